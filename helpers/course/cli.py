@@ -1,0 +1,151 @@
+"""The `course` command: what a learner, an author or the Makefile asks from a terminal.
+
+Each command hands its arguments to the module that does the work, and turns that module's errors
+into one clear line. Modules that need torch are imported only by the commands that use them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from helpers.course import workspace as workspaces
+from helpers.course.notebook_file import NotebookError
+from helpers.course.workspace import Workspace, WorkspaceError
+
+
+class _Course(click.Group):
+    """Shows the course's own errors as a message, not as a traceback."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except (WorkspaceError, NotebookError) as error:
+            raise click.ClickException(str(error)) from error
+
+
+@click.group(cls=_Course, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="real-ranks")
+def main() -> None:
+    """Real Ranks: a course in distributed PyTorch, whose notebooks start real ranks."""
+
+
+@main.command(context_settings={"ignore_unknown_options": True}, add_help_option=False)
+@click.argument("lab_args", nargs=-1, type=click.UNPROCESSED)
+def lab(lab_args: tuple[str, ...]) -> None:
+    """Copy the notebooks into work/ (once) and open JupyterLab there.
+
+    Whatever follows goes to JupyterLab: course lab --no-browser --port 8899
+    """
+    workspace = workspaces.find_workspace()
+    if os.geteuid() == 0 and "--allow-root" not in lab_args:
+        raise click.ClickException(
+            "JupyterLab does not run as root unless told to, because whoever reaches its page can"
+            " then do anything here. Run this as an ordinary user, or, in a container of your own:"
+            ' make lab LAB_ARGS="--allow-root"'
+        )
+    new = workspaces.fill(workspace)
+    click.echo(
+        f"{len(new)} notebooks copied into {_short(workspace.work)}." if new else "Welcome back."
+    )
+    start = workspace.work / workspaces.START
+    opened = start if start.exists() else workspace.work
+    sys.stdout.flush()
+    os.chdir(workspace.root)
+    # Replaces this process, so that Ctrl-C, signals and the exit code are JupyterLab's own.
+    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", str(opened), *lab_args])
+
+
+@main.command()
+@click.argument("notebook")
+def reset(notebook: str) -> None:
+    """Bring one notebook back as handed out: course reset 02. Your own file is kept beside it."""
+    fresh, kept = workspaces.reset(workspaces.find_workspace(), notebook)
+    if kept:
+        click.echo(f"Your file is now {_short(kept)}.")
+    click.echo(f"{_short(fresh)} is as it was handed out. If it is open, reload it from disk.")
+
+
+@main.command()
+def doctor() -> None:
+    """Try what the course needs on this machine, and say what to do about what does not work."""
+    from helpers.course.doctor import examine, exit_code, report
+
+    findings = []
+    for finding in examine():
+        findings.append(finding)
+        click.echo(report(finding))
+    sys.exit(exit_code(findings))
+
+
+@main.command()
+def progress() -> None:
+    """Show which exercises and quizzes are done."""
+    from helpers.course.progress import progress_table, read
+
+    click.echo(progress_table(read()))
+
+
+@main.command()
+@click.argument("exercise")
+def hint(exercise: str) -> None:
+    """Give the next hint for an exercise: course hint ring_all_reduce."""
+    from helpers.course.hints import UnknownExercise
+    from helpers.course.hints import hint as next_hint
+
+    try:
+        click.echo(str(next_hint(exercise)))
+    except UnknownExercise as error:
+        raise click.ClickException(str(error)) from error
+
+
+@main.command()
+@click.argument("notebook", type=click.Path(path_type=Path))
+def check(notebook: Path) -> None:
+    """Check every exercise of one notebook, by the same checks as in the notebook itself.
+
+    Exits with 0 if all pass.
+    """
+    from helpers.exercises.headless import check_notebook
+
+    sys.exit(check_notebook(notebook))
+
+
+@main.command()
+def build() -> None:
+    """Make the learner's notebooks/ from solutions/."""
+    from helpers.course.build import build as build_notebooks
+
+    workspace = workspaces.find_workspace()
+    for path in build_notebooks(workspace.solutions, workspace.notebooks):
+        click.echo(_short(path))
+
+
+@main.command()
+@click.argument("notebooks", nargs=-1)
+def outputs(notebooks: tuple[str, ...]) -> None:
+    """Run solved notebooks (all, or those named: 01 02) and store what their cells gave."""
+    from helpers.course.outputs import store_outputs
+
+    for path in _solved(workspaces.find_workspace(), notebooks):
+        click.echo(f"{_short(path)} ...")
+        store_outputs(path)
+
+
+def _solved(workspace: Workspace, names: tuple[str, ...]) -> list[Path]:
+    if names:
+        return [workspaces.find_notebook(workspace.solutions, name) for name in names]
+    return sorted(workspace.solutions.glob("*.ipynb"))
+
+
+def _short(path: Path) -> str:
+    """Give the path as one would type it from here, if it lies below."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+
+
+if __name__ == "__main__":
+    main()

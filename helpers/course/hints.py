@@ -1,0 +1,72 @@
+"""`hint("name")`: the next hint for an exercise, from a nudge to nearly the solution.
+
+Notebooks and `course hint` call `hint`. The hints themselves belong to the exercises; how many of
+them a learner has seen is kept with the progress.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from helpers.course.progress import read, record_hint
+from helpers.course.progress_format import Progress
+from helpers.course.told import Told
+from helpers.course.workspace import WorkspaceError, find_workspace
+
+
+class Hinted(Protocol):
+    """What a hint needs to know of an exercise. `number` is "5.3": notebook, then place in it."""
+
+    @property
+    def number(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def hints(self) -> Sequence[str]: ...
+
+
+def hint(exercise: str, *, get: Callable[[str], Hinted] | None = None) -> Told:
+    """Give the next hint for the exercise of this name, below those that were given before.
+
+    After the last hint, or once the exercise has passed, says where the solution is. Raises what
+    `get` raises on an unknown name; `get` is the course's own list of exercises unless given.
+    """
+    if get is None:
+        from helpers.exercises.model import get
+    found = get(exercise)
+    progress = read()
+    seen = progress.hints.get(exercise, 0)
+    level = min(seen + 1, len(found.hints))
+    note = record_hint(exercise, level) if level > seen else ""
+    lines = [_heading(found, level, seen), *_hints(found, level)]
+    if level == len(found.hints) or _passed(progress, exercise):
+        lines.append(f"The solution is in {_solution(found)}.")
+    return Told("\n\n".join([*lines, *filter(None, [progress.note, note])]))
+
+
+def _heading(found: Hinted, level: int, seen: int) -> str:
+    about = f"Exercise {found.number}: {found.title}"
+    if not found.hints:
+        return f"**{about}** has no hints."
+    if seen >= level:
+        return f"**{about}**: there are no more hints than these {level}."
+    return f"**{about}**: hint {level} of {len(found.hints)}."
+
+
+def _hints(found: Hinted, level: int) -> list[str]:
+    return [f"{number}. {text.strip()}" for number, text in enumerate(found.hints[:level], start=1)]
+
+
+def _passed(progress: Progress, exercise: str) -> bool:
+    attempts = progress.exercises.get(exercise)
+    return attempts is not None and attempts.best.share >= 1
+
+
+def _solution(found: Hinted) -> str:
+    notebook = found.number.partition(".")[0].zfill(2)
+    try:
+        names = [path.name for path in find_workspace().solutions.glob(f"{notebook}_*.ipynb")]
+    except WorkspaceError:
+        names = []
+    return f"solutions/{names[0]}" if names else f"solutions/, notebook {notebook}"

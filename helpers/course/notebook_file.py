@@ -1,0 +1,90 @@
+"""Notebook files as plain data, always written the same way.
+
+`build` and `outputs` read and write notebooks through this module only, so that a diff of a stored
+notebook shows what changed in the course and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+Notebook = dict[str, Any]
+"""A notebook in Jupyter's on-disk format, version 4.5."""
+
+KEPT_CELL_METADATA = frozenset({"deletable", "editable", "jupyter", "tags"})
+"""What an author may say about a cell. Timings, scroll positions and the like are the editor's."""
+
+
+class NotebookError(Exception):
+    """A notebook of the course is not as the course needs it: which, where, and what to do."""
+
+
+def read_notebook(path: Path) -> Notebook:
+    """Read a notebook of the course. Raises NotebookError if the file is not a notebook."""
+    try:
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise NotebookError(f"{path.name} is not a notebook: {error}") from error
+    if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
+        raise NotebookError(f"{path.name} is not a notebook: it has no list of cells")
+    return notebook
+
+
+def write_notebook(path: Path, notebook: Notebook) -> None:
+    """Write a notebook so that the same content always gives the same bytes.
+
+    The file is replaced as a whole: an interrupted write leaves the old one.
+    """
+    text = json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, path)
+
+
+def source_of(cell: Notebook) -> str:
+    """Give a cell's source as one string: a file may hold it as a list of lines."""
+    source = cell.get("source", "")
+    return source if isinstance(source, str) else "".join(source)
+
+
+def as_lines(source: str) -> list[str]:
+    """Split a source into the list of lines in which notebook files keep it."""
+    return source.splitlines(keepends=True)
+
+
+def notebook_metadata() -> Notebook:
+    """Give the metadata that every notebook of the course has, the same on every machine."""
+    return {
+        "kernelspec": {
+            "display_name": "Python 3 (ipykernel)",
+            "language": "python",
+            "name": "python3",
+        },
+        "language_info": {"name": "python"},
+    }
+
+
+def cell_metadata(cell: Notebook) -> Notebook:
+    """Give what a cell's author said about it, without what an editor or a run added."""
+    metadata = cell.get("metadata", {})
+    return {key: value for key, value in metadata.items() if key in KEPT_CELL_METADATA}
+
+
+def check_cell_ids(notebook: Notebook, name: str) -> None:
+    """Raise NotebookError unless every cell has an id of its own (notebook format 4.5)."""
+    seen: dict[str, int] = {}
+    for number, cell in enumerate(notebook["cells"], start=1):
+        cell_id = cell.get("id")
+        if not cell_id:
+            raise NotebookError(
+                f"{name}, cell {number}: the cell has no id. Save the notebook in JupyterLab 4."
+            )
+        if cell_id in seen:
+            raise NotebookError(
+                f"{name}, cell {number}: its id {cell_id!r} is also that of cell {seen[cell_id]}."
+                " Delete one and paste it anew in JupyterLab."
+            )
+        seen[cell_id] = number

@@ -1,0 +1,77 @@
+"""Run a solved notebook and store what its cells gave, to be reviewed as a diff.
+
+`course outputs` calls `store_outputs`. A run leaves no trace but the outputs: it works in a scratch
+folder, with a progress file of its own and without live displays, and what differs from run to run
+(timings, versions, the state of widgets) is not stored.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+
+from helpers.course.notebook_file import (
+    Notebook,
+    NotebookError,
+    cell_metadata,
+    check_cell_ids,
+    notebook_metadata,
+    read_notebook,
+    write_notebook,
+)
+
+CELL_TIMEOUT_S = 300
+
+
+def store_outputs(path: Path) -> None:
+    """Run the notebook in its file's place and write it back with its outputs.
+
+    Raises NotebookError, leaving the file as it was, if a cell fails that is not tagged
+    `raises-exception`, or takes longer than CELL_TIMEOUT_S.
+    """
+    write_notebook(path, executed(read_notebook(path), path.name))
+
+
+def executed(notebook: Notebook, name: str) -> Notebook:
+    """Give the notebook with fresh outputs; `name` is for the scratch folder and for errors."""
+    check_cell_ids(notebook, name)
+    node = nbformat.reads(json.dumps(notebook), as_version=4)
+    with tempfile.TemporaryDirectory(prefix="real-ranks-outputs-") as scratch:
+        # The kernel is in a folder that holds its notebook, as a learner's is.
+        nbformat.write(node, Path(scratch, name))
+        _execute(node, name, scratch)
+    stored: Notebook = json.loads(nbformat.writes(node))
+    for cell in stored["cells"]:
+        cell["metadata"] = cell_metadata(cell)
+    return stored | {"metadata": notebook_metadata()}
+
+
+def _execute(node: nbformat.NotebookNode, name: str, scratch: str) -> None:
+    client = NotebookClient(
+        node,
+        timeout=CELL_TIMEOUT_S,
+        kernel_name="python3",
+        resources={"metadata": {"path": scratch}},
+        record_timing=False,
+        coalesce_streams=True,
+        store_widget_state=False,
+    )
+    try:
+        client.execute(env=_kernel_env(scratch))
+    except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
+        raise NotebookError(f"{name} did not run to its end: {error}") from None
+
+
+def _kernel_env(scratch: str) -> dict[str, str]:
+    env = os.environ | {
+        "REAL_RANKS_LIVE": "0",
+        "REAL_RANKS_PROGRESS": str(Path(scratch, ".progress.json")),
+    }
+    env.pop("MPLBACKEND", None)  # pictures are for the page, whatever this terminal draws with
+    return env

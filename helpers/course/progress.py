@@ -1,0 +1,160 @@
+"""What a learner has done so far, kept in one small file.
+
+Checks call `record`, hints `record_hint`, quizzes `record_quiz`; `course progress` shows `read()`.
+The file survives a crash (it is replaced as a whole) and two kernels at once (each of them reads,
+changes and writes it under a lock). Nothing here fails because of the file: a note says what is
+wrong with it, for the caller to show.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from helpers.course.progress_format import (
+    Progress,
+    ProgressFormatError,
+    Score,
+    decode,
+    encode,
+)
+from helpers.course.workspace import WorkspaceError, find_workspace
+
+LOCK_TIMEOUT_S = 2.0
+MAX_BYTES = 1 << 20
+"""Many times what the whole course can fill. A larger file is not ours."""
+
+NO_LOCKS_HERE = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
+
+
+def progress_file() -> Path:
+    """Give the file: $REAL_RANKS_PROGRESS, else .progress.json in the learner's work/ folder."""
+    if named := os.environ.get("REAL_RANKS_PROGRESS"):
+        return Path(named)
+    try:
+        return find_workspace().work / ".progress.json"
+    except WorkspaceError:
+        return Path.cwd() / ".progress.json"
+
+
+def record(exercise: str, outcome: str, points: float, out_of: float) -> str:
+    """Record how a check ended. Returns a note for the learner, empty if all is well."""
+    score = Score(outcome, float(points), float(out_of), _now())
+    return _update(lambda progress: progress.with_score(exercise, score))
+
+
+def record_hint(exercise: str, level: int) -> str:
+    """Record that the first `level` hints of an exercise were seen. Returns a note, as `record`."""
+    return _update(lambda progress: progress.with_hint(exercise, level))
+
+
+def record_quiz(quiz: str, choice: int, correct: bool) -> str:
+    """Record an answer to a quiz, by option number from 0. Returns a note, as `record`."""
+    return _update(lambda progress: progress.with_answer(quiz, choice, correct, _now()))
+
+
+def read() -> Progress:
+    """Read the learner's progress. Its `note` says if the file was unreadable; then it is empty."""
+    path = progress_file()
+    try:
+        if not path.exists():
+            return Progress()
+        with _locked(path):
+            return _load(path)
+    except OSError as error:
+        return _read_only(path, error)
+
+
+def _read_only(path: Path, error: OSError) -> Progress:
+    """Read the file where it cannot be locked: another user's, or on a read-only disk."""
+    try:
+        return _read(path)
+    except (OSError, ProgressFormatError):
+        return Progress(note=f"{path} could not be read: {error.strerror or error}.")
+
+
+def _update(change: Callable[[Progress], Progress]) -> str:
+    path = progress_file()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(path):
+            progress = _load(path)
+            _store(path, encode(change(progress)))
+    except OSError as error:
+        return (
+            f"Your progress could not be saved in {path}: {error.strerror or error}."
+            " Everything else works; set REAL_RANKS_PROGRESS to a file that can be written."
+        )
+    return progress.note
+
+
+def _load(path: Path) -> Progress:
+    """Read the file under the lock. A damaged one is kept under another name and not used."""
+    try:
+        return _read(path)
+    except FileNotFoundError:
+        return Progress()
+    except ProgressFormatError as error:
+        kept = _move_aside(path)
+        return Progress(
+            note=f"{path.name} could not be read: {error}. It is kept as {kept.name}, and your"
+            " progress starts afresh."
+        )
+
+
+def _read(path: Path) -> Progress:
+    with path.open("rb") as file:
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise ProgressFormatError(f"it is larger than {MAX_BYTES} bytes")
+    return decode(content.decode("utf-8", errors="replace"))
+
+
+def _store(path: Path, text: str) -> None:
+    # The new content is on the disk before it takes the name: a crash leaves the old or the new.
+    partial = path.with_name(f"{path.name}.partial")
+    with partial.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, path)
+
+
+def _move_aside(path: Path) -> Path:
+    count = 1
+    while (kept := path.with_name(f"{path.stem}.corrupt-{count}{path.suffix}")).exists():
+        count += 1
+    return path.rename(kept)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the file's lock. Raises TimeoutError, an OSError, if another holds it for long."""
+    import fcntl  # not on native Windows, where importing the course must still say "use WSL"
+
+    # A file of its own: the progress file is replaced, and a lock on the old one would lock nobody.
+    with path.with_name(f"{path.name}.lock").open("a") as lock:
+        deadline = time.monotonic() + LOCK_TIMEOUT_S
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"another program has held {lock.name} for long") from None
+                time.sleep(0.01)
+            except OSError as error:
+                # Some network disks have no locks: two kernels at once may then lose a score.
+                if error.errno not in NO_LOCKS_HERE:
+                    raise
+                break
+        yield
+
+
+def _now() -> str:
+    return datetime.now(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"

@@ -1,0 +1,68 @@
+"""The table that `course progress` prints: `Progress -> str`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from helpers.course.progress_format import Attempts, Progress, Score
+
+
+@dataclass(frozen=True)
+class Listed:
+    """An exercise as the table names it. `number` is "5.3": notebook, then place in it."""
+
+    name: str
+    number: str
+    title: str
+
+
+def progress_table(progress: Progress, exercises: Sequence[Listed] = ()) -> str:
+    """Show every exercise with its best score, tries and hints, then quizzes and totals.
+
+    Exercises that were tried but are not among `exercises` come last, under their own name.
+    """
+    known = {exercise.name for exercise in exercises}
+    others = [Listed(name, "", "") for name in sorted({*progress.exercises} - known)]
+    rows = [("exercise", "", "best", "last", "tries", "hints")]
+    rows += [_row(exercise, progress) for exercise in [*exercises, *others]]
+    lines = _aligned(rows) if len(rows) > 1 else ["No exercise has been checked yet."]
+    return "\n".join([*lines, "", *_totals(progress, len(rows) - 1), *_note(progress)])
+
+
+def _row(exercise: Listed, progress: Progress) -> tuple[str, ...]:
+    label = f"{exercise.number} {exercise.title}".strip()
+    attempts = progress.exercises.get(exercise.name)
+    hints = progress.hints.get(exercise.name, 0)
+    return label, exercise.name, *_scores(attempts), str(hints or "")
+
+
+def _scores(attempts: Attempts | None) -> tuple[str, str, str]:
+    if attempts is None:
+        return "", "", ""
+    return _score(attempts.best), _score(attempts.last), str(attempts.tries)
+
+
+def _score(score: Score) -> str:
+    return f"{score.outcome} {score.points:g}/{score.out_of:g}"
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def _totals(progress: Progress, count: int) -> list[str]:
+    full = sum(attempts.best.share >= 1 for attempts in progress.exercises.values())
+    right = sum(answers.correct for answers in progress.quizzes.values())
+    return [
+        f"{full} of {count} exercises with full points, {len(progress.exercises)} tried.",
+        f"{right} of {len(progress.quizzes)} quizzes answered right in the end.",
+    ]
+
+
+def _note(progress: Progress) -> list[str]:
+    return [progress.note] if progress.note else []

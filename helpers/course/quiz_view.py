@@ -1,0 +1,83 @@
+"""A quiz on the screen: radio buttons where widgets work, text everywhere else.
+
+`predict` returns a `QuizView`, which displays itself at the end of a cell. It offers both forms,
+and the page takes the one it can show. While notebooks are run to be stored or compared, only the
+text is given: the ids of widgets are new in every kernel.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from helpers.course.quizzes import Quiz, answer_quiz
+
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+
+
+@dataclass(frozen=True, repr=False)
+class QuizView:
+    """A quiz that shows itself. Each display has buttons of its own; any answer may be retried."""
+
+    quiz: Quiz
+
+    def __repr__(self) -> str:
+        return self.quiz.text()
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        bundle: dict[str, Any] = {"text/plain": repr(self)}
+        if _widgets_can_live():
+            bundle[WIDGET_VIEW] = {
+                "version_major": 2,
+                "version_minor": 0,
+                "model_id": quiz_widget(self.quiz).model_id,
+            }
+        return bundle
+
+
+def quiz_widget(quiz: Quiz) -> Any:
+    """Make the widget: question, radio buttons (none chosen), a Check button, and the answer."""
+    import ipywidgets as widgets
+
+    labels = [
+        (f"{letter}) {option.replace('`', '')}", number)
+        for number, (letter, option) in enumerate(zip(quiz.letters, quiz.options, strict=True))
+    ]
+    choices = widgets.RadioButtons(options=labels, index=None, layout={"width": "max-content"})
+    button = widgets.Button(description="Check", tooltip="Check the chosen answer")
+    feedback = widgets.HTML()
+
+    def on_check(_: object) -> None:
+        if choices.value is None:
+            feedback.value = "Choose an answer first."
+        else:
+            feedback.value = to_html(answer_quiz(quiz, choices.value))
+
+    button.on_click(on_check)
+    question = widgets.HTML(to_html(f"**Predict, then run.** {quiz.question.strip()}"))
+    return widgets.VBox([question, choices, button, feedback])
+
+
+def to_html(text: str) -> str:
+    """Turn a quiz's text into HTML: paragraphs, `code`, **bold** and fenced code, nothing more."""
+    parts = re.split(r"^```\w*\n(.*?)^```[ ]*$", html.escape(text), flags=re.DOTALL | re.MULTILINE)
+    for index, part in enumerate(parts):
+        if index % 2:  # what stood between fences
+            parts[index] = f"<pre>{part.rstrip()}</pre>"
+        else:
+            part = re.sub(r"`([^`]+)`", r"<code>\1</code>", part.strip())
+            part = re.sub(r"\*\*([^*]+)\*\*", r"<b>\1</b>", part)
+            parts[index] = part.replace("\n\n", "<br><br>")
+    return "".join(parts)
+
+
+def _widgets_can_live() -> bool:
+    """Say whether this is a notebook's kernel whose displays are for a reader, not for a file."""
+    if os.environ.get("REAL_RANKS_LIVE") == "0":
+        return False
+    from IPython import get_ipython
+
+    return hasattr(get_ipython(), "kernel")

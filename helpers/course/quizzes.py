@@ -1,0 +1,183 @@
+"""`predict("id")`: a question to answer before running the cell that shows the answer.
+
+Notebooks call `predict`. The quizzes are data, one TOML file for each notebook, so that no answer
+stands in a notebook:
+
+    [[quiz]]
+    id = "two-sends"
+    question = "Both ranks call `send` first, then `recv`. What happens?"
+    options = ["It works", "Both wait for ever", "The second send fails"]
+    answer = 1                  # counted from 0
+    why = "gloo does not buffer: a send returns when its recv is there."
+    wrong = ["...", "", "..."]  # optional: one line to whoever chose that option
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from string import ascii_lowercase
+from typing import TYPE_CHECKING, Any
+
+from helpers.course.told import Told
+
+if TYPE_CHECKING:
+    from helpers.course.quiz_view import QuizView
+
+QUIZ_DIR = Path(__file__).parent / "quizzes"
+
+
+class QuizFileError(Exception):
+    """A quiz file is not as described above: which file, which quiz, what is wrong."""
+
+
+class UnknownQuiz(LookupError):
+    """No quiz has this id."""
+
+    def _render_traceback_(self) -> list[str]:
+        # IPython shows these lines in place of a traceback: a mistyped id needs no frames.
+        return [f"{type(self).__name__}: {self}"]
+
+
+@dataclass(frozen=True)
+class Quiz:
+    """One question. `answer` counts from 0; `wrong` has a line for each option, or is empty."""
+
+    id: str
+    question: str
+    options: tuple[str, ...]
+    answer: int
+    why: str
+    wrong: tuple[str, ...] = ()
+
+    @property
+    def letters(self) -> str:
+        return ascii_lowercase[: len(self.options)]
+
+    def text(self) -> str:
+        """Give the question as plain text, always the same, without the answer."""
+        options = [
+            f"  {letter}) {option}"
+            for letter, option in zip(self.letters, self.options, strict=True)
+        ]
+        return "\n".join(
+            [
+                f"Predict, then run: {self.question.strip()}",
+                *options,
+                f'To answer: predict("{self.id}", letter), with letter one of'
+                f" {', '.join(map(repr, self.letters))}.",
+            ]
+        )
+
+    def judge(self, choice: int) -> str:
+        """Say in words whether an option is right, and why. A wrong one may be tried again."""
+        letter = self.letters[choice]
+        if choice == self.answer:
+            return f"{letter}) Right. {self.why.strip()}"
+        # A line of its own leads on without giving the answer away; else the reason has to.
+        because = self.wrong[choice] if self.wrong else ""
+        return f"{letter}) Wrong. {because.strip() or self.why.strip()}"
+
+
+def predict(quiz_id: str, answer: str | None = None) -> QuizView | Told:
+    """Show a quiz; or answer it by the letter of an option, where buttons do not work.
+
+    Raises UnknownQuiz with the nearest ids if there is no such quiz.
+    """
+    from helpers.course.quiz_view import QuizView
+
+    quiz = find_quiz(load_quizzes(), quiz_id)
+    if answer is None:
+        return QuizView(quiz)
+    letter = answer.strip().rstrip(")").lower() if isinstance(answer, str) else ""
+    if len(letter) != 1 or letter not in quiz.letters:
+        return Told(f"{answer!r} is no option: choose one of {', '.join(quiz.letters)}.")
+    return Told(answer_quiz(quiz, quiz.letters.index(letter)))
+
+
+def answer_quiz(quiz: Quiz, choice: int) -> str:
+    """Record an answer and give what to tell the learner."""
+    from helpers.course.progress import record_quiz
+
+    note = record_quiz(quiz.id, choice, choice == quiz.answer)
+    return "\n\n".join(filter(None, [quiz.judge(choice), note]))
+
+
+def find_quiz(quizzes: Mapping[str, Quiz], quiz_id: str) -> Quiz:
+    """Find a quiz by its id. Raises UnknownQuiz, naming the ids that come close."""
+    if quiz_id in quizzes:
+        return quizzes[quiz_id]
+    close = difflib.get_close_matches(str(quiz_id), quizzes, n=3, cutoff=0.5)
+    meant = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+    raise UnknownQuiz(f"there is no quiz {quiz_id!r}.{meant}")
+
+
+def load_quizzes(folder: Path = QUIZ_DIR) -> dict[str, Quiz]:
+    """Read all quiz files of a folder, by id. Raises QuizFileError on the first mistake."""
+    quizzes: dict[str, Quiz] = {}
+    for path in sorted(folder.glob("*.toml")):
+        for quiz in _read_file(path):
+            if quiz.id in quizzes:
+                raise QuizFileError(f"{path.name}: the id {quiz.id!r} is used twice")
+            quizzes[quiz.id] = quiz
+    return quizzes
+
+
+def _read_file(path: Path) -> list[Quiz]:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise QuizFileError(f"{path.name}: {error}") from None
+    if set(content) != {"quiz"} or not isinstance(content["quiz"], list):
+        raise QuizFileError(f"{path.name}: a quiz file holds [[quiz]] tables and nothing else")
+    return [_quiz(entry, f"{path.name}, quiz {i}") for i, entry in enumerate(content["quiz"], 1)]
+
+
+def _quiz(entry: Mapping[str, Any], where: str) -> Quiz:
+    names = {field.name for field in fields(Quiz)}
+    if unknown := set(entry) - names:
+        raise QuizFileError(f"{where}: unknown key {min(unknown)!r}")
+    if missing := names - set(entry) - {"wrong"}:
+        raise QuizFileError(f"{where}: no {min(missing)!r}")
+    quiz = Quiz(
+        id=_text(entry["id"], where, "id"),
+        question=_text(entry["question"], where, "question"),
+        options=_texts(entry["options"], where, "options"),
+        answer=entry["answer"],
+        why=_text(entry["why"], where, "why"),
+        wrong=_texts(entry.get("wrong", []), where, "wrong", may_be_empty=True),
+    )
+    if problem := _problem(quiz):
+        raise QuizFileError(f"{where} ({quiz.id}): {problem}")
+    return quiz
+
+
+def _text(value: Any, where: str, name: str, *, may_be_empty: bool = False) -> str:
+    if not isinstance(value, str) or not (value.strip() or may_be_empty):
+        raise QuizFileError(f"{where}: {name!r} must be text, not {value!r}")
+    return value
+
+
+def _texts(value: Any, where: str, name: str, *, may_be_empty: bool = False) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise QuizFileError(f"{where}: {name!r} must be a list of texts, not {value!r}")
+    return tuple(_text(item, where, name, may_be_empty=may_be_empty) for item in value)
+
+
+def _problem(quiz: Quiz) -> str:
+    count = len(quiz.options)
+    if not re.fullmatch(r"[a-z0-9]+(?:[-_][a-z0-9]+)*", quiz.id):
+        return "an id has small letters, digits, - and _ only"
+    if not 2 <= count <= 5:
+        return f"a quiz has 2 to 5 options, not {count}"
+    if len(set(quiz.options)) != count:
+        return "two options are the same"
+    if type(quiz.answer) is not int or not 0 <= quiz.answer < count:
+        return f"the answer is one of 0 to {count - 1}, not {quiz.answer!r}"
+    if quiz.wrong and len(quiz.wrong) != count:
+        return f"'wrong' has a line for each of the {count} options (\"\" for the right one)"
+    return ""

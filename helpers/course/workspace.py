@@ -1,0 +1,102 @@
+"""The learner's own folder: filled once, never overwritten.
+
+`course lab` calls `fill` and opens JupyterLab there; `course reset` calls `reset`.
+
+    notebooks/NN_topic.ipynb  --copied once-->  work/NN_topic.ipynb
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+START = "00_start_here.ipynb"
+
+
+class WorkspaceError(Exception):
+    """The learner's folder cannot be filled or reset: why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Where a copy of the course keeps its notebooks, solutions and the learner's work."""
+
+    root: Path
+
+    @property
+    def notebooks(self) -> Path:
+        return self.root / "notebooks"
+
+    @property
+    def solutions(self) -> Path:
+        return self.root / "solutions"
+
+    @property
+    def work(self) -> Path:
+        return self.root / "work"
+
+
+def find_workspace() -> Workspace:
+    """Give the folder that this installation of the course runs from.
+
+    Raises WorkspaceError where the package was installed without the notebooks beside it.
+    """
+    workspace = Workspace(Path(__file__).resolve().parents[2])
+    if not (workspace.notebooks.is_dir() or workspace.solutions.is_dir()):
+        raise WorkspaceError(
+            f"The course's notebooks are not in {workspace.root}: the package seems to have been"
+            " installed without them. Get the whole project and run `make lab` in its folder."
+        )
+    return workspace
+
+
+def fill(workspace: Workspace) -> list[Path]:
+    """Copy every notebook that the learner's folder does not have yet. Returns the new files."""
+    workspace.work.mkdir(exist_ok=True)
+    return [
+        target
+        for source in sorted(workspace.notebooks.glob("*.ipynb"))
+        if _copy_if_new(source, target := workspace.work / source.name)
+    ]
+
+
+def reset(workspace: Workspace, which: str) -> tuple[Path, Path | None]:
+    """Bring one notebook back as it was handed out, keeping the learner's file beside it.
+
+    `which` is a number ("2", "02") or a name. Returns the fresh notebook and where the old one is
+    now, None if there was none. Raises WorkspaceError if `which` names no notebook.
+    """
+    source = find_notebook(workspace.notebooks, which)
+    workspace.work.mkdir(exist_ok=True)
+    target = workspace.work / source.name
+    kept = _move_aside(target) if target.exists() else None
+    _copy_if_new(source, target)
+    return target, kept
+
+
+def find_notebook(folder: Path, which: str) -> Path:
+    """Find the one notebook of a folder that a number or a name means. Raises WorkspaceError."""
+    wanted = Path(which).name.removesuffix(".ipynb")
+    for path in sorted(folder.glob("*.ipynb")):
+        number = path.stem.partition("_")[0]
+        if wanted in (path.stem, number, number.removeprefix("0")):
+            return path
+    known = ", ".join(path.stem for path in sorted(folder.glob("*.ipynb"))) or "none yet"
+    raise WorkspaceError(f"No notebook {which!r}. There are: {known}. Name one, or its number.")
+
+
+def _copy_if_new(source: Path, target: Path) -> bool:
+    content = source.read_bytes()
+    try:
+        with target.open("xb") as file:  # "x": never overwrite, even if it appeared just now
+            file.write(content)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _move_aside(path: Path) -> Path:
+    count = 1
+    while (kept := path.with_name(f"{path.stem}.before-reset-{count}{path.suffix}")).exists():
+        count += 1
+    return path.rename(kept)

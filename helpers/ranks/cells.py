@@ -1,0 +1,45 @@
+"""From what Python calls a file to what a reader calls it: "cell [5]", "demo.py"."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from pathlib import Path
+from typing import Any
+
+from helpers.trace.events import Place
+
+_OURS = str(Path(__file__).parents[1])
+
+
+def ipython() -> Any:
+    """Give the running IPython shell, or None. Never starts or imports one."""
+    module = sys.modules.get("IPython")
+    return module.get_ipython() if module is not None and hasattr(module, "get_ipython") else None
+
+
+def in_kernel() -> bool:
+    """Tell whether this process is a Jupyter kernel (and not a plain interpreter or terminal)."""
+    shell = ipython()
+    return shell is not None and hasattr(shell, "kernel")
+
+
+def place_of(file: str, line: int, function: str) -> Place:
+    """Name a line for a reader, with its source where it is known."""
+    return Place(file, line, function, cell_name(file), linecache.getline(file, line).rstrip("\n"))
+
+
+def cell_name(file: str) -> str:
+    """Call a cell by the number in its margin, and any other file by its last part."""
+    shell = ipython()
+    number = getattr(getattr(shell, "compile", None), "_filename_map", {}).get(file)
+    if number is not None:
+        return f"cell [{number}]"
+    return Path(file).name
+
+
+def is_learner_file(file: str) -> bool:
+    """Tell a learner's file from Python's, a package's or the course's own."""
+    if file.startswith(("<frozen", _OURS, str(Path(linecache.__file__).parent))):
+        return False
+    return "site-packages" not in file and "dist-packages" not in file

@@ -1,0 +1,193 @@
+"""The launcher's end of the rank server: start it, talk to it, notice when it has gone."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import itertools
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import IO, Any
+
+from helpers.ranks.failures import LaunchError
+from helpers.ranks.server import LENGTH, MAX_FDS, take_messages
+
+START_METHOD = "REAL_RANKS_START"
+"""Environment variable: "fork" or "spawn"; by default fork on Linux and spawn elsewhere."""
+
+READY_S = 120.0
+_PROGRAM = (
+    "import sys; sys.path.insert(0, {root!r}); "
+    "from helpers.ranks.server import main; main({fd}, {method!r})"
+)
+
+
+class ServerGone(Exception):
+    """The rank server has ended although nobody asked it to."""
+
+
+class Connection:
+    """One rank server and the socket to it. Used by one thread at a time (`lock`)."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.owner = os.getpid()
+        self.folder = Path(tempfile.mkdtemp(prefix="real-ranks-"))
+        self.pid = 0
+        self._ready = False
+        self._launches = itertools.count(1)
+        self._buffer = bytearray()
+        self._messages: list[dict[str, Any]] = []
+        self._log: IO[bytes] = (self.folder / "server.log").open("w+b")
+        self._start()
+        atexit.register(self.close)
+
+    def _start(self) -> None:
+        self.control, theirs = socket.socketpair()
+        program = _PROGRAM.format(
+            root=str(Path(__file__).parents[2]), fd=theirs.fileno(), method=start_method()
+        )
+        # One thread each: ranks share the cores, and fork copies only the thread that calls it.
+        threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+        loopback = "lo0" if sys.platform == "darwin" else "lo"
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", program],
+            pass_fds=(theirs.fileno(),),
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            start_new_session=True,  # a Ctrl-C or Stop for the kernel is not for the server
+            env={**os.environ, **threads, "GLOO_SOCKET_IFNAME": loopback},
+        )
+        theirs.close()
+        self.pid = self._process.pid
+
+    def wait_until_ready(self) -> None:
+        """Wait for the server's import of torch. Raise LaunchError if it does not come."""
+        deadline = time.monotonic() + READY_S
+        while not self._ready:
+            if time.monotonic() > deadline:
+                raise LaunchError(f"the rank server was not ready after {READY_S:g} s.")
+            try:
+                self._read(0.5)
+            except ServerGone:
+                raise LaunchError(
+                    f"the rank server could not start. It said:\n{self.last_words()}"
+                ) from None
+
+    def last_words(self) -> str:
+        """Give the end of what the server printed: errors from its start, normally nothing."""
+        with contextlib.suppress(OSError, ValueError):
+            self._log.seek(0)
+            return self._log.read()[-2000:].decode(errors="replace").strip() or "(nothing)"
+        return "(nothing)"
+
+    def new_launch(self) -> int:
+        return next(self._launches)
+
+    def fileno(self) -> int:
+        return self.control.fileno()
+
+    def start_ranks(self, launch: int, ends: list[tuple[int, int]]) -> None:
+        """Ask for one rank for each pair of descriptors (channel, output), rank 0 first."""
+        step = MAX_FDS // 2
+        for first in range(0, len(ends), step):
+            some = ends[first : first + step]
+            ranks = list(range(first, first + len(some)))
+            message = {"do": "start", "launch": launch, "ranks": ranks}
+            self._send(message, [fd for pair in some for fd in pair])
+
+    def end_launch(self, launch: int, deadline_s: float = 5.0) -> bool:
+        """End all ranks of a launch; tell whether the server confirmed it in time."""
+        try:
+            self._send({"do": "end", "launch": launch})
+            deadline = time.monotonic() + deadline_s
+            while time.monotonic() < deadline:
+                self._read(0.2)
+                for message in self._messages:
+                    if message.get("ended") == launch:
+                        self._messages.remove(message)
+                        return True
+        except ServerGone:
+            pass
+        return False
+
+    def messages(self, launch: int) -> list[tuple[str, list[Any]]]:
+        """Give what the server has said about one launch since the last call, without waiting.
+
+        Each is a word ("started", "refused", "exit") and its values, the rank first.
+        """
+        self._read(0.0)
+        mine, others = [], []
+        for message in self._messages:
+            ((word, values),) = message.items()
+            if isinstance(values, list) and values[0] == launch:
+                mine.append((word, values[1:]))
+            else:
+                others.append(message)
+        self._messages = others
+        return mine
+
+    def alive(self) -> bool:
+        return self.owner == os.getpid() and self._process.poll() is None
+
+    def close(self) -> None:
+        """End the server and its ranks, and remove what they left on disk."""
+        atexit.unregister(self.close)
+        with contextlib.suppress(OSError):
+            self.control.close()
+        if self.owner != os.getpid():
+            return
+        try:
+            self._process.wait(5.0)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.pid, signal.SIGKILL)
+            self._process.wait(5.0)
+        self._log.close()
+        import shutil
+
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _send(self, message: dict[str, Any], fds: list[int] | None = None) -> None:
+        text = json.dumps(message).encode()
+        data = LENGTH.pack(len(text)) + text
+        try:
+            sent = socket.send_fds(self.control, [data], fds or [])
+            self.control.sendall(data[sent:])
+        except OSError:
+            raise ServerGone from None
+
+    def _read(self, wait_s: float) -> None:
+        poll = select.poll()  # not select(): a kernel may hold more than 1,024 descriptors
+        poll.register(self.control, select.POLLIN)
+        if not poll.poll(wait_s * 1000):
+            return
+        try:
+            data = self.control.recv(1 << 16)
+        except OSError:
+            data = b""
+        if not data:
+            raise ServerGone
+        self._buffer += data
+        for message in take_messages(self._buffer):
+            if "ready" in message:
+                self._ready = True
+            else:
+                self._messages.append(message)
+
+
+def start_method() -> str:
+    """Tell how ranks start here: "fork", or "spawn" where fork is unsafe or missing."""
+    chosen = os.environ.get(START_METHOD, "fork" if sys.platform == "linux" else "spawn")
+    if chosen not in {"fork", "spawn"}:
+        raise LaunchError(f"{START_METHOD}={chosen!r}: it must be 'fork' or 'spawn'.")
+    return chosen

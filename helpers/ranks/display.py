@@ -1,0 +1,97 @@
+"""What a notebook shows of a launch: a live view while it runs, prints that nobody asked for after.
+
+A Run that stands at a cell's end draws itself. One that does not (`run = launch(f)`) would swallow
+what its ranks printed; so at the end of the cell each such Run that has output is drawn as well.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from helpers.ranks.cells import ipython
+
+if TYPE_CHECKING:
+    from helpers.ranks.run import Run
+    from helpers.ranks.watch import Watcher
+    from helpers.ranks.world import World
+
+LIVE = "REAL_RANKS_LIVE"
+"""Environment variable: "0" turns the live view off, for notebooks whose outputs are compared."""
+
+SHOW_AFTER_S = 0.6
+SAY_WHO_AFTER_S = 2.0
+EVERY_S = 0.3
+
+
+class Quiet:
+    """Shows nothing: launches outside a notebook, checks, graders."""
+
+    def update(self, world: World, watcher: Watcher, seconds: float) -> None:
+        """Show what ranks do `seconds` after the launch began."""
+
+    def keep(self, run: Run) -> None:
+        """Show a run whose launch is about to raise."""
+
+    def remember(self, run: Run) -> None:
+        """Show a run at the end of the cell if nothing else does."""
+
+
+class Display(Quiet):
+    """Shows a launch in the notebook's cell that made it."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+        self._due = SHOW_AFTER_S
+
+    def update(self, world: World, watcher: Watcher, seconds: float) -> None:
+        if seconds < self._due or os.environ.get(LIVE) == "0":
+            return
+        self._due = seconds + EVERY_S
+        from IPython.display import HTML, display
+
+        from helpers.ranks.watch import waits_now
+        from helpers.views.lanes import lanes_live_html
+
+        doing = waits_now(watcher).waits if seconds >= SAY_WHO_AFTER_S else ()
+        output = [member.output for member in world.members]
+        view = HTML(lanes_live_html(world.setting.world_size, output, doing, seconds))
+        if self._handle is None:
+            self._handle = display(view, display_id=True)
+        else:
+            self._handle.update(view)
+
+    def _clear(self) -> None:
+        if self._handle is not None:
+            from IPython.display import HTML
+
+            self._handle.update(HTML(""))
+            self._handle = None
+
+    def keep(self, run: Run) -> None:
+        self._clear()
+        if any(run.output):
+            from IPython.display import display
+
+            display(run)
+
+    def remember(self, run: Run) -> None:
+        self._clear()
+        shell = ipython()
+        if shell is not None and any(run.output):
+            _AtCellEnd(shell, run)
+
+
+class _AtCellEnd:
+    """Draws a run when its cell has ended, unless the run was the cell's own value."""
+
+    def __init__(self, shell: Any, run: Run) -> None:
+        self.shell, self.run = shell, run
+        shell.events.register("post_run_cell", self)
+
+    def __call__(self, result: Any) -> None:
+        from IPython.display import display
+
+        self.shell.events.unregister("post_run_cell", self)
+        if getattr(result, "result", None) is not self.run:
+            display(self.run)

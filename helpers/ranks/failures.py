@@ -1,0 +1,179 @@
+"""One error type for each way in which a launch can end badly.
+
+| error        | what happened                                    | what it carries beside .run        |
+|--------------|--------------------------------------------------|------------------------------------|
+| RankFailed   | a rank raised an exception, or called sys.exit   | rank, traceback (learner's lines)  |
+| RankDied     | a rank's process ended without a word            | rank, signal name or exit code     |
+| Deadlock     | no rank can go on                                | diagnosis: who waits for whom      |
+| RankTimeout  | the launch's budget was used up                  | waits: what each rank was doing    |
+| CannotSend   | the function or its arguments cannot be pickled  | name of the variable (raised at once, no run) |
+| LaunchError  | the launch itself was impossible                 | (raised at once, no run)           |
+
+The first failure in time is the root cause: what other ranks say after it ("connection closed by
+peer") is a consequence and is listed below it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from helpers.trace.events import Diagnosis, Place, Wait
+
+if TYPE_CHECKING:
+    from helpers.ranks.run import Run
+
+
+class LaunchError(Exception):
+    """The launch could not be made: wrong arguments, or no rank could be started."""
+
+    def _render_traceback_(self) -> list[str]:
+        # IPython shows these lines in place of a traceback: the frames of the engine teach nothing.
+        return [f"{type(self).__name__}: {self}"]
+
+
+class CannotSend(LaunchError):
+    """The function, or an argument, cannot be sent to the ranks. `name` is the variable's."""
+
+    def __init__(self, message: str, name: str = "") -> None:
+        super().__init__(message)
+        self.name = name
+
+
+class Stopped(KeyboardInterrupt):
+    """The reader pressed Stop (or Ctrl-C); all ranks were ended."""
+
+    def __init__(self, world_size: int) -> None:
+        ranks = "the rank was" if world_size == 1 else f"all {world_size} ranks were"
+        super().__init__(f"stopped by you; {ranks} ended. The kernel is ready for the next cell.")
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"Stopped: {self}"]
+
+
+class RankFailure(Exception):
+    """Base of all failures that a launch's ranks had. `.run` is what was seen until then."""
+
+    run: Run | None = None
+
+    @property
+    def title(self) -> str:
+        """One line: what happened, without the details."""
+        return str(self).split("\n", 1)[0]
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"{type(self).__name__}: {self}"]
+
+
+@dataclass(frozen=True, slots=True)
+class RankError:
+    """An exception as a rank reported it: text and places only, never the object.
+
+    frames are the learner's own lines, outermost first; `when_ns` orders failures in time.
+    """
+
+    rank: int
+    kind: str
+    message: str
+    frames: tuple[Place, ...] = ()
+    when_ns: int = 0
+
+    def __str__(self) -> str:
+        lines = [f"{self.kind}: {self.message}" if self.message else self.kind]
+        for place in self.frames:
+            lines.append(f"  {place}, in {place.function}")
+            if place.source:
+                lines.append(f"    {place.source.strip()}")
+        return "\n".join(lines)
+
+
+class RankFailed(RankFailure):
+    """A rank raised. `rank` and `error` are the root cause, `consequences` what others said later."""
+
+    def __init__(self, error: RankError, consequences: tuple[RankError, ...] = ()) -> None:
+        text = f"rank {error.rank} raised {error}"
+        if consequences:
+            names = ", ".join(f"rank {e.rank} ({e.kind})" for e in consequences)
+            text += f"\n  (after that, and because of it: {names})"
+        super().__init__(text)
+        self.rank = error.rank
+        self.error = error
+        self.consequences = consequences
+
+
+class RankDied(RankFailure):
+    """A rank's process ended without a word. `signal` is "SIGSEGV", ... or "", `exitcode` its status."""
+
+    def __init__(
+        self, rank: int, signal: str, exitcode: int, advice: str, last_words: str = ""
+    ) -> None:
+        how = f"was ended by {signal}" if signal else f"left with exit code {exitcode}"
+        text = f"rank {rank} {how}. {advice}"
+        if last_words:
+            text += f"\n  its last words: {last_words}"
+        super().__init__(text)
+        self.rank = rank
+        self.signal = signal
+        self.exitcode = exitcode
+
+
+class Deadlock(RankFailure):
+    """No rank can go on. `diagnosis` says who waits for whom, in which call, at which line."""
+
+    def __init__(self, diagnosis: Diagnosis) -> None:
+        lines = [diagnosis.summary]
+        lines += [f"  rank {wait.rank}: {describe_wait(wait)}" for wait in diagnosis.waits]
+        lines.append(diagnosis.advice)
+        super().__init__("\n".join(lines))
+        self.diagnosis = diagnosis
+
+    @property
+    def waits(self) -> tuple[Wait, ...]:
+        return self.diagnosis.waits
+
+
+class RankTimeout(RankFailure):
+    """The launch's whole budget was used up. `waits` says what each rank was doing then."""
+
+    def __init__(self, timeout_s: float, waits: tuple[Wait, ...]) -> None:
+        lines = [f"not done after {timeout_s:g} s, the launch's whole budget; all ranks were ended."]
+        lines += [f"  rank {wait.rank}: {describe_wait(wait)}" for wait in waits]
+        lines.append("If the work needs longer, give launch(..., timeout=seconds).")
+        super().__init__("\n".join(lines))
+        self.waits = waits
+
+
+def describe_wait(wait: Wait) -> str:
+    """Say in one line what a rank is doing: the call, its peer, the place, for whom it waits."""
+    event = wait.event
+    if event is None:
+        return wait.state
+    parts = [describe_call(event)]
+    if event.where:
+        parts.append(f" at {event.where}")
+    if wait.waits_for:
+        who = ", ".join(str(rank) for rank in wait.waits_for)
+        parts.append(f": waits for rank{'s' if len(wait.waits_for) > 1 else ''} {who}")
+    return "".join(parts)
+
+
+def describe_call(event: object) -> str:
+    """Write a call as a learner would read it aloud: `send to rank 1`, `all_reduce SUM of (3,)`."""
+    from helpers.trace.events import Event
+
+    assert isinstance(event, Event)
+    if event.op == "send":
+        text = f"{event.call} to rank {event.peer}"
+    elif event.op == "recv":
+        text = f"{event.call} from {'any rank' if event.peer is None else f'rank {event.peer}'}"
+    else:
+        text = event.call
+        if event.root is not None:
+            text += f" with root {event.root}"
+        if event.reduce_op:
+            text += f" {event.reduce_op}"
+    if event.op in {"send", "recv"} and event.tag:
+        text += f" with tag {event.tag}"
+    if event.shapes and event.op != "barrier":
+        text += f" of {'x'.join(map(str, event.shapes[0])) or 'one'} {event.dtype}".rstrip()
+    return text

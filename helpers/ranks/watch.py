@@ -1,0 +1,118 @@
+"""Decides, from outside and while it runs, whether a world is stuck.
+
+A world is stuck when every rank that is still there waits inside a call, no call has begun or ended
+for a while, and no thread of any rank uses the CPU or sleeps on a clock or on I/O. A rank that
+computes, sleeps or reads is busy: then there is nothing to tell, however long it takes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from helpers.ranks.world import Member, World
+from helpers.trace.diagnosis import RankState, can_complete, diagnose
+from helpers.trace.events import Diagnosis, Trace
+
+LOOK_S = 0.1
+STUCK_S = 0.35
+STUCK_THOUGH_IT_FITS_S = 5.0
+"""How long nothing may move: when calls do not fit together, and when they do (a transfer that is
+starved on a crowded machine would look like this)."""
+
+_WAITING_CALLS = {
+    "x86_64": {202, 232, 281, 441, 7, 271, 449},
+    "aarch64": {98, 22, 441, 73, 449},
+}
+"""System calls in which gloo, autograd and the interpreter wait for one another: futex, futex_waitv,
+epoll_wait, epoll_pwait, epoll_pwait2, poll, ppoll. Not among them: nanosleep, read, recv, select."""
+_CPU_TICKS = 1  # our own reporting thread may tip the counter over once
+
+
+@dataclass
+class Watcher:
+    """Looks at a world every `LOOK_S` seconds; says when it is stuck, and why."""
+
+    world: World
+    _since: float | None = None
+    _changes: int = -1
+    _cpu: dict[int, int] = field(default_factory=dict)
+
+    def look(self, now: float) -> Diagnosis | None:
+        """Give the diagnosis of a stuck world, or None. `now` in seconds, on any steady clock."""
+        live = [member for member in self.world.members if not member.done]
+        moved = self.world.collector.changes != self._changes
+        self._changes = self.world.collector.changes
+        if moved or not live or not all(self._waits(member) for member in live):
+            self._since = None
+            return None
+        cpu = {member.rank: _cpu_ticks(member.pid) for member in live}
+        busy = any(_is_busy(member.pid) for member in live) or any(
+            cpu[rank] > self._cpu.get(rank, -9) + _CPU_TICKS for rank in cpu
+        )
+        if self._since is None or busy:
+            self._since, self._cpu = now, cpu
+            return None
+        if now - self._since < STUCK_S:
+            return None
+        states, trace = self.states(), self.world.collector.trace()
+        if can_complete(states, trace) and now - self._since < STUCK_THOUGH_IT_FITS_S:
+            return None
+        return diagnose(states, trace)
+
+    def _waits(self, member: Member) -> bool:
+        """Tell whether a rank is in a call that waits, as it says itself or as its stack shows."""
+        collector = self.world.collector
+        return collector.blocked_in(member.rank) is not None or bool(member.inside)
+
+    def states(self) -> list[RankState]:
+        """Give what is known of each rank, for the diagnosis or for the reader of a live view."""
+        return [
+            RankState(
+                member.rank,
+                member.state,
+                self.world.collector.blocked_in(member.rank) if not member.done else None,
+                self.world.collector.unfinished(member.rank),
+                member.inside,
+                str(member.at) if member.at else "",
+            )
+            for member in self.world.members
+        ]
+
+
+def waits_now(watcher: Watcher) -> Diagnosis:
+    """Say what each rank does now, whether or not it is stuck."""
+    return diagnose(watcher.states(), Trace(watcher.world.setting.world_size))
+
+
+def _is_busy(pid: int) -> bool:
+    """Tell whether any thread of a process runs, or waits for a clock, a disk or a pipe."""
+    if sys.platform != "linux" or not pid:
+        return False
+    waiting = _WAITING_CALLS.get(platform.machine())
+    for task in Path(f"/proc/{pid}/task").glob("*"):
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            if _stat(task / "stat")[0] in "RD":
+                return True
+            call = (task / "syscall").read_text().split()[0]
+            if call == "running" or (waiting is not None and int(call) not in waiting):
+                return True
+    return False
+
+
+def _cpu_ticks(pid: int) -> int:
+    """Give the CPU time that a process has used, in clock ticks (10 ms on Linux)."""
+    if sys.platform != "linux" or not pid:
+        return 0
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        fields = _stat(Path(f"/proc/{pid}/stat"))
+        return int(fields[11]) + int(fields[12])
+    return 0
+
+
+def _stat(path: Path) -> list[str]:
+    """Give the fields of a /proc stat file after the command's name, which may hold spaces."""
+    return path.read_text().rpartition(")")[2].split()

@@ -1,0 +1,324 @@
+"""The bytes between a rank and its launcher: framed, size-capped, safe to read from a hostile rank.
+
+A frame is a kind (one byte), a length (eight bytes, big-endian) and a body. The body of a value is
+JSON that describes it plus the raw bytes of its tensors; reading one can build plain data and
+tensors, and nothing else. Nothing is ever unpickled here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import socket
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
+HEADER = struct.Struct("!BQ")
+LENGTH = struct.Struct("!I")
+
+TASK, EXIT = 1, 2  # to the rank
+EVENTS, STATUS, RESULT, ERROR = 10, 11, 12, 13  # from the rank
+
+MAX_BYTES = {EVENTS: 4 << 20, STATUS: 64 << 10, RESULT: 2 << 30, ERROR: 256 << 10}
+MAX_DEPTH = 60
+MAX_NODES = 2_000_000
+_ALIGN = 16
+_BIG_INT = 1 << 63
+
+
+class WireError(Exception):
+    """The other side sent something that is not a well-formed frame of an allowed size."""
+
+
+class CannotReturn(TypeError):
+    """A value holds something that cannot travel back from a rank."""
+
+
+def send_frame(sock: socket.socket, kind: int, *chunks: bytes | bytearray | memoryview) -> None:
+    """Send one frame whose body is the concatenation of `chunks`."""
+    head = HEADER.pack(kind, sum(len(chunk) for chunk in chunks))
+    if sum(len(chunk) for chunk in chunks) < 65536:
+        sock.sendall(head + b"".join(chunks))
+        return
+    sock.sendall(head)
+    for chunk in chunks:
+        sock.sendall(chunk)
+
+
+def recv_exactly(sock: socket.socket, count: int) -> bytearray:
+    """Receive `count` bytes from a blocking socket. Raise EOFError if it closes before."""
+    data = bytearray(count)
+    view = memoryview(data)
+    done = 0
+    while done < count:
+        got = sock.recv_into(view[done:])
+        if not got:
+            raise EOFError
+        done += got
+    return data
+
+
+def recv_frame(sock: socket.socket) -> tuple[int, bytearray]:
+    """Receive one frame from a blocking socket: what a rank does with its launcher, whom it trusts."""
+    kind, length = HEADER.unpack(recv_exactly(sock, HEADER.size))
+    return kind, recv_exactly(sock, length)
+
+
+@dataclass
+class FrameReader:
+    """Cut what a rank sends into frames, as it arrives, each no longer than its kind allows."""
+
+    max_bytes: dict[int, int] = field(default_factory=lambda: dict(MAX_BYTES))
+    _head: bytearray = field(default_factory=bytearray)
+    _kind: int = 0
+    _body: bytearray | None = None
+    _filled: int = 0
+
+    def feed_from(self, sock: socket.socket, budget: int = 4 << 20) -> Iterator[tuple[int, bytearray]]:
+        """Read what a non-blocking socket has (at most about `budget` bytes); yield whole frames.
+
+        Raise EOFError at its end and WireError when the bytes are no frames.
+        """
+        while budget > 0:
+            if self._body is None:
+                chunk = sock.recv(HEADER.size - len(self._head))
+                if not chunk:
+                    raise EOFError
+                self._head += chunk
+                if len(self._head) == HEADER.size:
+                    self._open()
+            if self._body is not None:
+                if self._filled < len(self._body):
+                    got = sock.recv_into(memoryview(self._body)[self._filled :])
+                    if not got:
+                        raise EOFError
+                    self._filled += got
+                    budget -= got
+                if self._filled == len(self._body):
+                    frame = (self._kind, self._body)
+                    self._body = None
+                    yield frame
+
+    def _open(self) -> None:
+        kind, length = HEADER.unpack(self._head)
+        limit = self.max_bytes.get(kind)
+        if limit is None:
+            raise WireError(f"a frame of unknown kind {kind}")
+        if length > limit:
+            raise WireError(f"a frame of {length:,} bytes, where {limit:,} are allowed")
+        self._kind, self._body, self._filled = kind, bytearray(length), 0
+        self._head.clear()
+
+
+def encode(value: Any) -> list[bytes | memoryview]:
+    """Write a value as the chunks of a frame's body. Raise CannotReturn, naming the part."""
+    writer = _Writer()
+    tree = writer.node(value, "value", 0)
+    text = json.dumps(tree, separators=(",", ":")).encode()
+    pad = -(LENGTH.size + len(text)) % _ALIGN
+    text += b" " * pad
+    return [LENGTH.pack(len(text)), text, *writer.chunks]
+
+
+def decode(body: bytearray) -> Any:
+    """Read a value. Tensors share memory with `body`. Raise WireError for anything odd."""
+    try:
+        (length,) = LENGTH.unpack_from(body)
+        tree = json.loads(bytes(memoryview(body)[LENGTH.size : LENGTH.size + length]))
+        return _Reader(body, LENGTH.size + length).value(tree, 0)
+    except WireError:
+        raise
+    except Exception as error:  # whatever a hostile body provokes is one thing: not a value
+        raise WireError(f"not a value: {type(error).__name__}") from None
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self.chunks: list[bytes | memoryview] = []
+        self.offset = 0
+        self.nodes = 0
+
+    def node(self, value: Any, path: str, depth: int) -> Any:
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
+            raise CannotReturn(f"{path}: more than {MAX_NODES:,} parts; return a tensor instead")
+        if depth > MAX_DEPTH:
+            raise CannotReturn(f"{path}: nested deeper than {MAX_DEPTH} levels (or inside itself)")
+        if value is None or isinstance(value, bool):
+            return value
+        if type(value) is str:
+            return value
+        if isinstance(value, float) and type(value).__module__ == "builtins":
+            return value if math.isfinite(value) else ["float", repr(value)]
+        if isinstance(value, int):
+            return int(value) if abs(value) < _BIG_INT else ["int", hex(value)]
+        return self._compound(value, path, depth)
+
+    def _compound(self, value: Any, path: str, depth: int) -> Any:
+        if isinstance(value, (list, tuple)) and not _is_size(value):
+            kind = "list" if isinstance(value, list) else "tuple"
+            return [kind, [self.node(v, f"{path}[{i}]", depth + 1) for i, v in enumerate(value)]]
+        if isinstance(value, dict):
+            pairs = [
+                [self.node(k, f"a key of {path}", depth + 1), self.node(v, f"{path}[{k!r}]", depth + 1)]
+                for k, v in value.items()
+            ]
+            return ["dict", pairs]
+        if isinstance(value, (set, frozenset)):
+            parts = [self.node(v, f"an element of {path}", depth + 1) for v in value]
+            return ["set" if isinstance(value, set) else "frozenset", parts]
+        if isinstance(value, str):
+            return str(value)
+        if isinstance(value, (bytes, bytearray)):
+            return ["bytes", *self._raw(bytes(value))]
+        if isinstance(value, complex):
+            return ["complex", repr(value.real), repr(value.imag)]
+        if isinstance(value, range):
+            return ["range", value.start, value.stop, value.step]
+        return self._array(value, path)
+
+    def _array(self, value: Any, path: str) -> Any:
+        import numpy as np
+        import torch
+
+        if isinstance(value, torch.Tensor):
+            return self._tensor(value, path)
+        if isinstance(value, torch.Size):
+            return ["size", list(value)]
+        if isinstance(value, torch.dtype):
+            return ["dtype", str(value).removeprefix("torch.")]
+        if isinstance(value, torch.device):
+            return ["device", str(value)]
+        if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufc":
+            array = np.ascontiguousarray(value)
+            kind = "ndarray" if isinstance(value, np.ndarray) else "scalar"
+            return [kind, value.dtype.str, list(value.shape), *self._raw(array.tobytes())]
+        raise CannotReturn(f"{path} is {_a(value)}. {_instead_of(value)}")
+
+    def _tensor(self, value: torch.Tensor, path: str) -> Any:
+        import torch
+
+        if type(value).__name__ == "AsyncCollectiveTensor":
+            value = value.wait()  # type: ignore[attr-defined]
+        if type(value) not in {torch.Tensor, torch.nn.Parameter}:
+            raise CannotReturn(
+                f"{path} is a {type(value).__name__}. Return .full_tensor() or .to_local() of it."
+            )
+        if value.layout != torch.strided or value.is_quantized or value.is_meta:
+            raise CannotReturn(f"{path} is a {value.layout} tensor. Return .to_dense() of it.")
+        flat = value.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
+        raw = flat.view(torch.uint8).numpy() if flat.numel() else b""
+        name = str(value.dtype).removeprefix("torch.")
+        return ["tensor", name, list(value.shape), *self._raw(memoryview(raw))]
+
+    def _raw(self, data: bytes | memoryview) -> tuple[int, int]:
+        start, size = self.offset, len(data)
+        pad = -size % _ALIGN
+        self.chunks += [data, b"\0" * pad]
+        self.offset += size + pad
+        return start, size
+
+
+class _Reader:
+    def __init__(self, body: bytearray, base: int) -> None:
+        self.body, self.base = body, base
+
+    def value(self, tree: Any, depth: int) -> Any:
+        if depth > 2 * MAX_DEPTH:
+            raise WireError("nested too deeply")
+        if tree is None or isinstance(tree, (bool, int, float, str)):
+            return tree
+        if not isinstance(tree, list) or not tree or not isinstance(tree[0], str):
+            raise WireError("an unknown node")
+        kind, *rest = tree
+        if kind in {"list", "tuple", "set", "frozenset"}:
+            parts = [self.value(part, depth + 1) for part in rest[0]]
+            return {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}[kind](parts)
+        if kind == "dict":
+            return {self.value(k, depth + 1): self.value(v, depth + 1) for k, v in rest[0]}
+        return self._leaf(kind, rest)
+
+    def _leaf(self, kind: str, rest: list[Any]) -> Any:
+        if kind == "float":
+            return float(rest[0])
+        if kind == "int":
+            return int(rest[0][:100_000], 16)
+        if kind == "complex":
+            return complex(float(rest[0]), float(rest[1]))
+        if kind == "range":
+            return range(*(int(n) for n in rest))
+        if kind == "bytes":
+            return bytes(self._raw(*rest))
+        import torch
+
+        if kind == "size":
+            return torch.Size(rest[0])
+        if kind == "device":
+            return torch.device(rest[0])
+        if kind == "dtype":
+            return _torch_dtype(rest[0])
+        if kind == "tensor":
+            return self._tensor(*rest)
+        if kind in {"ndarray", "scalar"}:
+            return self._ndarray(kind, *rest)
+        raise WireError("an unknown node")
+
+    def _tensor(self, name: str, shape: list[int], start: int, size: int) -> torch.Tensor:
+        import torch
+
+        dtype = _torch_dtype(name)
+        if math.prod(shape) * dtype.itemsize != size or any(n < 0 for n in shape):
+            raise WireError("a tensor whose bytes do not fit its shape")
+        if not size:
+            return torch.empty(shape, dtype=dtype)
+        return torch.frombuffer(self._raw(start, size), dtype=dtype).reshape(shape)
+
+    def _ndarray(self, kind: str, dtype: str, shape: list[int], start: int, size: int) -> np.ndarray[Any, Any]:
+        import numpy as np
+
+        if np.dtype(dtype).kind not in "biufc":
+            raise WireError("an array of objects")
+        array = np.frombuffer(bytes(self._raw(start, size)), dtype=dtype).reshape(shape)
+        return array if kind == "ndarray" else array[()]
+
+    def _raw(self, start: int, size: int) -> memoryview:
+        if not (isinstance(start, int) and isinstance(size, int)) or start < 0 or size < 0:
+            raise WireError("a place outside the frame")
+        if self.base + start + size > len(self.body):
+            raise WireError("a place outside the frame")
+        return memoryview(self.body)[self.base + start : self.base + start + size]
+
+
+def _is_size(value: Any) -> bool:
+    return type(value).__name__ == "Size" and type(value).__module__ == "torch"
+
+
+def _torch_dtype(name: Any) -> torch.dtype:
+    import torch
+
+    dtype = getattr(torch, name, None) if isinstance(name, str) else None
+    if not isinstance(dtype, torch.dtype):
+        raise WireError("an unknown dtype")
+    return dtype
+
+
+def _a(value: Any) -> str:
+    kind = type(value)
+    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    return f"a {name}"
+
+
+def _instead_of(value: Any) -> str:
+    import torch
+
+    if isinstance(value, torch.nn.Module):
+        return "Return its state_dict(), or the parameters that you want to see."
+    if callable(value):
+        return "Return what it computes instead."
+    return "Return numbers, strings, lists, tuples, dicts, sets, arrays or tensors instead."

@@ -1,0 +1,288 @@
+"""A set of ranks that are alive: their channels, what they print, what they say, how they ended.
+
+The launcher makes a `World`, gives it a task and pumps it until every rank has answered; `%%ranks`
+keeps one from cell to cell. `end` is always called, and leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import shutil
+import signal
+import socket
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from helpers.ranks import wire
+from helpers.ranks.cells import is_learner_file, place_of
+from helpers.ranks.connection import Connection, ServerGone
+from helpers.ranks.failures import LaunchError, RankError
+from helpers.trace.collector import Collector
+from helpers.trace.events import Place
+
+MAX_OUTPUT = 100_000
+"""Characters kept of what one rank prints in one launch."""
+
+
+@dataclass
+class Member:
+    """One rank, as its launcher sees it."""
+
+    rank: int
+    sock: socket.socket
+    output_fd: int
+    reader: wire.FrameReader = field(default_factory=wire.FrameReader)
+    pid: int = 0
+    state: str = "running"
+    """"running", "returned", "failed" or "died"."""
+    value: Any = None
+    error: RankError | None = None
+    exitcode: int | None = None
+    ended_ns: int = 0
+    at: Place | None = None
+    inside: str = ""
+    _text: list[bytes] = field(default_factory=list)
+    _kept: int = 0
+    cut: bool = False
+
+    @property
+    def done(self) -> bool:
+        return self.state != "running"
+
+    def add_output(self, data: bytes) -> None:
+        room = MAX_OUTPUT - self._kept
+        if room > 0:
+            self._text.append(data[:room])
+            self._kept += len(self._text[-1])
+        self.cut = self.cut or len(data) > room
+
+    @property
+    def output(self) -> str:
+        text = b"".join(self._text).decode("utf-8", "replace")
+        if self.cut:
+            text += f"\n... (cut here: only the first {MAX_OUTPUT:,} bytes of a rank's output are kept)\n"
+        return text
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How the ranks of a world are set up; the same for all tasks that the world is given."""
+
+    world_size: int
+    backend: str = "gloo"
+    init: bool = True
+    trace: bool = True
+    env: tuple[Mapping[str, str], ...] = ()
+
+
+class World:
+    """Ranks that are alive. Use under the connection's lock; call `end` in a `finally`."""
+
+    def __init__(self, connection: Connection, setting: Setting) -> None:
+        self.connection = connection
+        self.setting = setting
+        self.launch = connection.new_launch()
+        self.members: list[Member] = []
+        self.server_gone = False
+        self.collector = Collector(setting.world_size, place_of)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(connection, selectors.EVENT_READ, None)
+        self._fresh = True
+        self.folder = connection.folder / f"world-{self.launch}"
+
+    def start(self) -> None:
+        """Ask the server for the ranks. Raise LaunchError when there are no descriptors for them."""
+        ends: list[tuple[int, int]] = []
+        theirs: list[socket.socket] = []
+        try:
+            self.folder.mkdir()
+            for rank in range(self.setting.world_size):
+                mine, other = socket.socketpair()
+                theirs.append(other)
+                member = Member(rank, mine, -1)
+                self.members.append(member)
+                member.output_fd, write = os.pipe()
+                ends.append((other.fileno(), write))
+                os.set_blocking(member.output_fd, False)
+                self._selector.register(mine, selectors.EVENT_READ, (member, self._read_channel))
+                self._selector.register(
+                    member.output_fd, selectors.EVENT_READ, (member, self._read_output)
+                )
+            self.connection.start_ranks(self.launch, ends)
+        except OSError as error:
+            raise LaunchError(
+                f"{self.setting.world_size} ranks could not be started: {error.strerror or error}. "
+                "`course doctor` tells how many this machine allows."
+            ) from None
+        finally:
+            for other in theirs:
+                other.close()
+            for _, write in ends:
+                os.close(write)
+
+    def give(self, heads: Sequence[Mapping[str, Any]], payloads: Sequence[Sequence[bytes]]) -> None:
+        """Send each rank its task. The first one also tells it who it is."""
+        self.collector = Collector(self.setting.world_size, place_of)
+        for member, head, payload in zip(self.members, heads, payloads, strict=True):
+            member.state, member.value, member.error = "running", None, None
+            member._text, member._kept, member.cut = [], 0, False
+            full = {**self._identity(member.rank), **head} if self._fresh else dict(head)
+            text = json.dumps(full).encode()
+            member.sock.settimeout(30.0)
+            with contextlib.suppress(OSError):  # it died: its exit, not this, tells how
+                wire.send_frame(
+                    member.sock, wire.TASK, wire.LENGTH.pack(len(text)), text, *payload
+                )
+            member.sock.setblocking(False)
+        self._fresh = False
+
+    def _identity(self, rank: int) -> dict[str, Any]:
+        setting = self.setting
+        size = str(setting.world_size)
+        env = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": size, "LOCAL_WORLD_SIZE": size}
+        env |= setting.env[rank] if setting.env else {}
+        return {
+            "rank": rank,
+            "world_size": setting.world_size,
+            "backend": setting.backend,
+            "init": setting.init,
+            "trace": setting.trace,
+            "env": env,
+            "store": str(self.folder / "store"),
+            "temp": str(self.folder / f"rank-{rank}"),
+            "cwd": os.getcwd(),
+            "path": list(sys.path),
+        }
+
+    def pump(self, wait_s: float) -> None:
+        """Take in what ranks and server have to say, waiting at most `wait_s` for the first word."""
+        for key, _ in self._selector.select(wait_s):
+            if key.data is None:
+                self._hear_server()
+            else:
+                member, read = key.data
+                read(member)
+
+    def _hear_server(self) -> None:
+        try:
+            messages = self.connection.messages(self.launch)
+        except ServerGone:
+            self._selector.unregister(self.connection)
+            self.server_gone = True
+            return
+        for word, values in messages:
+            member = self.members[values[0]]
+            if word == "started":
+                member.pid = values[1]
+            elif word == "exit":
+                self._left(member, values[1])
+            else:
+                raise LaunchError(
+                    f"rank {member.rank} could not be started: {values[1]}. "
+                    "`course doctor` tells how many ranks this machine allows."
+                )
+
+    def _left(self, member: Member, exitcode: int) -> None:
+        self._read_output(member)
+        self._read_channel(member)  # its last words may still be on the way
+        member.exitcode = exitcode
+        if not member.done:
+            member.state, member.ended_ns = "died", time.monotonic_ns()
+
+    def _read_output(self, member: Member) -> None:
+        try:
+            while data := os.read(member.output_fd, 1 << 16):
+                member.add_output(data)
+                if len(data) < 1 << 16:
+                    return
+        except BlockingIOError:
+            return
+        except OSError:
+            pass
+        self._forget(member.output_fd)
+
+    def _read_channel(self, member: Member) -> None:
+        try:
+            for kind, body in member.reader.feed_from(member.sock):
+                self._hear(member, kind, body)
+        except BlockingIOError:
+            return
+        except (EOFError, ConnectionError):
+            self._forget(member.sock)
+        except (wire.WireError, ValueError, KeyError, TypeError, RecursionError) as error:
+            self._forget(member.sock)
+            self._fail(member, RankError(member.rank, "WireError", str(error)[:200]))
+
+    def _hear(self, member: Member, kind: int, body: bytearray) -> None:
+        if kind == wire.EVENTS:
+            for record in json.loads(body):
+                self.collector.feed(member.rank, record)
+        elif kind == wire.STATUS:
+            status = json.loads(body)
+            member.at = self.collector.place(status["at"])
+            member.inside = str(status["inside"])[:80]
+        elif kind == wire.RESULT and not member.done:
+            member.value = wire.decode(body)
+            member.state, member.ended_ns = "returned", time.monotonic_ns()
+        elif kind == wire.ERROR and not member.done:
+            self._fail(member, _read_error(member.rank, json.loads(body)))
+
+    def _fail(self, member: Member, error: RankError) -> None:
+        if not member.done:
+            member.state, member.error, member.ended_ns = "failed", error, error.when_ns
+
+    def _forget(self, source: Any) -> None:
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.unregister(source)
+
+    def fault_frames(self, rank: int) -> tuple[Place, ...]:
+        """Give the learner's lines on which a rank was when a signal ended it, outermost first."""
+        path = self.folder / f"rank-{rank}" / "fault"
+        with contextlib.suppress(OSError, ValueError):
+            lines = path.read_bytes()[: 64 << 10].decode("utf-8", "replace").splitlines()
+            found = [_fault_line(line) for line in lines if line.startswith('  File "')]
+            return tuple(p for p in reversed(found) if is_learner_file(p.file))[-5:]
+        return ()
+
+    def end(self) -> None:
+        """End every rank and all that they made; close and remove what the world used."""
+        try:
+            if not self.connection.end_launch(self.launch):
+                self._end_without_server()
+            for member in self.members:
+                if member.output_fd >= 0:
+                    self._read_output(member)
+        finally:
+            self._selector.close()
+            for member in self.members:
+                member.sock.close()
+                if member.output_fd >= 0:
+                    os.close(member.output_fd)
+                    member.output_fd = -1
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _end_without_server(self) -> None:
+        for member in self.members:
+            if member.pid and member.exitcode is None:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(member.pid, signal.SIGKILL)
+
+
+def _read_error(rank: int, said: dict[str, Any]) -> RankError:
+    places = [place_of(str(f), int(n), str(fn)) for f, n, fn in said["frames"][:60]]
+    own = tuple(place for place in places if is_learner_file(place.file))
+    return RankError(
+        rank, str(said["kind"])[:200], str(said["message"])[:20_000], own[-8:], int(said["when_ns"])
+    )
+
+
+def _fault_line(line: str) -> Place:
+    file, _, rest = line.removeprefix('  File "').partition('", line ')
+    number, _, function = rest.partition(" in ")
+    return place_of(file, int(number), function)

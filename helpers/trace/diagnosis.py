@@ -1,0 +1,329 @@
+"""Why can no rank go on? From what each rank is in, says who waits for whom and what does not fit.
+
+The watcher in `helpers/ranks/watch.py` decides *whether* a world is stuck, from outside; this module
+is pure: states and a trace in, a `Diagnosis` out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from helpers.trace.events import Diagnosis, Event, Meeting, Trace, Wait
+
+GONE = frozenset({"returned", "failed", "died"})
+
+
+@dataclass(frozen=True, slots=True)
+class RankState:
+    """What is known of a rank from outside.
+
+    state: "running", "returned", "failed" or "died". blocked: the call that it waits for, if any.
+    pending: all its calls that have not finished. inside: the torch function that its main thread
+    is in ("" when it is in the learner's own code); `at` is the learner's line.
+    """
+
+    rank: int
+    state: str
+    blocked: Event | None = None
+    pending: tuple[Event, ...] = ()
+    inside: str = ""
+    at: str = ""
+
+    @property
+    def gone(self) -> bool:
+        return self.state in GONE
+
+
+def diagnose(states: Sequence[RankState], trace: Trace) -> Diagnosis:
+    """Explain a world in which no rank can go on; `states` holds one for each rank, in order."""
+    waits = tuple(_wait_of(state, states, trace) for state in states)
+    for explain in (_different_shapes, _mismatch, _skipped_backward, _left, _cycle, _unmatched):
+        found = explain(states, trace, waits)
+        if found is not None:
+            return found
+    return Diagnosis(
+        "stuck",
+        "No rank can go on, and their calls give no plain reason.",
+        "Compare the calls below, line by line: each must have its counterpart.",
+        waits,
+    )
+
+
+def can_complete(states: Sequence[RankState], trace: Trace) -> bool:
+    """Tell whether some pending call has all its counterparts, so that the world may yet go on."""
+    pending = {id(e) for s in states for e in s.pending}
+    for meeting in trace.meetings():
+        open_calls = [call for call in meeting.calls if not call.finished]
+        if open_calls and meeting.complete and problem_of(meeting) is None:
+            return True
+    blocked = [s.blocked for s in states if s.blocked is not None]
+    for message in trace.messages():
+        if message.recv is None or message.send.finished and message.recv.finished:
+            continue
+        if message.send in blocked or message.recv in blocked:
+            return id(message.send) in pending or id(message.recv) in pending
+    return False
+
+
+def problem_of(meeting: Meeting) -> str | None:
+    """Name what does not fit between the calls of one collective: "op", "shape", "dtype", "root"."""
+    calls = meeting.calls
+    if len({call.op for call in calls}) > 1:
+        return "op"
+    if len({call.root for call in calls}) > 1:
+        return "root"
+    op = calls[0].op
+    given = [call for call in calls if call.shapes]
+    if op in {"all_reduce", "reduce", "broadcast", "all_gather", "gather", "reduce_scatter"}:
+        if len({call.nbytes for call in given}) > 1:
+            return "shape"
+        if len({call.dtype for call in given}) > 1:
+            return "dtype"
+    return None
+
+
+def mismatch_in(trace: Trace) -> str:
+    """Say in one sentence which collective's calls do not fit, or "" if all fit.
+
+    A rank that gloo aborted leaves no word itself; its trace and its peers' say why.
+    """
+    for meeting in trace.meetings():
+        problem = problem_of(meeting)
+        if problem in {"shape", "dtype", "op"}:
+            return _unlike(meeting, problem)
+    for message in trace.messages():
+        recv = message.recv
+        if recv is not None and message.send.nbytes > recv.nbytes:
+            return (
+                f"rank {message.src} sends {_size(message.send)}{_at(message.send)}, "
+                f"but rank {message.dst} receives into {_size(recv)}{_at(recv)}: "
+                "the buffer must be at least as large as the message."
+            )
+    return ""
+
+
+def _unlike(meeting: Meeting, problem: str) -> str:
+    first = meeting.calls[0]
+    other = next(c for c in meeting.calls if _key(c, problem) != _key(first, problem))
+    return (
+        f"rank {first.rank} calls {_described(first, problem)}{_at(first)}, while "
+        f"rank {other.rank} calls {_described(other, problem)}{_at(other)}."
+    )
+
+
+def _key(event: Event, problem: str) -> object:
+    return {"op": event.op, "shape": event.nbytes, "dtype": event.dtype, "root": event.root}[problem]
+
+
+def _described(event: Event, problem: str) -> str:
+    if problem == "op":
+        return event.call
+    if problem == "root":
+        return f"{event.call} with root {event.root}"
+    return f"{event.call} of {_size(event)}"
+
+
+def _size(event: Event) -> str:
+    shape = event.shapes[0] if event.shapes else ()
+    return f"{'x'.join(map(str, shape)) or 'one'} {event.dtype}"
+
+
+def _at(event: Event) -> str:
+    return f" ({event.where})" if event.where else ""
+
+
+def _wait_of(state: RankState, states: Sequence[RankState], trace: Trace) -> Wait:
+    if state.gone:
+        words = {"returned": "has returned", "failed": "has failed", "died": "has died"}
+        return Wait(state.rank, words[state.state])
+    event = state.blocked or (state.pending[-1] if state.pending and state.inside else None)
+    if event is None:
+        where = f" at {state.at}" if state.at else ""
+        inside = f"in {state.inside}" if state.inside else "in its own code"
+        return Wait(state.rank, inside + where)
+    return Wait(state.rank, "blocked", event, _awaited(event, trace))
+
+
+def _awaited(event: Event, trace: Trace) -> tuple[int, ...]:
+    """Give the ranks without which this call cannot finish."""
+    if event.op in {"send", "recv"}:
+        if event.peer is not None:
+            return (event.peer,)
+        return tuple(rank for rank in event.group_ranks if rank != event.rank)
+    for meeting in trace.meetings():
+        if any(call.seq == event.seq and call.rank == event.rank for call in meeting.calls):
+            here = {call.rank for call in meeting.calls if call.op == event.op}
+            return tuple(rank for rank in meeting.group_ranks if rank not in here)
+    return ()
+
+
+Waits = tuple[Wait, ...]
+
+
+def _stuck_meetings(trace: Trace) -> list[Meeting]:
+    return [m for m in trace.meetings() if any(not call.finished for call in m.calls)]
+
+
+def _different_shapes(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
+    for meeting in _stuck_meetings(trace):
+        problem = problem_of(meeting)
+        if problem in {"shape", "dtype"}:
+            return Diagnosis(
+                "different_shapes",
+                "The ranks hand different tensors to one collective: " + _unlike(meeting, problem),
+                "Give every rank a tensor of the same shape and dtype, contiguous.",
+                waits,
+                _odd_ones(meeting, problem),
+            )
+    return None
+
+
+def _mismatch(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
+    for meeting in _stuck_meetings(trace):
+        problem = problem_of(meeting)
+        if problem in {"op", "root"}:
+            return Diagnosis(
+                "mismatched_collectives",
+                "The ranks call different collectives at the same place in their order: "
+                + _unlike(meeting, problem),
+                "All members of a group must call the same collectives in the same order.",
+                waits,
+                _odd_ones(meeting, problem),
+            )
+    return _order_between_groups(trace, waits)
+
+
+def _order_between_groups(trace: Trace, waits: Waits) -> Diagnosis | None:
+    """Find two ranks that wait in collectives of two groups which both belong to, crosswise."""
+    blocked = [wait for wait in waits if wait.event is not None and wait.event.is_collective]
+    for one in blocked:
+        for other in blocked:
+            assert one.event is not None and other.event is not None
+            crosswise = other.rank in one.waits_for and one.rank in other.waits_for
+            if crosswise and one.event.group != other.event.group:
+                return Diagnosis(
+                    "mismatched_collectives",
+                    f"Two groups are used in different orders: rank {one.rank} is in "
+                    f"{one.call}{_at(one.event)} of one group while rank {other.rank} is in "
+                    f"{other.call}{_at(other.event)} of another, and both belong to both.",
+                    "Ranks that share several groups must use them in the same order.",
+                    waits,
+                    (one.rank, other.rank),
+                )
+    return None
+
+
+def _odd_ones(meeting: Meeting, problem: str) -> tuple[int, ...]:
+    """Give the ranks whose call differs from what most do (all of them when there is no majority)."""
+    counts: dict[object, list[int]] = {}
+    for call in meeting.calls:
+        counts.setdefault(_key(call, problem), []).append(call.rank)
+    most = max(len(ranks) for ranks in counts.values())
+    if sum(len(ranks) == most for ranks in counts.values()) > 1:
+        return tuple(call.rank for call in meeting.calls)
+    return tuple(r for ranks in counts.values() if len(ranks) < most for r in sorted(ranks))
+
+
+def _skipped_backward(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
+    inside = [s for s in states if not s.gone and s.inside == "_engine_run_backward" and s.pending]
+    if not inside:
+        return None
+    others = [s for s in states if s not in inside]
+    ranks = _ranks([s.rank for s in inside])
+    missing = _ranks([s.rank for s in others])
+    return Diagnosis(
+        "skipped_backward",
+        f"{ranks.capitalize()} {_is(inside)} in backward() and {_is(inside)} reducing gradients; "
+        f"{missing} did not call backward() in this step.",
+        "With DDP every rank must run backward() in every step: give each the same number of "
+        "batches, or use the join() context manager.",
+        waits,
+        tuple(s.rank for s in others),
+    )
+
+
+def _left(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
+    gone = {state.rank for state in states if state.gone}
+    for wait in waits:
+        left = [rank for rank in wait.waits_for if rank in gone]
+        if left and wait.event is not None:
+            return Diagnosis(
+                "rank_left",
+                f"{_ranks(left).capitalize()} {'have' if len(left) > 1 else 'has'} returned, but "
+                f"rank {wait.rank} still waits for {'them' if len(left) > 1 else 'it'} in "
+                f"{wait.call}{_at(wait.event)}.",
+                "Every rank that a call names must make its part of the call before it returns.",
+                waits,
+                tuple(left),
+            )
+    if gone and not any(wait.event for wait in waits):
+        return Diagnosis(
+            "rank_left",
+            f"{_ranks(sorted(gone)).capitalize()} returned, and the others wait inside torch for it.",
+            "Calls such as init_process_group and new_group need every rank.",
+            waits,
+            tuple(sorted(gone)),
+        )
+    return None
+
+
+def _cycle(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
+    """Follow `waits_for` until a rank comes again."""
+    for start in waits:
+        path = [start.rank]
+        while True:
+            targets = waits[path[-1]].waits_for
+            if not targets or targets[0] >= len(waits):
+                break
+            if targets[0] in path:
+                cycle = path[path.index(targets[0]) :]
+                return _cycle_of(cycle, waits)
+            path.append(targets[0])
+    return None
+
+
+def _cycle_of(cycle: list[int], waits: Waits) -> Diagnosis:
+    calls = {waits[rank].event.op for rank in cycle if waits[rank].event}  # type: ignore[union-attr]
+    chain = " -> ".join(str(rank) for rank in [*cycle, cycle[0]])
+    if len(cycle) == 1:
+        summary = f"Rank {cycle[0]} waits for itself."
+        advice = "A rank cannot exchange messages with itself: copy the tensor instead."
+    elif calls == {"send"}:
+        summary = f"A cycle of sends: each rank waits until the next one receives ({chain})."
+        advice = (
+            "A send returns when its peer receives. Let one rank of each pair receive first, "
+            "or post isend/irecv and wait for both."
+        )
+    elif calls == {"recv"}:
+        summary = f"A cycle of receives: each rank waits for a message that nobody sent ({chain})."
+        advice = "Let at least one rank send before it receives."
+    else:
+        summary = f"A cycle: each rank waits for the next one ({chain})."
+        advice = "Put the calls on one of these ranks into an order that its peer can answer."
+    return Diagnosis("cycle", summary, advice, waits, tuple(cycle))
+
+
+def _unmatched(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
+    for wait in waits:
+        if wait.event is not None and wait.waits_for:
+            return Diagnosis(
+                "unmatched",
+                f"Rank {wait.rank} waits in {wait.call}{_at(wait.event)} for "
+                f"{_ranks(list(wait.waits_for))}, which {'does' if len(wait.waits_for) == 1 else 'do'} "
+                "not make the call that would answer it.",
+                "Look at peer, tag and group of both calls: they must name each other.",
+                waits,
+                (wait.rank, *wait.waits_for),
+            )
+    return None
+
+
+def _ranks(ranks: list[int]) -> str:
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    return "ranks " + ", ".join(map(str, ranks[:-1])) + f" and {ranks[-1]}" if ranks else "no rank"
+
+
+def _is(some: Sequence[object]) -> str:
+    return "are" if len(some) > 1 else "is"

@@ -1,0 +1,48 @@
+"""One look for one kind of event, through the whole course.
+
+Colours are Okabe and Ito's (https://jfly.uni-koeln.de/color/), which stay apart in all common
+forms of colour blindness. Each kind also has a hatch, a marker and a line style of its own, so
+that a picture reads in grey.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from helpers.trace.events import Event
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How one kind of event is drawn; hatch, marker and line are matplotlib's codes.
+
+    tint: the colour, lightened until black text and the hatch can be read on it.
+    """
+
+    name: str
+    color: str
+    tint: str
+    hatch: str
+    marker: str
+    line: str | tuple[int, tuple[int, ...]]
+
+
+SEND = Look("send", "#0072B2", "#CCE3F0", "////", ">", "-")
+RECV = Look("recv", "#009E73", "#CCECE3", "\\\\\\\\", "<", "--")
+COLLECTIVE = Look("collective", "#A8447F", "#F5E1EC", "....", "o", "-.")
+WAIT = Look("waiting", "#E69F00", "#FAECCC", "----", "s", ":")
+SPAN = Look("span", "#666666", "#E4E4E4", "", "D", (0, (8, 2)))
+FAILURE = Look("failure", "#D55E00", "#F7DFCC", "xxxx", "X", (0, (3, 1, 1, 1, 1, 1)))
+
+KINDS = (SEND, RECV, COLLECTIVE, WAIT, SPAN, FAILURE)
+
+INK = "#222222"
+FAINT = "#9A9A9A"
+
+
+def look_of(event: Event) -> Look:
+    """Give the look of an event; an op that nobody knows is drawn as a collective."""
+    by_op: dict[str, Any] = {"send": SEND, "recv": RECV, "span": SPAN}
+    look: Look = by_op.get(event.op, COLLECTIVE)
+    return look

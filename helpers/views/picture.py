@@ -1,0 +1,51 @@
+"""What every drawing view gives back: a figure, and in words what was drawn."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_SCREEN_DPI = 110
+_PRINT_DPI = 200
+
+
+@dataclass(frozen=True, repr=False)
+class Picture:
+    """A matplotlib figure and its `text`, which is the same from run to run.
+
+    At the end of a cell it shows as the image, with the text as its plain form.
+    """
+
+    figure: Figure
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_png_(self) -> bytes:
+        buffer = BytesIO()
+        self._write(buffer, format="png", dpi=_SCREEN_DPI, metadata={"Software": None})
+        return buffer.getvalue()
+
+    def save(self, path: str | Path) -> None:
+        """Write the figure to a file; the ending (.png, .svg, .pdf) names the format."""
+        self._write(path, dpi=_PRINT_DPI)
+
+    def _write(self, target: Any, **options: Any) -> None:
+        with warnings.catch_warnings():
+            # A label in a script that the font lacks is drawn as boxes; no need to say so.
+            warnings.filterwarnings("ignore", message="Glyph .* missing from")
+            self.figure.savefig(target, **options)
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Make an empty figure, in inches, that no global state of matplotlib knows of."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained", facecolor="white")

@@ -1,0 +1,73 @@
+"""Make what ranks said fit to be shown: no escape codes, no control characters, no endless text.
+
+Every view sends each string that came from a rank through here before it draws or writes it.
+"""
+
+from __future__ import annotations
+
+import re
+
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, cursor movements
+    r"|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)?"  # window titles, hyperlinks
+    r"|\x1b[ -/]*[0-~]"  # all other escape sequences
+)
+# What would break HTML or UTF-8, or reorder a line so that it reads as something else.
+_UNSHOWABLE = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+ELLIPSIS = "…"
+
+
+def clean(text: str) -> str:
+    """Strip terminal codes and replace what cannot be shown; newlines and tabs stay."""
+    text = _ESCAPES.sub("", text).replace("\r\n", "\n")
+    if "\r" in text:
+        text = "\n".join(_last_written(line) for line in text.split("\n"))
+    return _UNSHOWABLE.sub(_REPLACEMENT, text)
+
+
+def _last_written(line: str) -> str:
+    # A progress bar returns to the start of its line: what a terminal would show is the last.
+    return next((part for part in reversed(line.split("\r")) if part), "")
+
+
+def clip(text: str, limit: int) -> str:
+    """Cut to `limit` characters, the cut marked."""
+    return text if len(text) <= limit else text[: max(0, limit - 1)] + ELLIPSIS
+
+
+def one_line(text: str, limit: int = 60) -> str:
+    """Fit to a label: clean, on one line, at most `limit` characters."""
+    # Cut first, so that a label made of megabytes costs no more than any other.
+    return clip(" ".join(clean(text[: 20 * limit]).split()), limit)
+
+
+def lines_of(text: str, *, most: int = 200, width: int = 500) -> tuple[str, ...]:
+    """Split printed text into lines, the middle left out where there are more than `most`."""
+    stripped = clean(text).rstrip("\n")
+    if not stripped:
+        return ()
+    lines = stripped.split("\n")
+    if len(lines) > most:
+        head = most // 2
+        gap = f"{ELLIPSIS} {len(lines) - 2 * head:,} lines not shown {ELLIPSIS}"
+        lines = [*lines[:head], gap, *lines[-head:]]
+    return tuple(clip(line.rstrip(), width) for line in lines)
+
+
+def plural(count: int, noun: str) -> str:
+    """Write a count with its noun: `1 message`, `4 messages`."""
+    ending = "" if count == 1 else "es" if noun.endswith(("s", "ch")) else "s"
+    return f"{count:,} {noun}{ending}"
+
+
+def short_bytes(nbytes: float) -> str:
+    """Write a number of bytes in at most six characters: `0 B`, `640 B`, `1.6 MB`."""
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if nbytes < 999.5:
+            digits = 0 if unit == "B" or nbytes >= 99.5 else 1
+            return f"{nbytes:.{digits}f}".removesuffix(".0") + f" {unit}"
+        nbytes /= 1000
+    return f"{nbytes:.0f} PB" if nbytes < 1e6 else "huge"

@@ -1,0 +1,63 @@
+"""Write what a rank returned in one short line that is the same from run to run.
+
+The lanes call it. Tensors and arrays are told apart by their class's name, so torch and numpy are
+not imported here.
+"""
+
+from __future__ import annotations
+
+import re
+import reprlib
+from typing import Any
+
+from helpers.views.plain import ELLIPSIS, clip, one_line
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_WHOLE = 120
+_HEAD = 6
+
+
+def short_value(value: object, limit: int = 400) -> str:
+    """Give a compact repr: long containers and tensors are cut, memory addresses left out."""
+    try:
+        text = _Short().repr(value)
+    except Exception as error:  # A repr may raise anything; a view must not.
+        text = f"<{type(value).__name__}: its repr raised {type(error).__name__}>"
+    return one_line(_ADDRESS.sub("", text), limit)
+
+
+class _Short(reprlib.Repr):
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 6
+        self.maxlist = self.maxtuple = self.maxdict = self.maxset = self.maxfrozenset = 20
+        self.maxstring = self.maxother = 200
+        self.fillvalue = ELLIPSIS
+
+    def repr_Tensor(self, x: Any, level: int) -> str:
+        return _short_array(x)
+
+    def repr_Parameter(self, x: Any, level: int) -> str:
+        return _short_array(x)
+
+    def repr_ndarray(self, x: Any, level: int) -> str:
+        return _short_array(x)
+
+
+def _short_array(array: Any) -> str:
+    """Show a small tensor whole, and of a large one the first numbers and the shape."""
+    shape = tuple(array.shape)
+    count = 1
+    for length in shape:
+        count *= length
+    whole = " ".join(repr(array).split()) if count <= _WHOLE else ""
+    if whole and len(whole) <= _WHOLE:
+        return whole
+    while array.ndim > 1:
+        array = array[0]
+    # A slice's own repr writes the numbers with few digits and in its class's style.
+    numbers = " ".join(repr(array[:_HEAD]).split())
+    start, bracket, rest = numbers.rpartition("]")
+    if array.shape[0] > _HEAD and bracket:
+        numbers = f"{start}, {ELLIPSIS}]{rest}"
+    return clip(numbers, _WHOLE) + f" of shape {shape}"
