@@ -1,1 +1,99 @@
-"""The learner's whole vocabulary."""
+"""The learner's whole vocabulary: what a notebook's first cell imports, and nothing else.
+
+Importing it is cheap and starts nothing, except in a Jupyter kernel, where the rank server begins
+to start in the background because the reader will soon need it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from helpers.course.hints import hint
+    from helpers.course.quizzes import predict
+    from helpers.exercises.check import check
+    from helpers.ranks.failures import (
+        Deadlock,
+        LaunchError,
+        RankDied,
+        RankFailed,
+        RankFailure,
+        RankTimeout,
+    )
+    from helpers.ranks.inside import span
+    from helpers.ranks.launcher import launch
+    from helpers.ranks.ports import free_port
+    from helpers.ranks.run import Run
+    from helpers.views.curve import curves
+    from helpers.views.timeline import timeline
+    from helpers.views.traffic import traffic
+    from helpers.views.wait_graph import wait_graph
+
+_HOME = {
+    "check": "helpers.exercises.check",
+    "hint": "helpers.course.hints",
+    "predict": "helpers.course.quizzes",
+    "launch": "helpers.ranks.launcher",
+    "span": "helpers.ranks.inside",
+    "free_port": "helpers.ranks.ports",
+    "Run": "helpers.ranks.run",
+    "curves": "helpers.views.curve",
+    "timeline": "helpers.views.timeline",
+    "traffic": "helpers.views.traffic",
+    "wait_graph": "helpers.views.wait_graph",
+    "Deadlock": "helpers.ranks.failures",
+    "LaunchError": "helpers.ranks.failures",
+    "RankDied": "helpers.ranks.failures",
+    "RankFailed": "helpers.ranks.failures",
+    "RankFailure": "helpers.ranks.failures",
+    "RankTimeout": "helpers.ranks.failures",
+}
+
+__all__ = [
+    "Deadlock",
+    "LaunchError",
+    "RankDied",
+    "RankFailed",
+    "RankFailure",
+    "RankTimeout",
+    "Run",
+    "check",
+    "curves",
+    "free_port",
+    "hint",
+    "launch",
+    "predict",
+    "span",
+    "timeline",
+    "traffic",
+    "wait_graph",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name from its module when it is first asked for."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'helpers' has no name {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def _greet_kernel() -> None:
+    from helpers.ranks.cells import in_kernel, ipython
+
+    if in_kernel():
+        from helpers.ranks.launcher import start_in_background
+
+        start_in_background()
+    shell = ipython()
+    if shell is not None:
+        from helpers.ranks.magics import register
+
+        register(shell)
+
+
+_greet_kernel()

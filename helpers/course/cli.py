@@ -36,8 +36,9 @@ def main() -> None:
 @main.command(context_settings={"ignore_unknown_options": True}, add_help_option=False)
 @click.argument("lab_args", nargs=-1, type=click.UNPROCESSED)
 def lab(lab_args: tuple[str, ...]) -> None:
-    """Copy the notebooks into work/ (once) and open JupyterLab there.
+    """Open the course in JupyterLab.
 
+    Copies the notebooks into work/ first, those that are not there yet; it never overwrites.
     Whatever follows goes to JupyterLab: course lab --no-browser --port 8899
     """
     workspace = workspaces.find_workspace()
@@ -48,9 +49,8 @@ def lab(lab_args: tuple[str, ...]) -> None:
             ' make lab LAB_ARGS="--allow-root"'
         )
     new = workspaces.fill(workspace)
-    click.echo(
-        f"{len(new)} notebooks copied into {_short(workspace.work)}." if new else "Welcome back."
-    )
+    if new:
+        click.echo(f"Copied into {_short(workspace.work)}: {', '.join(path.name for path in new)}")
     start = workspace.work / workspaces.START
     opened = start if start.exists() else workspace.work
     sys.stdout.flush()
@@ -62,7 +62,10 @@ def lab(lab_args: tuple[str, ...]) -> None:
 @main.command()
 @click.argument("notebook")
 def reset(notebook: str) -> None:
-    """Bring one notebook back as handed out: course reset 02. Your own file is kept beside it."""
+    """Bring one notebook back as handed out.
+
+    For example: course reset 02. Your own file is kept beside it.
+    """
     fresh, kept = workspaces.reset(workspaces.find_workspace(), notebook)
     if kept:
         click.echo(f"Your file is now {_short(kept)}.")
@@ -71,7 +74,11 @@ def reset(notebook: str) -> None:
 
 @main.command()
 def doctor() -> None:
-    """Try what the course needs on this machine, and say what to do about what does not work."""
+    """Try what the course needs here.
+
+    Says what to do about what does not work. Exits with 1 if something is missing that the course
+    cannot do without.
+    """
     from helpers.course.doctor import examine, exit_code, report
 
     findings = []
@@ -84,30 +91,35 @@ def doctor() -> None:
 @main.command()
 def progress() -> None:
     """Show which exercises and quizzes are done."""
-    from helpers.course.progress import progress_table, read
+    from helpers.course.progress import read
+    from helpers.course.progress_table import Listed, progress_table
+    from helpers.exercises.model import exercises
 
-    click.echo(progress_table(read()))
+    listed = [Listed(each.name, each.number, each.title) for each in exercises().values()]
+    click.echo(progress_table(read(), listed))
 
 
 @main.command()
 @click.argument("exercise")
 def hint(exercise: str) -> None:
-    """Give the next hint for an exercise: course hint ring_all_reduce."""
-    from helpers.course.hints import UnknownExercise
+    """Give the next hint for an exercise.
+
+    For example: course hint ring_all_reduce.
+    """
     from helpers.course.hints import hint as next_hint
 
     try:
-        click.echo(str(next_hint(exercise)))
-    except UnknownExercise as error:
-        raise click.ClickException(str(error)) from error
+        click.echo(next_hint(exercise))
+    except LookupError as error:  # no exercise of this name: the message names those that are near
+        raise click.ClickException(str(error.args[0])) from error
 
 
 @main.command()
 @click.argument("notebook", type=click.Path(path_type=Path))
 def check(notebook: Path) -> None:
-    """Check every exercise of one notebook, by the same checks as in the notebook itself.
+    """Check every exercise of one notebook.
 
-    Exits with 0 if all pass.
+    The checks are those of the notebook itself. Exits with 0 if all pass.
     """
     from helpers.exercises.headless import check_notebook
 
@@ -127,7 +139,10 @@ def build() -> None:
 @main.command()
 @click.argument("notebooks", nargs=-1)
 def outputs(notebooks: tuple[str, ...]) -> None:
-    """Run solved notebooks (all, or those named: 01 02) and store what their cells gave."""
+    """Run solved notebooks and store their outputs.
+
+    All of them, or those named: course outputs 01 02.
+    """
     from helpers.course.outputs import store_outputs
 
     for path in _solved(workspaces.find_workspace(), notebooks):

@@ -12,16 +12,17 @@ from typing import Protocol
 from helpers.course.progress import read, record_hint
 from helpers.course.progress_format import Progress
 from helpers.course.told import Told
-from helpers.course.workspace import WorkspaceError, find_workspace
 
 
 class Hinted(Protocol):
-    """What a hint needs to know of an exercise. `number` is "5.3": notebook, then place in it."""
+    """What a hint needs to know of an exercise. `notebook` is its file's name without ".ipynb"."""
 
     @property
     def number(self) -> str: ...
     @property
     def title(self) -> str: ...
+    @property
+    def notebook(self) -> str: ...
     @property
     def hints(self) -> Sequence[str]: ...
 
@@ -32,17 +33,21 @@ def hint(exercise: str, *, get: Callable[[str], Hinted] | None = None) -> Told:
     After the last hint, or once the exercise has passed, says where the solution is. Raises what
     `get` raises on an unknown name; `get` is the course's own list of exercises unless given.
     """
-    if get is None:
-        from helpers.exercises.model import get
-    found = get(exercise)
+    found = (get or _registered)(exercise)
     progress = read()
     seen = progress.hints.get(exercise, 0)
     level = min(seen + 1, len(found.hints))
     note = record_hint(exercise, level) if level > seen else ""
     lines = [_heading(found, level, seen), *_hints(found, level)]
     if level == len(found.hints) or _passed(progress, exercise):
-        lines.append(f"The solution is in {_solution(found)}.")
+        lines.append(f"The solution is in solutions/{found.notebook}.ipynb.")
     return Told("\n\n".join([*lines, *filter(None, [progress.note, note])]))
+
+
+def _registered(name: str) -> Hinted:
+    from helpers.exercises.model import get
+
+    return get(name)
 
 
 def _heading(found: Hinted, level: int, seen: int) -> str:
@@ -61,12 +66,3 @@ def _hints(found: Hinted, level: int) -> list[str]:
 def _passed(progress: Progress, exercise: str) -> bool:
     attempts = progress.exercises.get(exercise)
     return attempts is not None and attempts.best.share >= 1
-
-
-def _solution(found: Hinted) -> str:
-    notebook = found.number.partition(".")[0].zfill(2)
-    try:
-        names = [path.name for path in find_workspace().solutions.glob(f"{notebook}_*.ipynb")]
-    except WorkspaceError:
-        names = []
-    return f"solutions/{names[0]}" if names else f"solutions/, notebook {notebook}"

@@ -24,7 +24,7 @@ def progress_table(progress: Progress, exercises: Sequence[Listed] = ()) -> str:
     """
     known = {exercise.name for exercise in exercises}
     others = [Listed(name, "", "") for name in sorted({*progress.exercises} - known)]
-    rows = [("exercise", "", "best", "last", "tries", "hints")]
+    rows: list[tuple[str, ...]] = [("exercise", "", "best", "last", "tries", "hints")]
     rows += [_row(exercise, progress) for exercise in [*exercises, *others]]
     lines = _aligned(rows) if len(rows) > 1 else ["No exercise has been checked yet."]
     return "\n".join([*lines, "", *_totals(progress, len(rows) - 1), *_note(progress)])

@@ -3,9 +3,9 @@
 Called by `closure_cells` for the statements of a learner's cells; `closure` follows the names from
 statement to statement. Only the syntax tree is read: nothing is imported or executed.
 
-A use is *now* (when the statement itself runs: decorators, defaults, annotations, base classes, class
-bodies) or *later* (when a function or lambda defined by it is called). The difference decides which
-of several definitions of a name is meant.
+A use is *now* (when the statement itself runs: decorators, defaults, annotations, base classes,
+class bodies) or *later* (when a function or lambda defined by it is called). The difference
+decides which of several definitions of a name is meant.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Names:
     """What one top-level statement does with module-level names.
 
     binds: bound whenever it runs. maybe: bound on some paths only, or added to (`import a.b`).
-    now, later: used when it runs, when its functions run. hints: used in annotations given as text.
+    now, later: used when it runs, when its functions run. hints: in annotations that are text.
     set_globally: bound by its functions, through `global`.
     stores: changed by assignment (`C.f = g`, setattr). registers: used as `@registry.add`.
     pokes: changed, perhaps, by a bare method call (`xs.append(1)`).
-    calls_now, calls_later: dotted paths of what is called; the root is "" where it is no global name.
+    calls_now, calls_later: dotted paths of what is called; root "" where it is no global name.
     awaits: it needs a running event loop. star: it holds `from x import *`.
     """
 
@@ -177,7 +177,7 @@ class _Recorder(ScopeWalker):
             self._note(self.registers, root_name(called))
         if isinstance(node, ast.Call):
             # Not counted as a call: `@span("work")` computes no value.
-            self._visit_all((node.func, *node.args, *node.keywords))
+            self.visit_all((node.func, *node.args, *node.keywords))
         else:
             self.visit(node)
 

@@ -1,7 +1,7 @@
 """Scopes of Python's names, as the walk in `closure_names` goes through them.
 
-Handed on: `Scope` (is this name a module-level one, seen from here?) and `bound_in_function` (the names
-that are local to a function, wherever in it they are bound).
+Handed on: `Scope` (is this name a module-level one, seen from here?) and `bound_in_function` (the
+names that are local to a function, wherever in it they are bound).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Scope:
                 return True
             visible = scope is self or scope.kind in FUNCTIONS
             if scope.kind == "module":
-                # A function looks the name up when it is called: then the module's last word counts.
+                # A function looks the name up when it is called: then the last binding counts.
                 return deferred or name not in scope.bound
             if visible and name in scope.bound:
                 return False

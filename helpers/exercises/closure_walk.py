@@ -1,10 +1,10 @@
 """The walk over one statement that knows, at every point, which scope it is in.
 
 `closure_names` subclasses it to record names; this part knows Python's scopes and flow of control
-(the language reference's "Naming and binding"): a name bound anywhere in a function is local to all of
-it; a class body looks names up as it goes along and is invisible to its methods; a comprehension is a
-scope of its own whose first iterable belongs outside; `:=` in a comprehension binds outside it; what a
-branch binds is not bound for certain after it.
+(the language reference's "Naming and binding"): a name bound anywhere in a function is local to
+all of it; a class body looks names up as it goes along and is invisible to its methods; a
+comprehension is a scope of its own whose first iterable belongs outside; `:=` in a comprehension
+binds outside it; what a branch binds is not bound for certain after it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class ScopeWalker(ast.NodeVisitor):
         finally:
             self.scope, self.deferred = outer, was_deferred
 
-    def _visit_all(self, nodes: Iterable[ast.AST | None]) -> None:
+    def visit_all(self, nodes: Iterable[ast.AST | None]) -> None:
         for node in nodes:
             if node is not None:
                 self.visit(node)
@@ -62,7 +62,7 @@ class ScopeWalker(ast.NodeVisitor):
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         for decorator in node.decorator_list:
             self.decorator(decorator)
-        self._visit_all((*node.args.defaults, *node.args.kw_defaults))
+        self.visit_all((*node.args.defaults, *node.args.kw_defaults))
         with self._type_parameters(node):
             for argument in _arguments(node.args):
                 self.annotation(argument.annotation)
@@ -73,21 +73,21 @@ class ScopeWalker(ast.NodeVisitor):
     visit_AsyncFunctionDef = visit_FunctionDef
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
-        self._visit_all((*node.args.defaults, *node.args.kw_defaults))
+        self.visit_all((*node.args.defaults, *node.args.kw_defaults))
         self._body(node, [node.body])
 
     def _body(self, node: Function, body: Iterable[ast.AST]) -> None:
         bound, global_names = bound_in_function(node)
         with self._inside(Scope("function", self.scope, bound, global_names), deferred=True):
-            self._visit_all(body)
+            self.visit_all(body)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         for decorator in node.decorator_list:
             self.decorator(decorator)
         with self._type_parameters(node):
-            self._visit_all((*node.bases, *node.keywords))
+            self.visit_all((*node.bases, *node.keywords))
             with self._inside(Scope("class", self.scope), self.deferred):
-                self._visit_all(node.body)
+                self.visit_all(node.body)
         self.bind(node.name)
 
     def visit_Global(self, node: ast.Global) -> None:
@@ -117,9 +117,9 @@ class ScopeWalker(ast.NodeVisitor):
             self.awaits |= bool(generator.is_async) and not self.deferred
         with self._inside(Scope("comprehension", self.scope, bound), self.deferred):
             for index, generator in enumerate(node.generators):
-                self._visit_all([generator.iter] if index else [])
-                self._visit_all(generator.ifs)
-            self._visit_all([node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt])
+                self.visit_all([generator.iter] if index else [])
+                self.visit_all(generator.ifs)
+            self.visit_all([node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt])
 
     visit_ListComp = _comprehension
     visit_SetComp = _comprehension
@@ -133,7 +133,7 @@ class ScopeWalker(ast.NodeVisitor):
     # --- order: values before targets -------------------------------------------------------------
 
     def visit_Assign(self, node: ast.Assign) -> None:
-        self._visit_all((node.value, *node.targets))
+        self.visit_all((node.value, *node.targets))
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         self.visit(node.value)
@@ -144,18 +144,18 @@ class ScopeWalker(ast.NodeVisitor):
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         self.annotation(node.annotation)
         if node.value is not None:  # `x: int` alone binds nothing
-            self._visit_all((node.value, node.target))
+            self.visit_all((node.value, node.target))
 
     # --- flow: what may not run -------------------------------------------------------------------
 
     def _block(self, body: Iterable[ast.AST]) -> set[str]:
         """Walk a part that may not run; return what is bound at its end, and forget it outside."""
         if self.scope.kind in FUNCTIONS:
-            self._visit_all(body)
+            self.visit_all(body)
             return set()
         before = self.scope.bound
         self.scope.bound = inside = set(before)
-        self._visit_all(body)
+        self.visit_all(body)
         self.scope.bound = before
         return inside
 
@@ -180,14 +180,14 @@ class ScopeWalker(ast.NodeVisitor):
         self._block(node.body)
         self._block(node.orelse)
 
-    def visit_Try(self, node: ast.Try) -> None:
+    def visit_Try(self, node: ast.Try | ast.TryStar) -> None:
         branches = [self._block((*node.body, *node.orelse))]
         for handler in node.handlers:
             bound = self._block([handler])
             if not isinstance(handler.body[-1], ast.Raise):
                 branches.append(bound)
         self._join(branches)
-        self._visit_all(node.finalbody)
+        self.visit_all(node.finalbody)
 
     visit_TryStar = visit_Try
 
@@ -207,10 +207,10 @@ class ScopeWalker(ast.NodeVisitor):
     # --- names bound as plain text in the tree ----------------------------------------------------
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
-        self._visit_all([node.type])
+        self.visit_all([node.type])
         if node.name:
             self.bind(node.name)
-        self._visit_all(node.body)
+        self.visit_all(node.body)
 
     def _pattern(self, node: ast.MatchAs | ast.MatchStar | ast.MatchMapping) -> None:
         self.generic_visit(node)

@@ -27,7 +27,7 @@ START_METHOD = "REAL_RANKS_START"
 READY_S = 120.0
 _PROGRAM = (
     "import sys; sys.path.insert(0, {root!r}); "
-    "from helpers.ranks.server import main; main({fd}, {method!r})"
+    "from helpers.ranks.server import main; main({fd}, {method!r}, {folder!r})"
 )
 
 
@@ -43,6 +43,8 @@ class Connection:
         self.owner = os.getpid()
         self.folder = Path(tempfile.mkdtemp(prefix="real-ranks-"))
         self.pid = 0
+        self.gone = False
+        """The server's end of the socket has closed."""
         self._ready = False
         self._launches = itertools.count(1)
         self._buffer = bytearray()
@@ -54,7 +56,10 @@ class Connection:
     def _start(self) -> None:
         self.control, theirs = socket.socketpair()
         program = _PROGRAM.format(
-            root=str(Path(__file__).parents[2]), fd=theirs.fileno(), method=start_method()
+            root=str(Path(__file__).parents[2]),
+            fd=theirs.fileno(),
+            method=start_method(),
+            folder=str(self.folder),
         )
         # One thread each: ranks share the cores, and fork copies only the thread that calls it.
         threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
@@ -129,13 +134,16 @@ class Connection:
         self._read(0.0)
         mine, others = [], []
         for message in self._messages:
-            ((word, values),) = message.items()
-            if isinstance(values, list) and values[0] == launch:
+            if _launch_of(message) == launch:
+                ((word, values),) = message.items()
                 mine.append((word, values[1:]))
             else:
                 others.append(message)
         self._messages = others
         return mine
+
+    def has_word_for(self, launch: int) -> bool:
+        return any(_launch_of(message) == launch for message in self._messages)
 
     def alive(self) -> bool:
         return self.owner == os.getpid() and self._process.poll() is None
@@ -164,6 +172,7 @@ class Connection:
             sent = socket.send_fds(self.control, [data], fds or [])
             self.control.sendall(data[sent:])
         except OSError:
+            self.gone = True
             raise ServerGone from None
 
     def _read(self, wait_s: float) -> None:
@@ -176,6 +185,7 @@ class Connection:
         except OSError:
             data = b""
         if not data:
+            self.gone = True
             raise ServerGone
         self._buffer += data
         for message in take_messages(self._buffer):
@@ -183,6 +193,12 @@ class Connection:
                 self._ready = True
             else:
                 self._messages.append(message)
+
+
+def _launch_of(message: dict[str, Any]) -> int | None:
+    """Give the launch that a message of the server speaks of (None for `ended`, read elsewhere)."""
+    (values,) = message.values()
+    return values[0] if isinstance(values, list) else None
 
 
 def start_method() -> str:

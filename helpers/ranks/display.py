@@ -33,6 +33,9 @@ class Quiet:
     def keep(self, run: Run) -> None:
         """Show a run whose launch is about to raise."""
 
+    def clear(self) -> None:
+        """Take the live view away."""
+
     def remember(self, run: Run) -> None:
         """Show a run at the end of the cell if nothing else does."""
 
@@ -61,7 +64,7 @@ class Display(Quiet):
         else:
             self._handle.update(view)
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
         if self._handle is not None:
             from IPython.display import HTML
 
@@ -69,14 +72,14 @@ class Display(Quiet):
             self._handle = None
 
     def keep(self, run: Run) -> None:
-        self._clear()
+        self.clear()
         if any(run.output):
             from IPython.display import display
 
             display(run)
 
     def remember(self, run: Run) -> None:
-        self._clear()
+        self.clear()
         shell = ipython()
         if shell is not None and any(run.output):
             _AtCellEnd(shell, run)

@@ -92,8 +92,12 @@ class RankFailed(RankFailure):
 
     def __init__(self, error: RankError, consequences: tuple[RankError, ...] = ()) -> None:
         text = f"rank {error.rank} raised {error}"
-        if consequences:
-            names = ", ".join(f"rank {e.rank} ({e.kind})" for e in consequences)
+        alike = [e.rank for e in consequences if (e.kind, e.frames) == (error.kind, error.frames)]
+        if alike:
+            text += f"\n  (the same on rank{'s' * (len(alike) > 1)} {', '.join(map(str, sorted(alike)))})"
+        others = [e for e in consequences if e.rank not in alike]
+        if others:
+            names = ", ".join(f"rank {e.rank} ({e.kind})" for e in sorted(others, key=lambda e: e.rank))
             text += f"\n  (after that, and because of it: {names})"
         super().__init__(text)
         self.rank = error.rank

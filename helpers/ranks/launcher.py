@@ -12,10 +12,11 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from helpers.ranks import payload as payloads
-from helpers.ranks.cells import in_kernel
+from helpers.ranks.cells import in_kernel, place_of
 from helpers.ranks.connection import Connection
 from helpers.ranks.display import Display, Quiet
 from helpers.ranks.failures import Deadlock, LaunchError, RankFailure, RankTimeout, Stopped
@@ -24,6 +25,7 @@ from helpers.ranks.rootcause import failure_of
 from helpers.ranks.run import Run
 from helpers.ranks.watch import LOOK_S, Watcher, waits_now
 from helpers.ranks.world import Setting, World
+from helpers.trace.events import Place
 
 GRACE_S = 1.0
 """How long the others may go on after a rank has failed, to say what became of them."""
@@ -88,28 +90,49 @@ def run_on_ranks(
     init: bool = True,
     trace: bool = True,
     display: Quiet | None = None,
+    name_place: Callable[[str, int, str], Place] = place_of,
 ) -> Run:
-    """Do what `launch` does, but always return the Run: what checks and graders call."""
+    """Do what `launch` does, but always return the Run: what checks and graders call.
+
+    name_place: names a line of the code that ran for the reader, as a place in their notebook.
+    """
     began = time.monotonic()
     payloads.check_world_size(world_size)
     refuse_where_ranks_must_not_start()
     load = payloads.make_payload(fn, world_size, args, per_rank)
     setting = make_setting(world_size, backend, init, trace, env)
-    connection = connect()
-    with connection.lock:
-        notes = taken_notes(connection)
-        connection.wait_until_ready()
-        world = World(connection, setting)
-        try:
-            world.start()
-            heads = [{"do": "call", "shared": len(load.shared)}] * world_size
-            world.give(heads, [(load.shared, own) for own in load.own])
-            failure = watch(world, timeout, display or Quiet())
-        except KeyboardInterrupt:
-            raise Stopped(world_size) from None
-        finally:
-            shielded(world.end)
+    setting = replace(setting, place_of=name_place)
+    display = display or Quiet()
+    for attempt in (1, 2):
+        connection = connect()
+        with connection.lock:
+            notes = taken_notes(connection)
+            connection.wait_until_ready()
+            world, failure = _one_world(connection, setting, load, timeout, display)
+        never_began = world.server_gone and not any(member.pid for member in world.members)
+        if not (never_began and attempt == 1):
+            break
     return make_run(world, failure, time.monotonic() - began, notes)
+
+
+def _one_world(
+    connection: Connection,
+    setting: Setting,
+    load: payloads.Payload,
+    timeout: float,
+    display: Quiet,
+) -> tuple[World, RankFailure | None]:
+    """Start ranks, give them their task, watch them, end them."""
+    world = World(connection, setting)
+    try:
+        world.start()
+        heads = [{"do": "call", "shared": len(load.shared)}] * setting.world_size
+        world.give(heads, [(load.shared, own) for own in load.own])
+        return world, watch(world, timeout, display)
+    except KeyboardInterrupt:
+        raise Stopped(setting.world_size) from None
+    finally:
+        shielded(world.end)
 
 
 def watch(world: World, timeout: float, display: Quiet) -> RankFailure | None:
@@ -224,7 +247,7 @@ class _Held:
 def connect() -> Connection:
     """Give this process's rank server, starting one if there is none or if it has gone."""
     held = _Held.connection
-    if held is not None and not held.alive():
+    if held is not None and (held.gone or not held.alive()):
         if held.owner == os.getpid():
             _Held.note = "the rank server had been ended from outside; a new one was started"
             held.close()

@@ -30,6 +30,7 @@ def failure_of(world: World) -> RankFailure | None:
         (member.error for member in world.members if member.error is not None),
         key=lambda error: error.when_ns,
     )
+    errors = _lowest_first_where_alike(errors)
     dead = sorted((m for m in world.members if m.state == "died"), key=lambda m: m.ended_ns)
     causes = [error for error in errors if not (dead or len(errors) > 1) or not _is_consequence(error)]
     if causes and not (dead and dead[0].ended_ns < causes[0].when_ns):
@@ -42,6 +43,15 @@ def failure_of(world: World) -> RankFailure | None:
     if world.server_gone:
         return _server_went(world)
     return None
+
+
+def _lowest_first_where_alike(errors: list[RankError]) -> list[RankError]:
+    """Put the lowest rank in front of ranks that raised the same: which was first is chance."""
+    if errors:
+        alike = [e for e in errors if (e.kind, e.frames) == (errors[0].kind, errors[0].frames)]
+        first = min(alike, key=lambda error: error.rank)
+        return [first, *(e for e in errors if e is not first)]
+    return errors
 
 
 def _is_consequence(error: RankError) -> bool:

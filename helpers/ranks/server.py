@@ -19,6 +19,7 @@ import importlib
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import struct
@@ -50,8 +51,8 @@ PRELOAD = (
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
-def main(fd: int, start_method: str) -> None:
-    """Serve the launcher at the other end of `fd` until it goes away."""
+def main(fd: int, start_method: str, folder: str) -> None:
+    """Serve the launcher at the other end of `fd` until it goes away; then remove its `folder`."""
     control = socket.socket(fileno=fd)
     server = _Server(control, start_method)
     try:
@@ -61,6 +62,7 @@ def main(fd: int, start_method: str) -> None:
         pass
     finally:
         server.end_all()
+        shutil.rmtree(folder, ignore_errors=True)  # the launcher may have died without doing so
 
 
 @dataclass

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from helpers.ranks.world import Member, World
 from helpers.trace.diagnosis import RankState, can_complete, diagnose
-from helpers.trace.events import Diagnosis, Trace
+from helpers.trace.events import Diagnosis
 
 LOOK_S = 0.1
 STUCK_S = 0.35
@@ -85,7 +85,7 @@ class Watcher:
 
 def waits_now(watcher: Watcher) -> Diagnosis:
     """Say what each rank does now, whether or not it is stuck."""
-    return diagnose(watcher.states(), Trace(watcher.world.setting.world_size))
+    return diagnose(watcher.states(), watcher.world.collector.trace())
 
 
 def _is_busy(pid: int) -> bool:

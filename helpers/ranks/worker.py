@@ -90,7 +90,7 @@ class _Rank:
 
         if head["do"] == "cell":
             self.namespace.update(cloudpickle.loads(payload) if len(payload) else {})
-            return run_cell(head["source"], head["file"], self.namespace)
+            return _shown(run_cell(head["source"], head["file"], self.namespace))
         shared = cloudpickle.loads(payload[: head["shared"]])
         own = cloudpickle.loads(payload[head["shared"] :])
         fn, args = shared
@@ -133,8 +133,9 @@ class _Rank:
         """Send what has gathered, and where the rank is, while the rank works."""
         last, due = "", 0.0
         pause = STATUS_S * max(1.0, self.world_size / 32)
+        never = threading.Event()
         while True:
-            time.sleep(FLUSH_S)
+            never.wait(FLUSH_S)  # a futex; sleep() would look like a rank that sleeps
             try:
                 self.channel.flush()
                 if self.busy and time.monotonic() >= due and self.recorder is not None:
@@ -209,6 +210,16 @@ def run_cell(source: str, file: str, namespace: dict[str, Any]) -> Any:
         return None
     assert isinstance(last, ast.Expr)
     return eval(compile(ast.Expression(last.value), file, "eval"), namespace)  # noqa: S307
+
+
+def _shown(value: Any) -> Any:
+    """Give a cell's value, or print it where it cannot travel (a module, say), as a notebook would."""
+    try:
+        wire.encode(value)
+    except wire.CannotReturn:
+        print(repr(value))
+        return None
+    return value
 
 
 def _split(body: bytearray) -> tuple[dict[str, Any], memoryview]:

@@ -15,7 +15,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -79,6 +79,8 @@ class Setting:
     init: bool = True
     trace: bool = True
     env: tuple[Mapping[str, str], ...] = ()
+    place_of: Callable[[str, int, str], Place] = place_of
+    """Names a line for the reader, from what a rank calls its file, line and function."""
 
 
 class World:
@@ -90,7 +92,7 @@ class World:
         self.launch = connection.new_launch()
         self.members: list[Member] = []
         self.server_gone = False
-        self.collector = Collector(setting.world_size, place_of)
+        self.collector = Collector(setting.world_size, setting.place_of)
         self._selector = selectors.DefaultSelector()
         self._selector.register(connection, selectors.EVENT_READ, None)
         self._fresh = True
@@ -115,6 +117,8 @@ class World:
                     member.output_fd, selectors.EVENT_READ, (member, self._read_output)
                 )
             self.connection.start_ranks(self.launch, ends)
+        except ServerGone:
+            self.server_gone = True
         except OSError as error:
             raise LaunchError(
                 f"{self.setting.world_size} ranks could not be started: {error.strerror or error}. "
@@ -128,7 +132,7 @@ class World:
 
     def give(self, heads: Sequence[Mapping[str, Any]], payloads: Sequence[Sequence[bytes]]) -> None:
         """Send each rank its task. The first one also tells it who it is."""
-        self.collector = Collector(self.setting.world_size, place_of)
+        self.collector = self.collector.next()
         for member, head, payload in zip(self.members, heads, payloads, strict=True):
             member.state, member.value, member.error = "running", None, None
             member._text, member._kept, member.cut = [], 0, False
@@ -162,6 +166,8 @@ class World:
 
     def pump(self, wait_s: float) -> None:
         """Take in what ranks and server have to say, waiting at most `wait_s` for the first word."""
+        if self.connection.has_word_for(self.launch):  # read while another world was pumped
+            self._hear_server()
         for key, _ in self._selector.select(wait_s):
             if key.data is None:
                 self._hear_server()
@@ -231,7 +237,7 @@ class World:
             member.value = wire.decode(body)
             member.state, member.ended_ns = "returned", time.monotonic_ns()
         elif kind == wire.ERROR and not member.done:
-            self._fail(member, _read_error(member.rank, json.loads(body)))
+            self._fail(member, self._read_error(member.rank, json.loads(body)))
 
     def _fail(self, member: Member, error: RankError) -> None:
         if not member.done:
@@ -246,7 +252,7 @@ class World:
         path = self.folder / f"rank-{rank}" / "fault"
         with contextlib.suppress(OSError, ValueError):
             lines = path.read_bytes()[: 64 << 10].decode("utf-8", "replace").splitlines()
-            found = [_fault_line(line) for line in lines if line.startswith('  File "')]
+            found = [self._fault_line(line) for line in lines if line.startswith('  File "')]
             return tuple(p for p in reversed(found) if is_learner_file(p.file))[-5:]
         return ()
 
@@ -273,16 +279,17 @@ class World:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(member.pid, signal.SIGKILL)
 
+    def _read_error(self, rank: int, said: dict[str, Any]) -> RankError:
+        place = self.setting.place_of
+        own = [
+            place(str(file), int(line), str(function))
+            for file, line, function in said["frames"][:60]
+            if is_learner_file(str(file))
+        ]
+        kind, message = str(said["kind"])[:200], str(said["message"])[:20_000]
+        return RankError(rank, kind, message, tuple(own[-8:]), int(said["when_ns"]))
 
-def _read_error(rank: int, said: dict[str, Any]) -> RankError:
-    places = [place_of(str(f), int(n), str(fn)) for f, n, fn in said["frames"][:60]]
-    own = tuple(place for place in places if is_learner_file(place.file))
-    return RankError(
-        rank, str(said["kind"])[:200], str(said["message"])[:20_000], own[-8:], int(said["when_ns"])
-    )
-
-
-def _fault_line(line: str) -> Place:
-    file, _, rest = line.removeprefix('  File "').partition('", line ')
-    number, _, function = rest.partition(" in ")
-    return place_of(file, int(number), function)
+    def _fault_line(self, line: str) -> Place:
+        file, _, rest = line.removeprefix('  File "').partition('", line ')
+        number, _, function = rest.partition(" in ")
+        return self.setting.place_of(file, int(number), function)

@@ -41,6 +41,10 @@ class Collector:
         except (TypeError, ValueError, KeyError, IndexError, AttributeError):
             self.dropped += 1
 
+    def next(self) -> Collector:
+        """Give an empty collector for the same ranks' next task: their groups stay known."""
+        return Collector(self.world_size, self.place_of, _groups=self._groups)
+
     def trace(self) -> Trace:
         """Give what is known now."""
         ordered = sorted(self._events)

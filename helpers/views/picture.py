@@ -1,4 +1,4 @@
-"""What every drawing view gives back: a figure, and in words what was drawn."""
+"""What every drawing view takes, a trace, and gives back: a figure, and in words what was drawn."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from helpers.ranks.run import Run
+from helpers.trace.events import Trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,3 +52,15 @@ def new_figure(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained", facecolor="white")
+
+
+def trace_of(run_or_trace: Run | Trace) -> Trace:
+    """Take the trace out of a run; a trace is given back as it is."""
+    if isinstance(run_or_trace, Run):
+        return run_or_trace.trace
+    if isinstance(run_or_trace, Trace):
+        return run_or_trace
+    raise TypeError(
+        f"a picture of what ranks said is drawn from a Run or its trace, not from "
+        f"{type(run_or_trace).__name__}. Give it what launch(...) returned."
+    )

@@ -1,0 +1,85 @@
+# `make lab` and `make test` are all that most people need; `make` alone lists the rest.
+# Written for GNU make 3.81 and BSD tools, which macOS ships, as well as for newer ones.
+
+# Extra words for JupyterLab, pytest and `course outputs`:
+#   make lab LAB_ARGS="--no-browser --port 8899"
+#   make test TEST_ARGS="tests/course -x"
+#   make outputs NN="01 02"
+LAB_ARGS ?=
+TEST_ARGS ?=
+NN ?=
+
+# The first Python that is new enough; `make lab PYTHON=/path/to/python3.12` chooses another.
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& { echo $$python; break; }; done)
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
+LOCK := pyproject.toml constraints.txt
+
+# A stamp says that its set is installed. The first also holds this folder's path: an environment
+# whose Python is gone, or which was moved with its folder, no longer works and is made anew.
+USABLE := $(shell $(BIN)/python -c '' 2>/dev/null \
+	&& test "$$(cat $(VENV)/.installed 2>/dev/null)" = "$(CURDIR)" && echo yes)
+
+.PHONY: help lab venv test soak lint notebooks outputs bench clean FORCE
+
+help:  ## list these targets
+	@grep -E '^[a-z]+:.*##' Makefile | sed -e 's/:.*## */: /' | awk -F ': ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+lab: $(VENV)/.installed  ## set up (once) and open the course in JupyterLab
+	@$(BIN)/course lab $(LAB_ARGS)
+
+venv: $(VENV)/.installed  ## set up .venv and nothing more
+
+test: $(VENV)/.installed-test  ## run every test but the long ones
+	$(BIN)/python -m pytest $(TEST_ARGS)
+
+soak: $(VENV)/.installed-test  ## run the long tests, with their figures
+	$(BIN)/python -m pytest -m soak -s $(TEST_ARGS)
+
+lint: $(VENV)/.installed-test  ## check style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+notebooks: $(VENV)/.installed  ## make the learner's notebooks/ from solutions/
+	$(BIN)/course build
+
+outputs: $(VENV)/.installed  ## run solutions/ and store what the cells gave
+	$(BIN)/course outputs $(NN)
+
+bench: $(VENV)/.installed-bench  ## measure against peers, as ratios in one run
+	$(BIN)/python -m tests.benchmarks
+
+clean:  ## remove .venv and caches; work/ stays
+	rm -rf $(VENV) build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+ifneq ($(USABLE),yes)
+$(VENV)/.installed: FORCE
+endif
+$(VENV)/.installed: $(LOCK)
+ifneq ($(USABLE),yes)
+	@test -n "$(PYTHON)" || { \
+	echo "Found no Python >= 3.11 (looked for python3, python3.11 ... python3.14)."; \
+	echo "Debian/Ubuntu: sudo apt-get install python3 python3-venv; macOS: brew install python@3.12"; \
+	echo "Elsewhere: make PYTHON=/path/to/python $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	echo "$(PYTHON) is older than 3.11, or does not run. Name a newer one:"; \
+	echo "make PYTHON=/path/to/python $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	version=$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	echo "$(PYTHON) ($$version) cannot make virtual environments: its venv module is missing."; \
+	echo "Debian/Ubuntu: sudo apt-get install python$$version-venv"; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+endif
+	@echo "Installing the course and PyTorch into $(VENV): some minutes, once."
+	$(PIP_INSTALL) -e .
+	@echo "$(CURDIR)" > $@
+
+$(VENV)/.installed-%: $(VENV)/.installed
+	$(PIP_INSTALL) -e '.[$*]'
+	@touch $@

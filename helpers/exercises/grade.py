@@ -1,0 +1,107 @@
+"""Try one answer on the cases of its exercise: what `check` and every grader call.
+
+Answer, Exercise --draw--> cases --run_on_ranks(drive)--> Runs --judge--> CheckResult
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from helpers.exercises.answers import Answer, Problem
+from helpers.exercises.drive import FILE, drive
+from helpers.exercises.judge import judge
+from helpers.exercises.model import VISIBLE_SECRET, Case, Exercise, Kind
+from helpers.exercises.result import CaseVerdict, CheckResult, Outcome
+from helpers.ranks.cells import place_of
+from helpers.ranks.failures import LaunchError
+from helpers.ranks.launcher import run_on_ranks
+from helpers.ranks.run import Run
+from helpers.trace.events import Place
+
+NameCell = Callable[[int], str]
+"""From the index of a cell to what its reader calls it: "cell 7", "cell [12]"."""
+
+_STOP_AFTER = frozenset(
+    {Outcome.DEADLOCKED, Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.NOT_ATTEMPTED}
+)
+"""Outcomes after which the other cases would only repeat the message, and cost a second each."""
+
+
+def grade(
+    exercise: Exercise, found: Answer | Problem, name_cell: NameCell, secret: str = VISIBLE_SECRET
+) -> CheckResult:
+    """Try an answer, or say why there is none. Never raises on account of the answer."""
+    notes = found.notes
+    if isinstance(found, Problem):
+        return _result(exercise, _outcome_of(found), message=found.message, notes=notes)
+    verdicts: list[CaseVerdict] = []
+    for case in exercise.draw(secret):
+        try:
+            run = try_case(exercise, case, found, name_cell)
+        except LaunchError as error:
+            return _result(exercise, Outcome.CRASHED, message=str(error), notes=notes)
+        verdicts.append(judge(exercise, case, run))
+        if verdicts[-1].outcome in _STOP_AFTER:
+            break
+    return _summed(exercise, tuple(verdicts), len(exercise.draw(secret)), notes)
+
+
+def try_case(exercise: Exercise, case: Case, answer: Answer, name_cell: NameCell) -> Run:
+    """Run one case on real ranks. Only the source and a rank's own inputs travel to it."""
+    lines = answer.source.splitlines()
+
+    def name_place(file: str, line: int, function: str) -> Place:
+        at = answer.place(line) if file == FILE else None
+        if at is None:
+            return place_of(file, line, function)
+        text = lines[line - 1] if 0 < line <= len(lines) else ""
+        return Place(file, at[1], function, name_cell(at[0]), text)
+
+    local = exercise.kind in {Kind.LOCAL, Kind.JUDGEMENT, Kind.MEASUREMENT}
+    inputs = case.inputs or [()] * case.world_size
+    return run_on_ranks(
+        drive,
+        case.world_size,
+        args=(answer.source, answer.name, exercise.kind.value, exercise.programme),
+        per_rank=[(tuple(mine),) for mine in inputs],
+        env=case.env,
+        init=case.init and not local,
+        timeout=case.timeout_s,
+        name_place=name_place,
+    )
+
+
+def _outcome_of(problem: Problem) -> Outcome:
+    return Outcome.NOT_ATTEMPTED if problem.kind == "not_attempted" else Outcome.UNREADABLE
+
+
+def _summed(
+    exercise: Exercise, verdicts: tuple[CaseVerdict, ...], count: int, notes: tuple[str, ...]
+) -> CheckResult:
+    passed = sum(verdict.passed for verdict in verdicts)
+    failed = [verdict for verdict in verdicts if not verdict.passed]
+    outcome = failed[0].outcome if failed else Outcome.PASSED
+    return CheckResult(
+        exercise.name,
+        exercise.heading,
+        outcome,
+        verdicts,
+        points=exercise.points * passed / count if count else 0.0,
+        out_of=exercise.points,
+        notes=notes,
+        rules=tuple(rule.text for rule in exercise.rules),
+    )
+
+
+def _result(
+    exercise: Exercise, outcome: Outcome, message: str, notes: tuple[str, ...]
+) -> CheckResult:
+    return CheckResult(
+        exercise.name,
+        exercise.heading,
+        outcome,
+        message=message,
+        out_of=exercise.points,
+        notes=notes,
+        rules=tuple(rule.text for rule in exercise.rules),
+    )

@@ -1,0 +1,142 @@
+"""What the ranks of one case gave back, against what they had to: a verdict with its first advice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from helpers.exercises.compare import difference
+from helpers.exercises.model import Case, Exercise
+from helpers.exercises.result import CaseVerdict, Outcome, Row
+from helpers.ranks.failures import Deadlock, RankFailed, RankTimeout
+from helpers.ranks.run import Run
+from helpers.views.values import short_value
+
+
+def judge(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
+    """Judge one case. Never raises on account of what the ranks sent."""
+    if run.failure is not None:
+        return _failed(exercise, case, run)
+    rows = _rows(case, run)
+    wrong = case.judge(run) if case.judge is not None else ""
+    broken, forbidden = _broken(exercise, case, run)
+    label = case.label
+    if wrong or any(row.problem for row in rows):
+        advice = (exercise.look(case, run) if exercise.look else "") or _advice(case, run, rows)
+        return CaseVerdict(label, Outcome.WRONG, rows, broken, wrong, advice, run)
+    if broken:
+        outcome = Outcome.FORBIDDEN if forbidden else Outcome.WRONG
+        return CaseVerdict(
+            label, outcome, rows, broken, "", "The values are right; how they came is not.", run
+        )
+    return CaseVerdict(label, Outcome.PASSED, rows, run=run)
+
+
+def _failed(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
+    failure = run.failure
+    outcome, advice = Outcome.CRASHED, ""
+    if isinstance(failure, RankFailed) and failure.error.kind == "NotImplementedError":
+        outcome = Outcome.NOT_ATTEMPTED
+        advice = "Replace `raise NotImplementedError(...)` with your own lines."
+    elif isinstance(failure, Deadlock):
+        outcome = Outcome.DEADLOCKED
+        advice = "wait_graph(result.run) draws who waits for whom."
+    elif isinstance(failure, RankTimeout):
+        outcome = Outcome.TIMED_OUT
+        advice = "A loop that does not end, or far more work than the task needs."
+    if exercise.look is not None and outcome is not Outcome.NOT_ATTEMPTED:
+        advice = exercise.look(case, run) or advice
+    return CaseVerdict(case.label, outcome, message=str(failure), advice=advice, run=run)
+
+
+def _broken(exercise: Exercise, case: Case, run: Run) -> tuple[tuple[str, ...], bool]:
+    problems = [(rule.problem(run.trace, case), rule.forbids) for rule in exercise.rules]
+    broken = tuple(problem for problem, _ in problems if problem)
+    return broken, any(problem and forbids for problem, forbids in problems)
+
+
+def _rows(case: Case, run: Run) -> tuple[Row, ...]:
+    rows = []
+    for rank in range(case.world_size):
+        given = ", ".join(short_value(v, 80) for v in case.inputs[rank]) if case.inputs else ""
+        got, expected, problem = run.values[rank], "", ""
+        if case.expected is not None:
+            wanted = case.expected[rank]
+            problem = difference(wanted, got, case.tolerance)
+            expected = "" if callable(wanted) else short_value(wanted, 80)
+        rows.append(Row(rank, given, expected, short_value(got, 80), problem))
+    return tuple(rows)
+
+
+def _advice(case: Case, run: Run, rows: tuple[Row, ...]) -> str:
+    """Give the first thing to look at, from what is right and what is not."""
+    if case.expected is None:
+        return ""
+    bad = [row.rank for row in rows if row.problem]
+    expected, values = case.expected, run.values
+    missing = [r for r in bad if values[r] is None]
+    if len(missing) == case.world_size:
+        if any(run.output):
+            return "The function prints, but returns nothing: the value must come back by `return`."
+        return "The function returns nothing: is there a `return` on every path?"
+    if missing:
+        return f"{_ranks(missing)} return{'s' * (len(missing) == 1)} nothing: every rank must return its value."
+    comparable = [r for r in bad if not callable(expected[r])]
+    for rank in comparable:
+        if reason := _relation(case, expected[rank], values[rank], rank):
+            return f"Rank {rank}: {reason}"
+    if comparable and (swapped := _somebody_elses(case, run, bad)):
+        return swapped
+    good = [row.rank for row in rows if not row.problem]
+    if good and bad:
+        return f"{_ranks(good)} {'is' if len(good) == 1 else 'are'} right, {_ranks(bad)} not: what do they do differently?"
+    return "Follow one element by hand, from the rank that has it to the rank that needs it."
+
+
+def _relation(case: Case, expected: Any, got: Any, rank: int) -> str:
+    """Name a simple relation between a wrong value and the right one."""
+    given = case.inputs[rank] if case.inputs else ()
+    if any(difference(value, got) == "" for value in given if isinstance(value, torch.Tensor)):
+        return "this is what it was given, unchanged."
+    if type(got) is not type(expected):
+        return ""
+    if isinstance(expected, bool) or not isinstance(expected, (int, float, torch.Tensor)):
+        if isinstance(expected, (list, tuple)) and sorted(map(repr, expected)) == sorted(
+            map(repr, got)
+        ):
+            return "the right parts, in another order."
+        return ""
+    one, other = torch.as_tensor(expected).double(), torch.as_tensor(got).double()
+    if one.shape != other.shape or not one.numel():
+        return ""
+    n = case.world_size
+    for factor, words in (
+        (n, f"{n} times too large: is a division by the world size missing?"),
+        (1 / n, f"{n} times too small: is it divided by the world size once too often?"),
+        (-1, "the sign is the other way round."),
+    ):
+        if n > 1 and one.abs().sum() > 0 and torch.allclose(other, one * factor, rtol=1e-4):
+            return words
+    if one.dim() and one.numel() > 1 and torch.equal(one.flatten().flip(0), other.flatten()):
+        return "the right elements, in reverse order."
+    if one.numel() > 1 and torch.equal(one.flatten().sort().values, other.flatten().sort().values):
+        return "the right elements, in another order."
+    return ""
+
+
+def _somebody_elses(case: Case, run: Run, bad: list[int]) -> str:
+    """Tell when a rank returned what another rank had to."""
+    assert case.expected is not None
+    for rank in bad:
+        for other in range(case.world_size):
+            wanted = case.expected[other]
+            if other != rank and not callable(wanted) and not difference(wanted, run.values[rank]):
+                return (
+                    f"Rank {rank} returns what rank {other} should: look at source and destination."
+                )
+    return ""
+
+
+def _ranks(ranks: list[int]) -> str:
+    return ("Rank " if len(ranks) == 1 else "Ranks ") + ", ".join(map(str, ranks))

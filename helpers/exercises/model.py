@@ -1,0 +1,124 @@
+"""What an exercise is: declared once, read by `check`, by the hints, by graders.
+
+Each notebook's exercises are a tuple `EXERCISES` in one module of this package (`nb02_blocking_p2p`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from helpers.exercises.rules import Rule
+    from helpers.ranks.run import Run
+
+VISIBLE_SECRET = "visible"
+"""Takes the place of the grader's secret in the seed of the cases that everybody may see."""
+
+
+class Kind(Enum):
+    """How an answer is tried.
+
+    RANKS: a function, called as f(rank, world_size, *inputs) on each rank.
+    MODULE: a class or function, driven on each rank by the exercise's own programme.
+    LOCAL: a pure function, called as f(*inputs) once for each case, in one process.
+    SCRIPT: functions from which the check composes a file that torchrun or mpiexec runs.
+    MEASUREMENT: a function that is handed `measure`; the check feeds it scripted timings.
+    JUDGEMENT: a function that answers questions about a generated scenario.
+    """
+
+    RANKS = "ranks"
+    MODULE = "module"
+    LOCAL = "local"
+    SCRIPT = "script"
+    MEASUREMENT = "measurement"
+    JUDGEMENT = "judgement"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One world on which an answer is tried: what each rank is given, and must give back.
+
+    label: a few words that tell it from the others ("3 ranks, 5 elements").
+    inputs[r]: what rank r is given after rank and world_size. expected[r]: what rank r must return:
+    a value, compared part by part, or a function from the returned value to "" or to what is wrong
+    with it. judge: instead of `expected`, a function from the whole Run to "" or to what is wrong.
+    ends: how the launch must end: "" for well, or the name of a failure ("Deadlock").
+    """
+
+    label: str
+    world_size: int = 2
+    inputs: Sequence[Sequence[Any]] = ()
+    expected: Sequence[Any] | None = None
+    judge: Callable[[Run], str] | None = None
+    env: Mapping[str, str] | Sequence[Mapping[str, str]] | None = None
+    init: bool = True
+    timeout_s: float = 10.0
+    tolerance: float | None = None
+    """Largest allowed difference, relative and absolute; by default chosen from the dtype."""
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One exercise: its place in the course, its cases, its rules on traffic, its hints.
+
+    cases: from a seeded generator, the cases; the same function gives visible and hidden ones.
+    rules: what must hold of the trace of every case. programme: for kind MODULE, "module:function":
+    called on each rank as programme(answer, rank, world_size, *inputs). look: from a case and its
+    run, the first thing to look at, or "" (tried before the general advice).
+    """
+
+    name: str
+    number: str
+    title: str
+    notebook: str
+    kind: Kind
+    cases: Callable[[random.Random], Iterable[Case]]
+    hints: tuple[str, ...]
+    minutes: int
+    difficulty: int
+    points: int = 10
+    rules: tuple[Rule, ...] = ()
+    programme: str = ""
+    look: Callable[[Case, Run], str] | None = None
+    further: bool = False
+
+    @property
+    def heading(self) -> str:
+        dots = "●" * self.difficulty + "○" * (5 - self.difficulty)
+        return f"Exercise {self.number}: {self.title} ({self.minutes} min, {dots})"
+
+    def draw(self, secret: str = VISIBLE_SECRET) -> tuple[Case, ...]:
+        """Give the cases that belong to a secret: always the same ones for the same secret."""
+        return tuple(self.cases(random.Random(f"{secret}/{self.name}")))
+
+
+@cache
+def exercises() -> Mapping[str, Exercise]:
+    """Give every exercise of the course by the name of its function, in the course's order."""
+    import helpers.exercises as package
+
+    found: dict[str, Exercise] = {}
+    for module in sorted(info.name for info in iter_modules(package.__path__)):
+        if module.startswith("nb"):
+            for exercise in import_module(f"helpers.exercises.{module}").EXERCISES:
+                if exercise.name in found:
+                    raise ValueError(f"two exercises are called {exercise.name}")
+                found[exercise.name] = exercise
+    return found
+
+
+def get(name: str) -> Exercise:
+    """Give the exercise whose function is called `name`. Raise KeyError that names the nearest."""
+    known = exercises()
+    if name not in known:
+        near = difflib.get_close_matches(name, known, 3) or sorted(known)[:5]
+        raise KeyError(f"no exercise is called {name!r}; there are: {', '.join(near)}")
+    return known[name]

@@ -1,0 +1,200 @@
+"""Read a notebook file that may be anything: damaged, hostile, or saved by another tool.
+
+`read_notebook` is called inside the capped child of `reader.read_answers`. Only the JSON is read,
+not validated: what a notebook needs to be graded is its cells' sources, so stripped metadata,
+missing ids and old formats are no obstacle.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+MAX_FILE_BYTES = 20_000_000
+MAX_CELL_CHARS = 1_000_000
+MAX_CELLS = 5_000
+
+
+class UnreadableNotebook(Exception):
+    """The file gives no cells. The message is one line: what is wrong, and what to do."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell. index: its place in the file, from 0. id: "" where the file has none."""
+
+    index: int
+    source: str
+    id: str
+    cell_type: str
+
+    @property
+    def code(self) -> str:
+        """The source of a code cell, nothing for any other."""
+        return self.source if self.cell_type == "code" else ""
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """A notebook's cells in order. repairs: what was wrong in the file and passed over."""
+
+    cells: tuple[Cell, ...]
+    repairs: tuple[str, ...] = ()
+
+
+def read_notebook(path: str | os.PathLike[str]) -> Notebook:
+    """Read the notebook at `path`. Raises UnreadableNotebook, and nothing else, if it is none.
+
+    For a file from somebody else use `read_answers`: hostile JSON can take a lot of memory.
+    """
+    name = _shown(path)
+    content = _decode(_read_bytes(path, name), name)
+    cells = _cells(_parse(content, name), name)
+    if len(cells) > MAX_CELLS:
+        raise UnreadableNotebook(
+            f"{name} has {len(cells):,} cells, more than the {MAX_CELLS:,} allowed: "
+            "is it the notebook of this course?"
+        )
+    repairs: list[str] = []
+    read = tuple(_cell(index, raw, repairs) for index, raw in enumerate(cells))
+    return Notebook(read, tuple(repairs))
+
+
+def _shown(path: str | os.PathLike[str]) -> str:
+    """The file's name as it may stand in a one-line message."""
+    return "".join(c if c.isprintable() else "?" for c in Path(os.fspath(path)).name)[:100]
+
+
+# --- bytes ----------------------------------------------------------------------------------------
+
+
+def _read_bytes(path: str | os.PathLike[str], name: str) -> bytes:
+    # O_NONBLOCK: opening a fifo must not wait for a writer. O_NOFOLLOW: a submission is a file, not
+    # a way to another file of the grader's.
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags)
+    except OSError as error:
+        raise UnreadableNotebook(_open_message(error, name)) from None
+    except ValueError:
+        raise UnreadableNotebook(f"{name} is not a file name: it holds a NUL.") from None
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise UnreadableNotebook(
+                f"{name} is no regular file (a folder, pipe or device): name the notebook itself."
+            )
+        try:
+            content = file.read(MAX_FILE_BYTES + 1)
+        except OSError as error:
+            raise UnreadableNotebook(_open_message(error, name)) from None
+    if len(content) > MAX_FILE_BYTES:
+        raise UnreadableNotebook(
+            f"{name} is larger than {MAX_FILE_BYTES // 1_000_000} MB: clear its outputs, save it."
+        )
+    return content
+
+
+def _open_message(error: OSError, name: str) -> str:
+    if error.errno == errno.ENOENT:
+        return f"{name} does not exist: check the path."
+    if error.errno in (errno.ELOOP, errno.EMLINK):
+        return f"{name} is a symbolic link: hand in the notebook itself, not a link to it."
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"{name} may not be read: check the file's permissions."
+    return f"{name} cannot be opened: {error.strerror}."
+
+
+def _decode(content: bytes, name: str) -> str:
+    if not content.strip():
+        raise UnreadableNotebook(f"{name} is empty: save the notebook again.")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UnreadableNotebook(
+            f"{name} is not UTF-8 text (byte {error.start:,}): it is no notebook, or damaged. "
+            "Save it again from JupyterLab."
+        ) from None
+
+
+# --- JSON -----------------------------------------------------------------------------------------
+
+
+def _parse(content: str, name: str) -> Any:
+    try:
+        return json.loads(content)
+    except json.JSONDecodeError as error:
+        ended = error.pos >= len(content.rstrip()) or error.msg.startswith("Unterminated")
+        what = "is cut off" if ended else "is not valid JSON"
+        raise UnreadableNotebook(
+            f"{name} {what} (line {error.lineno}: {error.msg}). "
+            "Save it again from JupyterLab, or hand in an earlier copy."
+        ) from None
+    except (RecursionError, MemoryError):
+        raise UnreadableNotebook(
+            f"{name} is JSON nested or filled beyond what a notebook needs: it is not one."
+        ) from None
+    except ValueError as error:  # a number of thousands of digits
+        raise UnreadableNotebook(f"{name} is not valid JSON: {str(error)[:80]}.") from None
+
+
+def _cells(content: Any, name: str) -> list[Any]:
+    if not isinstance(content, dict):
+        raise UnreadableNotebook(f"{name} is JSON, but not a notebook: its top is no object.")
+    if "cells" not in content and isinstance(content.get("worksheets"), list):
+        return list(_worksheet_cells(content["worksheets"]))
+    cells = content.get("cells")
+    if not isinstance(cells, list):
+        what = "has no cells" if cells is None else "has something else in place of its cells"
+        raise UnreadableNotebook(
+            f"{name} is JSON, but not a notebook: it {what}. Hand in the .ipynb file."
+        )
+    return cells
+
+
+def _worksheet_cells(worksheets: list[Any]) -> Iterator[Any]:
+    """The cells of nbformat 3, where code is kept under another key."""
+    for sheet in worksheets:
+        cells = sheet.get("cells") if isinstance(sheet, dict) else None
+        for cell in cells if isinstance(cells, list) else []:
+            if isinstance(cell, dict) and "source" not in cell:
+                cell["source"] = cell.get("input")
+            yield cell
+
+
+# --- cells ----------------------------------------------------------------------------------------
+
+
+def _cell(index: int, raw: Any, repairs: list[str]) -> Cell:
+    """Make a cell of whatever is in its place; an unusable one stays as an empty cell."""
+    number = f"cell {index + 1}"
+    if not isinstance(raw, dict):
+        repairs.append(f"{number} is no cell: skipped")
+        return Cell(index, "", "", "raw")
+    kind = raw.get("cell_type")
+    if not isinstance(kind, str):
+        repairs.append(f"{number} does not say what it is: taken as code")
+        kind = "code"
+    source = _source(raw.get("source"))
+    if source is None:
+        repairs.append(f"{number} has no source text: skipped")
+        source = ""
+    if len(source) > MAX_CELL_CHARS:
+        repairs.append(f"{number} is longer than {MAX_CELL_CHARS:,} characters: skipped")
+        source = ""
+    name = raw.get("id")
+    return Cell(index, source, name if isinstance(name, str) else "", kind)
+
+
+def _source(raw: Any) -> str | None:
+    """A cell's text, which is stored whole or as a list of lines."""
+    if isinstance(raw, str):
+        return raw
+    if isinstance(raw, list) and all(isinstance(line, str) for line in raw):
+        return "".join(raw)
+    return None

@@ -1,0 +1,59 @@
+"""Measured curves: one line for each series, on linear or logarithmic axes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from helpers.views.picture import Picture, new_figure
+from helpers.views.plain import one_line, plural
+
+_COLORS = ("#0072B2", "#D55E00", "#009E73", "#A8447F", "#E69F00", "#56B4E9", "#666666")
+_MARKS = "osD^vX*"
+_LINES = ("-", "--", "-.", ":")
+
+
+def curves(
+    series: Mapping[str, Sequence[tuple[float, float]]],
+    *,
+    x: str,
+    y: str,
+    log: str = "",
+    title: str | None = None,
+) -> Picture:
+    """Draw each series of (x, y) points as a line of its own.
+
+    x, y: what the axes show, with units. log: the axes that are logarithmic: "", "x", "y" or "xy".
+    The text names the series and their lengths; it holds no measured value.
+    """
+    figure = new_figure(6.4, 3.6)
+    axes = figure.add_subplot()
+    for index, (name, points) in enumerate(series.items()):
+        axes.plot(
+            [point[0] for point in points],
+            [point[1] for point in points],
+            color=_COLORS[index % len(_COLORS)],
+            marker=_MARKS[index % len(_MARKS)],
+            linestyle=_LINES[index % len(_LINES)],
+            label=one_line(name).replace("$", r"\$"),
+        )
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    if "x" in log:
+        axes.set_xscale("log")
+    if "y" in log:
+        axes.set_yscale("log")
+    axes.grid(True, color="#DDDDDD")
+    axes.spines[["top", "right"]].set_visible(False)
+    if len(series) > 1:
+        axes.legend(frameon=False)
+    if title:
+        axes.set_title(title, loc="left")
+    return Picture(figure, _text(series, x, y))
+
+
+def _text(series: Mapping[str, Sequence[tuple[float, float]]], x: str, y: str) -> str:
+    lines = [f"{y} against {x}:"]
+    lines += [
+        f"  {one_line(name)}: {plural(len(points), 'point')}" for name, points in series.items()
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,223 @@
+"""One lane for each rank, in rank order: what it printed, what it returned, how it failed.
+
+`Run` draws itself with `lanes_text` and `lanes_html`; the launcher shows `lanes_live_html` while
+it waits. Only styles that JupyterLab keeps in a notebook it does not trust are used: inline, and
+of translucent greys in place of theme variables, so that light and dark themes both show them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from helpers.ranks.failures import (
+    Deadlock,
+    RankDied,
+    RankFailed,
+    RankFailure,
+    RankTimeout,
+    describe_wait,
+)
+from helpers.ranks.run import Run
+from helpers.trace.events import Wait
+from helpers.views.plain import clean, clip, lines_of, one_line, plural
+from helpers.views.values import short_value
+
+_FAILURE_LINES = 60
+_LIVE_LINES = 8
+_RED = "rgb(200, 74, 0)"
+_GREY = "rgba(128, 128, 128, 0.45)"
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """What one rank left behind.
+
+    value: its return value as text, None where it is not known to have returned.
+    ending: how it stands in the failure. mark: a word for it if the failure began with it.
+    """
+
+    rank: int
+    lines: tuple[str, ...]
+    value: str | None
+    ending: str = ""
+    mark: str = ""
+
+
+def lanes_of(run: Run) -> tuple[Lane, ...]:
+    """Give the lanes of a run, in rank order."""
+    endings, marks = _endings(run.failure)
+    lanes = []
+    for rank in range(run.world_size):
+        value = run.values[rank] if rank < len(run.values) else None
+        printed = run.output[rank] if rank < len(run.output) else ""
+        # After a failure, None does not tell a rank that returned from one that never came so far.
+        known = value is not None or run.failure is None
+        shown = short_value(value) if known else None
+        ending, mark = endings.get(rank, ""), marks.get(rank, "")
+        lanes.append(Lane(rank, lines_of(printed), shown, ending, mark))
+    return tuple(lanes)
+
+
+def _endings(failure: RankFailure | None) -> tuple[dict[int, str], dict[int, str]]:
+    """Say how each rank stands in a failure, and mark with a word where it began."""
+    if isinstance(failure, RankFailed):
+        because = f"because of rank {failure.rank}"
+        after = {e.rank: f"then {e.kind}, {because}" for e in failure.consequences}
+        return {**after, failure.rank: f"raised {failure.error.kind}"}, {failure.rank: "failed"}
+    if isinstance(failure, RankDied):
+        how = f"ended by {failure.signal}" if failure.signal else f"exit code {failure.exitcode}"
+        return {failure.rank: how}, {failure.rank: "died"}
+    if isinstance(failure, Deadlock | RankTimeout):
+        endings = {wait.rank: describe_wait(wait) for wait in failure.waits}
+        guilty = failure.diagnosis.guilty if isinstance(failure, Deadlock) else ()
+        word = "stuck" if len(guilty) == len(endings) else "look here first"
+        return endings, dict.fromkeys(guilty, word)
+    return {}, {}
+
+
+def lanes_text(run: Run) -> str:
+    """Write the lanes as text: the same from run to run if the ranks' own output is."""
+    lanes = lanes_of(run)
+    if run.failure is None and all(_is_quiet(lane) for lane in lanes):
+        return "\n".join([_nothing(run.world_size), *_notes(run)])
+    width = len(str(run.world_size - 1))
+    parts = [line for lane in lanes for line in _lane_text(lane, f"rank {lane.rank:>{width}}")]
+    if run.failure is not None:
+        parts += [
+            f"{type(run.failure).__name__}: {text}" if not index else text
+            for index, text in enumerate(_failure_lines(run.failure))
+        ]
+    return "\n".join([*parts, *_notes(run)])
+
+
+def _lane_text(lane: Lane, name: str) -> list[str]:
+    lines = [f"{name} | {line}".rstrip() for line in lane.lines]
+    if lane.value is not None and not (_returned_none(lane) and lines):
+        lines.append(f"{name} → {lane.value}")
+    return lines
+
+
+def _is_quiet(lane: Lane) -> bool:
+    return _returned_none(lane) and not lane.lines
+
+
+def _returned_none(lane: Lane) -> bool:
+    return lane.value == "None"
+
+
+def _nothing(world_size: int) -> str:
+    return f"{plural(world_size, 'rank')}: nothing printed, nothing returned"
+
+
+def _notes(run: Run) -> list[str]:
+    return [f"note: {one_line(note, 300)}" for note in run.notes]
+
+
+def _failure_lines(failure: RankFailure) -> tuple[str, ...]:
+    return lines_of(str(failure), most=_FAILURE_LINES)
+
+
+def lanes_html(run: Run) -> str:
+    """Draw the lanes as HTML: the failure first, then one lane for each rank."""
+    lanes = lanes_of(run)
+    notes = "".join(_div(escape(note), "opacity: 0.7; margin-top: 4px") for note in _notes(run))
+    if run.failure is None and all(_is_quiet(lane) for lane in lanes):
+        return _box(_muted(_nothing(run.world_size)) + notes)
+    banner = "" if run.failure is None else _banner(run.failure)
+    return _box(banner + _stack([_lane_html(lane) for lane in lanes]) + notes)
+
+
+def lanes_live_html(
+    world_size: int, output: Sequence[str], doing: Sequence[Wait], seconds: float
+) -> str:
+    """Draw a launch that is still running: the latest output, and what each rank is doing now."""
+    now = {wait.rank: wait for wait in doing}
+    head = _muted(f"{plural(world_size, 'rank')} running for {seconds:.0f} s …")
+    lanes = [
+        _live_lane(rank, output[rank] if rank < len(output) else "", now.get(rank))
+        for rank in range(world_size)
+    ]
+    return _box(head + _stack(lanes))
+
+
+def _live_lane(rank: int, printed: str, wait: Wait | None) -> str:
+    latest = "\n".join(lines_of(printed)[-_LIVE_LINES:])
+    doing = "" if wait is None else _muted("now: " + one_line(describe_wait(wait), 300))
+    return _row(rank, _pre(latest) + doing, edged=False)
+
+
+def _lane_html(lane: Lane) -> str:
+    body = _pre("\n".join(lane.lines))
+    if lane.value is not None:
+        body += _muted("returned None") if _returned_none(lane) else _value(lane.value)
+    if lane.ending:
+        text = one_line(lane.ending, 300)
+        body += _div(_mark(lane.mark) + escape(text)) if lane.mark else _muted(text)
+    return _row(lane.rank, body or _muted("printed nothing"), edged=bool(lane.mark))
+
+
+def _banner(failure: RankFailure) -> str:
+    first, *others = _failure_lines(failure) or ("",)
+    head = f"<b>{escape(type(failure).__name__)}</b>: {escape(clip(first, 400))}"
+    if isinstance(failure, Deadlock | RankTimeout):
+        # Each lane says what its own rank waits for: what is left here is advice.
+        rest = "".join(_div(escape(x)) for x in others if not x.startswith("  rank "))
+    else:
+        rest = _pre("\n".join(others))
+    return _div(
+        _div(head) + rest,
+        f"border-left: 6px double {_RED}; padding: 4px 10px; margin-bottom: 6px",
+    )
+
+
+def _row(rank: int, body: str, *, edged: bool) -> str:
+    edge = f"6px double {_RED}" if edged else f"2px solid {_GREY}"
+    name = _div(f"rank {rank}", "flex: 0 0 4.5em; opacity: 0.7; font-weight: bold")
+    rest = _div(body, "flex: 1 1 0px; min-width: 0px")
+    pad = "6px" if edged else "10px"
+    return _div(
+        name + rest,
+        f"display: flex; border-left: {edge}; padding: 1px 0px 1px {pad}; margin: 3px 0px",
+    )
+
+
+def _stack(rows: list[str]) -> str:
+    return _div("".join(rows), "max-height: 60em; overflow-y: auto")
+
+
+def _box(content: str) -> str:
+    return _div(content, "line-height: 1.45; max-width: 70em; text-align: left")
+
+
+def _pre(text: str) -> str:
+    if not text:
+        return ""
+    style = (
+        "margin: 0px; padding: 0px; max-height: 14em; overflow: auto; white-space: pre-wrap; "
+        "background: transparent; color: inherit"
+    )
+    return f'<pre style="{style}">{escape(clean(text))}</pre>'
+
+
+def _value(text: str) -> str:
+    style = "margin: 0px; padding: 0px; white-space: pre-wrap; background: transparent"
+    return f'<pre style="{style}"><b>→</b> {escape(text)}</pre>'
+
+
+def _mark(word: str) -> str:
+    style = (
+        f"background-color: {_RED}; color: white; font-weight: bold; font-size: 85%; "
+        "padding: 0px 6px; margin-right: 8px"
+    )
+    return f'<span style="{style}">{word}</span>'
+
+
+def _muted(text: str) -> str:
+    return _div(escape(text), "opacity: 0.7; font-size: 90%")
+
+
+def _div(content: str, style: str = "") -> str:
+    attribute = f' style="{style}"' if style else ""
+    return f"<div{attribute}>{content}</div>"

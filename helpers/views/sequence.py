@@ -1,0 +1,116 @@
+"""Write in words what each rank did, in the order in which it did it: `send→1 ×100, recv←0`.
+
+The timeline's text and the labels of its bars come from here. No times, so that the text is the
+same from run to run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from helpers.trace.events import Event, Meeting, Trace
+from helpers.views.plain import ELLIPSIS, one_line, plural
+
+_LONGEST_PATTERN = 6
+_LINE_LIMIT = 240
+
+
+def label_of(event: Event) -> str:
+    """Name a call in a few characters: `isend→1`, `recv←any`, `all_reduce`, `broadcast root 0`."""
+    name = one_line(event.call or event.op, 28)
+    if event.op == "span":
+        return f"[{name}]"
+    if event.op == "send":
+        name += f"→{'?' if event.peer is None else event.peer}"
+    elif event.op == "recv":
+        name += f"←{'any' if event.peer is None else event.peer}"
+    elif event.root is not None:
+        name += f" root {event.root}"
+    return name + (f" tag {event.tag}" if event.tag and event.op in {"send", "recv"} else "")
+
+
+def headline(trace: Trace) -> str:
+    """Count what was seen: `timeline of 2 ranks: 4 messages, 1 all_reduce`."""
+    messages = trace.messages()
+    parts = [plural(len(messages), "message")] if messages else []
+    lost = sum(message.recv is None for message in messages)
+    if lost:
+        parts[-1] += f" ({lost:,} never received)"
+    parts += _count_meetings(trace.meetings())
+    spans = sum(event.op == "span" for event in trace)
+    parts += [plural(spans, "span")] if spans else []
+    taken = {id(message.recv) for message in messages}
+    alone = sum(e.op == "recv" and not e.finished and id(e) not in taken for e in trace)
+    parts += [f"{plural(alone, 'recv')} without a send"] if alone else []
+    return f"timeline of {plural(trace.world_size, 'rank')}: {', '.join(parts) or 'no calls'}"
+
+
+def _count_meetings(meetings: Sequence[Meeting]) -> list[str]:
+    names = (
+        " / ".join(sorted({one_line(event.op, 28) for event in meeting.calls}))
+        + ("" if meeting.complete else " not joined by all")
+        for meeting in meetings
+    )
+    return [f"{count:,} {name}" for name, count in sorted(Counter(names).items())]
+
+
+def rank_lines(trace: Trace) -> list[str]:
+    """Give one line for each rank that did anything: its calls in the order of issue."""
+    done: dict[int, list[str]] = {}
+    for event in trace:
+        done.setdefault(event.rank, []).append(label_of(event) + _outcome(event))
+    width = len(str(max(0, trace.world_size - 1)))
+    return [f"rank {rank:>{width}}: {_join(fold(done[rank]))}" for rank in sorted(done)]
+
+
+def _outcome(event: Event) -> str:
+    if event.error:
+        return " (failed)"
+    return "" if event.end_ns is not None else " (never finished)"
+
+
+def fold(labels: Sequence[str]) -> list[tuple[str, int]]:
+    """Fold repeats, each part given with how many calls it stands for.
+
+    `a b a b c a b a b c` becomes `((a, b) ×2, c) ×2`: twice folded, so that rounds within epochs
+    are seen as such.
+    """
+    return _fold_once(_fold_once([(label, 1) for label in labels]))
+
+
+def _fold_once(parts: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    folded, at = [], 0
+    while at < len(parts):
+        length, times = _best_pattern(parts, at)
+        text = ", ".join(text for text, _ in parts[at : at + length])
+        if times > 1:
+            text = f"({text}) ×{times}" if length > 1 else f"{text} ×{times}"
+        calls = sum(count for _, count in parts[at : at + length])
+        folded.append((text, calls * times))
+        at += length * times
+    return folded
+
+
+def _best_pattern(parts: list[tuple[str, int]], at: int) -> tuple[int, int]:
+    """Find the pattern that starts at `at` and, repeated, covers most; the shortest of equals."""
+    best = (1, 1)
+    for length in range(1, _LONGEST_PATTERN + 1):
+        pattern, times = parts[at : at + length], 1
+        while parts[at + times * length : at + (times + 1) * length] == pattern:
+            times += 1
+        if times > 1 and length * times > best[0] * best[1]:
+            best = (length, times)
+    return best
+
+
+def _join(parts: Sequence[tuple[str, int]]) -> str:
+    """Join up to the line's limit, and say how many calls did not fit."""
+    line, used = "", 0
+    for index, (text, _) in enumerate(parts):
+        if used + len(text) > _LINE_LIMIT and index:
+            rest = sum(count for _, count in parts[index:])
+            return f"{line}, {ELLIPSIS} and {plural(rest, 'more call')}"
+        line += f", {text}" if index else text
+        used = len(line)
+    return line

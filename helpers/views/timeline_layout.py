@@ -1,0 +1,128 @@
+"""Where each bar of a timeline goes: which row of its rank's lane, from when to when.
+
+    Trace -> lay_out() -> Layout (bars, times in ns from the first event) -> timeline draws it
+
+What ranks say of themselves may be wrong: times are clamped here, so that nothing drawn ends
+before it starts, and no more than `MOST_BARS` bars go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from helpers.trace.events import Event, Trace
+
+MOST_BARS = 2000
+_MOST_ROWS = 3
+_FOREVER = float("inf")
+_FARTHEST_NS = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One event, placed. Times are ns since the first event; `end_ns` is None if it is open-ended.
+
+    From start_ns to wait_ns the rank was free, from wait_ns to the end it was held up.
+    """
+
+    event: Event
+    row: int
+    start_ns: float
+    wait_ns: float
+    end_ns: float | None
+
+    @property
+    def rank(self) -> int:
+        return self.event.rank
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """All bars, and how many rows each rank's lane needs for spans and, below them, for calls."""
+
+    world_size: int
+    bars: tuple[Bar, ...]
+    span_rows: int
+    call_rows: int
+    last_ns: float
+    left_out: int
+
+    def end_of(self, bar: Bar) -> float:
+        """Give the bar's end; an open one ends a little after everything else."""
+        return self.length_ns if bar.end_ns is None else bar.end_ns
+
+    @property
+    def length_ns(self) -> float:
+        """The width of the picture: room for open ends is added where there are any."""
+        has_open = any(bar.end_ns is None for bar in self.bars)
+        return max(1.0, self.last_ns) * (1.25 if has_open else 1.02)
+
+
+def lay_out(trace: Trace) -> Layout:
+    """Place the events of the world's ranks: the earliest `MOST_BARS` of them."""
+    events = sorted(
+        (event for event in trace if 0 <= event.rank < trace.world_size),
+        key=lambda event: (_clamp(event.start_ns), event.rank, event.seq),
+    )[:MOST_BARS]
+    origin = _clamp(events[0].start_ns) if events else 0
+    spans = _in_rows([_times(e, origin) for e in events if e.op == "span"], trace.world_size)
+    calls = _in_rows([_times(e, origin) for e in events if e.op != "span"], trace.world_size)
+    bars = (*spans, *calls)
+    return Layout(
+        world_size=trace.world_size,
+        bars=bars,
+        span_rows=_rows(spans),
+        call_rows=max(1, _rows(calls)),
+        last_ns=max((bar.end_ns or bar.wait_ns for bar in bars), default=1.0),
+        left_out=len(trace) - len(events),
+    )
+
+
+def _clamp(time_ns: int) -> int:
+    return max(-_FARTHEST_NS, min(_FARTHEST_NS, time_ns))
+
+
+def _times(event: Event, origin: int) -> Bar:
+    start = _clamp(event.start_ns)
+    end = None if event.end_ns is None else max(start, _clamp(event.end_ns))
+    wait = event.wait_ns
+    if wait is None:
+        # Nobody waited: a blocking call holds its rank from the start, an async one never does.
+        wait = (start if end is None else end) if event.asynchronous else start
+    wait = max(start, _clamp(wait))
+    if end is not None:
+        wait = min(wait, end)
+    return Bar(
+        event=event,
+        row=0,
+        start_ns=float(start - origin),
+        wait_ns=float(wait - origin),
+        end_ns=None if end is None else float(end - origin),
+    )
+
+
+def _in_rows(bars: Sequence[Bar], world_size: int) -> tuple[Bar, ...]:
+    """Put bars that overlap in time into different rows of their rank's lane, as far as it has."""
+    free: list[list[float]] = [[] for _ in range(world_size)]
+    placed = []
+    for bar in bars:
+        row = _first_free(free[bar.rank], bar.start_ns)
+        end = _FOREVER if bar.end_ns is None else bar.end_ns
+        free[bar.rank][row] = max(free[bar.rank][row], end)
+        placed.append(Bar(bar.event, row, bar.start_ns, bar.wait_ns, bar.end_ns))
+    return tuple(placed)
+
+
+def _first_free(rows: list[float], start_ns: float) -> int:
+    for row, free_from in enumerate(rows):
+        if free_from <= start_ns:
+            return row
+    if len(rows) < _MOST_ROWS:
+        rows.append(start_ns)
+        return len(rows) - 1
+    return min(range(len(rows)), key=lambda row: rows[row])
+
+
+def _rows(bars: Iterable[Bar]) -> int:
+    return max((bar.row + 1 for bar in bars), default=0)

@@ -1,0 +1,141 @@
+"""A check's result for its reader: what was given, expected, got, on which rank, and where to look.
+
+`CheckResult` draws itself with `verdict_text` and `verdict_html`; `course check` prints the text.
+Everything that came from an answer is cleaned and clipped.
+"""
+
+from __future__ import annotations
+
+from html import escape
+
+from helpers.exercises.result import CaseVerdict, CheckResult, Row
+from helpers.views.plain import clean, clip
+
+_MAX_ROWS = 8
+_MESSAGE = 3000
+_RED, _GREEN = "rgb(200, 74, 0)", "rgb(0, 114, 178)"
+_CELL = "text-align: left; padding: 1px 12px 1px 0px; vertical-align: top"
+
+
+def verdict_text(result: CheckResult) -> str:
+    """Write a result as plain text: the same for the same result, on every machine."""
+    lines = [_headline(result)]
+    if result.message:
+        lines += _indented(result.message)
+    for case in result.cases:
+        lines.append(f"  {case.outcome.value:<14} {case.label}")
+    worst = _worst(result)
+    if worst is not None:
+        lines += _case_text(worst)
+    elif result.rules and result.passed:
+        lines.append(f"  how the ranks talked: {'; '.join(result.rules)}")
+    lines += [f"  note: {clip(clean(note), 400)}" for note in result.notes]
+    return "\n".join(lines)
+
+
+def verdict_html(result: CheckResult) -> str:
+    """Write a result as HTML that needs no style sheet and survives JupyterLab's sanitizer."""
+    colour = _GREEN if result.passed else _RED
+    parts = [f'<div style="font-weight: bold">{escape(_headline(result))}</div>']
+    if result.message:
+        parts.append(_paragraph(result.message))
+    if result.cases:
+        marks = "".join(
+            f'<tr><td style="{_CELL}">{escape(case.outcome.value)}</td>'
+            f'<td style="{_CELL}">{escape(case.label)}</td></tr>'
+            for case in result.cases
+        )
+        parts.append(f'<table style="margin: 4px 0px">{marks}</table>')
+    worst = _worst(result)
+    if worst is not None:
+        parts.append(_case_html(worst))
+    elif result.rules and result.passed:
+        parts.append(_quiet(f"how the ranks talked: {'; '.join(result.rules)}"))
+    parts += [_quiet(f"note: {clip(clean(note), 400)}") for note in result.notes]
+    return (
+        f'<div style="border-left: 6px solid {colour}; padding: 2px 10px; max-width: 70em">'
+        f"{''.join(parts)}</div>"
+    )
+
+
+def _headline(result: CheckResult) -> str:
+    points = f" ({result.points:g} of {result.out_of:g} points)" if result.out_of else ""
+    return f"{result.heading or result.name}: {result.outcome.value}{points}"
+
+
+def _worst(result: CheckResult) -> CaseVerdict | None:
+    return next((case for case in result.cases if not case.passed), None)
+
+
+def _case_text(case: CaseVerdict) -> list[str]:
+    lines = [f"  In the case {case.label}:"]
+    for row in _rows(case):
+        lines.append(f"    rank {row.rank}: {_sentence(row)}")
+    lines += ["    " + _more(case)] if _more(case) else []
+    if case.message:
+        lines += _indented(case.message, "    ")
+    lines += [f"    traffic: {clip(clean(text), 400)}" for text in case.broken]
+    if case.advice:
+        lines.append(f"  First look: {case.advice}")
+    return lines
+
+
+def _sentence(row: Row) -> str:
+    parts = [f"given {row.given}" if row.given else ""]
+    parts.append(f"expected {row.expected}" if row.expected else "")
+    parts.append(f"got {clean(row.got)}")
+    text = ", ".join(part for part in parts if part)
+    return f"{text}  <- {clip(clean(row.problem), 200)}" if row.problem else f"{text}  (right)"
+
+
+def _rows(case: CaseVerdict) -> list[Row]:
+    """Give the rows to show: all of a small world, the wrong ones first of a large one."""
+    if len(case.rows) <= _MAX_ROWS:
+        return list(case.rows) if any(row.problem for row in case.rows) else []
+    return [row for row in case.rows if row.problem][:_MAX_ROWS]
+
+
+def _more(case: CaseVerdict) -> str:
+    wrong = sum(bool(row.problem) for row in case.rows)
+    hidden = wrong - sum(bool(row.problem) for row in _rows(case))
+    return f"... and {hidden} more ranks that are wrong" if hidden > 0 else ""
+
+
+def _case_html(case: CaseVerdict) -> str:
+    parts = [f"<div>In the case <b>{escape(case.label)}</b>:</div>"]
+    rows = _rows(case)
+    if rows:
+        head = "".join(
+            f'<th style="{_CELL}">{name}</th>' for name in ("rank", "given", "expected", "got", "")
+        )
+        body = "".join(_row_html(row) for row in rows)
+        parts.append(f'<table style="margin: 4px 0px"><tr>{head}</tr>{body}</table>')
+    if _more(case):
+        parts.append(_quiet(_more(case)))
+    if case.message:
+        parts.append(_paragraph(case.message))
+    parts += [_paragraph("traffic: " + text) for text in case.broken]
+    if case.advice:
+        parts.append(f"<div><b>First look:</b> {escape(clean(case.advice))}</div>")
+    return "".join(parts)
+
+
+def _row_html(row: Row) -> str:
+    problem = "&larr; " + escape(clip(clean(row.problem), 200)) if row.problem else "right"
+    cells = [escape(clean(text)) for text in (str(row.rank), row.given, row.expected, row.got)]
+    return (
+        "<tr>" + "".join(f'<td style="{_CELL}">{cell}</td>' for cell in [*cells, problem]) + "</tr>"
+    )
+
+
+def _paragraph(text: str) -> str:
+    style = "margin: 2px 0px; padding: 0px; white-space: pre-wrap; background: transparent"
+    return f'<pre style="{style}">{escape(clip(clean(text), _MESSAGE))}</pre>'
+
+
+def _quiet(text: str) -> str:
+    return f'<div style="opacity: 0.7; font-size: 90%">{escape(text)}</div>'
+
+
+def _indented(text: str, by: str = "  ") -> list[str]:
+    return [by + line for line in clip(clean(text), _MESSAGE).splitlines()]

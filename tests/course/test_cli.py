@@ -1,0 +1,152 @@
+"""The `course` command, run as a learner runs it: in its own process, on a small course."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from helpers.course.notebook_file import read_notebook, write_notebook
+from helpers.course.workspace import find_workspace
+
+DEADLINE_S = 100
+
+SOLVED = {
+    "cells": [
+        {"cell_type": "markdown", "id": "a", "metadata": {}, "source": "## Exercise 2.1: Swap"},
+        {
+            "cell_type": "code",
+            "execution_count": None,
+            "id": "b",
+            "metadata": {},
+            "outputs": [],
+            "source": "def swap():\n    ### BEGIN SOLUTION\n    return 1\n    ### END SOLUTION",
+        },
+        {
+            "cell_type": "code",
+            "execution_count": None,
+            "id": "c",
+            "metadata": {},
+            "outputs": [],
+            "source": "swap() + 1",
+        },
+    ],
+    "metadata": {},
+    "nbformat": 4,
+    "nbformat_minor": 5,
+}
+
+
+@pytest.fixture
+def course(tmp_path: Path) -> Path:
+    """Make a course of one solved notebook, run by the code of this one."""
+    shutil.copytree(
+        find_workspace().root / "helpers",
+        tmp_path / "helpers",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    (tmp_path / "solutions").mkdir()
+    write_notebook(tmp_path / "solutions" / "02_topic.ipynb", SOLVED)
+    return tmp_path
+
+
+def run(course: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    env = os.environ | {"REAL_RANKS_PROGRESS": str(course / "progress.json")}
+    return subprocess.run(
+        [sys.executable, "-m", "helpers.course.cli", *words],
+        cwd=course,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+    )
+
+
+def test_build_then_outputs_then_reset(course: Path) -> None:
+    built = run(course, "build")
+    assert (built.returncode, built.stdout) == (0, "notebooks/02_topic.ipynb\n")
+    learner = course / "notebooks" / "02_topic.ipynb"
+    assert "NotImplementedError" in learner.read_text()
+
+    stored = run(course, "outputs", "2")
+    assert stored.returncode == 0, stored.stderr
+    cells = read_notebook(course / "solutions" / "02_topic.ipynb")["cells"]
+    assert cells[2]["outputs"][0]["data"]["text/plain"] == ["2"]
+    before = learner.read_bytes()
+    run(course, "build")
+    assert learner.read_bytes() == before
+
+    fresh = run(course, "reset", "02")
+    assert fresh.stdout.startswith("work/02_topic.ipynb is as it was handed out.")
+    assert "before-reset-1.ipynb" in run(course, "reset", "02").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["reset", "9"], "No notebook '9'. There are: none yet."),
+        (["outputs", "9"], "No notebook '9'. There are: 02_topic."),
+        (["hint", "no_such_exercise"], "no exercise is called 'no_such_exercise'"),
+    ],
+)
+def test_a_mistake_gives_one_line_and_no_traceback(
+    course: Path, words: list[str], said: str
+) -> None:
+    done = run(course, *words)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: ") and said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_solution_that_cannot_be_taken_out_is_named(course: Path) -> None:
+    path = course / "solutions" / "02_topic.ipynb"
+    path.write_text(path.read_text().replace("### END SOLUTION", ""))
+    done = run(course, "build")
+    assert done.returncode == 1
+    assert "Error: 02_topic.ipynb, cell 2: line 2: '### BEGIN SOLUTION' without" in done.stderr
+
+
+def test_progress_is_shown(course: Path) -> None:
+    done = run(course, "progress")
+    assert done.returncode == 0, done.stderr
+    assert "0 quizzes" in done.stdout
+
+
+def test_lab_copies_the_notebooks_and_hands_its_words_to_jupyterlab(course: Path) -> None:
+    run(course, "build")
+    allow_root = ["--allow-root"] if os.geteuid() == 0 else []
+    done = run(course, "lab", "--version", *allow_root)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "Copied into work: 02_topic.ipynb",
+        version("jupyterlab"),
+    ]
+    assert run(course, "lab", "--version", *allow_root).stdout.splitlines() == [
+        version("jupyterlab")
+    ]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root is refused")
+def test_lab_tells_root_what_to_do(course: Path) -> None:
+    done = run(course, "lab")
+    assert done.returncode == 1
+    assert 'make lab LAB_ARGS="--allow-root"' in done.stderr
+    assert not (course / "work").exists()
+
+
+def test_without_its_notebooks_the_package_says_how_to_get_them(course: Path) -> None:
+    shutil.rmtree(course / "solutions")
+    done = run(course, "build")
+    assert done.returncode == 1
+    assert "Get the whole project and run `make lab`" in done.stderr
+
+
+def test_help_lists_every_command(course: Path) -> None:
+    done = run(course, "--help")
+    words = ("build", "check", "doctor", "hint", "lab", "outputs", "progress", "reset")
+    assert all(f"\n  {word} " in done.stdout for word in words)

@@ -1,0 +1,139 @@
+"""The doctor tries things for real, and says so where they do not work."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from helpers.course import probes_machine as machine
+from helpers.course import probes_software as software
+from helpers.course.doctor import PROBES, examine, exit_code, report
+from helpers.course.finding import Finding
+
+DEADLINE_S = 100
+
+
+@pytest.fixture(scope="module")
+def findings() -> dict[str, Finding]:
+    return {finding.name: finding for finding in examine()}
+
+
+def test_here_nothing_is_missing_that_the_course_needs(findings: dict[str, Finding]) -> None:
+    assert len(findings) == len(PROBES)
+    missing = [report(each) for each in findings.values() if each.status == "missing"]
+    assert not missing
+    assert exit_code(findings.values()) == 0
+
+
+def test_two_ranks_were_really_started(findings: dict[str, Finding]) -> None:
+    assert findings["gloo"].status == "ok"
+    assert findings["gloo"].detail.startswith("two ranks started and answered in ")
+
+
+def test_jupyterlab_really_listed_its_extensions(findings: dict[str, Finding]) -> None:
+    assert findings["JupyterLab"].detail == f"{version('jupyterlab')}, with widgets"
+
+
+def test_whatever_does_not_work_has_an_advice(findings: dict[str, Finding]) -> None:
+    for finding in findings.values():
+        assert finding.status == "ok" or finding.advice, finding
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks the Linux kernel")
+def test_the_kernel_is_asked_about_landlock() -> None:
+    names = Path("/sys/kernel/security/lsm")
+    if names.exists():
+        assert (machine.landlock_version() > 0) == ("landlock" in names.read_text())
+    else:
+        assert 0 <= machine.landlock_version() < 100
+
+
+@pytest.mark.parametrize(("limit", "status"), [(123, "warning"), (148, "ok"), (1024, "ok")])
+def test_open_files_are_counted_in_ranks(limit: int, status: str) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+    try:
+        finding = machine.open_files()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert finding.status == status
+    assert f"about {(limit - 100) // 3} ranks" in finding.detail
+    assert ("ulimit -n" in finding.advice) == (status == "warning")
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="CPUs cannot be taken away here")
+def test_one_cpu_is_a_warning() -> None:
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    try:
+        assert machine.cpus().status == "warning"
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def test_a_folder_that_cannot_be_written_is_missing() -> None:
+    program = (
+        "import tempfile; tempfile.tempdir = '/proc/nowhere'\n"
+        "from helpers.course.doctor import exit_code\n"
+        "from helpers.course.probes_machine import temp_folder\n"
+        "found = temp_folder()\n"
+        "print(found.status, found.detail, exit_code([found]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=DEADLINE_S
+    )
+    assert done.stdout.startswith("missing /proc/nowhere cannot be written: ")
+    assert done.stdout.endswith(" 1\n")
+
+
+def test_tools_that_are_not_on_the_path_are_warnings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert machine.bubblewrap().status == "warning"
+    if sys.platform == "linux":
+        assert software.browser().status == "warning"
+
+
+@pytest.mark.parametrize("script", ["exit 1", "echo bwrap: no permission >&2; exit 1"])
+def test_a_sandbox_that_fails_is_told_with_its_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    tool = tmp_path / "bwrap"
+    tool.write_text(f"#!/bin/sh\n{script}\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    finding = machine.bubblewrap()
+    assert finding.status == "warning"
+    assert ("no permission" in finding.detail) == ("permission" in script)
+
+
+def test_other_versions_than_the_tested_ones_are_named(tmp_path: Path) -> None:
+    pins = "".join(f"{name}==1.2.3\n" for name in software.direct_dependencies())
+    (tmp_path / "constraints.txt").write_text(pins)
+    finding = software.packages(tmp_path)
+    assert finding.status == "warning" and "torch 2.13.0 (tested: 1.2.3)" in finding.detail
+
+
+def test_a_probe_that_breaks_does_not_hide_the_others() -> None:
+    def broken() -> Finding:
+        raise OSError("no such device")
+
+    first, second = examine([broken, machine.system])
+    assert (first.name, first.status) == ("broken", "missing")
+    assert "OSError: no such device" in first.detail
+    assert second.status == "ok"
+
+
+def test_a_finding_is_a_line_and_its_advice_another() -> None:
+    assert report(Finding("CPUs", "ok", "2")) == "ok       CPUs: 2"
+    assert report(Finding("MPI", "warning", "none", "Install it.")).splitlines() == [
+        "warning  MPI: none",
+        "         -> Install it.",
+    ]

@@ -1,0 +1,76 @@
+"""Hints come one after another; the solution is named only after the last, or after passing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from helpers.course.hints import hint
+from helpers.course.progress import read, record
+
+
+@dataclass(frozen=True)
+class Exercise:
+    number: str
+    title: str
+    notebook: str
+    hints: tuple[str, ...]
+
+
+EXERCISES = {
+    "token_ring": Exercise(
+        "2.2", "Token ring", "02_blocking_p2p", ("Who starts?", "Rank 0 sends.", "`send` first.")
+    ),
+    "tagged_mail": Exercise("2.4", "Tagged mail", "02_blocking_p2p", ()),
+}
+
+
+@pytest.fixture(autouse=True)
+def own_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REAL_RANKS_PROGRESS", str(tmp_path / "progress.json"))
+
+
+def ask(name: str = "token_ring") -> str:
+    return repr(hint(name, get=EXERCISES.__getitem__))
+
+
+def test_each_call_gives_one_more_and_the_solution_only_after_the_last() -> None:
+    assert ask() == "**Exercise 2.2: Token ring**: hint 1 of 3.\n\n1. Who starts?"
+    assert ask().endswith("hint 2 of 3.\n\n1. Who starts?\n\n2. Rank 0 sends.")
+    third = ask()
+    assert "hint 3 of 3.\n\n1. Who" in third and "3. `send` first.\n\nThe solution is in " in third
+    assert third.endswith("solutions/02_blocking_p2p.ipynb.")
+    again = ask()
+    assert "there are no more hints than these 3." in again and "3. `send` first." in again
+    assert read().hints == {"token_ring": 3}
+
+
+@pytest.mark.parametrize(("points", "told"), [(1, False), (2, True)])
+def test_the_solution_is_named_once_the_exercise_has_passed(points: int, told: bool) -> None:
+    record("token_ring", "passed" if told else "wrong", points, 2)
+    assert ("solutions/" in ask()) is told
+
+
+def test_an_exercise_without_hints_says_so() -> None:
+    said = ask("tagged_mail")
+    assert said.startswith("**Exercise 2.4: Tagged mail** has no hints.")
+    assert read().hints == {}
+
+
+def test_an_unknown_exercise_is_what_the_list_says() -> None:
+    with pytest.raises(KeyError):
+        ask("no_such")
+
+
+def test_where_progress_cannot_be_kept_the_hint_is_given_with_a_note(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("REAL_RANKS_PROGRESS", "/proc/nowhere/progress.json")
+    assert "1. Who starts?" in ask() and "could not be saved" in ask()
+
+
+def test_a_hint_displays_as_markdown_and_as_the_same_text() -> None:
+    told = hint("token_ring", get=EXERCISES.__getitem__)
+    assert told._repr_markdown_() == repr(told) == str(told)

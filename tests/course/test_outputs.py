@@ -1,0 +1,87 @@
+"""Stored outputs come from real kernels and are the same from run to run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from helpers.course.notebook_file import NotebookError, write_notebook
+from helpers.course.outputs import store_outputs
+
+NOISE = {"execution": {"iopub.execute_input": "2026-01-01"}, "collapsed": False}
+
+
+def code(number: int, source: str, *tags: str) -> dict[str, Any]:
+    metadata = NOISE | ({"tags": list(tags)} if tags else {})
+    cell = {"cell_type": "code", "id": f"c{number}", "metadata": metadata, "source": source}
+    return cell | {"outputs": [], "execution_count": None}
+
+
+def write(path: Path, *cells: dict[str, Any]) -> None:
+    noisy = {"language_info": {"name": "python", "version": "3.0"}, "widgets": {"state": {}}}
+    write_notebook(path, {"cells": cells, "metadata": noisy, "nbformat": 4, "nbformat_minor": 5})
+
+
+def test_outputs_are_stored_and_the_second_run_gives_the_same_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "02_topic.ipynb"
+    write(
+        path,
+        code(1, "import os\nfrom pathlib import Path\nprint('a', flush=True)\nprint('b')"),
+        code(2, "os.environ['REAL_RANKS_LIVE'], sorted(p.name for p in Path().glob('*'))"),
+        code(3, "open('rubbish', 'w').close()\nos.environ['REAL_RANKS_PROGRESS'][:5]"),
+        code(4, "1 / 0", "raises-exception"),
+        code(5, "import matplotlib.pyplot as plt\nplt.plot([1, 2]);"),
+        code(6, "import ipywidgets\nipywidgets.IntSlider();"),
+    )
+    store_outputs(path)
+    first = path.read_bytes()
+    store_outputs(path)
+    assert path.read_bytes() == first
+    assert list(tmp_path.iterdir()) == [path]
+
+    stored = nbformat.read(path, as_version=4)
+    nbformat.validate(stored)
+    assert stored.metadata.keys() == {"kernelspec", "language_info"}
+    assert stored.metadata.language_info == {"name": "python"}
+    assert [cell.metadata for cell in stored.cells[:4]] == [{}] * 3 + [
+        {"tags": ["raises-exception"]}
+    ]
+    assert [cell.execution_count for cell in stored.cells] == [1, 2, 3, 4, 5, 6]
+    outputs = [cell.outputs for cell in stored.cells]
+    assert [output.text for output in outputs[0]] == ["a\nb\n"]
+    assert outputs[1][0].data["text/plain"] == "('0', ['02_topic.ipynb'])"
+    assert outputs[3][0].ename == "ZeroDivisionError"
+    assert "image/png" in outputs[4][0].data
+
+
+def test_a_failing_notebook_is_named_and_left_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "03_topic.ipynb"
+    write(path, code(1, "1 + 1"), code(2, "nowhere"))
+    before = path.read_bytes()
+    with pytest.raises(NotebookError, match=r"(?s)03_topic\.ipynb.*nowhere.*NameError"):
+        store_outputs(path)
+    assert path.read_bytes() == before
+
+
+def test_a_kernel_that_dies_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "04_topic.ipynb"
+    write(path, code(1, "import os\nos._exit(3)"))
+    with pytest.raises(NotebookError, match=r"04_topic\.ipynb did not run to its end"):
+        store_outputs(path)
+
+
+def test_progress_and_live_displays_of_the_one_who_runs_it_are_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = tmp_path / "mine.json"
+    monkeypatch.setenv("REAL_RANKS_PROGRESS", str(mine))
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    path = tmp_path / "05_topic.ipynb"
+    source = "from helpers.course.progress import read, record\nrecord('swap', 'passed', 1, 1)\n"
+    write(path, code(1, source + "read().exercises['swap'].tries"))
+    store_outputs(path)
+    assert not mine.exists()
+    assert nbformat.read(path, as_version=4).cells[0].outputs[0].data["text/plain"] == "1"

@@ -1,0 +1,236 @@
+"""Quizzes: their files, their text, and their buttons in a real kernel."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jupyter_client.blocking.client import BlockingKernelClient
+from jupyter_client.manager import KernelManager
+
+from helpers.course.progress import read
+from helpers.course.quiz_view import WIDGET_VIEW, QuizView, to_html
+from helpers.course.quizzes import (
+    Quiz,
+    QuizFileError,
+    UnknownQuiz,
+    answer_quiz,
+    find_quiz,
+    load_quizzes,
+    predict,
+)
+
+DEADLINE_S = 60
+
+QUIZ = Quiz(
+    id="two-sends",
+    question="Both ranks call `send` first. What happens?",
+    options=("It works", "Both `wait`", "One fails"),
+    answer=1,
+    why="gloo does not buffer.",
+    wrong=("Who takes the message?", "", ""),
+)
+
+FILE = '''
+[[quiz]]
+id = "two-sends"
+question = """
+Both ranks call `send` first.
+What happens?
+"""
+options = ["It works", "Both wait"]
+answer = 1
+why = "gloo does not buffer."
+'''
+
+
+@pytest.fixture(autouse=True)
+def own_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REAL_RANKS_PROGRESS", str(tmp_path / "progress.json"))
+
+
+def test_the_courses_own_quizzes_are_whole() -> None:
+    for quiz_id in load_quizzes():
+        view = predict(quiz_id)
+        assert isinstance(view, QuizView) and quiz_id in repr(view)
+
+
+def test_a_quiz_file_is_read(tmp_path: Path) -> None:
+    (tmp_path / "02_topic.toml").write_text(FILE)
+    quiz = load_quizzes(tmp_path)["two-sends"]
+    assert quiz.options == ("It works", "Both wait") and quiz.answer == 1 and quiz.wrong == ()
+    assert quiz.text().startswith("Predict, then run: Both ranks call `send` first.\nWhat")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("[[quiz]]", "[[quiz]", "02_topic.toml: "),
+        ("[[quiz]]", "[quiz]", r"\[\[quiz\]\] tables and nothing else"),
+        ("[[quiz]]", "[[question]]", r"\[\[quiz\]\] tables and nothing else"),
+        ('id = "two-sends"', 'id = "Two sends"', "small letters"),
+        ('id = "two-sends"', "id = 3", "'id' must be text, not 3"),
+        ('id = "two-sends"', "", "quiz 1: no 'id'"),
+        ("answer = 1", "answer = 2", "one of 0 to 1, not 2"),
+        ("answer = 1", "answer = -1", "one of 0 to 1, not -1"),
+        ("answer = 1", "answer = true", "one of 0 to 1, not True"),
+        ("answer = 1", 'answer = "b"', "one of 0 to 1, not 'b'"),
+        ("answer = 1", "answer = 1\nhint = 'b'", "unknown key 'hint'"),
+        ('"It works", "Both wait"', '"It works"', "2 to 5 options, not 1"),
+        ('"It works", "Both wait"', '"a", "b", "c", "d", "e", "f"', "2 to 5 options, not 6"),
+        ('"It works", "Both wait"', '"It works", "It works"', "the same"),
+        ('"It works", "Both wait"', '"It works", ""', "'options' must be text"),
+        ('["It works", "Both wait"]', '"It works"', "'options' must be a list"),
+        ('"gloo does not buffer."', '" "', "'why' must be text"),
+        ("answer = 1", 'answer = 1\nwrong = ["No."]', "a line for each of the 2 options"),
+    ],
+)
+def test_a_mistake_in_a_quiz_file_is_named(tmp_path: Path, old: str, new: str, words: str) -> None:
+    (tmp_path / "02_topic.toml").write_text(FILE.replace(old, new))
+    with pytest.raises(QuizFileError, match=rf"(?s)02_topic\.toml.*{words}|{words}"):
+        load_quizzes(tmp_path)
+
+
+def test_an_id_is_unique_in_the_course(tmp_path: Path) -> None:
+    for name in ("01_a.toml", "02_b.toml"):
+        (tmp_path / name).write_text(FILE)
+    with pytest.raises(QuizFileError, match=r"02_b\.toml: the id 'two-sends' is used twice"):
+        load_quizzes(tmp_path)
+
+
+def test_the_text_has_every_option_and_no_answer() -> None:
+    assert repr(QuizView(QUIZ)) == (
+        "Predict, then run: Both ranks call `send` first. What happens?\n"
+        "  a) It works\n"
+        "  b) Both `wait`\n"
+        "  c) One fails\n"
+        "To answer: predict(\"two-sends\", letter), with letter one of 'a', 'b', 'c'."
+    )
+    others = [Quiz("two-sends", QUIZ.question, QUIZ.options, answer, "") for answer in range(3)]
+    assert {other.text() for other in others} == {QUIZ.text()}
+
+
+def test_outside_a_kernel_there_is_only_text() -> None:
+    assert QuizView(QUIZ)._repr_mimebundle_() == {"text/plain": QUIZ.text()}
+
+
+@pytest.mark.parametrize(
+    ("choice", "said"),
+    [
+        (0, "a) Wrong. Who takes the message?"),
+        (1, "b) Right. gloo does not buffer."),
+        (2, "c) Wrong. gloo does not buffer."),
+    ],
+)
+def test_an_answer_is_judged_by_word_and_recorded(choice: int, said: str) -> None:
+    assert answer_quiz(QUIZ, choice) == said
+    answers = read().quizzes["two-sends"]
+    assert (answers.tries, answers.last_choice, answers.correct) == (1, choice, choice == 1)
+
+
+def test_an_unknown_id_names_those_that_are_near() -> None:
+    quizzes = dict.fromkeys(("two-sends", "ring-order", "tags"), QUIZ)
+    with pytest.raises(UnknownQuiz, match="no quiz 'two_send'. Did you mean 'two-sends'?"):
+        find_quiz(quizzes, "two_send")
+    with pytest.raises(UnknownQuiz, match="no quiz 'q7'.$"):
+        find_quiz(quizzes, "q7")
+    with pytest.raises(UnknownQuiz):
+        predict("no such quiz")
+
+
+@pytest.mark.parametrize(
+    ("text", "markup"),
+    [
+        ("a < b & `x < y`", "a &lt; b &amp; <code>x &lt; y</code>"),
+        ("**Right.** So\n\nthere", "<b>Right.</b> So<br><br>there"),
+        ("See\n```python\nsend(x)\n```\nthen", "See<pre>send(x)</pre>then"),
+        ("<script>", "&lt;script&gt;"),
+    ],
+)
+def test_html_of_a_quiz(text: str, markup: str) -> None:
+    assert to_html(text) == markup
+
+
+@pytest.fixture
+def kernel(monkeypatch: pytest.MonkeyPatch) -> Iterator[BlockingKernelClient]:
+    monkeypatch.delenv("REAL_RANKS_LIVE", raising=False)
+    manager = KernelManager(kernel_name="python3")
+    manager.start_kernel()
+    client = manager.blocking_client()
+    try:
+        client.start_channels()
+        client.wait_for_ready(timeout=DEADLINE_S)
+        yield client
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+SHOW = f"""
+from helpers.course.quiz_view import QuizView
+from helpers.course.quizzes import Quiz
+view = QuizView({QUIZ!r})
+view
+"""
+
+
+def display(client: BlockingKernelClient, source: str) -> dict[str, Any]:
+    shown: list[dict[str, Any]] = []
+
+    def keep(message: dict[str, Any]) -> None:
+        if message["msg_type"] in ("execute_result", "error"):
+            shown.append(message["content"])
+
+    client.execute_interactive(source, timeout=DEADLINE_S, output_hook=keep)
+    data: dict[str, Any] = shown[0]["data"]
+    return data
+
+
+def evaluate(client: BlockingKernelClient, source: str) -> str:
+    return str(display(client, source)["text/plain"])
+
+
+def test_in_a_kernel_both_forms_are_given_and_in_stored_runs_only_text(
+    kernel: BlockingKernelClient,
+) -> None:
+    live = display(kernel, SHOW)
+    assert live.keys() == {"text/plain", WIDGET_VIEW}
+    kernel.execute("import os; os.environ['REAL_RANKS_LIVE'] = '0'")
+    stored = display(kernel, "view")
+    assert stored == {"text/plain": QUIZ.text()}
+
+
+def test_buttons_judge_the_choice_and_may_be_pressed_again(kernel: BlockingKernelClient) -> None:
+    kernel.execute(
+        SHOW + "from helpers.course.quiz_view import quiz_widget\n"
+        "_, choices, button, said = quiz_widget(view.quiz).children"
+    )
+    assert evaluate(kernel, "choices.value, choices.options[1]") == "(None, ('b) Both wait', 1))"
+    assert evaluate(kernel, "said.value") == "''"
+    for index, words in (
+        (None, "Choose an answer first."),
+        (0, "a) Wrong. Who takes the message?"),
+        (1, "b) Right. gloo does not buffer."),
+        (2, "c) Wrong. gloo does not buffer."),
+    ):
+        press(kernel, index)
+        deadline = time.monotonic() + DEADLINE_S
+        while (now := evaluate(kernel, "said.value")) != repr(words):
+            assert time.monotonic() < deadline, now
+    assert read().quizzes["two-sends"].tries == 3
+
+
+def press(client: BlockingKernelClient, index: int | None) -> None:
+    """Send what the page sends when a learner chooses an option and presses the button."""
+    if index is not None:
+        send(client, "choices", {"method": "update", "state": {"index": index}})
+    send(client, "button", {"method": "custom", "content": {"event": "click"}})
+
+
+def send(client: BlockingKernelClient, widget: str, data: dict[str, Any]) -> None:
+    model_id = evaluate(client, f"{widget}.model_id").strip("'")
+    content = {"comm_id": model_id, "data": data}
+    client.shell_channel.send(client.session.msg("comm_msg", content))

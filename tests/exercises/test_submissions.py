@@ -1,0 +1,51 @@
+"""Every kept answer is judged as a teacher would judge it, with a message that names its cause."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+
+from helpers.exercises.answers import Answer, build_answer
+from helpers.exercises.grade import grade
+from helpers.exercises.model import exercises, get
+from helpers.exercises.result import CheckResult
+from helpers.views.verdict import verdict_text
+from tests.submission_files import PRELUDE, Sample, all_samples
+
+HIDDEN = "a secret of the tests"
+
+
+def judged(sample: Sample, secret: str) -> CheckResult:
+    answer = build_answer([PRELUDE, sample.source], sample.exercise)
+    assert isinstance(answer, Answer), answer
+    return grade(get(sample.exercise), answer, lambda index: f"cell {index}", secret)
+
+
+@pytest.mark.parametrize("sample", [s for s in all_samples() if s.right], ids=str)
+def test_right_answers_pass_on_visible_and_hidden_cases(sample: Sample) -> None:
+    for secret in ("visible", HIDDEN):
+        result = judged(sample, secret)
+        assert result.passed, verdict_text(result)
+
+
+@pytest.mark.parametrize("sample", [s for s in all_samples() if not s.right], ids=str)
+def test_wrong_answers_fail_and_the_message_names_the_cause(sample: Sample) -> None:
+    result = judged(sample, "visible")
+    text = verdict_text(result)
+    assert result.outcome.value == sample.outcome, text
+    assert re.search(sample.says, text), text
+    assert not judged(sample, HIDDEN).passed
+
+
+def test_every_exercise_has_four_wrong_and_two_right_answers() -> None:
+    counts = Counter((sample.exercise, sample.right) for sample in all_samples())
+    for name in exercises():
+        assert counts[name, False] >= 4, name
+        assert counts[name, True] >= 2, name
+
+
+def test_every_sample_belongs_to_an_exercise_of_its_notebook() -> None:
+    for sample in all_samples():
+        assert get(sample.exercise).notebook == sample.notebook, sample

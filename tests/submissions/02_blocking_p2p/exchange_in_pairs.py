@@ -1,0 +1,125 @@
+# %% right: the lower rank sends first
+def exchange_in_pairs(rank, world_size, x):
+    partner = rank ^ 1
+    if partner >= world_size:
+        return x
+    theirs = torch.empty_like(x)
+    if rank < partner:
+        dist.send(x, partner)
+        dist.recv(theirs, partner)
+    else:
+        dist.recv(theirs, partner)
+        dist.send(x, partner)
+    return theirs
+
+
+# %% right: odd ranks send first, the partner found by arithmetic
+def exchange_in_pairs(rank, world_size, x):
+    even = rank % 2 == 0
+    partner = rank + 1 if even else rank - 1
+    if partner == world_size:
+        return x.clone()
+    box = torch.zeros(x.shape, dtype=x.dtype)
+    steps = [lambda: dist.recv(box, src=partner), lambda: dist.send(x, dst=partner)]
+    for step in steps if even else reversed(steps):
+        step()
+    return box
+
+
+# %% right: the send does not wait
+def exchange_in_pairs(rank, world_size, x):
+    partner = rank ^ 1
+    if partner >= world_size:
+        return x
+    theirs = torch.empty_like(x)
+    sending = dist.isend(x, partner)
+    dist.recv(theirs, partner)
+    sending.wait()
+    return theirs
+
+
+# %% wrong: both send first | deadlocked | says: cycle of sends
+def exchange_in_pairs(rank, world_size, x):
+    partner = rank ^ 1
+    if partner >= world_size:
+        return x
+    theirs = torch.empty_like(x)
+    dist.send(x, partner)
+    dist.recv(theirs, partner)
+    return theirs
+
+
+# %% wrong: an odd world is forgotten | crashed | says: rank 2 raised
+def exchange_in_pairs(rank, world_size, x):
+    partner = rank ^ 1
+    theirs = torch.empty_like(x)
+    if rank < partner:
+        dist.send(x, partner)
+        dist.recv(theirs, partner)
+    else:
+        dist.recv(theirs, partner)
+        dist.send(x, partner)
+    return theirs
+
+
+# %% wrong: receives into its own tensor before it is sent | wrong | says: what it was given, unchanged
+def exchange_in_pairs(rank, world_size, x):
+    partner = rank ^ 1
+    if partner >= world_size:
+        return x
+    if rank < partner:
+        dist.send(x, partner)
+        dist.recv(x, partner)
+    else:
+        dist.recv(x, partner)
+        dist.send(x, partner)
+    return x
+
+
+# %% wrong: the buffer has a fixed dtype | wrong | says: dtype
+def exchange_in_pairs(rank, world_size, x):
+    partner = rank ^ 1
+    if partner >= world_size:
+        return x
+    theirs = torch.empty_like(x)
+    if rank < partner:
+        dist.send(x, partner)
+        dist.recv(theirs, partner)
+    else:
+        dist.recv(theirs, partner)
+        dist.send(x, partner)
+    return theirs.float()
+
+
+# %% wrong: gathers everything to take one part | forbidden call | says: only send and recv may be used
+def exchange_in_pairs(rank, world_size, x):
+    everything = [torch.empty_like(x) for _ in range(world_size)]
+    dist.all_gather(everything, x)
+    partner = rank ^ 1
+    return everything[partner] if partner < world_size else x
+
+
+# %% wrong: the neighbour is taken for the partner | deadlocked | says: rank
+def exchange_in_pairs(rank, world_size, x):
+    partner = (rank + 1) % world_size
+    theirs = torch.empty_like(x)
+    if rank % 2 == 0:
+        dist.send(x, partner)
+        dist.recv(theirs, partner)
+    else:
+        dist.recv(theirs, partner)
+        dist.send(x, partner)
+    return theirs
+
+
+# %% wrong: prints the partner's tensor | wrong | says: prints, but returns nothing
+def exchange_in_pairs(rank, world_size, x):
+    partner = rank ^ 1
+    theirs = torch.empty_like(x)
+    if partner < world_size and rank < partner:
+        dist.send(x, partner)
+        dist.recv(theirs, partner)
+    elif partner < world_size:
+        dist.recv(theirs, partner)
+        dist.send(x, partner)
+    print(theirs)
