@@ -65,19 +65,24 @@ class _Build:
     history: bool
 
     def run(self) -> Answer | Problem:
-        notes = [] if self.history else [*self._cell_notes(), *self._stub_notes()]
-        problem = self._missing()
-        if problem:
-            return replace(problem, notes=tuple(notes))
+        if self.history:
+            return self._build()
+        repairs = self._stub_notes()
+        found = self._build()
+        notes = dict.fromkeys([*self._cell_notes(), *repairs, *found.notes])
+        return replace(found, notes=tuple(notes))
+
+    def _build(self) -> Answer | Problem:
+        if problem := self._missing():
+            return problem
         try:
             closure = find_closure(self.listing, self.name, self.where)
         except Unresolved as error:
-            return Problem("unresolved", str(error), self.name, tuple(notes))
-        if not self.history:
-            notes += repair_notes(self.listing, closure, self.where)
+            return self._problem("unresolved", str(error))
+        notes = [] if self.history else [*repair_notes(self.listing, closure, self.where)]
         notes += standing_notes(closure, self.where)
         answer = compose(self.name, [*future_imports(self.listing), *closure.statements])
-        return sound(replace(answer, notes=tuple(dict.fromkeys(notes))), self.where)
+        return sound(replace(answer, notes=tuple(notes)), self.where)
 
     def _cell_notes(self) -> list[str]:
         broken = [broken_note(cell, self.where) for cell in self.listing.broken()]
@@ -145,7 +150,7 @@ class _Build:
     def _broken(self) -> Problem | None:
         """The last unreadable cell that seems to define the answer."""
         for cell in reversed(self.listing.broken(self.name)):
-            if self._defines(self.listing.source(cell.cell)):
+            if self._defines(self.listing.sources()[cell.cell]):
                 line = f", line {cell.line}" if cell.line else ""
                 return self._problem(
                     "syntax_error",
@@ -156,8 +161,7 @@ class _Build:
 
     def _under_magic(self) -> Problem | None:
         """`%%ranks` and its like: the definition exists, but not in the notebook's own names."""
-        for index in self.listing.containing(self.name):
-            text = self.listing.source(index)
+        for index, text in enumerate(self.listing.sources()):
             if text.lstrip().startswith("%%") and self._defines(text):
                 magic = text.split(maxsplit=1)[0]
                 return self._problem(

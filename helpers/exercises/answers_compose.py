@@ -7,6 +7,7 @@ from __future__ import annotations
 import __future__
 
 import ast
+import re
 import warnings
 from collections.abc import Iterable, Iterator
 
@@ -14,6 +15,7 @@ from helpers.exercises.answers_data import Answer, Origin, Problem, Where
 from helpers.exercises.closure_cells import Listing, Statement
 
 MAX_SOURCE_CHARS = 200_000
+_FUTURE = re.compile("__future__")
 
 
 def compose(name: str, statements: Iterable[Statement]) -> Answer:
@@ -42,7 +44,7 @@ def _without_repeats(statements: Iterable[Statement]) -> Iterator[Statement]:
 def future_imports(listing: Listing) -> list[Statement]:
     """Imports from __future__, each once: in a kernel they hold for all cells after them."""
     found: dict[str, Statement] = {}
-    for statement in listing.with_text("__future__"):
+    for statement in listing.matching(_FUTURE):
         node = statement.node
         if not isinstance(node, ast.ImportFrom) or node.module != "__future__":
             continue

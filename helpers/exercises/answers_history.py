@@ -39,7 +39,7 @@ def answer_from_history(
         return build_answer(listing, target, where=input_number, history=True)
     inner = _innermost(target)
     if namespace is None:
-        namespace = inner.__globals__ if isinstance(inner, FunctionType) else {}
+        namespace = _own_namespace(inner)
     name = _known_as(target, namespace, listing) or _own_name(target) or _own_name(inner)
     if not name:
         message = "This object has no name of its own: pass a function or class of your own."
@@ -57,6 +57,12 @@ def _innermost(target: object) -> object:
         return inspect.unwrap(target) if callable(target) else target
     except ValueError:  # __wrapped__ goes in a circle
         return target
+
+
+def _own_namespace(inner: object) -> Mapping[str, object]:
+    """The kernel's names, if the function was made there: then they are its globals."""
+    names = inner.__globals__ if isinstance(inner, FunctionType) else {}
+    return names if names.get("__name__") == _HOME else {}
 
 
 def _known_as(target: object, namespace: Mapping[str, object], listing: Listing) -> str:
@@ -79,7 +85,7 @@ def _is_at_home(target: object, inner: object, name: str, namespace: Mapping[str
         return True
     if isinstance(inner, FunctionType) and inner.__globals__ is namespace:
         return True
-    return getattr(inner, "__module__", None) in (_HOME, namespace.get("__name__", _HOME))
+    return getattr(inner, "__module__", None) == _HOME
 
 
 def _from_elsewhere(inner: object, name: str) -> Problem:

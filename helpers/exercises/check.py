@@ -6,7 +6,7 @@ from typing import Any
 
 from helpers.exercises.answers_history import answer_from_history
 from helpers.exercises.grade import grade
-from helpers.exercises.model import get
+from helpers.exercises.model import UnknownExercise, get
 from helpers.exercises.result import CheckResult, Outcome
 from helpers.ranks.cells import ipython
 
@@ -21,8 +21,8 @@ def check(answer: Any) -> CheckResult:
     name = answer if isinstance(answer, str) else getattr(answer, "__name__", "")
     try:
         exercise = get(name)
-    except KeyError as error:
-        message = f"{error.args[0]}. Keep the name that the exercise gives."
+    except UnknownExercise as error:
+        message = f"{error}. Keep the name that the exercise gives."
         return CheckResult(str(name), "", Outcome.UNREADABLE, message=message)
     shell = ipython()
     if shell is None:

@@ -20,6 +20,7 @@ from helpers.exercises.closure_lookup import END, binders_at, changers_of
 from helpers.exercises.closure_order import in_order
 from helpers.exercises.closure_origin import outside_source
 
+_STAR_IMPORT = re.compile(r"\bimport\s*\*")
 _KERNEL_MEMORY = re.compile(r"_{1,3}|_\d+|_i+|_i\d+|_oh|_ih|_dh|Out|In")
 
 
@@ -199,5 +200,5 @@ def find_closure(listing: Listing, name: str, where: Callable[[int], str]) -> Cl
 
 def _star_imports(listing: Listing) -> list[Statement]:
     """Kept always: which names they give cannot be known without importing."""
-    importing = (s for s in listing.with_text("import") if "*" in s.text and s.names.star)
-    return [s for s in importing if not s.skipped and not outside_source(listing, s)]
+    stars = [s for s in listing.matching(_STAR_IMPORT) if "*" in s.text and s.names.star]
+    return [s for s in stars if not s.skipped and not outside_source(listing, s)]

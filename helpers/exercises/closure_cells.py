@@ -18,12 +18,13 @@ from typing import Literal
 
 from helpers.exercises.closure_names import Names, names_of
 from helpers.exercises.closure_scopes import imported_name
-from helpers.exercises.reader_magics import strip_magics
+from helpers.exercises.closure_search import may_bind
+from helpers.exercises.reader_magics import has_stored_magics, strip_magics
 
 Position = tuple[int, int]  # (cell, how many statements of that cell come before)
 Skip = Literal["", "await", "main"]
 
-_AWAIT = re.compile(r"\bawait\b|\basync\s+(?:for|with)\b")
+AWAIT = re.compile(r"\bawait\b|\basync\s+(?:for|with)\b")
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -49,7 +50,7 @@ class Statement:
         """Why this statement is never run, or ""."""
         if isinstance(self.node, ast.If) and _is_main_guard(self.node.test):
             return "main"
-        return "await" if _AWAIT.search(self.text) and self.names.awaits else ""
+        return "await" if AWAIT.search(self.text) and self.names.awaits else ""
 
     @property
     def is_definition(self) -> bool:
@@ -83,43 +84,51 @@ class Listing:
         self._broken: dict[int, BrokenCell] = {}
         self._binders: dict[str, list[Statement]] = {}
         self._changers: dict[str, list[Statement]] = {}
+        self._asked: set[str] = set()
 
     def binders(self, name: str) -> list[Statement]:
         """Statements that bind `name`, in order; those that are never run are among them."""
-        self._load(name)
+        self._ask(name)
         return self._binders.get(name, [])
 
     def changers(self, name: str) -> list[Statement]:
         """Statements that change the object called `name`, in order."""
-        self._load(name)
+        self._ask(name)
         return self._changers.get(name, [])
-
-    def with_text(self, word: str) -> list[Statement]:
-        """All statements of the cells in which `word` occurs."""
-        self._load(word)
-        return [statement for i in self.containing(word) for statement in self._parsed[i]]
-
-    def broken(self, word: str = "") -> list[BrokenCell]:
-        """The cells that cannot be parsed and in whose text `word` occurs."""
-        self._load(word)
-        return [self._broken[i] for i in sorted(self._broken) if word in self._searched[i]]
-
-    def containing(self, word: str) -> list[int]:
-        """The indices of the cells in whose text `word` occurs."""
-        return [index for index, text in enumerate(self._searched) if word in text]
 
     def forget(self, name: str, statements: Sequence[Statement]) -> None:
         """Take these out of what binds `name`."""
-        kept = [binder for binder in self.binders(name) if binder not in statements]
-        self._binders[name] = kept
+        self._binders[name] = [s for s in self.binders(name) if s not in statements]
 
-    def source(self, cell: int) -> str:
-        return self._sources[cell]
+    def matching(self, pattern: re.Pattern[str]) -> list[Statement]:
+        """All statements of the cells in whose text `pattern` is found."""
+        found = [index for index, text in enumerate(self._searched) if pattern.search(text)]
+        for index in found:
+            self._load(index)
+        return [statement for index in found for statement in self._parsed[index]]
 
-    def _load(self, word: str) -> None:
-        for index in self.containing(word):
-            if index in self._parsed:
-                continue
+    def broken(self, name: str = "") -> list[BrokenCell]:
+        """The cells that cannot be parsed, among those in whose text `name` occurs."""
+        found = [index for index, text in enumerate(self._searched) if name in text]
+        for index in found:
+            if index not in self._parsed:
+                self._parse(index)  # the tree is not kept: few of these cells are ever asked for
+        return [self._broken[index] for index in found if index in self._broken]
+
+    def sources(self) -> Sequence[str]:
+        """The text of every cell."""
+        return self._sources
+
+    def _ask(self, name: str) -> None:
+        if name in self._asked:
+            return
+        self._asked.add(name)
+        for index, text in enumerate(self._searched):
+            if may_bind(name, text):
+                self._load(index)
+
+    def _load(self, index: int) -> None:
+        if index not in self._parsed:
             self._parsed[index] = self._parse(index)
             for statement in self._parsed[index]:
                 self._enter(statement)
@@ -167,10 +176,11 @@ def parse_quietly(source: str) -> ast.Module:
 
 def parse_cell(source: str, index: int) -> Iterator[Statement]:
     """Give the top-level statements of a cell, magics and shell lines taken out."""
+    text = strip_magics(source) if has_stored_magics(source) else source
     try:
-        tree, text = parse_quietly(source), source
+        tree = parse_quietly(text)
     except SyntaxError:
-        text = strip_magics(source)
+        text = strip_magics(text)
         tree = parse_quietly(text)
     lines = text.split("\n")
     number = 0

@@ -11,7 +11,7 @@ import builtins
 from collections.abc import Callable, Iterator
 
 from helpers.exercises.closure import Closure
-from helpers.exercises.closure_cells import BrokenCell, Listing, Statement
+from helpers.exercises.closure_cells import AWAIT, BrokenCell, Listing, Statement
 
 Where = Callable[[int], str]
 
@@ -88,7 +88,7 @@ def broken_note(cell: BrokenCell, where: Where) -> str:
 
 def await_notes(listing: Listing, where: Where) -> Iterator[str]:
     """Tell which statements are left out because they need the notebook's event loop."""
-    for statement in listing.with_text(""):
+    for statement in listing.matching(AWAIT):
         if statement.skipped == "await":
             at = f"{where(statement.cell)}, line {statement.line}"
             yield f"{at}: a top-level `await` is not run here"

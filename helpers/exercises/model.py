@@ -23,6 +23,13 @@ VISIBLE_SECRET = "visible"
 """Takes the place of the grader's secret in the seed of the cases that everybody may see."""
 
 
+class UnknownExercise(LookupError):
+    """No exercise has this name."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"{type(self).__name__}: {self}"]
+
+
 class Kind(Enum):
     """How an answer is tried.
 
@@ -93,7 +100,8 @@ class Exercise:
     @property
     def heading(self) -> str:
         dots = "●" * self.difficulty + "○" * (5 - self.difficulty)
-        return f"Exercise {self.number}: {self.title} ({self.minutes} min, {dots})"
+        further = ", further" if self.further else ""
+        return f"Exercise {self.number}: {self.title} ({self.minutes} min, {dots}{further})"
 
     def draw(self, secret: str = VISIBLE_SECRET) -> tuple[Case, ...]:
         """Give the cases that belong to a secret: always the same ones for the same secret."""

@@ -23,13 +23,21 @@ from pathlib import Path
 from typing import IO, Any
 
 from helpers.exercises.answers_data import Answer, Origin, Problem
-from helpers.exercises.reader_notebook import Cell, Notebook, UnreadableNotebook, read_notebook
+from helpers.exercises.reader_notebook import (
+    Cell,
+    Notebook,
+    UnreadableNotebook,
+    read_notebook,
+    shown_name,
+)
 
 __all__ = ["Cell", "Notebook", "UnreadableNotebook", "read_answers", "read_notebook"]
 
 MAX_REPLY_BYTES = 16_000_000
 _CHUNK = 1 << 16
 _CHILD = "helpers.exercises.reader_child"
+
+_ADVICE = "Look for a cell of enormous size or depth: no exercise needs one."
 
 Found = dict[str, Answer | Problem]
 
@@ -42,20 +50,16 @@ def read_answers(
     Raises UnreadableNotebook where the file gives none: it is no notebook, or reading it took
     more time or memory than any notebook needs.
     """
-    request = {"path": os.fspath(path), "names": list(names), "timeout_s": timeout_s}
+    name = shown_name(path)
+    request = {"path": os.fsdecode(path), "names": list(names), "timeout_s": timeout_s}
     reply, status = _ask_child(json.dumps(request).encode(), time.monotonic() + timeout_s)
     if reply is None:
-        raise UnreadableNotebook(
-            f"{Path(path).name} could not be read within {timeout_s:g} s: no notebook of this "
-            "course takes that long. Look for a cell of enormous size or depth."
-        )
+        raise UnreadableNotebook(f"{name} could not be read within {timeout_s:g} s. {_ADVICE}")
     try:
         data = json.loads(reply)
     except ValueError:
-        raise UnreadableNotebook(
-            f"{Path(path).name} could not be read: its reader {_ending(status)}. Look for a cell "
-            "of enormous size or depth."
-        ) from None
+        why = f"its reader {_ending(status)}"
+        raise UnreadableNotebook(f"{name} could not be read: {why}. {_ADVICE}") from None
     if "unreadable" in data:
         raise UnreadableNotebook(data["unreadable"])
     return {name: _decoded(entry) for name, entry in data["answers"].items()}

@@ -12,12 +12,11 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from helpers.exercises.answers import build_answer
 from helpers.exercises.closure_cells import Listing
-from helpers.exercises.reader_notebook import UnreadableNotebook, read_notebook
+from helpers.exercises.reader_notebook import UnreadableNotebook, read_notebook, shown_name
 
 MAX_MEMORY_BYTES = 1 << 30
 
@@ -31,7 +30,7 @@ def main() -> None:
     except UnreadableNotebook as error:
         reply = json.dumps({"unreadable": str(error)})
     except (MemoryError, RecursionError):
-        name = Path(request["path"]).name
+        name = shown_name(request["path"])
         reply = json.dumps({"unreadable": f"{name} needs more memory than any notebook does."})
     sys.stdout.write(reply)
 

@@ -25,7 +25,8 @@ _HELP = re.compile(r"%{0,2}[^\W\d][\w*]*(?:\.\w+|\[\d+\])*\?\??\s*;?\s*")
 _ASSIGNED = re.compile(r"(?P<names>[^#\"'=!%]+?)=\s*(?:!(?!=)|%{1,2}(?=[A-Za-z]))")
 _TIMED = re.compile(r"%time[ \t]+(?!-)")
 _AUTOMAGIC = re.compile(r"(?:pip|conda|mamba|cd|ls|cat|cp|mv|mkdir|rm)(?:[ \t].*)?")
-_AS_STORED = "get_ipython().run_cell_magic("
+_STORED_CELL = "get_ipython().run_cell_magic("
+_STORED_TIME = re.compile(r"get_ipython\(\)\.run_line_magic\('time', (?P<text>(['\"]).*\2)\)")
 
 # What matters for finding where a logical line ends. Possessive (`*+`), so that no input makes it
 # go back; a string without an end runs to the line's end, or for triple quotes to the cell's.
@@ -45,9 +46,14 @@ def strip_magics(source: str) -> str:
     return "\n" * blank_lines + _without_line_magics(_dedented(text))
 
 
+def has_stored_magics(source: str) -> bool:
+    """Tell whether `source` is Python only because IPython's history made it so (`In`)."""
+    return source.startswith(_STORED_CELL) or _STORED_TIME.search(source) is not None
+
+
 def _as_typed(source: str) -> str:
     """Undo what IPython's history stores in place of a `%%magic` cell."""
-    if not source.startswith(_AS_STORED):
+    if not source.startswith(_STORED_CELL):
         return source
     try:
         call = ast.parse(source, mode="eval").body
@@ -110,6 +116,8 @@ def _replaced(line: str) -> str | None:
     indent = line[: len(line) - len(code)]
     if timed := _TIMED.match(code):
         return indent + code[timed.end() :]
+    if stored := _STORED_TIME.fullmatch(code):
+        return indent + str(ast.literal_eval(stored["text"]))
     if code.startswith(("%", "!", "?", "/", ",", ";")) or _HELP.fullmatch(code):
         return indent + "pass"
     if assigned := _ASSIGNED.match(code):

@@ -53,7 +53,7 @@ def read_notebook(path: str | os.PathLike[str]) -> Notebook:
 
     For a file from somebody else use `read_answers`: hostile JSON can take a lot of memory.
     """
-    name = _shown(path)
+    name = shown_name(path)
     content = _decode(_read_bytes(path, name), name)
     cells = _cells(_parse(content, name), name)
     if len(cells) > MAX_CELLS:
@@ -66,9 +66,10 @@ def read_notebook(path: str | os.PathLike[str]) -> Notebook:
     return Notebook(read, tuple(repairs))
 
 
-def _shown(path: str | os.PathLike[str]) -> str:
+def shown_name(path: str | os.PathLike[str]) -> str:
     """The file's name as it may stand in a one-line message."""
-    return "".join(c if c.isprintable() else "?" for c in Path(os.fspath(path)).name)[:100]
+    name = Path(os.fsdecode(path)).name
+    return "".join(c if c.isprintable() else "?" for c in name)[:100]
 
 
 # --- bytes ----------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ class CheckResult:
     """What `check` found. A result that stands at a cell's end draws itself.
 
     run: the run to look at, with `timeline(result.run)` and the like: that of the first case that
-    failed, or of the first case. notes: repairs made to find the answer, in plain words.
+    failed, or else of the case with the most ranks. notes: repairs made to find the answer, in plain words.
     """
 
     name: str
@@ -79,8 +79,11 @@ class CheckResult:
 
     @property
     def run(self) -> Run | None:
-        worst = [case for case in self.cases if not case.passed] or list(self.cases)
-        return worst[0].run if worst else None
+        for case in self.cases:
+            if not case.passed:
+                return case.run
+        runs = [case.run for case in self.cases if case.run is not None]
+        return max(runs, key=lambda run: run.world_size) if runs else None
 
     def __repr__(self) -> str:
         from helpers.views.verdict import verdict_text

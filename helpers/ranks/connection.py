@@ -41,10 +41,11 @@ class Connection:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.owner = os.getpid()
-        self.folder = Path(tempfile.mkdtemp(prefix="real-ranks-"))
+        self.folder = Path(tempfile.mkdtemp(prefix=f"real-ranks-{self.owner}-"))
         self.pid = 0
         self.gone = False
         """The server's end of the socket has closed."""
+        self.closed = False
         self._ready = False
         self._launches = itertools.count(1)
         self._buffer = bytearray()
@@ -151,6 +152,7 @@ class Connection:
     def close(self) -> None:
         """End the server and its ranks, and remove what they left on disk."""
         atexit.unregister(self.close)
+        self.closed = True
         with contextlib.suppress(OSError):
             self.control.close()
         if self.owner != os.getpid():

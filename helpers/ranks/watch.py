@@ -50,7 +50,7 @@ class Watcher:
             self._since = None
             return None
         cpu = {member.rank: _cpu_ticks(member.pid) for member in live}
-        busy = any(_is_busy(member.pid) for member in live) or any(
+        busy = any(self._is_busy(member) for member in live) or any(
             cpu[rank] > self._cpu.get(rank, -9) + _CPU_TICKS for rank in cpu
         )
         if self._since is None or busy:
@@ -62,6 +62,11 @@ class Watcher:
         if can_complete(states, trace) and now - self._since < STUCK_THOUGH_IT_FITS_S:
             return None
         return diagnose(states, trace)
+
+    def _is_busy(self, member: Member) -> bool:
+        # inside a call gloo itself may sleep between attempts to reach a peer that is not there
+        in_call = self.world.collector.blocked_in(member.rank) is not None
+        return _is_busy(member.pid, ignore=member.pid if in_call else 0)
 
     def _waits(self, member: Member) -> bool:
         """Tell whether a rank is in a call that waits, as it says itself or as its stack shows."""
@@ -88,8 +93,11 @@ def waits_now(watcher: Watcher) -> Diagnosis:
     return diagnose(watcher.states(), watcher.world.collector.trace())
 
 
-def _is_busy(pid: int) -> bool:
-    """Tell whether any thread of a process runs, or waits for a clock, a disk or a pipe."""
+def _is_busy(pid: int, ignore: int = 0) -> bool:
+    """Tell whether any thread of a process runs, or waits for a clock, a disk or a pipe.
+
+    ignore: the id of a thread whose system call says nothing.
+    """
     if sys.platform != "linux" or not pid:
         return False
     waiting = _WAITING_CALLS.get(platform.machine())
@@ -97,6 +105,8 @@ def _is_busy(pid: int) -> bool:
         with contextlib.suppress(OSError, IndexError, ValueError):
             if _stat(task / "stat")[0] in "RD":
                 return True
+            if int(task.name) == ignore:
+                continue
             call = (task / "syscall").read_text().split()[0]
             if call == "running" or (waiting is not None and int(call) not in waiting):
                 return True

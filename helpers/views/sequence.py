@@ -83,11 +83,12 @@ def _fold_once(parts: list[tuple[str, int]]) -> list[tuple[str, int]]:
     folded, at = [], 0
     while at < len(parts):
         length, times = _best_pattern(parts, at)
-        text = ", ".join(text for text, _ in parts[at : at + length])
+        pattern = parts[at : at + length]
+        inner = _fold_once(pattern) if times > 1 and length > 1 else pattern
+        text = ", ".join(text for text, _ in inner)
         if times > 1:
             text = f"({text}) ×{times}" if length > 1 else f"{text} ×{times}"
-        calls = sum(count for _, count in parts[at : at + length])
-        folded.append((text, calls * times))
+        folded.append((text, times * sum(count for _, count in pattern)))
         at += length * times
     return folded
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from helpers.ranks.run import Run
 from helpers.trace.events import Event, Message, Trace
-from helpers.views.palette import FAINT, INK
+from helpers.views.palette import COLLECTIVE, FAINT, INK
 from helpers.views.picture import Picture, new_figure, trace_of
 from helpers.views.plain import ELLIPSIS, one_line, plural, short_bytes
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
 _NUMBERS_UP_TO = 8
+_BAR = 0.34
 _MOST_PAIRS = 32
 _MOST_OPS = 9
 _MOST_BYTES = 2**60
@@ -40,8 +41,10 @@ def traffic(run_or_trace: Run | Trace) -> Picture:
     trace = trace_of(run_or_trace)
     counts, ops = _count_messages(trace), handed_in(trace)
     drawn = dict(list(ops.items())[:_MOST_OPS])
-    widths = ([6.0] if _any(counts) else []) + ([1.6 + 0.95 * len(drawn)] if ops else [])
-    figure = new_figure(max(4.0, sum(widths)), _height(trace.world_size) if widths else 1.0)
+    cell = _cell(trace.world_size) if _any(counts) else _BAR
+    cells = cell * trace.world_size
+    widths = ([cells + 2.0] if _any(counts) else []) + ([_ops_width(drawn)] if ops else [])
+    figure = new_figure(max(4.0, sum(widths)), min(8.0, max(1.9, cells + 1.2)) if widths else 0.8)
     panels = figure.subplots(1, max(1, len(widths)), squeeze=False, width_ratios=widths or [1])[0]
     if _any(counts):
         _draw_pairs(panels[0], traffic_matrix(trace), counts)
@@ -101,54 +104,76 @@ def _any(matrix: list[list[int]]) -> bool:
     return any(map(any, matrix))
 
 
-def _height(world_size: int) -> float:
-    return max(2.4, min(8.0, 1.4 + (0.5 if world_size <= _NUMBERS_UP_TO else 0.28) * world_size))
+def _cell(world_size: int) -> float:
+    """Give the side of a cell in inches: room for its numbers where there are any."""
+    side = 0.8 if world_size <= 4 else 0.64 if world_size <= _NUMBERS_UP_TO else 0.32
+    return min(side, 6.0 / max(1, world_size))
+
+
+def _ops_width(ops: dict[str, list[int]]) -> float:
+    return max(2.7, 0.7 + 1.15 * len(ops))
 
 
 def _draw_pairs(axes: Axes, matrix: list[list[int]], counts: list[list[int]]) -> None:
-    image = _heat(axes, matrix, [[count > 0 for count in row] for row in counts])
+    image = _heat(axes, matrix, counts)
     _rank_ticks(axes.xaxis, len(matrix))
     _rank_ticks(axes.yaxis, len(matrix))
     axes.set_xlabel("to rank", fontsize=9)
     axes.set_ylabel("from rank", fontsize=9)
-    axes.set_title("messages: bytes (how many)", fontsize=9.5, loc="left")
-    _color_bar(axes, image, "bytes sent")
+    how_many = " (how many)" if len(matrix) <= _NUMBERS_UP_TO else ""
+    axes.set_title(f"messages: bytes{how_many}", fontsize=9.5, loc="left")
+    _color_bar(axes, image, matrix)
     if len(matrix) <= _NUMBERS_UP_TO:
         for src, row in enumerate(counts):
             for dst, count in enumerate(row):
                 if count:
                     text = f"{short_bytes(matrix[src][dst])}\n({count:,})"
-                    _number(axes, image, dst, src, matrix[src][dst], text)
+                    _number(axes, image, (dst, src), text)
 
 
 def _draw_handed_in(axes: Axes, ops: dict[str, list[int]], world_size: int) -> None:
-    rows = [[ops[op][rank] for op in ops] for rank in range(world_size)]
-    image = _heat(axes, rows, [[True] * len(ops) for _ in rows])
-    names = [one_line(op, 16).replace("_", "_\n", 1) for op in ops]
-    axes.set_xticks(range(len(ops)), names, fontsize=8, parse_math=False)
+    """Draw a column for each collective, a bar in it for each rank, as long as its bytes."""
+    for column, nbytes in enumerate(ops.values()):
+        most = max(1, *nbytes)
+        axes.barh(
+            range(world_size),
+            [0.92 * n / most for n in nbytes],
+            height=0.8,
+            left=column + 0.04,
+            facecolor=COLLECTIVE.tint,
+            edgecolor=COLLECTIVE.color,
+            linewidth=0.7,
+        )
+        if world_size <= 2 * _NUMBERS_UP_TO:
+            for rank, n in enumerate(nbytes):
+                axes.text(column + 0.1, rank, short_bytes(n), va="center", fontsize=8, color=INK)
+    names = [one_line(op, 16) for op in ops]
+    axes.set_xticks([column + 0.5 for column in range(len(ops))], names, parse_math=False)
+    axes.set_xlim(0, len(ops))
+    axes.set_ylim(world_size - 0.5, -0.5)
     _rank_ticks(axes.yaxis, world_size)
+    axes.tick_params(length=0, labelsize=8.5)
     axes.set_ylabel("rank", fontsize=9)
     axes.set_title("collectives: bytes handed in", fontsize=9.5, loc="left")
-    if world_size > 2 * _NUMBERS_UP_TO:
-        _color_bar(axes, image, "bytes handed in")
-        return
-    for rank, row in enumerate(rows):
-        for column, nbytes in enumerate(row):
-            _number(axes, image, column, rank, nbytes, short_bytes(nbytes))
+    for column in range(1, len(ops)):
+        axes.axvline(column, color=FAINT, linewidth=0.6)
 
 
-def _heat(axes: Axes, rows: list[list[int]], there: list[list[bool]]) -> AxesImage:
+def _heat(axes: Axes, rows: list[list[int]], counts: list[list[int]]) -> AxesImage:
     """Fill the cells, nothing where nothing was sent: 0 bytes and no message are not the same."""
     import numpy as np
 
-    values = np.ma.masked_array(np.array(rows, dtype=float), mask=~np.array(there))
-    most = max(1.0, float(values.max()))
-    image = axes.imshow(values, cmap=_COLORS, vmin=0, vmax=most, aspect="auto")
-    axes.set_xticks(np.arange(len(rows[0]) + 1) - 0.5, minor=True)
-    axes.set_yticks(np.arange(len(rows) + 1) - 0.5, minor=True)
+    values = np.ma.masked_array(np.array(rows, dtype=float), mask=np.array(counts) == 0)
+    image = axes.imshow(values, cmap=_COLORS, vmin=0, vmax=max(1, _most(rows)), aspect="auto")
+    axes.set_xticks(np.arange(len(rows)) + 0.5, minor=True)
+    axes.set_yticks(np.arange(len(rows)) + 0.5, minor=True)
     axes.grid(which="minor", color="#DDDDDD", linewidth=0.6)
     axes.tick_params(which="both", length=0, labelsize=8.5)
     return image
+
+
+def _most(rows: list[list[int]]) -> int:
+    return max(map(max, rows))
 
 
 def _rank_ticks(axis: Axis, world_size: int) -> None:
@@ -156,19 +181,20 @@ def _rank_ticks(axis: Axis, world_size: int) -> None:
     axis.set_major_formatter("{x:.0f}")
 
 
-def _color_bar(axes: Axes, image: AxesImage, what: str) -> None:
-    most = image.norm.vmax or 1.0
-    power, unit = next((p, u) for p, u in _UNITS if most >= p or p == 1)
+def _color_bar(axes: Axes, image: AxesImage, matrix: list[list[int]]) -> None:
+    power, unit = next((p, u) for p, u in _UNITS if _most(matrix) >= p or p == 1)
     bar = axes.figure.colorbar(image, ax=axes, format=lambda x, _: f"{x / power:g}", pad=0.02)
-    bar.set_label(f"{what} [{unit}]", fontsize=9)
+    bar.set_label(f"bytes sent [{unit}]", fontsize=9)
     bar.ax.tick_params(labelsize=8)
 
 
-def _number(axes: Axes, image: AxesImage, column: int, row: int, nbytes: float, text: str) -> None:
-    red, green, blue, _ = image.cmap(image.norm(nbytes))
+def _number(axes: Axes, image: AxesImage, cell: tuple[int, int], text: str) -> None:
+    column, row = cell
+    value = image.get_array()[row, column]  # type: ignore[index]
+    red, green, blue, _ = image.cmap(image.norm(value))
     dark = 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.45
     color = "white" if dark else INK
-    axes.text(column, row, text, ha="center", va="center", fontsize=7.5, color=color)
+    axes.text(column, row, text, ha="center", va="center", fontsize=8, color=color)
 
 
 def _text(trace: Trace, counts: list[list[int]], ops: dict[str, list[int]]) -> str:

@@ -24,8 +24,13 @@ if TYPE_CHECKING:
 Edge = tuple[int, int]
 
 _MOST_EDGES = 300
+_MOST_RINGS = 4
 _WRITTEN_UP_TO = 16
 _NODE_POINTS = 27
+_WIDTH = 7.6
+_LEGEND_HEIGHT = 0.35
+# Height of the page in inches and of the drawing in radii: for 2 ranks, for a few, for many.
+_PAGES = ((1.9, 0.45), (4.2, 1.45), (6.2, 1.32))
 # What a rank is doing -> its marker, look, and the name of that in the legend.
 _SHAPES: dict[str, tuple[str, Look]] = {
     "waits in a call": ("o", WAIT),
@@ -103,8 +108,10 @@ def _ring_to(last: int, start: int, came_from: dict[int, int]) -> tuple[int, ...
 
 def _text(kind: str, waits: Sequence[Wait], rings: list[tuple[int, ...]]) -> str:
     head = f"wait graph of {plural(len(waits), 'rank')}: {one_line(kind)}"
-    shown = ["cycle " + " → ".join(map(str, (*ring, ring[0]))) for ring in rings[:4]]
-    return "\n".join([", ".join([head, *shown]), *(_sentence(wait) for wait in waits)])
+    shown = [" → ".join(map(str, (*ring, ring[0]))) for ring in rings[:_MOST_RINGS]]
+    if shown:
+        head += f"{'' if kind == 'cycle' else ', cycle'} {', '.join(shown)}"
+    return "\n".join([head, *(_sentence(wait) for wait in waits)])
 
 
 def _sentence(wait: Wait) -> str:
@@ -122,14 +129,14 @@ def _call_and_place(wait: Wait) -> str:
 
 def _draw(waits: Sequence[Wait], rings: list[tuple[int, ...]], guilty: tuple[int, ...]) -> Figure:
     small = len(waits) > _WRITTEN_UP_TO
-    figure = new_figure(7.6, 2.9 if len(waits) <= 2 else 4.4 if len(waits) <= 6 else 6.2)
+    height, reach = _PAGES[0 if len(waits) <= 2 else 1 if len(waits) <= 6 else 2]
+    figure = new_figure(_WIDTH, height)
     axes = figure.add_subplot()
     axes.set_axis_off()
-    axes.set_aspect("equal", adjustable="datalim")
-    axes.margins(0.12 if small else 0.3, 0.16)
+    axes.set_ylim(-reach, reach)
+    across = reach * _WIDTH / (height - _LEGEND_HEIGHT)
+    axes.set_xlim(-across, across)
     spots = _spots([wait.rank for wait in waits])
-    # Told to the axes first: the arrows do not count for the limits.
-    axes.plot([x for x, _ in spots.values()], [y for _, y in spots.values()], linestyle="none")
     in_ring = {edge for ring in rings for edge in zip(ring, (*ring[1:], ring[0]), strict=True)}
     _draw_arrows(axes, _edges(waits), in_ring, spots, small)
     _draw_nodes(axes, waits, spots, guilty, small)
@@ -225,6 +232,7 @@ def _draw_nodes(
                 edgecolor=look.color,
                 linewidth=[2.8 if rank in guilty else 1.2 for rank in members],
                 zorder=4,
+                clip_on=False,
             )
             axes.plot(
                 [],
@@ -252,7 +260,7 @@ def _draw_name(axes: Axes, wait: Wait, spot: tuple[float, float], look_first: bo
     axes.annotate(
         "\n".join(lines),
         spot,
-        xytext=(across * _NODE_POINTS * 0.75, 0 if across else math.copysign(23, y)),
+        xytext=(across * _NODE_POINTS * 0.85, 0 if across else math.copysign(23, y)),
         textcoords="offset points",
         ha="center" if not across else "left" if across > 0 else "right",
         va="center" if across else "bottom" if y > 0 else "top",

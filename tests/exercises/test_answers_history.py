@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -50,11 +51,13 @@ class Kernel:
 
 
 @pytest.fixture
-def kernel(tmp_path: Path) -> Iterator[Kernel]:
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kernel]:
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # a shell puts its own
+    monkeypatch.setattr(sys, "path", [*sys.path])
     kernel = Kernel(tmp_path)
     yield kernel
     kernel.shell.history_manager.end_session()
-    kernel.shell.history_manager.save_thread.stop() if kernel.shell.history_manager.enabled else None
+    kernel.shell.restore_sys_module_state()
 
 
 def test_the_last_run_definition_wins(kernel: Kernel) -> None:

@@ -1,0 +1,85 @@
+"""What every test gets: its own progress file, no live views, and a look for leaks at its end."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from helpers.ranks import launcher, magics
+
+LEAK_S = 5.0
+
+
+@pytest.fixture(autouse=True)
+def own_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep what tests do out of the learner's progress, and live views out of compared outputs."""
+    monkeypatch.setenv("REAL_RANKS_PROGRESS", str(tmp_path / "progress.json"))
+    monkeypatch.setenv("REAL_RANKS_LIVE", "0")
+
+
+@pytest.fixture(autouse=True)
+def no_leaks() -> Iterator[None]:
+    """Fail the test that leaves a process, a descriptor or a file of ranks behind."""
+    processes, descriptors, folders = _processes(), _descriptors(), _folders()
+    yield
+    magics.end_live_world("the test has ended")
+    _settle(lambda: _processes() - processes, "processes")
+    _settle(lambda: _descriptors() - descriptors, "descriptors")
+    _settle(lambda: _folders() - folders, "folders")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def end_server() -> Iterator[None]:
+    yield
+    launcher.disconnect()
+    assert not _folders(), "the rank server's folder is still there"
+
+
+def _settle(left: Callable[[], set[object]], what: str) -> None:
+    """Wait until nothing is left; a process that was killed takes a moment to be gone."""
+    deadline = time.monotonic() + LEAK_S
+    while left():
+        assert time.monotonic() < deadline, f"{what} left behind: {sorted(map(str, left()))}"
+        time.sleep(0.02)
+
+
+def _processes() -> set[object]:
+    """The processes below this one, but for the rank server."""
+    held = launcher._Held.connection
+    found = set()
+    for process in psutil.Process().children(recursive=True):
+        try:
+            if process.status() != psutil.STATUS_ZOMBIE and (held is None or process.pid != held.pid):
+                found.add((process.pid, process.create_time()))
+        except psutil.NoSuchProcess:
+            continue
+    return found
+
+
+def _descriptors() -> set[object]:
+    """What this process holds open, but for the connection to the rank server."""
+    held = launcher._Held.connection
+    own = {held.control.fileno(), held._log.fileno()} if held is not None and not held.closed else set()
+    found = set()
+    for name in os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else []:
+        try:
+            if int(name) not in own:
+                found.add((name, os.readlink(f"/proc/self/fd/{name}")))
+        except OSError:
+            continue
+    return {item for item in found if "/proc/" not in item[1]}
+
+
+def _folders() -> set[object]:
+    """Folders of ranks in the temp directory, and of worlds that have not ended."""
+    held = launcher._Held.connection
+    mine = held.folder if held is not None and not held.closed else None
+    found: set[object] = set(Path(tempfile.gettempdir()).glob(f"real-ranks-{os.getpid()}-*"))
+    found.discard(mine)
+    return found | (set(mine.glob("world-*")) if mine is not None else set())

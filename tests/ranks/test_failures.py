@@ -1,0 +1,211 @@
+"""Every way in which ranks can end badly, made for real."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from helpers.ranks import launcher
+from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout
+from helpers.ranks.launcher import launch
+
+
+def failing(fn: Callable[[int, int], object], world_size: int = 3, **options: object) -> Exception:
+    run = launch(fn, world_size, on_failure="return", **options)  # type: ignore[arg-type]
+    assert run.failure is not None and run.failure.run is run
+    return run.failure
+
+
+def test_an_exception_on_one_rank_while_others_wait() -> None:
+    def fail(rank: int, world_size: int) -> None:
+        if rank == 1:
+            {}["missing"]
+        dist.barrier()
+
+    failure = failing(fail)
+    assert isinstance(failure, RankFailed)
+    assert (failure.rank, failure.error.kind) == (1, "KeyError")
+    assert failure.error.frames[-1].source.strip() == '{}["missing"]'
+    assert all("helpers/" not in place.file for place in failure.error.frames)
+
+
+def test_the_first_failure_is_the_root_cause() -> None:
+    def fail(rank: int, world_size: int) -> None:
+        if rank == 2:
+            raise ValueError("the cause")
+        time.sleep(0.2)
+        raise RuntimeError("a consequence")
+
+    failure = failing(fail)
+    assert isinstance(failure, RankFailed) and failure.rank == 2
+    assert "the cause" in failure.title
+
+
+def test_ranks_that_raise_alike_are_told_once() -> None:
+    failure = failing(lambda rank, n: 1 // 0)
+    assert isinstance(failure, RankFailed) and failure.rank == 0
+    assert "(the same on ranks 1, 2)" in str(failure)
+
+
+def test_launch_raises_by_default() -> None:
+    with pytest.raises(RankFailed) as caught:
+        launch(lambda rank, n: 1 // 0, 2)
+    assert caught.value.run is not None and not caught.value.run.ok
+
+
+@pytest.mark.parametrize("code", [0, 2, "a text"])
+def test_sys_exit(code: object) -> None:
+    def leave(rank: int, world_size: int) -> None:
+        if rank == 1:
+            sys.exit(code)  # type: ignore[arg-type]
+        dist.barrier()
+
+    failure = failing(leave)
+    assert isinstance(failure, RankFailed) and failure.error.kind == "SystemExit"
+
+
+def test_an_exit_that_runs_no_handlers() -> None:
+    def leave(rank: int, world_size: int) -> None:
+        if rank == 1:
+            os._exit(3)
+        dist.barrier()
+
+    failure = failing(leave)
+    assert isinstance(failure, RankDied)
+    assert (failure.rank, failure.signal, failure.exitcode) == (1, "", 3)
+
+
+def test_a_segmentation_fault_names_the_line() -> None:
+    def crash(rank: int, world_size: int) -> None:
+        if rank == 1:
+            ctypes.string_at(0)
+        dist.barrier()
+
+    failure = failing(crash)
+    assert isinstance(failure, RankDied)
+    assert (failure.rank, failure.signal) == (1, "SIGSEGV")
+    assert "ctypes.string_at(0)" in str(failure)
+
+
+def test_a_kill_from_outside() -> None:
+    def wait(rank: int, world_size: int) -> None:
+        if rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        dist.barrier()
+
+    failure = failing(wait)
+    assert isinstance(failure, RankDied)
+    assert (failure.rank, failure.signal) == (1, "SIGKILL")
+
+
+def test_a_message_too_large_for_its_buffer_aborts_and_names_both_lines() -> None:
+    def mismatch(rank: int, world_size: int) -> None:
+        if rank == 0:
+            dist.send(torch.ones(5), 1)
+        else:
+            dist.recv(torch.ones(3), 0)
+
+    failure = failing(mismatch, 2)
+    assert isinstance(failure, RankDied)
+    assert (failure.rank, failure.signal) == (1, "SIGABRT")
+    assert "rank 0 sends 5 float32" in str(failure) and "receives into 3 float32" in str(failure)
+
+
+def test_a_rank_that_returns_early() -> None:
+    def early(rank: int, world_size: int) -> int | None:
+        if rank == 2:
+            return 5
+        dist.barrier()
+        return None
+
+    failure = failing(early)
+    assert isinstance(failure, Deadlock) and failure.diagnosis.kind == "rank_left"
+    assert failure.diagnosis.guilty == (2,)
+    assert failure.run is not None and failure.run.values[2] == 5
+
+
+def test_an_endless_loop_uses_up_the_budget() -> None:
+    def loop(rank: int, world_size: int) -> None:
+        while rank == 1:
+            pass
+        dist.barrier()
+
+    failure = failing(loop, timeout=1.5)
+    assert isinstance(failure, RankTimeout)
+    assert "in its own code" in failure.waits[1].state and failure.waits[0].call == "barrier"
+
+
+def test_the_rank_server_killed_while_it_works_and_between() -> None:
+    def slow(rank: int, world_size: int) -> None:
+        time.sleep(20)
+
+    launch(lambda rank, n: None, 1)
+    server = launcher.connect().pid
+    threading.Timer(0.5, os.kill, (server, signal.SIGKILL)).start()
+    failure = failing(slow)
+    assert isinstance(failure, RankDied) and "rank server was ended" in str(failure)
+    run = launch(lambda rank, n: rank, 2)
+    assert run.values == [0, 1] and "a new one was started" in run.notes[0]
+    os.kill(launcher.connect().pid, signal.SIGKILL)
+    run = launch(lambda rank, n: rank, 2)
+    assert run.values == [0, 1] and "a new one was started" in run.notes[0]
+    assert not launch(lambda rank, n: rank, 2).notes
+
+
+def test_stop_ends_all_ranks_and_the_next_launch_works() -> None:
+    def hang(rank: int, world_size: int) -> None:
+        time.sleep(60)
+
+    threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt, match="all 3 ranks were ended"):
+        launch(hang, 3)
+    assert launch(lambda rank, n: rank, 2).values == [0, 1]
+
+
+def test_a_full_disk_is_told_in_words(tmp_path: object) -> None:
+    """The temp directory of the ranks is full: joining the group fails, and says why."""
+    import subprocess
+    from pathlib import Path
+
+    folder = Path(str(tmp_path)) / "small"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)], capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip("needs the right to mount a small file system")
+    try:
+        script = (
+            "import tempfile\n"
+            "from helpers import launch, LaunchError, RankFailure\n"
+            "import os\n"
+            "def f(rank, n): return rank\n"
+            "from helpers.ranks.launcher import connect, disconnect\n"
+            "connect().wait_until_ready()\n"
+            "import pathlib\n"
+            "try:\n"
+            "    pathlib.Path(tempfile.gettempdir(), 'fill').write_bytes(b'x' * (1 << 20))\n"
+            "except OSError: pass\n"
+            "try: launch(f, 2)\n"
+            "except (LaunchError, RankFailure) as error: print(type(error).__name__, error)\n"
+            "disconnect()\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "TMPDIR": str(folder), "PYTHONPATH": os.getcwd()},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert "No space left" in done.stdout, done.stdout + done.stderr
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)

@@ -1,0 +1,256 @@
+"""launch() on real ranks: what it gives back, and what it sends."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import tempfile
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+
+from helpers.ranks.failures import CannotSend, LaunchError, RankFailed
+from helpers.ranks.launcher import launch
+from helpers.ranks.world import MAX_OUTPUT
+
+
+def total(rank: int, world_size: int, x: float = 1.0) -> torch.Tensor:
+    t = torch.full((3,), x * (rank + 1))
+    dist.all_reduce(t)
+    return t
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 3, 8])
+def test_every_rank_runs_in_one_group(world_size: int) -> None:
+    run = launch(total, world_size)
+    expected = torch.full((3,), world_size * (world_size + 1) / 2)
+    assert all(torch.equal(value, expected) for value in run.values)
+    assert run.ok and run.backend == "gloo" and len(run.values) == world_size
+
+
+def test_a_world_large_enough_to_connect_lazily() -> None:
+    assert launch(total, 32).values[31][0] == 32 * 33 / 2
+
+
+def test_arguments_reach_all_ranks_and_each_rank() -> None:
+    def given(rank: int, world_size: int, a: str, b: int) -> tuple[int, str, int]:
+        return rank, a, b
+
+    run = launch(given, 3, args=("x",), per_rank=[(10,), (11,), (12,)])
+    assert run.values == [(0, "x", 10), (1, "x", 11), (2, "x", 12)]
+
+
+def test_closures_lambdas_and_classes_work_as_they_are() -> None:
+    factor = 7
+
+    class Scale:
+        def __init__(self, by: int) -> None:
+            self.by = by
+
+        def __call__(self, x: int) -> int:
+            return x * self.by
+
+    scale = Scale(factor)
+    assert launch(lambda rank, n: scale(rank) + factor, 2).values == [7, 14]
+
+
+def test_environment_for_all_and_for_each_rank() -> None:
+    def read(rank: int, world_size: int) -> tuple[str | None, str]:
+        return os.environ.get("COLOUR"), os.environ["RANK"]
+
+    assert launch(read, 2, env={"COLOUR": "red"}).values == [("red", "0"), ("red", "1")]
+    assert launch(read, 2, env=[{"COLOUR": "a"}, {}]).values == [("a", "0"), (None, "1")]
+
+
+def test_the_c10d_debug_level_is_read_again() -> None:
+    def level(rank: int, world_size: int) -> str:
+        return str(dist.get_debug_level())
+
+    assert launch(level, 1, env={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}).values[0].endswith("DETAIL")
+    assert launch(level, 1).values[0].endswith("OFF")
+
+
+def test_without_init_there_is_no_group() -> None:
+    def joined(rank: int, world_size: int) -> bool:
+        return dist.is_initialized()
+
+    assert launch(joined, 2, init=False).values == [False, False]
+    assert launch(joined, 2).values == [True, True]
+
+
+def test_a_rank_looks_like_a_fresh_process() -> None:
+    def look(rank: int, world_size: int) -> tuple[object, ...]:
+        import sys
+
+        fds = sorted(int(fd) for fd in os.listdir("/proc/self/fd"))
+        return (
+            random.random(),
+            float(np.random.rand()),
+            float(torch.rand(1)),
+            torch.get_num_threads(),
+            tempfile.gettempdir(),
+            fds,
+            sorted(name for name in sys.modules["__main__"].__dict__ if not name.startswith("__")),
+            os.getsid(0) == os.getpid(),
+        )
+
+    first, second = launch(look, 2, init=False).values, launch(look, 2, init=False).values
+    values = [*first, *second]
+    assert len({v[0] for v in values}) == 4, "python's random state is shared"
+    assert len({v[1] for v in values}) == 4, "numpy's random state is shared"
+    assert len({v[2] for v in values}) == 1, "torch's state is not that of a new process"
+    assert all(v[3] == 1 for v in values)
+    assert len({v[4] for v in values}) == 4, "the temp directory is shared"
+    # 0, 1, 2; its channel; the file for fatal signals; the listing itself
+    assert all(len(v[5]) <= 6 for v in values), values[0][5]
+    assert all(v[6] == ["dist", "rank", "torch", "world_size"] for v in values)
+    assert all(v[7] for v in values)
+
+
+def test_values_of_many_kinds_come_back() -> None:
+    def give(rank: int, world_size: int) -> dict[str, object]:
+        return {
+            "tensor": torch.arange(3, dtype=torch.bfloat16),
+            "nested": [(1, None), {"a": {2.5}}],
+            "array": np.eye(2),
+            "numbers": (float("inf"), 2**100, 1j),
+            "text": "é\n",
+            "bytes": b"\x00\xff",
+            "dtype": torch.float16,
+        }
+
+    value = launch(give, 1).values[0]
+    assert torch.equal(value["tensor"], torch.arange(3, dtype=torch.bfloat16))
+    assert value["nested"] == [(1, None), {"a": {2.5}}]
+    assert np.array_equal(value["array"], np.eye(2))
+    assert value["numbers"] == (float("inf"), 2**100, 1j)
+    assert (value["text"], value["bytes"], value["dtype"]) == ("é\n", b"\x00\xff", torch.float16)
+
+
+def test_200_megabytes_come_back() -> None:
+    def give(rank: int, world_size: int) -> torch.Tensor:
+        return torch.arange(50_000_000, dtype=torch.int32)
+
+    value = launch(give, 1).values[0]
+    assert value.numel() * 4 == 200_000_000 and int(value[-1]) == 49_999_999
+
+
+@pytest.mark.parametrize(
+    ("make", "names"),
+    [
+        (lambda: os, "value is a module"),
+        (lambda: socket.socket(), "a socket.socket"),
+        (lambda: {"model": [torch.nn.Linear(1, 1)]}, r"value\['model'\]\[0\] is .*state_dict"),
+        (lambda: (lambda: 1), "a function. Return what it computes"),
+    ],
+)
+def test_what_cannot_come_back_is_named(make: object, names: str) -> None:
+    with pytest.raises(RankFailed, match=names) as caught:
+        launch(lambda rank, n: make(), 2)  # type: ignore[operator]
+    assert caught.value.error.kind == "CannotReturn"
+
+
+def test_what_cannot_be_sent_is_named() -> None:
+    with socket.socket() as connection:
+        with pytest.raises(CannotSend, match="connection cannot be sent .* socket") as caught:
+            launch(lambda rank, n: connection.fileno(), 2)
+        assert caught.value.name == "connection"
+        with pytest.raises(CannotSend, match=r"args\[1\]"):
+            launch(total, 2, args=(1, connection))
+        with pytest.raises(CannotSend, match=r"per_rank\[1\]\[0\]"):
+            launch(total, 2, per_rank=[(1,), (connection,)])
+
+
+@pytest.mark.parametrize(
+    ("world_size", "says"),
+    [
+        (0, "from 1 to"),
+        (-1, "from 1 to"),
+        (10_000, "from 1 to"),
+        ("4", "Write 4"),
+        (2.0, "a float"),
+        (True, "a bool"),
+        (None, "NoneType"),
+    ],
+)
+def test_world_sizes_that_are_none(world_size: object, says: str) -> None:
+    with pytest.raises(LaunchError, match=says):
+        launch(total, world_size)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"per_rank": [(1,)]}, "one tuple of arguments for each of 2 ranks; got 1"),
+        ({"per_rank": [1, 2]}, r"per_rank\[0\] must be a tuple"),
+        ({"args": 5}, "args must be a tuple"),
+        ({"env": [{}]}, "one mapping for each of 2"),
+        ({"backend": "mpi"}, "'auto', 'gloo' or 'nccl'"),
+        ({"on_failure": "ignore"}, "'raise' or 'return'"),
+    ],
+)
+def test_arguments_that_make_no_sense(options: dict[str, object], says: str) -> None:
+    with pytest.raises(LaunchError, match=says):
+        launch(total, 2, **options)  # type: ignore[arg-type]
+
+
+def test_a_call_in_place_of_a_function() -> None:
+    with pytest.raises(LaunchError, match="launch\\(f\\), not launch\\(f\\(\\)\\)"):
+        launch(5, 2)  # type: ignore[arg-type]
+
+
+def test_nccl_without_gpus_is_refused_in_words() -> None:
+    if torch.cuda.device_count() >= 2:
+        pytest.skip("there are GPUs enough")
+    with pytest.raises(LaunchError, match="NCCL needs one GPU for each rank"):
+        launch(total, 2, backend="nccl")
+
+
+def test_output_is_kept_in_order_for_each_rank_and_from_every_layer() -> None:
+    def talk(rank: int, world_size: int) -> None:
+        for i in range(100):
+            print("line", i)
+        os.write(1, b"from the descriptor\n")
+        os.write(2, b"from stderr\n")
+
+    run = launch(talk, 3)
+    lines = [*(f"line {i}" for i in range(100)), "from the descriptor", "from stderr"]
+    assert [output.splitlines() for output in run.output] == [lines] * 3
+
+
+def test_endless_output_is_cut_and_the_launch_goes_on() -> None:
+    def flood(rank: int, world_size: int) -> str:
+        if rank == 0:
+            for _ in range(200_000):
+                print("x" * 80)
+        dist.barrier()
+        return "done"
+
+    run = launch(flood, 2)
+    assert run.values == ["done", "done"]
+    assert MAX_OUTPUT < len(run.output[0]) < MAX_OUTPUT + 200
+    assert "only the first 100,000 bytes" in run.output[0]
+
+
+def test_nothing_is_launched_from_inside_a_rank() -> None:
+    def nested(rank: int, world_size: int) -> None:
+        launch(total, 2)
+
+    with pytest.raises(RankFailed, match="inside a rank"):
+        launch(nested, 1)
+
+
+def test_processes_that_a_rank_made_end_with_it() -> None:
+    import psutil
+
+    def daemonise(rank: int, world_size: int) -> int:
+        import subprocess
+
+        child = subprocess.Popen(["sleep", "600"], start_new_session=True)
+        return child.pid
+
+    pids = launch(daemonise, 2).values
+    assert not [pid for pid in pids if psutil.pid_exists(pid)]

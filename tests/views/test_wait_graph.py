@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import pytest
+from matplotlib.patches import FancyArrowPatch
+
+from helpers.ranks.failures import Deadlock, RankError, RankFailed, RankTimeout
+from helpers.trace.events import Diagnosis, Wait
+from helpers.views.picture import Picture
+from helpers.views.wait_graph import cycles, wait_graph
+from tests.views.builders import event, place, receive_first, run_of
+
+CYCLE = Diagnosis("cycle", "both receive first", "Let one send.", receive_first(), (0, 1))
+TEXT = (
+    "wait graph of 2 ranks: cycle 0 → 1 → 0\n"
+    "rank 0 waits for rank 1 (recv, cell 5, line 3)\n"
+    "rank 1 waits for rank 0 (recv, cell 5, line 7)"
+)
+
+
+def arrows(picture: Picture) -> list[FancyArrowPatch]:
+    return [p for p in picture.figure.axes[0].patches if isinstance(p, FancyArrowPatch)]
+
+
+def legend(picture: Picture) -> list[str]:
+    return [text.get_text() for box in picture.figure.legends for text in box.get_texts()]
+
+
+def waiting(rank: int, op: str, *whom: int, **more: object) -> Wait:
+    call = event(rank, 0, op, 0, None, where=place(rank + 3), world=16, **more)
+    return Wait(rank, "blocked", call, whom)
+
+
+@pytest.mark.parametrize(
+    "what",
+    [CYCLE, Deadlock(CYCLE), run_of(["", ""], failure=Deadlock(CYCLE))],
+    ids=["diagnosis", "failure", "run"],
+)
+def test_the_same_graph_from_whatever_holds_it(what: object) -> None:
+    picture = wait_graph(what)  # type: ignore[arg-type]
+    assert picture.text == TEXT
+    assert len(arrows(picture)) == 2
+    assert picture._repr_png_() == wait_graph(CYCLE)._repr_png_()
+
+
+def test_a_timeout_is_drawn_too() -> None:
+    waits = (waiting(0, "recv", 1, peer=1), Wait(1, "in its own code at cell 5, line 9"))
+    picture = wait_graph(RankTimeout(3.0, waits))
+    assert picture.text == (
+        "wait graph of 2 ranks: time used up\n"
+        "rank 0 waits for rank 1 (recv, cell 5, line 3)\n"
+        "rank 1: in its own code at cell 5, line 9"
+    )
+    assert legend(picture) == ["waits for", "waits in a call", "is in no call"]
+
+
+def test_the_cycle_stands_out_by_more_than_colour() -> None:
+    waits = (
+        waiting(0, "recv", 1, peer=1),
+        waiting(1, "barrier", 0, 3),
+        waiting(2, "send", 1, peer=1),
+        Wait(3, "has returned"),
+        Wait(4, "has died"),
+    )
+    picture = wait_graph(Diagnosis("stuck", "", "", waits, (3,)))
+    looks = {(a.get_linewidth(), str(a.get_linestyle())) for a in arrows(picture)}
+    assert len(looks) == 2 and len({width for width, _ in looks}) == 2
+    assert len({style for _, style in looks}) == 2
+    assert sum(a.get_linewidth() > 2 for a in arrows(picture)) == 2
+    assert picture.text.splitlines()[0] == "wait graph of 5 ranks: stuck, cycle 0 → 1 → 0"
+    shapes = {tuple(map(tuple, c.get_paths()[0].vertices)) for c in _nodes(picture)}
+    assert len(shapes) == 3, "waiting, returned and died ranks have shapes of their own"
+    named = [text.get_text() for text in picture.figure.axes[0].texts]
+    assert "recv←1\ncell 5, line 3" in named
+    assert "has returned\nlook here first" in named
+
+
+def _nodes(picture: Picture):  # type: ignore[no-untyped-def]
+    return picture.figure.axes[0].collections
+
+
+def test_cycles_are_found_once_each() -> None:
+    pairs = [waiting(a, "recv", b) for a, b in ((0, 1), (1, 0), (2, 3), (3, 2), (4, 0))]
+    assert cycles(pairs) == [(0, 1), (2, 3)]
+    around = [waiting(r, "recv", (r - 1) % 4) for r in range(4)]
+    assert cycles(around) == [(0, 3, 2, 1)]
+    assert cycles([waiting(0, "recv", 1), Wait(1, "has returned")]) == []
+
+
+def test_sixteen_ranks_wait_for_one() -> None:
+    waits = tuple(Wait(5, "has died") if r == 5 else waiting(r, "all_reduce", 5) for r in range(16))
+    picture = wait_graph(Diagnosis("rank_left", "", "", waits, (5,)))
+    lines = picture.text.splitlines()
+    assert lines[0] == "wait graph of 16 ranks: rank left"
+    assert lines[1] == "rank 0 waits for rank 5 (all_reduce, cell 5, line 3)"
+    assert lines[6] == "rank 5: has died"
+    assert len(arrows(picture)) == 15
+    assert picture._repr_png_()
+
+
+def test_hostile_waits_are_drawn() -> None:
+    waits = (
+        waiting(0, "recv", 0, 1, 1, 77, -3, call="$\\frac{<b>\x1b[31m" * 500),
+        Wait(1, "$\\bad{\n\x00" * 500),
+        *(waiting(r, "barrier", *range(40)) for r in range(2, 40)),
+    )
+    picture = wait_graph(Diagnosis("odd\nkind" * 100, "", "", waits))
+    assert picture._repr_png_()
+    assert len(arrows(picture)) == 300
+    assert max(map(len, picture.text.splitlines())) < 300
+    assert "\x1b" not in picture.text
+
+
+def test_what_holds_no_waits_is_refused_with_the_reason() -> None:
+    with pytest.raises(ValueError, match="ended without a failure"):
+        wait_graph(run_of(["", ""]))
+    failed = RankFailed(RankError(0, "ValueError", "no"))
+    with pytest.raises(ValueError, match="ended RankFailed"):
+        wait_graph(run_of([""], failure=failed))
+    with pytest.raises(TypeError, match="not from RankFailed"):
+        wait_graph(failed)  # type: ignore[arg-type]
