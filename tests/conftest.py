@@ -83,3 +83,9 @@ def _folders() -> set[object]:
     found: set[object] = set(Path(tempfile.gettempdir()).glob(f"real-ranks-{os.getpid()}-*"))
     found.discard(mine)
     return found | (set(mine.glob("world-*")) if mine is not None else set())
+
+
+@pytest.fixture
+def preloaded() -> None:
+    """A rank server that has imported DDP, FSDP, DTensor and the like, as one does when idle."""
+    launcher.connect().preload()

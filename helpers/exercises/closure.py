@@ -20,6 +20,9 @@ from helpers.exercises.closure_lookup import END, binders_at, changers_of
 from helpers.exercises.closure_order import in_order
 from helpers.exercises.closure_origin import outside_source
 
+# Which functions a statement calls as it runs is a guess, and its cost grows as the square of the
+# closure's size: beyond this many only names' last definitions are followed.
+_MAX_CALLS = 20_000
 _STAR_IMPORT = re.compile(r"\bimport\s*\*")
 _KERNEL_MEMORY = re.compile(r"_{1,3}|_\d+|_i+|_i\d+|_oh|_ih|_dh|Out|In")
 
@@ -81,19 +84,27 @@ class _Search:
         names = statement.names
         for name in sorted(names.now):
             self.follow(name, statement.position, Reached(name, statement, False), self.hard)
-        if not statement.is_definition:  # its lambdas may be called at once: sorted(xs, key=...)
-            for name in sorted(names.later):
-                self.follow(name, statement.position, Reached(name, statement, False), self.soft)
+        for name in sorted(names.at_once):
+            self.follow(name, statement.position, Reached(name, statement, False), self.soft)
         for name in sorted(names.later):
             self.follow(name, END, Reached(name, statement, True), self.hard)
         for name in sorted(names.hints):
             self.follow(name, END, Reached(name, statement, True), self.soft)
 
     def _called_at(self, statement: Statement, point: Position) -> None:
-        """A statement that ran at `point` may have called this one's functions there and then."""
+        """A statement that ran at `point` may have called this one's functions there and then.
+
+        And those of what its value was made of: `g = decorate(h)` keeps h.
+        """
+        if len(self.seen) > _MAX_CALLS:
+            return
         user = self.taken[point]
         for name in sorted(statement.names.later):
             self.follow(name, point, Reached(name, user, False), self.soft)
+        for name in sorted(statement.names.now | statement.names.at_once):
+            for kept in binders_at(self.listing, name, statement.position):
+                if not self._outside(kept):
+                    self._put(kept, point, Reached(name, user, False))
 
     def follow(
         self,
@@ -114,10 +125,14 @@ class _Search:
                 continue
             if point != END and statement.position != point and statement in binders:
                 edges[point].add(statement.position)
-            if (statement.position, point) not in self.seen:
-                self.seen.add((statement.position, point))
-                self.reached.setdefault(statement.position, reached)
-                self.pending.append((statement, point if statement in binders else END))
+            in_force = statement in binders or statement.position < point
+            self._put(statement, point if in_force else END, reached)
+
+    def _put(self, statement: Statement, point: Position, reached: Reached) -> None:
+        if (statement.position, point) not in self.seen:
+            self.seen.add((statement.position, point))
+            self.reached.setdefault(statement.position, reached)
+            self.pending.append((statement, point))
 
     def _outside(self, statement: Statement) -> str:
         if statement.position not in self.outside:

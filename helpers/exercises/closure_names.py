@@ -26,7 +26,9 @@ class Names:
     """What one top-level statement does with module-level names.
 
     binds: bound whenever it runs. maybe: bound on some paths only, or added to (`import a.b`).
-    now, later: used when it runs, when its functions run. hints: in annotations that are text.
+    now, later: used when it runs, when its functions run. at_once: those of `later` that it may use
+    as it runs, because it may call its own lambdas (or, in a class body, functions) itself.
+    hints: used in annotations that are text.
     set_globally: bound by its functions, through `global`.
     stores: changed by assignment (`C.f = g`, setattr). registers: used as `@registry.add`.
     pokes: changed, perhaps, by a bare method call (`xs.append(1)`).
@@ -38,6 +40,7 @@ class Names:
     maybe: frozenset[str]
     now: frozenset[str]
     later: frozenset[str]
+    at_once: frozenset[str]
     hints: frozenset[str]
     set_globally: frozenset[str]
     stores: frozenset[str]
@@ -62,6 +65,8 @@ class _Recorder(ScopeWalker):
         self.ever_bound: set[str] = set()
         self.used: dict[bool, set[str]] = {False: set(), True: set()}
         self.called: dict[bool, set[Path]] = {False: set(), True: set()}
+        self.in_lambdas: set[str] = set()
+        self.calls_its_own = False
         self.hints: set[str] = set()
         self.set_globally: set[str] = set()
         self.stores: set[str] = set()
@@ -76,6 +81,7 @@ class _Recorder(ScopeWalker):
             maybe=frozenset(self.ever_bound) - binds,
             now=frozenset(self.used[False]),
             later=frozenset(self.used[True]),
+            at_once=frozenset(self.used[True] if self.calls_its_own else self.in_lambdas),
             hints=frozenset(self.hints),
             set_globally=frozenset(self.set_globally),
             stores=frozenset(self.stores),
@@ -92,6 +98,8 @@ class _Recorder(ScopeWalker):
     def use(self, name: str) -> None:
         if self.scope.is_global(name):
             self.used[self.deferred].add(name)
+            if self.deferred and not self.in_definition:
+                self.in_lambdas.add(name)
 
     def bind(self, name: str) -> None:
         owner = self.scope.owner()
@@ -184,7 +192,10 @@ class _Recorder(ScopeWalker):
     # --- calls -----------------------------------------------------------------------------------
 
     def visit_Call(self, node: ast.Call) -> None:
-        self.called[self.deferred].add(self._path(node.func))
+        path = self._path(node.func)
+        self.called[self.deferred].add(path)
+        # In a class body or branch: a function that was defined a few lines above.
+        self.calls_its_own |= not self.deferred and isinstance(node.func, ast.Name) and not path[0]
         self.generic_visit(node)
 
     def _path(self, func: ast.expr) -> Path:

@@ -23,12 +23,17 @@ from helpers.exercises.closure_scopes import (
 
 
 class ScopeWalker(ast.NodeVisitor):
-    """Walk a statement. `scope` is where the walk is; `deferred` is True inside functions."""
+    """Walk a statement. `scope` is where the walk is.
+
+    deferred: inside a function or lambda, which runs when it is called. in_definition: inside a
+    `def`, which unlike a lambda is hardly ever called by the statement that holds it.
+    """
 
     def __init__(self) -> None:
         self.module = Scope("module")
         self.scope = self.module
         self.deferred = False
+        self.in_definition = False
         self.awaits = False
 
     def use(self, name: str) -> None:
@@ -67,7 +72,9 @@ class ScopeWalker(ast.NodeVisitor):
             for argument in _arguments(node.args):
                 self.annotation(argument.annotation)
             self.annotation(node.returns)
+            in_definition, self.in_definition = self.in_definition, True
             self._body(node, node.body)
+            self.in_definition = in_definition
         self.bind(node.name)
 
     visit_AsyncFunctionDef = visit_FunctionDef

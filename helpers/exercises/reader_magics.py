@@ -79,6 +79,8 @@ def _without_cell_magic(source: str) -> tuple[str, int]:
             if not words or words[0] not in _PYTHON_BODY:
                 return "", 0
         taken += 1
+    if taken == len(lines):
+        return "", taken - 1
     return "\n".join(lines[taken:]), taken
 
 
@@ -93,7 +95,7 @@ def _dedented(source: str) -> str:
 def _without_line_magics(source: str) -> str:
     source += "\n"
     if len(lines := source.split("\n")) == 2 and _AUTOMAGIC.fullmatch(lines[0]):
-        return "pass\n"  # IPython takes a lone `pip install x` for `%pip install x`
+        return "pass"  # IPython takes a lone `pip install x` for `%pip install x`
     pieces: list[str] = []
     position = 0
     while position < len(source):

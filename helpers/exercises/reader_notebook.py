@@ -85,15 +85,17 @@ def _read_bytes(path: str | os.PathLike[str], name: str) -> bytes:
         raise UnreadableNotebook(_open_message(error, name)) from None
     except ValueError:
         raise UnreadableNotebook(f"{name} is not a file name: it holds a NUL.") from None
-    with open(descriptor, "rb") as file:
+    try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise UnreadableNotebook(
                 f"{name} is no regular file (a folder, pipe or device): name the notebook itself."
             )
-        try:
+        with open(descriptor, "rb", closefd=False) as file:
             content = file.read(MAX_FILE_BYTES + 1)
-        except OSError as error:
-            raise UnreadableNotebook(_open_message(error, name)) from None
+    except OSError as error:
+        raise UnreadableNotebook(_open_message(error, name)) from None
+    finally:
+        os.close(descriptor)
     if len(content) > MAX_FILE_BYTES:
         raise UnreadableNotebook(
             f"{name} is larger than {MAX_FILE_BYTES // 1_000_000} MB: clear its outputs, save it."

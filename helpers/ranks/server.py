@@ -74,6 +74,8 @@ class _Server:
     _fds: list[int] = field(default_factory=list)
     _buffer: bytearray = field(default_factory=bytearray)
     _wake: int = -1
+    _todo: list[str] = field(default_factory=list)
+    """Modules that are yet to be preloaded."""
 
     def warm_up(self) -> None:
         """Import what every rank needs, then say so."""
@@ -92,13 +94,13 @@ class _Server:
             importlib.import_module("cloudpickle")
             importlib.import_module("helpers.trace.recorder")
             importlib.import_module("helpers.ranks.worker")
+            self._todo = list(PRELOAD)
             gc.freeze()  # keeps the collector from touching, and so copying, pages shared by fork
         self._say(ready=True)
 
     def serve(self) -> None:
-        todo = list(PRELOAD) if self.start_method == "fork" else []
         while True:
-            idle = 0.2 if todo else None
+            idle = 0.2 if self._todo else None
             readable, _, _ = select.select([self.control, self._wake], [], [], idle)
             if self._wake in readable:
                 with contextlib.suppress(BlockingIOError):
@@ -107,10 +109,16 @@ class _Server:
             if self.control in readable:
                 for message in self._receive():
                     self.obey(message)
-            if not readable and todo and not self.ranks:
-                with contextlib.suppress(ImportError):
-                    importlib.import_module(todo.pop(0))
-                gc.freeze()
+            if not readable and not self.ranks:
+                self.preload(1)
+
+    def preload(self, count: int) -> None:
+        """Import the next `count` modules that ranks are likely to want."""
+        for name in self._todo[:count]:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+        del self._todo[:count]
+        gc.freeze()
 
     def obey(self, message: dict[str, Any]) -> None:
         if message["do"] == "start":
@@ -127,6 +135,9 @@ class _Server:
                     os.close(output)
         elif message["do"] == "end":
             self.end(message["launch"])
+        elif message["do"] == "preload":
+            self.preload(len(self._todo))
+            self._say(preloaded=True)
 
     def _start(self, fd: int, output: int) -> int:
         if self.start_method == "spawn":

@@ -64,8 +64,9 @@ class Watcher:
         return diagnose(states, trace)
 
     def _is_busy(self, member: Member) -> bool:
-        # inside a call gloo itself may sleep between attempts to reach a peer that is not there
-        in_call = self.world.collector.blocked_in(member.rank) is not None
+        # Within a call the main thread may sleep between two attempts to reach a peer, or to read
+        # a store. Outside of torch it sleeps because the learner's code does.
+        in_call = self.world.collector.blocked_in(member.rank) is not None or member.inside
         return _is_busy(member.pid, ignore=member.pid if in_call else 0)
 
     def _waits(self, member: Member) -> bool:

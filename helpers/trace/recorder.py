@@ -355,7 +355,16 @@ def _kernels(rec: Recorder, device: torch.device) -> dict[str, Callable[..., Any
 
     def allgather_into(outs: Any, ins: Any, pg: Any, asy: bool = True) -> Any:
         o = _options(c10d.AllgatherOptions, asyncOp=asy)
-        return run("all_gather", pg, ins, asy, lambda b: b.allgather_into_tensor_coalesced(outs, ins, o))
+
+        def do(backend: Any) -> dist.Work | None:
+            # the one method that Python's Backend lacks; gloo's own is these lines in C++
+            if device.type == "cpu":
+                chunks = zip(*(out.chunk(backend.size()) for out in outs), strict=True)
+                return backend.allgather_coalesced([list(c) for c in chunks], ins, o)
+            works = [backend._allgather_base(out, i, o) for out, i in zip(outs, ins, strict=True)]
+            return works[-1]  # NCCL ends them in order, on one stream
+
+        return run("all_gather", pg, ins, asy, do)
 
     def reduce_scatter(outs: Any, ins: Any, pg: Any, op: Any, asy: bool = True, ms: int = -1) -> Any:
         kind = _reduce_op(op)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from helpers.ranks.run import Run
 from helpers.trace.events import Meeting, Trace
-from helpers.views.palette import FAILURE, FAINT, INK, SEND
+from helpers.views.palette import FAILURE, FAINT, INK, KINDS, SEND
 from helpers.views.picture import Picture, new_figure, trace_of
 from helpers.views.plain import one_line, plural
 from helpers.views.sequence import headline, label_of, rank_lines
@@ -26,8 +26,10 @@ from helpers.views.timeline_marks import (
     IN_FLIGHT,
     LOST,
     MESSAGE,
+    MISMATCH,
     MOST_ARROWS,
     NEVER_FINISHED,
+    SAME,
     Lanes,
     draw_bars,
     draw_meetings,
@@ -41,8 +43,17 @@ if TYPE_CHECKING:
 _WIDTH = 9.6
 _AXES_WIDTH = 8.6
 _CHARACTER = 0.066
-# The kinds come first, then these in this order.
-_LEGEND = (MESSAGE, "the same collective", IN_FLIGHT, NEVER_FINISHED, LOST)
+# A fixed order, so that the legend does not depend on which rank happened to be first.
+_LEGEND = (
+    *(look.name for look in KINDS),
+    MESSAGE,
+    SAME,
+    IN_FLIGHT,
+    MISMATCH,
+    NEVER_FINISHED,
+    LOST,
+    FAILED,
+)
 _UNITS = ((2e6, 1e3, "µs"), (1e10, 1e6, "ms"), (float("inf"), 1e9, "s"))
 
 
@@ -171,7 +182,7 @@ def _draw_legend(figure: Figure, axes: Axes) -> None:
     marks: dict[str, Any] = {}
     for mark, label in zip(*axes.get_legend_handles_labels(), strict=True):
         marks.setdefault(label, mark)
-    names = sorted(marks, key=lambda name: _LEGEND.index(name) if name in _LEGEND else -1)
+    names = sorted(marks, key=_LEGEND.index)
     if names:
         figure.legend(
             [_sample(marks[name]) for name in names],

@@ -86,10 +86,10 @@ def _clamp(time_ns: int) -> int:
 def _times(event: Event, origin: int) -> Bar:
     start = _clamp(event.start_ns)
     end = None if event.end_ns is None else max(start, _clamp(event.end_ns))
-    wait = event.wait_ns
+    # A blocking call holds its rank from the start; an async one only while it is waited for.
+    wait = event.wait_ns if event.asynchronous else start
     if wait is None:
-        # Nobody waited: a blocking call holds its rank from the start, an async one never does.
-        wait = (start if end is None else end) if event.asynchronous else start
+        wait = start if end is None else end
     wait = max(start, _clamp(wait))
     if end is not None:
         wait = min(wait, end)

@@ -21,6 +21,8 @@ Point = tuple[float, float]
 
 MOST_ARROWS = 500
 MESSAGE = "message"
+SAME = "the same collective"
+MISMATCH = "mismatched collectives"
 FAILED = "failed"
 LOST = "message never received"
 IN_FLIGHT = "in flight, the rank is free (thick: it is held up)"
@@ -138,7 +140,7 @@ def draw_meetings(axes: Axes, meetings: tuple[Meeting, ...], layout: Layout, lan
             ]
             ribbons.setdefault(look, []).append(corners)
     for look, corners_of in ribbons.items():
-        label = "the same collective" if look is COLLECTIVE else "mismatched collectives"
+        label = SAME if look is COLLECTIVE else MISMATCH
         axes.add_collection(
             PolyCollection(
                 corners_of,

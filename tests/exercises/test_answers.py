@@ -112,7 +112,10 @@ CLOSURES = {
         (),
     ),
     "append": ("xs = []\n---\nxs.append(1)\n---\ndef f(): return xs", ()),
-    "item": ("table = {}\n---\ntable['x'] = 1\ntable['y'] = table['x'] + 1\ndef f(): return table", ()),
+    "item": (
+        "table = {}\n---\ntable['x'] = 1\ntable['y'] = table['x'] + 1\ndef f(): return table",
+        (),
+    ),
     "filled in a loop": ("xs = []\nfor i in range(3):\n    xs.append(i)\ndef f(): return xs", ()),
     "deleted item": ("t = {'a': 1, 'b': 2}\ndel t['a']\n---\ndef f(): return t", ()),
     "method patched later": (
@@ -155,8 +158,14 @@ CLOSURES = {
     "walrus": ("if (n := 5) > 3: pass\n---\ndef f(): return n", ()),
     "walrus in a comprehension": ("[last := i for i in range(4)]\n---\ndef f(): return last", ()),
     "loop variable": ("for i in range(4):\n    pass\n---\ndef f(): return i", ()),
-    "with": ("import io\nwith io.StringIO('x') as s:\n    t = s.read()\n---\ndef f(): return t", ()),
-    "either branch": ("import sys\nif sys.maxsize > 0:\n    n = 1\nelse:\n    n = 2\ndef f(): return n", ()),
+    "with": (
+        "import io\nwith io.StringIO('x') as s:\n    t = s.read()\n---\ndef f(): return t",
+        (),
+    ),
+    "either branch": (
+        "import sys\nif sys.maxsize > 0:\n    n = 1\nelse:\n    n = 2\ndef f(): return n",
+        (),
+    ),
     "changed in a branch": ("n = 1\n---\nif n == 1:\n    n = 7\n---\ndef f(): return n", ()),
     "branch not taken": ("n = 1\n---\nif n == 2:\n    n = 7\n---\ndef f(): return n", ()),
     "conditional definition": (
@@ -234,7 +243,10 @@ CLOSURES = {
         ([1, 2, 3],),
     ),
     "lambda with a default": ("K = 2\n---\nf = lambda x, k=K: x * k\n---\nK = 100", (4,)),
-    "partial": ("import functools\ndef g(a, b): return a - b\n---\nf = functools.partial(g, 10)", (4,)),
+    "partial": (
+        "import functools\ndef g(a, b): return a - b\n---\nf = functools.partial(g, 10)",
+        (4,),
+    ),
     "lambda called at once": (
         "table = {1: 2, 2: 1}\norder = sorted([1, 2], key=lambda i: table[i])\n---\n"
         "table = None\ndef f(): return order",
@@ -260,7 +272,10 @@ CLOSURES = {
         "class Bad(Exception): pass\n---\ndef f():\n    try:\n        raise Bad()\n    except Bad as e:\n        return type(e).__name__",
         (),
     ),
-    "async function": ("import asyncio\nasync def g(): return 1\n---\ndef f(): return asyncio.run(g())", ()),
+    "async function": (
+        "import asyncio\nasync def g(): return 1\n---\ndef f(): return asyncio.run(g())",
+        (),
+    ),
     "two statements on a line": ("a = 1; b = 'é'; c = 3  # why\n---\ndef f(): return b, c", ()),
     "deleted and made again": ("n = 1\ndel n\n---\nn = 2\n---\ndef f(): return n", ()),
 }
@@ -413,12 +428,16 @@ def test_moving_up_what_may_be_needed_never_breaks_an_order_that_worked() -> Non
 
 
 def test_a_patch_above_its_class_is_applied_after_it() -> None:
-    answer = built("def g(self): return 1\nC.g = g\n---\nclass C: pass\n---\ndef f(): return C().g()")
+    answer = built(
+        "def g(self): return 1\nC.g = g\n---\nclass C: pass\n---\ndef f(): return C().g()"
+    )
     assert run(answer.source)["f"]() == 1
 
 
 def test_notes_name_the_definition_taken_and_helpers_below() -> None:
-    answer = built("def f(): return 1\n---\ndef f(): return 2\n---\ndef f(): return h()\n---\ndef h(): return 3")
+    answer = built(
+        "def f(): return 1\n---\ndef f(): return 2\n---\ndef f(): return h()\n---\ndef h(): return 3"
+    )
     assert "`f` is defined 3 times: the last one is taken (cell 3)" in answer.notes
     assert "helper `h` is defined below the function that uses it (cell 4)" in answer.notes
     assert run(answer.source)["f"]() == 3
@@ -493,7 +512,10 @@ def test_future_imports_come_first_and_once() -> None:
 
 
 def test_repeated_imports_are_taken_once() -> None:
-    assert built("import math\n---\nimport math\n---\ndef f(): return math.pi").source.count("import") == 1
+    assert (
+        built("import math\n---\nimport math\n---\ndef f(): return math.pi").source.count("import")
+        == 1
+    )
 
 
 def test_normalise_sees_through_looks_only() -> None:

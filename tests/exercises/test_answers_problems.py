@@ -171,7 +171,10 @@ def test_a_value_from_elsewhere_is_named(made_by: str) -> None:
 
 
 def test_the_message_tells_the_whole_way() -> None:
-    text = HEAD + "run = launch(print)\n---\nbest = run.values\n---\nx = best[0]\n---\ndef f(): return x"
+    text = (
+        HEAD
+        + "run = launch(print)\n---\nbest = run.values\n---\nx = best[0]\n---\ndef f(): return x"
+    )
     assert problem(text).message == (
         "`f` uses `x`, whose value comes by way of `best`, `run` from outside the cells: cell 2 "
         "(line 1) calls `launch`. That is not repeated when an answer is checked. Write the value "
@@ -183,7 +186,10 @@ def test_it_is_named_when_a_helper_a_default_or_a_partial_uses_it() -> None:
     made = f"{HEAD}x = launch(print)\n---\n"
     assert "`h` uses `x`" in problem(made + "def h(): return x\ndef f(): return h()").message
     assert "`f` uses `x`" in problem(made + "def f(n=x): return n").message
-    assert "`f` uses `x`" in problem(made + "import functools\nf = functools.partial(print, x)").message
+    assert (
+        "`f` uses `x`"
+        in problem(made + "import functools\nf = functools.partial(print, x)").message
+    )
     assert "`f`" in problem(HEAD + "def f(n=launch(print)): return n").message
 
 
@@ -236,4 +242,6 @@ def test_too_large() -> None:
 
 
 def test_notes_come_with_a_problem_too() -> None:
-    assert problem("def broken(:\n---\nx = 1").notes == ("cell 1 cannot be parsed (line 1): skipped",)
+    assert problem("def broken(:\n---\nx = 1").notes == (
+        "cell 1 cannot be parsed (line 1): skipped",
+    )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -90,10 +91,14 @@ def test_asynchronous_calls_are_thin_until_they_are_waited_for() -> None:
     assert "[compute]" in names(timeline(late))
 
 
-def _with_wait(e, at_ms):  # type: ignore[no-untyped-def]
-    from dataclasses import replace
+def test_blocking_calls_are_thick_from_the_start() -> None:
+    # The recorder sees the wait begin a little after the call.
+    trace = Trace(2, tuple(_with_wait(e, e.end_ns / 1e6 - 1) for e in ping_pong()))
+    assert bars(timeline(trace)) == bars(timeline(ping_pong()))
 
-    return replace(e, wait_ns=None if at_ms is None else at_ms * 1_000_000)
+
+def _with_wait(e, at_ms):  # type: ignore[no-untyped-def]
+    return replace(e, wait_ns=None if at_ms is None else int(at_ms * 1e6))
 
 
 def test_calls_that_never_finished_run_to_the_right_edge() -> None:
@@ -174,7 +179,7 @@ def test_the_same_trace_gives_the_same_text_and_the_same_bytes() -> None:
     first, second = timeline(ping_pong()), timeline(ping_pong())
     assert first.text == second.text
     assert first._repr_png_() == second._repr_png_()
-    slower = Trace(2, tuple(_with_wait(e, 99) for e in ping_pong()))
+    slower = Trace(2, tuple(replace(e, start_ns=e.start_ns * 3) for e in ping_pong()))
     assert timeline(slower).text == first.text, "no times in the text"
 
 

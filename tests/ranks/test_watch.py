@@ -1,0 +1,226 @@
+"""A stuck world is named within moments, by its kind; a busy one is left in peace."""
+
+from __future__ import annotations
+
+import queue
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from helpers.ranks.failures import Deadlock
+from helpers.ranks.launcher import launch
+from helpers.trace.events import Diagnosis
+
+
+def stuck(fn: Callable[[int, int], object], world_size: int = 2) -> Diagnosis:
+    run = launch(fn, world_size, on_failure="return", timeout=20)
+    assert isinstance(run.failure, Deadlock), run.failure
+    return run.failure.diagnosis
+
+
+def one() -> torch.Tensor:
+    return torch.ones(1)
+
+
+def test_a_cycle_of_receives() -> None:
+    found = stuck(lambda r, n: dist.recv(one(), (r + 1) % n), 3)
+    assert found.kind == "cycle" and "receives" in found.summary
+    assert [wait.waits_for for wait in found.waits] == [(1,), (2,), (0,)]
+    where = found.waits[0].event and found.waits[0].event.where
+    assert where is not None and where.cell == "test_watch.py"
+
+
+def test_a_cycle_of_sends() -> None:
+    found = stuck(lambda r, n: dist.send(one(), (r + 1) % n), 3)
+    assert found.kind == "cycle" and "sends" in found.summary
+
+
+def test_tags_that_do_not_fit() -> None:
+    def talk(rank: int, n: int) -> None:
+        if rank == 0:
+            dist.send(one(), 1, tag=1)
+        else:
+            dist.recv(one(), 0, tag=2)
+
+    assert stuck(talk).kind in {"cycle", "unmatched"}
+
+
+def test_mismatched_collectives() -> None:
+    def talk(rank: int, n: int) -> None:
+        if rank == 0:
+            dist.all_reduce(one())
+        else:
+            dist.broadcast(one(), 0)
+
+    found = stuck(talk, 3)
+    assert found.kind == "mismatched_collectives" and found.guilty == (0,)
+
+
+def test_different_roots() -> None:
+    def talk(rank: int, n: int) -> None:
+        dist.broadcast(torch.ones(4), rank)
+        dist.barrier()
+
+    found = launch(talk, 3, on_failure="return", timeout=20).failure
+    if isinstance(found, Deadlock):  # gloo may also let the first broadcasts pass
+        assert found.diagnosis.kind == "mismatched_collectives", found
+
+
+def test_two_groups_in_different_orders() -> None:
+    def talk(rank: int, n: int) -> None:
+        groups = [dist.new_group([0, 1]), dist.new_group([0, 1])]
+        for group in groups if rank == 0 else groups[::-1]:
+            dist.all_reduce(one(), group=group)
+
+    found = stuck(talk)
+    assert found.kind == "mismatched_collectives" and "different orders" in found.summary
+
+
+def test_different_shapes_between_collectives() -> None:
+    found = launch(
+        lambda r, n: dist.all_reduce(torch.ones(3 + r)), 4, on_failure="return", timeout=20
+    ).failure
+    assert found is not None and "3 float32" in str(found) and "4 float32" in str(found)
+
+
+def test_a_rank_that_never_makes_the_group() -> None:
+    def talk(rank: int, n: int) -> None:
+        if rank == 0:
+            dist.new_group([0, 1])
+
+    found = stuck(talk)
+    assert found.kind == "rank_left" and found.guilty == (1,)
+
+
+def test_a_peer_that_skips_backward() -> None:
+    def train(rank: int, n: int) -> None:
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
+        for step in range(2):
+            loss = model(torch.ones(2, 4)).sum()
+            if rank == 0 or step == 0:
+                loss.backward()
+
+    found = stuck(train)
+    assert found.kind == "skipped_backward" and found.guilty == (1,)
+
+
+def test_a_peer_that_goes_on_to_another_collective_instead_of_backward() -> None:
+    def train(rank: int, n: int) -> None:
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(40, 40))
+        for step in range(2):
+            loss = model(torch.ones(2, 40)).sum()
+            if rank == 0 or step == 0:
+                loss.backward()
+        dist.barrier()
+
+    assert stuck(train).kind in {"skipped_backward", "mismatched_collectives"}
+
+
+def test_functional_collectives_and_futures_that_wait_in_cpp() -> None:
+    def talk(rank: int, n: int) -> None:
+        import torch.distributed._functional_collectives as funcol
+
+        if rank == 0:
+            funcol.all_reduce(one(), "sum", dist.group.WORLD).wait()
+
+    assert stuck(talk).kind == "rank_left"
+
+
+def test_a_rank_that_does_not_exist() -> None:
+    def talk(rank: int, n: int) -> None:
+        if rank == 1:
+            dist.send(one(), 5)
+
+    found = stuck(talk)
+    assert "only ranks 0 to 1" in found.summary
+
+
+def _sleep() -> None:
+    time.sleep(3)
+
+
+def _compute() -> None:
+    end = time.monotonic() + 3
+    while time.monotonic() < end:
+        torch.ones(50, 50) @ torch.ones(50, 50)
+
+
+def _read_a_pipe() -> None:
+    subprocess.run(["sleep", "3"], check=True, capture_output=True)
+
+
+def _wait_for_a_thread_that_sleeps() -> None:
+    box: queue.Queue[int] = queue.Queue()
+    threading.Thread(target=lambda: (time.sleep(3), box.put(1)), daemon=True).start()
+    box.get()
+
+
+def _read_from_a_socket() -> None:
+    import socket
+
+    a, b = socket.socketpair()
+    threading.Timer(3, b.send, (b"x",)).start()
+    a.recv(1)
+
+
+def _hold_the_gil_in_c() -> None:
+    sum(range(100_000_000))
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        _sleep,
+        _compute,
+        _read_a_pipe,
+        _wait_for_a_thread_that_sleeps,
+        _read_from_a_socket,
+        _hold_the_gil_in_c,
+    ],
+)
+def test_no_alarm_while_one_rank_is_busy(work: Callable[[], None]) -> None:
+    def talk(rank: int, n: int) -> int:
+        if rank == 0:
+            work()
+        dist.barrier()
+        return rank
+
+    assert launch(talk, 2).values == [0, 1]
+
+
+def test_no_alarm_while_another_thread_will_answer() -> None:
+    def talk(rank: int, n: int) -> float:
+        x = one()
+        if rank == 0:
+            dist.recv(x, 1)
+        else:
+            threading.Timer(2.0, lambda: dist.send(torch.ones(1) * 5, 0)).start()
+            time.sleep(2.5)
+        return float(x)
+
+    assert launch(talk, 2).values == [5.0, 1.0]
+
+
+def test_no_alarm_during_large_transfers() -> None:
+    def talk(rank: int, n: int) -> float:
+        x = torch.ones(50_000_000)
+        for _ in range(4):
+            dist.all_reduce(x)
+        return float(x[0])
+
+    assert launch(talk, 2, timeout=60).values == [16.0, 16.0]
+
+
+def test_no_alarm_when_ranks_sleep_inside_hooks_of_backward() -> None:
+    def train(rank: int, n: int) -> None:
+        layer = torch.nn.Linear(4, 4)
+        layer.weight.register_hook(lambda grad: (time.sleep(1.5), grad)[1] if rank == 0 else grad)
+        model = torch.nn.parallel.DistributedDataParallel(layer)
+        model(torch.ones(2, 4)).sum().backward()
+
+    assert launch(train, 2).ok

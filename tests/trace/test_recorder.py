@@ -1,0 +1,134 @@
+"""Every road by which ranks communicate is recorded, and recording never hangs a run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from helpers.ranks.inside import span
+from helpers.ranks.launcher import launch
+from tests.trace.programmes import ROADS
+
+RUNS = 20
+
+pytestmark = pytest.mark.usefixtures("preloaded")
+
+
+@contextmanager
+def busy_cores(count: int = 2) -> Iterator[None]:
+    """Keep `count` cores at work meanwhile, as a class on one machine does."""
+    loop = "import time; end = time.time() + 600\nwhile time.time() < end: pass"
+    workers = [subprocess.Popen([sys.executable, "-c", loop]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.wait(5)
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_each_road_is_recorded_on_every_rank(road: str) -> None:
+    programme, ops = ROADS[road]
+    run = launch(programme, 2, timeout=60)
+    assert ops <= {event.op for event in run.trace}, [e.op for e in run.trace]
+    for rank in (0, 1):
+        assert run.trace.of(rank)
+    for event in run.trace:
+        assert event.end_ns is not None and event.end_ns >= event.start_ns, event
+        assert event.where is not None and event.where.file == __file__.replace(
+            "test_recorder", "programmes"
+        ), event
+    assert not run.trace.dropped
+    plain = launch(programme, 2, timeout=60, trace=False)
+    assert plain.values == run.values, "recording changed what the programme computes"
+    assert not plain.trace
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_recording_never_hangs_a_run_under_load(road: str) -> None:
+    with busy_cores():
+        for _ in range(RUNS):
+            launch(ROADS[road][0], 2, timeout=60)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("road", ROADS)
+def test_recording_never_hangs_in_200_runs_under_load(road: str) -> None:
+    started = time.monotonic()
+    with busy_cores():
+        for _ in range(10 * RUNS):
+            launch(ROADS[road][0], 2, timeout=60)
+    print(f"\n{road}: {10 * RUNS} runs under load, {time.monotonic() - started:.0f} s, no hang")
+
+
+def test_a_call_ends_when_its_work_does_not_when_it_was_issued() -> None:
+    def overlap(rank: int, world_size: int) -> None:
+        x = torch.ones(4)
+        if rank == 1:
+            time.sleep(0.3)
+        work = dist.all_reduce(x, async_op=True)
+        with span("compute"):
+            time.sleep(0.1)
+        work.wait()
+
+    run = launch(overlap, 2)
+    reduce, compute = run.trace.of(0)
+    assert reduce.asynchronous and reduce.end_ns and reduce.wait_ns and compute.end_ns
+    assert compute.op == "span" and compute.call == "compute"
+    assert reduce.start_ns <= compute.start_ns < compute.end_ns <= reduce.wait_ns
+    assert reduce.end_ns - reduce.start_ns > 150_000_000, "rank 1 came 0.3 s later"
+
+
+def test_what_an_event_says() -> None:
+    def talk(rank: int, world_size: int) -> None:
+        group = dist.new_group([0, 2])
+        if rank == 2:
+            dist.isend(torch.ones(2, 3, dtype=torch.float64), 0, tag=5).wait()
+        if rank == 0:
+            dist.recv(torch.ones(2, 3, dtype=torch.float64), tag=5)
+        if rank != 1:
+            dist.broadcast(torch.ones(7), 2, group=group)
+        dist.reduce(torch.ones(1), 1, op=dist.ReduceOp.MAX)
+
+    run = launch(talk, 3)
+    recv, broadcast, reduce = run.trace.of(0)
+    send = run.trace.of(2)[0]
+    assert (send.op, send.call, send.peer, send.tag, send.nbytes) == ("send", "isend", 0, 5, 48)
+    assert (send.dtype, send.shapes, send.asynchronous) == ("float64", ((2, 3),), True)
+    assert (recv.op, recv.peer, recv.asynchronous) == ("recv", 2, False), "the sender is known at the end"
+    assert (broadcast.root, broadcast.group_ranks) == (2, (0, 2))
+    assert (reduce.root, reduce.reduce_op, reduce.group_ranks) == (1, "MAX", (0, 1, 2))
+    assert send.where is not None and send.where.source.strip().startswith("dist.isend(")
+    (message,) = run.trace.messages()
+    assert (message.src, message.dst, message.recv) == (2, 0, recv)
+
+
+def test_object_collectives_keep_the_name_that_the_learner_wrote() -> None:
+    def talk(rank: int, world_size: int) -> list[object]:
+        out: list[object] = [None] * world_size
+        dist.all_gather_object(out, {"rank": rank})
+        return out
+
+    run = launch(talk, 2)
+    assert run.values[0] == [{"rank": 0}, {"rank": 1}]
+    assert {event.call for event in run.trace} == {"all_gather_object"}
+    assert {event.op for event in run.trace} == {"all_gather"}
+
+
+def test_a_very_long_trace_is_cut_and_says_so() -> None:
+    def chatter(rank: int, world_size: int) -> None:
+        for _ in range(60_000):
+            with span("s"):
+                pass
+
+    run = launch(chatter, 1, timeout=60)
+    assert run.trace.dropped > 0 and len(run.trace) <= 50_000
