@@ -55,7 +55,9 @@ def _processes() -> set[object]:
     found = set()
     for process in psutil.Process().children(recursive=True):
         try:
-            if process.status() != psutil.STATUS_ZOMBIE and (held is None or process.pid != held.pid):
+            if process.status() != psutil.STATUS_ZOMBIE and (
+                held is None or process.pid != held.pid
+            ):
                 found.add((process.pid, process.create_time()))
         except psutil.NoSuchProcess:
             continue
@@ -65,7 +67,11 @@ def _processes() -> set[object]:
 def _descriptors() -> set[object]:
     """What this process holds open, but for the connection to the rank server."""
     held = launcher._Held.connection
-    own = {held.control.fileno(), held._log.fileno()} if held is not None and not held.closed else set()
+    own = (
+        {held.control.fileno(), held._log.fileno()}
+        if held is not None and not held.closed
+        else set()
+    )
     found = set()
     for name in os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else []:
         try:
@@ -73,7 +79,8 @@ def _descriptors() -> set[object]:
                 found.add((name, os.readlink(f"/proc/self/fd/{name}")))
         except OSError:
             continue
-    return {item for item in found if "/proc/" not in item[1]}
+    # matplotlib keeps the fonts open that it has drawn with
+    return {item for item in found if "/proc/" not in item[1] and not item[1].endswith(".ttf")}
 
 
 def _folders() -> set[object]:

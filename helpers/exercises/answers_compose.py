@@ -32,12 +32,20 @@ def compose(name: str, statements: Iterable[Statement]) -> Answer:
 
 
 def _without_repeats(statements: Iterable[Statement]) -> Iterator[Statement]:
-    """Leave out `import torch` when it was there before: many cells begin with it."""
-    seen: set[str] = set()
+    """Leave out `import torch` when it still holds from above: many cells begin with it."""
+    imported: dict[str, set[str]] = {}
     for statement in statements:
-        if isinstance(statement.node, ast.Import) and statement.text in seen:
-            continue
-        seen.add(statement.text)
+        names = statement.names
+        if statement.is_import:
+            bound = names.binds | names.maybe
+            if bound and all(statement.text in imported.get(name, ()) for name in bound):
+                continue
+            for name in bound:
+                kept = imported.get(name, set()) if name in names.maybe else set()
+                imported[name] = kept | {statement.text}
+        else:
+            for name in names.binds | names.maybe:
+                imported.pop(name, None)
         yield statement
 
 

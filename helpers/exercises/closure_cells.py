@@ -185,16 +185,25 @@ def parse_cell(source: str, index: int) -> Iterator[Statement]:
     lines = text.split("\n")
     number = 0
     for node in tree.body:
-        for part in _single_deletes(node):
-            yield Statement((index, number), _first_line(part), _text_of(part, lines), part)
+        for part in _parts(node):
+            body = _text_of(part, lines) if part is node else ast.unparse(part)
+            yield Statement((index, number), _first_line(part), body, part)
             number += 1
 
 
-def _single_deletes(node: ast.stmt) -> list[ast.stmt]:
-    """Split `del model, run`: one of them may be needed, the other unknown here."""
-    if not isinstance(node, ast.Delete) or len(node.targets) == 1:
-        return [node]
-    return [ast.copy_location(ast.Delete([target]), target) for target in node.targets]
+def _parts(node: ast.stmt) -> list[ast.stmt]:
+    """Take apart what does several things of which one may be needed, the other unwanted.
+
+    `from helpers import check, span`: ranks need no checks. `del model, run`: run is unknown there.
+    """
+    if isinstance(node, ast.Delete) and len(node.targets) > 1:
+        return [ast.copy_location(ast.Delete([target]), target) for target in node.targets]
+    if isinstance(node, ast.Import) and len(node.names) > 1:
+        return [ast.copy_location(ast.Import([alias]), alias) for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and len(node.names) > 1 and node.module != "__future__":
+        single = ((ast.ImportFrom(node.module, [alias], node.level), alias) for alias in node.names)
+        return [ast.copy_location(part, alias) for part, alias in single]
+    return [node]
 
 
 def _first_line(node: ast.stmt) -> int:
@@ -209,9 +218,7 @@ def _text_of(node: ast.stmt, lines: list[str]) -> str:
     block[-1] = _cut(block[-1], 0, node.end_col_offset)
     if first == node.lineno:  # a statement may follow another on its line: `a = 1; b = 2`
         block[0] = _cut(block[0], node.col_offset, None)
-    # One of several deleted names begins where its name does, not at the `del`.
-    split = isinstance(node, ast.Delete) and node.col_offset == node.targets[0].col_offset
-    return ("del " if split else "") + "\n".join(block)
+    return "\n".join(block)
 
 
 def _cut(line: str, start: int, end: int | None) -> str:

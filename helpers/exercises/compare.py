@@ -56,9 +56,7 @@ def _tensors(expected: torch.Tensor, got: Any, tolerance: float | None) -> str:
 
 
 def _numbers(expected: Any, got: Any, tolerance: float | None) -> str:
-    if isinstance(got, torch.Tensor) and got.numel() == 1:
-        got = got.item()
-    elif isinstance(got, np.generic):
+    if isinstance(got, torch.Tensor) and got.numel() == 1 or isinstance(got, np.generic):
         got = got.item()
     if isinstance(got, bool) or not isinstance(got, (int, float, complex)):
         return f"{_short(got)} is not a number"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 TIMEOUT = "timeout"
-_PATIENCE_S = 8.0
+_PATIENCE_S = 5.0
 _SHORT_S = 0.4
 _EXCEPTIONS = {
     "ZeroDivisionError": "print(1 / 0)",

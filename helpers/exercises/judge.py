@@ -81,7 +81,8 @@ def _advice(case: Case, run: Run, rows: tuple[Row, ...]) -> str:
             return "The function prints, but returns nothing: the value must come back by `return`."
         return "The function returns nothing: is there a `return` on every path?"
     if missing:
-        return f"{_ranks(missing)} return{'s' * (len(missing) == 1)} nothing: every rank must return its value."
+        returns = "returns" if len(missing) == 1 else "return"
+        return f"{_ranks(missing)} {returns} nothing: every rank must return its value."
     comparable = [r for r in bad if not callable(expected[r])]
     for rank in comparable:
         if reason := _relation(case, expected[rank], values[rank], rank):
@@ -90,7 +91,8 @@ def _advice(case: Case, run: Run, rows: tuple[Row, ...]) -> str:
         return swapped
     good = [row.rank for row in rows if not row.problem]
     if good and bad:
-        return f"{_ranks(good)} {'is' if len(good) == 1 else 'are'} right, {_ranks(bad)} not: what do they do differently?"
+        are = "is" if len(good) == 1 else "are"
+        return f"{_ranks(good)} {are} right, {_ranks(bad)} not: what do they do differently?"
     return "Follow one element by hand, from the rank that has it to the rank that needs it."
 
 

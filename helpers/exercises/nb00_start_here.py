@@ -78,10 +78,12 @@ def _my_slice(rng: random.Random) -> Iterator[Case]:
 
 def _look_at_slices(case: Case, run: Run) -> str:
     n = int(case.inputs[0][0])
+    if run.failure is not None or any(value is None for value in run.values):
+        return ""
     pairs = [pair_of(value) if isinstance(value, (tuple, list)) else None for value in run.values]
     slices = [pair for pair in pairs if pair is not None]
-    if run.failure is not None or len(slices) < len(pairs):
-        return ""  # what the rows say is enough
+    if len(slices) < len(pairs):
+        return "Return two whole numbers: `return start, stop`."
     if covers([(start, stop + 1) for start, stop in slices], n):
         return "`stop` is one past the last element, as in `x[start:stop]`."
     if covers([(start, start + length) for start, length in slices], n):
@@ -103,7 +105,7 @@ def _failing(label: str, failures: Sequence[Failure]) -> Case:
     programs = [failure.program for failure in failures]
     patience_s = [failure.patience_s for failure in failures]
     names = [failure.name for failure in failures]
-    return Case(label, 1, [(programs, patience_s)], [names], init=False, timeout_s=20.0)
+    return Case(label, 1, [(programs, patience_s)], [names], init=False, timeout_s=6.0)
 
 
 def _look_at_names(case: Case, run: Run) -> str:
@@ -124,7 +126,7 @@ def _about_name(wanted: str, got: Any) -> str:
     if wanted == TIMEOUT:
         return 'Its time was up, and only then was it killed: that is a "timeout".'
     if wanted.startswith("SIG"):
-        if re.search(r"\d", got):
+        if re.fullmatch(r"\D*\d+", got.strip()):
             return "A negative returncode is minus a signal's number: signal.Signals has the names."
         return "A negative returncode is a signal, whatever stands in stderr."
     if got.endswith("." + wanted):

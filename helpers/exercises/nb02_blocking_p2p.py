@@ -25,18 +25,17 @@ def _ping_pong(rng: random.Random) -> Iterator[Case]:
         ball = tensor(rng, length)
         expected = [ball + rounds, ball + rounds, *[None] * (world_size - 2)]
         plural = "s" * (rounds > 1)
+        blank = torch.zeros(length)  # only rank 0 has the ball
         yield Case(
             f"{describe(world_size, [length])}, {rounds} round{plural}",
             world_size,
-            [(ball.clone(), rounds) for _ in range(world_size)]
-            if world_size == 2
-            else [(ball.clone() if r == 0 else torch.zeros(length), rounds) for r in range(world_size)],
+            [(blank if rank else ball, rounds) for rank in range(world_size)],
             expected,
         )
 
 
 def _ping_pong_order(case: Case, rank: int) -> tuple[str, ...]:
-    rounds = case.inputs[rank][1]
+    rounds: int = case.inputs[rank][1]
     return {0: ("send", "recv"), 1: ("recv", "send")}.get(rank, ()) * rounds
 
 
@@ -58,7 +57,12 @@ def _next_rank(case: Case, rank: int) -> tuple[int, ...]:
 
 
 def _exchange_in_pairs(rng: random.Random) -> Iterator[Case]:
-    sizes = ((2, 1, torch.float32), (4, 1000, torch.float64), (3, 4, torch.int64), (5, 2, torch.float32))
+    sizes = (
+        (2, 1, torch.float32),
+        (4, 1000, torch.float64),
+        (3, 4, torch.int64),
+        (5, 2, torch.float32),
+    )
     for world_size, length, dtype in sizes:
         mine = tensors(rng, world_size, length, dtype=dtype)
         yield Case(
@@ -88,11 +92,17 @@ def _tagged_mail(rng: random.Random) -> Iterator[Case]:
 def _tags_fit(trace: Trace, case: Case) -> str:
     for event in trace.calls:
         if event.op == "send" and event.tag not in {LENGTH, LETTER}:
-            return f"rank {event.rank} sends with tag {event.tag}; a length goes with tag 1, a letter with tag 2."
+            return (
+                f"rank {event.rank} sends with tag {event.tag}; "
+                "a length goes with tag 1, a letter with tag 2."
+            )
     for rank in range(1, case.world_size):
         tags = [event.tag for event in trace.of(rank) if event.op == "send"]
         if sorted(tags) != [LENGTH, LETTER]:
-            return f"rank {rank} sends messages with the tags {tags}; it must send one of tag 1 and one of tag 2."
+            return (
+                f"rank {rank} sends messages with the tags {tags}; "
+                "it must send one of tag 1 and one of tag 2."
+            )
         sizes = {e.tag: e.nbytes for e in trace.of(rank) if e.op == "send"}
         if sizes[LETTER] != 4 * len(case.inputs[rank][0]):
             return f"rank {rank} sends {sizes[LETTER]} bytes with tag 2: the letter itself belongs there."
@@ -113,7 +123,7 @@ def _pipeline_sum(rng: random.Random) -> Iterator[Case]:
 
 def _chunks(case: Case) -> int:
     x, chunk = case.inputs[0]
-    return -(-len(x) // chunk)
+    return int(-(-len(x) // chunk))
 
 
 def _hand_on_at_once(case: Case, rank: int) -> tuple[str, ...]:
@@ -126,7 +136,9 @@ def _small_messages(trace: Trace, case: Case) -> str:
     most = case.inputs[0][1] * 4
     for event in trace.calls:
         if event.op == "send" and event.nbytes > most:
-            return f"rank {event.rank} sends {event.nbytes} bytes at once; a chunk has at most {most}."
+            return (
+                f"rank {event.rank} sends {event.nbytes} bytes at once; a chunk has at most {most}."
+            )
     return ""
 
 
@@ -171,7 +183,12 @@ EXERCISES = (
         ),
         minutes=10,
         difficulty=2,
-        rules=(_P2P, Count("send", 1), Count("recv", 1), Peers(_next_rank, "each rank sends to the next")),
+        rules=(
+            _P2P,
+            Count("send", 1),
+            Count("recv", 1),
+            Peers(_next_rank, "each rank sends to the next"),
+        ),
         look=_look_at_token,
     ),
     Exercise(

@@ -35,6 +35,7 @@ def within(n: int) -> Callable[[Any], str]:
 
 
 def pair_of(got: Any) -> Slice | None:
+    """Give what a rank returned as a pair of ints, or None if it is none."""
     try:
         return index(got[0]), index(got[1])
     except (TypeError, ValueError, LookupError):
@@ -53,8 +54,8 @@ def judge_slices(n: int, run: Run) -> str:
 
 def _slices(run: Run, n: int) -> list[Slice]:
     """Give the slice of each rank; none at all where a rank's own row says what is wrong."""
-    within = within(n)
-    if any(within(value) for value in run.values):
+    problem_alone = within(n)
+    if any(problem_alone(value) for value in run.values):
         return []
     return [(index(value[0]), index(value[1])) for value in run.values]
 
@@ -80,5 +81,6 @@ def _balance_problem(slices: Sequence[Slice]) -> str:
 
 
 def covers(slices: Sequence[Slice], n: int) -> bool:
+    """Tell whether each of n elements is in exactly one slice, whatever the slices' lengths."""
     inside = all(0 <= start <= stop <= n for start, stop in slices)
     return inside and not _cover_problem(slices, n)

@@ -6,8 +6,8 @@
 | RankDied     | a rank's process ended without a word            | rank, signal name or exit code     |
 | Deadlock     | no rank can go on                                | diagnosis: who waits for whom      |
 | RankTimeout  | the launch's budget was used up                  | waits: what each rank was doing    |
-| CannotSend   | the function or its arguments cannot be pickled  | name of the variable (raised at once, no run) |
-| LaunchError  | the launch itself was impossible                 | (raised at once, no run)           |
+| CannotSend   | the function or its arguments cannot be pickled  | name of the variable (no run)      |
+| LaunchError  | the launch itself was impossible                 | (no run)                           |
 
 The first failure in time is the root cause: what other ranks say after it ("connection closed by
 peer") is a consequence and is listed below it.
@@ -97,7 +97,9 @@ class RankFailed(RankFailure):
             text += f"\n  (the same on rank{'s' * (len(alike) > 1)} {', '.join(map(str, sorted(alike)))})"
         others = [e for e in consequences if e.rank not in alike]
         if others:
-            names = ", ".join(f"rank {e.rank} ({e.kind})" for e in sorted(others, key=lambda e: e.rank))
+            names = ", ".join(
+                f"rank {e.rank} ({e.kind})" for e in sorted(others, key=lambda e: e.rank)
+            )
             text += f"\n  (after that, and because of it: {names})"
         super().__init__(text)
         self.rank = error.rank
@@ -140,7 +142,9 @@ class RankTimeout(RankFailure):
     """The launch's whole budget was used up. `waits` says what each rank was doing then."""
 
     def __init__(self, timeout_s: float, waits: tuple[Wait, ...]) -> None:
-        lines = [f"not done after {timeout_s:g} s, the launch's whole budget; all ranks were ended."]
+        lines = [
+            f"not done after {timeout_s:g} s, the launch's whole budget; all ranks were ended."
+        ]
         lines += [f"  rank {wait.rank}: {describe_wait(wait)}" for wait in waits]
         lines.append("If the work needs longer, give launch(..., timeout=seconds).")
         super().__init__("\n".join(lines))

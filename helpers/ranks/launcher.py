@@ -1,9 +1,9 @@
 """launch(): run a function on real ranks, watch them, and give back what happened.
 
-    fn, args --payload--> World.start --> World.give --> pump ... pump --> Run
-                                              |             |
-                                          Watcher       live view
-    whatever happens: World.end, which leaves no process, descriptor or file behind
+fn, args --payload--> World.start --> World.give --> pump ... pump --> Run
+                                          |             |
+                                      Watcher       live view
+whatever happens: World.end, which leaves no process, descriptor or file behind
 """
 
 from __future__ import annotations

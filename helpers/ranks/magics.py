@@ -34,7 +34,7 @@ def ranks(line: str, cell: str) -> Run:
     world_size, names, timeout, fresh = _parse(line)
     from IPython import get_ipython
 
-    shell = get_ipython()  # type: ignore[no-untyped-call]
+    shell = get_ipython()
     source = shell.transform_cell(cell)
     file = shell.compile.cache(source, shell.execution_count, cell)
     ast.parse(source, file)  # a mistake in the syntax is shown here, once, and not by every rank
@@ -89,7 +89,9 @@ def _live_world(world_size: int, fresh: bool) -> tuple[World, tuple[str, ...]]:
             end_live_world(f"there were {world.setting.world_size} and you asked for {world_size}")
     if _Live.world is None:
         if _Live.ended_because:
-            notes.append(f"new ranks, with nothing defined yet: the old ones ended because {_Live.ended_because}")
+            notes.append(
+                f"new ranks, with nothing defined yet: the old ones ended because {_Live.ended_because}"
+            )
         _Live.ended_because = ""
         world = World(connection, make_setting(world_size, "auto", True, True, None))
         try:

@@ -32,7 +32,9 @@ def failure_of(world: World) -> RankFailure | None:
     )
     errors = _lowest_first_where_alike(errors)
     dead = sorted((m for m in world.members if m.state == "died"), key=lambda m: m.ended_ns)
-    causes = [error for error in errors if not (dead or len(errors) > 1) or not _is_consequence(error)]
+    causes = [
+        error for error in errors if not (dead or len(errors) > 1) or not _is_consequence(error)
+    ]
     if causes and not (dead and dead[0].ended_ns < causes[0].when_ns):
         rest = tuple(error for error in errors if error is not causes[0])
         return RankFailed(causes[0], rest)

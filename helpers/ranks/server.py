@@ -33,6 +33,7 @@ LENGTH = struct.Struct("!I")
 MAX_MESSAGE = 1 << 20
 MAX_FDS = 240
 PRELOAD = (
+    "numpy.random",
     "torch.nn.parallel",
     "torch.distributed._functional_collectives",
     "torch.distributed.tensor",
@@ -92,7 +93,7 @@ class _Server:
             importlib.import_module("torch.distributed").set_debug_level_from_env()
             importlib.import_module("torch").set_num_threads(1)
             importlib.import_module("cloudpickle")
-            importlib.import_module("helpers.trace.recorder")
+            importlib.import_module("helpers.trace.kernels").install()
             importlib.import_module("helpers.ranks.worker")
             self._todo = list(PRELOAD)
             gc.freeze()  # keeps the collector from touching, and so copying, pages shared by fork
@@ -101,12 +102,12 @@ class _Server:
     def serve(self) -> None:
         while True:
             idle = 0.2 if self._todo else None
-            readable, _, _ = select.select([self.control, self._wake], [], [], idle)
+            readable, _, _ = select.select([self.control.fileno(), self._wake], [], [], idle)
             if self._wake in readable:
                 with contextlib.suppress(BlockingIOError):
                     os.read(self._wake, 4096)
                 self.reap()
-            if self.control in readable:
+            if self.control.fileno() in readable:
                 for message in self._receive():
                     self.obey(message)
             if not readable and not self.ranks:

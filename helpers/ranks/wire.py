@@ -80,7 +80,9 @@ class FrameReader:
     _body: bytearray | None = None
     _filled: int = 0
 
-    def feed_from(self, sock: socket.socket, budget: int = 4 << 20) -> Iterator[tuple[int, bytearray]]:
+    def feed_from(
+        self, sock: socket.socket, budget: int = 4 << 20
+    ) -> Iterator[tuple[int, bytearray]]:
         """Read what a non-blocking socket has (at most about `budget` bytes); yield whole frames.
 
         Raise EOFError at its end and WireError when the bytes are no frames.
@@ -166,7 +168,10 @@ class _Writer:
             return [kind, [self.node(v, f"{path}[{i}]", depth + 1) for i, v in enumerate(value)]]
         if isinstance(value, dict):
             pairs = [
-                [self.node(k, f"a key of {path}", depth + 1), self.node(v, f"{path}[{k!r}]", depth + 1)]
+                [
+                    self.node(k, f"a key of {path}", depth + 1),
+                    self.node(v, f"{path}[{k!r}]", depth + 1),
+                ]
                 for k, v in value.items()
             ]
             return ["dict", pairs]
@@ -213,9 +218,9 @@ class _Writer:
         if value.layout != torch.strided or value.is_quantized or value.is_meta:
             raise CannotReturn(f"{path} is a {value.layout} tensor. Return .to_dense() of it.")
         flat = value.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
-        raw = flat.view(torch.uint8).numpy() if flat.numel() else b""
+        raw = memoryview(flat.view(torch.uint8).numpy()) if flat.numel() else b""  # type: ignore[arg-type]
         name = str(value.dtype).removeprefix("torch.")
-        return ["tensor", name, list(value.shape), *self._raw(memoryview(raw))]
+        return ["tensor", name, list(value.shape), *self._raw(raw)]
 
     def _raw(self, data: bytes | memoryview) -> tuple[int, int]:
         start, size = self.offset, len(data)
@@ -279,7 +284,9 @@ class _Reader:
             return torch.empty(shape, dtype=dtype)
         return torch.frombuffer(self._raw(start, size), dtype=dtype).reshape(shape)
 
-    def _ndarray(self, kind: str, dtype: str, shape: list[int], start: int, size: int) -> np.ndarray[Any, Any]:
+    def _ndarray(
+        self, kind: str, dtype: str, shape: list[int], start: int, size: int
+    ) -> np.ndarray[Any, Any]:
         import numpy as np
 
         if np.dtype(dtype).kind not in "biufc":

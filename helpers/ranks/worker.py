@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
-import importlib
 import io
 import json
 import os
@@ -19,7 +18,7 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +72,8 @@ class _Rank:
             if "rank" in head:
                 self._set_up(head)
             value = self._work(head, payload)
+            if self.recorder is not None:
+                self.recorder.settle()
             chunks = wire.encode(value)
             _flush_output()
             self.channel.flush()
@@ -105,15 +106,15 @@ class _Rank:
         with contextlib.suppress(OSError):
             os.chdir(head["cwd"])
         sys.path[:] = head["path"]
-        faulthandler.enable(Path(head["temp"], "fault").open("wb"))
+        faulthandler.enable(Path(head["temp"], "fault").open("wb"))  # noqa: SIM115
         _seed_like_a_new_process()
         import torch
         import torch.distributed as dist
+        from torch._C import _distributed_c10d as c10d
 
         torch.set_num_threads(1)
-        dist.set_debug_level_from_env()  # it was read once at import, before the fork
-        if head["trace"]:
-            self._record(head["backend"])
+        c10d.set_debug_level_from_env()  # it was read once at import, before the fork
+        self._record(head["trace"], head["backend"])
         threading.Thread(target=self._report, name="real-ranks", daemon=True).start()
         os.register_at_fork(after_in_child=self._leave_child_alone)
         if head["init"]:
@@ -122,11 +123,18 @@ class _Rank:
             rank=self.rank, world_size=self.world_size, torch=torch, dist=dist, __name__="__main__"
         )
 
-    def _record(self, backend: str) -> None:
+    def _record(self, trace: bool, backend: str) -> None:
+        from helpers.trace import kernels
         from helpers.trace.recorder import Recorder
 
+        if not trace:
+            kernels.uninstall()  # the server put them in place before the fork
+            return
+        kernels.install()
+        if backend == "nccl":
+            kernels.install("cuda")
         self.recorder = Recorder(self.rank, self.channel.record)
-        self.recorder.install(("CPU", "CUDA") if backend == "nccl" else ("CPU",))
+        kernels.record_with(self.recorder)
         set_recorder(self.recorder)
 
     def _report(self) -> None:
@@ -189,13 +197,14 @@ def join_group(rank: int, world_size: int, backend: str, store: str) -> None:
     """Join the default process group over a `FileStore`, which beats a TCPStore on one machine."""
     import torch
     import torch.distributed as dist
+    from torch._C import _distributed_c10d as c10d
 
     if world_size >= 24:  # connect pairs when first used: below that, all at once is faster
         os.environ.setdefault("TORCH_GLOO_LAZY_INIT", "1")
     if backend == "nccl":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     dist.init_process_group(
-        backend, store=dist.FileStore(store, world_size), rank=rank, world_size=world_size
+        backend, store=c10d.FileStore(store, world_size), rank=rank, world_size=world_size
     )
 
 
@@ -205,11 +214,11 @@ def run_cell(source: str, file: str, namespace: dict[str, Any]) -> Any:
 
     tree = ast.parse(source, file)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    exec(compile(tree, file, "exec"), namespace)  # noqa: S102 (running the cell is the purpose)
+    exec(compile(tree, file, "exec"), namespace)
     if last is None:
         return None
     assert isinstance(last, ast.Expr)
-    return eval(compile(ast.Expression(last.value), file, "eval"), namespace)  # noqa: S307
+    return eval(compile(ast.Expression(last.value), file, "eval"), namespace)
 
 
 def _shown(value: Any) -> Any:
@@ -246,8 +255,8 @@ def _private_temp(folder: str) -> None:
 def _seed_like_a_new_process() -> None:
     """Undo what the fork copied: python and numpy seed from the system, torch has its default."""
     random.seed()
-    if "numpy" in sys.modules:
-        importlib.import_module("numpy.random").seed()
+    if "numpy.random" in sys.modules:  # otherwise it seeds itself when it is first imported
+        sys.modules["numpy.random"].seed()
 
 
 def _flush_output() -> None:
@@ -278,12 +287,11 @@ def _describe(error: BaseException) -> dict[str, Any]:
     }
 
 
-@contextlib.contextmanager
-def line_buffered() -> Iterator[None]:
-    """Make print() leave the process line by line, so that output streams."""
-    sys.stdout = io.TextIOWrapper(open(1, "wb", 0, closefd=False), "utf-8", "replace", line_buffering=True)
-    sys.stderr = io.TextIOWrapper(open(2, "wb", 0, closefd=False), "utf-8", "replace", line_buffering=True)
-    yield
+def stream_output() -> None:
+    """Make print() leave the process line by line, so that the launcher sees it at once."""
+    for name, fd in (("stdout", 1), ("stderr", 2)):
+        raw = open(fd, "wb", 0, closefd=False)  # noqa: SIM115 (for the life of the process)
+        setattr(sys, name, io.TextIOWrapper(raw, "utf-8", "replace", line_buffering=True))
 
 
 def start(fd: int, output_fd: int, after: Callable[[], None] = lambda: None) -> None:
@@ -296,8 +304,8 @@ def start(fd: int, output_fd: int, after: Callable[[], None] = lambda: None) -> 
     os.closerange(4, _highest_fd())
     os.set_inheritable(own, False)
     after()
-    with line_buffered():
-        main(socket.socket(fileno=own))
+    stream_output()
+    main(socket.socket(fileno=own))
 
 
 def _highest_fd() -> int:

@@ -140,16 +140,19 @@ class World:
             text = json.dumps(full).encode()
             member.sock.settimeout(30.0)
             with contextlib.suppress(OSError):  # it died: its exit, not this, tells how
-                wire.send_frame(
-                    member.sock, wire.TASK, wire.LENGTH.pack(len(text)), text, *payload
-                )
+                wire.send_frame(member.sock, wire.TASK, wire.LENGTH.pack(len(text)), text, *payload)
             member.sock.setblocking(False)
         self._fresh = False
 
     def _identity(self, rank: int) -> dict[str, Any]:
         setting = self.setting
         size = str(setting.world_size)
-        env = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": size, "LOCAL_WORLD_SIZE": size}
+        env = {
+            "RANK": str(rank),
+            "LOCAL_RANK": str(rank),
+            "WORLD_SIZE": size,
+            "LOCAL_WORLD_SIZE": size,
+        }
         env |= setting.env[rank] if setting.env else {}
         return {
             "rank": rank,

@@ -74,9 +74,20 @@ class Collector:
         self._groups[rank, str(name)[:_TEXT]] = tuple(int(r) for r in ranks[: self.world_size])
 
     def _call(
-        self, rank: int, seq: int, op: str, call: str, group: str, said: Any, start: int, more: dict[str, Any]
+        self,
+        rank: int,
+        seq: int,
+        op: str,
+        call: str,
+        group: str,
+        said: Any,
+        start: int,
+        more: dict[str, Any],
     ) -> None:
-        if len(self._events) >= MAX_EVENTS * min(self.world_size, 4) or (rank, int(seq)) in self._events:
+        if (
+            len(self._events) >= MAX_EVENTS * min(self.world_size, 4)
+            or (rank, int(seq)) in self._events
+        ):
             self.dropped += 1
             return
         if op not in _OPS:
@@ -94,7 +105,9 @@ class Collector:
             tag=int(more.get("tag", 0)),
             nbytes=max(0, int(more.get("nbytes", 0))),
             dtype=str(more.get("dtype", ""))[:20],
-            shapes=tuple(tuple(int(n) for n in shape[:10]) for shape in more.get("shapes", [])[:16]),
+            shapes=tuple(
+                tuple(int(n) for n in shape[:10]) for shape in more.get("shapes", [])[:16]
+            ),
             reduce_op=str(more.get("reduce_op", ""))[:20],
             asynchronous=bool(more.get("asynchronous", False)),
             start_ns=int(start),

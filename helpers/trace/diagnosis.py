@@ -38,7 +38,15 @@ class RankState:
 def diagnose(states: Sequence[RankState], trace: Trace) -> Diagnosis:
     """Explain a world in which no rank can go on; `states` holds one for each rank, in order."""
     waits = tuple(_wait_of(state, states, trace) for state in states)
-    for explain in (_nobody, _different_shapes, _mismatch, _skipped_backward, _left, _cycle, _unmatched):
+    for explain in (
+        _nobody,
+        _different_shapes,
+        _mismatch,
+        _skipped_backward,
+        _left,
+        _cycle,
+        _unmatched,
+    ):
         found = explain(states, trace, waits)
         if found is not None:
             return found
@@ -113,7 +121,9 @@ def _unlike(meeting: Meeting, problem: str) -> str:
 
 
 def _key(event: Event, problem: str) -> object:
-    return {"op": event.op, "shape": event.nbytes, "dtype": event.dtype, "root": event.root}[problem]
+    return {"op": event.op, "shape": event.nbytes, "dtype": event.dtype, "root": event.root}[
+        problem
+    ]
 
 
 def _described(event: Event, problem: str) -> str:

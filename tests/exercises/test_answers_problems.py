@@ -120,7 +120,7 @@ def test_absurd_depth_is_a_problem_not_a_crash() -> None:
 
 # --- unresolved -----------------------------------------------------------------------------------
 
-HEAD = "from helpers import launch, check, span, timeline\nimport torch, numpy as np, subprocess\n---\n"
+HEAD = "from helpers import launch, check, span\nimport torch, numpy as np, subprocess\n---\n"
 
 
 @pytest.mark.parametrize(

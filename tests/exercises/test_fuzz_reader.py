@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import keyword
 import os
 import random
 import tempfile
@@ -23,11 +24,10 @@ QUICK = settings(
 )
 SOAK = settings(QUICK, max_examples=20_000)
 
-PIECES = """
-f g C x xs run launch _ def class lambda return yield await async for while in if else elif try except
-finally with as import from global nonlocal del assert raise pass break match case ( ) [ ] { } : ; , . = ==
-:= += @ % ! %% ? * ** -> \\ # ' " \'\'\' \"\"\" f' 0 1 "s" __name__ __main__ \\x00 é \ufb01 \ud800 \u2028
-""".split()
+NAMES = ["f", "g", "C", "x", "xs", "run", "launch", "_", "__name__", "é", "\ufb01"]
+SIGNS = [*"()[]{}:;,.=@%!?*\\#'\"01", "==", ":=", "+=", "%%", "**", "->", "'''", '"""', "f'", "'s'"]
+ODD = ["\0", "\ud800", "\u2028", "\x0c", "\r", "\ufeff"]
+PIECES = [*NAMES, *SIGNS, *ODD, *keyword.kwlist, *keyword.softkwlist]
 LINES = [
     "def f(x=g):\n    return x + h(xs)",
     "def f():\n    raise NotImplementedError('Exercise 1.1')",

@@ -144,7 +144,7 @@ def test_200_megabytes_come_back() -> None:
         (lambda: os, "value is a module"),
         (lambda: socket.socket(), "a socket.socket"),
         (lambda: {"model": [torch.nn.Linear(1, 1)]}, r"value\['model'\]\[0\] is .*state_dict"),
-        (lambda: (lambda: 1), "a function. Return what it computes"),
+        (lambda: lambda: 1, "a function. Return what it computes"),
     ],
 )
 def test_what_cannot_come_back_is_named(make: object, names: str) -> None:

@@ -104,7 +104,9 @@ def test_what_an_event_says() -> None:
     send = run.trace.of(2)[0]
     assert (send.op, send.call, send.peer, send.tag, send.nbytes) == ("send", "isend", 0, 5, 48)
     assert (send.dtype, send.shapes, send.asynchronous) == ("float64", ((2, 3),), True)
-    assert (recv.op, recv.peer, recv.asynchronous) == ("recv", 2, False), "the sender is known at the end"
+    assert (recv.op, recv.peer, recv.asynchronous) == ("recv", 2, False), (
+        "the sender is known at the end"
+    )
     assert (broadcast.root, broadcast.group_ranks) == (2, (0, 2))
     assert (reduce.root, reduce.reduce_op, reduce.group_ranks) == (1, "MAX", (0, 1, 2))
     assert send.where is not None and send.where.source.strip().startswith("dist.isend(")

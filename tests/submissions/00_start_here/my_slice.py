@@ -1,0 +1,107 @@
+# %% right: divmod
+def my_slice(rank, world_size, n):
+    share, extra = divmod(n, world_size)
+    start = rank * share + min(rank, extra)
+    return start, start + share + (rank < extra)
+
+
+# %% right: rounded boundaries, the extra elements spread
+def my_slice(rank, world_size, n):
+    return rank * n // world_size, (rank + 1) * n // world_size
+
+
+# %% right: the last ranks take one more, by a loop, as a list
+def length(rank, world_size, n):
+    return n // world_size + (1 if rank >= world_size - n % world_size else 0)
+
+
+def my_slice(rank, world_size, n):
+    start = 0
+    for before in range(rank):
+        start += length(before, world_size, n)
+    return [start, start + length(rank, world_size, n)]
+
+
+# %% right: torch cuts, the ranks in reverse order
+def my_slice(rank, world_size, n):
+    parts = torch.arange(n).tensor_split(world_size)
+    mine = parts[world_size - 1 - rank]
+    return (int(mine[0]), int(mine[-1]) + 1) if len(mine) else (0, 0)
+
+
+# %% wrong: what is left over is lost | wrong | says: in no slice
+def my_slice(rank, world_size, n):
+    share = n // world_size
+    return rank * share, (rank + 1) * share
+
+
+# %% wrong: the last rank takes all that is left over | wrong | says: spread them
+def my_slice(rank, world_size, n):
+    share = n // world_size
+    stop = n if rank == world_size - 1 else (rank + 1) * share
+    return rank * share, stop
+
+
+# %% wrong: rounded up, so that the last rank gets little | wrong | says: may differ by 1 at most
+def my_slice(rank, world_size, n):
+    share = -(-n // world_size)
+    return min(rank * share, n), min((rank + 1) * share, n)
+
+
+# %% wrong: rounded up and not cut off | wrong | says: the slice leaves 0 to
+def my_slice(rank, world_size, n):
+    share = -(-n // world_size)
+    return rank * share, (rank + 1) * share
+
+
+# %% wrong: one more for some, but the start forgets it | wrong | says: in the slices of ranks
+def my_slice(rank, world_size, n):
+    share, extra = divmod(n, world_size)
+    start = rank * share
+    return start, start + share + (rank < extra)
+
+
+# %% wrong: stop is the last element | wrong | says: one past the last element
+def my_slice(rank, world_size, n):
+    return rank * n // world_size, (rank + 1) * n // world_size - 1
+
+
+# %% wrong: start and length | wrong | says: start and length
+def my_slice(rank, world_size, n):
+    start = rank * n // world_size
+    return start, (rank + 1) * n // world_size - start
+
+
+# %% wrong: a fraction | wrong | says: whole numbers
+def my_slice(rank, world_size, n):
+    return rank * n / world_size, (rank + 1) * n / world_size
+
+
+# %% wrong: everybody takes everything | wrong | says: in the slices of ranks 0 and 1
+def my_slice(rank, world_size, n):
+    return 0, n
+
+
+# %% wrong: rank 0 divides and scatters | forbidden call | says: none is needed
+def my_slice(rank, world_size, n):
+    bounds = [torch.tensor([r * n // world_size, (r + 1) * n // world_size]) for r in range(world_size)]
+    mine = torch.zeros(2, dtype=torch.int64)
+    dist.scatter(mine, bounds if rank == 0 else None, src=0)
+    return mine[0].item(), mine[1].item()
+
+
+# %% wrong: only rank 0 answers, for all | wrong | says: nothing was returned
+def my_slice(rank, world_size, n):
+    if rank == 0:
+        return [(r * n // world_size, (r + 1) * n // world_size) for r in range(world_size)]
+
+
+# %% wrong: printed, not returned | wrong | says: prints, but returns nothing
+def my_slice(rank, world_size, n):
+    print(rank * n // world_size, (rank + 1) * n // world_size)
+
+
+# %% wrong: an empty share has no first element | crashed | says: IndexError
+def my_slice(rank, world_size, n):
+    mine = torch.arange(n).tensor_split(world_size)[rank]
+    return mine[0].item(), mine[-1].item() + 1
