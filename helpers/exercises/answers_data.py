@@ -9,7 +9,7 @@ from typing import Literal
 ProblemKind = Literal["not_attempted", "syntax_error", "unresolved", "too_large"]
 
 Where = Callable[[int], str]
-"""How messages call the cell with an index: "cell 4" in a notebook, "In [4]" in a kernel."""
+"""How messages call the cell with an index: "cell 4" in a notebook, "cell [4]" in a kernel."""
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ _HOME = "__main__"
 
 
 def input_number(index: int) -> str:
-    """Name a cell of the history as JupyterLab shows it."""
-    return f"In [{index}]"
+    """Name a cell of the history by the number in its margin."""
+    return f"cell [{index}]"
 
 
 def answer_from_history(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from helpers.exercises.answers_history import answer_from_history
+from helpers.exercises.answers_history import answer_from_history, input_number
 from helpers.exercises.grade import grade
 from helpers.exercises.model import UnknownExercise, get
 from helpers.exercises.result import CheckResult, Outcome
@@ -18,25 +19,22 @@ def check(answer: Any) -> CheckResult:
     notebook; so it must not use values that only another cell computed. Give the function itself or
     its name. Never raises: what went wrong is in the result's `outcome` and `cases`.
     """
-    name = answer if isinstance(answer, str) else getattr(answer, "__name__", "")
-    try:
-        exercise = get(name)
-    except UnknownExercise as error:
-        message = f"{error}. Keep the name that the exercise gives."
-        return CheckResult(str(name), "", Outcome.UNREADABLE, message=message)
     shell = ipython()
     if shell is None:
         message = "check() reads the cells of a notebook. For a file, run: course check NOTEBOOK"
-        return CheckResult(name, exercise.heading, Outcome.UNREADABLE, message=message)
-    found = answer_from_history(answer, shell.user_ns.get("In", []))
-    result = grade(exercise, found, lambda index: f"cell [{index}]")
-    return _recorded(result)
+        return CheckResult(str(answer), "", Outcome.UNREADABLE, message=message)
+    inputs = getattr(shell.history_manager, "input_hist_raw", shell.user_ns.get("In", []))
+    found = answer_from_history(answer, inputs, shell.user_ns)
+    try:
+        exercise = get(found.name)
+    except UnknownExercise as error:
+        message = f"{error}. Keep the name that the exercise gives."
+        return CheckResult(found.name or str(answer), "", Outcome.UNREADABLE, message=message)
+    return _recorded(grade(exercise, found, input_number))
 
 
 def _recorded(result: CheckResult) -> CheckResult:
     """Keep the outcome in the learner's progress; a note, not an error, if that cannot be done."""
-    from dataclasses import replace
-
     from helpers.course.progress import record
 
     if result.outcome in {Outcome.NOT_ATTEMPTED, Outcome.UNREADABLE}:

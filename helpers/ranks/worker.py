@@ -100,6 +100,8 @@ class _Rank:
     def _set_up(self, head: dict[str, Any]) -> None:
         """Become rank `head["rank"]`: environment, folders, random state, process group."""
         self.rank, self.world_size = int(head["rank"]), int(head["world_size"])
+        for name in head["unset"]:
+            os.environ.pop(name, None)
         os.environ.update(head["env"])
         os.environ[MARK] = "1"
         _private_temp(head["temp"])

@@ -21,7 +21,7 @@ from typing import Any
 
 from helpers.ranks import wire
 from helpers.ranks.cells import is_learner_file, place_of
-from helpers.ranks.connection import Connection, ServerGone
+from helpers.ranks.connection import HUGE_PAGES, Connection, ServerGone
 from helpers.ranks.failures import LaunchError, RankError
 from helpers.trace.collector import Collector
 from helpers.trace.events import Place
@@ -161,6 +161,7 @@ class World:
             "init": setting.init,
             "trace": setting.trace,
             "env": env,
+            "unset": [name for name in HUGE_PAGES if name not in os.environ],
             "store": str(self.folder / "store"),
             "temp": str(self.folder / f"rank-{rank}"),
             "cwd": os.getcwd(),

@@ -79,7 +79,7 @@ def test_a_stub_run_last_is_what_counts(kernel: Kernel) -> None:
     found = answer_from_history(kernel.get("f"), kernel.typed)
     assert isinstance(found, Problem)
     assert found.kind == "not_attempted"
-    assert "In [2], line 2" in found.message
+    assert "cell [2], line 2" in found.message
 
 
 def test_classes_lambdas_partials_and_wrapped_functions(kernel: Kernel) -> None:
@@ -154,7 +154,7 @@ def test_values_of_earlier_cells_are_named(kernel: Kernel) -> None:
     kernel.run("x = input", "y = open(__file__) if 0 else 1", "def f(): return y")
     found = answer_from_history(kernel.get("f"), kernel.typed)
     assert isinstance(found, Problem)
-    assert "`y`" in found.message and "In [2]" in found.message
+    assert "`y`" in found.message and "cell [2]" in found.message
 
 
 def test_magics_in_both_forms_of_the_history(kernel: Kernel) -> None:

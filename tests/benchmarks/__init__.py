@@ -1,0 +1,1 @@
+"""Measured against peers, as ratios in one run: `make bench`. Never an assertion of a test."""

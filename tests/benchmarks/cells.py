@@ -1,0 +1,57 @@
+"""A cell on ranks that are alive: `%%ranks` beside ipyparallel's engines, in one run."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from helpers.ranks import magics
+from tests.benchmarks.timing import Figure, median, spread
+
+CELL = "x = torch.ones(4)\ndist.all_reduce(x)\nx"
+RANKS, CELLS = 4, 60
+
+
+def live_cell() -> list[Figure]:
+    """Time one cell that reduces a small tensor, on worlds that were made before."""
+    ours, engines = _magic(), _ipyparallel()
+    beside = f"ipyparallel {spread(engines)}"
+    ratio = f"{median(engines) / median(ours):.1f}x faster"
+    return [Figure(f"live %%ranks cell, {RANKS} ranks", spread(ours), beside, ratio, "≤ 5 ms")]
+
+
+def _magic() -> list[float]:
+    shell = InteractiveShell.instance()
+    magics.register(shell)
+    times = []
+    for _ in range(CELLS):
+        start = perf_counter()
+        shell.run_cell_magic("ranks", str(RANKS), CELL)
+        times.append(perf_counter() - start)
+    magics.end_live_world("the measurement is over")
+    return times[10:]
+
+
+def _ipyparallel() -> list[float]:
+    import ipyparallel
+
+    from helpers.ranks.ports import free_port
+
+    times = []
+    with ipyparallel.Cluster(n=RANKS, log_level=40) as engines:
+        everywhere = engines[:]
+        everywhere.block = True
+        everywhere.scatter("ranks", list(range(RANKS)), flatten=True)
+        everywhere.push({"port": free_port(), "size": RANKS})
+        everywhere.execute(
+            "import torch, torch.distributed as dist\n"
+            "dist.init_process_group('gloo', init_method=f'tcp://127.0.0.1:{port}',"
+            " rank=ranks, world_size=size)"
+        )
+        for _ in range(CELLS):
+            start = perf_counter()
+            everywhere.execute(CELL)
+            everywhere.pull("x")
+            times.append(perf_counter() - start)
+    return times[10:]

@@ -1,0 +1,56 @@
+"""Medians, ratios, and the table that holds them."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured figure: what, how much, beside what, and what was to be reached."""
+
+    what: str
+    value: str
+    beside: str = ""
+    ratio: str = ""
+    target: str = ""
+
+
+def seconds_of(call: Callable[[], object]) -> float:
+    """Time one call."""
+    start = perf_counter()
+    call()
+    return perf_counter() - start
+
+
+def interleaved(calls: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
+    """Time several calls in turn, so that what else the machine does hits all of them alike."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for name, call in calls.items():  # warm up, unmeasured
+        call()
+    for _ in range(repeats):
+        for name, call in calls.items():
+            times[name].append(seconds_of(call))
+    return times
+
+
+def median(times: list[float]) -> float:
+    return statistics.median(times)
+
+
+def spread(times: list[float]) -> str:
+    """Write the median with the smallest and the largest: `25 ms (24 to 31)`."""
+    low, mid, high = min(times), median(times), max(times)
+    if mid >= 1:
+        return f"{mid:.2f} s ({low:.2f} to {high:.2f})"
+    return f"{1e3 * mid:.3g} ms ({1e3 * low:.3g} to {1e3 * high:.3g})"
+
+
+def table(figures: list[Figure]) -> str:
+    """Write figures as a Markdown table."""
+    rows = ["| what | measured | beside | ratio | to reach |", "|---|---|---|---|---|"]
+    rows += [f"| {f.what} | {f.value} | {f.beside} | {f.ratio} | {f.target} |" for f in figures]
+    return "\n".join(rows)

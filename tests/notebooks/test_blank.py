@@ -1,0 +1,49 @@
+"""A learner's copy, as handed out, runs whole: Restart and Run All is never an error."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from helpers.course.build import learner_copy
+from helpers.course.notebook_file import Notebook, read_notebook, source_of, write_notebook
+from helpers.course.progress_format import decode
+from tests.notebooks.solved import code_cells, each_solved, environment, exercises_in
+
+DEADLINE_S = 200
+
+
+def run_all(notebook: Path, env: dict[str, str]) -> Notebook:
+    """Run a notebook in its folder, in a kernel of its own, and give it with its outputs."""
+    words = [sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute"]
+    words += ["--output", "done.ipynb", notebook.name]
+    done = subprocess.run(
+        words, cwd=notebook.parent, env=env, capture_output=True, text=True, timeout=DEADLINE_S
+    )
+    assert done.returncode == 0, done.stderr[-8_000:]
+    return read_notebook(notebook.with_name("done.ipynb"))
+
+
+@pytest.mark.timeout(DEADLINE_S + 20)
+@each_solved
+def test_a_blank_copy_runs_whole_and_says_not_attempted(path: Path, tmp_path: Path) -> None:
+    blank = tmp_path / path.name
+    write_notebook(blank, learner_copy(read_notebook(path), path.name))
+    env = environment(tmp_path)
+    del env["REAL_RANKS_LIVE"]  # live views and buttons, as a learner has them
+    said = {
+        match[1]: json.dumps(cell["outputs"], ensure_ascii=False)
+        for cell in code_cells(run_all(blank, env))
+        if (match := re.search(r"\bcheck\((\w+)\)", source_of(cell)))
+    }
+    assert set(said) == {exercise.name for exercise in exercises_in(path)}
+    for exercise in exercises_in(path):
+        assert f"{exercise.heading}: not attempted" in said[exercise.name]
+        assert "write your code in its place" in said[exercise.name]
+    progress = Path(env["REAL_RANKS_PROGRESS"])
+    assert not progress.exists() or not decode(progress.read_text()).exercises

@@ -1,0 +1,76 @@
+"""The learner's copies are the solved notebooks without their solutions, and otherwise the same."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+from helpers.course.build import BEGIN, EXERCISE_HEADING, learner_copy
+from helpers.course.notebook_file import cell_metadata, read_notebook, source_of
+from helpers.course.workspace import find_workspace
+from tests.notebooks.solved import (
+    SOLVED,
+    each_solved,
+    is_exercise,
+    read_solved,
+    solution_texts,
+)
+
+REGION = re.compile(r"^[ ]*### BEGIN SOLUTION\n.*?^[ ]*### END SOLUTION\n?", re.DOTALL | re.M)
+STUB = re.compile(r'^[ ]*raise NotImplementedError\("(?P<title>Exercise [^"]*)"\)\n?', re.M)
+
+
+def test_each_solved_notebook_has_a_copy_and_no_copy_is_left_over() -> None:
+    copies = sorted(find_workspace().notebooks.glob("*.ipynb"))
+    assert [path.name for path in copies] == [path.name for path in SOLVED], "`make notebooks`"
+
+
+@each_solved
+def test_the_copy_is_what_build_makes(path: Path) -> None:
+    stored = read_notebook(find_workspace().notebooks / path.name)
+    assert stored == learner_copy(read_notebook(path), path.name), "`make notebooks`"
+
+
+@each_solved
+def test_only_exercise_regions_differ_cell_for_cell(path: Path) -> None:
+    solved = read_solved(path)
+    handed_out = read_notebook(find_workspace().notebooks / path.name)
+    assert len(solved["cells"]) == len(handed_out["cells"])
+    for theirs, ours in zip(handed_out["cells"], solved["cells"], strict=True):
+        assert (theirs["id"], theirs["cell_type"]) == (ours["id"], ours["cell_type"])
+        assert theirs["metadata"] == cell_metadata(ours)
+        if is_exercise(ours):
+            assert STUB.sub("", source_of(theirs)) == REGION.sub("", source_of(ours)), ours["id"]
+        else:
+            assert source_of(theirs) == source_of(ours), ours["id"]
+
+
+@each_solved
+def test_the_copy_holds_no_output_and_no_solution(path: Path) -> None:
+    handed_out = read_notebook(find_workspace().notebooks / path.name)
+    text = "\n".join(source_of(cell) for cell in handed_out["cells"])
+    for cell in handed_out["cells"]:
+        if cell["cell_type"] == "code":
+            assert cell["outputs"] == [] and cell["execution_count"] is None, cell["id"]
+    assert BEGIN not in text
+    for cell in read_notebook(path)["cells"]:
+        for solution in solution_texts(source_of(cell)):
+            assert solution.strip() not in text, cell["id"]
+
+
+@each_solved
+def test_each_stub_names_the_exercise_above_it(path: Path) -> None:
+    title = ""
+    for ours, theirs in zip(
+        read_notebook(path)["cells"],
+        read_notebook(find_workspace().notebooks / path.name)["cells"],
+        strict=True,
+    ):
+        headings = EXERCISE_HEADING.findall(source_of(theirs))
+        title = headings[-1] if headings and theirs["cell_type"] == "markdown" else title
+        if not is_exercise(ours):
+            continue
+        stubs = STUB.findall(source_of(theirs))
+        assert stubs and set(stubs) == {title}, ours["id"]
+        ast.parse(source_of(theirs))  # as a learner finds it, it is Python

@@ -1,0 +1,253 @@
+"""Solved notebooks handed in: as they are, and as other tools and hasty hands leave them."""
+
+from __future__ import annotations
+
+import copy
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers.course.build import learner_copy
+from helpers.course.notebook_file import Notebook, read_notebook, source_of, write_notebook
+from helpers.exercises.answers import Answer
+from helpers.exercises.headless import results_of
+from helpers.exercises.reader import read_answers
+from helpers.exercises.result import CheckResult, Outcome
+from helpers.views.verdict import verdict_text
+from tests.notebooks.solved import (
+    COURSE,
+    SOLVED,
+    each_solved,
+    environment,
+    exercise_cell,
+    exercises_in,
+    read_solved,
+)
+
+Change = Callable[[Notebook], Notebook]
+DEADLINE_S = 100
+HIDDEN = "a secret of the tests"
+
+
+def all_passed(results: list[CheckResult], path: Path) -> None:
+    assert [result.name for result in results] == [each.name for each in exercises_in(path)]
+    for result in results:
+        assert result.passed, verdict_text(result)
+
+
+def notes_of(results: list[CheckResult]) -> str:
+    return "\n".join(note for result in results for note in result.notes)
+
+
+@pytest.mark.parametrize("secret", ["visible", HIDDEN])
+@each_solved
+def test_reference_solutions_pass_as_submissions(path: Path, secret: str) -> None:
+    results = results_of(path, secret)
+    all_passed(results, path)
+    assert sum(r.points for r in results) == sum(e.points for e in exercises_in(path))
+    assert not notes_of(results)
+
+
+# --- notebooks that were moved about ---------------------------------------------------------------
+
+
+def reordered(notebook: Notebook) -> Notebook:
+    return notebook | {"cells": notebook["cells"][::-1]}
+
+
+def duplicated(notebook: Notebook) -> Notebook:
+    return notebook | {"cells": [cell for cell in notebook["cells"] for _ in (0, 1)]}
+
+
+def followed_by_the_stubs(notebook: Notebook) -> Notebook:
+    return notebook | {"cells": notebook["cells"] + learner_copy(notebook)["cells"]}
+
+
+def stripped(notebook: Notebook) -> Notebook:
+    """Keep only what a cell cannot be without, as tools that clean notebooks for git do."""
+    cells = [{key: cell[key] for key in ("cell_type", "source")} for cell in notebook["cells"]]
+    return {"cells": cells}
+
+
+def without_cell_types(notebook: Notebook) -> Notebook:
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    return notebook | {"cells": [{"source": cell["source"]} for cell in code]}
+
+
+def with_a_broken_cell(notebook: Notebook) -> Notebook:
+    broken = {"cell_type": "code", "source": "for rank in range(4) print(rank)"}
+    return notebook | {"cells": [broken, *notebook["cells"]]}
+
+
+def as_vs_code_saves_it(notebook: Notebook) -> Notebook:
+    for cell in notebook["cells"]:
+        cell["metadata"] = {"vscode": {"languageId": "python"}}
+        cell["source"] = source_of(cell).splitlines(keepends=True)
+    kernel = {"display_name": ".venv (3.12.3)", "language": "python", "name": "python3"}
+    return notebook | {"metadata": {"kernelspec": kernel, "orig_nbformat": 4}}
+
+
+def as_colab_saves_it(notebook: Notebook) -> Notebook:
+    install = {"cell_type": "code", "source": "!pip install torch\n%cd /content", "metadata": {}}
+    for number, cell in enumerate(notebook["cells"]):
+        cell.pop("id")
+        cell["metadata"] = {"id": f"x{number}", "cellView": "form", "outputId": "y"}
+        if cell["cell_type"] == "code":
+            cell["source"] = "#@title A cell\n" + source_of(cell)
+    metadata = {"colab": {"provenance": []}, "accelerator": "GPU"}
+    cells = [install, *notebook["cells"]]
+    return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 0}
+
+
+@pytest.mark.parametrize(
+    ("change", "noted"),
+    [
+        (duplicated, "is defined 2 times: the last one is taken"),
+        (followed_by_the_stubs, "still is the stub: the one in cell"),
+        (stripped, ""),
+        (without_cell_types, "cell 1 does not say what it is: taken as code"),
+        (with_a_broken_cell, "cell 1 cannot be parsed (line 1): skipped"),
+        (as_vs_code_saves_it, ""),
+        (as_colab_saves_it, ""),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+@each_solved
+def test_what_was_moved_about_still_passes_and_repairs_are_noted(
+    path: Path, change: Change, noted: str, tmp_path: Path
+) -> None:
+    handed_in = tmp_path / path.name
+    write_notebook(handed_in, change(read_solved(path)))
+    results = results_of(handed_in)
+    all_passed(results, path)
+    assert noted in notes_of(results)
+    assert bool(noted) == bool(notes_of(results))
+
+
+@each_solved
+def test_cells_upside_down_still_pass_and_what_was_moved_is_noted(
+    path: Path, tmp_path: Path
+) -> None:
+    handed_in = tmp_path / path.name
+    write_notebook(handed_in, reordered(read_solved(path)))
+    all_passed(results := results_of(handed_in), path)
+    answers = read_answers(handed_in, [result.name for result in results])
+    for result in results:
+        answer = answers[result.name]
+        assert isinstance(answer, Answer)
+        from_several_cells = len({origin.cell for origin in answer.origins}) > 1
+        assert ("is needed further up" in notes_of([result])) is from_several_cells
+
+
+@each_solved
+def test_a_notebook_under_another_name_is_known_by_its_exercises(
+    path: Path, tmp_path: Path
+) -> None:
+    handed_in = tmp_path / f"Copy of {path.stem} (1).ipynb"
+    handed_in.write_bytes(path.read_bytes())
+    all_passed(results_of(handed_in), path)
+
+
+@each_solved
+def test_a_deleted_exercise_costs_only_itself(path: Path, tmp_path: Path) -> None:
+    notebook, exercise = read_solved(path), exercises_in(path)[0]
+    del notebook["cells"][exercise_cell(notebook, exercise.name)]
+    handed_in = tmp_path / path.name
+    write_notebook(handed_in, notebook)
+    first, *others = results_of(handed_in)
+    assert first.outcome is Outcome.NOT_ATTEMPTED
+    assert first.message == f"no cell defines `{exercise.name}`."
+    assert all(result.passed for result in others)
+
+
+@each_solved
+def test_a_deleted_import_is_named(path: Path, tmp_path: Path) -> None:
+    notebook = read_solved(path)
+    notebook["cells"] = [c for c in notebook["cells"] if "import torch" not in source_of(c)]
+    handed_in = tmp_path / path.name
+    write_notebook(handed_in, notebook)
+    for result in results_of(handed_in):
+        if not result.passed:
+            assert "no cell defines `" in notes_of([result]), verdict_text(result)
+
+
+# --- the command ------------------------------------------------------------------------------------
+
+
+def course_check(path: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COURSE, "check", str(path)],
+        env=environment(path.parent),
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+    )
+
+
+@each_solved
+def test_the_command_prints_each_result_and_gives_0(path: Path, tmp_path: Path) -> None:
+    handed_in = tmp_path / path.name
+    write_notebook(handed_in, with_a_broken_cell(read_solved(path)))
+    done = course_check(handed_in)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for exercise in exercises_in(path):
+        assert f"{exercise.heading}: passed" in done.stdout
+    assert done.stdout.count("cell 1 cannot be parsed") == len(exercises_in(path))
+    count, points = len(exercises_in(path)), sum(each.points for each in exercises_in(path))
+    assert f"{count} of {count} exercises passed; {points} of {points} points." in done.stdout
+
+
+@each_solved
+def test_the_command_gives_1_where_something_is_missing(path: Path, tmp_path: Path) -> None:
+    handed_in = tmp_path / path.name
+    write_notebook(handed_in, learner_copy(read_notebook(path)))
+    done = course_check(handed_in)
+    assert done.returncode == 1
+    count = len(exercises_in(path))
+    assert f"0 of {count} exercises passed, {count} not attempted" in done.stdout
+
+
+def cut_off(path: Path) -> bytes:
+    content = path.read_bytes()
+    return content[: len(content) // 2]
+
+
+UNREADABLE: dict[str, tuple[Callable[[Path], bytes], str]] = {
+    "cut off": (cut_off, "is cut off"),
+    "empty": (lambda path: b"", "is empty"),
+    "a picture": (lambda path: b"\x89PNG\r\n\x1a\n\xff\xfe", "is not UTF-8 text"),
+    "a script": (lambda path: b"import torch\n", "is not valid JSON"),
+    "a list": (lambda path: b"[1, 2]", "not a notebook"),
+    "no cells": (lambda path: b'{"nbformat": 4}', "has no cells"),
+}
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_the_command_gives_2_and_one_line_for_what_is_no_notebook(
+    kind: str, tmp_path: Path
+) -> None:
+    make, says = UNREADABLE[kind]
+    path = tmp_path / SOLVED[0].name
+    path.write_bytes(make(SOLVED[0]))
+    done = course_check(path)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert says in done.stdout and len(done.stdout.splitlines()) == 1
+    assert path.name in done.stdout and "Traceback" not in done.stdout + done.stderr
+
+
+def test_the_command_gives_2_for_a_file_that_is_not_there(tmp_path: Path) -> None:
+    done = course_check(tmp_path / "02_nowhere.ipynb")
+    assert done.returncode == 2
+    assert "02_nowhere.ipynb does not exist" in done.stdout + done.stderr
+
+
+def test_the_command_gives_2_for_a_notebook_of_another_course(tmp_path: Path) -> None:
+    path = tmp_path / "knitting.ipynb"
+    cell: dict[str, Any] = {"cell_type": "code", "source": "def purl():\n    return 2"}
+    write_notebook(path, copy.deepcopy({"cells": [cell]}))
+    done = course_check(path)
+    assert done.returncode == 2
+    assert "no exercise of this course is in it" in done.stdout

@@ -1,0 +1,118 @@
+"""What the solved notebooks store is what they give when they are run again: `pytest --nbval`."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers.course.notebook_file import (
+    Notebook,
+    notebook_metadata,
+    read_notebook,
+    source_of,
+    write_notebook,
+)
+from tests.notebooks.solved import code_cells, each_solved, environment
+
+DEADLINE_S = 300
+EXCUSE = "# NBVAL_IGNORE_OUTPUT"
+MOST_EXCUSES = 2
+"""In one notebook. What is drawn of a measurement has a text that is always the same."""
+
+NEVER_STORED = {
+    "a path of this machine": r"/tmp/|/home/|/root/|ipykernel_\d|site-packages|[A-Z]:\\\\",
+    "an address in memory": r"0x[0-9a-f]{6,}",
+    "a time of day": r"\b\d\d:\d\d:\d\d\b",
+    "a port": r"\b127\.0\.0\.1\]?:\d+|\blocalhost:\d+",
+}
+GLOO_TIMEOUT = "0:30:00"
+
+
+def nbval(notebook: Path) -> subprocess.CompletedProcess[str]:
+    """Run `pytest --nbval`, outputs compared, in the notebook's folder."""
+    words = [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env"]
+    words += ["-p", "tests.notebooks.as_in_jupyterlab", "-p", "no:cacheprovider"]
+    words += ["-q", "--color=no", "--rootdir", ".", "-c", "/dev/null", notebook.name]
+    return subprocess.run(
+        words,
+        cwd=notebook.parent,
+        env=environment(notebook.parent),
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+    )
+
+
+@pytest.mark.timeout(DEADLINE_S + 20)
+@each_solved
+def test_a_second_run_gives_what_is_stored(path: Path, tmp_path: Path) -> None:
+    copy = tmp_path / path.name
+    copy.write_bytes(path.read_bytes())
+    done = nbval(copy)
+    assert done.returncode == 0, done.stdout[-12_000:] + done.stderr[-2_000:]
+    count = len(code_cells(read_notebook(path)))
+    assert f"{count} passed" in done.stdout
+
+
+def notebook_of(source: str, *outputs: dict[str, Any]) -> Notebook:
+    cell = {"cell_type": "code", "id": "a", "metadata": {}, "source": source}
+    cells = [cell | {"outputs": list(outputs), "execution_count": 1}]
+    return {"cells": cells, "metadata": notebook_metadata(), "nbformat": 4, "nbformat_minor": 5}
+
+
+@pytest.mark.parametrize(
+    ("mime", "stored", "passes"),
+    [("text/plain", "'rank 0'", True), ("text/plain", "'rank 1'", False), ("text/html", "", False)],
+)
+def test_an_output_that_differs_fails(tmp_path: Path, mime: str, stored: str, passes: bool) -> None:
+    data = {"text/plain": "'rank 0'"} | {mime: stored}
+    output = {"output_type": "execute_result", "data": data, "metadata": {}, "execution_count": 1}
+    path = tmp_path / "small.ipynb"
+    write_notebook(path, notebook_of("'rank ' + str(0)", output))
+    done = nbval(path)
+    assert (done.returncode == 0) is passes, done.stdout
+
+
+@each_solved
+def test_few_cells_are_excused_and_each_says_why(path: Path) -> None:
+    excused = [cell for cell in code_cells(read_notebook(path)) if "NBVAL" in source_of(cell)]
+    for cell in excused:
+        lines = source_of(cell).splitlines()
+        assert lines[0] == EXCUSE, f"{cell['id']}: the marker stands alone on the first line"
+        assert "NBVAL" not in "\n".join(lines[1:]), f"{cell['id']}: one marker, that one"
+        reason = re.match(r"# (?P<words>\S+( \S+){3,})", lines[1] if len(lines) > 1 else "")
+        assert reason, f"{cell['id']}: say why in a comment on the second line, four words or more"
+    assert len(excused) <= MOST_EXCUSES, [cell["id"] for cell in excused]
+
+
+@each_solved
+def test_no_tag_excuses_a_cell(path: Path) -> None:
+    for cell in code_cells(read_notebook(path)):
+        tags = cell["metadata"].get("tags", [])
+        assert not [tag for tag in tags if tag.startswith("nbval")], cell["id"]
+
+
+@each_solved
+def test_every_cell_was_run_in_order_and_none_failed(path: Path) -> None:
+    cells = code_cells(read_notebook(path))
+    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
+    for cell in cells:
+        failed = any(output["output_type"] == "error" for output in cell["outputs"])
+        assert failed == ("raises-exception" in cell["metadata"].get("tags", [])), cell["id"]
+
+
+@each_solved
+def test_nothing_of_one_machine_or_moment_is_stored(path: Path) -> None:
+    for cell in code_cells(read_notebook(path)):
+        for output in cell["outputs"]:
+            output.get("data", {}).pop("image/png", None)
+        text = json.dumps(cell["outputs"], ensure_ascii=False).replace(GLOO_TIMEOUT, "")
+        for what, pattern in NEVER_STORED.items():
+            found = re.search(pattern, text)
+            assert not found, f"{cell['id']}: {what}: {found and found[0]}"

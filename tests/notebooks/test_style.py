@@ -1,0 +1,116 @@
+"""The rules of form that a notebook of this course keeps, where a machine can see them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from helpers.course.notebook_file import read_notebook, source_of
+from helpers.course.quizzes import QUIZ_DIR, load_quizzes
+from helpers.exercises.model import Exercise, exercises
+from tests.notebooks.solved import (
+    SOLVED,
+    code_cells,
+    each_solved,
+    exercise_cell,
+    is_exercise,
+    markdown_cells,
+)
+
+MOST_LINES = 12
+"""Of code in one cell, blank lines not counted: the formatter puts those in."""
+
+MOST_WORDS = 110
+"""Of running text in one markdown cell: 20 to 60 are the aim."""
+
+HEADING = re.compile(r"^#+ (Exercise .*)$", re.MULTILINE)
+each_exercise = pytest.mark.parametrize("exercise", exercises().values(), ids=lambda e: e.name)
+
+
+def solved(exercise: Exercise) -> Path:
+    (path,) = [path for path in SOLVED if path.stem == exercise.notebook]
+    return path
+
+
+def words_of(markdown: str) -> list[str]:
+    """Give the words of running text: no headings, diagrams, tables, lists or formulas."""
+    text = re.sub(r"^```.*?^```", "", markdown, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"\$\$.*?\$\$", "", text, flags=re.DOTALL)
+    left_out = re.compile(r"^\s*(#|\||[-*+] |\d+\. )|^  +\S")
+    return [w for line in text.splitlines() if not left_out.match(line) for w in line.split()]
+
+
+@each_solved
+def test_the_first_cell_takes_torch_dist_and_what_the_course_gives(path: Path) -> None:
+    for node in ast.parse(source_of(code_cells(read_notebook(path))[0])).body:
+        if isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            assert module == "helpers" or module.startswith("helpers."), ast.unparse(node)
+            assert "*" not in [name.name for name in node.names], ast.unparse(node)
+        else:
+            allowed = {"import torch", "import torch.distributed as dist"}
+            assert ast.unparse(node) in allowed, ast.unparse(node)
+
+
+@each_solved
+def test_a_code_cell_is_short(path: Path) -> None:
+    for cell in code_cells(read_notebook(path)):
+        lines = [line for line in source_of(cell).splitlines() if line.strip()]
+        assert is_exercise(cell) or len(lines) <= MOST_LINES, f"{cell['id']}: {len(lines)} lines"
+
+
+@each_solved
+def test_a_markdown_cell_is_short(path: Path) -> None:
+    for cell in markdown_cells(read_notebook(path)):
+        count = len(words_of(source_of(cell)))
+        assert count <= MOST_WORDS, f"{cell['id']}: {count} words"
+
+
+@each_solved
+def test_exercise_headings_are_those_of_the_registry_in_its_order(path: Path) -> None:
+    cells = markdown_cells(read_notebook(path))
+    written = [heading for cell in cells for heading in HEADING.findall(source_of(cell))]
+    assert written == [e.heading for e in exercises().values() if e.notebook == path.stem]
+
+
+@each_exercise
+def test_an_exercise_has_its_task_its_stub_and_its_check(exercise: Exercise) -> None:
+    cells = read_notebook(solved(exercise))["cells"]
+    (task,) = [
+        index
+        for index, cell in enumerate(cells)
+        if cell["cell_type"] == "markdown" and exercise.heading in HEADING.findall(source_of(cell))
+    ]
+    assert "**Target:**" in source_of(cells[task]), "say what the check will measure"
+    stub = exercise_cell({"cells": cells}, exercise.name)
+    assert task < stub <= task + 3, "the stub stands below its task"
+    (node,) = [n for n in ast.parse(source_of(cells[stub])).body if _name(n) == exercise.name]
+    assert isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node)
+    if isinstance(node, ast.FunctionDef):
+        assert node.returns, "say what it returns"
+        assert all(argument.annotation for argument in node.args.args), "say what it is given"
+    assert source_of(cells[stub + 1]).startswith(f"result = check({exercise.name})")
+
+
+def _name(node: ast.stmt) -> str:
+    return getattr(node, "name", "")
+
+
+@each_solved
+def test_every_quiz_is_asked_where_it_belongs(path: Path) -> None:
+    text = "\n".join(source_of(cell) for cell in code_cells(read_notebook(path)))
+    asked = re.findall(r"\bpredict\(\s*[\"']([^\"']+)[\"']", text)
+    assert asked and len(asked) == text.count("predict(") and len(set(asked)) == len(asked)
+    assert set(asked) <= set(load_quizzes())
+    here = QUIZ_DIR / f"{path.stem}.toml"
+    written = re.findall(r'^id = "([^"]+)"', here.read_text(), re.MULTILINE)
+    assert set(asked) == set(written), f"{here.name} and the notebook"
+
+
+@each_solved
+def test_every_hint_that_is_asked_for_exists(path: Path) -> None:
+    text = "\n".join(source_of(cell) for cell in code_cells(read_notebook(path)))
+    assert set(re.findall(r"\bhint\([\"']([^\"']+)[\"']", text)) <= set(exercises())

@@ -1,0 +1,133 @@
+import os
+import socket
+import tempfile
+import time
+from pathlib import Path
+
+from helpers import free_port
+
+
+# %% right: the port travels in a FileStore
+def init_from_tcp(rank, world_size, folder):
+    store = dist.FileStore(f"{folder}/port", world_size)
+    if rank == 0:
+        store.set("port", str(free_port()))
+    port = int(store.get("port"))
+    dist.init_process_group(
+        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=world_size
+    )
+
+
+# %% right: the port travels in a file that appears all at once
+def init_from_tcp(rank, world_size, folder):
+    announced = Path(folder) / "port.txt"
+    if rank == 0:
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
+        draft = announced.with_suffix(".new")
+        draft.write_text(str(port))
+        draft.rename(announced)
+    while not announced.exists():
+        time.sleep(0.01)
+    address = f"tcp://127.0.0.1:{announced.read_text()}"
+    dist.init_process_group("gloo", address, rank=rank, world_size=world_size)
+
+
+# %% right: rank 0 opens the TCPStore on port 0 and tells which one the system gave
+def init_from_tcp(rank, world_size, folder):
+    board = dist.FileStore(os.path.join(folder, "board"), world_size)
+    if rank == 0:
+        store = dist.TCPStore("127.0.0.1", 0, world_size, is_master=True, wait_for_workers=False)
+        board.set("port", str(store.port))
+    else:
+        port = int(board.get("port"))
+        store = dist.TCPStore("127.0.0.1", port, world_size, wait_for_workers=False)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=world_size)
+
+
+# %% right: rank and size in the address
+def init_from_tcp(rank, world_size, folder):
+    store = dist.FileStore(f"{folder}/port", world_size)
+    if rank == 0:
+        store.set("port", str(free_port()))
+    port = store.get("port").decode()
+    url = f"tcp://localhost:{port}?rank={rank}&world_size={world_size}"
+    dist.init_process_group("gloo", init_method=url)
+
+
+# %% wrong: a fixed port | crashed | says: Two jobs on one machine want the same port
+def init_from_tcp(rank, world_size, folder):
+    dist.init_process_group(
+        "gloo", init_method="tcp://127.0.0.1:29500", rank=rank, world_size=world_size
+    )
+
+
+# %% wrong: every rank asks for a port of its own | deadlocked | says: place of its own
+def init_from_tcp(rank, world_size, folder):
+    dist.init_process_group(
+        "gloo", init_method=f"tcp://127.0.0.1:{free_port()}", rank=rank, world_size=world_size
+    )
+
+
+# %% wrong: meets by the file itself | wrong | says: meet by tcp:// there
+def init_from_tcp(rank, world_size, folder):
+    dist.init_process_group(
+        "gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=world_size
+    )
+
+
+# %% wrong: finds a port and starts nothing | wrong | says: No rank calls dist.init_process_group
+def init_from_tcp(rank, world_size, folder):
+    store = dist.FileStore(f"{folder}/port", world_size)
+    if rank == 0:
+        store.set("port", str(free_port()))
+    return int(store.get("port"))
+
+
+# %% wrong: the port is left in a folder that only rank 0 has | crashed | says: FileNotFoundError
+def init_from_tcp(rank, world_size, folder):
+    path = Path(tempfile.gettempdir()) / "port"
+    if rank == 0:
+        path.write_text(str(free_port()))
+    dist.init_process_group(
+        "gloo",
+        init_method=f"tcp://127.0.0.1:{path.read_text()}",
+        rank=rank,
+        world_size=world_size,
+    )
+
+
+# %% wrong: rank and world size left out | crashed | says: rank parameter missing
+def init_from_tcp(rank, world_size, folder):
+    store = dist.FileStore(f"{folder}/port", world_size)
+    if rank == 0:
+        store.set("port", str(free_port()))
+    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{int(store.get('port'))}")
+
+
+# %% wrong: counts from one | deadlocked | says: ranks are counted from 0
+def init_from_tcp(rank, world_size, folder):
+    store = dist.FileStore(f"{folder}/port", world_size)
+    if rank == 0:
+        store.set("port", str(free_port()))
+    port = int(store.get("port"))
+    dist.init_process_group(
+        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank + 1, world_size=world_size
+    )
+
+
+# %% wrong: the server only | deadlocked | says: never called init_process_group
+def init_from_tcp(rank, world_size, folder):
+    if rank == 0:
+        dist.init_process_group(
+            "gloo", init_method=f"tcp://127.0.0.1:{free_port()}", rank=0, world_size=world_size
+        )
+
+
+# %% wrong: a port made of the folder's owner | crashed | says: same port
+def init_from_tcp(rank, world_size, folder):
+    port = 20000 + os.stat(folder).st_uid % 10000
+    dist.init_process_group(
+        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=world_size
+    )
