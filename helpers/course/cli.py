@@ -42,21 +42,24 @@ def lab(lab_args: tuple[str, ...]) -> None:
     Whatever follows goes to JupyterLab: course lab --no-browser --port 8899
     """
     workspace = workspaces.find_workspace()
+    extra = []
     if os.geteuid() == 0 and "--allow-root" not in lab_args:
-        raise click.ClickException(
-            "JupyterLab does not run as root unless told to, because whoever reaches its page can"
-            " then do anything here. Run this as an ordinary user, or, in a container of your own:"
-            ' make lab LAB_ARGS="--allow-root"'
+        # A container's only user is often root; JupyterLab refuses it unless told. Its page asks for
+        # a token and listens on this machine alone, unless the arguments say otherwise.
+        click.echo(
+            "Running JupyterLab as root: whoever has its token can do anything on this machine."
         )
+        extra.append("--allow-root")
     new = workspaces.fill(workspace)
     if new:
         click.echo(f"Copied into {_short(workspace.work)}: {', '.join(path.name for path in new)}")
     start = workspace.work / workspaces.START
     opened = start if start.exists() else workspace.work
+    workspaces.quiet_lab()
     sys.stdout.flush()
     os.chdir(workspace.root)
     # Replaces this process, so that Ctrl-C, signals and the exit code are JupyterLab's own.
-    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", str(opened), *lab_args])
+    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", str(opened), *extra, *lab_args])
 
 
 @main.command()

@@ -7,6 +7,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,3 +103,14 @@ def _move_aside(path: Path) -> Path:
     while (kept := path.with_name(f"{path.stem}.before-reset-{count}{path.suffix}")).exists():
         count += 1
     return path.rename(kept)
+
+
+def quiet_lab() -> None:
+    """Keep JupyterLab from asking a newcomer about its news feed, which it would fetch from afar."""
+    config = Path(sys.prefix, "etc", "jupyter", "labconfig", "page_config.json")
+    if config.exists():
+        return
+    disabled = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
+    with contextlib.suppress(OSError):  # no more than a question in the corner of the page
+        config.parent.mkdir(parents=True, exist_ok=True)
+        config.write_text(json.dumps(disabled, indent=1) + "\n")

@@ -7,7 +7,7 @@ import signal
 
 from helpers.ranks.failures import RankDied, RankError, RankFailed, RankFailure
 from helpers.ranks.world import Member, World
-from helpers.trace.diagnosis import mismatch_in
+from helpers.trace.mismatch import mismatch_in
 
 _PEER_WENT = re.compile(
     r"connection (closed|reset|was closed)|broken pipe|closed by peer|remote process|"

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from helpers.trace.events import Diagnosis, Event, Meeting, Trace, Wait
+from helpers.trace.mismatch import at, key_of, problem_of, unlike
 
 GONE = frozenset({"returned", "failed", "died"})
 
@@ -74,75 +75,6 @@ def can_complete(states: Sequence[RankState], trace: Trace) -> bool:
     return False
 
 
-def problem_of(meeting: Meeting) -> str | None:
-    """Name what does not fit between the calls of one collective: "op", "shape", "dtype", "root"."""
-    calls = meeting.calls
-    if len({call.op for call in calls}) > 1:
-        return "op"
-    if len({call.root for call in calls}) > 1:
-        return "root"
-    op = calls[0].op
-    given = [call for call in calls if call.shapes]
-    if op in {"all_reduce", "reduce", "broadcast", "all_gather", "gather", "reduce_scatter"}:
-        if len({call.nbytes for call in given}) > 1:
-            return "shape"
-        if len({call.dtype for call in given}) > 1:
-            return "dtype"
-    return None
-
-
-def mismatch_in(trace: Trace) -> str:
-    """Say in one sentence which collective's calls do not fit, or "" if all fit.
-
-    A rank that gloo aborted leaves no word itself; its trace and its peers' say why.
-    """
-    for meeting in trace.meetings():
-        problem = problem_of(meeting)
-        if problem in {"shape", "dtype", "op"}:
-            return _unlike(meeting, problem)
-    for message in trace.messages():
-        recv = message.recv
-        if recv is not None and message.send.nbytes > recv.nbytes:
-            return (
-                f"rank {message.src} sends {_size(message.send)}{_at(message.send)}, "
-                f"but rank {message.dst} receives into {_size(recv)}{_at(recv)}: "
-                "the buffer must be at least as large as the message."
-            )
-    return ""
-
-
-def _unlike(meeting: Meeting, problem: str) -> str:
-    first = meeting.calls[0]
-    other = next(c for c in meeting.calls if _key(c, problem) != _key(first, problem))
-    return (
-        f"rank {first.rank} calls {_described(first, problem)}{_at(first)}, while "
-        f"rank {other.rank} calls {_described(other, problem)}{_at(other)}."
-    )
-
-
-def _key(event: Event, problem: str) -> object:
-    return {"op": event.op, "shape": event.nbytes, "dtype": event.dtype, "root": event.root}[
-        problem
-    ]
-
-
-def _described(event: Event, problem: str) -> str:
-    if problem == "op":
-        return event.call
-    if problem == "root":
-        return f"{event.call} with root {event.root}"
-    return f"{event.call} of {_size(event)}"
-
-
-def _size(event: Event) -> str:
-    shape = event.shapes[0] if event.shapes else ()
-    return f"{'x'.join(map(str, shape)) or 'one'} {event.dtype}"
-
-
-def _at(event: Event) -> str:
-    return f" ({event.where})" if event.where else ""
-
-
 def _wait_of(state: RankState, states: Sequence[RankState], trace: Trace) -> Wait:
     if state.gone:
         words = {"returned": "has returned", "failed": "has failed", "died": "has died"}
@@ -180,7 +112,7 @@ def _nobody(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosi
         if wait.event is not None and any(not 0 <= rank < len(states) for rank in wait.waits_for):
             return Diagnosis(
                 "unmatched",
-                f"Rank {wait.rank} waits in {describe_peer(wait.event)}{_at(wait.event)}, but there "
+                f"Rank {wait.rank} waits in {describe_peer(wait.event)}{at(wait.event)}, but there "
                 f"are only ranks 0 to {len(states) - 1}.",
                 "Look at how the peer's number is computed: often `% world_size` is missing.",
                 waits,
@@ -200,7 +132,7 @@ def _different_shapes(states: Sequence[RankState], trace: Trace, waits: Waits) -
         if problem in {"shape", "dtype"}:
             return Diagnosis(
                 "different_shapes",
-                "The ranks hand different tensors to one collective: " + _unlike(meeting, problem),
+                "The ranks hand different tensors to one collective: " + unlike(meeting, problem),
                 "Give every rank a tensor of the same shape and dtype, contiguous.",
                 waits,
                 _odd_ones(meeting, problem),
@@ -215,7 +147,7 @@ def _mismatch(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagno
             return Diagnosis(
                 "mismatched_collectives",
                 "The ranks call different collectives at the same place in their order: "
-                + _unlike(meeting, problem),
+                + unlike(meeting, problem),
                 "All members of a group must call the same collectives in the same order.",
                 waits,
                 _odd_ones(meeting, problem),
@@ -234,8 +166,8 @@ def _order_between_groups(trace: Trace, waits: Waits) -> Diagnosis | None:
                 return Diagnosis(
                     "mismatched_collectives",
                     f"Two groups are used in different orders: rank {one.rank} is in "
-                    f"{one.call}{_at(one.event)} of one group while rank {other.rank} is in "
-                    f"{other.call}{_at(other.event)} of another, and both belong to both.",
+                    f"{one.call}{at(one.event)} of one group while rank {other.rank} is in "
+                    f"{other.call}{at(other.event)} of another, and both belong to both.",
                     "Ranks that share several groups must use them in the same order.",
                     waits,
                     (one.rank, other.rank),
@@ -247,7 +179,7 @@ def _odd_ones(meeting: Meeting, problem: str) -> tuple[int, ...]:
     """Give the ranks whose call differs from what most do (all of them when there is no majority)."""
     counts: dict[object, list[int]] = {}
     for call in meeting.calls:
-        counts.setdefault(_key(call, problem), []).append(call.rank)
+        counts.setdefault(key_of(call, problem), []).append(call.rank)
     most = max(len(ranks) for ranks in counts.values())
     if sum(len(ranks) == most for ranks in counts.values()) > 1:
         return tuple(call.rank for call in meeting.calls)
@@ -281,7 +213,7 @@ def _left(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis 
                 "rank_left",
                 f"{_ranks(left).capitalize()} {'have' if len(left) > 1 else 'has'} returned, but "
                 f"rank {wait.rank} still waits for {'them' if len(left) > 1 else 'it'} in "
-                f"{wait.call}{_at(wait.event)}.",
+                f"{wait.call}{at(wait.event)}.",
                 "Every rank that a call names must make its part of the call before it returns.",
                 waits,
                 tuple(left),
@@ -338,7 +270,7 @@ def _unmatched(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagn
         if wait.event is not None and wait.waits_for:
             return Diagnosis(
                 "unmatched",
-                f"Rank {wait.rank} waits in {wait.call}{_at(wait.event)} for "
+                f"Rank {wait.rank} waits in {wait.call}{at(wait.event)} for "
                 f"{_ranks(list(wait.waits_for))}, which {'does' if len(wait.waits_for) == 1 else 'do'} "
                 "not make the call that would answer it.",
                 "Look at peer, tag and group of both calls: they must name each other.",

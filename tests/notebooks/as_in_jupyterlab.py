@@ -8,7 +8,7 @@ margin. Loaded with `-p tests.notebooks.as_in_jupyterlab`.
 
 from __future__ import annotations
 
-from nbval.kernel import RunningKernel
+from nbval.kernel import RunningKernel  # type: ignore[import-untyped]
 
 
 def _execute(kernel: RunningKernel, cell_input: str, allow_stdin: bool | None = None) -> str:
