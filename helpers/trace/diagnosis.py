@@ -40,7 +40,6 @@ def diagnose(states: Sequence[RankState], trace: Trace) -> Diagnosis:
     """Explain a world in which no rank can go on; `states` holds one for each rank, in order."""
     waits = tuple(_wait_of(state, states, trace) for state in states)
     for explain in (
-        _nobody,
         _different_shapes,
         _mismatch,
         _skipped_backward,
@@ -105,25 +104,6 @@ Waits = tuple[Wait, ...]
 
 def _stuck_meetings(trace: Trace) -> list[Meeting]:
     return [m for m in trace.meetings() if any(not call.finished for call in m.calls)]
-
-
-def _nobody(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
-    for wait in waits:
-        if wait.event is not None and any(not 0 <= rank < len(states) for rank in wait.waits_for):
-            return Diagnosis(
-                "unmatched",
-                f"Rank {wait.rank} waits in {describe_peer(wait.event)}{at(wait.event)}, but there "
-                f"are only ranks 0 to {len(states) - 1}.",
-                "Look at how the peer's number is computed: often `% world_size` is missing.",
-                waits,
-                (wait.rank,),
-            )
-    return None
-
-
-def describe_peer(event: Event) -> str:
-    """Name a point-to-point call with its peer: `send to rank 3`."""
-    return f"{event.call} {'to' if event.op == 'send' else 'from'} rank {event.peer}"
 
 
 def _different_shapes(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:

@@ -74,13 +74,19 @@ class Recorder:
         call, place = self._caller(op)
         if op in _BLOCKING_P2P:
             more["asynchronous"] = call not in _BLOCKING_P2P
-        with self._lock:
-            seq = self._seq
-            self._seq += 1
         group, ranks = self._members(pg)
+        if more.get("peer") is not None and not 0 <= more["peer"] < len(ranks):
+            # gloo does not look: it would read memory that is not its own, and hang or crash by chance
+            raise ValueError(
+                f"{call} names rank {more['peer']}, but its group has only {len(ranks)} ranks, "
+                f"0 to {len(ranks) - 1}. Is `% world_size` missing?"
+            )
         for key in ("peer", "root"):
             if more.get(key) is not None:
                 more[key] = ranks[more[key]] if 0 <= more[key] < len(ranks) else more[key]
+        with self._lock:
+            seq = self._seq
+            self._seq += 1
         more["nbytes"] = sum(t.numel() * t.element_size() for t in tensors)
         more["dtype"] = str(tensors[0].dtype).removeprefix("torch.") if tensors else ""
         more["shapes"] = [list(t.shape) for t in tensors[:16]]

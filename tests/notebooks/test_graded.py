@@ -143,7 +143,7 @@ def test_cells_upside_down_still_pass_and_what_was_moved_is_noted(
 def needs_torch_to_be_defined(source: str) -> bool:
     """Tell whether a signature speaks of torch: then its import cannot stay below."""
     heads = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
-    texts = [ast.unparse(head.args) + ast.unparse(head.returns or ast.Tuple()) for head in heads]
+    texts = [ast.unparse(part) for head in heads for part in (head.args, head.returns) if part]
     return any(re.search(r"\b(torch|dist)\.", text) for text in texts)
 
 

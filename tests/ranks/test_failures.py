@@ -120,6 +120,16 @@ def test_a_message_too_large_for_its_buffer_aborts_and_names_both_lines() -> Non
     assert "rank 0 sends 5 float32" in str(failure) and "receives into 3 float32" in str(failure)
 
 
+def test_a_peer_that_does_not_exist() -> None:
+    def talk(rank: int, world_size: int) -> None:
+        if rank == 1:
+            dist.send(torch.ones(1), 5)
+
+    failure = failing(talk, 2)
+    assert isinstance(failure, RankFailed) and failure.error.kind == "ValueError"
+    assert "send names rank 5" in str(failure) and "only 2 ranks, 0 to 1" in str(failure)
+
+
 def test_a_rank_that_returns_early() -> None:
     def early(rank: int, world_size: int) -> int | None:
         if rank == 2:

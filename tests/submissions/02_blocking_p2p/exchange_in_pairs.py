@@ -49,7 +49,7 @@ def exchange_in_pairs(rank, world_size, x):
     return theirs
 
 
-# %% wrong: an odd world is forgotten | deadlocked | says: only ranks 0 to 2
+# %% wrong: an odd world is forgotten | crashed | says: only 3 ranks, 0 to 2
 def exchange_in_pairs(rank, world_size, x):
     partner = rank ^ 1
     theirs = torch.empty_like(x)

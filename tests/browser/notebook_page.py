@@ -1,0 +1,91 @@
+"""One notebook in JupyterLab's page, as its reader's hands and eyes have it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from playwright.sync_api import Locator, Page, expect
+
+WIDTH, HEIGHT = 1280, 900
+TALLEST = 16_000
+"""Pixels that a browser can draw at once."""
+
+NUMBERED = re.compile(r"^\[\d+\]:$")
+
+
+class NotebookPage:
+    """What a learner does with an open notebook. Every wait has a deadline."""
+
+    def __init__(self, page: Page, shots: Path) -> None:
+        self.page = page
+        self._shots = shots
+        self._taken = 0
+
+    @property
+    def code_cells(self) -> Locator:
+        return self.page.locator(".jp-NotebookPanel .jp-CodeCell")
+
+    def cell(self, text: str) -> Locator:
+        """Give the code cell whose source holds `text`."""
+        editor = self.page.locator(".jp-InputArea-editor", has_text=text)
+        return self.code_cells.filter(has=editor).first
+
+    def output(self, text: str) -> Locator:
+        return self.cell(text).locator(".jp-OutputArea")
+
+    def wait_until_open(self, cells: int) -> None:
+        expect(self.code_cells).to_have_count(cells, timeout=60_000)
+        idle = self.page.get_by_text(re.compile(r"\| Idle$"))
+        expect(idle).to_be_visible(timeout=60_000)
+
+    def run_all(self) -> None:
+        self.page.get_by_role("menuitem", name="Run", exact=True).click()
+        self.page.get_by_text("Run All Cells", exact=True).click()
+
+    def wait_until_all_have_run(self, deadline_s: float) -> None:
+        prompts = self.code_cells.locator(".jp-InputPrompt")
+        count = self.code_cells.count()
+        expect(prompts).to_have_text([NUMBERED] * count, timeout=deadline_s * 1000)
+
+    def add_and_run(self, source: str) -> Locator:
+        """Write a new cell at the notebook's end, run it, and give it."""
+        count = self.code_cells.count()
+        self.page.locator(".jp-NotebookPanel .jp-Cell").last.locator(".jp-InputPrompt").click()
+        self.page.keyboard.press("Escape")
+        self.page.keyboard.press("b")
+        expect(self.code_cells).to_have_count(count + 1)
+        cell = self.code_cells.last
+        cell.locator(".cm-content").click()
+        self.page.keyboard.insert_text(source)
+        self.page.keyboard.press("Control+Enter")
+        return cell
+
+    def stop(self) -> None:
+        """Press the Stop button in the notebook's toolbar."""
+        self.page.locator('[data-jp-item-name="interrupt"] jp-button').click()
+
+    def use_theme(self, name: str) -> None:
+        self.page.get_by_role("menuitem", name="Settings", exact=True).click()
+        self.page.locator(".lm-Menu-itemLabel", has_text=re.compile("^Theme$")).hover()
+        self.page.locator(".lm-Menu-itemLabel", has_text=re.compile(f"^{name}$")).click()
+        light = "true" if name.endswith("Light") else "false"
+        expect(self.page.locator("body")).to_have_attribute("data-jp-theme-light", light)
+
+    def photograph(self, what: str, part: Locator | None = None) -> None:
+        """Keep a picture of the page, or of a part of it."""
+        self._taken += 1
+        path = self._shots / f"{self._taken:02d}-{what}.png"
+        if part is None:
+            self.page.screenshot(path=path)
+        else:
+            part.screenshot(path=path)
+
+    def photograph_whole(self, what: str) -> None:
+        """Keep pictures of the notebook from top to bottom."""
+        panel = self.page.locator(".jp-NotebookPanel-notebook .jp-WindowedPanel-outer")
+        tall = min(int(panel.evaluate("panel => panel.scrollHeight")) + 200, TALLEST)
+        self.page.set_viewport_size({"width": WIDTH, "height": tall})
+        panel.evaluate("panel => panel.scrollTo(0, 0)")
+        self.photograph(what)
+        self.page.set_viewport_size({"width": WIDTH, "height": HEIGHT})

@@ -1,0 +1,148 @@
+"""Notebook 02 in real JupyterLab in a real browser: run, look, press Stop, go on.
+
+The pictures that it takes are kept in the folder $RR_SHOTS, for whoever wants to look at them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, Playwright, expect, sync_playwright
+
+from helpers.course.notebook_file import read_notebook, write_notebook
+from helpers.course.progress_format import decode
+from helpers.course.workspace import find_workspace
+from tests.browser.lab import Lab, running_lab
+from tests.browser.notebook_page import HEIGHT, WIDTH, NotebookPage
+
+NAME = "02_blocking_p2p.ipynb"
+RUN_ALL_S = 120.0
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
+QUIET += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+
+HANG = """\
+import time
+
+def hang(rank, world_size):
+    print("rank", rank, "sleeps")
+    time.sleep(600)
+
+launch(hang, 3, timeout=900)"""
+
+
+@pytest.fixture(scope="module")
+def playwright() -> Iterator[Playwright]:
+    with sync_playwright() as driver:
+        yield driver
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """Make a learner's folder with notebook 02, solved, and without its outputs."""
+    notebook = read_notebook(find_workspace().solutions / NAME)
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            cell["outputs"], cell["execution_count"] = [], None
+    folder = tmp_path / "work"
+    folder.mkdir()
+    write_notebook(folder / NAME, notebook)
+    return folder
+
+
+@pytest.fixture
+def lab(work: Path, tmp_path: Path) -> Iterator[Lab]:
+    home = tmp_path / "home"
+    home.mkdir()
+    with running_lab(work, home) as lab:
+        yield lab
+
+
+@pytest.fixture
+def page(playwright: Playwright, lab: Lab) -> Iterator[Page]:
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        pytest.skip(f"no browser found: none of {', '.join(BROWSERS)} is on the PATH")
+    with playwright.chromium.launch(executable_path=browser, args=QUIET) as chromium:
+        page = chromium.new_page(viewport={"width": WIDTH, "height": HEIGHT})
+        page.set_default_timeout(30_000)
+        yield page
+
+
+@pytest.fixture
+def shots(tmp_path: Path) -> Path:
+    folder = Path(os.environ.get("RR_SHOTS") or tmp_path / "shots")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.mark.timeout(300)
+def test_run_all_stop_and_go_on(page: Page, lab: Lab, work: Path, shots: Path) -> None:
+    cells = [c for c in read_notebook(work / NAME)["cells"] if c["cell_type"] == "code"]
+    page.goto(lab.url(f"lab/tree/{NAME}"))
+    notebook = NotebookPage(page, shots)
+    notebook.wait_until_open(len(cells))
+    notebook.photograph("opened")
+    notebook.run_all()
+    notebook.wait_until_all_have_run(RUN_ALL_S)
+    _everything_is_in_the_page(notebook)
+    _a_quiz_answers_to_clicks(notebook, work)
+    _stop_ends_a_hang_and_the_next_cell_runs(notebook)
+    for theme in ("JupyterLab Dark", "JupyterLab Light"):
+        notebook.use_theme(theme)
+        notebook.photograph_whole(theme.rpartition(" ")[2].lower())
+
+
+def _everything_is_in_the_page(notebook: NotebookPage) -> None:
+    lanes = notebook.output("run = launch(one_message, 2)")
+    expect(lanes).to_contain_text("rank 0")
+    expect(lanes).to_contain_text("tensor([3., 1., 4.])")
+    picture = notebook.output("timeline(run)").locator("img")
+    expect(picture).to_be_visible()
+    assert picture.evaluate("image => image.complete && image.naturalWidth > 400")
+    deadlock = notebook.output("stuck = launch(both_receive_first")
+    expect(deadlock).to_contain_text("Deadlock")
+    expect(deadlock).to_contain_text("waits for rank 1")
+    passed = notebook.output("result = check(ping_pong)")
+    expect(passed).to_contain_text("Exercise 2.1: Ping-pong")
+    expect(passed).to_contain_text("passed (10 of 10 points)")
+    expect(notebook.page.locator(".jp-NotebookPanel [data-mime-type*='error']")).to_have_count(0)
+
+
+def _a_quiz_answers_to_clicks(notebook: NotebookPage, work: Path) -> None:
+    quiz = notebook.output('predict("recv-first")')
+    options = quiz.locator('input[type="radio"]')
+    check = quiz.get_by_role("button", name="Check")
+    check.click()
+    expect(quiz).to_contain_text("Choose an answer first.")
+    options.nth(0).click()
+    check.click()
+    expect(quiz).to_contain_text("a) Wrong.")
+    notebook.photograph("quiz-wrong", quiz)
+    options.nth(1).click()
+    check.click()
+    expect(quiz).to_contain_text("b) Right.")
+    expect(quiz).not_to_contain_text("Wrong.")
+    notebook.photograph("quiz-right", quiz)
+    progress = decode((work / ".progress.json").read_text())
+    assert progress.quizzes["recv-first"].correct
+    assert progress.exercises["ping_pong"].best.outcome == "passed"
+
+
+def _stop_ends_a_hang_and_the_next_cell_runs(notebook: NotebookPage) -> None:
+    hanging = notebook.add_and_run(HANG)
+    expect(hanging).to_contain_text("rank 2 sleeps", timeout=60_000)  # the live view
+    expect(hanging).to_contain_text("time.sleep(600)", timeout=60_000)
+    notebook.photograph("hanging", hanging)
+    notebook.stop()
+    expect(hanging).to_contain_text("all 3 ranks were ended. The kernel is ready", timeout=20_000)
+    notebook.photograph("stopped", hanging)
+    after = notebook.add_and_run("launch(one_message, 2).values")
+    expect(after.locator(".jp-OutputArea-output")).to_contain_text(
+        "[None, tensor([3., 1., 4.])]", timeout=20_000
+    )
