@@ -165,7 +165,7 @@ def look_at_grid(case: Case, run: Run) -> str:
     if error is not None and error.kind == "GroupsDiffer":
         return "Make all groups in a loop that is the same on every rank; keep those you are in."
     if run.failure is not None:
-        return _look_at_calls(case, run)
+        return ""
     for rank, value in enumerate(run.values):
         if isinstance(value, (tuple, list)) and len(value) == 2:
             total = sum(given[2] for given in case.inputs)
@@ -178,19 +178,6 @@ def look_at_grid(case: Case, run: Run) -> str:
             if case.expected is not None and _swapped(value, case.expected[rank]):
                 return f"Rank {rank}: the two sums are right, but in the other order."
     return ""
-
-
-def _look_at_calls(case: Case, run: Run) -> str:
-    """Compare how often the ranks called new_group before they got stuck."""
-    names = [[event.call for event in run.trace.spans.of(rank)] for rank in range(case.world_size)]
-    made = [sum(name.startswith("new_group") for name in calls) for calls in names]
-    few = [rank for rank, count in enumerate(made) if count < max(made)]
-    if not few:
-        return ""
-    return (
-        f"{_ranks(few)} called new_group less often than the others: every rank must call it for "
-        "every group, also for those that it is not in."
-    )
 
 
 def _reductions(trace: Trace, rank: int) -> Iterator[Event]:

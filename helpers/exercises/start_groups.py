@@ -35,6 +35,7 @@ STARTS = ("start 1", "start 2")
 INIT = "init_process_group"
 DEADLINE = timedelta(seconds=20)
 """For whatever ranks wait for here: longer than any case may take."""
+_LEFT = "nothing"
 
 
 class GroupsDiffer(RuntimeError):
@@ -144,26 +145,27 @@ def watch_new_group(rank: int, world_size: int) -> Iterator[None]:
         with span(f"new_group {' '.join(map(str, asked))}"):
             if not kwargs.get("use_local_synchronization"):
                 made += 1
-                _compare(store, made, asked, rank, world_size)
+                _compare(store, made, str(asked), rank, world_size)
             return real(ranks, *args, **kwargs)
 
     dist.new_group = watched
     try:
         yield
+        store.set(f"{made + 1}/{rank}", _LEFT)  # whoever waits for its next call need not
     finally:
         dist.new_group = real
 
 
-def _compare(store: Store, call: int, asked: list[int], rank: int, world_size: int) -> None:
-    store.set(f"{call}/{rank}", str(asked))
-    _store_based_barrier(rank, store, GroupName(f"call {call}"), world_size, DEADLINE)
+def _compare(store: Store, call: int, asked: str, rank: int, world_size: int) -> None:
+    store.set(f"{call}/{rank}", asked)
     for other in range(world_size):
         theirs = store.get(f"{call}/{other}").decode()
-        if theirs != str(asked):
+        if theirs != asked:
+            what = "has returned without it" if theirs == _LEFT else f"asks for {theirs}"
             raise GroupsDiffer(
-                f"in its new_group call number {call}, rank {rank} asks for {asked}, but rank "
-                f"{other} for {theirs}. Every rank must call new_group for every group, in the "
-                "same order, also for groups that it is not in."
+                f"in call number {call} of new_group rank {rank} asks for {asked}, but rank {other} "
+                f"{what}. Every rank must call new_group for every group, in the same order, also "
+                "for groups that it is not in."
             )
 
 
@@ -198,7 +200,9 @@ def _shared_folder() -> Path:
 def _own_store(name: str, world_size: int) -> Store:
     # A FileStore deletes its file when the last one that counts itself in has gone, so one that
     # is opened and closed in turns must count more than will ever come.
-    return FileStore(str(_shared_folder() / f"programme {name}"), 1000 * world_size)
+    store = FileStore(str(_shared_folder() / f"programme {name}"), 1000 * world_size)
+    store.set_timeout(DEADLINE)
+    return store
 
 
 def _met_in() -> Store:

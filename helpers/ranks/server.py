@@ -119,6 +119,9 @@ class _Server:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
         del self._todo[:count]
+        if (rules := sys.modules.get("torch._dynamo.trace_rules")) is not None:
+            # init_process_group empties this cache; done here, no rank need copy the pages it is on
+            rules.clear_lru_cache()
         gc.freeze()
 
     def obey(self, message: dict[str, Any]) -> None:

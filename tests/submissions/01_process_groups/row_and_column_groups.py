@@ -104,12 +104,25 @@ def row_and_column_groups(rank, world_size, rows, cols, x):
     return in_row, in_column
 
 
-# %% wrong: rank 0 alone makes the groups | deadlocked | says: called new_group less often
+# %% wrong: rank 0 alone makes the groups | crashed | says: rank 1 has returned without it
 def row_and_column_groups(rank, world_size, rows, cols, x):
     if rank == 0:
         for ranks in torch.arange(world_size).reshape(rows, cols).tolist():
             dist.new_group(ranks)
     return x, x
+
+
+# %% wrong: rank 0 thinks that it needs no column | crashed | says: has returned without it
+def row_and_column_groups(rank, world_size, rows, cols, x):
+    grid = torch.arange(world_size).reshape(rows, cols)
+    lines = [dist.new_group(ranks) for ranks in grid.tolist()]
+    in_row, in_column = x.clone(), x.clone()
+    dist.all_reduce(in_row, group=lines[rank // cols])
+    if rank == 0:
+        return in_row, in_column
+    columns = [dist.new_group(ranks) for ranks in grid.T.tolist()]
+    dist.all_reduce(in_column, group=columns[rank % cols])
+    return in_row, in_column
 
 
 # %% wrong: no groups at all, everything gathered | forbidden call | says: only all_reduce may be used
