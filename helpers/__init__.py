@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from helpers.ranks.ports import free_port
     from helpers.ranks.run import Run
     from helpers.views.curve import curves
+    from helpers.views.process_tree import process_tree
+    from helpers.views.startup_bars import startup_bars
     from helpers.views.timeline import timeline
     from helpers.views.traffic import traffic
     from helpers.views.wait_graph import wait_graph
@@ -39,6 +41,8 @@ _HOME = {
     "free_port": "helpers.ranks.ports",
     "Run": "helpers.ranks.run",
     "curves": "helpers.views.curve",
+    "process_tree": "helpers.views.process_tree",
+    "startup_bars": "helpers.views.startup_bars",
     "timeline": "helpers.views.timeline",
     "traffic": "helpers.views.traffic",
     "wait_graph": "helpers.views.wait_graph",
@@ -64,7 +68,9 @@ __all__ = [
     "hint",
     "launch",
     "predict",
+    "process_tree",
     "span",
+    "startup_bars",
     "timeline",
     "traffic",
     "wait_graph",

@@ -13,7 +13,7 @@ from itertools import zip_longest
 import torch
 
 from helpers.exercises.model import Case
-from helpers.exercises.start_groups import INIT, NO_GROUP
+from helpers.exercises.start_groups import INIT, NO_GROUP, StillWaiting
 from helpers.ranks.failures import RankFailed
 from helpers.ranks.run import Run
 from helpers.trace.events import Event, Trace
@@ -85,10 +85,10 @@ def look_at_files(case: Case, run: Run) -> str:
 def _look(case: Case, run: Run, jobs: Sequence[Sequence[int]]) -> str:
     attempts = {rank: attempts_of(run.trace, rank) for rank in range(case.world_size)}
     if not any(attempts.values()):
-        return "No rank calls dist.init_process_group." if run.failure is None else ""
+        return "" if _raised_itself(run) else "No rank calls dist.init_process_group."
     for job in jobs:
         silent = [rank for rank in job if not attempts[rank]]
-        if silent and len(silent) < len(job) and not isinstance(run.failure, RankFailed):
+        if silent and len(silent) < len(job) and not _raised_itself(run):
             return f"{_ranks(silent)} never called init_process_group: every rank must."
         for calls in zip_longest(*(attempts[rank] for rank in job)):
             if found := _compare([call for call in calls if call is not None]):
@@ -96,6 +96,11 @@ def _look(case: Case, run: Run, jobs: Sequence[Sequence[int]]) -> str:
     if any(NO_GROUP in str(value) for value in run.values):
         return "The group was started and ended again: leave it open for whoever called you."
     return ""
+
+
+def _raised_itself(run: Run) -> bool:
+    """Tell whether a rank ended by an exception of its own, before it could come to its start."""
+    return isinstance(run.failure, RankFailed) and run.failure.error.kind != StillWaiting.__name__
 
 
 def _compare(calls: Sequence[Attempt]) -> str:

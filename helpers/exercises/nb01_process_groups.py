@@ -23,12 +23,12 @@ from helpers.exercises.look_at_starts import (
 )
 from helpers.exercises.model import Case, Exercise, Kind
 from helpers.exercises.rules import Holds, OnlyCalls
-from helpers.exercises.start_groups import STARTS
+from helpers.exercises.start_groups import ENV, STARTS
 
 NOTEBOOK = "01_process_groups"
 
 _PROGRAMMES = "helpers.exercises.start_groups"
-_TIMEOUT_S = 8.0
+_TIMEOUT_S = 20.0
 
 
 def _init_from_env(rng: random.Random) -> Iterator[Case]:
@@ -50,6 +50,7 @@ def _init_from_env(rng: random.Random) -> Iterator[Case]:
                 }
                 for r in range(world_size)
             ],
+            env=ENV,
             init=False,
             timeout_s=_TIMEOUT_S,
         )
@@ -65,6 +66,7 @@ def _init_from_tcp(rng: random.Random) -> Iterator[Case]:
             len(places),
             places,
             [dict.fromkeys(STARTS, f"rank {r} of {n}, TCPStore") for _, r, n in places],
+            env=ENV,
             init=False,
             timeout_s=_TIMEOUT_S,
         )

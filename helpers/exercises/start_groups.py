@@ -13,19 +13,17 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import FileStore, PrefixStore, Store, TCPStore
-from torch.distributed.distributed_c10d import (
-    GroupName,
-    _get_default_store,
-    _store_based_barrier,
-)
+from torch.distributed.distributed_c10d import _get_default_store
 
 from helpers.ranks.inside import span
 from helpers.ranks.ports import free_port
@@ -36,6 +34,17 @@ INIT = "init_process_group"
 DEADLINE = timedelta(seconds=20)
 """For whatever ranks wait for here: longer than any case may take."""
 _LEFT = "nothing"
+
+
+START_S = 5.0
+"""How long a start may take. Tens of milliseconds are usual, and a second where DNS is slow: a
+TCPStore looks up the name of each client."""
+ENV = {"RES_OPTIONS": "timeout:1 attempts:1"}
+"""For ranks that open a TCPStore: glibc's resolver waits 5 s by default for an answer that is lost."""
+
+
+class StillWaiting(RuntimeError):
+    """The answer has not come back: its rank waits for others that do not come."""
 
 
 class GroupsDiffer(RuntimeError):
@@ -51,8 +60,7 @@ def from_env(
         store.set("port", str(free_port()))
     address = ("127.0.0.1", store.get("port").decode())
     os.environ.update(env, MASTER_ADDR=address[0], MASTER_PORT=address[1])
-    with watch():
-        returned = answer()
+    returned = _call(answer)
     return {"returned": returned, "group": state(), "at": _env_place(address)}
 
 
@@ -69,8 +77,7 @@ def from_tcp(
     for start in STARTS:
         folder = _shared_folder() / f"{job}-{start[-1]}"
         folder.mkdir(exist_ok=True)
-        with watch():
-            answer(job_rank, job_size, str(folder))
+        _call(answer, job_rank, job_size, str(folder))
         states[start] = _with(type(_met_in()).__name__) if dist.is_initialized() else NO_GROUP
         # Both jobs' groups are open now: two servers on one port have met each other.
         meet(f"all open, {start}", rank, world_size)
@@ -90,8 +97,7 @@ def from_file(
     states: dict[str, str] = {}
     used: list[Path] = []
     for start, job_id in zip(STARTS, job_ids, strict=True):
-        with watch():
-            answer(rank, world_size, str(folder), job_id)
+        _call(answer, rank, world_size, str(folder), job_id)
         states[start] = _with(_file_name(folder, used)) if dist.is_initialized() else NO_GROUP
         meet(f"all open, {start}", rank, world_size)
         _leave_group()
@@ -112,6 +118,28 @@ def in_a_grid(
     dist.init_process_group("gloo", store=store, rank=rank, world_size=world_size)
     with watch_new_group(rank, world_size):
         return answer(rank, world_size, rows, cols, x)
+
+
+def _call(answer: Callable[..., Any], *args: Any) -> Any:
+    """Call the answer under `watch`, in a thread: a start that hangs does so in C++, for 30 minutes."""
+    future: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(answer(*args))
+        except BaseException as error:
+            future.set_exception(error)
+
+    with watch():
+        Thread(target=run, daemon=True).start()
+        try:
+            return future.result(START_S)
+        except TimeoutError:
+            if future.done():
+                raise
+    raise StillWaiting(
+        f"after {START_S:g} s this rank still waits inside {INIT} for ranks that do not come."
+    )
 
 
 @contextmanager
@@ -184,7 +212,8 @@ def _with(place: str) -> str:
 def meet(what: str, rank: int, world_size: int) -> None:
     """Wait until every rank of the launch has come to this point."""
     store = _own_store("meet", world_size)
-    _store_based_barrier(rank, store, GroupName(what), world_size, DEADLINE)
+    store.set(f"{what}/{rank}", "here")
+    store.wait([f"{what}/{other}" for other in range(world_size)], DEADLINE)
 
 
 def _leave_group() -> None:

@@ -124,15 +124,19 @@ def _one_world(
 ) -> tuple[World, RankFailure | None]:
     """Start ranks, give them their task, watch them, end them."""
     world = World(connection, setting)
+    end = world.end
     try:
         world.start()
         heads = [{"do": "call", "shared": len(load.shared)}] * setting.world_size
         world.give(heads, [(load.shared, own) for own in load.own])
-        return world, watch(world, timeout, display)
+        failure = watch(world, timeout, display)
+        if failure is None:
+            end = world.dismiss
+        return world, failure
     except KeyboardInterrupt:
         raise Stopped(setting.world_size) from None
     finally:
-        shielded(world.end)
+        shielded(end)
 
 
 def watch(world: World, timeout: float, display: Quiet) -> RankFailure | None:

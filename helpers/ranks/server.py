@@ -139,6 +139,10 @@ class _Server:
                     os.close(output)
         elif message["do"] == "end":
             self.end(message["launch"])
+            if "remove" in message:  # the launcher does not wait
+                shutil.rmtree(message["remove"], ignore_errors=True)
+            else:
+                self._say(ended=message["launch"])
         elif message["do"] == "preload":
             self.preload(len(self._todo))
             self._say(preloaded=True)
@@ -198,7 +202,6 @@ class _Server:
                 os.waitpid(pid, 0)
                 del self.ranks[pid]
         self._end_orphans()
-        self._say(ended=launch)
 
     def end_all(self) -> None:
         for pid in self.ranks:

@@ -260,11 +260,26 @@ class World:
             return tuple(p for p in reversed(found) if is_learner_file(p.file))[-5:]
         return ()
 
+    def dismiss(self) -> None:
+        """Let ranks go that have all answered. The server ends them while the caller goes on."""
+        try:
+            self.connection.dismiss_launch(self.launch, self.folder)
+        except ServerGone:
+            self.end()
+        else:
+            self._close()
+
     def end(self) -> None:
-        """End every rank and all that they made; close and remove what the world used."""
+        """End every rank and all that they made, and wait for it; remove what the world used."""
         try:
             if not self.connection.end_launch(self.launch):
                 self._end_without_server()
+        finally:
+            self._close()
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _close(self) -> None:
+        try:
             for member in self.members:
                 if member.output_fd >= 0:
                     self._read_output(member)
@@ -275,7 +290,6 @@ class World:
                 if member.output_fd >= 0:
                     os.close(member.output_fd)
                     member.output_fd = -1
-            shutil.rmtree(self.folder, ignore_errors=True)
 
     def _end_without_server(self) -> None:
         for member in self.members:

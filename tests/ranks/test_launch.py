@@ -6,6 +6,7 @@ import os
 import random
 import socket
 import tempfile
+import time
 
 import numpy as np
 import pytest
@@ -253,4 +254,7 @@ def test_processes_that_a_rank_made_end_with_it() -> None:
         return child.pid
 
     pids = launch(daemonise, 2).values
-    assert not [pid for pid in pids if psutil.pid_exists(pid)]
+    deadline = time.monotonic() + 5  # ranks that ended well go in their own time
+    while [pid for pid in pids if psutil.pid_exists(pid)]:
+        assert time.monotonic() < deadline, "a daemon has outlived its rank"
+        time.sleep(0.02)

@@ -59,7 +59,7 @@ def init_from_env():
     return dist.get_rank(), dist.get_world_size(), int(os.environ["LOCAL_RANK"])
 
 
-# %% wrong: only rank 0 starts | deadlocked | says: Rank 1 never called init_process_group
+# %% wrong: only rank 0 starts | crashed | says: Rank 1 never called init_process_group
 def init_from_env():
     if os.environ["RANK"] == "0":
         dist.init_process_group("gloo")

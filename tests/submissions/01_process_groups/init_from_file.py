@@ -31,14 +31,14 @@ def init_from_file(rank, world_size, folder, job_id):
     )
 
 
-# %% wrong: a file for each rank | deadlocked | says: place of its own
+# %% wrong: a file for each rank | crashed | says: place of its own
 def init_from_file(rank, world_size, folder, job_id):
     dist.init_process_group(
         "gloo", init_method=f"file://{folder}/{job_id}-{rank}", rank=rank, world_size=world_size
     )
 
 
-# %% wrong: a temp folder that is each rank's own | deadlocked | says: place of its own
+# %% wrong: a temp folder that is each rank's own | crashed | says: place of its own
 def init_from_file(rank, world_size, folder, job_id):
     path = f"{tempfile.gettempdir()}/{job_id}"
     dist.init_process_group(
@@ -71,7 +71,7 @@ def init_from_file(rank, world_size, folder, job_id):
     dist.destroy_process_group()
 
 
-# %% wrong: everybody is rank 0 | deadlocked | says: all start as rank 0
+# %% wrong: everybody is rank 0 | crashed | says: all start as rank 0
 def init_from_file(rank, world_size, folder, job_id):
     dist.init_process_group(
         "gloo", init_method=f"file://{folder}/{job_id}", rank=0, world_size=world_size

@@ -63,7 +63,7 @@ def init_from_tcp(rank, world_size, folder):
     )
 
 
-# %% wrong: every rank asks for a port of its own | deadlocked | says: place of its own
+# %% wrong: every rank asks for a port of its own | crashed | says: place of its own
 def init_from_tcp(rank, world_size, folder):
     dist.init_process_group(
         "gloo", init_method=f"tcp://127.0.0.1:{free_port()}", rank=rank, world_size=world_size
@@ -106,7 +106,7 @@ def init_from_tcp(rank, world_size, folder):
     dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{int(store.get('port'))}")
 
 
-# %% wrong: counts from one | deadlocked | says: ranks are counted from 0
+# %% wrong: counts from one | crashed | says: ranks are counted from 0
 def init_from_tcp(rank, world_size, folder):
     store = dist.FileStore(f"{folder}/port", world_size)
     if rank == 0:
@@ -117,7 +117,7 @@ def init_from_tcp(rank, world_size, folder):
     )
 
 
-# %% wrong: the server only | deadlocked | says: never called init_process_group
+# %% wrong: the server only | crashed | says: never called init_process_group
 def init_from_tcp(rank, world_size, folder):
     if rank == 0:
         dist.init_process_group(

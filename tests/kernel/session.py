@@ -1,0 +1,196 @@
+"""A real Jupyter kernel for tests: run cells in it, press Stop, restart it, kill it, look for leftovers.
+
+Every process that a kernel starts inherits a mark in its environment, by which it is found again
+whoever its parent is by then; and a temp directory of its own, which must be empty in the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import secrets
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+from jupyter_client.blocking.client import BlockingKernelClient
+from jupyter_client.manager import KernelManager
+
+from helpers.course.workspace import find_workspace
+
+MARK = "REAL_RANKS_TEST_MARK"
+CELL_S = 60.0
+STOP_S = 5.0
+GONE_S = 10.0
+
+
+@dataclass
+class Cell:
+    """What one cell gave. text: all that it showed, in order."""
+
+    status: str = ""
+    text: str = ""
+    error: str = ""
+    message: str = ""
+    updates: list[str] = field(default_factory=list)
+
+
+class Kernel:
+    """A kernel, its client, and the processes that come from it."""
+
+    def __init__(self, **env: str) -> None:
+        self.mark = secrets.token_hex(16)
+        # short: multiprocessing puts sockets below it, whose paths may have 107 characters
+        self.temp = Path(tempfile.mkdtemp(prefix="rr-", dir="/tmp"))
+        self._manager = KernelManager(kernel_name="python3")
+        self._manager.start_kernel(env=self._environment(env), cwd=str(self.temp.parent))
+        self._client: BlockingKernelClient = self._manager.client()
+        self._connect()
+
+    def _environment(self, env: Mapping[str, str]) -> dict[str, str]:
+        root = str(find_workspace().root)
+        given = {
+            MARK: self.mark,
+            "TMPDIR": str(self.temp),
+            "REAL_RANKS_LIVE": "0",
+            "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")])),
+        }
+        return os.environ | given | env
+
+    def _connect(self) -> None:
+        self._client.start_channels()
+        self._client.wait_for_ready(timeout=CELL_S)
+
+    @property
+    def pid(self) -> int:
+        pid = self._manager.provisioner.pid
+        assert isinstance(pid, int)
+        return pid
+
+    # --- cells ---------------------------------------------------------------------------------------
+
+    def run(self, source: str, deadline_s: float = CELL_S) -> Cell:
+        """Run a cell to its end."""
+        return self.wait(self.begin(source), deadline_s)
+
+    def value(self, source: str) -> str:
+        """Run a cell that must go well, and give all that it showed."""
+        cell = self.run(source)
+        assert cell.status == "ok", f"{cell.error}: {cell.message}"
+        return cell.text
+
+    def begin(self, source: str) -> str:
+        """Start a cell, without waiting for it."""
+        sent: str = self._client.execute(source)
+        return sent
+
+    def wait(self, request: str, deadline_s: float = CELL_S) -> Cell:
+        """Wait until a cell has ended, and give what it showed."""
+        cell, deadline = Cell(), time.monotonic() + deadline_s
+        while True:
+            left = deadline - time.monotonic()
+            assert left > 0, f"the cell has not ended after {deadline_s:g} s; it showed: {cell.text}"
+            with contextlib.suppress(queue.Empty):
+                message = self._client.get_iopub_msg(timeout=min(left, 1.0))
+                if message["parent_header"].get("msg_id") == request and _is_last(message, cell):
+                    break
+        reply = self._client.get_shell_msg(timeout=CELL_S)
+        while reply["parent_header"].get("msg_id") != request:
+            reply = self._client.get_shell_msg(timeout=CELL_S)
+        cell.status = reply["content"]["status"]
+        return cell
+
+    def interrupt(self) -> None:
+        """Do what JupyterLab's Stop button does."""
+        self._manager.interrupt_kernel()
+
+    # --- its life --------------------------------------------------------------------------------------
+
+    def restart(self, *, now: bool) -> None:
+        """Do what JupyterLab's Restart button does; `now` does not ask the kernel first."""
+        self._client.stop_channels()
+        self._manager.restart_kernel(now=now)
+        self._client = self._manager.client()
+        self._connect()
+
+    def kill(self) -> None:
+        """End the kernel, and only it, as the system does when memory is short."""
+        os.kill(self.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Shut down, and fail if anything is left."""
+        self._client.stop_channels()
+        self._manager.shutdown_kernel(now=not self._manager.is_alive())
+        self._manager.cleanup_resources()
+        try:
+            wait_until(lambda: not self.processes(), GONE_S, self.processes)
+            left = sorted(path.name for path in self.temp.iterdir())
+            assert not left, f"left in the temp directory: {left}"
+        finally:
+            for process in self.processes():
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+            shutil.rmtree(self.temp, ignore_errors=True)
+
+    # --- what comes from it ------------------------------------------------------------------------------
+
+    def processes(self) -> set[psutil.Process]:
+        """Give every living process that comes from this kernel, itself included."""
+        return {process for process in psutil.process_iter() if self._is_ours(process)}
+
+    def _is_ours(self, process: psutil.Process) -> bool:
+        try:
+            alive = process.status() != psutil.STATUS_ZOMBIE
+            return alive and process.environ().get(MARK) == self.mark
+        except (psutil.Error, OSError):
+            return False
+
+    def servers(self) -> set[psutil.Process]:
+        """Give the rank server, if there is one."""
+        return {p for p in self.processes() if p.ppid() == self.pid and "server" in _command(p)}
+
+    def ranks(self) -> set[psutil.Process]:
+        """Give the ranks and what they started: all but the kernel and the rank server."""
+        others = {self.pid} | {server.pid for server in self.servers()}
+        return {process for process in self.processes() if process.pid not in others}
+
+    def wait_for_ranks(self, count: int) -> None:
+        wait_until(lambda: len(self.ranks()) >= count, CELL_S, self.ranks)
+
+
+def _is_last(message: dict[str, Any], cell: Cell) -> bool:
+    """Note what a message shows; tell whether it says that the cell has ended."""
+    kind, content = message["msg_type"], message["content"]
+    if kind == "stream":
+        cell.text += content["text"]
+    elif kind in {"execute_result", "display_data"}:
+        cell.text += content["data"].get("text/plain", "") + "\n"
+    elif kind == "update_display_data":
+        cell.updates.append(content["data"].get("text/html", ""))
+    elif kind == "error":
+        cell.error, cell.message = content["ename"], "\n".join(content["traceback"])
+    return kind == "status" and content["execution_state"] == "idle"
+
+
+def _command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
+def wait_until(
+    reached: Callable[[], bool], deadline_s: float, show: Callable[[], object] = lambda: ""
+) -> None:
+    """Poll until something is so; fail at the deadline, showing how things are then."""
+    deadline = time.monotonic() + deadline_s
+    while not reached():
+        assert time.monotonic() < deadline, f"not so after {deadline_s:g} s: {show()}"
+        time.sleep(0.02)

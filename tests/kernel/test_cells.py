@@ -1,0 +1,108 @@
+"""What a learner's cells do in a kernel: launch, `%%ranks`, and what they show."""
+
+from __future__ import annotations
+
+from tests.kernel.session import CELL_S, Kernel, wait_until
+
+
+def test_the_import_alone_starts_the_rank_server_in_the_background(kernel: Kernel) -> None:
+    assert len(kernel.servers()) == 1 and not kernel.ranks()
+
+
+def test_a_launch_draws_its_lanes_at_the_cells_end(kernel: Kernel) -> None:
+    source = "x = torch.tensor([10.0])\ndef f(rank, n):\n    y = x * rank\n    dist.all_reduce(y)"
+    shown = kernel.value(source + "\n    return y.item()\nlaunch(f, 3)")
+    assert shown == "rank 0 → 30.0\nrank 1 → 30.0\nrank 2 → 30.0\n"
+
+
+def test_prints_of_an_assigned_run_are_shown_once(kernel: Kernel) -> None:
+    source = "def f(rank, n):\n    print('I am', rank)\n"
+    shown = kernel.value(source + "run = launch(f, 2)")
+    assert shown.count("rank 0 | I am 0") == 1 and shown.count("rank 1 | I am 1") == 1
+    assert kernel.value(source + "run = launch(f, 2)\nrun").count("rank 0 | I am 0") == 1
+    assert kernel.value("run = launch(lambda rank, n: rank, 2)") == ""
+
+
+def test_what_ranks_printed_before_a_failure_is_shown_with_it(kernel: Kernel) -> None:
+    cell = kernel.run("def f(rank, n):\n    print('so far')\n    1 // rank\nlaunch(f, 2)")
+    assert cell.error == "RankFailed" and "rank 0 raised ZeroDivisionError" in cell.message
+    assert "rank 0 | so far" in cell.text
+    assert "line 3" in cell.message and "site-packages" not in cell.message
+
+
+def test_names_stay_on_the_ranks_from_cell_to_cell_and_are_not_the_kernels(kernel: Kernel) -> None:
+    kernel.value("%%ranks 2\nmine = torch.ones(2) * rank")
+    shown = kernel.value("%%ranks 2\ndist.all_reduce(mine)\nmine")
+    assert shown == "rank 0 → tensor([1., 1.])\nrank 1 → tensor([1., 1.])\n"
+    assert kernel.run("mine").error == "NameError"
+    assert kernel.value("%%ranks 2\nworld_size, __name__ == '__main__'").count("(2, True)") == 2
+
+
+def test_other_cells_and_launches_leave_the_live_ranks_alone(kernel: Kernel) -> None:
+    kernel.value("%%ranks 2\nkept = rank + 5")
+    kernel.value("launch(lambda rank, n: rank, 3)")
+    assert kernel.run("launch(lambda rank, n: 1 // 0, 2)").error == "RankFailed"
+    assert kernel.value("%%ranks 2\nkept") == "rank 0 → 5\nrank 1 → 6\n"
+
+
+def test_another_size_starts_afresh_and_says_so(kernel: Kernel) -> None:
+    kernel.value("%%ranks 2\nkept = 1")
+    shown = kernel.value("%%ranks 3\n'kept' in globals()")
+    assert "new ranks, with nothing defined yet" in shown
+    assert "there were 2 and you asked for 3" in shown
+    assert shown.count("False") == 3
+    assert "new ranks" not in kernel.value("%%ranks 3\n1")
+    assert len(kernel.ranks()) == 3
+
+
+def test_a_failure_starts_afresh_and_says_so(kernel: Kernel) -> None:
+    kernel.value("%%ranks 2\nkept = 1")
+    cell = kernel.run("%%ranks 2\nif rank == 1:\n    raise ValueError('mine')\ndist.barrier()")
+    assert cell.error == "RankFailed" and "rank 1 raised ValueError: mine" in cell.message
+    assert "line 3" in cell.message or "line 2" in cell.message
+    wait_until(lambda: not kernel.ranks(), CELL_S, kernel.ranks)
+    shown = kernel.value("%%ranks 2\n'kept' in globals()")
+    assert "new ranks" in shown and "a cell failed on them" in shown and "False" in shown
+
+
+def test_fresh_ranks_can_be_asked_for(kernel: Kernel) -> None:
+    kernel.value("%%ranks 2\nkept = 1")
+    shown = kernel.value("%%ranks 2 --fresh\n'kept' in globals()")
+    assert "you asked for fresh ones" in shown and "False" in shown
+
+
+def test_names_of_the_kernel_are_sent_on_demand(kernel: Kernel) -> None:
+    kernel.value("x = torch.arange(3)\ndef double(t):\n    return 2 * t")
+    assert kernel.value("%%ranks 2 --send double,x\ndouble(x)[rank].item()").startswith("rank 0 → 0")
+    cell = kernel.run("%%ranks 2 --send nothing\n1")
+    assert cell.error == "LaunchError" and "no variable of this name" in cell.message
+    cell = kernel.run("f = (i for i in [1])\nget_ipython().run_cell_magic('ranks', '2 --send f', 'f')")
+    assert cell.error == "CannotSend" and "f cannot be sent" in cell.message
+
+
+def test_a_mistake_in_the_syntax_is_shown_once_and_the_ranks_live_on(kernel: Kernel) -> None:
+    kernel.value("%%ranks 2\nkept = 1")
+    cell = kernel.run("%%ranks 2\nfor rank in 3 print(rank)")
+    assert cell.error == "SyntaxError" and cell.message.count("SyntaxError") == 1
+    assert kernel.value("%%ranks 2\nkept") == "rank 0 → 1\nrank 1 → 1\n"
+
+
+def test_a_line_that_cannot_be_read_shows_how_it_is_written(kernel: Kernel) -> None:
+    cell = kernel.run("%%ranks four\n1")
+    assert cell.error == "LaunchError" and "%%ranks WORLD_SIZE" in cell.message
+
+
+def test_live_ranks_that_died_between_cells_are_replaced_and_told(kernel: Kernel) -> None:
+    kernel.value("%%ranks 2\nkept = 1")
+    for process in kernel.ranks():
+        process.kill()
+    wait_until(lambda: not kernel.ranks(), CELL_S, kernel.ranks)
+    shown = kernel.value("%%ranks 2\n'kept' in globals()")
+    assert "their processes had gone" in shown and "False" in shown
+
+
+def test_the_server_killed_between_cells_is_replaced_and_told(kernel: Kernel) -> None:
+    for process in kernel.servers():
+        process.kill()
+    shown = kernel.value("launch(lambda rank, n: rank, 2)")
+    assert "a new one was started" in shown and "rank 1 → 1" in shown

@@ -1,0 +1,86 @@
+"""However a kernel ends, nothing that it started stays: no process, no file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import psutil
+import pytest
+
+from tests.kernel.session import GONE_S, Kernel, wait_until
+
+LOADER = """\
+from torch.utils.data import DataLoader
+
+def f(rank, n):
+    batches = iter(DataLoader(torch.arange(64), batch_size=1, num_workers=1))
+    next(batches)
+    time.sleep(600)
+
+launch(f, 2, timeout=900)"""
+
+ENDS: dict[str, Callable[[Kernel], None]] = {
+    "killed": Kernel.kill,
+    "restarted": lambda kernel: kernel.restart(now=False),
+    "restarted at once": lambda kernel: kernel.restart(now=True),
+}
+
+
+def alive(processes: set[psutil.Process]) -> set[psutil.Process]:
+    return {p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE}
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_a_busy_kernel_leaves_nothing(how: str, new_kernel: type[Kernel]) -> None:
+    """It has live ranks, and a launch whose ranks have a DataLoader worker each."""
+    kernel = new_kernel()
+    kernel.value("%%ranks 2\nkept = 1")
+    kernel.begin(LOADER)
+    kernel.wait_for_ranks(6)
+    processes, folders = kernel.processes(), set(kernel.temp.iterdir())
+    assert len(processes) >= 8 and folders
+    ENDS[how](kernel)
+    wait_until(lambda: not alive(processes), GONE_S, lambda: alive(processes))
+    wait_until(lambda: not folders & set(kernel.temp.iterdir()), GONE_S)
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_an_idle_kernel_with_live_ranks_leaves_nothing(
+    how: str, new_kernel: type[Kernel]
+) -> None:
+    kernel = new_kernel()
+    kernel.value("%%ranks 3\nkept = 1")
+    processes, folders = kernel.processes(), set(kernel.temp.iterdir())
+    assert len(processes) == 5 and folders
+    ENDS[how](kernel)
+    wait_until(lambda: not alive(processes), GONE_S, lambda: alive(processes))
+    wait_until(lambda: not folders & set(kernel.temp.iterdir()), GONE_S)
+    if how != "killed":
+        shown = kernel.value("from helpers import launch\nlaunch(lambda rank, n: rank, 2).values")
+        assert shown == "[0, 1]\n"
+
+
+def test_a_kernel_killed_before_its_rank_server_is_ready_leaves_nothing(
+    new_kernel: type[Kernel],
+) -> None:
+    kernel = new_kernel()
+    for process in kernel.servers():
+        process.kill()
+    kernel.begin("launch(lambda rank, n: rank, 2)")
+    wait_until(lambda: len(kernel.servers()) == 1, GONE_S)
+    kernel.kill()
+    wait_until(lambda: not kernel.processes(), GONE_S, kernel.processes)
+
+
+def test_two_kernels_at_once_do_not_touch_each_other(new_kernel: type[Kernel]) -> None:
+    one, two = new_kernel(), new_kernel()
+    source = "def f(rank, n):\n    x = torch.tensor([{0}])\n    dist.all_reduce(x)\n"
+    source += "    return x.item()\n"
+    first = one.begin(source.format(3) + "[launch(f, 3).values for _ in range(20)] == [[9] * 3] * 20")
+    second = two.begin(source.format(5) + "[launch(f, 2).values for _ in range(20)] == [[10] * 2] * 20")
+    assert (one.wait(first).text, two.wait(second).text) == ("True\n", "True\n")
+    one.value("%%ranks 2\nkept = 'one'")
+    two.value("%%ranks 2\nkept = 'two'")
+    one.kill()
+    wait_until(lambda: not one.processes(), GONE_S, one.processes)
+    assert two.value("%%ranks 2\nkept") == "rank 0 → 'two'\nrank 1 → 'two'\n"

@@ -1,0 +1,123 @@
+"""Launches in a long row: what each of them leaves behind would add up here."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections import Counter
+from dataclasses import astuple, dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+import torch
+import torch.distributed as dist
+
+from helpers.ranks import launcher
+from helpers.ranks.failures import RankDied, RankFailed
+from helpers.ranks.launcher import launch
+
+WORLD_SIZE = 2
+
+
+@dataclass(frozen=True)
+class Held:
+    """What the launching process, its rank server and their temp directory hold."""
+
+    processes: int
+    descriptors: int
+    server_descriptors: int
+    threads: int
+    server_threads: int
+    listening_ports: int
+    files: int
+    shared_memory: int
+
+
+def held() -> Held:
+    own, server = psutil.Process(), psutil.Process(launcher.connect().pid)
+    children = own.children(recursive=True)
+    listening = [
+        connection
+        for process in (own, *children)
+        for connection in process.net_connections()
+        if connection.status == psutil.CONN_LISTEN
+    ]
+    folder = launcher.connect().folder
+    ours = list(Path(tempfile.gettempdir()).glob(f"real-ranks-{os.getpid()}-*"))
+    return Held(
+        len(children),
+        own.num_fds(),
+        server.num_fds(),
+        own.num_threads(),
+        server.num_threads(),
+        len(listening),
+        len(ours) + sum(len(names) + len(files) for _, names, files in os.walk(folder)),
+        len(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else 0,
+    )
+
+
+def one_launch(number: int) -> None:
+    """Do what learners do: mostly it goes well, now and then a rank raises or dies."""
+
+    def work(rank: int, world_size: int) -> float:
+        x = torch.ones(100) * rank
+        dist.all_reduce(x)
+        if number % 10 == 7 and rank == 1:
+            raise ValueError("now and then")
+        if number % 25 == 3 and rank == 0:
+            os._exit(3)
+        return x.sum().item()
+
+    run = launch(work, WORLD_SIZE, on_failure="return")
+    if number % 25 == 3:
+        assert isinstance(run.failure, RankDied), run.failure
+    elif number % 10 == 7:
+        assert isinstance(run.failure, RankFailed), run.failure
+    else:
+        assert run.values == [100.0] * WORLD_SIZE, run
+
+
+def row_of_launches(count: int) -> None:
+    for number in range(5):
+        one_launch(number)
+    before, memory, began = held(), _memory(), time.monotonic()
+    for number in range(count):
+        one_launch(number)
+    seconds = time.monotonic() - began
+    after = held()
+    states = Counter(c.status for c in psutil.net_connections("tcp") if _is_local(c))
+    print(
+        f"\n{count} launches of {WORLD_SIZE} ranks in {seconds:.1f} s: {1000 * seconds / count:.0f} ms each"
+        f"\n  before: {before}\n  after:  {after}"
+        f"\n  memory of launcher, server [MB]: {memory} -> {_memory()}"
+        f"\n  TCP on this machine's loopback: {dict(states)}"
+    )
+    assert astuple(after) <= astuple(before) or after == before
+    for name, was in vars(before).items():
+        if name != "shared_memory":  # other programs of this machine keep theirs there as well
+            assert getattr(after, name) <= was, name
+
+
+def _memory() -> tuple[int, int]:
+    pids = (os.getpid(), launcher.connect().pid)
+    first, second = (psutil.Process(pid).memory_info().rss // 1_000_000 for pid in pids)
+    return first, second
+
+
+def _is_local(connection: object) -> bool:
+    address = getattr(connection, "laddr", None)
+    return bool(address) and address.ip.startswith("127.")
+
+
+@pytest.mark.usefixtures("preloaded")
+def test_a_hundred_launches_leave_nothing() -> None:
+    row_of_launches(100)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1200)
+@pytest.mark.usefixtures("preloaded")
+def test_a_thousand_launches_leave_nothing() -> None:
+    row_of_launches(1000)

@@ -1,0 +1,112 @@
+"""The Stop button: ends every rank at once, whenever it is pressed, and the kernel goes on."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.kernel.session import STOP_S, Cell, Kernel, wait_until
+
+HANGS = {
+    "asleep": "def f(rank, n):\n    time.sleep(600)\nlaunch(f, 3, timeout=900)",
+    "computing": "def f(rank, n):\n    while True: pass\nlaunch(f, 2, timeout=900)",
+    "waiting": "def f(rank, n):\n    if rank: time.sleep(600)\n    dist.barrier()\n"
+    "launch(f, 3, timeout=900)",
+    "in a live cell": "%%ranks 3 --timeout 900\ntime = __import__('time')\ntime.sleep(600)",
+    "with children": "import subprocess\n"
+    "def f(rank, n):\n    subprocess.run(['sleep', '600'])\nlaunch(f, 2, timeout=900)",
+    "deaf": "import signal\n"
+    "def f(rank, n):\n    signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+    "    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n    time.sleep(600)\n"
+    "launch(f, 2, timeout=900)",
+}
+
+
+def stopped_and_well(kernel: Kernel, cell: Cell) -> None:
+    assert cell.status == "error" and cell.error == "Stopped", cell
+    assert "ended. The kernel is ready for the next cell." in cell.message
+    assert "Traceback" not in cell.message and "helpers" not in cell.message
+    works(kernel)
+
+
+def works(kernel: Kernel) -> None:
+    """No rank is left, and both kinds of cells run."""
+    wait_until(lambda: not kernel.ranks(), STOP_S, kernel.ranks)
+    assert kernel.value("launch(lambda rank, n: rank, 2).values") == "[0, 1]\n"
+    assert "rank 0 → 0\nrank 1 → 1\n" in kernel.value("%%ranks 2\nrank")
+
+
+@pytest.mark.parametrize("how", HANGS)
+def test_stop_ends_all_ranks_that_are(how: str, kernel: Kernel) -> None:
+    request = kernel.begin(HANGS[how])
+    kernel.wait_for_ranks(2)
+    kernel.interrupt()
+    wait_until(lambda: not kernel.ranks(), STOP_S, kernel.ranks)
+    stopped_and_well(kernel, kernel.wait(request))
+
+
+@pytest.mark.parametrize("times", [2, 5])
+def test_stop_pressed_again_and_again(times: int, kernel: Kernel) -> None:
+    request = kernel.begin(HANGS["asleep"])
+    kernel.wait_for_ranks(3)
+    for _ in range(times):
+        kernel.interrupt()
+    wait_until(lambda: not kernel.ranks(), STOP_S, kernel.ranks)
+    assert kernel.wait(request).status == "error"
+    works(kernel)
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_stop_at_any_moment_of_a_launch(live: bool, kernel: Kernel) -> None:
+    """Swept over the time that a start takes, from before it began until it is over."""
+    source = "%%ranks 16\n1" if live else "launch(lambda rank, n: rank, 16)"
+    for step in range(12):
+        request = kernel.begin(source)
+        time.sleep(0.02 * step)
+        kernel.interrupt()
+        cell = kernel.wait(request)
+        assert cell.status == "ok" or cell.error in {"Stopped", "KeyboardInterrupt"}, cell
+        kernel.value("from helpers.ranks.magics import end_live_world; end_live_world('a test')")
+        wait_until(lambda: not kernel.ranks(), STOP_S, kernel.ranks)
+    works(kernel)
+
+
+def test_stop_while_the_rank_server_starts(new_kernel: type[Kernel]) -> None:
+    kernel = new_kernel()
+    for process in kernel.servers():
+        process.kill()
+    request = kernel.begin("launch(lambda rank, n: rank, 2)")
+    time.sleep(0.3)  # the new server imports torch for longer than that
+    kernel.interrupt()
+    cell = kernel.wait(request)
+    assert cell.status == "ok" or cell.error in {"Stopped", "KeyboardInterrupt"}, cell
+    works(kernel)
+    assert len(kernel.servers()) == 1
+
+
+def test_stop_with_nothing_running_leaves_live_ranks_alone(kernel: Kernel) -> None:
+    kernel.value("%%ranks 2\nkept = 1")
+    kernel.interrupt()
+    assert "rank 1 → 1" in kernel.value("%%ranks 2\nkept")
+
+
+def test_live_ranks_that_were_stopped_say_so_in_the_next_cell(kernel: Kernel) -> None:
+    kernel.value("%%ranks 2\nkept = 1")
+    request = kernel.begin("%%ranks 2 --timeout 900\nimport time; time.sleep(600)")
+    time.sleep(0.3)
+    kernel.interrupt()
+    assert kernel.wait(request).error == "Stopped"
+    shown = kernel.value("%%ranks 2\n'kept' in globals()")
+    assert "new ranks" in shown and "you stopped it" in shown and "False" in shown
+
+
+def test_the_live_view_of_a_stopped_launch_is_taken_away(new_kernel: type[Kernel]) -> None:
+    kernel = new_kernel(REAL_RANKS_LIVE="1")
+    request = kernel.begin(HANGS["asleep"])
+    kernel.wait_for_ranks(3)
+    time.sleep(2.5)  # the view says who is doing what after 2 s
+    kernel.interrupt()
+    cell = kernel.wait(request)
+    assert any("running for" in view for view in cell.updates)
+    assert "running for" not in cell.updates[-1], "it says that they run, and they have ended"
