@@ -27,6 +27,9 @@ from helpers.ranks.watch import LOOK_S, Watcher, waits_now
 from helpers.ranks.world import Setting, World
 from helpers.trace.events import Place
 
+WITH_GPUS = "cpu:gloo,cuda:nccl"
+"""The group where there is a GPU for each rank: NCCL for tensors on GPUs, gloo for those on the CPU."""
+
 GRACE_S = 1.0
 """How long the others may go on after a rank has failed, to say what became of them."""
 
@@ -49,9 +52,10 @@ def launch(
     Each rank is a process of its own, which has joined the default process group (unless
     `init=False`). `env`: environment variables, one mapping for all or one for each rank, set before
     the group is joined. `timeout`: seconds that the whole launch may take. `backend`: "gloo", "nccl",
-    or "auto": NCCL when there are at least `world_size` GPUs, else gloo. `on_failure`: "raise" or
-    "return" (the Run carries its failure). `trace=False` records no calls and so explains no
-    deadlock; use it to measure latencies of microseconds.
+    or "auto": where there are at least `world_size` GPUs, NCCL for tensors on GPUs (and gloo for those
+    on the CPU), else gloo. `on_failure`: "raise", or "return" (the Run carries its failure).
+    `trace=False` records no calls and so explains no deadlock; use it to measure latencies of
+    microseconds.
 
     Raise LaunchError or CannotSend when nothing could be started, and otherwise a RankFailure:
     RankFailed, RankDied, Deadlock or RankTimeout, each with what was seen as `.run`.
@@ -204,7 +208,7 @@ def make_setting(
     if backend not in {"auto", "gloo", "nccl"}:
         raise LaunchError(f"backend must be 'auto', 'gloo' or 'nccl'; got {backend!r}.")
     if backend == "auto":
-        backend = "nccl" if _gpus() >= world_size else "gloo"
+        backend = WITH_GPUS if _gpus() >= world_size else "gloo"
     elif backend == "nccl" and _gpus() < world_size:
         raise LaunchError(
             f"NCCL needs one GPU for each rank: this machine has {_gpus()}, and {world_size} ranks "

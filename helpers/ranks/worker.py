@@ -133,7 +133,7 @@ class _Rank:
             kernels.uninstall()  # the server put them in place before the fork
             return
         kernels.install()
-        if backend == "nccl":
+        if "nccl" in backend:
             kernels.install("cuda")
         self.recorder = Recorder(self.rank, self.channel.record)
         kernels.record_with(self.recorder)
@@ -203,7 +203,7 @@ def join_group(rank: int, world_size: int, backend: str, store: str) -> None:
 
     if world_size >= 24:  # connect pairs when first used: below that, all at once is faster
         os.environ.setdefault("TORCH_GLOO_LAZY_INIT", "1")
-    if backend == "nccl":
+    if "nccl" in backend:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     dist.init_process_group(
         backend, store=c10d.FileStore(store, world_size), rank=rank, world_size=world_size

@@ -29,7 +29,7 @@ def seconds_of(call: Callable[[], object]) -> float:
 def interleaved(calls: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
     """Time several calls in turn, so that what else the machine does hits all of them alike."""
     times: dict[str, list[float]] = {name: [] for name in calls}
-    for name, call in calls.items():  # warm up, unmeasured
+    for call in calls.values():  # warm up, unmeasured
         call()
     for _ in range(repeats):
         for name, call in calls.items():
