@@ -7,7 +7,7 @@ them a learner has seen is kept with the progress.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from helpers.course.progress import read, record_hint
 from helpers.course.progress_format import Progress
@@ -18,6 +18,8 @@ class Hinted(Protocol):
     """What a hint needs to know of an exercise. `notebook` is its file's name without ".ipynb"."""
 
     @property
+    def name(self) -> str: ...
+    @property
     def number(self) -> str: ...
     @property
     def title(self) -> str: ...
@@ -27,13 +29,16 @@ class Hinted(Protocol):
     def hints(self) -> Sequence[str]: ...
 
 
-def hint(exercise: str, *, get: Callable[[str], Hinted] | None = None) -> Told:
-    """Give the next hint for the exercise of this name, below those that were given before.
+def hint(asked: Any, *, get: Callable[[Any], Hinted] | None = None) -> Told:
+    """Give the next hint for an exercise, below those that were given before.
+
+    asked: the exercise's name, its number ("2.1"), or the function itself.
 
     After the last hint, or once the exercise has passed, says where the solution is. Raises what
     `get` raises on an unknown name; `get` is the course's own list of exercises unless given.
     """
-    found = (get or _registered)(exercise)
+    found = (get or _registered)(asked)
+    exercise = found.name
     progress = read()
     seen = progress.hints.get(exercise, 0)
     level = min(seen + 1, len(found.hints))
@@ -44,10 +49,10 @@ def hint(exercise: str, *, get: Callable[[str], Hinted] | None = None) -> Told:
     return Told("\n\n".join([*lines, *filter(None, [progress.note, note])]))
 
 
-def _registered(name: str) -> Hinted:
-    from helpers.exercises.model import get
+def _registered(asked: Any) -> Hinted:
+    from helpers.exercises.model import find
 
-    return get(name)
+    return find(asked)
 
 
 def _heading(found: Hinted, level: int, seen: int) -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from helpers.exercises.answers_data import Answer, Problem
 from helpers.exercises.answers_history import answer_from_history, input_number
 from helpers.exercises.grade import grade
 from helpers.exercises.model import UnknownExercise, get
@@ -28,9 +32,34 @@ def check(answer: Any) -> CheckResult:
     try:
         exercise = get(found.name)
     except UnknownExercise as error:
-        message = f"{error}. Keep the name that the exercise gives."
+        message = f"check() takes the function of an exercise: {error}"
         return CheckResult(found.name or str(answer), "", Outcome.UNREADABLE, message=message)
+    if note := _later_attempt(found, inputs):
+        found = replace(found, notes=(*found.notes, note))
     return _recorded(grade(exercise, found, input_number))
+
+
+def _later_attempt(found: Answer | Problem, inputs: Sequence[str]) -> str:
+    """Say when the last version of the answer never ran, because its cell is not valid Python."""
+    if isinstance(found, Problem) or not found.origins:
+        return ""
+    checked = max(origin.cell for origin in found.origins)
+    starts = re.compile(rf"^(async def|def|class) {re.escape(found.name)}\b", re.MULTILINE)
+    for index in range(len(inputs) - 1, checked, -1):
+        if starts.search(inputs[index]) and not _is_python(inputs[index]):
+            return (
+                f"{input_number(index)} defines {found.name} too, but is not valid Python and did "
+                f"not run: what was checked is the version of {input_number(checked)}"
+            )
+    return ""
+
+
+def _is_python(source: str) -> bool:
+    try:
+        ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
 
 
 def _recorded(result: CheckResult) -> CheckResult:

@@ -28,7 +28,13 @@ def judge(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
     if broken:
         outcome = Outcome.FORBIDDEN if forbidden else Outcome.WRONG
         return CaseVerdict(
-            label, outcome, rows, broken, "", "The values are right; how they came is not.", run
+            label,
+            outcome,
+            rows,
+            broken,
+            "",
+            "Here the values are right; how they came is not.",
+            run,
         )
     return CaseVerdict(label, Outcome.PASSED, rows, run=run)
 
@@ -47,7 +53,11 @@ def _failed(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
         advice = "A loop that does not end, or far more work than the task needs."
     if exercise.look is not None and outcome is not Outcome.NOT_ATTEMPTED:
         advice = exercise.look(case, run) or advice
-    return CaseVerdict(case.label, outcome, message=str(failure), advice=advice, run=run)
+    # its last line speaks of launch(timeout=...), which whoever answers an exercise does not call
+    message = str(failure)
+    if outcome is Outcome.TIMED_OUT:
+        message = message.rpartition("\n")[0]
+    return CaseVerdict(case.label, outcome, message=message, advice=advice, run=run)
 
 
 def _broken(exercise: Exercise, case: Case, run: Run) -> tuple[tuple[str, ...], bool]:
@@ -89,7 +99,7 @@ def _advice(case: Case, run: Run, rows: tuple[Row, ...]) -> str:
             return f"Rank {rank}: {reason}"
     if comparable and (swapped := _somebody_elses(case, run, bad)):
         return swapped
-    good = [row.rank for row in rows if not row.problem]
+    good = [row.rank for row in rows if not row.problem and expected[row.rank] is not None]
     if good and bad:
         are = "is" if len(good) == 1 else "are"
         return f"{_ranks(good)} {are} right, {_ranks(bad)} not: what do they do differently?"

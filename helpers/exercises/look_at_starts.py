@@ -24,8 +24,8 @@ class Attempt:
     """One call of init_process_group, as the rank of the launch that made it recorded it."""
 
     rank: int
-    place: str
     identity: str
+    place: str
 
     @property
     def counted_from_one(self) -> bool:

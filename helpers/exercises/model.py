@@ -124,9 +124,19 @@ def exercises() -> Mapping[str, Exercise]:
 
 
 def get(name: str) -> Exercise:
-    """Give the exercise whose function is called `name`. Raise KeyError that names the nearest."""
+    """Give the exercise whose function is called `name`. Raise UnknownExercise with the nearest."""
     known = exercises()
-    if name not in known:
-        near = difflib.get_close_matches(name, known, 3) or sorted(known)[:5]
-        raise KeyError(f"no exercise is called {name!r}; there are: {', '.join(near)}")
-    return known[name]
+    if name in known:
+        return known[name]
+    near = difflib.get_close_matches(str(name), known, 3)
+    meant = f"Did you mean {' or '.join(near)}?" if near else "Give the name that its stub has."
+    raise UnknownExercise(f"no exercise is called {name!r}. {meant}")
+
+
+def find(asked: Any) -> Exercise:
+    """Give the exercise that is asked for by its name, its function, or its number ("2.1")."""
+    name = str(getattr(asked, "__name__", asked))
+    for exercise in exercises().values():
+        if name in {exercise.number, exercise.title}:
+            return exercise
+    return get(name)

@@ -82,7 +82,7 @@ def _tagged_mail(rng: random.Random) -> Iterator[Case]:
         lengths = rng.sample(range(1, 9), world_size - 1)
         letters = [tensor(rng, n) for n in lengths]
         yield Case(
-            f"{world_size} ranks, letters of {', '.join(map(str, lengths))} numbers",
+            f"{world_size} ranks, letters of length {', '.join(map(str, lengths))}",
             world_size,
             [(torch.empty(0),), *[(letter,) for letter in letters]],
             [letters, *[None] * (world_size - 1)],
@@ -142,10 +142,62 @@ def _small_messages(trace: Trace, case: Case) -> str:
     return ""
 
 
-def _look_at_token(case: Case, run: Run) -> str:
-    if run.failure is None and run.values[0] == case.inputs[0][0]:
-        return "Rank 0 returns the token that it sent, not the one that came back."
+def _look_at_ball(case: Case, run: Run) -> str:
+    ball, rounds = case.inputs[0]
+    if run.failure is None and _same(run.values[1], ball + rounds - 1):
+        return "Rank 1 must return the ball after it has added 1, as it sent it last."
     return ""
+
+
+def _look_at_token(case: Case, run: Run) -> str:
+    if run.failure is not None or case.expected is None:
+        return ""
+    if run.values[0] == case.inputs[0][0]:
+        return "Rank 0 returns the token that it sent, not the one that came back."
+    if run.values[1] == case.expected[1] + 1:
+        return "Return the token as it was received, before the rank is added."
+    return ""
+
+
+def _look_at_pairs(case: Case, run: Run) -> str:
+    if run.failure is None:
+        for rank, value in enumerate(run.values):
+            if (rank ^ 1) < case.world_size and _same(value, case.inputs[rank][0]):
+                return (
+                    f"Rank {rank} has its own tensor again: did a `recv` overwrite `x` before it was "
+                    "sent? Receive into a tensor of its own."
+                )
+    return ""
+
+
+def _look_at_mail(case: Case, run: Run) -> str:
+    letters = run.values[0]
+    if run.failure is not None or not isinstance(letters, list):
+        return ""
+    wanted = [case.inputs[rank][0] for rank in range(1, case.world_size)]
+    if len(letters) == len(wanted) + 1:
+        return "Rank 0's own, empty letter does not belong into the list."
+    if len(letters) == len(wanted) > 1 and all(_same(letters[-1], one) for one in letters):
+        return "All letters are the same: is one buffer filled again and again? Make one for each."
+    return ""
+
+
+def _look_at_pipeline(case: Case, run: Run) -> str:
+    x, chunk = case.inputs[0]
+    if run.failure is not None or not isinstance(run.values[0], torch.Tensor):
+        return ""
+    if len(run.values[0]) != len(x):
+        return (
+            f"The last chunk is shorter where {chunk} does not divide {len(x)}: look at the sizes."
+        )
+    if _same(run.values[-1], 2 * case.expected[-1] if case.expected else None):
+        return "Something is added twice: is `recv` writing into the chunk itself?"
+    return "The sum so far comes from the rank before: receive it, add your own part, hand it on."
+
+
+def _same(one: object, other: object) -> bool:
+    both = isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor)
+    return both and torch.equal(one, other)  # type: ignore[arg-type]
 
 
 EXERCISES = (
@@ -165,7 +217,8 @@ EXERCISES = (
         ),
         minutes=10,
         difficulty=1,
-        rules=(_P2P, Order(_ping_pong_order, "ball goes to and fro, once each way in a round")),
+        rules=(_P2P, Order(_ping_pong_order, "the ball goes to and fro, once each way in a round")),
+        look=_look_at_ball,
     ),
     Exercise(
         "token_ring",
@@ -175,7 +228,8 @@ EXERCISES = (
         Kind.RANKS,
         _token_ring,
         (
-            "One rank must begin, or all wait for each other. Which one has the token?",
+            "One rank must begin, or all wait for each other. Which one has the token? And a number "
+            "travels as a tensor: `torch.tensor([token])`.",
             "The next rank is `(rank + 1) % world_size`, the one before is `(rank - 1) % world_size`. "
             "Rank 0 sends first and receives last; the others receive first.",
             "Put the number into a tensor: `t = torch.tensor([token])`. Rank 0: send t to next, recv "
@@ -199,7 +253,8 @@ EXERCISES = (
         Kind.RANKS,
         _exchange_in_pairs,
         (
-            "Both ranks of a pair send first, and each send waits for a recv. One of them has to change.",
+            "If both ranks of a pair send first, each send waits for a recv. One of them has to "
+            "receive first.",
             "Let the parity of the rank decide who sends first. A rank whose partner would be "
             "`world_size` or more has none: it keeps its own tensor.",
             "theirs = torch.empty_like(x); if rank < partner: send, then recv; else: recv, then send. "
@@ -208,6 +263,7 @@ EXERCISES = (
         minutes=10,
         difficulty=2,
         rules=(_P2P, Count("send", _has_partner), Count("recv", _has_partner)),
+        look=_look_at_pairs,
     ),
     Exercise(
         "tagged_mail",
@@ -226,6 +282,7 @@ EXERCISES = (
         minutes=15,
         difficulty=3,
         rules=(_P2P, Holds(_tags_fit, "a length with tag 1, a letter with tag 2")),
+        look=_look_at_mail,
     ),
     Exercise(
         "pipeline_sum",
@@ -248,6 +305,7 @@ EXERCISES = (
             Holds(_small_messages, "no message is larger than a chunk"),
             Order(_hand_on_at_once, "each chunk is handed on before the next is taken"),
         ),
+        look=_look_at_pipeline,
         further=True,
     ),
 )

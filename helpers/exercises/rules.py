@@ -161,7 +161,9 @@ class Order:
             made = tuple(event.op for event in trace.of(rank) if event.op != "span")
             wanted = self.wanted(case, rank)
             if made != wanted:
-                return f"rank {rank} makes the calls {_list(made)}; wanted are {_list(wanted)}."
+                made_text = f"makes the calls {', '.join(made)}" if made else "makes no calls"
+                wanted_text = ", ".join(wanted) or "none"
+                return f"rank {rank} {made_text}; wanted: {wanted_text}."
         return ""
 
 
@@ -256,7 +258,3 @@ def _and(words: tuple[str, ...]) -> str:
         if words
         else ""
     )
-
-
-def _list(ops: tuple[str, ...]) -> str:
-    return ", ".join(ops) or "none"

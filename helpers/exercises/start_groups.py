@@ -1,6 +1,6 @@
 """Inside a rank: drive answers that start or make process groups, and say what became of them.
 
-    answer, under watch() -> spans "init_process_group | tcp :4711 | rank 0 of 2", "new_group 0 1":
+    answer, under watch() -> spans "init_process_group | rank 0 of 2 | tcp://...", "new_group 0 1":
                              the trace has them even if the rank hangs
            -> state()     -> "rank 0 of 2, TCPStore", which `judge` compares
 
@@ -148,7 +148,7 @@ def watch() -> Iterator[None]:
     real = dist.init_process_group
 
     def watched(*args: Any, **kwargs: Any) -> None:
-        with span(f"{INIT} | {_place_of(args, kwargs)} | {_identity_of(kwargs)}"):
+        with span(f"{INIT} | {_identity_of(kwargs)} | {_place_of(args, kwargs)}"):
             real(*args, **kwargs)
 
     dist.init_process_group = watched

@@ -15,6 +15,7 @@ peer") is a consequence and is listed below it.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -87,6 +88,19 @@ class RankError:
         return "\n".join(lines)
 
 
+_PEER_WENT = re.compile(
+    r"connection (closed|reset|was closed)|broken pipe|closed by peer|remote process|"
+    r"application timeout caused pair closure|\[[^\]]*gloo/transport",
+    re.IGNORECASE,
+)
+"""What gloo, the stores and NCCL say when the process at the other end has gone."""
+
+
+def is_consequence(error: RankError) -> bool:
+    """Tell an error that only says that a peer has gone from one that has a cause of its own."""
+    return bool(_PEER_WENT.search(error.message))
+
+
 class RankFailed(RankFailure):
     """A rank raised. `rank` and `error` are the root cause, `consequences` what others said later."""
 
@@ -95,12 +109,13 @@ class RankFailed(RankFailure):
         alike = [e.rank for e in consequences if (e.kind, e.frames) == (error.kind, error.frames)]
         if alike:
             text += f"\n  (the same on rank{'s' * (len(alike) > 1)} {', '.join(map(str, sorted(alike)))})"
-        others = [e for e in consequences if e.rank not in alike]
-        if others:
-            names = ", ".join(
-                f"rank {e.rank} ({e.kind})" for e in sorted(others, key=lambda e: e.rank)
-            )
-            text += f"\n  (after that, and because of it: {names})"
+        others = sorted((e for e in consequences if e.rank not in alike), key=lambda e: e.rank)
+        for other in others:
+            if not is_consequence(other):
+                text += f"\nrank {other.rank} raised as well, {other}"
+        names = ", ".join(f"rank {e.rank} ({e.kind})" for e in others if is_consequence(e))
+        if names:
+            text += f"\n  (after that, because a peer had gone: {names})"
         super().__init__(text)
         self.rank = error.rank
         self.error = error

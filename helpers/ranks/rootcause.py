@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import signal
 
-from helpers.ranks.failures import RankDied, RankError, RankFailed, RankFailure
+from helpers.ranks.failures import (
+    RankDied,
+    RankError,
+    RankFailed,
+    RankFailure,
+    is_consequence,
+)
 from helpers.ranks.world import Member, World
 from helpers.trace.mismatch import mismatch_in
-
-_PEER_WENT = re.compile(
-    r"connection (closed|reset|was closed)|broken pipe|closed by peer|remote process|"
-    r"application timeout caused pair closure|\[[^\]]*gloo/transport",
-    re.IGNORECASE,
-)
-"""What gloo, the stores and NCCL say when the process at the other end has gone."""
 
 _ADVICE = {
     "SIGSEGV": "Native code read memory that is not its own.",
@@ -33,7 +31,7 @@ def failure_of(world: World) -> RankFailure | None:
     errors = _lowest_first_where_alike(errors)
     dead = sorted((m for m in world.members if m.state == "died"), key=lambda m: m.ended_ns)
     causes = [
-        error for error in errors if not (dead or len(errors) > 1) or not _is_consequence(error)
+        error for error in errors if not (dead or len(errors) > 1) or not is_consequence(error)
     ]
     if causes and not (dead and dead[0].ended_ns < causes[0].when_ns):
         rest = tuple(error for error in errors if error is not causes[0])
@@ -54,10 +52,6 @@ def _lowest_first_where_alike(errors: list[RankError]) -> list[RankError]:
         first = min(alike, key=lambda error: error.rank)
         return [first, *(e for e in errors if e is not first)]
     return errors
-
-
-def _is_consequence(error: RankError) -> bool:
-    return bool(_PEER_WENT.search(error.message))
 
 
 def _death(world: World, member: Member) -> RankDied:

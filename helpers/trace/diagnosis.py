@@ -44,6 +44,7 @@ def diagnose(states: Sequence[RankState], trace: Trace) -> Diagnosis:
         _mismatch,
         _skipped_backward,
         _left,
+        _tags,
         _cycle,
         _unmatched,
     ):
@@ -194,7 +195,8 @@ def _left(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis 
                 f"{_ranks(left).capitalize()} {'have' if len(left) > 1 else 'has'} returned, but "
                 f"rank {wait.rank} still waits for {'them' if len(left) > 1 else 'it'} in "
                 f"{wait.call}{at(wait.event)}.",
-                "Every rank that a call names must make its part of the call before it returns.",
+                f"Either {_ranks(left)} must make the counterpart of this call before returning, or "
+                f"rank {wait.rank} should not make it, or not with this peer.",
                 waits,
                 tuple(left),
             )
@@ -207,6 +209,29 @@ def _left(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis 
             tuple(sorted(gone)),
         )
     return None
+
+
+def _tags(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
+    """Find a send and a receive between the same two ranks that differ in nothing but their tag."""
+    calls = [wait.event for wait in waits if wait.event is not None]
+    for send in (call for call in calls if call.op == "send"):
+        for recv in (call for call in calls if call.op == "recv"):
+            facing = send.peer == recv.rank and recv.peer in {send.rank, None}
+            if facing and send.tag != recv.tag and send.group == recv.group:
+                return Diagnosis(
+                    "unmatched",
+                    f"The tags differ: rank {send.rank} sends {_tag(send)}{at(send)}, while rank "
+                    f"{recv.rank} receives {_tag(recv)}{at(recv)}.",
+                    "A receive takes only a message with its own tag; without `tag` it is tag 0. Give "
+                    "both calls the same tag, or make the calls in an order that fits.",
+                    waits,
+                    (send.rank, recv.rank),
+                )
+    return None
+
+
+def _tag(event: Event) -> str:
+    return f"with tag {event.tag}" + ("" if event.tag else " (the default)")
 
 
 def _cycle(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
@@ -232,10 +257,7 @@ def _cycle_of(cycle: list[int], waits: Waits) -> Diagnosis:
         advice = "A rank cannot exchange messages with itself: copy the tensor instead."
     elif calls == {"send"}:
         summary = f"A cycle of sends: each rank waits until the next one receives ({chain})."
-        advice = (
-            "A send returns when its peer receives. Let one rank of each pair receive first, "
-            "or post isend/irecv and wait for both."
-        )
+        advice = "A send returns when its peer receives: let one rank of each pair receive first."
     elif calls == {"recv"}:
         summary = f"A cycle of receives: each rank waits for a message that nobody sent ({chain})."
         advice = "Let at least one rank send before it receives."

@@ -33,6 +33,11 @@ def mismatch_in(trace: Trace) -> str:
             return unlike(meeting, problem)
     for message in trace.messages():
         recv = message.recv
+        if recv is not None and message.send.dtype != recv.dtype and not recv.finished:
+            return (
+                f"rank {message.src} sends {message.send.dtype}{at(message.send)}, but rank "
+                f"{message.dst} receives into {recv.dtype}{at(recv)}: the dtypes must be the same."
+            )
         if recv is not None and message.send.nbytes > recv.nbytes:
             return (
                 f"rank {message.src} sends {_size(message.send)}{at(message.send)}, "

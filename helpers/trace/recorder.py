@@ -79,7 +79,8 @@ class Recorder:
             # gloo does not look: it would read memory that is not its own, and hang or crash by chance
             raise ValueError(
                 f"{call} names rank {more['peer']}, but its group has only {len(ranks)} ranks, "
-                f"0 to {len(ranks) - 1}. Is `% world_size` missing?"
+                f"0 to {len(ranks) - 1}. Is `% world_size` missing, or should this rank not "
+                "make the call at all?"
             )
         for key in ("peer", "root"):
             if more.get(key) is not None:

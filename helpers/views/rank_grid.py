@@ -30,18 +30,23 @@ _NO_GROUP = "no group"
 
 
 def rank_grid(
-    what: Run | Trace | Sequence[Sequence[int]], *, cols: int, title: str | None = None
+    what: Run | Trace | Sequence[Sequence[int]],
+    *,
+    cols: int | None = None,
+    title: str | None = None,
 ) -> Picture:
     """Draw ranks row by row, `cols` to a row, and which group each of them is in.
 
     what: a list of groups, each a list of global ranks; or a run, for the groups that its ranks
     used. Groups that share a rank stand in different panels. Below each rank stand its group's
-    letter and its rank within that group. Raises ValueError if `cols` is not positive.
+    letter and its rank within that group. Without `cols`, a row is as long as the longest group of
+    neighbouring ranks. Raises ValueError if `cols` is not positive.
     """
-    if cols < 1:
-        raise ValueError(f"a grid has at least one column; got cols={cols}")
     groups = groups_of(what)
     world_size = _world_size(what, groups)
+    cols = _row_length(groups, world_size) if cols is None else cols
+    if cols < 1:
+        raise ValueError(f"a grid has at least one column; got cols={cols}")
     panels = panels_of(groups) or ((),)
     rows = -(-world_size // cols)
     figure = new_figure(
@@ -78,6 +83,11 @@ def _world_size(what: Run | Trace | Sequence[Sequence[int]], groups: Sequence[Gr
     if isinstance(what, (Run, Trace)):
         return what.world_size
     return 1 + max((rank for group in groups for rank in group), default=0)
+
+
+def _row_length(groups: Sequence[Group], world_size: int) -> int:
+    rows = [g for g in groups if g == tuple(range(g[0], g[0] + len(g))) and 1 < len(g) < world_size]
+    return max(map(len, rows), default=world_size)
 
 
 def _draw(axes: Axes, panel: Panel, world_size: int, rows: int, cols: int) -> None:

@@ -30,6 +30,8 @@ def verdict_text(result: CheckResult) -> str:
     elif result.rules and result.passed:
         lines.append(f"  how the ranks talked: {'; '.join(result.rules)}")
     lines += [f"  note: {clip(clean(note), 400)}" for note in result.notes]
+    if _wants_hint(result):
+        lines.append(f"  Stuck? {_hint_call(result)}")
     return "\n".join(lines)
 
 
@@ -52,14 +54,24 @@ def verdict_html(result: CheckResult) -> str:
     elif result.rules and result.passed:
         parts.append(_quiet(f"how the ranks talked: {'; '.join(result.rules)}"))
     parts += [_quiet(f"note: {clip(clean(note), 400)}") for note in result.notes]
+    if _wants_hint(result):
+        parts.append(_quiet(f"Stuck? {_hint_call(result)}"))
     return (
         f'<div style="border-left: 6px solid {colour}; padding: 2px 10px; max-width: 70em">'
         f"{''.join(parts)}</div>"
     )
 
 
+def _wants_hint(result: CheckResult) -> bool:
+    return bool(result.heading) and not result.passed
+
+
+def _hint_call(result: CheckResult) -> str:
+    return f'hint("{result.name}")'
+
+
 def _headline(result: CheckResult) -> str:
-    points = f" ({result.points:g} of {result.out_of:g} points)" if result.out_of else ""
+    points = f" ({round(result.points, 1):g} of {result.out_of:g} points)" if result.out_of else ""
     return f"{result.heading or result.name}: {result.outcome.value}{points}"
 
 

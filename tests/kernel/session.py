@@ -100,7 +100,9 @@ class Kernel:
         cell, deadline = Cell(), time.monotonic() + deadline_s
         while True:
             left = deadline - time.monotonic()
-            assert left > 0, f"the cell has not ended after {deadline_s:g} s; it showed: {cell.text}"
+            assert left > 0, (
+                f"the cell has not ended after {deadline_s:g} s; it showed: {cell.text}"
+            )
             with contextlib.suppress(queue.Empty):
                 message = self._client.get_iopub_msg(timeout=min(left, 1.0))
                 if message["parent_header"].get("msg_id") == request and _is_last(message, cell):

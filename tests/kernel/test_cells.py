@@ -73,10 +73,14 @@ def test_fresh_ranks_can_be_asked_for(kernel: Kernel) -> None:
 
 def test_names_of_the_kernel_are_sent_on_demand(kernel: Kernel) -> None:
     kernel.value("x = torch.arange(3)\ndef double(t):\n    return 2 * t")
-    assert kernel.value("%%ranks 2 --send double,x\ndouble(x)[rank].item()").startswith("rank 0 → 0")
+    assert kernel.value("%%ranks 2 --send double,x\ndouble(x)[rank].item()").startswith(
+        "rank 0 → 0"
+    )
     cell = kernel.run("%%ranks 2 --send nothing\n1")
     assert cell.error == "LaunchError" and "no variable of this name" in cell.message
-    cell = kernel.run("f = (i for i in [1])\nget_ipython().run_cell_magic('ranks', '2 --send f', 'f')")
+    cell = kernel.run(
+        "f = (i for i in [1])\nget_ipython().run_cell_magic('ranks', '2 --send f', 'f')"
+    )
     assert cell.error == "CannotSend" and "f cannot be sent" in cell.message
 
 

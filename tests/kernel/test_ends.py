@@ -45,9 +45,7 @@ def test_a_busy_kernel_leaves_nothing(how: str, new_kernel: type[Kernel]) -> Non
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_an_idle_kernel_with_live_ranks_leaves_nothing(
-    how: str, new_kernel: type[Kernel]
-) -> None:
+def test_an_idle_kernel_with_live_ranks_leaves_nothing(how: str, new_kernel: type[Kernel]) -> None:
     kernel = new_kernel()
     kernel.value("%%ranks 3\nkept = 1")
     processes, folders = kernel.processes(), set(kernel.temp.iterdir())
@@ -76,8 +74,12 @@ def test_two_kernels_at_once_do_not_touch_each_other(new_kernel: type[Kernel]) -
     one, two = new_kernel(), new_kernel()
     source = "def f(rank, n):\n    x = torch.tensor([{0}])\n    dist.all_reduce(x)\n"
     source += "    return x.item()\n"
-    first = one.begin(source.format(3) + "[launch(f, 3).values for _ in range(20)] == [[9] * 3] * 20")
-    second = two.begin(source.format(5) + "[launch(f, 2).values for _ in range(20)] == [[10] * 2] * 20")
+    first = one.begin(
+        source.format(3) + "[launch(f, 3).values for _ in range(20)] == [[9] * 3] * 20"
+    )
+    second = two.begin(
+        source.format(5) + "[launch(f, 2).values for _ in range(20)] == [[10] * 2] * 20"
+    )
     assert (one.wait(first).text, two.wait(second).text) == ("True\n", "True\n")
     one.value("%%ranks 2\nkept = 'one'")
     two.value("%%ranks 2\nkept = 'two'")

@@ -37,7 +37,9 @@ def test_failures(spawning: Kernel) -> None:
     deadlock = "def f(rank, n):\n    dist.recv(torch.zeros(1), 1 - rank)\nlaunch(f, 2)"
     cell = spawning.run(deadlock)
     assert cell.error == "Deadlock" and "waits for rank 1" in cell.message
-    cell = spawning.run("def f(rank, n):\n    os._exit(3) if rank else dist.barrier()\nlaunch(f, 2)")
+    cell = spawning.run(
+        "def f(rank, n):\n    os._exit(3) if rank else dist.barrier()\nlaunch(f, 2)"
+    )
     assert cell.error == "RankDied" and "exit code 3" in cell.message
 
 

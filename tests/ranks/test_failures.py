@@ -43,11 +43,34 @@ def test_the_first_failure_is_the_root_cause() -> None:
         if rank == 2:
             raise ValueError("the cause")
         time.sleep(0.2)
-        raise RuntimeError("a consequence")
+        raise RuntimeError("another one")
 
     failure = failing(fail)
     assert isinstance(failure, RankFailed) and failure.rank == 2
     assert "the cause" in failure.title
+    assert "rank 0 raised as well, RuntimeError: another one" in str(failure)
+
+
+def test_what_a_rank_says_because_its_peer_went_is_told_as_such() -> None:
+    def fail(rank: int, world_size: int) -> None:
+        if rank == 1:
+            os._exit(3)
+        dist.recv(torch.ones(1), 1)
+
+    failure = failing(fail, 2)
+    assert isinstance(failure, RankDied) and failure.rank == 1
+
+
+def test_a_dtype_that_does_not_fit_is_named_before_the_size() -> None:
+    def talk(rank: int, world_size: int) -> None:
+        if rank == 0:
+            dist.send(torch.ones(1, dtype=torch.int64), 1)
+        else:
+            dist.recv(torch.ones(1), 0)
+
+    failure = failing(talk, 2)
+    assert isinstance(failure, RankDied)
+    assert "sends int64" in str(failure) and "receives into float32" in str(failure)
 
 
 def test_ranks_that_raise_alike_are_told_once() -> None:

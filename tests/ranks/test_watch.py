@@ -47,7 +47,9 @@ def test_tags_that_do_not_fit() -> None:
         else:
             dist.recv(one(), 0, tag=2)
 
-    assert stuck(talk).kind in {"cycle", "unmatched"}
+    found = stuck(talk)
+    assert found.kind == "unmatched" and found.guilty == (0, 1)
+    assert "rank 0 sends with tag 1" in found.summary and "receives with tag 2" in found.summary
 
 
 def test_mismatched_collectives() -> None:

@@ -62,7 +62,7 @@ def exchange_in_pairs(rank, world_size, x):
     return theirs
 
 
-# %% wrong: receives into its own tensor before it is sent | wrong | says: what it was given, unchanged
+# %% wrong: receives into its own tensor before it is sent | wrong | says: a tensor of its own
 def exchange_in_pairs(rank, world_size, x):
     partner = rank ^ 1
     if partner >= world_size:

@@ -1,0 +1,195 @@
+"""What travels from a rank: values arrive as they were sent; hostile bytes are an error and no more."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+import socket
+import struct
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers.ranks import wire
+from helpers.ranks.failures import RankDied, RankFailed
+from helpers.ranks.launcher import launch
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text()
+    | st.binary()
+    | st.complex_numbers(allow_nan=False)
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+def through(value: object) -> object:
+    return wire.decode(bytearray(b"".join(bytes(chunk) for chunk in wire.encode(value))))
+
+
+@given(VALUES)
+def test_plain_values_arrive_as_they_were(value: object) -> None:
+    got = through(value)
+    assert got == value and type(got) is type(value)
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        torch.float32,
+        torch.float64,
+        torch.float16,
+        torch.bfloat16,
+        torch.int64,
+        torch.int8,
+        torch.uint8,
+        torch.bool,
+        torch.complex64,
+    ],
+)
+def test_tensors_arrive_with_dtype_and_shape(dtype: torch.dtype) -> None:
+    for shape in [(), (3,), (2, 3), (0, 4)]:
+        tensor = torch.ones(shape, dtype=dtype)
+        got = through([tensor, tensor.t() if len(shape) == 2 else tensor])
+        assert isinstance(got, list)
+        assert all(
+            torch.equal(one, tensor if i == 0 or len(shape) != 2 else tensor.t())
+            for i, one in enumerate(got)
+        )
+        assert got[0].dtype == dtype
+
+
+def test_a_part_of_a_large_tensor_travels_alone() -> None:
+    chunks = wire.encode(torch.ones(1_000_000)[:2])
+    assert sum(len(chunk) for chunk in chunks) < 200
+
+
+@settings(max_examples=300)
+@given(st.binary(max_size=200))
+def test_random_bytes_are_no_value(data: bytes) -> None:
+    with contextlib.suppress(wire.WireError):
+        wire.decode(bytearray(data))
+
+
+def body(tree: object, raw: bytes = b"") -> bytearray:
+    text = json.dumps(tree).encode()
+    return bytearray(wire.LENGTH.pack(len(text)) + text + raw)
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        ["tensor", "float32", [2], 0, 8],  # bytes that are not there
+        ["tensor", "float32", [-1], 0, 4],
+        ["tensor", "float32", [1 << 40], 0, 4],
+        ["tensor", "Tensor", [1], 0, 4],
+        ["tensor", "float32", [1], -4, 4],
+        ["ndarray", "O", [1], 0, 8],
+        ["ndarray", "<f8", [1 << 40], 0, 8],
+        ["pickle", "gASVIQAAAAAAAACMBXBvc2l4"],
+        ["device", "; rm -rf"],
+        ["dict", [[["list", []], 1]]],  # a key that cannot be one
+        ["int", "zz"],
+        [],
+        {"not": "a node"},
+    ],
+)
+def test_hostile_trees_are_refused(tree: object) -> None:
+    with pytest.raises(wire.WireError):
+        wire.decode(body(tree))
+
+
+def test_deep_nesting_is_refused_on_both_sides() -> None:
+    deep: Any = []
+    for _ in range(5000):
+        deep = [deep]
+    with pytest.raises(wire.CannotReturn, match="nested deeper"):
+        wire.encode(deep)
+    with pytest.raises(wire.WireError):
+        text = b'["list",[' * 5000 + b"]]" * 5000
+        wire.decode(bytearray(wire.LENGTH.pack(len(text)) + text))
+
+
+def test_frames_are_cut_wherever_the_bytes_are_split() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        reader = wire.FrameReader()
+        data = b"".join(wire.HEADER.pack(wire.EVENTS, n) + b"x" * n for n in (0, 1, 300))
+        frames = []
+        for i in range(len(data)):
+            theirs.send(data[i : i + 1])
+            with contextlib.suppress(BlockingIOError):
+                for _, got in reader.feed_from(ours):
+                    frames.append(bytes(got))
+        assert [len(frame) for frame in frames] == [0, 1, 300]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        struct.pack("!BQ", wire.RESULT, 1 << 60),
+        struct.pack("!BQ", wire.EVENTS, (4 << 20) + 1),
+        struct.pack("!BQ", 99, 1),
+    ],
+)
+def test_frames_of_a_wrong_kind_or_size_are_refused(head: bytes) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        theirs.send(head)
+        with pytest.raises(wire.WireError):
+            list(wire.FrameReader().feed_from(ours))
+
+
+class Evil:
+    """Unpickling this would end the process that does it."""
+
+    def __reduce__(self) -> tuple[object, tuple[int]]:
+        return os._exit, (66,)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"garbage" * 100,
+        wire.HEADER.pack(wire.RESULT, 5) + b"abcde",
+        wire.HEADER.pack(wire.RESULT, len(pickle.dumps(Evil()))) + pickle.dumps(Evil()),
+        wire.HEADER.pack(wire.EVENTS, 9) + b'[["call"]',
+        wire.HEADER.pack(wire.EVENTS, 14) + b'[["__init__"]]',
+        wire.HEADER.pack(wire.STATUS, 2) + b"[]",
+        wire.HEADER.pack(wire.ERROR, 2) + b"{}",
+        wire.HEADER.pack(wire.RESULT, 1 << 62),
+    ],
+)
+def test_a_rank_that_writes_nonsense_on_its_channel_harms_only_itself(sent: bytes) -> None:
+    def forge(rank: int, world_size: int) -> str:
+        if rank == 1:
+            os.write(3, sent)
+        return "done"
+
+    run = launch(forge, 2, on_failure="return", timeout=10)
+    assert run.values[0] == "done"
+    assert run.failure is None or isinstance(run.failure, (RankFailed, RankDied))
+    assert launch(lambda rank, n: rank, 2).values == [0, 1]
+
+
+def test_a_rank_that_closes_its_channel_is_told_as_gone() -> None:
+    def close(rank: int, world_size: int) -> None:
+        if rank == 1:
+            os.close(3)
+
+    failure = launch(close, 2, on_failure="return", timeout=10).failure
+    assert isinstance(failure, RankDied) and failure.rank == 1
