@@ -6,6 +6,7 @@ each "" where it has nothing to say.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -13,10 +14,14 @@ from itertools import zip_longest
 import torch
 
 from helpers.exercises.model import Case
-from helpers.exercises.start_groups import INIT, NO_GROUP, StillWaiting
+from helpers.exercises.start_groups import NO_GROUP, StillWaiting
 from helpers.ranks.failures import RankFailed
 from helpers.ranks.run import Run
 from helpers.trace.events import Event, Trace
+
+
+_ATTEMPT = re.compile(r"init as (?P<identity>rank .* of .*) by (?P<place>.*)")
+"""How `start_groups.watch` calls the span of an init_process_group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +40,8 @@ class Attempt:
 
 def attempts_of(trace: Trace, rank: int) -> list[Attempt]:
     """Give a rank's calls of init_process_group, in order."""
-    calls = [event.call.split(" | ") for event in trace.spans if event.rank == rank]
-    return [Attempt(rank, *parts[1:]) for parts in calls if parts[0] == INIT and len(parts) == 3]
+    found = (_ATTEMPT.fullmatch(event.call) for event in trace.spans if event.rank == rank)
+    return [Attempt(rank, match["identity"], match["place"]) for match in found if match]
 
 
 def look_at_start(case: Case, run: Run) -> str:

@@ -1,6 +1,6 @@
 """Inside a rank: drive answers that start or make process groups, and say what became of them.
 
-    answer, under watch() -> spans "init_process_group | rank 0 of 2 | tcp://...", "new_group 0 1":
+    answer, under watch() -> spans "init as rank 0 of 2 by tcp://...", "new_group 0 1":
                              the trace has them even if the rank hangs
            -> state()     -> "rank 0 of 2, TCPStore", which `judge` compares
 
@@ -30,7 +30,6 @@ from helpers.ranks.ports import free_port
 
 NO_GROUP = "no process group"
 STARTS = ("start 1", "start 2")
-INIT = "init_process_group"
 DEADLINE = timedelta(seconds=20)
 """For whatever ranks wait for here: longer than any case may take."""
 _LEFT = "nothing"
@@ -138,7 +137,7 @@ def _call(answer: Callable[..., Any], *args: Any) -> Any:
             if future.done():
                 raise
     raise StillWaiting(
-        f"after {START_S:g} s this rank still waits inside {INIT} for ranks that do not come."
+        f"after {START_S:g} s this rank still waits inside init_process_group for ranks that do not come."
     )
 
 
@@ -148,7 +147,7 @@ def watch() -> Iterator[None]:
     real = dist.init_process_group
 
     def watched(*args: Any, **kwargs: Any) -> None:
-        with span(f"{INIT} | {_identity_of(kwargs)} | {_place_of(args, kwargs)}"):
+        with span(f"init as {_identity_of(kwargs)} by {_place_of(args, kwargs)}"):
             real(*args, **kwargs)
 
     dist.init_process_group = watched
@@ -268,9 +267,9 @@ def _place_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
         return type(kwargs["store"]).__name__
     method = kwargs.get("init_method") or (args[1] if len(args) > 1 else None) or "env://"
     if str(method).startswith("env://"):
-        return f"env :{os.environ.get('MASTER_PORT', '')}"
+        return f"env:// at port {os.environ.get('MASTER_PORT', '')}"
     if str(method).startswith("file://"):
-        return f"file {'/'.join(Path(str(method)).parts[-2:])[-30:]}"
+        return f"file://.../{'/'.join(Path(str(method)).parts[-2:])[-30:]}"
     return str(method).split("?")[0][-30:]
 
 

@@ -141,7 +141,17 @@ def _draw_waits(axes: Axes, steps: Sequence[Step], moves: Sequence[Step]) -> Non
                 zorder=2,
             )
             middle = (before[-1] + after[0]) / 2
-            axes.text(middle, wait.rank - 0.16, "waits", ha="center", fontsize=7.5, color=INK)
+            axes.text(
+                middle,
+                wait.rank,
+                "waits",
+                ha="center",
+                va="center",
+                fontsize=7.5,
+                color=INK,
+                zorder=6,
+                bbox={"facecolor": "white", "edgecolor": WAIT.color, "pad": 1.2, "linewidth": 0.6},
+            )
 
 
 def _text(steps: Sequence[Step], drawn: int) -> str:

@@ -13,6 +13,7 @@ from helpers.course.progress import read, record
 
 @dataclass(frozen=True)
 class Exercise:
+    name: str
     number: str
     title: str
     notebook: str
@@ -21,9 +22,13 @@ class Exercise:
 
 EXERCISES = {
     "token_ring": Exercise(
-        "2.2", "Token ring", "02_blocking_p2p", ("Who starts?", "Rank 0 sends.", "`send` first.")
+        "token_ring",
+        "2.2",
+        "Token ring",
+        "02_blocking_p2p",
+        ("Who starts?", "Rank 0 sends.", "`send` first."),
     ),
-    "tagged_mail": Exercise("2.4", "Tagged mail", "02_blocking_p2p", ()),
+    "tagged_mail": Exercise("tagged_mail", "2.4", "Tagged mail", "02_blocking_p2p", ()),
 }
 
 
@@ -74,3 +79,17 @@ def test_where_progress_cannot_be_kept_the_hint_is_given_with_a_note(
 def test_a_hint_displays_as_markdown_and_as_the_same_text() -> None:
     told = hint("token_ring", get=EXERCISES.__getitem__)
     assert told._repr_markdown_() == repr(told) == str(told)
+
+
+def test_an_exercise_may_be_asked_for_by_name_number_or_function() -> None:
+    def token_ring() -> None: ...
+
+    assert "hint 1 of 3" in repr(hint("token_ring"))
+    assert "hint 2 of 3" in repr(hint("2.2"))
+    assert "hint 3 of 3" in repr(hint(token_ring))
+
+
+@pytest.mark.parametrize("odd", [3, None, "", "tokenring", ["x"]])
+def test_what_is_no_exercise_is_refused_in_words(odd: object) -> None:
+    with pytest.raises(LookupError, match="no exercise is called"):
+        hint(odd)

@@ -160,7 +160,7 @@ class Kernel:
 
     def servers(self) -> set[psutil.Process]:
         """Give the rank server, if there is one."""
-        return {p for p in self.processes() if "helpers.ranks.server" in _command(p)}
+        return {p for p in self.processes() if _is_server(p) and _parent(p) == self.pid}
 
     def ranks(self) -> set[psutil.Process]:
         """Give the ranks and what they started: all but the kernel and the rank server."""
@@ -185,11 +185,18 @@ def _is_last(message: dict[str, Any], cell: Cell) -> bool:
     return kind == "status" and content["execution_state"] == "idle"
 
 
-def _command(process: psutil.Process) -> str:
+def _is_server(process: psutil.Process) -> bool:
     try:
-        return " ".join(process.cmdline())
+        return "helpers.ranks.server" in " ".join(process.cmdline())
     except psutil.Error:
-        return ""
+        return False
+
+
+def _parent(process: psutil.Process) -> int:
+    try:
+        return int(process.ppid())  # a forked rank has the server's command line, but not its parent
+    except psutil.Error:
+        return 0
 
 
 def wait_until(
