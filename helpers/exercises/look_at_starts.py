@@ -19,7 +19,6 @@ from helpers.ranks.failures import RankFailed
 from helpers.ranks.run import Run
 from helpers.trace.events import Event, Trace
 
-
 _ATTEMPT = re.compile(r"init as (?P<identity>rank .* of .*) by (?P<place>.*)")
 """How `start_groups.watch` calls the span of an init_process_group."""
 

@@ -35,7 +35,7 @@ DEADLINE = timedelta(seconds=20)
 _LEFT = "nothing"
 
 
-START_S = 5.0
+START_S = 4.0
 """How long a start may take. Tens of milliseconds are usual, and a second where DNS is slow: a
 TCPStore looks up the name of each client."""
 ENV = {"RES_OPTIONS": "timeout:1 attempts:1"}

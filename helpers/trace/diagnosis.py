@@ -6,7 +6,7 @@ is pure: states and a trace in, a `Diagnosis` out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from helpers.trace.events import Diagnosis, Event, Meeting, Trace, Wait
@@ -51,6 +51,16 @@ def diagnose(states: Sequence[RankState], trace: Trace) -> Diagnosis:
         found = explain(states, trace, waits)
         if found is not None:
             return found
+    setting_up = {state.inside for state in states} & {"init_process_group", "new_group"}
+    if setting_up:
+        calls = " and ".join(sorted(setting_up))
+        return Diagnosis(
+            "stuck",
+            f"No rank can go on: in {calls} each waits for ranks that do not come.",
+            "init_process_group needs as many ranks as world_size says; new_group must be called by "
+            "every rank, for the same groups in the same order.",
+            waits,
+        )
     return Diagnosis(
         "stuck",
         "No rank can go on, and their calls give no plain reason.",
@@ -168,7 +178,7 @@ def _odd_ones(meeting: Meeting, problem: str) -> tuple[int, ...]:
 
 
 def _skipped_backward(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
-    inside = [s for s in states if not s.gone and s.inside == "_engine_run_backward" and s.pending]
+    inside = [s for s in states if not s.gone and s.inside in {"backward", "grad"} and s.pending]
     if not inside:
         return None
     others = [s for s in states if s not in inside]
@@ -192,7 +202,7 @@ def _left(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis 
         if left and wait.event is not None:
             return Diagnosis(
                 "rank_left",
-                f"{_ranks(left).capitalize()} {'have' if len(left) > 1 else 'has'} returned, but "
+                f"{_ranks(left).capitalize()} {_has(left)} returned, but "
                 f"rank {wait.rank} still waits for {'them' if len(left) > 1 else 'it'} in "
                 f"{wait.call}{at(wait.event)}.",
                 f"Either {_ranks(left)} must make the counterpart of this call before returning, or "
@@ -201,9 +211,11 @@ def _left(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis 
                 tuple(left),
             )
     if gone and not any(wait.event for wait in waits):
+        where = next((state.inside for state in states if not state.gone and state.inside), "torch")
         return Diagnosis(
             "rank_left",
-            f"{_ranks(sorted(gone)).capitalize()} returned, and the others wait inside torch for it.",
+            f"{_ranks(sorted(gone)).capitalize()} {_has(gone)} returned, and the others still wait in "
+            f"{where} for {'them' if len(gone) > 1 else 'it'}.",
             "Calls such as init_process_group and new_group need every rank.",
             waits,
             tuple(sorted(gone)),
@@ -286,6 +298,10 @@ def _ranks(ranks: list[int]) -> str:
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
     return "ranks " + ", ".join(map(str, ranks[:-1])) + f" and {ranks[-1]}" if ranks else "no rank"
+
+
+def _has(some: Collection[object]) -> str:
+    return "have" if len(some) > 1 else "has"
 
 
 def _is(some: Sequence[object]) -> str:

@@ -148,14 +148,20 @@ class Recorder:
             self.ended(seq)
 
     def whereabouts(self) -> tuple[list[Any] | None, str]:
-        """Tell where the main thread is: the learner's line, and the torch function it is inside."""
+        """Tell where the main thread is: the learner's line, and the torch function that it called.
+
+        The function is "" unless the thread is inside torch at this moment.
+        """
         frame = sys._current_frames().get(self._main or 0)
         if frame is None:
             return None, ""
-        code = frame.f_code
-        inside = code.co_name if code.co_filename.startswith(_TORCH) else ""
-        learner = _learner_frame(frame)
-        return (_place(learner) if learner else None), inside
+        learner, called = _learner_frame(frame), ""
+        if frame.f_code.co_filename.startswith(_TORCH):
+            while frame is not None and frame is not learner:
+                if frame.f_code.co_name not in _WRAPPERS:
+                    called = frame.f_code.co_name
+                frame = frame.f_back
+        return (_place(learner) if learner else None), called
 
     def _caller(self, op: str) -> tuple[str, list[Any] | None]:
         frame: FrameType | None = sys._getframe(2)
@@ -171,7 +177,7 @@ class Recorder:
         while frame is not None and not _is_learner(frame.f_code):
             name = frame.f_code.co_filename
             of_api = name.startswith(_TORCH) and name.endswith(_API_FILES)
-            if of_api and frame.f_code.co_name not in {"wrapper", "call"}:
+            if of_api and frame.f_code.co_name not in _WRAPPERS:
                 call = frame.f_code.co_name
             frame = frame.f_back
         return call, _place(frame) if frame else None
@@ -189,6 +195,9 @@ class Recorder:
 
 
 _API_FILES = ("distributed_c10d.py", "_functional_collectives.py", "_ops.py")
+
+
+_WRAPPERS = frozenset({"wrapper", "call", "wait"})
 
 
 @functools.cache

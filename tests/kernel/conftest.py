@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 import zmq
 from jupyter_core.utils import ensure_event_loop
 
-from tests.kernel.session import Kernel
+from tests.kernel.session import Kernel, MakeKernel
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -38,7 +38,7 @@ def kernel(long_lived: Kernel) -> Iterator[Kernel]:
 
 
 @pytest.fixture
-def new_kernel() -> Iterator[Callable[..., Kernel]]:
+def new_kernel() -> Iterator[MakeKernel]:
     """Make kernels of a test's own; the end of each is looked at."""
     made: list[Kernel] = []
 

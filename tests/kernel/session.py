@@ -66,7 +66,7 @@ class Kernel:
             "REAL_RANKS_LIVE": "0",
             "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")])),
         }
-        return os.environ | given | env
+        return {**os.environ, **given, **env}
 
     def _connect(self) -> None:
         self._client.start_channels()
@@ -74,8 +74,8 @@ class Kernel:
 
     @property
     def pid(self) -> int:
-        pid = self._manager.provisioner.pid
-        assert isinstance(pid, int)
+        pid = getattr(self._manager.provisioner, "pid", None)
+        assert isinstance(pid, int), "the kernel has ended"
         return pid
 
     # --- cells ---------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ class Kernel:
     def _is_ours(self, process: psutil.Process) -> bool:
         try:
             alive = process.status() != psutil.STATUS_ZOMBIE
-            return alive and process.environ().get(MARK) == self.mark
+            return bool(alive and process.environ().get(MARK) == self.mark)
         except (psutil.Error, OSError):
             return False
 
@@ -169,6 +169,10 @@ class Kernel:
 
     def wait_for_ranks(self, count: int) -> None:
         wait_until(lambda: len(self.ranks()) >= count, CELL_S, self.ranks)
+
+
+MakeKernel = Callable[..., Kernel]
+"""Makes a kernel of a test's own, from variables of its environment."""
 
 
 def _is_last(message: dict[str, Any], cell: Cell) -> bool:
@@ -187,14 +191,16 @@ def _is_last(message: dict[str, Any], cell: Cell) -> bool:
 
 def _is_server(process: psutil.Process) -> bool:
     try:
-        return "helpers.ranks.server" in " ".join(process.cmdline())
+        return any("helpers.ranks.server" in word for word in process.cmdline())
     except psutil.Error:
         return False
 
 
 def _parent(process: psutil.Process) -> int:
     try:
-        return int(process.ppid())  # a forked rank has the server's command line, but not its parent
+        return int(
+            process.ppid()
+        )  # a forked rank has the server's command line, but not its parent
     except psutil.Error:
         return 0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.kernel.session import CELL_S, Kernel, wait_until
+from tests.kernel.session import CELL_S, Kernel, MakeKernel, wait_until
 
 
 def test_the_import_alone_starts_the_rank_server_in_the_background(kernel: Kernel) -> None:
@@ -105,8 +105,12 @@ def test_live_ranks_that_died_between_cells_are_replaced_and_told(kernel: Kernel
     assert "their processes had gone" in shown and "False" in shown
 
 
-def test_the_server_killed_between_cells_is_replaced_and_told(kernel: Kernel) -> None:
+def test_the_server_killed_between_cells_is_replaced_and_told(new_kernel: MakeKernel) -> None:
+    kernel = new_kernel()
+    kernel.value("%%ranks 2\nkept = 1")
     for process in kernel.servers():
         process.kill()
     shown = kernel.value("launch(lambda rank, n: rank, 2)")
     assert "a new one was started" in shown and "rank 1 → 1" in shown
+    shown = kernel.value("%%ranks 2\n'kept' in globals()")
+    assert "their processes had gone" in shown and "False" in shown

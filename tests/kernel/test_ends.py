@@ -7,7 +7,7 @@ from collections.abc import Callable
 import psutil
 import pytest
 
-from tests.kernel.session import GONE_S, Kernel, wait_until
+from tests.kernel.session import GONE_S, Kernel, MakeKernel, wait_until
 
 LOADER = """\
 from torch.utils.data import DataLoader
@@ -31,7 +31,7 @@ def alive(processes: set[psutil.Process]) -> set[psutil.Process]:
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_a_busy_kernel_leaves_nothing(how: str, new_kernel: type[Kernel]) -> None:
+def test_a_busy_kernel_leaves_nothing(how: str, new_kernel: MakeKernel) -> None:
     """It has live ranks, and a launch whose ranks have a DataLoader worker each."""
     kernel = new_kernel()
     kernel.value("%%ranks 2\nkept = 1")
@@ -45,7 +45,7 @@ def test_a_busy_kernel_leaves_nothing(how: str, new_kernel: type[Kernel]) -> Non
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_an_idle_kernel_with_live_ranks_leaves_nothing(how: str, new_kernel: type[Kernel]) -> None:
+def test_an_idle_kernel_with_live_ranks_leaves_nothing(how: str, new_kernel: MakeKernel) -> None:
     kernel = new_kernel()
     kernel.value("%%ranks 3\nkept = 1")
     processes, folders = kernel.processes(), set(kernel.temp.iterdir())
@@ -59,7 +59,7 @@ def test_an_idle_kernel_with_live_ranks_leaves_nothing(how: str, new_kernel: typ
 
 
 def test_a_kernel_killed_before_its_rank_server_is_ready_leaves_nothing(
-    new_kernel: type[Kernel],
+    new_kernel: MakeKernel,
 ) -> None:
     kernel = new_kernel()
     (first,) = kernel.servers()
@@ -70,7 +70,7 @@ def test_a_kernel_killed_before_its_rank_server_is_ready_leaves_nothing(
     wait_until(lambda: not kernel.processes(), GONE_S, kernel.processes)
 
 
-def test_two_kernels_at_once_do_not_touch_each_other(new_kernel: type[Kernel]) -> None:
+def test_two_kernels_at_once_do_not_touch_each_other(new_kernel: MakeKernel) -> None:
     one, two = new_kernel(), new_kernel()
     source = "def f(rank, n):\n    x = torch.tensor([{0}])\n    dist.all_reduce(x)\n"
     source += "    return x.item()\n"

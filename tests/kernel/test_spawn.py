@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.kernel.session import GONE_S, STOP_S, Kernel, wait_until
+from tests.kernel.session import GONE_S, STOP_S, Kernel, MakeKernel, wait_until
 
 pytestmark = pytest.mark.timeout(200)
 
@@ -58,7 +58,7 @@ def test_stop(spawning: Kernel) -> None:
     assert spawning.wait(request).error == "Stopped"
 
 
-def test_kill_9_of_the_kernel_leaves_nothing(new_kernel: type[Kernel]) -> None:
+def test_kill_9_of_the_kernel_leaves_nothing(new_kernel: MakeKernel) -> None:
     kernel = new_kernel(REAL_RANKS_START="spawn")
     kernel.value("%%ranks 2\nkept = 1")
     assert len(kernel.processes()) == 4

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.kernel.session import STOP_S, Cell, Kernel, wait_until
+from tests.kernel.session import STOP_S, Cell, Kernel, MakeKernel, wait_until
 
 HANGS = {
     "asleep": "def f(rank, n):\n    time.sleep(600)\nlaunch(f, 3, timeout=900)",
@@ -71,7 +71,7 @@ def test_stop_at_any_moment_of_a_launch(live: bool, kernel: Kernel) -> None:
     works(kernel)
 
 
-def test_stop_while_the_rank_server_starts(new_kernel: type[Kernel]) -> None:
+def test_stop_while_the_rank_server_starts(new_kernel: MakeKernel) -> None:
     kernel = new_kernel()
     for process in kernel.servers():
         process.kill()
@@ -100,7 +100,7 @@ def test_live_ranks_that_were_stopped_say_so_in_the_next_cell(kernel: Kernel) ->
     assert "new ranks" in shown and "you stopped it" in shown and "False" in shown
 
 
-def test_the_live_view_of_a_stopped_launch_is_taken_away(new_kernel: type[Kernel]) -> None:
+def test_the_live_view_of_a_stopped_launch_is_taken_away(new_kernel: MakeKernel) -> None:
     kernel = new_kernel(REAL_RANKS_LIVE="1")
     request = kernel.begin(HANGS["asleep"])
     kernel.wait_for_ranks(3)

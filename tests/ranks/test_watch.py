@@ -97,6 +97,17 @@ def test_a_rank_that_never_makes_the_group() -> None:
 
     found = stuck(talk)
     assert found.kind == "rank_left" and found.guilty == (1,)
+    assert "Rank 1 has returned, and the others still wait in new_group for it" in found.summary
+
+
+def test_groups_that_are_made_in_different_orders() -> None:
+    def talk(rank: int, n: int) -> None:
+        if rank == 1:
+            dist.new_group([0])
+        dist.new_group([0, 1])
+
+    found = stuck(talk)
+    assert found.kind == "stuck" and "in new_group each waits for ranks" in found.summary
 
 
 def test_a_peer_that_skips_backward() -> None:
