@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from helpers.ranks.run import Run
     from helpers.views.curve import curves
     from helpers.views.process_tree import process_tree
+    from helpers.views.rank_grid import rank_grid
+    from helpers.views.rendezvous import rendezvous
     from helpers.views.startup_bars import startup_bars
     from helpers.views.timeline import timeline
     from helpers.views.traffic import traffic
@@ -42,6 +44,8 @@ _HOME = {
     "Run": "helpers.ranks.run",
     "curves": "helpers.views.curve",
     "process_tree": "helpers.views.process_tree",
+    "rank_grid": "helpers.views.rank_grid",
+    "rendezvous": "helpers.views.rendezvous",
     "startup_bars": "helpers.views.startup_bars",
     "timeline": "helpers.views.timeline",
     "traffic": "helpers.views.traffic",
@@ -69,6 +73,8 @@ __all__ = [
     "launch",
     "predict",
     "process_tree",
+    "rank_grid",
+    "rendezvous",
     "span",
     "startup_bars",
     "timeline",

@@ -29,6 +29,16 @@ _DOTTED = {
     "InvalidOperation": "from decimal import Decimal\nDecimal(0) / Decimal(0)",
 }
 """Exceptions that a traceback names together with their module: `json.decoder.JSONDecodeError`."""
+_CHATTY = {
+    "ValueError": "raise ValueError('lr must be below 0.5, or KeyError: follows')",
+    "RuntimeError": "raise RuntimeError('TypeError in layer 0.weight: see above')",
+}
+"""Exceptions whose message holds dots, colons and the names of others."""
+_NOT_ERRORS = {
+    "StopIteration": "next(iter([]))",
+    "KeyboardInterrupt": "raise KeyboardInterrupt",
+}
+"""Exceptions whose name does not end in Error."""
 _SIGNALS = ("SIGSEGV", "SIGABRT", "SIGFPE", "SIGILL", "SIGBUS")
 _KILL = "import os, signal\nos.kill(os.getpid(), signal.{name})"
 _WAIT = "import signal\nsignal.pause()"
@@ -55,15 +65,22 @@ def plain_failures(rng: random.Random) -> list[Failure]:
 
 
 def misleading_failures(rng: random.Random) -> list[Failure]:
-    """Draw failures that mislead: noise on stderr, an exception on the way to another, SIGKILL."""
+    """Draw failures that mislead: noise on stderr, an exception on the way to another, SIGKILL.
+
+    Also an exception with its module, one with a chatty message, and one that is no ...Error.
+    """
     name = rng.choice(_SIGNALS)
     (kind, program), (first, before) = rng.sample(sorted(_EXCEPTIONS.items()), 2)
     dotted, last = rng.choice(sorted(_DOTTED.items()))
+    chatty, talks = rng.choice(sorted(_CHATTY.items()))
+    bare, stops = rng.choice(sorted(_NOT_ERRORS.items()))
     warns = "import sys\nprint('UserWarning: lr is large', file=sys.stderr, flush=True)\n"
     return [
         Failure(f"import faulthandler\nfaulthandler.enable()\n{_KILL.format(name=name)}", name),
         Failure(f"try:\n{_indent(before)}\nexcept {first}:\n{_indent(program)}", kind),
         Failure(last, dotted),
+        Failure(talks, chatty),
+        Failure(stops, bare),
         Failure(_KILL.format(name="SIGKILL"), "SIGKILL"),
         Failure(warns + _WAIT, TIMEOUT, _SHORT_S),
     ]

@@ -103,7 +103,9 @@ def _advice(case: Case, run: Run, rows: tuple[Row, ...]) -> str:
     if good and bad:
         are = "is" if len(good) == 1 else "are"
         return f"{_ranks(good)} {are} right, {_ranks(bad)} not: what do they do differently?"
-    return "Follow one element by hand, from the rank that has it to the rank that needs it."
+    if any(isinstance(value, torch.Tensor) for given in case.inputs for value in given):
+        return "Follow one element by hand, from the rank that has it to the rank that needs it."
+    return ""
 
 
 def _relation(case: Case, expected: Any, got: Any, rank: int) -> str:

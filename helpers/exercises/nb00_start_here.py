@@ -50,6 +50,9 @@ def _look_at_greeting(case: Case, run: Run) -> str:
         return "Ranks count from 0: use `rank` as it is."
     if all(value == _greeting(rank, n - 1) for rank, value in got.items()):
         return "`world_size` is how many ranks there are, not the number of the last one."
+    for size in range(1, 9):
+        if all(value == _greeting(rank, size) for rank, value in got.items()):
+            return f"There are {n} ranks here, not {size}: let `world_size` say how many."
     return ""
 
 
@@ -85,7 +88,9 @@ def _look_at_slices(case: Case, run: Run) -> str:
     if len(slices) < len(pairs):
         return "Return two whole numbers: `return start, stop`."
     if covers([(start, stop + 1) for start, stop in slices], n):
-        return "`stop` is one past the last element, as in `x[start:stop]`."
+        return (
+            "`stop` itself is not included, as in `x[start:stop]`: it is one past the last element."
+        )
     if covers([(start, start + length) for start, length in slices], n):
         return "This is start and length. Wanted are start and stop."
     if covers(slices, n):
@@ -93,12 +98,17 @@ def _look_at_slices(case: Case, run: Run) -> str:
         return (
             f"{n} // {case.world_size} leaves {left} over: spread them, one each to {left} ranks."
         )
+    left = n % case.world_size
+    if left and all(stop - start == n // case.world_size for start, stop in slices):
+        return (
+            f"{n} // {case.world_size} leaves {left} over: {left} of the ranks must take one more."
+        )
     return "Where the slice of one rank stops, that of the next one starts."
 
 
 def _diagnose_exit(rng: random.Random) -> Iterator[Case]:
     yield _failing("a signal, an exception, a timeout", plain_failures(rng))
-    yield _failing("five that mislead", misleading_failures(rng))
+    yield _failing("seven that mislead", misleading_failures(rng))
 
 
 def _failing(label: str, failures: Sequence[Failure]) -> Case:
@@ -159,6 +169,8 @@ def _look_at_threads(case: Case, run: Run) -> str:
         return "No rank can work with less than one thread."
     if isinstance(got, float):
         return "A number of threads is whole: `//` divides without a fraction."
+    if got == max(1, ranks // cores):
+        return "The cores are divided among the ranks, not the other way round."
     if got * ranks > cores >= ranks:
         return f"{ranks} ranks with {got} threads each are {got * ranks} threads for {cores} cores."
     return ""

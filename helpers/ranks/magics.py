@@ -16,6 +16,12 @@ from helpers.ranks.world import World
 USAGE = "%%ranks WORLD_SIZE [--send name,name] [--timeout SECONDS] [--fresh]"
 
 
+_AFTER_A_FAILURE = (
+    "These ranks have ended, with all that was defined on them. The next %%ranks cell starts new ones: "
+    "run the cells that define what you need again."
+)
+
+
 class _Live:
     """The ranks that stay between the cells of this kernel, if there are any."""
 
@@ -70,6 +76,7 @@ def run_cell(
     run = make_run(world, failure, time.monotonic() - began, notes)
     if failure is not None:
         display.keep(run)
+        failure.args = (f"{failure}\n{_AFTER_A_FAILURE}",)
         raise failure
     display.clear()
     return run

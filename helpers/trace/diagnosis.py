@@ -205,8 +205,7 @@ def _left(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis 
                 f"{_ranks(left).capitalize()} {_has(left)} returned, but "
                 f"rank {wait.rank} still waits for {'them' if len(left) > 1 else 'it'} in "
                 f"{wait.call}{at(wait.event)}.",
-                f"Either {_ranks(left)} must make the counterpart of this call before returning, or "
-                f"rank {wait.rank} should not make it, or not with this peer.",
+                _advice_on_leaving(wait.event, left),
                 waits,
                 tuple(left),
             )
@@ -221,6 +220,16 @@ def _left(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis 
             tuple(sorted(gone)),
         )
     return None
+
+
+def _advice_on_leaving(event: Event, left: list[int]) -> str:
+    if event.is_collective:
+        return f"Either {_ranks(left)} must call {event.call} too, or nobody may."
+    other = "recv" if event.op == "send" else "send"
+    return (
+        f"Either {_ranks(left)} must make the {other} that answers this call before returning, or "
+        f"rank {event.rank} must not make this call."
+    )
 
 
 def _tags(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:

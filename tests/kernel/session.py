@@ -191,7 +191,7 @@ def _is_last(message: dict[str, Any], cell: Cell) -> bool:
 
 def _is_server(process: psutil.Process) -> bool:
     try:
-        return any("helpers.ranks.server" in word for word in process.cmdline())
+        return bool("helpers.ranks.server" in " ".join(process.cmdline()))
     except psutil.Error:
         return False
 

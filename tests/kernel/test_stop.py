@@ -75,6 +75,7 @@ def test_stop_while_the_rank_server_starts(new_kernel: MakeKernel) -> None:
     kernel = new_kernel()
     for process in kernel.servers():
         process.kill()
+    wait_until(lambda: not kernel.servers(), STOP_S)
     request = kernel.begin("launch(lambda rank, n: rank, 2)")
     time.sleep(0.3)  # the new server imports torch for longer than that
     kernel.interrupt()

@@ -96,7 +96,8 @@ def diagnose_exit(returncode, stderr, timed_out):
         return "timeout"
     if returncode < 0:
         return signal.Signals(-returncode).name
-    return re.search(r"(\w+Error|InvalidOperation)", stderr)[1]
+    found = re.search(r"(\w+Error|InvalidOperation)", stderr)
+    return found[1] if found else "exception"
 
 
 # %% wrong: with the module's name | wrong | says: without its module
@@ -148,3 +149,26 @@ def diagnose_exit(returncode, stderr, timed_out):
     while not stderr:
         pass
     return stderr
+
+
+# %% wrong: the last word that ends in Error | wrong | says: expected
+def diagnose_exit(returncode, stderr, timed_out):
+    import re
+    import signal
+
+    if timed_out:
+        return "timeout"
+    if returncode < 0:
+        return signal.Signals(-returncode).name
+    return (re.findall(r"\w+Error", stderr) or ["exception"])[-1]
+
+
+# %% wrong: what follows the last dot of the last line | wrong | says: expected
+def diagnose_exit(returncode, stderr, timed_out):
+    import signal
+
+    if timed_out:
+        return "timeout"
+    if returncode < 0:
+        return signal.Signals(-returncode).name
+    return stderr.strip().splitlines()[-1].split(".")[-1].split(":")[0]
