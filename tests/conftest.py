@@ -35,6 +35,14 @@ def no_leaks() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def event_loop_of_jupyter() -> None:
+    """Let Jupyter's client make the event loop that it keeps, before any test counts descriptors."""
+    from jupyter_core.utils import ensure_event_loop
+
+    ensure_event_loop()
+
+
+@pytest.fixture(scope="session", autouse=True)
 def end_server() -> Iterator[None]:
     yield
     launcher.disconnect()

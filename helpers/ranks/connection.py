@@ -24,6 +24,9 @@ from helpers.ranks.server import LENGTH, MAX_FDS, take_messages
 START_METHOD = "REAL_RANKS_START"
 """Environment variable: "fork" or "spawn"; by default fork on Linux and spawn elsewhere."""
 
+RESOLVER = {"RES_OPTIONS": "timeout:1 attempts:1"}
+"""A TCPStore looks up the name of each client. Where an answer of the DNS is lost, glibc would wait
+5 s for it by default, and nothing would move for so long."""
 HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "PYTHONMALLOC": "malloc"}
 """The server's heap in huge pages: fork then copies a few hundred entries of the page table in place
 of fifty thousand, and takes a third of the time. Ranks' own children do not inherit the setting."""
@@ -76,7 +79,7 @@ class Connection:
             stdout=self._log,
             stderr=self._log,
             start_new_session=True,  # a Ctrl-C or Stop for the kernel is not for the server
-            env={**os.environ, **threads, **HUGE_PAGES, "GLOO_SOCKET_IFNAME": loopback},
+            env={**os.environ, **threads, **HUGE_PAGES, "GLOO_SOCKET_IFNAME": loopback, **RESOLVER},
         )
         theirs.close()
         self.pid = self._process.pid

@@ -236,7 +236,9 @@ def refuse_where_ranks_must_not_start() -> None:
 
     if inside_rank():
         raise LaunchError("launch() was called inside a rank. Call it from the notebook.")
-    if multiprocessing.parent_process() is not None:
+    # While a spawned child imports the main script again, it does not know its parent yet.
+    importing = getattr(multiprocessing.current_process(), "_inheriting", False)
+    if multiprocessing.parent_process() is not None or importing:
         raise LaunchError(
             "launch() was called in a child of multiprocessing, which imports the main script again. "
             "Put the call under `if __name__ == '__main__':`."

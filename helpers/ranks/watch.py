@@ -8,6 +8,7 @@ computes, sleeps or reads is busy: then there is nothing to tell, however long i
 from __future__ import annotations
 
 import contextlib
+import os
 import platform
 import sys
 from dataclasses import dataclass, field
@@ -22,6 +23,11 @@ STUCK_S = 0.35
 STUCK_THOUGH_IT_FITS_S = 5.0
 """How long nothing may move: when calls do not fit together, and when they do (a transfer that is
 starved on a crowded machine would look like this)."""
+STUCK_IN_START_S = 2.5
+"""How long nothing may move while ranks join a group. torch's TCPStore client sleeps before it tries
+again, and its server looks up each client's name, which takes a second where DNS is slow."""
+_IDLE_SHARE = 0.3
+"""Of a CPU, for a rank that joins a group: it polls its store."""
 
 _WAITING_CALLS = {
     "x86_64": {202, 232, 281, 441, 7, 271, 449},
@@ -53,15 +59,28 @@ class Watcher:
         busy = any(self._is_busy(member) for member in live) or any(
             cpu[rank] > self._cpu.get(rank, -9) + _CPU_TICKS for rank in cpu
         )
-        if self._since is None or busy:
+        starting = any(self._starts(member) for member in live)
+        if self._since is None or (busy and not starting):
             self._since, self._cpu = now, cpu
             return None
-        if now - self._since < STUCK_S:
+        if now - self._since < (STUCK_IN_START_S if starting else STUCK_S):
+            return None
+        if starting and self._works(cpu, now - self._since):
+            self._since, self._cpu = now, cpu
             return None
         states, trace = self.states(), self.world.collector.trace()
         if can_complete(states, trace) and now - self._since < STUCK_THOUGH_IT_FITS_S:
             return None
         return diagnose(states, trace)
+
+    def _starts(self, member: Member) -> bool:
+        """Tell whether a rank is joining a group: inside torch, but in no call between ranks."""
+        return bool(member.inside) and not self.world.collector.unfinished(member.rank)
+
+    def _works(self, cpu: dict[int, int], seconds: float) -> bool:
+        """Tell whether a rank has used more of the CPU than polling a store takes."""
+        ticks = _IDLE_SHARE * seconds * os.sysconf("SC_CLK_TCK")
+        return any(cpu[rank] - self._cpu.get(rank, 0) > ticks for rank in cpu)
 
     def _is_busy(self, member: Member) -> bool:
         # Within a call the main thread may sleep between two attempts to reach a peer, or to read

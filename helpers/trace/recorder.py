@@ -203,7 +203,8 @@ _WRAPPERS = frozenset({"wrapper", "call", "wait"})
 @functools.cache
 def _is_learner(code: CodeType) -> bool:
     name = code.co_filename
-    return not (name.startswith((_TORCH, _HELPERS, _STDLIB, "<frozen")) or "site-packages" in name)
+    ours = (_TORCH, _HELPERS, _STDLIB, "<frozen", "<string>")  # the last is the server's own start
+    return not (name.startswith(ours) or "site-packages" in name)
 
 
 def _learner_frame(frame: FrameType | None) -> FrameType | None:
