@@ -186,7 +186,7 @@ def _is_last(message: dict[str, Any], cell: Cell) -> bool:
         cell.updates.append(content["data"].get("text/html", ""))
     elif kind == "error":
         cell.error, cell.message = content["ename"], "\n".join(content["traceback"])
-    return kind == "status" and content["execution_state"] == "idle"
+    return bool(kind == "status" and content["execution_state"] == "idle")
 
 
 def _is_server(process: psutil.Process) -> bool:
