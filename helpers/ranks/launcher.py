@@ -138,6 +138,7 @@ def _one_world(
             end = world.dismiss
         return world, failure
     except KeyboardInterrupt:
+        shielded(display.clear)  # it says that the ranks run
         raise Stopped(setting.world_size) from None
     finally:
         shielded(end)

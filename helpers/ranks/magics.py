@@ -67,6 +67,7 @@ def run_cell(
             failure = watch(world, timeout, display)
         except KeyboardInterrupt:
             end_live_world("you stopped it")
+            shielded(display.clear)
             raise Stopped(world_size) from None
         except BaseException:
             end_live_world("of an error")

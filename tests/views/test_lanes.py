@@ -51,7 +51,7 @@ def test_text_of_a_failed_rank_gives_the_root_cause() -> None:
         "rank 1 | b\n"
         "RankFailed: rank 1 raised ValueError: no <b>\n"
         "  cell 5, line 3, in f\n"
-        "  (after that, and because of it: rank 0 (RuntimeError))"
+        "  (after that, because a peer had gone: rank 0 (RuntimeError))"
     )
 
 
