@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -129,19 +130,24 @@ def _one_world(
     """Start ranks, give them their task, watch them, end them."""
     world = World(connection, setting)
     end = world.end
-    try:
-        world.start()
-        heads = [{"do": "call", "shared": len(load.shared)}] * setting.world_size
-        world.give(heads, [(load.shared, own) for own in load.own])
-        failure = watch(world, timeout, display)
-        if failure is None:
-            end = world.dismiss
-        return world, failure
-    except KeyboardInterrupt:
-        shielded(display.clear)  # it says that the ranks run
-        raise Stopped(setting.world_size) from None
-    finally:
-        shielded(end)
+    with one_stop():  # so at most one KeyboardInterrupt comes, and it finds a `finally` behind it
+        try:
+            try:
+                world.start()
+                heads = [{"do": "call", "shared": len(load.shared)}] * setting.world_size
+                world.give(heads, [(load.shared, own) for own in load.own])
+                failure = watch(world, timeout, display)
+                if failure is None:
+                    end = world.dismiss
+            finally:
+                end()
+            return world, failure
+        except KeyboardInterrupt:
+            display.clear()  # it says that the ranks run
+            raise Stopped(setting.world_size) from None
+        finally:
+            if not world.ended:
+                world.end()
 
 
 def watch(world: World, timeout: float, display: Quiet) -> RankFailure | None:
@@ -291,14 +297,26 @@ def taken_notes(connection: Connection) -> tuple[str, ...]:
     return notes
 
 
-def shielded(end: Callable[[], None]) -> None:
-    """Call `end` to its end even if the reader presses Stop again meanwhile."""
+@contextmanager
+def one_stop() -> Iterator[None]:
+    """Let the first Stop (or Ctrl-C) raise KeyboardInterrupt and ignore all that follow it.
+
+    Who presses Stop again and again must not interrupt the ending of the ranks.
+    """
+    pressed = False
+
+    def once(number: int, frame: object) -> None:
+        nonlocal pressed
+        if not pressed:
+            pressed = True
+            raise KeyboardInterrupt
+
     try:
-        previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        previous = signal.signal(signal.SIGINT, once)
     except ValueError:  # not in the main thread: no KeyboardInterrupt comes here
-        end()
+        yield
         return
     try:
-        end()
+        yield
     finally:
         signal.signal(signal.SIGINT, previous)

@@ -8,7 +8,7 @@ from typing import Any
 
 from helpers.ranks.display import Display
 from helpers.ranks.failures import LaunchError, Stopped
-from helpers.ranks.launcher import connect, make_run, make_setting, shielded, taken_notes, watch
+from helpers.ranks.launcher import connect, make_run, make_setting, one_stop, taken_notes, watch
 from helpers.ranks.payload import check_world_size, names_payload
 from helpers.ranks.run import Run
 from helpers.ranks.world import World
@@ -58,22 +58,22 @@ def run_cell(
     began = time.monotonic()
     display = Display()
     connection = connect()
-    with connection.lock:
+    with connection.lock, one_stop():
         connection.wait_until_ready()
-        world, notes = _live_world(world_size, fresh)
         try:
+            world, notes = _live_world(world_size, fresh)
             head = {"do": "cell", "source": source, "file": file}
             world.give([head] * world_size, [(payload,)] * world_size)
             failure = watch(world, timeout, display)
+            if failure is not None:
+                end_live_world("a cell failed on them")
         except KeyboardInterrupt:
             end_live_world("you stopped it")
-            shielded(display.clear)
+            display.clear()
             raise Stopped(world_size) from None
         except BaseException:
             end_live_world("of an error")
             raise
-        if failure is not None:
-            end_live_world("a cell failed on them")
     run = make_run(world, failure, time.monotonic() - began, notes)
     if failure is not None:
         display.keep(run)
@@ -101,23 +101,18 @@ def _live_world(world_size: int, fresh: bool) -> tuple[World, tuple[str, ...]]:
                 f"new ranks, with nothing defined yet: the old ones ended because {_Live.ended_because}"
             )
         _Live.ended_because = ""
-        world = World(connection, make_setting(world_size, "auto", True, True, None))
-        try:
-            world.start()
-        except BaseException:
-            shielded(world.end)
-            raise
-        _Live.world = world
+        _Live.world = World(connection, make_setting(world_size, "auto", True, True, None))
+        _Live.world.start()
     assert _Live.world is not None
     return _Live.world, tuple(notes)
 
 
 def end_live_world(because: str) -> None:
     """End the ranks that stay between cells; the next `%%ranks` says why it starts new ones."""
-    world, _Live.world = _Live.world, None
-    if world is not None:
+    if _Live.world is not None:
         _Live.ended_because = because
-        shielded(world.end)
+        _Live.world.end()
+        _Live.world = None  # not before: a Stop in between must find it again
 
 
 def _parse(line: str) -> tuple[int, list[str], float, bool]:

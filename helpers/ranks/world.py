@@ -92,6 +92,7 @@ class World:
         self.launch = connection.new_launch()
         self.members: list[Member] = []
         self.server_gone = False
+        self.ended = False
         self.collector = Collector(setting.world_size, setting.place_of)
         self._selector = selectors.DefaultSelector()
         self._selector.register(connection, selectors.EVENT_READ, None)
@@ -290,6 +291,7 @@ class World:
                 if member.output_fd >= 0:
                     os.close(member.output_fd)
                     member.output_fd = -1
+            self.ended = True
 
     def _end_without_server(self) -> None:
         for member in self.members:
