@@ -101,12 +101,18 @@ def is_consequence(error: RankError) -> bool:
     return bool(_PEER_WENT.search(error.message))
 
 
+def _same_story(one: RankError, other: RankError) -> bool:
+    """Tell whether two ranks failed alike: at the same lines, and neither because of the other."""
+    alike = (one.kind, one.frames) == (other.kind, other.frames)
+    return alike and is_consequence(one) == is_consequence(other)
+
+
 class RankFailed(RankFailure):
     """A rank raised. `rank` and `error` are the root cause, `consequences` what others said later."""
 
     def __init__(self, error: RankError, consequences: tuple[RankError, ...] = ()) -> None:
         text = f"rank {error.rank} raised {error}"
-        alike = [e.rank for e in consequences if (e.kind, e.frames) == (error.kind, error.frames)]
+        alike = [e.rank for e in consequences if _same_story(e, error)]
         if alike:
             text += f"\n  (the same on rank{'s' * (len(alike) > 1)} {', '.join(map(str, sorted(alike)))})"
         others = sorted((e for e in consequences if e.rank not in alike), key=lambda e: e.rank)

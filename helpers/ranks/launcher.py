@@ -20,19 +20,15 @@ from helpers.ranks import payload as payloads
 from helpers.ranks.cells import in_kernel, place_of
 from helpers.ranks.connection import Connection
 from helpers.ranks.display import Display, Quiet
-from helpers.ranks.failures import Deadlock, LaunchError, RankFailure, RankTimeout, Stopped
+from helpers.ranks.failures import LaunchError, RankFailure, Stopped
+from helpers.ranks.follow import follow
 from helpers.ranks.inside import inside_rank
-from helpers.ranks.rootcause import failure_of
 from helpers.ranks.run import Run
-from helpers.ranks.watch import LOOK_S, Watcher, waits_now
 from helpers.ranks.world import Setting, World
 from helpers.trace.events import Place
 
 WITH_GPUS = "cpu:gloo,cuda:nccl"
 """The group where there is a GPU for each rank: NCCL for tensors on GPUs, gloo for those on the CPU."""
-
-GRACE_S = 1.0
-"""How long the others may go on after a rank has failed, to say what became of them."""
 
 
 def launch(
@@ -136,7 +132,7 @@ def _one_world(
                 world.start()
                 heads = [{"do": "call", "shared": len(load.shared)}] * setting.world_size
                 world.give(heads, [(load.shared, own) for own in load.own])
-                failure = watch(world, timeout, display)
+                failure = follow(world, timeout, display)
                 if failure is None:
                     end = world.dismiss
             finally:
@@ -148,41 +144,6 @@ def _one_world(
         finally:
             if not world.ended:
                 world.end()
-
-
-def watch(world: World, timeout: float, display: Quiet) -> RankFailure | None:
-    """Pump a world until its ranks have answered; give the failure if they did not end well."""
-    watcher = Watcher(world)
-    start = time.monotonic()
-    next_look, give_up = start + LOOK_S, float("inf")
-    while True:
-        now = time.monotonic()
-        world.pump(max(0.0, min(next_look, start + timeout) - now))
-        now = time.monotonic()
-        if all(member.done for member in world.members):
-            return failure_of(world)
-        if world.server_gone:
-            return failure_of(world)
-        if any(member.state in {"failed", "died"} for member in world.members):
-            give_up = min(give_up, now + GRACE_S)
-            if now >= give_up or _others_wait(world):
-                return failure_of(world)
-        if now >= start + timeout:
-            return RankTimeout(timeout, waits_now(watcher).waits)
-        if now >= next_look:
-            next_look = now + LOOK_S
-            diagnosis = watcher.look(now)
-            if diagnosis is not None:
-                return failure_of(world) or Deadlock(diagnosis)
-            display.update(world, watcher, now - start)
-
-
-def _others_wait(world: World) -> bool:
-    """Tell whether every rank that is left waits in a call, which nobody will answer any more."""
-    left = [member for member in world.members if not member.done]
-    blocked = [world.collector.blocked_in(member.rank) for member in left]
-    long_ago = time.monotonic_ns() - 150_000_000
-    return all(event is not None and event.start_ns < long_ago for event in blocked)
 
 
 def make_run(

@@ -8,7 +8,8 @@ from typing import Any
 
 from helpers.ranks.display import Display
 from helpers.ranks.failures import LaunchError, Stopped
-from helpers.ranks.launcher import connect, make_run, make_setting, one_stop, taken_notes, watch
+from helpers.ranks.follow import follow
+from helpers.ranks.launcher import connect, make_run, make_setting, one_stop, taken_notes
 from helpers.ranks.payload import check_world_size, names_payload
 from helpers.ranks.run import Run
 from helpers.ranks.world import World
@@ -64,7 +65,7 @@ def run_cell(
             world, notes = _live_world(world_size, fresh)
             head = {"do": "cell", "source": source, "file": file}
             world.give([head] * world_size, [(payload,)] * world_size)
-            failure = watch(world, timeout, display)
+            failure = follow(world, timeout, display)
             if failure is not None:
                 end_live_world("a cell failed on them")
         except KeyboardInterrupt:

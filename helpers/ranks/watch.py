@@ -26,6 +26,9 @@ starved on a crowded machine would look like this)."""
 STUCK_IN_START_S = 2.5
 """How long nothing may move while ranks join a group. torch's TCPStore client sleeps before it tries
 again, and its server looks up each client's name, which takes a second where DNS is slow."""
+STUCK_IN_MONITORED_S = 6.0
+"""How long nothing may move while a rank is in monitored_barrier. That call mostly has a short
+timeout of its own, after which it names who is missing: what it says should be heard."""
 _IDLE_SHARE = 0.3
 """Of a CPU, for a rank that joins a group: it polls its store."""
 
@@ -59,19 +62,27 @@ class Watcher:
         busy = any(self._is_busy(member) for member in live) or any(
             cpu[rank] > self._cpu.get(rank, -9) + _CPU_TICKS for rank in cpu
         )
-        starting = any(self._starts(member) for member in live)
-        if self._since is None or (busy and not starting):
+        patience = self._patience(live)
+        polling = patience > STUCK_S  # such calls look busy at moments, and wait all the same
+        if self._since is None or (busy and not polling):
             self._since, self._cpu = now, cpu
             return None
-        if now - self._since < (STUCK_IN_START_S if starting else STUCK_S):
+        if now - self._since < patience:
             return None
-        if starting and self._works(cpu, now - self._since):
+        if polling and self._works(cpu, now - self._since):
             self._since, self._cpu = now, cpu
             return None
         states, trace = self.states(), self.world.collector.trace()
         if can_complete(states, trace) and now - self._since < STUCK_THOUGH_IT_FITS_S:
             return None
         return diagnose(states, trace)
+
+    def _patience(self, live: list[Member]) -> float:
+        blocked = (self.world.collector.blocked_in(member.rank) for member in live)
+        if any(event is not None and event.call == "monitored_barrier" for event in blocked):
+            return STUCK_IN_MONITORED_S
+        starting = any(self._starts(member) for member in live)
+        return STUCK_IN_START_S if starting else STUCK_S
 
     def _starts(self, member: Member) -> bool:
         """Tell whether a rank is joining a group: inside torch, but in no call between ranks."""

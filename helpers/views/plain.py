@@ -16,16 +16,23 @@ _ESCAPES = re.compile(
 _UNSHOWABLE = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
+# What torch's C++ code puts before a message: rank, level, date, time, file, line.
+_LOG_HEAD = re.compile(
+    r"^(?:\[rank\d+\]:)?\[([EWIF])\d{4} [\d:.]+(?: \d+)? ([\w.]+):\d+\] ", re.MULTILINE
+)
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 ELLIPSIS = "…"
 
 
 def clean(text: str) -> str:
-    """Strip terminal codes and replace what cannot be shown; newlines and tabs stay."""
+    """Strip terminal codes and the times in torch's log lines, replace what cannot be shown.
+
+    Newlines and tabs stay.
+    """
     text = _ESCAPES.sub("", text).replace("\r\n", "\n")
     if "\r" in text:
         text = "\n".join(_last_written(line) for line in text.split("\n"))
-    return _UNSHOWABLE.sub(_REPLACEMENT, text)
+    return _UNSHOWABLE.sub(_REPLACEMENT, _LOG_HEAD.sub(r"[\1 \2] ", text))
 
 
 def _last_written(line: str) -> str:

@@ -14,7 +14,9 @@ import pytest
 
 from helpers.course.build import learner_copy
 from helpers.course.notebook_file import Notebook, read_notebook, source_of, write_notebook
+from helpers.exercises.answers import Answer
 from helpers.exercises.headless import results_of
+from helpers.exercises.reader import read_answers
 from helpers.exercises.result import CheckResult, Outcome
 from helpers.views.verdict import verdict_text
 from tests.notebooks.solved import (
@@ -29,6 +31,9 @@ from tests.notebooks.solved import (
 
 Change = Callable[[Notebook], Notebook]
 DEADLINE_S = 100
+each_model = pytest.mark.parametrize("path", SOLVED[:3], ids=lambda path: path.stem)
+"""The notebooks that are graded again and again: what they show of notebooks holds for all."""
+
 HIDDEN = "a secret of the tests"
 
 
@@ -102,7 +107,7 @@ def as_colab_saves_it(notebook: Notebook) -> Notebook:
     return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 0}
 
 
-@pytest.mark.parametrize(
+each_change = pytest.mark.parametrize(
     ("change", "noted"),
     [
         (duplicated, "is defined 2 times: the last one is taken"),
@@ -115,7 +120,10 @@ def as_colab_saves_it(notebook: Notebook) -> Notebook:
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-@each_solved
+
+
+@each_change
+@each_model
 def test_what_was_moved_about_still_passes_and_repairs_are_noted(
     path: Path, change: Change, noted: str, tmp_path: Path
 ) -> None:
@@ -127,7 +135,20 @@ def test_what_was_moved_about_still_passes_and_repairs_are_noted(
     assert bool(noted) == bool(notes_of(results))
 
 
+@each_change
 @each_solved
+def test_what_was_moved_about_is_still_read_and_repairs_are_noted(
+    path: Path, change: Change, noted: str, tmp_path: Path
+) -> None:
+    handed_in = tmp_path / path.name
+    write_notebook(handed_in, change(read_solved(path)))
+    found = read_answers(handed_in, [each.name for each in exercises_in(path)])
+    for name, answer in found.items():
+        assert isinstance(answer, Answer), f"{name}: {answer}"
+        assert noted in "\n".join(answer.notes) and bool(noted) == bool(answer.notes)
+
+
+@each_model
 def test_cells_upside_down_still_pass_and_what_was_moved_is_noted(
     path: Path, tmp_path: Path
 ) -> None:
@@ -147,7 +168,7 @@ def needs_torch_to_be_defined(source: str) -> bool:
     return any(re.search(r"\b(torch|dist)\.", text) for text in texts)
 
 
-@each_solved
+@each_model
 def test_a_notebook_under_another_name_is_known_by_its_exercises(
     path: Path, tmp_path: Path
 ) -> None:
@@ -156,7 +177,7 @@ def test_a_notebook_under_another_name_is_known_by_its_exercises(
     all_passed(results_of(handed_in), path)
 
 
-@each_solved
+@each_model
 def test_a_deleted_exercise_costs_only_itself(path: Path, tmp_path: Path) -> None:
     notebook, exercise = read_solved(path), exercises_in(path)[0]
     del notebook["cells"][exercise_cell(notebook, exercise.name)]
@@ -168,7 +189,7 @@ def test_a_deleted_exercise_costs_only_itself(path: Path, tmp_path: Path) -> Non
     assert all(result.passed for result in others)
 
 
-@each_solved
+@each_model
 def test_a_deleted_import_is_named(path: Path, tmp_path: Path) -> None:
     notebook = read_solved(path)
     notebook["cells"] = [c for c in notebook["cells"] if "import torch" not in source_of(c)]
@@ -192,7 +213,7 @@ def course_check(path: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@each_solved
+@each_model
 def test_the_command_prints_each_result_and_gives_0(path: Path, tmp_path: Path) -> None:
     handed_in = tmp_path / path.name
     write_notebook(handed_in, with_a_broken_cell(read_solved(path)))
@@ -205,7 +226,7 @@ def test_the_command_prints_each_result_and_gives_0(path: Path, tmp_path: Path) 
     assert f"{count} of {count} exercises passed; {points} of {points} points." in done.stdout
 
 
-@each_solved
+@each_model
 def test_the_command_gives_1_where_something_is_missing(path: Path, tmp_path: Path) -> None:
     handed_in = tmp_path / path.name
     write_notebook(handed_in, learner_copy(read_notebook(path)))

@@ -7,12 +7,13 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 import torch
 import torch.distributed as dist
 
-from helpers.ranks.failures import Deadlock
+from helpers.ranks.failures import Deadlock, RankFailed
 from helpers.ranks.launcher import launch
 from helpers.trace.events import Diagnosis
 
@@ -228,3 +229,24 @@ def test_no_alarm_when_ranks_sleep_inside_hooks_of_backward() -> None:
         model(torch.ones(2, 4)).sum().backward()
 
     assert launch(train, 2).ok
+
+
+def test_monitored_barrier_may_name_who_is_missing_before_anybody_is_called_stuck() -> None:
+    def roll_call(rank: int, n: int) -> None:
+        if rank not in {1, 3}:
+            dist.monitored_barrier(timeout=timedelta(seconds=1), wait_all_ranks=True)
+
+    failure = launch(roll_call, 5, on_failure="return", timeout=20).failure
+    assert isinstance(failure, RankFailed)
+    assert failure.rank == 0
+    assert "Ranks 1, 3 failed to pass monitoredBarrier" in failure.error.message
+    assert "(the same on" not in str(failure)
+
+
+def test_a_monitored_barrier_without_a_short_timeout_is_named_too() -> None:
+    def patient(rank: int, n: int) -> None:
+        if rank:
+            dist.monitored_barrier(timeout=timedelta(minutes=5))
+
+    found = stuck(patient, 3)
+    assert found.kind == "rank_left" and found.guilty == (0,)

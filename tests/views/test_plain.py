@@ -19,6 +19,9 @@ from helpers.views.values import short_value
         ("bell\x07 nul\x00", "bell\ufffd nul\ufffd"),
         ("evil\u202etxt.exe", "evil\ufffdtxt.exe"),
         ("half\ud83d", "half\ufffd"),
+        ("[rank0]:[E1121 12:00:13.181089191 Gloo.cpp:2901] late", "[E Gloo.cpp] late"),
+        ("first\n[W1121 09:11:12.123456789 socket.cpp:7] 2", "first\n[W socket.cpp] 2"),
+        ("[E1121 is mine] as it is", "[E1121 is mine] as it is"),
         ("\x1b]never closed\nnext line", "\nnext line"),
     ],
 )
