@@ -1,0 +1,117 @@
+# %% right: all losses are gathered, the winner found, the weights broadcast
+def repair_mismatch(rank, world_size, loss, weight):
+    losses = [torch.empty_like(loss) for _ in range(world_size)]
+    dist.all_gather(losses, loss)
+    winner = losses.index(min(losses))
+    dist.broadcast(weight, src=winner)
+    return weight, torch.stack(losses).mean()
+
+
+# %% right: only reductions: the lowest loss, then the lowest rank that has it
+def repair_mismatch(rank, world_size, loss, weight):
+    lowest = loss.clone()
+    dist.all_reduce(lowest, op=dist.ReduceOp.MIN)
+    winner = torch.tensor([rank if loss == lowest else world_size])
+    dist.all_reduce(winner, op=dist.ReduceOp.MIN)
+    total = loss.clone()
+    dist.all_reduce(total)
+    dist.broadcast(weight, int(winner))
+    return weight, (total / world_size).item()
+
+
+# %% right: one slot for each rank, the result in a tensor of its own, as a list
+def repair_mismatch(rank, world_size, loss, weight):
+    table = loss.new_zeros(world_size)
+    table[rank] = loss[0]
+    dist.all_reduce(table)
+    src = int(table.argmin())
+    for other in range(world_size):
+        if table[other] == table.min():
+            src = other
+            break
+    box = weight.clone() if rank == src else torch.empty_like(weight)
+    dist.broadcast(box, src=src)
+    return [box, sum(table) / len(table)]
+
+
+# %% wrong: the programme as it was | deadlocked | says: Let all ranks learn all losses first
+def repair_mismatch(rank, world_size, loss, weight):
+    lowest = loss.clone()
+    dist.all_reduce(lowest, op=dist.ReduceOp.MIN)
+    if loss == lowest:
+        dist.broadcast(weight, src=rank)
+    dist.all_reduce(loss)
+    return weight, loss / world_size
+
+
+# %% wrong: every rank broadcasts from itself | deadlocked | says: with the same `src`
+def repair_mismatch(rank, world_size, loss, weight):
+    lowest = loss.clone()
+    dist.all_reduce(lowest, op=dist.ReduceOp.MIN)
+    dist.all_reduce(loss)
+    if loss == lowest:
+        dist.broadcast(weight, src=rank)
+    else:
+        dist.broadcast(weight.clone(), src=rank)
+    return weight, loss / world_size
+
+
+# %% wrong: always rank 0 | wrong | says: who is best
+def repair_mismatch(rank, world_size, loss, weight):
+    dist.broadcast(weight, src=0)
+    dist.all_reduce(loss)
+    return weight, loss / world_size
+
+
+# %% wrong: the largest loss wins | wrong | says: smallest is best
+def repair_mismatch(rank, world_size, loss, weight):
+    losses = [torch.empty_like(loss) for _ in range(world_size)]
+    dist.all_gather(losses, loss)
+    dist.broadcast(weight, src=losses.index(max(losses)))
+    return weight, torch.cat(losses).mean()
+
+
+# %% wrong: the sum for the mean | wrong | says: their mean is wanted
+def repair_mismatch(rank, world_size, loss, weight):
+    losses = [torch.empty_like(loss) for _ in range(world_size)]
+    dist.all_gather(losses, loss)
+    dist.broadcast(weight, src=losses.index(min(losses)))
+    return weight, sum(losses)
+
+
+# %% wrong: of equal losses the last | wrong | says: the lowest of them is the winner
+def repair_mismatch(rank, world_size, loss, weight):
+    losses = [torch.empty_like(loss) for _ in range(world_size)]
+    dist.all_gather(losses, loss)
+    winner = max(r for r in range(world_size) if losses[r] == min(losses))
+    dist.broadcast(weight, src=winner)
+    return weight, torch.cat(losses).mean()
+
+
+# %% wrong: all weights are gathered to take one | forbidden call | says: one broadcast carries them
+def repair_mismatch(rank, world_size, loss, weight):
+    losses = [torch.empty_like(loss) for _ in range(world_size)]
+    dist.all_gather(losses, loss)
+    weights = [torch.empty_like(weight) for _ in range(world_size)]
+    dist.all_gather(weights, weight)
+    return weights[losses.index(min(losses))], torch.cat(losses).mean()
+
+
+# %% wrong: everybody's weights are broadcast in turn | wrong | says: once is right
+def repair_mismatch(rank, world_size, loss, weight):
+    losses, weights = [], []
+    for src in range(world_size):
+        box, w = loss.clone(), weight.clone()
+        dist.broadcast(box, src=src)
+        dist.broadcast(w, src=src)
+        losses.append(box)
+        weights.append(w)
+    return weights[losses.index(min(losses))], torch.cat(losses).mean()
+
+
+# %% wrong: only the weights come back | wrong | says: Return two things
+def repair_mismatch(rank, world_size, loss, weight):
+    losses = [torch.empty_like(loss) for _ in range(world_size)]
+    dist.all_gather(losses, loss)
+    dist.broadcast(weight, src=losses.index(min(losses)))
+    return weight

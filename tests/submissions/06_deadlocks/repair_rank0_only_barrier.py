@@ -1,0 +1,95 @@
+# %% right: prepare, barrier, read
+def repair_rank0_only_barrier(rank, world_size, prepare, read):
+    if rank == 0:
+        prepare()
+    dist.barrier()
+    return read()
+
+
+# %% right: the others meet rank 0 in another branch
+def repair_rank0_only_barrier(rank, world_size, prepare, read):
+    if dist.get_rank() == 0:
+        prepare()
+        dist.barrier()
+    else:
+        dist.barrier()
+    content = read()
+    return content
+
+
+# %% right: a barrier that is waited for later
+def repair_rank0_only_barrier(rank, world_size, prepare, read):
+    if not rank:
+        prepare()
+    dist.barrier(async_op=True).wait()
+    return str(read())
+
+
+# %% wrong: the barrier is for rank 0 only | crashed | says: every rank passes
+def repair_rank0_only_barrier(rank, world_size, prepare, read):
+    if rank == 0:
+        prepare()
+        dist.barrier()
+    return read()
+
+
+# %% wrong: only the others wait | deadlocked | says: collective
+def repair_rank0_only_barrier(rank, world_size, prepare, read):
+    if rank == 0:
+        prepare()
+    else:
+        dist.barrier()
+    return read()
+
+
+# %% wrong: everybody prepares | wrong | says: rank 0 alone prepares it
+def repair_rank0_only_barrier(rank, world_size, prepare, read):
+    prepare()
+    dist.barrier()
+    return read()
+
+
+# %% wrong: the barrier comes first | crashed | says: `prepare` comes before the barrier
+def repair_rank0_only_barrier(rank, world_size, prepare, read):
+    dist.barrier()
+    if rank == 0:
+        prepare()
+    return read()
+
+
+# %% wrong: rank 0 reads, the others are told | forbidden call | says: only barrier may be used
+def repair_rank0_only_barrier(rank, world_size, prepare, read):
+    box = [None]
+    if rank == 0:
+        prepare()
+        box = [read()]
+    dist.broadcast_object_list(box, src=0)
+    return box[0]
+
+
+# %% wrong: it tries until the file is there | wrong | says: barrier
+def repair_rank0_only_barrier(rank, world_size, prepare, read):
+    if rank == 0:
+        prepare()
+    while True:
+        try:
+            return read()
+        except FileNotFoundError:
+            pass
+
+
+# %% wrong: nothing comes back | wrong | says: returns nothing
+def repair_rank0_only_barrier(rank, world_size, prepare, read):
+    if rank == 0:
+        prepare()
+    dist.barrier()
+    read()
+
+
+# %% wrong: a barrier before and after | wrong | says: once is right
+def repair_rank0_only_barrier(rank, world_size, prepare, read):
+    dist.barrier()
+    if rank == 0:
+        prepare()
+    dist.barrier()
+    return read()

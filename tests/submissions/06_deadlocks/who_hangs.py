@@ -1,0 +1,153 @@
+# %% right: tables by number
+def who_hangs(dumps):
+    tables = [{e["collective_seq_id"]: e for e in dump["entries"]} for dump in dumps]
+    first, last = max(min(table) for table in tables), max(max(table) for table in tables)
+    for seq in range(first, last + 1):
+        missing = [rank for rank, table in enumerate(tables) if seq not in table]
+        if missing:
+            return "missing", seq, missing
+        for kind, key in (("op", "profiling_name"), ("size", "input_sizes")):
+            seen = [str(table[seq][key]) for table in tables]
+            usual = max(seen, key=seen.count)
+            culprits = [rank for rank, what in enumerate(seen) if what != usual]
+            if culprits:
+                return kind, seq, culprits
+    return "none", 0, []
+
+
+# %% right: all numbers that occur, and Counter
+from collections import Counter
+
+
+def odd_ones(values):
+    common = Counter(values).most_common(1)[0][0]
+    return sorted(r for r, v in values_of(values) if v != common)
+
+
+def values_of(values):
+    return enumerate(values)
+
+
+def who_hangs(dumps):
+    by_rank = []
+    for dump in dumps:
+        by_rank.append(
+            {
+                e["collective_seq_id"]: (e["profiling_name"], tuple(e["input_sizes"][0]))
+                for e in dump["entries"]
+            }
+        )
+    start = max(min(d) for d in by_rank)
+    for seq in sorted({s for d in by_rank for s in d if s >= start}):
+        have = [d.get(seq) for d in by_rank]
+        if None in have:
+            return ["missing", seq, [r for r, h in enumerate(have) if h is None]]
+        if len({h[0] for h in have}) > 1:
+            return ["op", seq, odd_ones([h[0] for h in have])]
+        if len({h[1] for h in have}) > 1:
+            return ["size", seq, odd_ones([h[1] for h in have])]
+    return ["none", 0, []]
+
+
+# %% wrong: places in the list are compared, not numbers | wrong | says: .
+def who_hangs(dumps):
+    longest = max(len(d["entries"]) for d in dumps)
+    for i in range(longest):
+        missing = [r for r, d in enumerate(dumps) if i >= len(d["entries"])]
+        seq = next(
+            d["entries"][i]["collective_seq_id"] for d in dumps if i < len(d["entries"])
+        )
+        if missing:
+            return "missing", seq, missing
+        for kind, key in (("op", "profiling_name"), ("size", "input_sizes")):
+            seen = [str(d["entries"][i][key]) for d in dumps]
+            usual = max(seen, key=seen.count)
+            if any(s != usual for s in seen):
+                return kind, seq, [r for r, s in enumerate(seen) if s != usual]
+    return "none", 0, []
+
+
+# %% wrong: what the ring buffer has lost counts as missing | wrong | says: forgets its oldest entries
+def who_hangs(dumps):
+    tables = [{e["collective_seq_id"]: e for e in dump["entries"]} for dump in dumps]
+    for seq in range(1, max(max(table) for table in tables) + 1):
+        missing = [rank for rank, table in enumerate(tables) if seq not in table]
+        if missing:
+            return "missing", seq, missing
+        for kind, key in (("op", "profiling_name"), ("size", "input_sizes")):
+            seen = [str(table[seq][key]) for table in tables]
+            usual = max(seen, key=seen.count)
+            culprits = [rank for rank, what in enumerate(seen) if what != usual]
+            if culprits:
+                return kind, seq, culprits
+    return "none", 0, []
+
+
+# %% wrong: those that wait are named | wrong | says: Name those for which they wait
+def who_hangs(dumps):
+    tables = [{e["collective_seq_id"]: e for e in dump["entries"]} for dump in dumps]
+    first, last = max(min(table) for table in tables), max(max(table) for table in tables)
+    for seq in range(first, last + 1):
+        have = [rank for rank, table in enumerate(tables) if seq in table]
+        if len(have) < len(dumps):
+            return "missing", seq, have
+        for kind, key in (("op", "profiling_name"), ("size", "input_sizes")):
+            seen = [str(table[seq][key]) for table in tables]
+            usual = max(seen, key=seen.count)
+            culprits = [rank for rank, what in enumerate(seen) if what != usual]
+            if culprits:
+                return kind, seq, culprits
+    return "none", 0, []
+
+
+# %% wrong: the last number instead of the first | wrong | says: first that goes wrong
+def who_hangs(dumps):
+    tables = [{e["collective_seq_id"]: e for e in dump["entries"]} for dump in dumps]
+    first, last = max(min(table) for table in tables), max(max(table) for table in tables)
+    for seq in range(last, first - 1, -1):
+        missing = [rank for rank, table in enumerate(tables) if seq not in table]
+        if missing:
+            return "missing", seq, missing
+        for kind, key in (("op", "profiling_name"), ("size", "input_sizes")):
+            seen = [str(table[seq][key]) for table in tables]
+            usual = max(seen, key=seen.count)
+            culprits = [rank for rank, what in enumerate(seen) if what != usual]
+            if culprits:
+                return kind, seq, culprits
+    return "none", 0, []
+
+
+# %% wrong: only missing ranks are looked for | wrong | says: of the kind 'op'
+def who_hangs(dumps):
+    last = [dump["entries"][-1]["collective_seq_id"] for dump in dumps]
+    behind = [rank for rank, seq in enumerate(last) if seq < max(last)]
+    if behind:
+        return "missing", min(last) + 1, behind
+    return "none", 0, []
+
+
+# %% wrong: rank 0 is taken for right | wrong | says: who differ from them
+def who_hangs(dumps):
+    tables = [{e["collective_seq_id"]: e for e in dump["entries"]} for dump in dumps]
+    first, last = max(min(table) for table in tables), max(max(table) for table in tables)
+    for seq in range(first, last + 1):
+        missing = [rank for rank, table in enumerate(tables) if seq not in table]
+        if missing:
+            return "missing", seq, missing
+        for kind, key in (("op", "profiling_name"), ("size", "input_sizes")):
+            seen = [str(table[seq][key]) for table in tables]
+            culprits = [rank for rank, what in enumerate(seen) if what != seen[0]]
+            if culprits:
+                return kind, seq, culprits
+    return "none", 0, []
+
+
+# %% wrong: it always says the same | wrong | says: of the kind 'missing'
+def who_hangs(dumps):
+    return "none", 0, []
+
+
+# %% wrong: only the rank | wrong | says: Return three things
+def who_hangs(dumps):
+    last = [dump["entries"][-1]["collective_seq_id"] for dump in dumps]
+    return last.index(min(last))
