@@ -218,6 +218,8 @@ class _Writer:
         if value.layout != torch.strided or value.is_quantized or value.is_meta:
             raise CannotReturn(f"{path} is a {value.layout} tensor. Return .to_dense() of it.")
         flat = value.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
+        # one element counts as contiguous whatever its stride is; a view as bytes needs stride 1
+        flat = flat.as_strided((flat.numel(),), (1,))
         raw = memoryview(flat.view(torch.uint8).numpy()) if flat.numel() else b""  # type: ignore[arg-type]
         name = str(value.dtype).removeprefix("torch.")
         return ["tensor", name, list(value.shape), *self._raw(raw)]

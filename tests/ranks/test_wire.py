@@ -71,6 +71,13 @@ def test_tensors_arrive_with_dtype_and_shape(dtype: torch.dtype) -> None:
         assert got[0].dtype == dtype
 
 
+@pytest.mark.parametrize("part", [slice(2, 3, 7), slice(0, 9, 4), slice(4, 4)])
+def test_tensors_with_any_stride_arrive(part: slice) -> None:
+    value = torch.arange(12)[part]
+    frame = b"".join(wire.encode(value))
+    assert torch.equal(wire.decode(bytearray(frame)), value)
+
+
 def test_a_part_of_a_large_tensor_travels_alone() -> None:
     chunks = wire.encode(torch.ones(1_000_000)[:2])
     assert sum(len(chunk) for chunk in chunks) < 200
