@@ -25,13 +25,18 @@ if TYPE_CHECKING:
     from helpers.ranks.launcher import launch
     from helpers.ranks.ports import free_port
     from helpers.ranks.run import Run
+    from helpers.views.before_after import before_after
     from helpers.views.curve import curves
+    from helpers.views.one_port import count_rounds
     from helpers.views.process_tree import process_tree
     from helpers.views.rank_grid import rank_grid
     from helpers.views.rendezvous import rendezvous
+    from helpers.views.rounds import rounds
+    from helpers.views.sample_raster import sample_raster
     from helpers.views.startup_bars import startup_bars
     from helpers.views.timeline import timeline
     from helpers.views.traffic import traffic
+    from helpers.views.traffic_grid import traffic_grid
     from helpers.views.wait_graph import wait_graph
 
 _HOME = {
@@ -42,13 +47,18 @@ _HOME = {
     "span": "helpers.ranks.inside",
     "free_port": "helpers.ranks.ports",
     "Run": "helpers.ranks.run",
+    "count_rounds": "helpers.views.one_port",
+    "before_after": "helpers.views.before_after",
     "curves": "helpers.views.curve",
     "process_tree": "helpers.views.process_tree",
     "rank_grid": "helpers.views.rank_grid",
     "rendezvous": "helpers.views.rendezvous",
+    "rounds": "helpers.views.rounds",
+    "sample_raster": "helpers.views.sample_raster",
     "startup_bars": "helpers.views.startup_bars",
     "timeline": "helpers.views.timeline",
     "traffic": "helpers.views.traffic",
+    "traffic_grid": "helpers.views.traffic_grid",
     "wait_graph": "helpers.views.wait_graph",
     "Deadlock": "helpers.ranks.failures",
     "LaunchError": "helpers.ranks.failures",
@@ -66,7 +76,9 @@ __all__ = [
     "RankFailure",
     "RankTimeout",
     "Run",
+    "before_after",
     "check",
+    "count_rounds",
     "curves",
     "free_port",
     "hint",
@@ -75,10 +87,13 @@ __all__ = [
     "process_tree",
     "rank_grid",
     "rendezvous",
+    "rounds",
+    "sample_raster",
     "span",
     "startup_bars",
     "timeline",
     "traffic",
+    "traffic_grid",
     "wait_graph",
 ]
 

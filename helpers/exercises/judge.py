@@ -124,6 +124,8 @@ def _relation(case: Case, expected: Any, got: Any, rank: int) -> str:
     one, other = torch.as_tensor(expected).double(), torch.as_tensor(got).double()
     if one.shape != other.shape or not one.numel():
         return ""
+    if one.dim() and torch.equal(one, other):
+        return f"the right numbers, but its dtype is {_dtype(got)}, not {_dtype(expected)}."
     n = case.world_size
     for factor, words in (
         (n, f"{n} times too large: is a division by the world size missing?"),
@@ -137,6 +139,10 @@ def _relation(case: Case, expected: Any, got: Any, rank: int) -> str:
     if one.numel() > 1 and torch.equal(one.flatten().sort().values, other.flatten().sort().values):
         return "the right elements, in another order."
     return ""
+
+
+def _dtype(value: Any) -> str:
+    return str(getattr(value, "dtype", type(value).__name__))
 
 
 def _somebody_elses(case: Case, run: Run, bad: list[int]) -> str:

@@ -226,8 +226,15 @@ def rounds_of(trace: Trace) -> int:
 
 
 def _takes_effect(event: Event) -> int:
-    """Give when a call matters for what the rank sends: a receive does once it has ended."""
-    return event.end_ns or sys.maxsize if event.op == "recv" else event.start_ns
+    """Give when a call matters for what the rank sends: a receive does once it has ended.
+
+    What an `irecv` brings may be there early; it can be used only after the wait.
+    """
+    if event.op != "recv":
+        return event.start_ns
+    if event.asynchronous and event.end_ns is not None:
+        return max(event.end_ns, event.wait_ns or 0)
+    return event.end_ns or sys.maxsize
 
 
 def _amount(amount: Amount, case: Case, rank: int) -> int:

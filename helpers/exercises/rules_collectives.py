@@ -1,0 +1,74 @@
+"""Rules on collectives: bytes handed in to one call, calls in all, none left without a wait."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from helpers.exercises.model import Case
+from helpers.exercises.rules import Amount
+from helpers.trace.events import Trace
+from helpers.views.plain import plural
+
+
+@dataclass(frozen=True)
+class HandedIn:
+    """No call of a rank hands in more than so many bytes (`Event.nbytes`)."""
+
+    most: Amount
+    text: str
+    why: str = ""
+    forbids: bool = False
+
+    def problem(self, trace: Trace, case: Case) -> str:
+        for event in trace.calls:
+            most = self.most if isinstance(self.most, int) else self.most(case, event.rank)
+            if event.nbytes > most:
+                at = f" ({event.where})" if event.where else ""
+                return (
+                    f"rank {event.rank} hands {event.nbytes:,} bytes to {event.call}{at}; "
+                    f"{most:,} are enough.{' ' * bool(self.why)}{self.why}"
+                )
+        return ""
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Each rank makes at most so many communication calls, and at least one."""
+
+    most: int
+    why: str = ""
+    forbids: bool = False
+
+    @property
+    def text(self) -> str:
+        return f"at most {plural(self.most, 'call')} on each rank"
+
+    def problem(self, trace: Trace, case: Case) -> str:
+        for rank in range(case.world_size):
+            made = [event.call for event in trace.of(rank) if event.op != "span"]
+            if not made:
+                return f"rank {rank} makes no call: it cannot know what the other ranks have."
+            if len(made) > self.most:
+                return (
+                    f"rank {rank} makes {plural(len(made), 'call')} ({', '.join(made[:6])}); "
+                    f"{self.most} are enough.{' ' * bool(self.why)}{self.why}"
+                )
+        return ""
+
+
+@dataclass(frozen=True)
+class Awaited:
+    """Somebody calls wait() on the Work of every collective that was started with async_op=True."""
+
+    text: str = "no result is used before it is there"
+    forbids: bool = False
+
+    def problem(self, trace: Trace, case: Case) -> str:
+        for event in trace.calls:
+            if event.is_collective and event.asynchronous and event.wait_ns is None:
+                at = f" ({event.where})" if event.where else ""
+                return (
+                    f"rank {event.rank} starts {event.call}{at} with async_op=True and never calls "
+                    "wait() on its Work: the tensor is used before it is ready."
+                )
+        return ""

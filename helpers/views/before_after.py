@@ -1,0 +1,266 @@
+"""Draw what each rank had before a collective and what it has afterwards, number by number.
+
+    Run of (before, after) pairs -> blocks_of() -> trace the numbers home -> before_after() -> Picture
+
+Notebooks call `before_after` with a run in which each rank returned two things: a copy of what it
+had, and what it has. A cell wears the colour and hatch of the rank that its number came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from helpers.ranks.run import Run
+from helpers.views.palette import COLLECTIVE, FAILURE, FAINT, INK, RECV, SEND, SPAN, WAIT, Look
+from helpers.views.picture import Picture, new_figure
+from helpers.views.plain import ELLIPSIS, one_line
+from helpers.views.values import short_value
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_LOOKS = (SEND, WAIT, RECV, COLLECTIVE, FAILURE, SPAN)
+_MOST_RANKS = 12
+_MOST_BLOCKS = 12
+_MOST_ROWS = 8
+_MOST_COLUMNS = 12
+_GAP = 0.35
+_CELL_WIDTH, _CELL_HEIGHT = 0.46, 0.42
+_NOTHING, _NOT_RETURNED = "nothing", "did not return"
+
+
+@dataclass(frozen=True)
+class Block:
+    """One tensor as rows of short texts. `hidden`: it has more than is shown."""
+
+    rows: tuple[tuple[str, ...], ...]
+    flat: bool
+    hidden: bool = False
+
+    def cells(self) -> Iterator[tuple[int, int, str]]:
+        for i, row in enumerate(self.rows):
+            for j, text in enumerate(row):
+                yield i, j, text
+
+    @property
+    def width(self) -> int:
+        return max(1, *map(len, self.rows)) if self.rows else 1
+
+    def __str__(self) -> str:
+        more = f" {ELLIPSIS}" * self.hidden
+        rows = [" ".join(row) for row in self.rows]
+        inside = " ".join(rows if self.flat else [f"[{row}]" for row in rows])
+        return f"[{inside}{more}]"
+
+
+Side = tuple[Block, ...]
+"""What one rank has at one time. Empty: nothing."""
+
+
+def before_after(run: Run, *, title: str | None = None) -> Picture:
+    """Draw a run in which each rank returned (before, after).
+
+    before, after: a tensor or number, a list of them (drawn side by side), or None for "nothing".
+    Hand back a copy (`x.clone()`) as `before`, for most collectives write into their tensor. A
+    rank that did not return is drawn as such, and below stands why the run failed. A number that
+    occurs in the `before` of exactly one rank, or in a rank's own, is drawn as that rank's; others
+    are new. Raises ValueError when a rank returned something else than a pair.
+    """
+    pairs = [_pair(run, rank) for rank in range(min(run.world_size, _MOST_RANKS))]
+    homes = _homes([before for before, _ in pairs])
+    heights = [max(1, *(_height(side) for side in pair)) for pair in pairs]
+    widths = [max(3.0, *(_width(pair[i]) for pair in pairs)) for i in (0, 1)]
+    figure = new_figure(
+        max(4.6, sum(widths) * _CELL_WIDTH + 1.5),
+        (sum(heights) + _GAP * len(pairs)) * _CELL_HEIGHT
+        + 0.5
+        + 0.3 * (title is not None)
+        + 0.3 * (run.failure is not None),
+    )
+    panels = figure.subplots(1, 2, squeeze=False, width_ratios=widths)[0]
+    for axes, name, i in zip(panels, ("before", "after"), (0, 1), strict=True):
+        _draw_side(axes, [pair[i] for pair in pairs], heights, widths[i], homes, run)
+        axes.set_title(name, fontsize=9.5, loc="left")
+    panels[0].set_ylabel("rank", fontsize=9)
+    if said := _failure(run):
+        figure.supxlabel(
+            said, fontsize=8.5, x=0.02, ha="left", color=FAILURE.color, parse_math=False
+        )
+    if title:
+        figure.suptitle(one_line(title, 90), fontsize=10.5, x=0.02, ha="left", parse_math=False)
+    return Picture(figure, _text(run, pairs))
+
+
+def blocks_of(value: Any) -> Side:
+    """Give what one rank had as blocks: one for a tensor or number, several for a list."""
+    if value is None:
+        return ()
+    if isinstance(value, (list, tuple)):
+        return tuple(_block(part) for part in value[:_MOST_BLOCKS])
+    return (_block(value),)
+
+
+def _pair(run: Run, rank: int) -> tuple[Side, Side]:
+    value = run.values[rank]
+    if value is None:
+        return (), ()
+    if not isinstance(value, (list, tuple)) or len(value) != 2:
+        raise ValueError(
+            f"rank {rank} returned {short_value(value, 60)}; before_after draws pairs. Let every "
+            "rank return (before, after), for example (x.clone() made before the call, x)."
+        )
+    return blocks_of(value[0]), blocks_of(value[1])
+
+
+def _block(value: Any) -> Block:
+    """Write a tensor of any shape as a small matrix: all dimensions but the last are its rows."""
+    shape = tuple(getattr(value, "shape", ()))
+    if not hasattr(value, "reshape") or not shape:
+        item = value.item() if hasattr(value, "item") else value
+        return Block(((_number(item),),), flat=True)
+    if 0 in shape:
+        return Block((), flat=True)
+    flat = len(shape) == 1
+    matrix = value.reshape(-1, shape[-1])
+    shown = matrix[:_MOST_ROWS, :_MOST_COLUMNS].tolist()
+    hidden = matrix.shape[0] > _MOST_ROWS or matrix.shape[1] > _MOST_COLUMNS
+    return Block(tuple(tuple(map(_number, row)) for row in shown), flat, hidden)
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return "·" if value is None else short_value(value, 8)
+    return f"{value:.4g}" if isinstance(value, float) else one_line(str(value), 7)
+
+
+def _homes(before: Sequence[Side]) -> dict[str, set[int]]:
+    """Give, for each number, the ranks that had it before."""
+    homes: dict[str, set[int]] = {}
+    for rank, side in enumerate(before):
+        for block in side:
+            for _, _, text in block.cells():
+                homes.setdefault(text, set()).add(rank)
+    return homes
+
+
+def _home(text: str, rank: int, homes: dict[str, set[int]]) -> int | None:
+    """Give the rank that a number came from; None where nobody, or more than one other, had it."""
+    had = homes.get(text, set())
+    return rank if rank in had else next(iter(had)) if len(had) == 1 else None
+
+
+def _height(side: Side) -> int:
+    return max((len(block.rows) for block in side), default=1)
+
+
+def _width(side: Side) -> float:
+    return sum(block.width + _GAP + 0.5 * block.hidden for block in side)
+
+
+def _draw_side(
+    axes: Axes,
+    sides: Sequence[Side],
+    heights: Sequence[int],
+    width: float,
+    homes: dict[str, set[int]],
+    run: Run,
+) -> None:
+    top, middles = 0.0, []
+    for rank, (side, height) in enumerate(zip(sides, heights, strict=True)):
+        middles.append(top + height / 2)
+        left = 0.0
+        for block in side:
+            start = top + (height - len(block.rows)) / 2
+            _draw_block(axes, block, left, start, rank, homes)
+            left += block.width + _GAP + 0.5 * block.hidden
+        if not side:
+            said = _NOT_RETURNED if _missing(run, rank) else _NOTHING
+            axes.text(0.1, middles[-1], said, va="center", fontsize=8.5, color=FAINT)
+        top += height + _GAP
+    axes.set_xlim(-0.1, width)
+    axes.set_ylim(top - _GAP / 2, -_GAP / 2)
+    axes.set_yticks(middles, [str(rank) for rank in range(len(sides))])
+    axes.set_xticks([])
+    axes.tick_params(length=0, labelsize=9)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def _draw_block(
+    axes: Axes, block: Block, left: float, top: float, rank: int, homes: dict[str, set[int]]
+) -> None:
+    from matplotlib.patches import Rectangle
+
+    for i, j, text in block.cells():
+        home = _home(text, rank, homes)
+        look = None if home is None else _LOOKS[home % len(_LOOKS)]
+        x, y = left + j, top + i
+        axes.add_patch(_frame(x, y, look))
+        if look:  # hatched at the edge only: figures on a hatch are hard to read
+            axes.add_patch(
+                Rectangle(
+                    (x, y),
+                    0.16,
+                    1,
+                    facecolor="white",
+                    edgecolor=look.color,
+                    hatch=look.hatch,
+                    linewidth=0.6,
+                )
+            )
+        axes.text(
+            x + (0.58 if look else 0.5),
+            y + 0.5,
+            text,
+            ha="center",
+            va="center",
+            fontsize=9 if len(text) <= 4 else 7,
+            color=INK,
+            weight="normal" if look else "bold",
+            parse_math=False,
+        )
+    if block.hidden:
+        middle = top + len(block.rows) / 2
+        axes.text(left + block.width + 0.2, middle, ELLIPSIS, va="center", fontsize=9, color=INK)
+    if not block.rows:
+        axes.text(left + 0.1, top, "empty", va="center", fontsize=8.5, color=FAINT)
+
+
+def _frame(x: float, y: float, look: Look | None) -> Any:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle(
+        (x, y),
+        1,
+        1,
+        facecolor=look.tint if look else "white",
+        edgecolor=look.color if look else INK,
+        linewidth=0.9,
+    )
+
+
+def _failure(run: Run) -> str:
+    lines = str(run.failure).splitlines() if run.failure is not None else []
+    return one_line(lines[0], 80) if lines else ""
+
+
+def _missing(run: Run, rank: int) -> bool:
+    return run.values[rank] is None
+
+
+def _text(run: Run, pairs: Sequence[tuple[Side, Side]]) -> str:
+    lines = ["before → after"]
+    for rank, (before, after) in enumerate(pairs):
+        said = _NOT_RETURNED if _missing(run, rank) else f"{_words(before)} → {_words(after)}"
+        lines.append(f"rank {rank}: {said}")
+    if run.world_size > len(pairs):
+        lines.append(f"{ELLIPSIS} and {run.world_size - len(pairs)} more ranks")
+    if said := _failure(run):
+        lines.append(said)
+    return "\n".join(lines)
+
+
+def _words(side: Side) -> str:
+    return ", ".join(map(str, side)) or _NOTHING

@@ -1,0 +1,130 @@
+# %% right: all_gather the largest, broadcast the index
+def global_argmax(rank, world_size, x):
+    tops = [torch.empty_like(x.max()) for _ in range(world_size)]
+    dist.all_gather(tops, x.max())
+    owner = int(torch.stack(tops).argmax())
+    index = x.argmax()
+    dist.broadcast(index, src=owner)
+    return owner, index.item()
+
+
+# %% right: MAX of the values, MIN of the places
+def global_argmax(rank, world_size, x):
+    best = x.max().clone()
+    dist.all_reduce(best, op=dist.ReduceOp.MAX)
+    far = 1 << 40
+    here = rank * (1 << 20) + x.argmax() if x.max() == best else torch.tensor(world_size * far)
+    dist.all_reduce(here, op=dist.ReduceOp.MIN)
+    return divmod(here.item(), 1 << 20)
+
+
+# %% right: values and indices by two all_gathers, as tensors
+def global_argmax(rank, world_size, x):
+    value, index = x.max(dim=0)
+    values = torch.empty(world_size, dtype=x.dtype)
+    indices = torch.empty(world_size, dtype=torch.int64)
+    dist.all_gather_single(values, value.reshape(1))
+    dist.all_gather_single(indices, index.reshape(1))
+    owner = values.argmax()
+    return owner, indices[owner]
+
+
+# %% right: the index by a sum to which the others add nothing
+def global_argmax(rank, world_size, x):
+    largest = torch.zeros(world_size, dtype=x.dtype)
+    dist.all_gather_single(largest, x.max()[None])
+    owner = largest.tolist().index(largest.max().item())
+    index = x.argmax() if rank == owner else torch.tensor(0)
+    dist.all_reduce(index)
+    return [owner, int(index)]
+
+
+# %% wrong: its own index | wrong | says: how do the others learn it
+def global_argmax(rank, world_size, x):
+    tops = [torch.empty_like(x.max()) for _ in range(world_size)]
+    dist.all_gather(tops, x.max())
+    return int(torch.stack(tops).argmax()), int(x.argmax()) if rank != 0 else 99
+
+
+# %% wrong: the value in place of the owner | wrong | says: largest value itself
+def global_argmax(rank, world_size, x):
+    best = x.max()
+    dist.all_reduce(best, op=dist.ReduceOp.MAX)
+    return best.item(), x.argmax().item()
+
+
+# %% wrong: everything to everybody | wrong | says: 16 are enough
+def global_argmax(rank, world_size, x):
+    parts = [None] * world_size
+    dist.all_gather_object(parts, x)
+    tops = torch.stack([p.max() for p in parts])
+    owner = int(tops.argmax())
+    return owner, int(parts[owner].argmax())
+
+
+# %% wrong: value and index packed as floats | wrong | says: keep the dtype of `x`
+def global_argmax(rank, world_size, x):
+    mine = torch.tensor([float(x.max()), float(x.argmax())], dtype=torch.float64)
+    all_of_them = [torch.empty_like(mine) for _ in range(world_size)]
+    dist.all_gather(all_of_them, mine)
+    table = torch.stack(all_of_them)
+    owner = int(table[:, 0].argmax())
+    return owner, int(table[owner, 1])
+
+
+# %% wrong: the last of equals | wrong | says: the lowest counts
+def global_argmax(rank, world_size, x):
+    tops = [torch.empty_like(x.max()) for _ in range(world_size)]
+    dist.all_gather(tops, x.max())
+    best = torch.stack(tops).max()
+    owner = max(r for r, top in enumerate(tops) if top == best)
+    index = x.argmax()
+    dist.broadcast(index, src=owner)
+    return owner, index.item()
+
+
+# %% wrong: zeros where the values are negative | wrong | says: begin at 0
+def global_argmax(rank, world_size, x):
+    values = torch.zeros(world_size + 1, dtype=x.dtype)
+    values[rank] = x.max()
+    parts = [torch.empty_like(x.max()) for _ in range(world_size)]
+    dist.all_gather(parts, x.max())
+    best, owner = 0, 0
+    for r, part in enumerate(parts):
+        if part > best:
+            best, owner = part, r
+    index = x.argmax()
+    dist.broadcast(index, src=owner)
+    return owner, index.item()
+
+
+# %% wrong: the pair the other way round | wrong | says: first the rank, then the index
+def global_argmax(rank, world_size, x):
+    tops = [torch.empty_like(x.max()) for _ in range(world_size)]
+    dist.all_gather(tops, x.max())
+    owner = int(torch.stack(tops).argmax())
+    index = x.argmax()
+    dist.broadcast(index, src=owner)
+    return index.item(), owner
+
+
+# %% wrong: three calls | wrong | says: 2 are enough
+def global_argmax(rank, world_size, x):
+    best = x.max()
+    dist.all_reduce(best, op=dist.ReduceOp.MAX)
+    owner = torch.tensor(rank if x.max() == best else world_size)
+    dist.all_reduce(owner, op=dist.ReduceOp.MIN)
+    index = x.argmax()
+    dist.broadcast(index, src=owner.item())
+    return owner.item(), index.item()
+
+
+# %% wrong: only the owner takes part in the broadcast | deadlocked | says: has returned
+def global_argmax(rank, world_size, x):
+    tops = [torch.empty_like(x.max()) for _ in range(world_size)]
+    dist.all_gather(tops, x.max())
+    owner = int(torch.stack(tops).argmax())
+    index = x.argmax()
+    if rank == owner:
+        dist.broadcast(index, src=owner)
+    return owner, index.item()

@@ -1,0 +1,203 @@
+# %% right: one worker after the other
+def all_reduce_by_parameter_server(rank, world_size, x, server):
+    total, box = x.clone(), torch.empty_like(x)
+    if rank != server:
+        dist.send(x, server)
+        dist.recv(total, server)
+        return total
+    workers = [r for r in range(world_size) if r != server]
+    for worker in workers:
+        dist.recv(box, worker)
+        total += box
+    for worker in workers:
+        dist.send(total, worker)
+    return total
+
+
+# %% right: whoever pushes first, all pulls at once
+def all_reduce_by_parameter_server(rank, world_size, x, server):
+    if rank == server:
+        total = x
+        pushed = []
+        while len(pushed) < world_size - 1:
+            box = torch.zeros_like(x)
+            pushed.append(dist.recv(box))
+            total = total + box
+        for work in [dist.isend(total, dst=worker) for worker in pushed]:
+            work.wait()
+    else:
+        total = torch.zeros_like(x)
+        dist.isend(x, dst=server).wait()
+        dist.irecv(total, src=server).wait()
+    return total
+
+
+# %% right: all receives posted first, summed as a stack
+def push(x, server):
+    dist.send(x, server)
+
+
+def pull(like, server):
+    weights = torch.empty_like(like)
+    dist.recv(weights, server)
+    return weights
+
+
+def all_reduce_by_parameter_server(rank, world_size, x, server):
+    if rank != server:
+        push(x, server)
+        return pull(x, server)
+    everything = torch.empty(world_size, *x.shape, dtype=x.dtype)
+    everything[server] = x
+    works = [dist.irecv(everything[r], src=r) for r in range(world_size) if r != server]
+    for work in works:
+        work.wait()
+    total = everything.sum(0)
+    for r in range(world_size):
+        if r != server:
+            dist.send(total, dst=r)
+    return total
+
+
+# %% wrong: a gather to the server and a broadcast | forbidden call | says: only send and recv may be used
+def all_reduce_by_parameter_server(rank, world_size, x, server):
+    boxes = [torch.empty_like(x) for _ in range(world_size)] if rank == server else None
+    dist.gather(x, boxes, dst=server)
+    total = sum(boxes) if rank == server else torch.empty_like(x)
+    dist.broadcast(total, src=server)
+    return total
+
+
+# %% wrong: a reduce at the server | forbidden call | says: only send and recv may be used
+def all_reduce_by_parameter_server(rank, world_size, x, server):
+    total = x.clone()
+    dist.reduce(total, server)
+    dist.broadcast(total, server)
+    return total
+
+
+# %% wrong: rank 0 is always the server | wrong | says: here it sends only to 2
+def all_reduce_by_parameter_server(rank, world_size, x, server):
+    total, box = x.clone(), torch.empty_like(x)
+    if rank:
+        dist.send(x, 0)
+        dist.recv(total, 0)
+        return total
+    for worker in range(1, world_size):
+        dist.recv(box, worker)
+        total += box
+    for worker in range(1, world_size):
+        dist.send(total, worker)
+    return total
+
+
+# %% wrong: only the server has the sum | wrong | says: Ranks 1, 2 return nothing
+def all_reduce_by_parameter_server(rank, world_size, x, server):
+    if rank != server:
+        dist.send(x, server)
+        return None
+    total, box = x.clone(), torch.empty_like(x)
+    for worker in range(world_size):
+        if worker != server:
+            dist.recv(box, worker)
+            total += box
+    return total
+
+
+# %% wrong: the server forgets its own gradient | wrong | says: the server itself, rank 0, is missing
+def all_reduce_by_parameter_server(rank, world_size, x, server):
+    total, box = torch.zeros_like(x), torch.empty_like(x)
+    if rank != server:
+        dist.send(x, server)
+        dist.recv(total, server)
+        return total
+    for worker in range(world_size):
+        if worker != server:
+            dist.recv(box, worker)
+            total += box
+    for worker in range(world_size):
+        if worker != server:
+            dist.send(total, worker)
+    return total
+
+
+# %% wrong: each worker is answered before the next has pushed | wrong | says: first all push, then all pull
+def all_reduce_by_parameter_server(rank, world_size, x, server):
+    total, box = x.clone(), torch.empty_like(x)
+    if rank != server:
+        dist.send(x, server)
+        dist.recv(total, server)
+        return total
+    for worker in range(world_size):
+        if worker != server:
+            dist.recv(box, worker)
+            total += box
+            dist.send(total, worker)
+    return total
+
+
+# %% wrong: the server sends to itself | crashed | says: Rank 0 receives from itself
+def all_reduce_by_parameter_server(rank, world_size, x, server):
+    total, box = torch.zeros_like(x), torch.empty_like(x)
+    if rank == server:
+        for worker in range(world_size):
+            dist.recv(box, worker)
+            total += box
+        for worker in range(world_size):
+            dist.send(total, worker)
+        return total
+    dist.send(x, server)
+    dist.recv(total, server)
+    return total
+
+
+# %% wrong: the mean, not the sum | wrong | says: divided by the world size
+def all_reduce_by_parameter_server(rank, world_size, x, server):
+    total, box = x.clone(), torch.empty_like(x)
+    if rank != server:
+        dist.send(x, server)
+        dist.recv(total, server)
+        return total
+    for worker in range(world_size):
+        if worker != server:
+            dist.recv(box, worker)
+            total += box
+    total = total / world_size
+    for worker in range(world_size):
+        if worker != server:
+            dist.send(total, worker)
+    return total
+
+
+# %% wrong: adds to and receives into its input | wrong | says: changed the tensor `x`
+def all_reduce_by_parameter_server(rank, world_size, x, server):
+    if rank != server:
+        dist.send(x, server)
+        dist.recv(x, server)
+        return x
+    box = torch.empty_like(x)
+    for worker in range(world_size):
+        if worker != server:
+            dist.recv(box, worker)
+            x += box
+    for worker in range(world_size):
+        if worker != server:
+            dist.send(x, worker)
+    return x
+
+
+# %% wrong: workers pull before they push | deadlocked | says: rank
+def all_reduce_by_parameter_server(rank, world_size, x, server):
+    total, box = x.clone(), torch.empty_like(x)
+    if rank != server:
+        dist.recv(total, server)
+        dist.send(x, server)
+        return total
+    for worker in range(world_size):
+        if worker != server:
+            dist.recv(box, worker)
+            total += box
+    for worker in range(world_size):
+        if worker != server:
+            dist.send(total, worker)
+    return total

@@ -1,0 +1,290 @@
+# %% right: the extra ranks fold in first
+def recursive_doubling(rank, world_size, x):
+    total, theirs = x.clone(), torch.empty_like(x)
+    most = 2 ** (world_size.bit_length() - 1)
+    if rank >= most:
+        dist.send(total, rank - most)
+        dist.recv(total, rank - most)
+        return total
+    if rank + most < world_size:
+        dist.recv(theirs, rank + most)
+        total += theirs
+    step = 1
+    while step < most:
+        work = dist.isend(total, rank ^ step)
+        dist.recv(theirs, rank ^ step)
+        work.wait()
+        total += theirs
+        step *= 2
+    if rank + most < world_size:
+        dist.send(total, rank + most)
+    return total
+
+
+# %% right: neighbours fold, as MPICH does, exchange by a batch, far partners first
+def exchange(mine, partner):
+    theirs = torch.zeros_like(mine)
+    ops = [dist.P2POp(dist.irecv, theirs, partner), dist.P2POp(dist.isend, mine, partner)]
+    for work in dist.batch_isend_irecv(ops):
+        work.wait()
+    return mine + theirs
+
+
+def recursive_doubling(rank, world_size, x):
+    most = 1
+    while 2 * most <= world_size:
+        most *= 2
+    rest = world_size - most
+    pair = rank < 2 * rest
+    if pair and rank % 2 == 0:
+        dist.send(x, rank + 1)
+        out = torch.empty_like(x)
+        dist.recv(out, rank + 1)
+        return out
+    if pair:
+        box = torch.empty_like(x)
+        dist.recv(box, rank - 1)
+        x = x + box
+    number = rank // 2 if pair else rank - rest
+    step = most // 2
+    while step:
+        other = number ^ step
+        x = exchange(x, 2 * other + 1 if other < rest else other + rest)
+        step //= 2
+    if pair:
+        dist.send(x, rank - 1)
+    return x.clone()
+
+
+# %% right: irecv first, then send, a loop over exponents
+import math
+
+
+def recursive_doubling(rank: int, world_size: int, x: torch.Tensor) -> torch.Tensor:
+    k = int(math.log2(world_size))
+    full = 2**k
+    total = torch.clone(x)
+    if rank >= full:
+        dist.isend(x, rank - full).wait()
+        dist.irecv(total, rank - full).wait()
+    else:
+        extra = rank + full if rank + full < world_size else None
+        box = torch.zeros_like(x)
+        if extra is not None:
+            dist.recv(box, src=extra)
+            total = total + box
+        for i in range(k):
+            partner = rank ^ (1 << i)
+            work = dist.irecv(box, src=partner)
+            dist.isend(total, dst=partner).wait()
+            work.wait()
+            total = total + box
+        if extra is not None:
+            dist.send(total, dst=extra)
+    return total
+
+
+# %% wrong: only for powers of two | crashed | says: 3 is not a power of two
+def recursive_doubling(rank, world_size, x):
+    total, theirs, step = x.clone(), torch.empty_like(x), 1
+    while step < world_size:
+        work = dist.isend(total, rank ^ step)
+        dist.recv(theirs, rank ^ step)
+        work.wait()
+        total += theirs
+        step *= 2
+    return total
+
+
+# %% wrong: a partner that does not exist is left out | wrong | says: 3 is not a power of two
+def recursive_doubling(rank, world_size, x):
+    total, theirs, step = x.clone(), torch.empty_like(x), 1
+    while step < world_size:
+        if rank ^ step < world_size:
+            work = dist.isend(total, rank ^ step)
+            dist.recv(theirs, rank ^ step)
+            work.wait()
+            total += theirs
+        step *= 2
+    return total
+
+
+# %% wrong: both send first | deadlocked | says: cycle of sends
+def recursive_doubling(rank, world_size, x):
+    total, theirs, step = x.clone(), torch.empty_like(x), 1
+    while step < world_size:
+        dist.send(total, rank ^ step)
+        dist.recv(theirs, rank ^ step)
+        total += theirs
+        step *= 2
+    return total
+
+
+# %% wrong: one of a pair sends first, so each exchange takes two rounds | wrong | says: both partners send
+def recursive_doubling(rank, world_size, x):
+    total, theirs = x.clone(), torch.empty_like(x)
+    most = 2 ** (world_size.bit_length() - 1)
+    if rank >= most:
+        dist.send(total, rank - most)
+        dist.recv(total, rank - most)
+        return total
+    if rank + most < world_size:
+        dist.recv(theirs, rank + most)
+        total += theirs
+    step = 1
+    while step < most:
+        partner = rank ^ step
+        if rank < partner:
+            dist.send(total, partner)
+            dist.recv(theirs, partner)
+        else:
+            dist.recv(theirs, partner)
+            dist.send(total, partner)
+        total += theirs
+        step *= 2
+    if rank + most < world_size:
+        dist.send(total, rank + most)
+    return total
+
+
+# %% wrong: everybody sends everything to everybody | wrong | says: 12 messages in all; 8 are needed
+def recursive_doubling(rank, world_size, x):
+    total = x.clone()
+    works = [dist.isend(x, other) for other in range(world_size) if other != rank]
+    box = torch.empty_like(x)
+    for other in range(world_size):
+        if other != rank:
+            dist.recv(box, other)
+            total += box
+    for work in works:
+        work.wait()
+    return total
+
+
+# %% wrong: adds in place what it was given | wrong | says: changed the tensor `x`
+def recursive_doubling(rank, world_size, x):
+    theirs = torch.empty_like(x)
+    most = 2 ** (world_size.bit_length() - 1)
+    if rank >= most:
+        dist.send(x, rank - most)
+        dist.recv(x, rank - most)
+        return x
+    if rank + most < world_size:
+        dist.recv(theirs, rank + most)
+        x += theirs
+    step = 1
+    while step < most:
+        work = dist.isend(x, rank ^ step)
+        dist.recv(theirs, rank ^ step)
+        work.wait()
+        x += theirs
+        step *= 2
+    if rank + most < world_size:
+        dist.send(x, rank + most)
+    return x
+
+
+# %% wrong: the buffer is always float32 | crashed | says: dtypes must
+def recursive_doubling(rank, world_size, x):
+    total, theirs = x.clone(), torch.zeros(len(x))
+    most = 2 ** (world_size.bit_length() - 1)
+    if rank >= most:
+        dist.send(total, rank - most)
+        dist.recv(total, rank - most)
+        return total
+    if rank + most < world_size:
+        dist.recv(theirs.to(x.dtype), rank + most)
+        total = total + theirs
+    step = 1
+    while step < most:
+        work = dist.isend(total, rank ^ step)
+        box = torch.zeros_like(total)
+        dist.recv(box, rank ^ step)
+        work.wait()
+        total = total + box
+        step *= 2
+    if rank + most < world_size:
+        dist.send(total.to(x.dtype), rank + most)
+    return total
+
+
+# %% wrong: one round too few | wrong | says: elements differ
+def recursive_doubling(rank, world_size, x):
+    total, theirs, step = x.clone(), torch.empty_like(x), 1
+    while step < world_size // 2:
+        work = dist.isend(total, rank ^ step)
+        dist.recv(theirs, rank ^ step)
+        work.wait()
+        total += theirs
+        step *= 2
+    return total
+
+
+# %% wrong: the extra ranks are never told the sum | wrong | says: are sent the sum at the end
+def recursive_doubling(rank, world_size, x):
+    total, theirs = x.clone(), torch.empty_like(x)
+    most = 2 ** (world_size.bit_length() - 1)
+    if rank >= most:
+        dist.send(total, rank - most)
+        return total
+    if rank + most < world_size:
+        dist.recv(theirs, rank + most)
+        total += theirs
+    step = 1
+    while step < most:
+        work = dist.isend(total, rank ^ step)
+        dist.recv(theirs, rank ^ step)
+        work.wait()
+        total += theirs
+        step *= 2
+    return total
+
+
+# %% wrong: an all_reduce | forbidden call | says: only send and recv may be used
+def recursive_doubling(rank, world_size, x):
+    total = x.clone()
+    dist.all_reduce(total)
+    return total
+
+
+# %% wrong: a tree to rank 0 and back | wrong | says: 4 rounds; 2 are enough
+def recursive_doubling(rank, world_size, x):
+    total, theirs, step = x.clone(), torch.empty_like(x), 1
+    while step < world_size:
+        if rank % (2 * step) == step:
+            dist.send(total, rank - step)
+            break
+        if rank + step < world_size:
+            dist.recv(theirs, rank + step)
+            total += theirs
+        step *= 2
+    if rank:
+        dist.recv(total, rank - step)
+    step //= 2
+    while step:
+        if rank + step < world_size:
+            dist.send(total, rank + step)
+        step //= 2
+    return total
+
+
+# %% wrong: isend is never waited for | timed out | says: has not waited for its isend
+def recursive_doubling(rank, world_size, x):
+    total, theirs = x.clone(), torch.empty_like(x)
+    most = 2 ** (world_size.bit_length() - 1)
+    if rank >= most:
+        dist.send(total, rank - most)
+        dist.recv(total, rank - most)
+        return total
+    if rank + most < world_size:
+        dist.recv(theirs, rank + most)
+        total += theirs
+    step = 1
+    while step < most:
+        dist.isend(total, rank ^ step)
+        dist.recv(theirs, rank ^ step)
+        total = total + theirs
+        step *= 2
+    if rank + most < world_size:
+        dist.send(total, rank + most)
+    return total

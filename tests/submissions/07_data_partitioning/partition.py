@@ -1,0 +1,87 @@
+# %% right: a seeded permutation, dealt out in strides
+def partition(rank, world_size, length, seed):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randperm(length, generator=generator).tolist()[rank::world_size]
+
+
+# %% right: python's random, contiguous blocks
+import random
+
+
+def partition(rank, world_size, length, seed):
+    order = list(range(length))
+    random.Random(seed).shuffle(order)
+    base, extra = divmod(length, world_size)
+    start = rank * base + min(rank, extra)
+    return order[start : start + base + (rank < extra)]
+
+
+# %% right: torch's global seed, a tensor comes back
+def partition(rank, world_size, length, seed):
+    torch.manual_seed(seed)
+    return torch.tensor_split(torch.randperm(length), world_size)[rank]
+
+
+# %% wrong: no seed is used | wrong | says: seeded with `seed`
+import random
+
+
+def partition(rank, world_size, length, seed):
+    order = list(range(length))
+    random.shuffle(order)
+    return order[rank::world_size]
+
+
+# %% wrong: each rank has a seed of its own | wrong | says: same order
+def partition(rank, world_size, length, seed):
+    generator = torch.Generator().manual_seed(seed + rank)
+    return torch.randperm(length, generator=generator).tolist()[rank::world_size]
+
+
+# %% wrong: torch's generator without the seed | wrong | says: with the same seed
+def partition(rank, world_size, length, seed):
+    return torch.randperm(length).tolist()[rank::world_size]
+
+
+# %% wrong: the remainder is lost | wrong | says: remainder
+def partition(rank, world_size, length, seed):
+    generator = torch.Generator().manual_seed(seed)
+    order = torch.randperm(length, generator=generator).tolist()
+    each = length // world_size
+    return order[rank * each : (rank + 1) * each]
+
+
+# %% wrong: the last rank takes the whole remainder | wrong | says: more than one apart
+def partition(rank, world_size, length, seed):
+    generator = torch.Generator().manual_seed(seed)
+    order = torch.randperm(length, generator=generator).tolist()
+    each = length // world_size
+    end = length if rank == world_size - 1 else (rank + 1) * each
+    return order[rank * each : end]
+
+
+# %% wrong: it is not shuffled | wrong | says: is it shuffled
+def partition(rank, world_size, length, seed):
+    return list(range(rank, length, world_size))
+
+
+# %% wrong: rank 0 shuffles and broadcasts | forbidden call | says: none is needed
+def partition(rank, world_size, length, seed):
+    box = [torch.randperm(length, generator=torch.Generator().manual_seed(seed)).tolist()]
+    dist.broadcast_object_list(box, src=0)
+    return box[0][rank::world_size]
+
+
+# %% wrong: only the own shard is shuffled, blocks overlap at the ends | wrong | says: already
+def partition(rank, world_size, length, seed):
+    each = -(-length // world_size)
+    start = min(rank * each, max(0, length - each))
+    order = torch.randperm(each, generator=torch.Generator().manual_seed(seed)).tolist()
+    return [start + i for i in order if start + i < length]
+
+
+# %% wrong: it counts from 1 | wrong | says: there are only 0 to
+def partition(rank, world_size, length, seed):
+    generator = torch.Generator().manual_seed(seed)
+    order = torch.randperm(length, generator=generator) + 1
+    return order.tolist()[rank::world_size]

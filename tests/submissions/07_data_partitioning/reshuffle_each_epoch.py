@@ -1,0 +1,97 @@
+from torch.utils.data import DataLoader, DistributedSampler
+
+
+# %% right: set_epoch first
+def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
+    sampler = DistributedSampler(data, seed=seed)
+    loader = DataLoader(data, batch_size=batch_size, sampler=sampler)
+    seen = []
+    for epoch in range(epochs):
+        sampler.set_epoch(epoch)
+        seen.append([value for batch in loader for value in batch.tolist()])
+    return seen
+
+
+# %% right: rank and world size are named, the tensors joined
+def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
+    sampler = DistributedSampler(data, num_replicas=world_size, rank=rank, seed=seed)
+    loader = DataLoader(data, batch_size, sampler=sampler)
+    result = []
+    for e in range(epochs):
+        loader.sampler.set_epoch(e)
+        result.append(torch.cat(list(loader)).tolist())
+    return result
+
+
+# %% right: a new sampler for each epoch, its seed moved on
+def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
+    result = []
+    for epoch in range(epochs):
+        sampler = DistributedSampler(data, world_size, rank, seed=seed + epoch)
+        loader = DataLoader(data, batch_size=batch_size, sampler=sampler)
+        result.append([int(x) for batch in loader for x in batch])
+    return result
+
+
+# %% wrong: set_epoch is forgotten | wrong | says: Every epoch has the same order
+def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
+    sampler = DistributedSampler(data, seed=seed)
+    loader = DataLoader(data, batch_size=batch_size, sampler=sampler)
+    return [[value for batch in loader for value in batch.tolist()] for _ in range(epochs)]
+
+
+# %% wrong: set_epoch at the end of the loop | wrong | says: before the loader is read
+def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
+    sampler = DistributedSampler(data, seed=seed)
+    loader = DataLoader(data, batch_size=batch_size, sampler=sampler)
+    seen = []
+    for epoch in range(epochs):
+        seen.append([value for batch in loader for value in batch.tolist()])
+        sampler.set_epoch(epoch)
+    return seen
+
+
+# %% wrong: the loader shuffles, without the sampler | wrong | says: does the DataLoader have the sampler
+def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
+    loader = DataLoader(data, batch_size=batch_size, shuffle=True)
+    return [[value for batch in loader for value in batch.tolist()] for _ in range(epochs)]
+
+
+# %% wrong: sampler and shuffle together | crashed | says: no `shuffle`
+def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
+    sampler = DistributedSampler(data, seed=seed)
+    loader = DataLoader(data, batch_size=batch_size, sampler=sampler, shuffle=True)
+    return [[value for batch in loader for value in batch.tolist()] for _ in range(epochs)]
+
+
+# %% wrong: the seed is not handed on | wrong | says: .
+def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
+    sampler = DistributedSampler(data)
+    loader = DataLoader(data, batch_size=batch_size, sampler=sampler)
+    seen = []
+    for epoch in range(epochs):
+        sampler.set_epoch(epoch)
+        seen.append([value for batch in loader for value in batch.tolist()])
+    return seen
+
+
+# %% wrong: batches come back, not values | wrong | says: parts
+def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
+    sampler = DistributedSampler(data, seed=seed)
+    loader = DataLoader(data, batch_size=batch_size, sampler=sampler)
+    seen = []
+    for epoch in range(epochs):
+        sampler.set_epoch(epoch)
+        seen.append([batch.tolist() for batch in loader])
+    return seen
+
+
+# %% wrong: epochs are counted from 1 | wrong | says: .
+def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
+    sampler = DistributedSampler(data, seed=seed)
+    loader = DataLoader(data, batch_size=batch_size, sampler=sampler)
+    seen = []
+    for epoch in range(1, epochs + 1):
+        sampler.set_epoch(epoch)
+        seen.append([value for batch in loader for value in batch.tolist()])
+    return seen

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from helpers.ranks.failures import RankFailure
+from helpers.ranks.run import Run
+from helpers.trace.events import Trace
+from helpers.views.before_after import before_after
+
+
+def run_of(*values: Any) -> Run:
+    return Run(len(values), list(values), [""] * len(values), Trace(len(values)))
+
+
+def t(*numbers: float) -> torch.Tensor:
+    return torch.tensor(numbers)
+
+
+def cells(run: Run) -> list[list[str]]:
+    return [[text.get_text() for text in axes.texts] for axes in before_after(run).figure.axes]
+
+
+def colours(run: Run) -> list[str]:
+    """Give the colour of each number's frame in the right panel; a hatched edge is no frame."""
+    frames = [p for p in before_after(run).figure.axes[1].patches if p.get_hatch() is None]
+    return [str(frame.get_edgecolor()) for frame in frames]
+
+
+def test_the_text_says_what_each_rank_had_and_has() -> None:
+    run = run_of((t(0, 1), t(4, 6)), (t(4, 5), t(4, 6)))
+    assert before_after(run, title="x").text == (
+        "before → after\nrank 0: [0 1] → [4 6]\nrank 1: [4 5] → [4 6]"
+    )
+    assert cells(run) == [["0", "1", "4", "5"], ["4", "6", "4", "6"]]
+
+
+def test_lists_matrices_numbers_and_nothing() -> None:
+    parts = [t(1, 2), t(3)]
+    run = run_of((parts, None), (torch.arange(4).reshape(2, 2), 7), (None, [True, 2.5]))
+    assert before_after(run).text.splitlines()[1:] == [
+        "rank 0: [1 2], [3] → nothing",
+        "rank 1: [[0 1] [2 3]] → [7]",
+        "rank 2: nothing → [True], [2.5]",
+    ]
+
+
+def test_a_number_wears_the_colour_of_the_rank_that_had_it() -> None:
+    broadcast = run_of((t(1, 2), t(3, 4)), (t(3, 4), t(3, 4)))
+    assert len(set(colours(broadcast))) == 1
+    gathered = run_of((t(1, 2), t(1, 2, 3)), (t(3), None))
+    assert len(set(colours(gathered))) == 2
+
+
+def test_a_new_number_and_one_that_two_others_had_are_nobodys() -> None:
+    run = run_of((t(1), t(9)), (t(2), t(5)), (t(5), t(5)), (t(5), t(1)))
+    nine, other_five, own_five, _ = colours(run)
+    assert nine == other_five != own_five
+    bold = [text.get_weight() for text in before_after(run).figure.axes[1].texts]
+    assert bold == ["bold", "bold", "normal", "normal"]
+
+
+def test_hatches_tell_the_ranks_apart_without_colour() -> None:
+    left, _ = before_after(run_of(*[(t(r), t(r)) for r in range(6)])).figure.axes
+    assert len({patch.get_hatch() for patch in left.patches} - {None}) == 6
+
+
+def test_a_rank_that_did_not_return_is_drawn_as_such() -> None:
+    run = run_of((t(1), t(1)), None)
+    assert before_after(run).text.splitlines()[2] == "rank 1: did not return"
+    assert cells(run)[1] == ["1", "did not return"]
+
+
+def test_why_a_run_failed_stands_below() -> None:
+    failed = replace(run_of((t(1), t(1)), None), failure=RankFailure("rank 1 raised X\nmore"))
+    picture = before_after(failed)
+    assert picture.text.splitlines()[-1] == "rank 1 raised X"
+    assert picture.figure.get_supxlabel() == "rank 1 raised X"
+
+
+def test_large_tensors_and_worlds_are_cut_and_say_so() -> None:
+    run = run_of(*[(torch.arange(100), torch.zeros(50, 3))] * 20)
+    text = before_after(run).text
+    assert text.count("…") == 12 * 2 + 1 and text.endswith("… and 8 more ranks")
+
+
+def test_empty_tensors_have_no_cells() -> None:
+    run = run_of((torch.empty(0), torch.empty(0, 3)))
+    assert before_after(run).text.endswith("rank 0: [] → []")
+    assert cells(run) == [["empty"], ["empty"]]
+
+
+@pytest.mark.parametrize("value", [7, t(1, 2), (t(1),), [t(1), t(2), t(3)]])
+def test_anything_but_a_pair_is_refused_with_what_to_write(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"rank 1 returned .* \(before, after\)"):
+        before_after(run_of((1, 2), value))
+
+
+def test_what_a_rank_sent_cannot_break_the_picture() -> None:
+    odd = run_of(("$x$ \x1b[31m red", float("nan")), ([None, "b" * 99], complex(1, 2)))
+    assert before_after(odd)._repr_png_().startswith(b"\x89PNG")
+    assert "\x1b" not in before_after(odd).text

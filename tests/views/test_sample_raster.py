@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+
+from helpers.views.sample_raster import repeated, sample_raster
+
+
+def test_the_text_lists_each_rank_and_what_is_given_twice() -> None:
+    picture = sample_raster([[[0, 2, 4], [1, 3, 0]], [[4, 1, 3], [2, 0, 4]]])
+    assert picture.text.splitlines() == [
+        "epoch 0:",
+        "  rank 0: 0 2 4",
+        "  rank 1: 1 3 0",
+        "  more than once: 0",
+        "epoch 1:",
+        "  rank 0: 4 1 3",
+        "  rank 1: 2 0 4",
+        "  more than once: 4",
+    ]
+
+
+def test_a_panel_for_each_epoch_with_a_cell_for_each_sample() -> None:
+    picture = sample_raster([[[0, 2], [1, 0]]] * 3, title="three epochs")
+    panels = picture.figure.axes
+    assert [axes.get_title(loc="left") for axes in panels] == ["epoch 0", "epoch 1", "epoch 2"]
+    for axes in panels:
+        assert [text.get_text() for text in axes.texts] == ["0*", "2", "1", "0*"]
+        assert len(axes.patches) == 4
+
+
+def test_many_samples_and_empty_ranks_can_be_drawn() -> None:
+    picture = sample_raster([[list(range(500)), []]])
+    assert "and 476 more" in picture.text and "rank 1: nothing" in picture.text
+    assert picture._repr_png_().startswith(b"\x89PNG")
+
+
+def test_repeated_counts_over_all_ranks() -> None:
+    assert repeated([[3, 1], [1, 2], [3]]) == [1, 3]
+
+
+@pytest.mark.parametrize("nothing", [[], [[]]])
+def test_nothing_to_draw_is_said(nothing: list[list[list[int]]]) -> None:
+    with pytest.raises(ValueError, match="one epoch and one rank"):
+        sample_raster(nothing)

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+
+from helpers.trace.events import Trace
+from helpers.views.traffic_grid import traffic_grid
+from tests.views.builders import ping_pong, ring
+
+
+def test_the_text_says_what_each_map_shows() -> None:
+    picture = traffic_grid({"pair": ping_pong(2), "silent": Trace(3)})
+    assert picture.text == (
+        "pair: 2 links used, 1.6 kB in all, 800 B at most on one link; rank 0 sends most, 800 B\n"
+        "silent: no messages"
+    )
+
+
+def test_all_maps_have_one_colour_scale_that_holds_the_largest_sum() -> None:
+    picture = traffic_grid({"small": ping_pong(1), "large": ping_pong(3)})
+    images = [image for axes in picture.figure.axes[:2] for image in axes.images]
+    assert [image.get_clim() for image in images] == [(0, 1200), (0, 1200)]
+    assert picture.figure.axes[-1].get_ylabel() == "bytes sent [kB]"
+
+
+def test_what_a_rank_sends_in_all_stands_apart() -> None:
+    axes = traffic_grid({"pair": ping_pong(2)}).figure.axes[0]
+    values = axes.images[0].get_array()
+    assert values is not None
+    assert values.filled(-1).tolist() == [[-1, 800, -1, 800], [800, -1, -1, 800]]
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["0", "1", "all"]
+
+
+def test_maps_that_do_not_fill_the_grid_leave_the_rest_empty() -> None:
+    runs = {f"{n}": ring(n, 2) for n in range(2, 7)}
+    picture = traffic_grid(runs, columns=3)
+    drawn = [axes for axes in picture.figure.axes if axes.images]
+    assert len(drawn) == 5 and picture._repr_png_() == traffic_grid(runs, columns=3)._repr_png_()
+
+
+def test_no_runs_are_no_error() -> None:
+    assert traffic_grid({}).text == "no runs, so nothing is drawn"
+    assert traffic_grid({"silent": Trace(2)}, columns=0)._repr_png_()
+
+
+def test_only_runs_and_traces_are_drawn() -> None:
+    with pytest.raises(TypeError, match="not from int"):
+        traffic_grid({"a": 1})  # type: ignore[dict-item]
