@@ -163,7 +163,13 @@ def _options(kind: type, timeout_ms: int = -1, **fields: Any) -> Any:
 
 
 def _reduce_op(boxed: Any) -> dist.ReduceOp:
-    return dist.ReduceOp(dist.ReduceOp.RedOpType(boxed.op()))
+    kind = dist.ReduceOp.RedOpType(boxed.op())
+    if kind.name == "PREMUL_SUM":
+        raise RuntimeError(
+            "ReduceOp.PREMUL_SUM carries a factor, which a recorded call cannot hand on; gloo does not "
+            "take it at all. With NCCL use launch(..., trace=False)."
+        )
+    return dist.ReduceOp(kind)
 
 
 def _kernels(device: torch.device) -> dict[str, Callable[..., Any]]:
