@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from helpers.course.hints import hint
     from helpers.course.quizzes import predict
+    from helpers.data.digits import digits
     from helpers.exercises.check import check
     from helpers.ranks.failures import (
         Deadlock,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "check": "helpers.exercises.check",
+    "digits": "helpers.data.digits",
     "hint": "helpers.course.hints",
     "predict": "helpers.course.quizzes",
     "launch": "helpers.ranks.launcher",
@@ -80,6 +82,7 @@ __all__ = [
     "check",
     "count_rounds",
     "curves",
+    "digits",
     "free_port",
     "hint",
     "launch",

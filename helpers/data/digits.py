@@ -1,0 +1,72 @@
+"""Handwritten digits as two tensors: what the notebooks train on, from notebook 08 on.
+
+scikit-learn carries 1,797 digits of 8 x 8 pixels in its package: those are the default. Whoever has
+MNIST as IDX files names the folder. Nothing downloads.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from helpers.data.idx import DataFileError, read_idx
+
+VARIABLE = "REAL_RANKS_MNIST"
+"""The environment variable that names a folder with MNIST's IDX files."""
+
+IMAGES, LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
+
+
+def digits(path: str | Path | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+    """Give handwritten digits: images (samples, pixels), float32 from 0 to 1, and labels 0 to 9.
+
+    path: a folder with `train-images-idx3-ubyte` and `train-labels-idx1-ubyte`, plain or with .gz;
+    without it the folder that REAL_RANKS_MNIST names; without that scikit-learn's own 1,797 digits.
+    Raise DataFileError where a file is missing or is not what it should be.
+    """
+    folder = path if path is not None else os.environ.get(VARIABLE) or None
+    if folder is not None:
+        return mnist(Path(folder))
+    images, labels = _small()
+    return images.clone(), labels.clone()
+
+
+def small_digits() -> tuple[torch.Tensor, torch.Tensor]:
+    """Give scikit-learn's digits, whatever the environment says: the same ones on every machine."""
+    images, labels = _small()
+    return images.clone(), labels.clone()
+
+
+def mnist(folder: Path) -> tuple[torch.Tensor, torch.Tensor]:
+    """Read the training set of MNIST, or of a set in its form, from IDX files in `folder`."""
+    images = read_idx(_find(folder, IMAGES), dims=3)
+    labels = read_idx(_find(folder, LABELS), dims=1)
+    if len(images) != len(labels):
+        raise DataFileError(
+            f"{folder}: {len(images):,} images and {len(labels):,} labels. "
+            "Are the two files of one data set?"
+        )
+    if len(labels) and labels.max() > 9:
+        raise DataFileError(f"{folder}: a label is {labels.max().item()}; digits end at 9.")
+    return images.flatten(1).float() / 255, labels.long()
+
+
+def _find(folder: Path, name: str) -> Path:
+    for candidate in (folder / name, folder / f"{name}.gz"):
+        if candidate.is_file():
+            return candidate
+    raise DataFileError(
+        f"{folder} has neither {name} nor {name}.gz. Give the folder that holds MNIST's IDX files, "
+        f"or none (and unset {VARIABLE}) for scikit-learn's digits."
+    )
+
+
+@cache
+def _small() -> tuple[torch.Tensor, torch.Tensor]:
+    from sklearn.datasets import load_digits  # a second to import: only when it is asked for
+
+    found = load_digits()
+    return torch.from_numpy(found.data).float() / 16, torch.from_numpy(found.target).long()

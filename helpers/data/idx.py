@@ -1,0 +1,76 @@
+"""Read IDX files, the form in which MNIST is kept: strictly, and never more than a cap.
+
+A file is two zero bytes, one byte for the type (8: unsigned bytes), one for the number of
+dimensions; each dimension's length as a big-endian 32-bit number; then the bytes, last index
+fastest, and nothing after them (http://yann.lecun.com/exdb/mnist, "file formats").
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import struct
+import zlib
+from pathlib import Path
+from typing import BinaryIO
+
+import torch
+
+MOST_BYTES = 1 << 28
+"""Of one file's elements, after unpacking: five times what MNIST needs."""
+
+_UNSIGNED_BYTES = 8
+_GZIP = b"\x1f\x8b"
+
+
+class DataFileError(ValueError):
+    """A data file is missing, is cut short, or holds something else."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"{type(self).__name__}: {self}"]
+
+
+def read_idx(path: Path, dims: int) -> torch.Tensor:
+    """Read an IDX file of unsigned bytes, plain or packed by gzip, with so many dimensions.
+
+    Raise DataFileError, which names the file and what is wrong with it.
+    """
+    try:
+        with path.open("rb") as file:
+            packed = file.read(2) == _GZIP
+            file.seek(0)
+            if not packed:
+                return _parse(path, file, dims)
+            with gzip.open(file) as unpacked:
+                return _parse(path, unpacked, dims)  # type: ignore[arg-type]
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataFileError(f"{path} cannot be unpacked ({error}). Copy it anew.") from None
+    except OSError as error:
+        raise DataFileError(f"{path} cannot be read: {error.strerror or error}.") from None
+
+
+def _parse(path: Path, file: BinaryIO, dims: int) -> torch.Tensor:
+    head = file.read(4 + 4 * dims)
+    wanted = bytes([0, 0, _UNSIGNED_BYTES, dims])
+    if head[:4] != wanted[: len(head)]:
+        raise DataFileError(
+            f"{path} begins with {head[:4].hex(' ')}, not with {wanted.hex(' ')}, as an IDX file of "
+            f"bytes in {dims} dimension{'s' * (dims > 1)} does. Is it the right file?"
+        )
+    if len(head) < 4 + 4 * dims:
+        raise DataFileError(f"{path} ends in its header, after {len(head)} bytes. Copy it anew.")
+    shape = struct.unpack(f">{dims}I", head[4:])
+    size = math.prod(shape)
+    if size > MOST_BYTES:
+        raise DataFileError(
+            f"{path} says it holds {size:,} bytes; at most {MOST_BYTES:,} are read."
+        )
+    content = file.read(size + 1)  # one more, to see whether something follows
+    if len(content) != size:
+        found = f"only {len(content):,}" if len(content) < size else "more"
+        raise DataFileError(f"{path} says it holds {size:,} bytes and has {found}. Copy it anew.")
+    return (
+        torch.frombuffer(bytearray(content), dtype=torch.uint8).reshape(shape)
+        if size
+        else (torch.empty(shape, dtype=torch.uint8))
+    )
