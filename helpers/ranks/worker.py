@@ -173,10 +173,13 @@ class _Channel:
         self.sock = sock
         self.closed = False
         self._sending = threading.Lock()
+        self._gathering = threading.Lock()
         self._gathered: list[str] = []
 
     def record(self, record: list[Any], urgent: bool) -> None:
-        self._gathered.append(json.dumps(record, separators=(",", ":")))
+        text = json.dumps(record, separators=(",", ":"))
+        with self._gathering:  # flush() takes the list away: what is appended after that is lost
+            self._gathered.append(text)
         if urgent:
             self.flush()
 
@@ -184,7 +187,8 @@ class _Channel:
         if not self._gathered or self.closed:
             return
         with self._sending:
-            records, self._gathered = self._gathered, []
+            with self._gathering:
+                records, self._gathered = self._gathered, []
             for start in range(0, len(records), 1000):
                 text = "[" + ",".join(records[start : start + 1000]) + "]"
                 wire.send_frame(self.sock, wire.EVENTS, text.encode())

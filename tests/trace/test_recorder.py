@@ -134,3 +134,15 @@ def test_a_very_long_trace_is_cut_and_says_so() -> None:
 
     run = launch(chatter, 1, timeout=60)
     assert run.trace.dropped > 0 and len(run.trace) <= 50_000
+
+
+def test_no_event_is_lost_while_others_are_on_their_way() -> None:
+    def many(rank: int, world_size: int) -> None:
+        for _ in range(20_000):
+            with span("work"):
+                pass
+
+    for _ in range(3):
+        trace = launch(many, 2, timeout=60).trace
+        assert (len(trace), trace.dropped) == (40_000, 0)
+        assert all(event.end_ns is not None for event in trace)
