@@ -47,7 +47,9 @@ def _failed(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
         advice = "Replace `raise NotImplementedError(...)` with your own lines."
     elif isinstance(failure, Deadlock):
         outcome = Outcome.DEADLOCKED
-        advice = "wait_graph(result.run) draws who waits for whom."
+        advice = (
+            "`from helpers import wait_graph`; wait_graph(result.run) draws who waits for whom."
+        )
     elif isinstance(failure, RankTimeout):
         outcome = Outcome.TIMED_OUT
         advice = "A loop that does not end, or far more work than the task needs."

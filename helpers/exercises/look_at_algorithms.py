@@ -13,6 +13,9 @@ from helpers.exercises.model import Case
 from helpers.ranks.failures import Deadlock, RankFailed, RankTimeout
 from helpers.ranks.run import Run
 
+_TO_ITSELF = "should not be the same as the rank of the current process"
+"""What torch says of a message to oneself."""
+
 
 def doublings(case: Case) -> int:
     """Give how often a world can be halved: the exponent of the largest power of two in it."""
@@ -38,12 +41,22 @@ def look_at_tree(case: Case, run: Run) -> str:
             f"`me = (rank - src) % world_size`, plan the tree with `me`, and turn a number back "
             f"into a rank by `(number + src) % world_size`."
         )
+    if extra(case) and failed:
+        return (
+            f"{case.world_size} is no power of two: in the last round some ranks have nobody left to "
+            f"send to. Test that the number of the receiver is below {case.world_size}."
+        )
     return ""
 
 
 def look_at_doubling(case: Case, run: Run) -> str:
-    if found := _look_at_calls(run) or look_at_input(case, run):
+    if found := _look_at_calls(run) or _look_at_sends(run) or look_at_input(case, run):
         return found
+    if not extra(case) and _some_right(case, run):
+        return (
+            "Some ranks are right and some are not, with the same code: is a tensor changed while an "
+            "`isend` of it is still on its way? `wait()` first, then add."
+        )
     nobody = run.failure is None and all(value is None for value in run.values)
     if extra(case) and not nobody and isinstance(run.failure, Deadlock | RankFailed | None):
         most = 2 ** doublings(case)
@@ -55,7 +68,7 @@ def look_at_doubling(case: Case, run: Run) -> str:
 
 
 def look_at_ring(case: Case, run: Run) -> str:
-    if of_calls := _look_at_calls(run):
+    if of_calls := _look_at_calls(run) or _look_at_sends(run):
         return of_calls
     length, p = case.inputs[0][0].numel(), case.world_size
     split = (
@@ -75,12 +88,22 @@ def look_at_ring(case: Case, run: Run) -> str:
     whole = length // p * p
     if length % p and all(those[:whole].all() for those in right):
         return split
-    if length >= p and all(those.any() for those in right):
+    parts = [those.tensor_split(p) for those in right]
+    if length >= p and all(mine[rank].all() for rank, mine in enumerate(parts)):
+        return (
+            "The finished chunk of rank 0 is number 0, and after a first trip it is number 1: did the "
+            "first trip write into the tensor that you return? `chunks[i] = a + b` puts another "
+            "tensor into the list; `chunks[i] += b` writes into the chunk itself."
+        )
+    if length >= p and all(mine[(rank + 1) % p].all() for rank, mine in enumerate(parts)):
         return (
             "Each rank has a finished chunk, so the first trip is right. On the second trip the "
             "finished chunks go around, and what comes in replaces the chunk that is there."
         )
-    return ""
+    return (
+        f"After the first trip alone, rank r must hold the whole sum in its chunk (r + 1) % {p}. "
+        "Return the tensor there and look."
+    )
 
 
 def look_at_star(case: Case, run: Run) -> str:
@@ -105,6 +128,11 @@ def look_at_star(case: Case, run: Run) -> str:
 
 def _look_at_self(run: Run) -> str:
     """gloo's own words for a message to oneself speak of a pair that is not connected."""
+    if isinstance(run.failure, RankFailed) and _TO_ITSELF in run.failure.error.message:
+        return (
+            f"Rank {run.failure.rank} sends to itself or receives from itself. What it has already "
+            "needs no message: leave the rank itself out of the loop."
+        )
     for event in run.trace.calls:
         if event.peer == event.rank:
             to_or_from = "sends to" if event.op == "send" else "receives from"
@@ -112,6 +140,26 @@ def _look_at_self(run: Run) -> str:
                 f"Rank {event.rank} {to_or_from} itself: nobody is at the other end of that call."
             )
     return ""
+
+
+def _look_at_sends(run: Run) -> str:
+    """Tell ranks that all send first what makes an exchange of one round out of it."""
+    if isinstance(run.failure, Deadlock) and run.failure.diagnosis.kind == "cycle":
+        waiting = [wait.call for wait in run.failure.waits]
+        if "send" in waiting and "recv" not in waiting:
+            return (
+                "Both directions can go in one round: begin your message with `isend`, receive, then "
+                "`wait()` for what you sent."
+            )
+    return ""
+
+
+def _some_right(case: Case, run: Run) -> bool:
+    if run.failure is not None or case.expected is None:
+        return False
+    sends = any(event.op == "send" and event.asynchronous for event in run.trace.calls)
+    pairs = zip(run.values, case.expected, strict=True)
+    return sends and 0 < sum(_same(value, wanted) for value, wanted in pairs) < case.world_size
 
 
 def _look_at_waits(run: Run) -> str:

@@ -107,7 +107,7 @@ def tree_broadcast(rank, world_size, x, src):
     return x
 
 
-# %% wrong: only for powers of two | crashed | says: the root is rank 3
+# %% wrong: only for powers of two | deadlocked | says: no power of two
 def tree_broadcast(rank, world_size, x, src):
     me, step = (rank - src) % world_size, 1
     while step < world_size:
