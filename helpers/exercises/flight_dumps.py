@@ -23,7 +23,9 @@ class Scenario:
 
     kind: "missing" (they never called it), "op" (they called another one), "size" (they handed in
     another size) or "none" (nothing is wrong). forgotten: how many of its oldest entries a rank's
-    ring buffer has lost. ahead: collectives that the others issued after `seq` without waiting.
+    ring buffer has lost. ahead: collectives that the others issued after `seq` without waiting;
+    alone: those that the culprits issued after it. larger: (rank, seq) of entries that have another
+    size as well, which is not what went wrong first.
     """
 
     world_size: int
@@ -32,6 +34,8 @@ class Scenario:
     ranks: tuple[int, ...] = ()
     forgotten: Sequence[int] = ()
     ahead: int = 0
+    alone: int = 0
+    larger: Sequence[tuple[int, int]] = ()
 
     @property
     def answer(self) -> tuple[str, int, list[int]]:
@@ -40,7 +44,7 @@ class Scenario:
 
 def dumps_of(scenario: Scenario, rng: random.Random, length: int = 8) -> list[Dump]:
     """Write what each rank's flight recorder would hold; a job without a fault has `length` entries."""
-    last = scenario.seq + scenario.ahead if scenario.seq else length
+    last = scenario.seq + max(scenario.ahead, scenario.alone) if scenario.seq else length
     calls = {seq: (rng.choice(OPS), rng.randrange(2, 9) * 4) for seq in range(1, last + 1)}
     dumps = []
     for rank in range(scenario.world_size):
@@ -61,14 +65,19 @@ def dumps_of(scenario: Scenario, rng: random.Random, length: int = 8) -> list[Du
 
 
 def _absent(scenario: Scenario, rank: int, seq: int) -> bool:
-    """A rank that is missing issued nothing more; one that differs waits in what it called."""
-    if rank not in scenario.ranks:
+    """A rank that is missing issued nothing more; the others wait at `seq`, or went on from it."""
+    if not scenario.seq:
         return False
-    return seq >= scenario.seq if scenario.kind == "missing" else seq > scenario.seq
+    if rank not in scenario.ranks:
+        return seq > scenario.seq + scenario.ahead
+    return (
+        seq >= scenario.seq if scenario.kind == "missing" else seq > scenario.seq + scenario.alone
+    )
 
 
 def _made(scenario: Scenario, rank: int, seq: int, call: tuple[str, int]) -> tuple[str, int]:
     op, size = call
+    size += (rank, seq) in scenario.larger
     if rank in scenario.ranks and seq == scenario.seq:
         if scenario.kind == "op":
             return OPS[(OPS.index(op) + 1) % len(OPS)], size

@@ -36,11 +36,16 @@ def look_at_mismatch(case: Case, run: Run) -> str:
         if case.world_size > 2 and all(_same(each[0], worst) for each in run.values if each):
             return "These are the weights of the rank with the largest loss; the smallest is best."
         if _same(got, case.inputs[rank][1]) and not _same(got, weight):
-            return f"Rank {rank} returns its own weights: who is best?"
+            negative = float(case.inputs[0][0]) < 0
+            return f"Rank {rank} returns its own weights: who is best?" + (
+                " Losses may be negative: a 0 in an empty place must not take part." * negative
+            )
         if _is_tie(case) and not _same(got, weight):
             return "Two ranks share the smallest loss here: the lowest of them is the winner."
         if difference(mean * case.world_size, loss) == "":
             return "The second part is the sum of the losses; their mean is wanted."
+        if _same(got, weight) and difference(mean, loss) != "":
+            return "The weights are right; the second value is not the mean of all losses."
     return ""
 
 
@@ -58,6 +63,9 @@ def look_at_missing(case: Case, run: Run) -> str:
     """Say what `repair_missing_rank` mostly gets wrong."""
     absent = case.inputs[0][2]
     if isinstance(run.failure, Deadlock):
+        calls = {wait.call for wait in run.failure.waits if wait.call}
+        if "monitored_barrier" in calls and len(calls) > 1:
+            return "`monitored_barrier` is a call for every rank, not for some of them alone."
         if absent:
             return (
                 f"In this case ranks {' and '.join(map(str, absent))} never come. Before the first "
@@ -69,6 +77,16 @@ def look_at_missing(case: Case, run: Run) -> str:
         )
     if isinstance(run.failure, RankFailed) and run.failure.error.kind == "IndexError":
         return "A rank that has no batch for this step adds 0 instead of `batches[step].sum()`."
+    if run.failure is not None and "SIGABRT" in str(run.failure):
+        return (
+            "All ranks must hand in the same dtype: where there is no batch, add a zero of the dtype "
+            "of the sums, such as torch.zeros(()), not an int."
+        )
+    if run.failure is None and absent:
+        return (
+            "Here ranks are missing. Hand `patience` on as the timeout, name them all by "
+            "`wait_all_ranks=True`, and let the error pass: whoever catches it must raise it again."
+        )
     if run.failure is None and not absent:
         lengths = {len(value) for value in run.values if isinstance(value, list)}
         if lengths and max(lengths) < steps(case, 0) - 1:
@@ -96,6 +114,10 @@ def look_at_shapes(case: Case, run: Run) -> str:
                 total = len(case.expected[0])
                 if total != len(value):
                     return "The padding is still in it: cut each part to its own length."
+            if isinstance(value, torch.Tensor) and value.numel() < len(case.expected[0]):
+                return (
+                    "Elements are missing: cut by length, not by value; a 0 may belong to the data."
+                )
     return ""
 
 

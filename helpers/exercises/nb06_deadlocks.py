@@ -35,7 +35,7 @@ _PATIENCE_S, _SHORT_PATIENCE_S = 8.0, 0.8
 def _repair_mismatch(rng: random.Random) -> Iterator[Case]:
     worlds: tuple[tuple[tuple[float, ...], torch.dtype], ...] = (
         ((4.0, 1.0, 6.0), torch.float32),
-        ((5.0, 2.0), torch.float64),
+        ((-12.0, -15.0), torch.float64),
         ((6.0, 9.0, 8.0, 5.0), torch.float32),
         ((4.0, 2.0, 2.0), torch.float32),
     )
@@ -104,11 +104,13 @@ def _names(absent: tuple[int, ...]) -> Callable[[Any], str]:
         ranks = f"ranks {wanted}" if len(absent) > 1 else f"rank {wanted}"
         if not isinstance(value, str) or not value.startswith("raised:"):
             return f"{ranks} never came, and yet rank 0 returned"
-        named = re.search(r"Ranks? ([\d, ]+) failed to pass monitoredBarrier", value)
+        named = re.search(r"Ranks? ([\d, ]+) failed to pass monitoredBarrier in (\d+) ms", value)
         if named is None:
-            return f"rank 0 raised, but monitored_barrier did not name {ranks}"
+            return f"the error that rank 0 raised does not name {ranks}"
         if named[1].strip() != wanted:
             return f"rank {named[1]} is named, {ranks} are missing: `wait_all_ranks=True` names them all"
+        if int(named[2]) != round(1000 * _SHORT_PATIENCE_S):
+            return f"the roll call took {named[2]} ms: `patience` is {_SHORT_PATIENCE_S} s here"
         return ""
 
     return problem
@@ -185,16 +187,19 @@ def _who_hangs(rng: random.Random) -> Iterator[Case]:
 
     scenarios = (
         ("a rank is missing", Scenario(3, "missing", rng.randrange(3, 7), some(3, 1))),
-        ("another op", Scenario(4, "op", rng.randrange(2, 6), some(4, 1))),
-        ("another size", Scenario(5, "size", rng.randrange(2, 6), some(5, 2))),
+        ("another op", Scenario(4, "op", 4, (2,), ahead=2, larger=[(2, 4), (1, 6)])),
+        (
+            "another size, and they go on",
+            Scenario(5, "size", rng.randrange(2, 6), (0, rng.randrange(1, 5)), alone=2),
+        ),
         ("nothing is wrong", Scenario(3, "none")),
         (
             "two missing, old entries are lost",
-            Scenario(6, "missing", 5, some(6, 2), lost(6), ahead=3),
+            Scenario(6, "missing", 5, (1, rng.randrange(2, 6)), lost(6), 3, larger=[(0, 7)]),
         ),
         (
             "old entries are lost",
-            Scenario(4, "op", rng.randrange(6, 9), (0,), lost(4)),
+            Scenario(4, "op", rng.randrange(6, 9), (0,), lost(4), alone=1),
         ),
         ("all but one are missing", Scenario(4, "missing", rng.randrange(3, 6), some(4, 3))),
     )

@@ -144,3 +144,32 @@ def repair_missing_rank(rank, world_size, batches, patience):
         dist.all_reduce(total)
         sums.append(total.item())
         step += 1
+
+
+# %% wrong: the timeout is copied from the text | wrong | says: Hand `patience` on
+from datetime import timedelta
+
+
+def repair_missing_rank(rank, world_size, batches, patience):
+    dist.monitored_barrier(timeout=timedelta(seconds=1), wait_all_ranks=True)
+    steps = torch.tensor(len(batches))
+    dist.all_reduce(steps, op=dist.ReduceOp.MAX)
+    sums = []
+    for step in range(steps.item()):
+        total = batches[step].sum() if step < len(batches) else torch.zeros(())
+        dist.all_reduce(total)
+        sums.append(total.item())
+    return sums
+
+
+# %% wrong: an int for the batch that is not there | crashed | says: same dtype
+def repair_missing_rank(rank, world_size, batches, patience):
+    dist.monitored_barrier(timeout=patience, wait_all_ranks=True)
+    steps = torch.tensor(len(batches))
+    dist.all_reduce(steps, op=dist.ReduceOp.MAX)
+    sums = []
+    for step in range(steps.item()):
+        total = batches[step].sum() if step < len(batches) else torch.tensor(0)
+        dist.all_reduce(total)
+        sums.append(total.item())
+    return sums

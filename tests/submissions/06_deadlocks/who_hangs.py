@@ -100,7 +100,7 @@ def who_hangs(dumps):
     return "none", 0, []
 
 
-# %% wrong: the last number instead of the first | wrong | says: first that goes wrong
+# %% wrong: the last number instead of the first | wrong | says: of the kind 'op'
 def who_hangs(dumps):
     tables = [{e["collective_seq_id"]: e for e in dump["entries"]} for dump in dumps]
     first, last = max(min(table) for table in tables), max(max(table) for table in tables)
@@ -151,3 +151,37 @@ def who_hangs(dumps):
 def who_hangs(dumps):
     last = [dump["entries"][-1]["collective_seq_id"] for dump in dumps]
     return last.index(min(last))
+
+
+# %% wrong: missing ranks are looked for first, over all numbers | wrong | says: of the kind
+def who_hangs(dumps):
+    tables = [{e["collective_seq_id"]: e for e in dump["entries"]} for dump in dumps]
+    numbers = range(max(map(min, tables)), max(map(max, tables)) + 1)
+    for seq in numbers:
+        missing = [rank for rank, table in enumerate(tables) if seq not in table]
+        if missing:
+            return "missing", seq, missing
+    for seq in numbers:
+        for kind, key in (("op", "profiling_name"), ("size", "input_sizes")):
+            seen = [str(table[seq][key]) for table in tables]
+            usual = max(seen, key=seen.count)
+            culprits = [rank for rank, what in enumerate(seen) if what != usual]
+            if culprits:
+                return kind, seq, culprits
+    return "none", 0, []
+
+
+# %% wrong: sizes are compared before ops | wrong | says: of the kind 'op'
+def who_hangs(dumps):
+    tables = [{e["collective_seq_id"]: e for e in dump["entries"]} for dump in dumps]
+    for seq in range(max(map(min, tables)), max(map(max, tables)) + 1):
+        missing = [rank for rank, table in enumerate(tables) if seq not in table]
+        if missing:
+            return "missing", seq, missing
+        for kind, key in (("size", "input_sizes"), ("op", "profiling_name")):
+            seen = [str(table[seq][key]) for table in tables]
+            usual = max(seen, key=seen.count)
+            culprits = [rank for rank, what in enumerate(seen) if what != usual]
+            if culprits:
+                return kind, seq, culprits
+    return "none", 0, []
