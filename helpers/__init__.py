@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from helpers.ranks.run import Run
     from helpers.views.before_after import before_after
     from helpers.views.curve import curves
+    from helpers.views.digit_rows import digit_rows
+    from helpers.views.divergence import divergence
     from helpers.views.one_port import count_rounds
     from helpers.views.process_tree import process_tree
     from helpers.views.rank_grid import rank_grid
@@ -52,6 +54,8 @@ _HOME = {
     "count_rounds": "helpers.views.one_port",
     "before_after": "helpers.views.before_after",
     "curves": "helpers.views.curve",
+    "digit_rows": "helpers.views.digit_rows",
+    "divergence": "helpers.views.divergence",
     "process_tree": "helpers.views.process_tree",
     "rank_grid": "helpers.views.rank_grid",
     "rendezvous": "helpers.views.rendezvous",
@@ -82,7 +86,9 @@ __all__ = [
     "check",
     "count_rounds",
     "curves",
+    "digit_rows",
     "digits",
+    "divergence",
     "free_port",
     "hint",
     "launch",

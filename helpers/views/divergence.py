@@ -1,0 +1,82 @@
+"""Draw how far apart two trainings are, step by step, on a logarithmic axis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from helpers.views.curve import _COLORS, _LINES, _MARKS
+from helpers.views.palette import FAINT
+from helpers.views.picture import Picture, new_figure
+from helpers.views.plain import one_line, plural
+
+FLOOR = 1e-17
+"""Where a difference of exactly zero is drawn: a logarithmic axis has no zero."""
+
+_ROUNDING = 1e-13
+"""Differences below come from the order of additions in float64, and from nothing else."""
+
+
+def divergence(
+    pairs: Mapping[str, tuple[Sequence[Any], Sequence[Any]]],
+    *,
+    target: float | None = None,
+    title: str | None = None,
+) -> Picture:
+    """Draw, for each pair of trainings, the largest difference of a weight after every step.
+
+    pairs: name -> (weights after each step, those of the other training); a training's weights
+    are a tensor a step. target: a difference that is allowed, drawn as a line. The text names
+    the pairs and their lengths; it holds no measured value.
+    """
+    figure = new_figure(6.4, 3.9)
+    axes = figure.add_subplot()
+    highest = 1.0
+    for index, (name, (mine, theirs)) in enumerate(pairs.items()):
+        apart = [max(FLOOR, _largest(a, b)) for a, b in zip(mine, theirs, strict=True)]
+        highest = max([highest, *apart])
+        axes.plot(
+            range(1, len(apart) + 1),
+            apart,
+            color=_COLORS[index % len(_COLORS)],
+            marker=_MARKS[index % len(_MARKS)],
+            markevery=max(1, len(apart) // 10),
+            linestyle=_LINES[index % len(_LINES)],
+            label=one_line(name).replace("$", r"\$"),
+        )
+    axes.set_yscale("log")
+    axes.set_ylim(FLOOR / 2, highest * 5)
+    axes.set_yticks([10.0**k for k in range(-16, 1, 4)])
+    axes.minorticks_off()
+    axes.axhspan(FLOOR / 2, _ROUNDING, color="#EEEEEE", zorder=0)
+    axes.annotate(
+        "rounding (float64)", (1, _ROUNDING), (0, -11), ha="right", color="#555555", fontsize=9,
+        xycoords=("axes fraction", "data"), textcoords="offset points",
+    )  # fmt: skip
+    if target is not None:
+        axes.axhline(target, color=FAINT, linestyle=":")
+        axes.annotate(
+            f"allowed: {target:g}", (1, target), (0, 3), ha="right", color="#555555", fontsize=9,
+            xycoords=("axes fraction", "data"), textcoords="offset points",
+        )  # fmt: skip
+    axes.set_xlabel("step")
+    axes.set_ylabel("largest difference of a weight")
+    axes.grid(True, color="#DDDDDD")
+    axes.spines[["top", "right"]].set_visible(False)
+    if pairs:
+        figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    if title:
+        axes.set_title(title, loc="left")
+    return Picture(figure, _text(pairs))
+
+
+def _largest(one: Any, other: Any) -> float:
+    return float((one.double() - other.double()).abs().max())
+
+
+def _text(pairs: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]) -> str:
+    lines = ["largest difference of a weight after each step:"]
+    lines += [
+        f"  {one_line(name)}: {plural(len(mine), 'step')}" for name, (mine, _) in pairs.items()
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,140 @@
+from torch.nn.functional import cross_entropy
+
+
+def average_gradients(model):
+    for p in model.parameters():
+        dist.all_reduce(p.grad)
+        p.grad /= dist.get_world_size()
+
+
+# %% right: the loss divided, one average after the loop
+def accumulate_gradients(model, microbatches):
+    model.zero_grad()
+    for x, y in microbatches:
+        loss = cross_entropy(model(x), y) / len(microbatches)
+        loss.backward()
+    average_gradients(model)
+
+
+# %% right: sums of losses, one flattened call, divided at the end
+def accumulate_gradients(model, microbatches):
+    for p in model.parameters():
+        p.grad = None
+    count = 0
+    for x, y in microbatches:
+        cross_entropy(model(x), y, reduction="sum").backward()
+        count += len(x)
+    flat = torch.cat([p.grad.view(-1) for p in model.parameters()])
+    dist.all_reduce(flat)
+    flat /= count * dist.get_world_size()
+    for p, g in zip(model.parameters(), flat.split([p.numel() for p in model.parameters()])):
+        p.grad.copy_(g.view_as(p))
+
+
+# %% right: own sums by torch.autograd.grad, AVG
+def accumulate_gradients(model, microbatches):
+    params = list(model.parameters())
+    sums = [torch.zeros_like(p) for p in params]
+    for x, y in microbatches:
+        loss = cross_entropy(model(x), y)
+        for s, g in zip(sums, torch.autograd.grad(loss, params)):
+            s += g
+    for p, s in zip(params, sums):
+        dist.all_reduce(s, op=dist.ReduceOp.AVG)
+        p.grad = s / len(microbatches)
+
+
+# %% wrong: synchronises in every microbatch | wrong | says: .
+def accumulate_gradients(model, microbatches):
+    model.zero_grad()
+    for x, y in microbatches:
+        loss = cross_entropy(model(x), y) / len(microbatches)
+        loss.backward()
+        average_gradients(model)
+
+
+# %% wrong: right values, but each microbatch's gradient travels | wrong | says: then synchronise once
+def accumulate_gradients(model, microbatches):
+    totals = [torch.zeros_like(p) for p in model.parameters()]
+    for x, y in microbatches:
+        model.zero_grad()
+        (cross_entropy(model(x), y) / len(microbatches)).backward()
+        average_gradients(model)
+        for t, p in zip(totals, model.parameters()):
+            t += p.grad
+    for t, p in zip(totals, model.parameters()):
+        p.grad = t
+
+
+# %% wrong: the loss is not divided | wrong | says: the sum over the 4 microbatches
+def accumulate_gradients(model, microbatches):
+    model.zero_grad()
+    for x, y in microbatches:
+        cross_entropy(model(x), y).backward()
+    average_gradients(model)
+
+
+# %% wrong: not averaged over ranks | wrong | says: do the gradients of all of them arrive|Every rank
+def accumulate_gradients(model, microbatches):
+    model.zero_grad()
+    for x, y in microbatches:
+        (cross_entropy(model(x), y) / len(microbatches)).backward()
+
+
+# %% wrong: sum over the ranks | wrong | says: sum over the ranks
+def accumulate_gradients(model, microbatches):
+    model.zero_grad()
+    for x, y in microbatches:
+        (cross_entropy(model(x), y) / len(microbatches)).backward()
+    for p in model.parameters():
+        dist.all_reduce(p.grad)
+
+
+# %% wrong: zero_grad inside the loop | wrong | says: zero_grad belongs\s+before the loop
+def accumulate_gradients(model, microbatches):
+    for x, y in microbatches:
+        model.zero_grad()
+        (cross_entropy(model(x), y) / len(microbatches)).backward()
+    average_gradients(model)
+
+
+# %% wrong: never cleared | wrong | says: The first step is right, the second not
+def accumulate_gradients(model, microbatches):
+    for x, y in microbatches:
+        (cross_entropy(model(x), y) / len(microbatches)).backward()
+    average_gradients(model)
+
+
+# %% wrong: one large batch | wrong | says: One microbatch at a time
+def accumulate_gradients(model, microbatches):
+    model.zero_grad()
+    x = torch.cat([x for x, _ in microbatches])
+    y = torch.cat([y for _, y in microbatches])
+    cross_entropy(model(x), y).backward()
+    average_gradients(model)
+
+
+# %% wrong: one backward for all | wrong | says: One microbatch at a time
+def accumulate_gradients(model, microbatches):
+    model.zero_grad()
+    loss = sum(cross_entropy(model(x), y) for x, y in microbatches) / len(microbatches)
+    loss.backward()
+    average_gradients(model)
+
+
+# %% wrong: divides by the world size too | wrong | says: divided by the world size twice
+def accumulate_gradients(model, microbatches):
+    model.zero_grad()
+    for x, y in microbatches:
+        (cross_entropy(model(x), y) / len(microbatches) / dist.get_world_size()).backward()
+    average_gradients(model)
+
+
+# %% wrong: steps as well | wrong | says: Nothing steps here
+def accumulate_gradients(model, microbatches):
+    model.zero_grad()
+    for x, y in microbatches:
+        (cross_entropy(model(x), y) / len(microbatches)).backward()
+    average_gradients(model)
+    for p in model.parameters():
+        p.data -= 0.1 * p.grad

@@ -1,0 +1,280 @@
+from torch.nn.functional import cross_entropy
+
+
+def average_gradients(model):
+    for p in model.parameters():
+        if p.requires_grad:
+            if p.grad is None:
+                p.grad = torch.zeros_like(p)
+            dist.all_reduce(p.grad)
+            p.grad /= dist.get_world_size()
+
+
+# %% right: strided shares
+def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    losses = []
+    for step in range(steps):
+        own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
+        optimizer.zero_grad()
+        loss = cross_entropy(model(x[own]), y[own])
+        loss.backward()
+        average_gradients(model)
+        optimizer.step()
+        mean = loss.detach()
+        dist.all_reduce(mean)
+        losses.append(mean.item() / world_size)
+    return losses
+
+
+# %% right: chunks, everything flattened, AVG, its own averaging
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+
+def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    flat = parameters_to_vector(model.parameters()).detach()
+    dist.broadcast(flat, 0)
+    vector_to_parameters(flat, model.parameters())
+    losses = []
+    criterion = torch.nn.CrossEntropyLoss()
+    for xs, ys in list(zip(x.split(batch_size), y.split(batch_size)))[:steps]:
+        xs, ys = xs.chunk(world_size)[rank], ys.chunk(world_size)[rank]
+        loss = criterion(model(xs), ys)
+        model.zero_grad()
+        loss.backward()
+        grad = torch.cat([p.grad.flatten() for p in model.parameters()] + [loss.detach().view(1)])
+        dist.all_reduce(grad, op=dist.ReduceOp.AVG)
+        at = 0
+        for p in model.parameters():
+            p.grad.copy_(grad[at : at + p.numel()].view_as(p))
+            at += p.numel()
+        optimizer.step()
+        losses.append(grad[-1].item())
+    return losses
+
+
+# %% right: losses collected and averaged at the end, params broadcast directly, as a tensor
+def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    with torch.no_grad():
+        for p in model.parameters():
+            dist.broadcast(p, src=0)
+    share = batch_size // world_size
+    losses = torch.zeros(steps, dtype=x.dtype)
+    for step in range(steps):
+        start = step * batch_size + rank * share
+        xs, ys = x[start : start + share], y[start : start + share]
+        out = torch.nn.functional.log_softmax(model(xs), dim=1)
+        loss = -out[range(share), ys].sum() / batch_size
+        optimizer.zero_grad(set_to_none=False)
+        loss.backward()
+        for p in model.parameters():
+            dist.all_reduce(p.grad)
+        optimizer.step()
+        losses[step] = loss.detach()
+    dist.all_reduce(losses)
+    return losses
+
+
+# %% wrong: every rank its own weights | wrong | says: begin with different weights
+def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    losses = []
+    for step in range(steps):
+        own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
+        optimizer.zero_grad()
+        loss = cross_entropy(model(x[own]), y[own])
+        loss.backward()
+        average_gradients(model)
+        optimizer.step()
+        mean = loss.detach()
+        dist.all_reduce(mean)
+        losses.append(mean.item() / world_size)
+    return losses
+
+
+# %% wrong: the step before the average | wrong | says: between\s+backward and optimizer.step
+def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    losses = []
+    for step in range(steps):
+        own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
+        optimizer.zero_grad()
+        loss = cross_entropy(model(x[own]), y[own])
+        loss.backward()
+        optimizer.step()
+        average_gradients(model)
+        mean = loss.detach()
+        dist.all_reduce(mean)
+        losses.append(mean.item() / world_size)
+    return losses
+
+
+# %% wrong: every rank computes the whole batch | wrong | says: Cut this rank's part out of each batch
+def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    losses = []
+    for step in range(steps):
+        own = slice(step * batch_size, (step + 1) * batch_size)
+        optimizer.zero_grad()
+        loss = cross_entropy(model(x[own]), y[own])
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+# %% wrong: the rank's own losses | wrong | says: the mean over the whole batch
+def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    losses = []
+    for step in range(steps):
+        own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
+        optimizer.zero_grad()
+        loss = cross_entropy(model(x[own]), y[own])
+        loss.backward()
+        average_gradients(model)
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+# %% wrong: prints the losses | wrong | says: returns no losses
+def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    for step in range(steps):
+        own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
+        optimizer.zero_grad()
+        loss = cross_entropy(model(x[own]), y[own])
+        loss.backward()
+        average_gradients(model)
+        optimizer.step()
+        print(loss.item())
+
+
+# %% wrong: gradients never cleared | wrong | says: cleared before each step
+def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    losses = []
+    for step in range(steps):
+        own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
+        loss = cross_entropy(model(x[own]), y[own])
+        loss.backward()
+        average_gradients(model)
+        optimizer.step()
+        mean = loss.detach()
+        dist.all_reduce(mean)
+        losses.append(mean.item() / world_size)
+    return losses
+
+
+# %% wrong: cleared between backward and step | wrong | says: The weights do not move
+def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    losses = []
+    for step in range(steps):
+        own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
+        loss = cross_entropy(model(x[own]), y[own])
+        loss.backward()
+        average_gradients(model)
+        optimizer.zero_grad(set_to_none=False)
+        optimizer.step()
+        mean = loss.detach()
+        dist.all_reduce(mean)
+        losses.append(mean.item() / world_size)
+    return losses
+
+
+# %% wrong: the averaged gradient averaged again | wrong | says: The first step is 0\.5 times as long
+def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    losses = []
+    for step in range(steps):
+        own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
+        optimizer.zero_grad()
+        loss = cross_entropy(model(x[own]), y[own]) / world_size
+        loss.backward()
+        average_gradients(model)
+        optimizer.step()
+        mean = loss.detach()
+        dist.all_reduce(mean)
+        losses.append(mean.item())
+    return losses
+
+
+# %% wrong: all ranks the first part of the batch | wrong | says: belong to exactly one rank
+def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    losses = []
+    for step in range(steps):
+        own = slice(step * batch_size, step * batch_size + batch_size // world_size)
+        optimizer.zero_grad()
+        loss = cross_entropy(model(x[own]), y[own])
+        loss.backward()
+        average_gradients(model)
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+# %% wrong: weights averaged in place of gradients | wrong | says: between\s+backward and optimizer.step
+def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    losses = []
+    for step in range(steps):
+        own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
+        optimizer.zero_grad()
+        loss = cross_entropy(model(x[own]), y[own])
+        loss.backward()
+        optimizer.step()
+        for p in model.parameters():
+            dist.all_reduce(p.data)
+            p.data /= world_size
+        mean = loss.detach()
+        dist.all_reduce(mean)
+        losses.append(mean.item() / world_size)
+    return losses
+
+
+# %% wrong: rank 0's weights after every step too | wrong | says: at most 4 times is right
+def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    losses = []
+    for step in range(steps):
+        for p in model.parameters():
+            dist.broadcast(p.data, src=0)
+        own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
+        optimizer.zero_grad()
+        loss = cross_entropy(model(x[own]), y[own])
+        loss.backward()
+        average_gradients(model)
+        optimizer.step()
+        mean = loss.detach()
+        dist.all_reduce(mean)
+        losses.append(mean.item() / world_size)
+    return losses
+
+
+# %% wrong: one loss too few, an early stop on rank 0 | deadlocked | says: rank 0
+def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    losses = []
+    for step in range(steps):
+        if rank == 0 and step == steps - 1:
+            break
+        own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
+        optimizer.zero_grad()
+        loss = cross_entropy(model(x[own]), y[own])
+        loss.backward()
+        average_gradients(model)
+        optimizer.step()
+        losses.append(loss.item())
+    return losses

@@ -1,0 +1,129 @@
+# %% right: each gradient times its share
+def weighted_average_gradients(model, samples):
+    total = torch.tensor(float(samples))
+    dist.all_reduce(total)
+    for p in model.parameters():
+        if p.grad is None:
+            p.grad = torch.zeros_like(p)
+        p.grad *= samples / total.item()
+        dist.all_reduce(p.grad)
+
+
+# %% right: one tensor, the count at its end
+def weighted_average_gradients(model, samples):
+    ps = list(model.parameters())
+    flat = [torch.zeros(p.numel(), dtype=p.dtype) if p.grad is None else p.grad.flatten() * samples for p in ps]
+    packed = torch.cat([*flat, torch.tensor([samples], dtype=ps[0].dtype)])
+    dist.all_reduce(packed)
+    mean, at = packed / packed[-1], 0
+    for p in ps:
+        p.grad = mean[at : at + p.numel()].reshape(p.shape).clone()
+        at += p.numel()
+
+
+# %% right: AVG of both, integers for the count, async
+def weighted_average_gradients(model, samples):
+    count = torch.tensor([samples], dtype=torch.int64)
+    work = dist.all_reduce(count, async_op=True)
+    for _, p in model.named_parameters():
+        if p.grad is None:
+            p.grad = p.detach() * 0
+        else:
+            p.grad.mul_(samples)
+    work.wait()
+    for p in model.parameters():
+        dist.all_reduce(p.grad, op=dist.ReduceOp.AVG)
+        p.grad.mul_(dist.get_world_size() / count.item())
+
+
+# %% wrong: the plain average | wrong | says: Multiply\s+each gradient by its own number
+def weighted_average_gradients(model, samples):
+    for p in model.parameters():
+        if p.grad is None:
+            p.grad = torch.zeros_like(p)
+        dist.all_reduce(p.grad)
+        p.grad /= dist.get_world_size()
+
+
+# %% wrong: weighted, then divided by the world size | wrong | says: divide by the number of all samples
+def weighted_average_gradients(model, samples):
+    for p in model.parameters():
+        if p.grad is None:
+            p.grad = torch.zeros_like(p)
+        p.grad *= samples
+        dist.all_reduce(p.grad)
+        p.grad /= dist.get_world_size()
+
+
+# %% wrong: divided by its own number | wrong | says: divide by the number of all samples
+def weighted_average_gradients(model, samples):
+    for p in model.parameters():
+        if p.grad is None:
+            p.grad = torch.zeros_like(p)
+        p.grad *= samples
+        dist.all_reduce(p.grad)
+        p.grad /= max(1, samples)
+
+
+# %% wrong: the rank without samples returns early | deadlocked | says: Rank 2 has no samples
+def weighted_average_gradients(model, samples):
+    if samples == 0:
+        return
+    total = torch.tensor(float(samples))
+    dist.all_reduce(total)
+    for p in model.parameters():
+        p.grad *= samples / total
+        dist.all_reduce(p.grad)
+
+
+# %% wrong: the mean of the ranks that have samples | wrong | says: Multiply\s+each gradient
+def weighted_average_gradients(model, samples):
+    ranks = torch.tensor(float(samples > 0))
+    dist.all_reduce(ranks)
+    for p in model.parameters():
+        if p.grad is None:
+            p.grad = torch.zeros_like(p)
+        dist.all_reduce(p.grad)
+        p.grad /= ranks
+
+
+# %% wrong: the total is taken anew for each parameter | wrong | says: calls of all_reduce
+def weighted_average_gradients(model, samples):
+    for p in model.parameters():
+        total = torch.tensor(samples)
+        dist.all_reduce(total)
+        if p.grad is None:
+            p.grad = torch.zeros_like(p)
+        p.grad *= samples / total
+        dist.all_reduce(p.grad)
+
+
+# %% wrong: 0 / 0 | wrong | says: NaN times 0
+def weighted_average_gradients(model, samples):
+    total = torch.tensor(float(samples))
+    dist.all_reduce(total)
+    for p in model.parameters():
+        if p.grad is None:
+            p.grad = torch.zeros_like(p) / samples
+        p.grad *= samples / total
+        dist.all_reduce(p.grad)
+
+
+# %% wrong: does nothing about None | crashed | says: NoneType
+def weighted_average_gradients(model, samples):
+    total = torch.tensor(float(samples))
+    dist.all_reduce(total)
+    for p in model.parameters():
+        p.grad *= samples / total
+        dist.all_reduce(p.grad)
+
+
+# %% wrong: counts and gradients are gathered as objects | forbidden call | says: only all_reduce may be used
+def weighted_average_gradients(model, samples):
+    counts = [None] * dist.get_world_size()
+    dist.all_gather_object(counts, samples)
+    for p in model.parameters():
+        if p.grad is None:
+            p.grad = torch.zeros_like(p)
+        p.grad *= samples / sum(counts)
+        dist.all_reduce(p.grad)
