@@ -36,9 +36,10 @@ def scatter_rows(rng: random.Random) -> Iterator[Case]:
     for world_size, rows, columns, src, dtype in (
         (2, 4, 3, 1, torch.float32),
         (3, 7, 2, 0, torch.int64),
-        (5, 6, 1, 3, torch.float32),
+        (5, 7, 1, 3, torch.float32),
     ):
         x = tensor(rng, rows, columns, dtype=dtype)
+        x[1] = 0  # a row of zeros is a row like any other
         blank = torch.zeros_like(x)
         yield Case(
             f"{describe(world_size, [rows, columns], dtype)}, from rank {src}",
@@ -122,12 +123,12 @@ def global_argmax(rng: random.Random) -> Iterator[Case]:
             parts = [part - 60 for part in parts]
         if kind == "very large":
             parts = [part.clamp(max=2) + _LARGE for part in parts]
-        index = rng.randrange(lengths[owner])
+        n = lengths[owner]
+        index = rng.randrange(min(1, n - 1), n - (kind == "equal largest"))
         parts[owner][index] = top
         if kind == "equal largest":
-            parts[owner][(index + 1) % lengths[owner]] = top
-            parts[owner + 1][0] = top
-            index = int(parts[owner].argmax())
+            parts[owner][index + 1] = top
+            parts[owner + 1][0] = top  # the higher rank has the lower index
         yield Case(
             f"{len(lengths)} ranks with {', '.join(map(str, lengths))} numbers, {kind}",
             len(lengths),

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from helpers.exercises.compare import difference
-from helpers.exercises.model import Case, Exercise
+from helpers.exercises.model import Case, Exercise, Kind
 from helpers.exercises.result import CaseVerdict, Outcome, Row
 from helpers.ranks.failures import Deadlock, RankFailed, RankTimeout
 from helpers.ranks.run import Run
@@ -18,12 +18,12 @@ def judge(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
     """Judge one case. Never raises on account of what the ranks sent."""
     if run.failure is not None:
         return _failed(exercise, case, run)
-    rows = _rows(case, run)
+    rows = _rows(exercise, case, run)
     wrong = case.judge(run) if case.judge is not None else ""
     broken, forbidden = _broken(exercise, case, run)
     label = case.label
     if wrong or any(row.problem for row in rows):
-        advice = (exercise.look(case, run) if exercise.look else "") or _advice(case, run, rows)
+        advice = _first(exercise, case, run) or _advice(case, run, rows)
         return CaseVerdict(label, Outcome.WRONG, rows, broken, wrong, advice, run)
     if broken:
         outcome = Outcome.FORBIDDEN if forbidden else Outcome.WRONG
@@ -62,23 +62,38 @@ def _failed(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
     return CaseVerdict(case.label, outcome, message=message, advice=advice, run=run)
 
 
+def _first(exercise: Exercise, case: Case, run: Run) -> str:
+    """Give what has to be mended before the values are worth a look, else the exercise's own look."""
+    for rule in exercise.rules:
+        if (first := getattr(rule, "first", "")) and rule.problem(run.trace, case):
+            return str(first)
+    return exercise.look(case, run) if exercise.look else ""
+
+
 def _broken(exercise: Exercise, case: Case, run: Run) -> tuple[tuple[str, ...], bool]:
     problems = [(rule.problem(run.trace, case), rule.forbids) for rule in exercise.rules]
     broken = tuple(problem for problem, _ in problems if problem)
     return broken, any(problem and forbids for problem, forbids in problems)
 
 
-def _rows(case: Case, run: Run) -> tuple[Row, ...]:
+def _rows(exercise: Exercise, case: Case, run: Run) -> tuple[Row, ...]:
     rows = []
     for rank in range(case.world_size):
-        given = ", ".join(short_value(v, 80) for v in case.inputs[rank]) if case.inputs else ""
+        # a programme's inputs and findings are the check's own; `problem` says them in words
+        wordy = exercise.kind is Kind.MODULE and _wants_words(case, rank)
+        shown = case.inputs[rank] if case.inputs and not wordy else ()
+        given = ", ".join(short_value(v, 80) for v in shown)
         got, expected, problem = run.values[rank], "", ""
         if case.expected is not None:
             wanted = case.expected[rank]
             problem = difference(wanted, got, case.tolerance)
             expected = "" if callable(wanted) else short_value(wanted, 80)
-        rows.append(Row(rank, given, expected, short_value(got, 80), problem))
+        rows.append(Row(rank, given, expected, "" if wordy else short_value(got, 80), problem))
     return tuple(rows)
+
+
+def _wants_words(case: Case, rank: int) -> bool:
+    return case.expected is not None and callable(case.expected[rank])
 
 
 def _advice(case: Case, run: Run, rows: tuple[Row, ...]) -> str:
@@ -104,7 +119,9 @@ def _advice(case: Case, run: Run, rows: tuple[Row, ...]) -> str:
     good = [row.rank for row in rows if not row.problem and expected[row.rank] is not None]
     if good and bad:
         are = "is" if len(good) == 1 else "are"
-        return f"{_ranks(good)} {are} right, {_ranks(bad)} not: what do they do differently?"
+        and_are = "is" if len(bad) == 1 else "are"
+        bad_ones = _ranks(bad)[0].lower() + _ranks(bad)[1:]
+        return f"{_ranks(good)} {are} right, {bad_ones} {and_are} not: what do they do differently?"
     if any(isinstance(value, torch.Tensor) for given in case.inputs for value in given):
         return "Follow one element by hand, from the rank that has it to the rank that needs it."
     return ""
@@ -115,6 +132,8 @@ def _relation(case: Case, expected: Any, got: Any, rank: int) -> str:
     given = case.inputs[rank] if case.inputs else ()
     if any(difference(value, got) == "" for value in given if isinstance(value, torch.Tensor)):
         return "this is what it was given, unchanged."
+    if isinstance(expected, torch.Tensor) and not isinstance(got, torch.Tensor):
+        return _not_a_tensor(expected, got)
     if type(got) is not type(expected):
         return ""
     if isinstance(expected, bool) or not isinstance(expected, (int, float, torch.Tensor)):
@@ -140,6 +159,14 @@ def _relation(case: Case, expected: Any, got: Any, rank: int) -> str:
         return "the right elements, in reverse order."
     if one.numel() > 1 and torch.equal(one.flatten().sort().values, other.flatten().sort().values):
         return "the right elements, in another order."
+    return ""
+
+
+def _not_a_tensor(expected: torch.Tensor, got: Any) -> str:
+    if got is True:
+        return "this is what `wait()` returns; the data is in the tensor that you gave to the call."
+    if isinstance(got, (list, tuple)) and difference(expected.tolist(), list(got)) == "":
+        return f"the values are right, but they are a {type(got).__name__}: return a tensor."
     return ""
 
 

@@ -39,7 +39,7 @@ def look_at_rows(case: Case, run: Run) -> str:
     if "on non-source ranks" in _error(run):
         return "The list of parts is given on rank `src` only; the others give None."
     lengths = [len(v) if _is_tensor(v) and v.dim() else -1 for v in run.values]
-    if run.failure is None and lengths == [each] * case.world_size and len(x) % case.world_size:
+    if run.failure is None and _some_added(lengths, len(x), each):
         return "Added rows are still there: each rank drops those beyond the end of the matrix."
     return _other_shares(lengths, len(x), "rows") if run.failure is None else ""
 
@@ -50,6 +50,11 @@ def look_at_gather(case: Case, run: Run) -> str:
     total, dst = case.inputs[0][1:]
     if wrong := _other_root(run, dst, "dst"):
         return wrong
+    if _sizes_differ(run):
+        return (
+            "All parts of one gather have the same shape: hand in the padding too, and cut at "
+            "`total` on `dst`."
+        )
     if run.failure is not None:
         return ""
     got = run.values[dst]
@@ -147,6 +152,12 @@ def look_at_transpose(case: Case, run: Run) -> str:
         return "Each block is right. They belong side by side: `torch.cat(..., dim=1)`."
     if _same(got, torch.cat([b.reshape(columns, rows) for b in blocks], dim=1)):
         return "`reshape` and `view` do not transpose: they keep the elements in their order."
+    if got.shape == wanted.shape and _same(got.flatten().sort()[0], wanted.flatten().sort()[0]):
+        return (
+            "The right elements, in wrong places: is a tensor that you hand in, or one that "
+            "receives, not contiguous? `torch.empty_like` of a transposed block is one; make it by "
+            "`torch.empty(rows, columns, dtype=x.dtype)`."
+        )
     if got.dim() != 2 or got.shape[0] != columns:
         return (
             f"Each rank returns {columns} rows of the transposed matrix, which were {columns} "
@@ -165,7 +176,7 @@ def look_at_split_sum(case: Case, run: Run) -> str:
     if run.failure is not None:
         return ""
     lengths = [len(v) if _is_tensor(v) and v.dim() else -1 for v in run.values]
-    if lengths == [each] * case.world_size and len(x) % case.world_size:
+    if _some_added(lengths, len(x), each):
         return "Added zeros are still there: each rank drops those beyond the end of `x`."
     if all(_is_tensor(v) and len(v) == len(x) for v in run.values if v is not None):
         return f"Each rank returns its own part of the sum only, here at most {each} elements."
@@ -190,8 +201,9 @@ def look_at_columns(case: Case, run: Run) -> str:
     ]
     if wrong and _scrambled(case, run):
         return (
-            "Elements of the right matrix, in wrong places: a part or the tensor that receives is a "
-            "view. Print `is_contiguous()` of both; `torch.empty_like` keeps the strides of a view."
+            "Elements of the right matrix, in wrong places: a part, or the tensor that receives, is "
+            "not contiguous. Print `is_contiguous()` of both; `clone()` and `torch.empty_like` keep "
+            "the memory order of a transposed tensor."
         )
     return ""
 
@@ -204,6 +216,12 @@ def _other_root(run: Run, wanted: int, word: str) -> str:
     return ""
 
 
+def _some_added(lengths: list[int], count: int, each: int) -> bool:
+    """Tell whether some ranks kept things that were added, and all others what is theirs."""
+    own = [len(range(count)[r * each : (r + 1) * each]) for r in range(len(lengths))]
+    return lengths != own and all(n in (mine, each) for n, mine in zip(lengths, own, strict=True))
+
+
 def _other_shares(lengths: list[int], count: int, things: str) -> str:
     """Tell which other way of dealing out `count` things gives these numbers of them."""
     ranks = len(lengths)
@@ -211,8 +229,17 @@ def _other_shares(lengths: list[int], count: int, things: str) -> str:
     right = [len(range(count)[r * each : (r + 1) * each]) for r in range(ranks)]
     if lengths == right:
         return ""
+    for rank, (length, own) in enumerate(zip(lengths, right, strict=True)):
+        if length > own == 0:
+            return (
+                f"No {things} are left for rank {rank}. Is the end of a slice negative there? Such an "
+                "end counts from the back: take max(0, ...)."
+            )
     if lengths == [count // ranks] * ranks:
-        return f"{count % ranks} of {count} {things} are lost: round up, not down."
+        lost = count % ranks
+        return (
+            f"{lost} of {count} {things} {'is' if lost == 1 else 'are'} lost: round up, not down."
+        )
     shares = [len(part) for part in torch.empty(count).tensor_split(ranks)]
     if lengths == shares:
         return (

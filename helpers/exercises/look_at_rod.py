@@ -30,12 +30,36 @@ def look_at_rod(inputs: Sequence[Sequence[Any]], values: Sequence[Any]) -> str:
         wrong = make(blocks, float(left), float(right), int(sweeps))
         if all(_close(got, one) for got, one in zip(values, wrong, strict=True)):
             return words
-    return (
-        "Follow the first cell of rank 1 through one sweep: it becomes the mean of the last cell of "
-        "rank 0 and of its own second one, both as they were before the sweep."
-        if len(blocks) > 1
-        else "With one rank nothing is exchanged: `left` and `right` stand at the two ends."
-    )
+    if len(blocks) == 1:
+        return "With one rank nothing is exchanged: `left` and `right` stand at the two ends."
+    return _first_wrong_cell(blocks, float(left), float(right), int(sweeps), values)
+
+
+def _first_wrong_cell(
+    blocks: Blocks, left: float, right: float, sweeps: int, values: Sequence[Any]
+) -> str:
+    """Send the learner to the first cell that is wrong, and say what it is made of."""
+    lengths = [len(block) for block in blocks]
+    right_ones = jacobi(torch.cat(blocks), left, right, sweeps).split(lengths)
+    for rank, (got, wanted) in enumerate(zip(values, right_ones, strict=True)):
+        if _close(got, wanted):
+            continue
+        if not isinstance(got, torch.Tensor) or got.shape != wanted.shape:
+            return ""
+        cell = int((got - wanted).abs().argmax()) if wanted.numel() else 0
+        last = lengths[rank] - 1
+        if 0 < cell < last:
+            return f"Follow cell {cell} of rank {rank}: does one sweep read only old values?"
+        which = "only" if last == 0 else "first" if cell == 0 else "last"
+        before = "`left`" if rank == 0 else f"the last cell of rank {rank - 1}"
+        after = "`right`" if rank == len(blocks) - 1 else f"the first cell of rank {rank + 1}"
+        sides = {"only": f"{before} and {after}", "first": f"{before} and its right neighbour"}
+        mean_of = sides.get(which, f"its left neighbour and {after}")
+        return (
+            f"Follow the {which} cell of rank {rank} through one sweep: it becomes the mean of "
+            f"{mean_of}, both as they were before the sweep."
+        )
+    return ""
 
 
 def _alone(blocks: Blocks, left: float, right: float, sweeps: int) -> Blocks:

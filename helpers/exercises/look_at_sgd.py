@@ -15,7 +15,7 @@ import torch
 from helpers.exercises.compare import difference
 from helpers.exercises.model import Case
 from helpers.exercises.sgd_models import Grads
-from helpers.ranks.failures import Deadlock
+from helpers.ranks.failures import Deadlock, RankDied, RankFailed
 from helpers.ranks.run import Run
 
 PARITY = 1e-6
@@ -136,8 +136,25 @@ def apart(wanted: torch.Tensor, got: Any) -> str:
     return "" if far <= PARITY else f"are {far:.1g} from one process's; {PARITY:g} is allowed"
 
 
+def look_at_the_write(run: Run) -> str:
+    """Say how a weight is written to in place, and with which dtype zeros are made."""
+    if isinstance(run.failure, RankFailed) and "requires grad" in run.failure.error.message:
+        return (
+            "Autograd guards the weights: write into `p.data`, or under `with torch.no_grad():`, or "
+            "into `p.grad`, whatever the task asks for."
+        )
+    if isinstance(run.failure, RankDied):
+        return (
+            "A tensor on one rank has more bytes than on another: `torch.zeros_like(p)` has the "
+            "parameter's shape and dtype, torch.zeros(p.shape) is always float32."
+        )
+    return ""
+
+
 def look_at_gradients(case: Case, run: Run) -> str:
     """Say what an average of gradients mostly gets wrong."""
+    if wrote := look_at_the_write(run):
+        return wrote
     if isinstance(run.failure, Deadlock):
         return (
             "Some ranks have no gradient for some parameters. A rank that skips a call leaves the "
@@ -160,7 +177,10 @@ def look_at_gradients(case: Case, run: Run) -> str:
     if f"is {1 / n:.3g} times" in problem:
         return "It is divided by the world size once too often: ReduceOp.AVG divides already."
     if "times what" in problem:
-        return "By what must the sum over the ranks be divided, so that it is their mean?"
+        return (
+            f"A rank without a gradient counts as zero: divide the sum by all {n} ranks, not by those "
+            "that had one."
+        )
     if "NaN" in problem:
         return "The mean loss of no samples is NaN, and NaN times 0 is NaN: begin from zeros."
     if "is wrong" in problem:
@@ -173,6 +193,8 @@ def look_at_gradients(case: Case, run: Run) -> str:
 
 def look_at_weighted(case: Case, run: Run) -> str:
     """Say what a weighted average of gradients mostly gets wrong."""
+    if wrote := look_at_the_write(run):
+        return wrote
     counts = [len(given[0]) for given in case.inputs]
     if isinstance(run.failure, Deadlock) and not all(counts):
         return (
@@ -192,13 +214,18 @@ def look_at_weighted(case: Case, run: Run) -> str:
 
 def look_at_training(case: Case, run: Run) -> str:
     """Say what training on several ranks mostly gets wrong."""
+    if wrote := look_at_the_write(run):
+        return wrote
     if run.failure is not None or case.expected is None:
         return ""
     problem = _first_problem(case, run)
     before = [_first(value, "before") for value in run.values]
     after = [_first(value, "weights") for value in run.values]
     if "samples went" in problem:
-        return "Cut this rank's part out of each batch first: the others compute the rest."
+        return (
+            "Cut this rank's part out of each batch first: the others compute the rest. And keep the "
+            "loss that you called backward on: no second forward is needed to return it."
+        )
     if "losses" in problem:
         return (
             "Return, on every rank, the mean over the whole batch: the mean of the ranks' losses, "

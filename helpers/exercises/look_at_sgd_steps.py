@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from helpers.exercises.look_at_sgd import GradientsAre
+from helpers.exercises.look_at_sgd import GradientsAre, look_at_the_write
 from helpers.exercises.model import Case
 from helpers.exercises.sgd_models import Grads
 from helpers.ranks.failures import Deadlock
@@ -70,6 +70,11 @@ def look_at_accumulated(case: Case, run: Run) -> str:
     ):
         if factor != 1 and f"is {factor:.3g} times" in problem:
             return f"This is {words}."
+    if "times what" in problem:
+        return (
+            f"Each loss is a mean over its microbatch: divide it by the number of microbatches, {k}, "
+            "and the sum over the ranks by the world size."
+        )
     if "is wrong" in problem and k > 1:
         return (
             f"There are {k} microbatches: do the gradients of all of them arrive? zero_grad belongs "
@@ -80,15 +85,35 @@ def look_at_accumulated(case: Case, run: Run) -> str:
 
 def look_at_local(case: Case, run: Run) -> str:
     """Say what local SGD mostly gets wrong."""
+    if wrote := look_at_the_write(run):
+        return wrote
     if run.failure is not None or case.expected is None:
         return ""
     every: int = case.inputs[0][3]
     problems = [wanted(value) for wanted, value in zip(case.expected, run.values, strict=True)]
     problem = next((p for p in problems if p), "")
+    x, _, batch_size = case.inputs[0][:3]
+    steps = len(x) // batch_size
+    one = case.expected[0].at_the_end
     if problem.startswith("after step 1 ") and every > 1:
         return (
             "The first step is one rank's own affair: no gradient is averaged before it, and its "
             f"weights come together only after step {every}."
+        )
+    if sum(e.nbytes for e in run.trace.of(0)) > steps // every * one.numel() * one.element_size():
+        return (
+            f"Count the steps from 1: of {steps} steps the ranks meet after {every}, {2 * every}, ... "
+            "and at no other time."
+        )
+    if problem.startswith("after step 2 ") and every > 1:
+        return (
+            "Step 1 is right, step 2 not, and no rank has met another yet: are the gradients cleared "
+            "before each step?"
+        )
+    if problem.startswith("optimizer.step() was"):
+        return (
+            f"{len(x)} samples make len(x) // batch_size = {steps} steps of "
+            f"{batch_size}: what is left over makes no step."
         )
     if problem.startswith(f"after step {every + 1} "):
         return (
@@ -112,6 +137,8 @@ def look_at_local(case: Case, run: Run) -> str:
 
 def look_at_server(case: Case, run: Run) -> str:
     """Say what a parameter server mostly gets wrong."""
+    if wrote := look_at_the_write(run):
+        return wrote
     if isinstance(run.failure, Deadlock):
         return (
             "Server and worker must tell the same story in the same order: weights out, gradients "
@@ -139,6 +166,11 @@ def _first_step(case: Case, run: Run) -> str:
     if isinstance(got, torch.Tensor) and not torch.allclose(got, wanted, atol=1e-6):
         return (
             f"Already the first step differs. The mean is over the workers, {workers} here, as the server "
-            "has no samples, and their gradients are taken at the server's weights."
+            "has no samples; each takes batch_size samples of its own x and y, their mean loss, and its "
+            "gradient at the server's weights."
         )
-    return "The first step is right, a later one not: do the workers compute with the new weights?"
+    return (
+        "The first step is right, a later one not. Three things change with the step: the weights that "
+        "the workers use, the samples (from `step * batch_size` on), and the gradients, which start "
+        "from nothing on workers and server."
+    )

@@ -12,7 +12,7 @@ import torch
 from helpers.exercises.look_at_rod import look_at_rod
 from helpers.exercises.model import Case
 from helpers.exercises.rules_transfers import named
-from helpers.ranks.failures import Deadlock, RankTimeout
+from helpers.ranks.failures import Deadlock, RankFailed, RankTimeout
 from helpers.ranks.run import Run
 from helpers.trace.mismatch import at
 
@@ -26,8 +26,8 @@ def look_at_transfers(case: Case, run: Run) -> str:
         )
     if isinstance(run.failure, Deadlock) and run.failure.diagnosis.kind == "cycle":
         return (
-            "Here nobody has to go first: isend and irecv return at once. Issue all transfers, and "
-            "only then wait for the first of them."
+            "With isend and irecv no rank has to receive first, as they return at once: issue all "
+            "transfers, and only then wait for the first of them."
         )
     if isinstance(run.failure, RankTimeout):
         for event in run.trace.calls:
@@ -54,6 +54,13 @@ def look_at_swap(case: Case, run: Run) -> str:
         calls = run.trace.of(middle)
         if any(event.peer == middle for event in calls):
             return f"Rank {middle} is its own partner: it returns x and does not communicate."
+    for event in run.trace.calls:
+        partner = case.world_size - 1 - event.rank
+        if event.peer != partner:
+            return (
+                f"Rank {event.rank} of {case.world_size} talks to rank {event.peer}; its mirror image "
+                f"is rank {partner}: as far from the last rank as it is from the first."
+            )
     return look_at_transfers(case, run)
 
 
@@ -96,9 +103,35 @@ def look_at_shift(case: Case, run: Run) -> str:
     """Name a shift that moves nothing, or what `look_at_transfers` finds."""
     if reason := look_at_transfers(case, run):
         return reason
+    said = run.failure.error.message if isinstance(run.failure, RankFailed) else ""
+    if "P2POp" in said or "Invalid ``op``" in said:
+        return (
+            "P2POp takes the function itself and calls it later: dist.P2POp(dist.isend, x, peer), "
+            "without parentheses after isend; isend or irecv, not send or recv."
+        )
     by = case.inputs[0][1]
     if run.failure is not None and by % case.world_size == 0:
         return f"A shift by {by} among {case.world_size} ranks moves nothing: return x at once."
+    return ""
+
+
+def look_at_overlap(case: Case, run: Run) -> str:
+    """Name a result that the message has overwritten, or what `look_at_transfers` finds."""
+    if reason := look_at_transfers(case, run):
+        return reason
+    for rank, got in enumerate(run.values) if run.failure is None else ():
+        came, own = case.inputs[rank - 1][0], case.inputs[rank][1]
+        if not isinstance(got, torch.Tensor):
+            continue
+        if torch.equal(got, came):
+            return (
+                f"Rank {rank} returns only what it received. What was written into the receive buffer "
+                "before wait() was overwritten by the message: add up after the wait."
+            )
+        if torch.equal(got, own):
+            return f"Rank {rank} returns only what compute() gave: add the received tensor to it."
+        if torch.equal(got, own + 1):
+            return "wait() returns True, which counts as 1; the data is in the tensor for irecv."
     return ""
 
 

@@ -12,9 +12,9 @@ from helpers.exercises.look_at_rod import jacobi
 from helpers.exercises.look_at_transfers import (
     look_at_buffers,
     look_at_halo,
+    look_at_overlap,
     look_at_shift,
     look_at_swap,
-    look_at_transfers,
     two_buffers,
 )
 from helpers.exercises.model import Case, Exercise, Kind
@@ -357,6 +357,6 @@ EXERCISES = (
             Peers(_next_rank, "each rank sends to the next"),
             SpanInFlight("compute"),
         ),
-        look=look_at_transfers,
+        look=look_at_overlap,
     ),
 )

@@ -69,7 +69,9 @@ EXERCISES = (
             OnlyCalls(("scatter",)),
             Count("scatter", 1),
             HandedIn(
-                cases.padded_bytes, "each row is handed in once", "Each rank needs its rows only."
+                cases.padded_bytes,
+                "no more rows are handed in than needed",
+                "Each rank needs its rows only.",
             ),
         ),
         look=look_at_rows,
@@ -227,7 +229,7 @@ EXERCISES = (
             Awaited(),
             OnlyCalls(("scatter",)),
             Count("scatter", 1),
-            HandedIn(cases.own_bytes, "no column twice"),
+            HandedIn(cases.own_bytes, "no more columns are handed in than there are"),
         ),
         look=look_at_columns,
         further=True,

@@ -112,8 +112,9 @@ EXERCISES = (
             "the sum over its samples?",
             "All ranks need the number of all samples: add up `torch.tensor(float(samples))` with "
             "all_reduce. A rank without samples hands in zeros.",
-            "total = torch.tensor(float(samples)); dist.all_reduce(total). For each p: g = p.grad or "
-            "zeros; g *= samples / total; dist.all_reduce(g); p.grad = g.",
+            "total = torch.tensor(float(samples)); dist.all_reduce(total). For each p: g = "
+            "torch.zeros_like(p) if p.grad is None else p.grad; g *= samples / total; "
+            "dist.all_reduce(g); p.grad = g.",
         ),
         minutes=12,
         difficulty=3,

@@ -61,6 +61,10 @@ class Awaited:
     """Somebody calls wait() on the Work of every collective that was started with async_op=True."""
 
     text: str = "no result is used before it is there"
+    first: str = (
+        "Call `wait()` on what the call with async_op=True returned before you use the tensor, or "
+        "leave async_op out."
+    )
     forbids: bool = False
 
     def problem(self, trace: Trace, case: Case) -> str:

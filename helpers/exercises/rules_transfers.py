@@ -42,11 +42,18 @@ class EachIsWaitedFor:
     def problem(self, trace: Trace, case: Case) -> str:
         for event in trace:
             if event.asynchronous and event.wait_ns is None and event.end_ns is None:
+                alike = [e for e in trace.of(event.rank) if _alike(e, event)]
+                number = f", number {alike.index(event) + 1} of {len(alike)}"
+                which = number if len(alike) > 1 else ""
                 return (
-                    f"rank {event.rank} never waits for its {named(event)}{at(event)}: until "
+                    f"rank {event.rank} never waits for its {named(event)}{at(event)}{which}: until "
                     "wait() has returned nobody knows whether it is over."
                 )
         return ""
+
+
+def _alike(one: Event, other: Event) -> bool:
+    return (one.op, one.peer, one.where) == (other.op, other.peer, other.where)
 
 
 @dataclass(frozen=True)
@@ -91,7 +98,9 @@ class SpanInFlight:
 
     def problem(self, trace: Trace, case: Case) -> str:
         for rank in range(case.world_size):
-            spans = [e for e in trace.of(rank) if e.op == "span" and e.call == self.name]
+            named_so = [e for e in trace.of(rank) if e.op == "span" and e.call == self.name]
+            # the learner may have put a span of this name around the call, which has its own
+            spans = [e for e in named_so if not any(_within(o, e) for o in named_so)]
             if len(spans) != 1:
                 often = "never" if not spans else f"{len(spans)} times"
                 return f"rank {rank} calls {self.name}() {often}; once is right."
@@ -113,6 +122,16 @@ class SpanInFlight:
                     f"{self.name}() is done; wait after it."
                 )
         return ""
+
+
+def _within(inner: Event, outer: Event) -> bool:
+    ends = inner.end_ns is not None and outer.end_ns is not None
+    return (
+        inner is not outer
+        and ends
+        and outer.start_ns <= inner.start_ns
+        and (inner.end_ns or 0) <= (outer.end_ns or 0)
+    )
 
 
 def named(event: Event) -> str:

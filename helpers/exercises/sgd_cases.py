@@ -123,13 +123,13 @@ def training_cases(rng: random.Random) -> Iterator[Case]:
 def steps_bytes(case: Case, rank: int) -> int:
     nbytes, _ = sizes()
     steps: int = case.inputs[rank][3]
-    return steps * (nbytes + _FLAG_BYTES) + _FLAG_BYTES
+    return steps * (nbytes + 2 * _FLAG_BYTES) + _FLAG_BYTES
 
 
 def steps_calls(case: Case, rank: int) -> int:
     _, count = sizes()
     steps: int = case.inputs[rank][3]
-    return steps * (count + 1) + 1
+    return steps * (count + 2) + 1  # a loss, and a count for who weights the average by it
 
 
 def weighted_cases(rng: random.Random) -> Iterator[Case]:
@@ -183,7 +183,7 @@ def accumulation_bytes(case: Case, rank: int) -> int:
 
 
 def accumulation_calls(case: Case, rank: int) -> int:
-    return len(case.inputs[rank][0]) * sizes()[1]
+    return len(case.inputs[rank][0]) * (sizes()[1] + 1)
 
 
 def why_so_often(nbytes: int, case: Case) -> str:
@@ -191,14 +191,18 @@ def why_so_often(nbytes: int, case: Case) -> str:
 
 
 def local_cases(rng: random.Random) -> Iterator[Case]:
-    for world_size, every, steps, batch_size in ((3, 3, 7, 6), (2, 4, 8, 8), (4, 1, 3, 5)):
+    for world_size, every, steps, batch_size, rest in (
+        (3, 3, 7, 6, 4),
+        (2, 4, 8, 8, 0),
+        (4, 1, 3, 5, 1),
+    ):
         seed, rule = rng.randrange(1000), Momentum(0.2)
-        each = steps * batch_size
+        each = steps * batch_size + rest
         x, y = _draw_samples(rng, world_size * each)
         shards = list(zip(x.split(each), y.split(each), strict=True))
         after, end = trained_locally(shards, batch_size, every, seed, rule)
         yield Case(
-            f"{world_size} ranks, {steps} steps, averaged every {every}",
+            f"{world_size} ranks with {each} samples, {steps} steps, averaged every {every}",
             world_size,
             [(*shard, batch_size, every, seed, rule.lr, rule.momentum) for shard in shards],
             [WeightsAre(tuple(a), e) for a, e in zip(after, end, strict=True)],

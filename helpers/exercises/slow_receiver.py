@@ -61,6 +61,11 @@ class _Sender(Transfers):
 
     def fill(self, buffer: torch.Tensor, index: int) -> None:
         """Write message `index` into `buffer`."""
+        if not 0 <= index < len(self.messages):
+            raise ValueError(
+                f"this case has {len(self.messages)} messages, counted from 0: there is no message "
+                f"{index} to fill."
+            )
         wanted = self.messages[index]
         if buffer.shape != wanted.shape or buffer.dtype != wanted.dtype:
             raise ValueError(

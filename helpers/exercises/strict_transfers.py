@@ -31,6 +31,10 @@ class BufferInUse(RuntimeError):
     """A tensor was written to while a transfer still read it."""
 
 
+class BufferShared(RuntimeError):
+    """One tensor is sent and received into at the same time."""
+
+
 class WaitedTwice(RuntimeError):
     """A second `wait()` on one transfer, which under gloo may never return."""
 
@@ -100,11 +104,24 @@ class Transfers:
 class Strict(Transfers):
     """Hides what a receive brings until it is waited for; tells when a tensor in flight changes."""
 
+    def sent(self, tensor: torch.Tensor, peer: int, work: dist.Work) -> None:
+        super().sent(tensor, peer, work)
+        self._alone(tensor, self.recvs)
+
     def stand_in(self, tensor: torch.Tensor) -> torch.Tensor:
+        self._alone(tensor, self.sends)
         into = torch.empty_like(tensor)
         with torch.no_grad():
             tensor.fill_(_nonsense(tensor.dtype))
         return into
+
+    def _alone(self, tensor: torch.Tensor, others: list[Flight]) -> None:
+        """Raise BufferShared if a transfer of the other direction has this memory in flight."""
+        if any(not other.waited and _overlap(tensor, other.tensor) for other in others):
+            raise BufferShared(
+                "one tensor is sent and received into at the same time: what comes in overwrites "
+                "what still has to leave. Receive into a tensor of its own, torch.empty_like(x)."
+            )
 
     def waits(self, work: dist.Work) -> Flight | None:
         flight = super().waits(work)
@@ -187,6 +204,14 @@ def keep_busy() -> None:
     busy = torch.full((160, 160), 1 / 160)
     for _ in range(_BUSY_TURNS):
         busy = busy @ busy
+
+
+def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Tell whether two contiguous tensors share bytes, as p2p tensors are contiguous."""
+    (a, b), (c, d) = (
+        (t.data_ptr(), t.data_ptr() + t.numel() * t.element_size()) for t in (one, other)
+    )
+    return a < d and c < b
 
 
 def _same(one: torch.Tensor, other: torch.Tensor) -> bool:

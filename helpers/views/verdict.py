@@ -95,8 +95,10 @@ def _case_text(case: CaseVerdict) -> list[str]:
 def _sentence(row: Row) -> str:
     parts = [f"given {row.given}" if row.given else ""]
     parts.append(f"expected {row.expected}" if row.expected else "")
-    parts.append(f"got {clean(row.got)}")
+    parts.append(f"got {clean(row.got)}" if row.got else "")
     text = ", ".join(part for part in parts if part)
+    if not text:
+        return clip(clean(row.problem), 200) or "right"
     return f"{text}  <- {clip(clean(row.problem), 200)}" if row.problem else f"{text}  (right)"
 
 
@@ -117,10 +119,10 @@ def _case_html(case: CaseVerdict) -> str:
     parts = [f"<div>In the case <b>{escape(case.label)}</b>:</div>"]
     rows = _rows(case)
     if rows:
-        head = "".join(
-            f'<th style="{_CELL}">{name}</th>' for name in ("rank", "given", "expected", "got", "")
-        )
-        body = "".join(_row_html(row) for row in rows)
+        said = any(row.given or row.expected or row.got for row in rows)
+        names = ("rank", "given", "expected", "got", "") if said else ("rank", "")
+        head = "".join(f'<th style="{_CELL}">{name}</th>' for name in names)
+        body = "".join(_row_html(row, said) for row in rows)
         parts.append(f'<table style="margin: 4px 0px"><tr>{head}</tr>{body}</table>')
     if _more(case):
         parts.append(_quiet(_more(case)))
@@ -132,9 +134,11 @@ def _case_html(case: CaseVerdict) -> str:
     return "".join(parts)
 
 
-def _row_html(row: Row) -> str:
-    problem = "&larr; " + escape(clip(clean(row.problem), 200)) if row.problem else "right"
-    cells = [escape(clean(text)) for text in (str(row.rank), row.given, row.expected, row.got)]
+def _row_html(row: Row, said: bool) -> str:
+    arrow = "&larr; " if said else ""
+    problem = arrow + escape(clip(clean(row.problem), 200)) if row.problem else "right"
+    values = (row.given, row.expected, row.got) if said else ()
+    cells = [escape(clean(text)) for text in (str(row.rank), *values)]
     return (
         "<tr>" + "".join(f'<td style="{_CELL}">{cell}</td>' for cell in [*cells, problem]) + "</tr>"
     )

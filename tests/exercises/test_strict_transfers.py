@@ -61,7 +61,7 @@ def waits_twice(rank: int, world_size: int) -> None:
     ("programme", "error"),
     [
         (changes_what_it_sends, "BufferInUse"),
-        (receives_into_what_it_sends, "BufferInUse"),
+        (receives_into_what_it_sends, "BufferShared"),
         (waits_twice, "WaitedTwice"),
     ],
 )

@@ -121,3 +121,37 @@ def overlap(rank, world_size, x, compute):
     for work in works:
         work.wait()
     return mine + box
+
+
+# %% right: with a span of the learner's own around the call
+from helpers import span
+
+
+def overlap(rank, world_size, x, compute):
+    y = torch.empty_like(x)
+    works = [dist.isend(x, (rank + 1) % world_size), dist.irecv(y, (rank - 1) % world_size)]
+    with span("compute"):
+        c = compute()
+    for work in works:
+        work.wait()
+    return c + y
+
+
+# %% wrong: adds into the tensor that still receives | wrong | says: add up after the wait
+def overlap(rank, world_size, x, compute):
+    y = torch.zeros_like(x)
+    works = [dist.isend(x, (rank + 1) % world_size), dist.irecv(y, (rank - 1) % world_size)]
+    y += compute()
+    for work in works:
+        work.wait()
+    return y
+
+
+# %% wrong: what wait gives, taken for data | wrong | says: wait\(\) returns True
+def overlap(rank, world_size, x, compute):
+    y = torch.empty_like(x)
+    sending = dist.isend(x, (rank + 1) % world_size)
+    receiving = dist.irecv(y, (rank - 1) % world_size)
+    mine = compute()
+    sending.wait()
+    return mine + receiving.wait()

@@ -112,7 +112,7 @@ def shift_with_batch(rank, world_size, x, by):
     return box
 
 
-# %% wrong: received into x itself | crashed | says: was changed before wait
+# %% wrong: received into x itself | crashed | says: sent and received into at the same time
 def shift_with_batch(rank, world_size, x, by):
     if by % world_size == 0:
         return x
@@ -123,3 +123,17 @@ def shift_with_batch(rank, world_size, x, by):
     for work in dist.batch_isend_irecv(ops):
         work.wait()
     return x
+
+
+# %% wrong: the transfer is started, not described | crashed | says: takes the function itself
+def shift_with_batch(rank, world_size, x, by):
+    if by % world_size == 0:
+        return x
+    box = torch.empty_like(x)
+    ops = [
+        dist.P2POp(dist.isend(x, (rank + by) % world_size), x, (rank + by) % world_size),
+        dist.P2POp(dist.irecv, box, (rank - by) % world_size),
+    ]
+    for work in dist.batch_isend_irecv(ops):
+        work.wait()
+    return box

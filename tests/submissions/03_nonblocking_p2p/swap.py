@@ -53,7 +53,7 @@ def swap(rank, world_size, x):
     return theirs
 
 
-# %% wrong: receives into the tensor that is in flight | crashed | says: was changed before wait
+# %% wrong: receives into the tensor that is in flight | crashed | says: sent and received into at the same time
 def swap(rank, world_size, x):
     partner = world_size - 1 - rank
     if partner == rank:
@@ -89,7 +89,7 @@ def swap(rank, world_size, x):
     return theirs
 
 
-# %% wrong: waits for the send before the receive is posted | deadlocked | says: Issue all transfers
+# %% wrong: waits for the send before the receive is posted | deadlocked | says: issue all transfers
 def swap(rank, world_size, x):
     partner = world_size - 1 - rank
     if partner == rank:
@@ -152,7 +152,7 @@ def swap(rank, world_size, x):
     return theirs
 
 
-# %% wrong: blocking calls, everybody sends first | deadlocked | says: Issue all transfers
+# %% wrong: blocking calls, everybody sends first | deadlocked | says: issue all transfers
 def swap(rank, world_size, x):
     partner = world_size - 1 - rank
     if partner == rank:
@@ -160,4 +160,15 @@ def swap(rank, world_size, x):
     theirs = torch.empty_like(x)
     dist.send(x, partner)
     dist.recv(theirs, partner)
+    return theirs
+
+
+# %% wrong: the partner of notebook 02 | wrong | says: mirror image
+def swap(rank, world_size, x):
+    partner = rank ^ 1
+    if partner >= world_size:
+        return x
+    theirs = torch.empty_like(x)
+    for work in [dist.isend(x, partner), dist.irecv(theirs, partner)]:
+        work.wait()
     return theirs

@@ -39,7 +39,7 @@ def contiguous_first(rank, world_size, x, src):
     return out
 
 
-# %% wrong: the box is a view's likeness | wrong | says: keeps the strides of a view
+# %% wrong: the box is a view's likeness | wrong | says: keep the memory order
 def contiguous_first(rank, world_size, x, src):
     columns = x.chunk(world_size, dim=1)
     out = torch.empty_like(columns[rank])

@@ -89,7 +89,7 @@ def scatter_rows(rank, world_size, x, src):
     return out[: max(0, rows - rank * each)]
 
 
-# %% wrong: rows that do not divide are dropped | wrong | says: are lost: round up
+# %% wrong: rows that do not divide are dropped | wrong | says: (is|are) lost: round up
 def scatter_rows(rank, world_size, x, src):
     each = len(x) // world_size
     out = torch.empty(each, x.shape[1], dtype=x.dtype)
@@ -157,3 +157,29 @@ def scatter_rows(rank, world_size, x, src):
         parts = list(torch.cat([x, x.new_zeros(each * world_size - rows, columns)]).split(each))
     dist.scatter(out, parts, src=src)
     print(out[: max(0, rows - rank * each)])
+
+
+# %% wrong: a negative end cuts from the back | wrong | says: end of a slice negative
+def scatter_rows(rank, world_size, x, src):
+    rows, columns = x.shape
+    each = -(-rows // world_size)
+    parts, out = None, x.new_empty(each, columns)
+    if rank == src:
+        padded = x.new_zeros(each * world_size, columns)
+        padded[:rows] = x
+        parts = list(padded.split(each))
+    dist.scatter(out, parts, src=src)
+    return out[: rows - rank * each]
+
+
+# %% wrong: rows of zeros taken for padding | wrong | says: shape
+def scatter_rows(rank, world_size, x, src):
+    rows, columns = x.shape
+    each = -(-rows // world_size)
+    parts, out = None, x.new_empty(each, columns)
+    if rank == src:
+        padded = x.new_zeros(each * world_size, columns)
+        padded[:rows] = x
+        parts = list(padded.split(each))
+    dist.scatter(out, parts, src=src)
+    return out[(out != 0).any(dim=1)]

@@ -138,3 +138,16 @@ def accumulate_gradients(model, microbatches):
     average_gradients(model)
     for p in model.parameters():
         p.data -= 0.1 * p.grad
+
+
+# %% right: sums over samples, then a weighted average with one number more
+def accumulate_gradients(model, microbatches):
+    model.zero_grad()
+    count = torch.tensor(0.0)
+    for x, y in microbatches:
+        torch.nn.functional.cross_entropy(model(x), y, reduction="sum").backward()
+        count += len(x)
+    dist.all_reduce(count)
+    for p in model.parameters():
+        dist.all_reduce(p.grad)
+        p.grad /= count

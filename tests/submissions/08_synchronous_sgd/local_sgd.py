@@ -24,6 +24,8 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
     for count, (a, b) in enumerate(zip(x.split(batch_size), y.split(batch_size)), start=1):
+        if len(a) < batch_size:
+            return
         loss = cross_entropy(model(a), b)
         model.zero_grad()
         loss.backward()
@@ -134,3 +136,16 @@ def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
         cross_entropy(model(x[own]), y[own]).backward()
         optimizer.step()
         average_parameters(model)
+
+
+# %% wrong: the samples that are left over make one more step | wrong | says: what is left over makes no step
+def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
+    for k in range(-(-len(x) // batch_size)):
+        own = slice(k * batch_size, (k + 1) * batch_size)
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x[own]), y[own]).backward()
+        optimizer.step()
+        if (k + 1) % every == 0:
+            for p in model.parameters():
+                dist.all_reduce(p.data)
+                p.data /= world_size

@@ -179,7 +179,7 @@ def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_si
             optimizer.step()
 
 
-# %% wrong: weights go out only once | wrong | says: do the workers compute with the new weights
+# %% wrong: weights go out only once | wrong | says: the weights that the workers use
 def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_size, steps):
     def hand_out():
         for p in model.parameters():
