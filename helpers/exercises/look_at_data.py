@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,9 +25,12 @@ def numbers(value: Any) -> list[int] | None:
         value = value.tolist()
     if not isinstance(value, (list, tuple)):
         return None
-    if not all(isinstance(part, int) and not isinstance(part, bool) for part in value):
+    if any(isinstance(part, bool) or not hasattr(part, "__index__") for part in value):
         return None
-    return list(value)
+    try:
+        return [operator.index(part) for part in value]
+    except TypeError:  # a tensor of floats, or of several elements
+        return None
 
 
 def partition_problem(shards: Sequence[Sequence[int]], length: int) -> str:
@@ -60,6 +64,11 @@ def look_at_partition(case: Case, run: Run) -> str:
     if partition_problem(shards, length).startswith("no rank"):
         return "The remainder of the division belongs to somebody: one sample more for some ranks."
     if any(set(shards[0]) & set(other) for other in shards[1:]):
+        if len({len(shard) for shard in shards}) == 1 and length % case.world_size:
+            return (
+                "All ranks have equally many, so some samples were repeated. Here nothing is repeated: "
+                "the numbers may differ by one."
+            )
         return (
             "All ranks must draw the same order: shuffle with a generator that is seeded with `seed`, "
             "then take your part."
@@ -112,6 +121,8 @@ def look_at_sampler(case: Case, run: Run) -> str:
     if own is None:
         return "Return a list of ints."
     length, replicas, rank, shuffle, drop_last, seed, epoch = setting
+    if not shuffle and sorted(own) == sorted(torch_gives(*setting)) and own != sorted(own):
+        return "With shuffle=False the order is 0, 1, 2, ...: shuffle only where it is asked for."
     if own == torch_gives(length, replicas, rank, shuffle, drop_last, seed, 0):
         return (
             "The epoch makes no difference here: torch's generator is seeded with `seed + epoch`."
@@ -122,7 +133,15 @@ def look_at_sampler(case: Case, run: Run) -> str:
         return "Where the padding is longer than the data, the data is repeated more than once."
     if not drop_last and len(own) != -(-length // replicas):
         return "Every rank gets the same number of samples: the length is padded, then divided."
-    return "Padding repeats the first samples, in their shuffled order; a rank takes every p-th."
+    if len(own) > 1 and not shuffle and own == list(range(own[0], own[0] + len(own))):
+        return "This rank takes a block; torch's takes every p-th position, p = num_replicas."
+    if shuffle:
+        return (
+            "In order it is right; shuffled it is not. The order must be torch.randperm(length, "
+            "generator=g) with g = torch.Generator().manual_seed(seed + epoch); padding repeats it "
+            "from its start."
+        )
+    return "Padding repeats the first samples; a rank takes every p-th position."
 
 
 def look_at_epochs(case: Case, run: Run) -> str:
@@ -135,15 +154,41 @@ def look_at_epochs(case: Case, run: Run) -> str:
             return "The sampler shuffles; the DataLoader is given the sampler and no `shuffle`."
         return ""
     value = run.values[0]
-    if isinstance(value, list) and len(value) > 1 and all(epoch == value[0] for epoch in value):
+    if not isinstance(value, list) or case.expected is None:
+        return ""
+    data, _, epochs, seed = case.inputs[0]
+    if len(value) != epochs or any(isinstance(v, list) for one in value for v in _parts(one)):
+        return (
+            f"{epochs} lists are wanted, one flat list of ints for each epoch, not for each batch."
+        )
+    if any(len(one) < len(right) for one, right in zip(value, case.expected[0], strict=True)):
+        return (
+            "Samples are missing at the end: `drop_last` stays off, in the loader and the sampler."
+        )
+    if any(list(one) == sorted(one) for one in value if len(one) > 3):
+        return "The values come in order: leave the sampler's `shuffle` as it is, which is True."
+    if seed and value[0] == _epoch_of(data, case.world_size, 0, 0):
+        return "This is the order of seed 0: hand `seed` to the sampler."
+    if value[0] == _epoch_of(data, case.world_size, seed, 1):
+        return "Your first epoch is torch's epoch 1: the epochs count from 0."
+    if len(value) > 1 and all(epoch == value[0] for epoch in value):
         return "Every epoch has the same order: `sampler.set_epoch(epoch)` comes before each epoch."
-    if case.expected is not None and isinstance(value, list) and value[1:] == case.expected[0][:-1]:
+    if value[1:] == case.expected[0][:-1]:
         return (
             "Each epoch has the order of the one before: set_epoch comes before the loader is read."
         )
-    if isinstance(value, list) and len({str(each) for each in run.values}) == 1:
+    if len({str(each) for each in run.values}) == 1:
         return "All ranks see the same samples: does the DataLoader have the sampler?"
     return ""
+
+
+def _parts(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else []
+
+
+def _epoch_of(data: torch.Tensor, replicas: int, seed: int, epoch: int) -> list[int]:
+    """Give the values that rank 0 reads in one epoch, by torch's own sampler."""
+    return [int(data[i]) for i in torch_gives(len(data), replicas, 0, True, False, seed, epoch)]
 
 
 def look_at_accuracy(case: Case, run: Run) -> str:
@@ -151,8 +196,14 @@ def look_at_accuracy(case: Case, run: Run) -> str:
     value = run.values[0]
     if run.failure is not None or not isinstance(value, (float, int, torch.Tensor)):
         return ""
+    if any(each is None for each in run.values):
+        return ""
     right = [(given[0] == given[1]).sum().item() for given in case.inputs]
     each, length = len(case.inputs[0][0]), case.inputs[0][2]
+    if isinstance(value, torch.Tensor) and value.numel() != 1:
+        return ""
+    if float(value) != float(value):
+        return "A rank without real samples divides 0 by 0: add up counts, and divide once, at the end."
     if difference(sum(right) / length, value) == "":
         return "The sum of right answers still holds those of padded samples."
     shares = [
@@ -167,7 +218,12 @@ def look_at_accuracy(case: Case, run: Run) -> str:
         return "The padded samples are counted: which of a rank's positions lie beyond the data?"
     if difference(shares[0], value) == "" or difference(right[0] / each, value) == "":
         return "This is the accuracy of rank 0's own samples; the whole data set is asked for."
-    return ""
+    if not run.trace.calls:
+        return "Each rank has its own count of right answers: add them up by `all_reduce`."
+    return (
+        "Number a rank's samples: position k on rank r is sample r + k * world_size. Which of these "
+        "numbers are below `length`? And divide by `length` alone."
+    )
 
 
 def _share(given: Sequence[Any], rank: int, world_size: int, length: int) -> float:
@@ -188,4 +244,9 @@ def look_at_stream(case: Case, run: Run) -> str:
         )
     if case.world_size > 1 and sorted(run.values[0]) == sorted(run.values[1]) != []:
         return "The ranks read the same samples: the shard's number must depend on the rank."
+    if case.world_size > 1 and any(set(run.values[0]) & set(other) for other in run.values[1:]):
+        return (
+            "Two readers have the same number. With w workers a rank's readers are rank * w, rank * w "
+            "+ 1, ...: all readers together 0, 1, 2, ..."
+        )
     return ""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import torch
 from torch.utils.data import DataLoader, DistributedSampler
 
+from helpers.exercises.data_programmes import APART, FIRST
 from helpers.exercises.look_at_data import (
     look_at_accuracy,
     look_at_epochs,
@@ -23,6 +25,7 @@ from helpers.exercises.look_at_data import (
 from helpers.exercises.model import Case, Exercise, Kind
 from helpers.exercises.rules import Count, OnlyCalls
 from helpers.ranks.run import Run
+from helpers.views.values import short_value
 
 NOTEBOOK = "07_data_partitioning"
 _PROGRAMMES = "helpers.exercises.data_programmes"
@@ -44,12 +47,13 @@ def _partition(rng: random.Random) -> Iterator[Case]:
 def _is_partition(length: int) -> Callable[[Run], str]:
     def judge(run: Run) -> str:
         tries: list[list[list[int]]] = []
-        for attempt in range(3):
+        for attempt in range(5):
             shards = []
             for rank, value in enumerate(run.values):
                 shard = numbers(value[attempt])
                 if shard is None:
-                    return f"rank {rank} returns {value[attempt]!r:.60}: a list of ints is wanted."
+                    got = short_value(value[attempt], 60)
+                    return f"rank {rank} returns {got}: a list of ints is wanted (.tolist() gives one)."
                 shards.append(shard)
             if problem := partition_problem(shards, length):
                 return problem
@@ -57,11 +61,27 @@ def _is_partition(length: int) -> Callable[[Run], str]:
         for rank, (first, again) in enumerate(zip(tries[0], tries[1], strict=True)):
             if first != again:
                 return f"rank {rank}, called again with the same seed, gets other samples."
-        if length >= _SEEDS_DIFFER_FROM and tries[0] == tries[2]:
-            return "two seeds give every rank the same samples in the same order: is it shuffled?"
-        return ""
+        return _not_shuffled(tries, length) if length >= _SEEDS_DIFFER_FROM else ""
 
     return judge
+
+
+def _not_shuffled(tries: list[list[list[int]]], length: int) -> str:
+    """Say what is wrong with the order that several seeds give, or ""."""
+    if tries[0] == tries[2]:
+        return (
+            "two seeds give every rank the same samples in the same order: is it shuffled, and does "
+            "`seed` reach the generator?"
+        )
+    if all(set(one[0]) == set(tries[0][0]) for one in tries[2:]):
+        return (
+            "rank 0 has the same samples with every seed, only in another order: shuffle all samples "
+            "first, then deal them out."
+        )
+    steps = [{(b - a) % length for a, b in pairwise(shard)} for one in tries for shard in one]
+    if all(len(apart) <= 1 for apart in steps):
+        return "the samples are moved along by the seed, not shuffled: torch.randperm shuffles."
+    return ""
 
 
 def _sampler_indices(rng: random.Random) -> Iterator[Case]:
@@ -121,7 +141,8 @@ def _exact_accuracy(rng: random.Random) -> Iterator[Case]:
         )
         # the first samples are repeated as padding: right ones, so that counting them shows
         predicted[:2] = labels[:2]
-        predicted[-3:] = (labels[-3:] + 1) % 5 if length > 4 else predicted[-3:]
+        wrong = 3 if length > 4 else 1
+        predicted[-wrong:] = (labels[-wrong:] + 1) % 5
         shards = [torch_gives(length, world_size, r, False, False, 0, 0) for r in range(world_size)]
         yield Case(
             f"{world_size} ranks, {length} samples",
@@ -132,7 +153,7 @@ def _exact_accuracy(rng: random.Random) -> Iterator[Case]:
 
 
 def _shard_stream(rng: random.Random) -> Iterator[Case]:
-    for world_size, workers in ((3, 0), (2, 1), (2, 2)):
+    for world_size, workers in ((2, 0), (2, 1), (3, 2)):
         length = rng.randrange(13, 20)
         yield Case(
             f"{world_size} ranks, {workers} worker{'s' * (workers != 1)} each, {length} samples",
@@ -144,7 +165,13 @@ def _shard_stream(rng: random.Random) -> Iterator[Case]:
 
 def _covers_the_stream(length: int, workers: int) -> Callable[[Run], str]:
     def judge(run: Run) -> str:
-        problem = partition_problem(run.values, length)
+        shards: list[list[int]] = []
+        for rank, values in enumerate(run.values):
+            for value in values:
+                if (value - FIRST) % APART:
+                    return f"rank {rank} hands on {value}, which the stream does not have."
+            shards.append([(value - FIRST) // APART for value in values])
+        problem = partition_problem(shards, length)
         # each worker's shard may be one longer than another's, so a rank's may be one a worker
         if not problem.startswith("the ranks have"):
             return problem
@@ -185,8 +212,8 @@ EXERCISES = (
         Kind.LOCAL,
         _sampler_indices,
         (
-            "Four steps, in this order: the order of all indices; make its length divisible; take every "
-            "num_replicas-th; nothing else. Begin with shuffle=False and drop_last=False.",
+            "Three steps, in this order: the order of all indices; make its length divisible; take every "
+            "num_replicas-th. Begin with shuffle=False and drop_last=False.",
             "Shuffle: a generator seeded with seed + epoch, `torch.randperm`. Padding: repeat the order "
             "from its start until the length divides. drop_last: cut the tail instead.",
             "per_rank = length // num_replicas if drop_last else -(-length // num_replicas); total = "

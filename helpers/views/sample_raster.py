@@ -24,7 +24,9 @@ _COLORS = "cividis"
 _CELL = 0.36
 
 
-def sample_raster(shards: Shards, *, title: str | None = None) -> Picture:
+def sample_raster(
+    shards: Shards, *, title: str | None = None, cell: str = "index of the sample"
+) -> Picture:
     """Draw a panel for each epoch: ranks from top to bottom, steps from left to right.
 
     shards[epoch][rank]: the indices of the samples that a rank was given, in its order. The number
@@ -43,7 +45,9 @@ def sample_raster(shards: Shards, *, title: str | None = None) -> Picture:
     for number, (axes, epoch) in enumerate(zip(panels, drawn, strict=True)):
         _draw(axes, epoch, max(1, last), max(1, steps))
         axes.set_title(f"epoch {number}", fontsize=9, loc="left")
-    panels[-1].set_xlabel("step of the rank (in a cell: index of the sample)", fontsize=9)
+    panels[-1].set_xlabel(
+        f"step of the rank (in a cell: {one_line(cell, 40)})", fontsize=9, parse_math=False
+    )
     if title:
         figure.suptitle(one_line(title, 90), fontsize=10.5, x=0.02, ha="left", parse_math=False)
     return Picture(figure, _text(shards))

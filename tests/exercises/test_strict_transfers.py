@@ -141,5 +141,10 @@ def test_an_isolated_block_is_named() -> None:
 
 def test_a_result_that_no_usual_mistake_gives_is_followed_by_hand() -> None:
     inputs = [(block, 50.0, -20.0, 3) for block in rod_blocks()]
-    assert "first cell of rank 1" in look_at_rod(inputs, [None, None, None])
-    assert "first cell of rank 1" in look_at_rod(inputs, [torch.zeros(9)] * 3)
+    blocks = [block for block, *_ in inputs]
+    right = list(jacobi(torch.cat(blocks), 50.0, -20.0, 3).split([len(block) for block in blocks]))
+    for rank, cell, words in ((1, 0, "the only cell of rank 1"), (2, -1, "and `right`")):
+        wrong = [block.clone() for block in right]
+        wrong[rank][cell] += 5
+        assert words in look_at_rod(inputs, wrong)
+    assert look_at_rod(inputs, [None, None, None]) == ""

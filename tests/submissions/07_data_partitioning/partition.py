@@ -72,7 +72,7 @@ def partition(rank, world_size, length, seed):
     return box[0][rank::world_size]
 
 
-# %% wrong: only the own shard is shuffled, blocks overlap at the ends | wrong | says: already
+# %% wrong: only the own shard is shuffled, blocks overlap at the ends | wrong | says: shuffle all samples first
 def partition(rank, world_size, length, seed):
     each = -(-length // world_size)
     start = min(rank * each, max(0, length - each))
@@ -85,3 +85,14 @@ def partition(rank, world_size, length, seed):
     generator = torch.Generator().manual_seed(seed)
     order = torch.randperm(length, generator=generator) + 1
     return order.tolist()[rank::world_size]
+
+
+# %% wrong: shuffled within fixed shares | wrong | says: shuffle all samples first
+def partition(rank, world_size, length, seed):
+    own = torch.arange(rank, length, world_size)
+    return own[torch.randperm(len(own), generator=torch.Generator().manual_seed(seed))].tolist()
+
+
+# %% wrong: moved along by the seed | wrong | says: not shuffled
+def partition(rank, world_size, length, seed):
+    return [(i + seed) % length for i in range(rank, length, world_size)]

@@ -77,3 +77,20 @@ def shard_stream(stream, rank, world_size):
     worker, workers = (info.id, info.num_workers) if info else (0, 1)
     shard = rank * workers + worker
     return islice(stream, shard * 3, shard * 3 + 3)
+
+
+# %% wrong: by value | wrong | says: more than one apart
+def shard_stream(stream, rank, world_size):
+    info = torch.utils.data.get_worker_info()
+    worker, workers = (info.id, info.num_workers) if info else (0, 1)
+    return (x for x in stream if x % (world_size * workers) == rank * workers + worker)
+
+
+# %% wrong: a thousand samples ahead | crashed | says: hand them on as you read
+def shard_stream(stream, rank, world_size):
+    from itertools import islice
+
+    info = torch.utils.data.get_worker_info()
+    worker, workers = (info.id, info.num_workers) if info else (0, 1)
+    while ahead := list(islice(stream, 1000)):
+        yield from ahead[rank * workers + worker :: world_size * workers]
