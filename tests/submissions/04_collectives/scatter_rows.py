@@ -89,7 +89,7 @@ def scatter_rows(rank, world_size, x, src):
     return out[: max(0, rows - rank * each)]
 
 
-# %% wrong: rows that do not divide are dropped | wrong | says: (is|are) lost: round up
+# %% wrong: rows that do not divide are dropped | wrong | says: lost: round up
 def scatter_rows(rank, world_size, x, src):
     each = len(x) // world_size
     out = torch.empty(each, x.shape[1], dtype=x.dtype)

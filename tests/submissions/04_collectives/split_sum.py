@@ -72,7 +72,7 @@ def split_sum(rank, world_size, x):
     return out[: max(0, len(x) - rank * each)].to(x.dtype)
 
 
-# %% wrong: the rest is cut off | wrong | says: (is|are) lost: round up
+# %% wrong: the rest is cut off | wrong | says: lost: round up
 def split_sum(rank, world_size, x):
     each = len(x) // world_size
     out = x.new_empty(each)
