@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from helpers.views.rounds import rounds
     from helpers.views.sample_raster import sample_raster
     from helpers.views.startup_bars import startup_bars
+    from helpers.views.step_lanes import step_lanes
     from helpers.views.timeline import timeline
     from helpers.views.traffic import traffic
     from helpers.views.traffic_grid import traffic_grid
@@ -62,6 +63,7 @@ _HOME = {
     "rounds": "helpers.views.rounds",
     "sample_raster": "helpers.views.sample_raster",
     "startup_bars": "helpers.views.startup_bars",
+    "step_lanes": "helpers.views.step_lanes",
     "timeline": "helpers.views.timeline",
     "traffic": "helpers.views.traffic",
     "traffic_grid": "helpers.views.traffic_grid",
@@ -100,6 +102,7 @@ __all__ = [
     "sample_raster",
     "span",
     "startup_bars",
+    "step_lanes",
     "timeline",
     "traffic",
     "traffic_grid",

@@ -1,0 +1,347 @@
+def broadcast_module(module, src=0):
+    for tensor in [*module.parameters(), *module.buffers()]:
+        dist.broadcast(tensor.detach(), src)
+
+
+class Wrapper(torch.nn.Module):
+    def forward(self, *inputs):
+        for buffer in self.module.buffers():
+            dist.broadcast(buffer, src=0)
+        return self.module(*inputs)
+
+
+# %% right: a function within __init__
+class HookedDDP(Wrapper):
+    def __init__(self, module):
+        super().__init__()
+        self.module, self.started = module, []
+        broadcast_module(module)
+
+        def start(p):
+            self.started.append((p, dist.all_reduce(p.grad, async_op=True)))
+
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(start)
+
+    def finish(self):
+        for p, work in self.started:
+            work.wait()
+            p.grad /= dist.get_world_size()
+        self.started.clear()
+
+
+# %% right: divides before it adds, a method as hook, a dict
+class HookedDDP(Wrapper):
+    def __init__(self, module: torch.nn.Module) -> None:
+        super().__init__()
+        self.module = module
+        broadcast_module(module, 0)
+        self.works = {}
+        for p in filter(lambda p: p.requires_grad, module.parameters()):
+            p.register_post_accumulate_grad_hook(self._hook)
+
+    def _hook(self, p):
+        p.grad.div_(dist.get_world_size())
+        self.works[p] = dist.all_reduce(p.grad, async_op=True)
+
+    def finish(self):
+        while self.works:
+            _, work = self.works.popitem()
+            work.wait()
+
+
+# %% right: AVG, and a copy that is put back
+class HookedDDP(Wrapper):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+        broadcast_module(module)
+        self.pending = []
+        for name, p in module.named_parameters():
+            if not p.requires_grad:
+                continue
+            p.register_post_accumulate_grad_hook(self.reduce)
+
+    @torch.no_grad()
+    def reduce(self, p):
+        copy = p.grad.clone()
+        self.pending.append((p, copy, dist.all_reduce(copy, dist.ReduceOp.AVG, async_op=True)))
+
+    @torch.no_grad()
+    def finish(self):
+        for p, copy, work in self.pending:
+            work.wait()
+            p.grad.copy_(copy)
+        self.pending = []
+
+
+# %% right: finishes by itself at the end of backward, as torch's does
+class HookedDDP(Wrapper):
+    def __init__(self, module):
+        super().__init__()
+        self.module, self.started = module, []
+        broadcast_module(module)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.start)
+
+    def start(self, p):
+        if not self.started:
+            torch.autograd.Variable._execution_engine.queue_callback(self.end)
+        self.started.append((p, dist.all_reduce(p.grad, async_op=True)))
+
+    def end(self):
+        for p, work in self.started:
+            work.wait()
+            p.grad /= dist.get_world_size()
+        self.started.clear()
+
+    def finish(self):
+        pass
+
+
+# %% right: hooks on the tensors, which get the gradient itself
+class HookedDDP(Wrapper):
+    def __init__(self, module):
+        super().__init__()
+        self.module, self.started = module, []
+        broadcast_module(module)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_hook(lambda grad, p=p: self.start(p, grad))
+
+    def start(self, p, grad):
+        mean = grad / dist.get_world_size()
+        self.started.append((p, mean, dist.all_reduce(mean, async_op=True)))
+
+    def finish(self):
+        for p, mean, work in self.started:
+            work.wait()
+            p.grad = mean
+        self.started.clear()
+
+
+# %% wrong: all_reduce after backward | wrong | says: nothing travels while backward runs
+class HookedDDP(Wrapper):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+        broadcast_module(module)
+
+    def finish(self):
+        for p in self.module.parameters():
+            if p.requires_grad and p.grad is not None:
+                dist.all_reduce(p.grad)
+                p.grad /= dist.get_world_size()
+
+
+# %% wrong: the hook waits | wrong | says: Pass async_op=True
+class HookedDDP(Wrapper):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+        broadcast_module(module)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.average)
+
+    def average(self, p):
+        dist.all_reduce(p.grad)
+        p.grad /= dist.get_world_size()
+
+    def finish(self):
+        pass
+
+
+# %% wrong: async_op, and the wait in the hook | wrong | says: Wait once all of them are on their way
+class HookedDDP(Wrapper):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+        broadcast_module(module)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.average)
+
+    def average(self, p):
+        work = dist.all_reduce(p.grad, async_op=True)
+        work.wait()
+        p.grad /= dist.get_world_size()
+
+    def finish(self):
+        pass
+
+
+# %% wrong: the sum | wrong | says: divide by the world size, in finish
+class HookedDDP(Wrapper):
+    def __init__(self, module):
+        super().__init__()
+        self.module, self.works = module, []
+        broadcast_module(module)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(
+                    lambda p: self.works.append(dist.all_reduce(p.grad, async_op=True))
+                )
+
+    def finish(self):
+        for work in self.works:
+            work.wait()
+        self.works.clear()
+
+
+# %% wrong: AVG and a division | wrong | says: divided by the world size twice
+class HookedDDP(Wrapper):
+    def __init__(self, module):
+        super().__init__()
+        self.module, self.works = module, []
+        broadcast_module(module)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.start)
+
+    def start(self, p):
+        self.works.append((p, dist.all_reduce(p.grad, op=dist.ReduceOp.AVG, async_op=True)))
+
+    def finish(self):
+        for p, work in self.works:
+            work.wait()
+            p.grad /= dist.get_world_size()
+        self.works = []
+
+
+# %% wrong: the list is never emptied | wrong | says: what does finish\(\) leave behind
+class HookedDDP(Wrapper):
+    def __init__(self, module):
+        super().__init__()
+        self.module, self.works = module, []
+        broadcast_module(module)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.start)
+
+    def start(self, p):
+        self.works.append((p, dist.all_reduce(p.grad, async_op=True)))
+
+    def finish(self):
+        for p, work in self.works:
+            work.wait()
+            p.grad /= dist.get_world_size()
+
+
+# %% wrong: never broadcasts | wrong | says: broadcast_module\(module\)
+class HookedDDP(Wrapper):
+    def __init__(self, module):
+        super().__init__()
+        self.module, self.works = module, []
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.start)
+
+    def start(self, p):
+        self.works.append((p, dist.all_reduce(p.grad, async_op=True)))
+
+    def finish(self):
+        for p, work in self.works:
+            work.wait()
+            p.grad /= dist.get_world_size()
+        self.works.clear()
+
+
+# %% wrong: broadcasts the parameters before every forward | wrong | says: equal gradients keep them equal
+class HookedDDP(torch.nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module, self.works = module, []
+        broadcast_module(module)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.start)
+
+    def forward(self, *inputs):
+        broadcast_module(self.module)
+        return self.module(*inputs)
+
+    def start(self, p):
+        self.works.append((p, dist.all_reduce(p.grad, async_op=True)))
+
+    def finish(self):
+        for p, work in self.works:
+            work.wait()
+            p.grad /= dist.get_world_size()
+        self.works.clear()
+
+
+# %% wrong: hooks on frozen parameters too | crashed | says: Frozen parameters have no gradient and take no hook
+class HookedDDP(Wrapper):
+    def __init__(self, module):
+        super().__init__()
+        self.module, self.works = module, []
+        broadcast_module(module)
+        for p in module.parameters():
+            p.register_post_accumulate_grad_hook(self.start)
+
+    def start(self, p):
+        self.works.append((p, dist.all_reduce(p.grad, async_op=True)))
+
+    def finish(self):
+        for p, work in self.works:
+            work.wait()
+            p.grad /= dist.get_world_size()
+        self.works.clear()
+
+
+# %% wrong: nobody waits | wrong | says: Keep the Work of each all_reduce
+class HookedDDP(Wrapper):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+        broadcast_module(module)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.start)
+
+    def start(self, p):
+        p.grad /= dist.get_world_size()
+        dist.all_reduce(p.grad, async_op=True)
+
+    def finish(self):
+        pass
+
+
+# %% wrong: wraps torch's own | forbidden call | says: all_gather
+from torch.nn.parallel import DistributedDataParallel
+
+
+class HookedDDP(torch.nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.ddp = DistributedDataParallel(module, find_unused_parameters=True)
+
+    def forward(self, *inputs):
+        return self.ddp(*inputs)
+
+    def finish(self):
+        pass
+
+
+# %% wrong: divides what nobody used | crashed | says: go through what hooks have started
+class HookedDDP(Wrapper):
+    def __init__(self, module):
+        super().__init__()
+        self.module, self.works = module, []
+        broadcast_module(module)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(
+                    lambda p: self.works.append(dist.all_reduce(p.grad, async_op=True))
+                )
+
+    def finish(self):
+        for work in self.works:
+            work.wait()
+        self.works.clear()
+        for p in self.module.parameters():
+            if p.requires_grad:
+                p.grad /= dist.get_world_size()

@@ -1,0 +1,101 @@
+# %% right: a loop over parameters and buffers
+def broadcast_module(module, src=0):
+    for tensor in [*module.parameters(), *module.buffers()]:
+        dist.broadcast(tensor.detach(), src)
+
+
+# %% right: data, all in flight, waits afterwards
+def broadcast_module(module: torch.nn.Module, src: int = 0) -> None:
+    works = [dist.broadcast(p.data, src=src, async_op=True) for p in module.parameters()]
+    works += [dist.broadcast(b, src=src, async_op=True) for b in module.buffers()]
+    for work in works:
+        work.wait()
+
+
+# %% right: under no_grad, itertools, returns the module
+from itertools import chain
+
+
+def broadcast_module(module, src=0):
+    with torch.no_grad():
+        for t in chain(module.parameters(), module.buffers()):
+            dist.broadcast(t, src)
+    return module
+
+
+# %% right: flat tensors by dtype, copied back
+def broadcast_module(module, src=0):
+    kinds = {}
+    for t in list(module.parameters()) + list(module.buffers()):
+        kinds.setdefault(t.dtype, []).append(t.detach())
+    for tensors in kinds.values():
+        flat = torch.cat([t.reshape(-1) for t in tensors])
+        dist.broadcast(flat, src)
+        for t, part in zip(tensors, flat.split([t.numel() for t in tensors])):
+            t.copy_(part.view_as(t))
+
+
+# %% wrong: parameters only | wrong | says: the buffers, `module.buffers\(\)`, must be equal too
+def broadcast_module(module, src=0):
+    for p in module.parameters():
+        dist.broadcast(p.data, src)
+
+
+# %% wrong: state_dict, which leaves a buffer out and names the shared weight twice | wrong | says: `scale` is a buffer that state_dict\(\) leaves out
+def broadcast_module(module, src=0):
+    for tensor in module.state_dict().values():
+        dist.broadcast(tensor, src)
+
+
+# %% wrong: what is trained only | wrong | says: broadcast them too
+def broadcast_module(module, src=0):
+    for p in module.parameters():
+        if p.requires_grad:
+            dist.broadcast(p.data, src)
+    for b in module.buffers():
+        dist.broadcast(b, src)
+
+
+# %% wrong: always from rank 0 | wrong | says: the source is `src`, here rank 2
+def broadcast_module(module, src=0):
+    for t in [*module.parameters(), *module.buffers()]:
+        dist.broadcast(t.detach(), 0)
+
+
+# %% wrong: new parameters | wrong | says: Receive into the tensors that the model has
+def broadcast_module(module, src=0):
+    for m in module.modules():
+        for name, p in list(m.named_parameters(recurse=False)):
+            new = p.detach().clone()
+            dist.broadcast(new, src)
+            setattr(m, name, torch.nn.Parameter(new, requires_grad=p.requires_grad))
+    for b in module.buffers():
+        dist.broadcast(b, src)
+
+
+# %% wrong: into a copy that nobody keeps | wrong | says: After the call every rank holds exactly what rank `src` had
+def broadcast_module(module, src=0):
+    for t in [*module.parameters(), *module.buffers()]:
+        dist.broadcast(t.detach().clone(), src)
+
+
+# %% wrong: the mean instead of rank src's | wrong | says: the source: its own values stay
+def broadcast_module(module, src=0):
+    for t in [*module.parameters(), *module.buffers()]:
+        if t.is_floating_point():
+            dist.all_reduce(t.data)
+            t.data /= dist.get_world_size()
+
+
+# %% wrong: the shared weight by both names | wrong | says: A weight with two names travels once
+def broadcast_module(module, src=0):
+    for m in module.modules():
+        for t in [*m.parameters(recurse=False), *m.buffers(recurse=False)]:
+            dist.broadcast(t.detach(), src)
+
+
+# %% wrong: only the source calls | deadlocked | says: Every rank makes the same calls
+def broadcast_module(module, src=0):
+    if dist.get_rank() == src:
+        for t in [*module.parameters(), *module.buffers()]:
+            dist.broadcast(t.detach(), src)

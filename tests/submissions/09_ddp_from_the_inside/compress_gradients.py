@@ -1,0 +1,120 @@
+# %% right: compress, divide, add, decompress in then
+def compress_gradients(state, bucket):
+    buffer = bucket.buffer()
+    half = buffer.to(torch.float16) / dist.get_world_size()
+    work = dist.all_reduce(half, async_op=True)
+    return work.get_future().then(lambda done: done.value()[0].to(buffer.dtype))
+
+
+# %% right: divides first, writes into the buffer
+def compress_gradients(state: object, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    whole = bucket.buffer()
+    small = whole.div(dist.get_world_size()).half()
+
+    def decompress(future):
+        whole.copy_(future.value()[0])
+        return whole
+
+    return dist.all_reduce(small, op=dist.ReduceOp.SUM, async_op=True).get_future().then(decompress)
+
+
+# %% right: the group that the state may name, the tensor from outside, wait() in the callback
+def compress_gradients(state, bucket):
+    group = state if state is not None else dist.group.WORLD
+    small = bucket.buffer().to(torch.float16).div_(group.size())
+    future = dist.all_reduce(small, group=group, async_op=True).get_future()
+    return future.then(lambda f: f.wait()[0].to(bucket.buffer().dtype))
+
+
+# %% wrong: torch's own, asked by name | crashed | says: is what you are to write
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
+
+
+def compress_gradients(state, bucket):
+    return fp16_compress_hook(state, bucket)
+
+
+# %% wrong: does not divide | wrong | says: With a hook DDP does not divide any more
+def compress_gradients(state, bucket):
+    half = bucket.buffer().half()
+    future = dist.all_reduce(half, async_op=True).get_future()
+    return future.then(lambda f: f.value()[0].to(bucket.buffer().dtype))
+
+
+# %% wrong: divides after the sum | wrong | says: float16 ends at 65,504
+def compress_gradients(state, bucket):
+    half = bucket.buffer().half()
+    future = dist.all_reduce(half, async_op=True).get_future()
+    return future.then(lambda f: f.value()[0].to(bucket.buffer().dtype) / dist.get_world_size())
+
+
+# %% wrong: AVG, which adds first | wrong | says: float16 ends at 65,504
+def compress_gradients(state, bucket):
+    half = bucket.buffer().half()
+    future = dist.all_reduce(half, op=dist.ReduceOp.AVG, async_op=True).get_future()
+    return future.then(lambda f: f.value()[0].to(bucket.buffer().dtype))
+
+
+# %% wrong: divides twice | wrong | says: divided by the world size twice
+def compress_gradients(state, bucket):
+    half = (bucket.buffer() / dist.get_world_size()).half()
+    future = dist.all_reduce(half, op=dist.ReduceOp.AVG, async_op=True).get_future()
+    return future.then(lambda f: f.value()[0].to(bucket.buffer().dtype))
+
+
+# %% wrong: waits in the hook | wrong | says: waits at once: backward stands still
+def compress_gradients(state, bucket):
+    half = bucket.buffer().half() / dist.get_world_size()
+    dist.all_reduce(half)
+    future = torch.futures.Future()
+    future.set_result(half.to(bucket.buffer().dtype))
+    return future
+
+
+# %% wrong: a Work, and a wait in the hook | wrong | says: while others are still to be issued
+def compress_gradients(state, bucket):
+    half = bucket.buffer().half() / dist.get_world_size()
+    dist.all_reduce(half, async_op=True).wait()
+    future = torch.futures.Future()
+    future.set_result(half.to(bucket.buffer().dtype))
+    return future
+
+
+# %% wrong: returns the tensor | crashed | says: DDP wants a torch.futures.Future
+def compress_gradients(state, bucket):
+    half = bucket.buffer().half() / dist.get_world_size()
+    dist.all_reduce(half)
+    return half.to(bucket.buffer().dtype)
+
+
+# %% wrong: prints nothing, returns nothing | crashed | says: returns NoneType
+def compress_gradients(state, bucket):
+    half = bucket.buffer().half() / dist.get_world_size()
+    dist.all_reduce(half, async_op=True)
+
+
+# %% wrong: rounds to float16 and sends float32 | wrong | says: torch.float16 is wanted
+def compress_gradients(state, bucket):
+    buffer = bucket.buffer()
+    rounded = (buffer / dist.get_world_size()).half().to(buffer.dtype)
+    return dist.all_reduce(rounded, async_op=True).get_future().then(lambda f: f.value()[0])
+
+
+# %% wrong: bfloat16 | wrong | says: torch.float16 is wanted
+def compress_gradients(state, bucket):
+    half = bucket.buffer().to(torch.bfloat16) / dist.get_world_size()
+    future = dist.all_reduce(half, async_op=True).get_future()
+    return future.then(lambda f: f.value()[0].to(bucket.buffer().dtype))
+
+
+# %% wrong: everybody keeps their own | wrong | says: .
+def compress_gradients(state, bucket):
+    future = torch.futures.Future()
+    future.set_result(bucket.buffer().half().to(bucket.buffer().dtype))
+    return future
+
+
+# %% wrong: the Work's own future | crashed | says: Add `.then
+def compress_gradients(state, bucket):
+    half = bucket.buffer().half() / dist.get_world_size()
+    return dist.all_reduce(half, async_op=True).get_future()

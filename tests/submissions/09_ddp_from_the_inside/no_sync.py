@@ -1,0 +1,123 @@
+from contextlib import contextmanager
+
+
+# %% right: try, yield, finally
+@contextmanager
+def no_sync(ddp):
+    old = ddp.require_backward_grad_sync
+    ddp.require_backward_grad_sync = False
+    try:
+        yield
+    finally:
+        ddp.require_backward_grad_sync = old
+
+
+# %% right: a class with __enter__ and __exit__
+class no_sync:
+    def __init__(self, ddp):
+        self.ddp = ddp
+
+    def __enter__(self):
+        self.before = self.ddp.require_backward_grad_sync
+        self.ddp.require_backward_grad_sync = False
+        return self.ddp
+
+    def __exit__(self, *error):
+        self.ddp.require_backward_grad_sync = self.before
+
+
+# %% right: an ExitStack, setattr
+import contextlib
+
+
+@contextlib.contextmanager
+def no_sync(ddp: torch.nn.Module):
+    with contextlib.ExitStack() as stack:
+        name = "require_backward_grad_sync"
+        stack.callback(setattr, ddp, name, getattr(ddp, name))
+        setattr(ddp, name, False)
+        yield ddp
+
+
+# %% wrong: True afterwards, whatever it was | wrong | says: Put back what the switch was before
+@contextmanager
+def no_sync(ddp):
+    ddp.require_backward_grad_sync = False
+    try:
+        yield
+    finally:
+        ddp.require_backward_grad_sync = True
+
+
+# %% wrong: no finally | wrong | says: Put the old value back in `finally:`
+@contextmanager
+def no_sync(ddp):
+    old = ddp.require_backward_grad_sync
+    ddp.require_backward_grad_sync = False
+    yield
+    ddp.require_backward_grad_sync = old
+
+
+# %% wrong: never switched on again | wrong | says: synchronis
+@contextmanager
+def no_sync(ddp):
+    ddp.require_backward_grad_sync = False
+    yield
+
+
+# %% wrong: switches nothing off | wrong | says: is the switch
+@contextmanager
+def no_sync(ddp):
+    yield
+
+
+# %% wrong: torch's own | crashed | says: is what you are to write
+@contextmanager
+def no_sync(ddp):
+    with ddp.no_sync():
+        yield
+
+
+# %% wrong: returns torch's own | crashed | says: is what you are to write
+def no_sync(ddp):
+    return ddp.no_sync()
+
+
+# %% wrong: another switch | wrong | says: `require_backward_grad_sync` is the switch
+@contextmanager
+def no_sync(ddp):
+    old = ddp.require_forward_param_sync
+    ddp.require_forward_param_sync = False
+    try:
+        yield
+    finally:
+        ddp.require_forward_param_sync = old
+
+
+# %% wrong: no gradients at all | crashed | says: leave autograd on
+@contextmanager
+def no_sync(ddp):
+    with torch.no_grad():
+        yield
+
+
+# %% wrong: a generator without its decorator | crashed | says: Keep `@contextmanager`
+def no_sync(ddp):
+    old = ddp.require_backward_grad_sync
+    ddp.require_backward_grad_sync = False
+    try:
+        yield
+    finally:
+        ddp.require_backward_grad_sync = old
+
+
+# %% wrong: swallows the exception | wrong | says: with `finally:` instead of `except:`
+@contextmanager
+def no_sync(ddp):
+    old = ddp.require_backward_grad_sync
+    ddp.require_backward_grad_sync = False
+    try:
+        yield
+    except Exception:
+        pass
+    ddp.require_backward_grad_sync = old

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from helpers.trace.events import Event, Trace
+from helpers.views.step_lanes import last_step, step_lanes
+from tests.views.builders import event, trace_of_rows
+
+Row = Sequence[tuple[str, str, int, int | None]]
+
+STEP: Row = (("span", "forward", 0, 2), ("span", "backward", 2, 8), ("span", "step", 20, 21))
+
+
+def trace_of(*calls: tuple[int, int | None], before: Row = ()) -> Trace:
+    """Give a trace of one rank: what was before, then a step with all_reduces at these times."""
+    row = [*before, *STEP, *(("all_reduce", "all_reduce", *times) for times in calls)]
+    row.sort(key=lambda each: each[2])
+    events: list[Event] = [
+        event(0, seq, op, start, end, call=call) for seq, (op, call, start, end) in enumerate(row)
+    ]
+    return trace_of_rows(1, [events])
+
+
+def test_the_text_counts_what_begins_within_backward() -> None:
+    late, early = trace_of((9, 12), (12, 15)), trace_of((3, 12), (7, 15), (9, 16))
+    text = str(step_lanes({"late": late, "early": early}))
+    assert "late: 2 all_reduces, 0 issued while backward runs" in text
+    assert "early: 3 all_reduces, 2 issued while backward runs" in text
+
+
+def test_only_the_last_step_is_taken() -> None:
+    before: Row = (("span", "forward", -20, -18), ("all_reduce", "all_reduce", -15, -12))
+    step = last_step(trace_of((3, 5), before=before), 0, "forward")
+    assert step is not None
+    assert [span.call for span in step.spans] == ["forward", "backward", "step"]
+    assert len(step.calls) == 1
+
+
+def test_a_rank_without_such_a_step_is_left_out() -> None:
+    nothing = Trace(1)
+    text = str(step_lanes({"nothing": nothing, "a step": trace_of((3, 5))}))
+    assert "a step" in text and "nothing" not in text
+    assert str(step_lanes({"nothing": nothing})) == "one step of rank 0:"
+
+
+@pytest.mark.parametrize("calls", [1, 13, 60])
+def test_many_calls_at_once_and_one_without_an_end_are_drawn_within_the_lane(calls: int) -> None:
+    trace = trace_of(*[(3, 30)] * calls, (4, None))
+    picture = step_lanes({"many": trace})
+    (axes,) = picture.figure.axes
+    bottom, top = axes.get_ylim()
+    for bars in axes.collections:
+        box = bars.get_datalim(axes.transData)
+        assert top <= box.y0 and box.y1 <= bottom
+
+
+def test_what_ranks_named_their_spans_is_made_fit_to_be_shown() -> None:
+    text = str(step_lanes({"a\x1b[31m$x$": trace_of((3, 5))}, title="$\\frac$"))
+    assert "\x1b" not in text
