@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from helpers.ranks.launcher import launch
     from helpers.ranks.ports import free_port
     from helpers.ranks.run import Run
+    from helpers.ranks.torchrun import start_torchrun, torchrun
+    from helpers.ranks.torchrun_run import TorchrunFailed
     from helpers.views.before_after import before_after
     from helpers.views.curve import curves
     from helpers.views.digit_rows import digit_rows
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from helpers.views.process_tree import process_tree
     from helpers.views.rank_grid import rank_grid
     from helpers.views.rendezvous import rendezvous
+    from helpers.views.restarts import restart_timeline
     from helpers.views.rounds import rounds
     from helpers.views.sample_raster import sample_raster
     from helpers.views.startup_bars import startup_bars
@@ -52,6 +55,9 @@ _HOME = {
     "span": "helpers.ranks.inside",
     "free_port": "helpers.ranks.ports",
     "Run": "helpers.ranks.run",
+    "TorchrunFailed": "helpers.ranks.torchrun_run",
+    "start_torchrun": "helpers.ranks.torchrun",
+    "torchrun": "helpers.ranks.torchrun",
     "count_rounds": "helpers.views.one_port",
     "before_after": "helpers.views.before_after",
     "curves": "helpers.views.curve",
@@ -60,6 +66,7 @@ _HOME = {
     "process_tree": "helpers.views.process_tree",
     "rank_grid": "helpers.views.rank_grid",
     "rendezvous": "helpers.views.rendezvous",
+    "restart_timeline": "helpers.views.restarts",
     "rounds": "helpers.views.rounds",
     "sample_raster": "helpers.views.sample_raster",
     "startup_bars": "helpers.views.startup_bars",
@@ -84,6 +91,7 @@ __all__ = [
     "RankFailure",
     "RankTimeout",
     "Run",
+    "TorchrunFailed",
     "before_after",
     "check",
     "count_rounds",
@@ -98,12 +106,15 @@ __all__ = [
     "process_tree",
     "rank_grid",
     "rendezvous",
+    "restart_timeline",
     "rounds",
     "sample_raster",
     "span",
+    "start_torchrun",
     "startup_bars",
     "step_lanes",
     "timeline",
+    "torchrun",
     "traffic",
     "traffic_grid",
     "wait_graph",

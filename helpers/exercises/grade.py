@@ -12,6 +12,7 @@ from helpers.exercises.drive import FILE, drive
 from helpers.exercises.judge import judge
 from helpers.exercises.model import VISIBLE_SECRET, Case, Exercise, Kind
 from helpers.exercises.result import CaseVerdict, CheckResult, Outcome
+from helpers.exercises.script_runs import run_of_script
 from helpers.ranks.cells import place_of
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.launcher import run_on_ranks
@@ -36,6 +37,8 @@ def grade(
         return _result(exercise, _outcome_of(found), message=found.message, notes=notes)
     verdicts: list[CaseVerdict] = []
     for case in exercise.draw(secret):
+        if case.last and not all(verdict.passed for verdict in verdicts):
+            continue
         try:
             run = try_case(exercise, case, found, name_cell)
         except LaunchError as error:
@@ -57,18 +60,20 @@ def try_case(exercise: Exercise, case: Case, answer: Answer, name_cell: NameCell
         text = lines[line - 1] if 0 < line <= len(lines) else ""
         return Place(file, at[1], function, name_cell(at[0]), text)
 
-    local = exercise.kind in {Kind.LOCAL, Kind.JUDGEMENT, Kind.MEASUREMENT}
+    script = exercise.kind is Kind.SCRIPT
+    local = script or exercise.kind in {Kind.LOCAL, Kind.JUDGEMENT, Kind.MEASUREMENT}
     inputs = case.inputs or [()] * case.world_size
-    return run_on_ranks(
+    run = run_on_ranks(
         drive,
-        case.world_size,
+        1 if script else case.world_size,
         args=(answer.source, answer.name, exercise.kind.value, exercise.programme),
-        per_rank=[(tuple(mine),) for mine in inputs],
+        per_rank=[(tuple(mine),) for mine in (inputs[:1] if script else inputs)],
         env=case.env,
         init=case.init and not local,
         timeout=case.timeout_s,
         name_place=name_place,
     )
+    return run_of_script(case, run, name_place) if script else run
 
 
 def _outcome_of(problem: Problem) -> Outcome:

@@ -70,6 +70,8 @@ class Case:
     timeout_s: float = 10.0
     tolerance: float | None = None
     """Largest allowed difference, relative and absolute; by default chosen from the dtype."""
+    last: bool = False
+    """Tried only if all cases before it passed: one that takes seconds, as real agents do."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,9 @@ class Exercise:
     rules: what must hold of the trace of every case. programme: for kind MODULE, "module:function":
     called on each rank as programme(answer, rank, world_size, *inputs). look: from a case and its
     run, the first thing to look at, or "" (tried before the general advice).
+
+    For kind SCRIPT a case's world_size counts the script's own processes; programme is called in one
+    rank as programme(source, 0, 1, *inputs[0]), starts the script by `scripts`, and returns its report.
     """
 
     name: str

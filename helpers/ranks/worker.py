@@ -82,7 +82,7 @@ class _Rank:
             with contextlib.suppress(Exception):
                 _flush_output()
             self.channel.flush()
-            self.channel.send(wire.ERROR, json.dumps(_describe(error)).encode())
+            self.channel.send(wire.ERROR, json.dumps(describe_error(error)).encode())
         finally:
             self.busy = False
 
@@ -270,7 +270,7 @@ def _flush_output() -> None:
     sys.stderr.flush()
 
 
-def _describe(error: BaseException) -> dict[str, Any]:
+def describe_error(error: BaseException) -> dict[str, Any]:
     """Put an exception into plain data: its kind, its text and its frames, innermost last."""
     frames = []
     trace = error.__traceback__

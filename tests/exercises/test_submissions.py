@@ -17,6 +17,9 @@ from tests.submission_files import PRELUDE, Sample, all_samples
 
 HIDDEN = "a secret of the tests"
 
+# DTensor, FSDP and the like take a second to import: a rank server in use has done so long ago
+pytestmark = pytest.mark.usefixtures("preloaded")
+
 
 def answer_of(sample: Sample) -> Answer:
     answer = build_answer([PRELUDE, sample.source], sample.exercise)

@@ -1,0 +1,167 @@
+"""Programs that this process owns: started here, ended with it, whatever becomes of it.
+
+`Owned` is the owner's side of `supervisor.py`. Called by `torchrun` in a notebook, and inside a rank
+by checks that run an answer as a script.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from helpers.ranks import supervisor
+from helpers.ranks.supervisor import RECORD
+
+_ANSWER_S = 10.0
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of output as it came: 1 for stdout, 2 for stderr; when, in seconds."""
+
+    stream: int
+    at_s: float
+    text: str
+
+
+@dataclass
+class Owned:
+    """A folder of its own, and the programs started there. Use it in a `with` statement."""
+
+    folder: Path = field(default_factory=lambda: _new_folder())
+    pids: dict[str, int] = field(default_factory=dict)
+    """Every program that was started, by its key; also those that have ended."""
+    exits: dict[str, int] = field(default_factory=dict)
+    """How each program ended: its exit code, or minus the number of the signal that ended it."""
+    _buffer: bytes = b""
+    _ended: bool = False
+
+    def __enter__(self) -> Owned:
+        self.control, theirs = socket.socketpair()
+        self._process = subprocess.Popen(
+            [
+                sys.executable,
+                "-I",
+                "-S",
+                supervisor.__file__,
+                str(theirs.fileno()),
+                str(self.folder),
+            ],
+            pass_fds=(theirs.fileno(),),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # a Ctrl-C is for the owner, which says what is to be done
+        )
+        theirs.close()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+        self.control.close()
+        try:
+            self._process.wait(_ANSWER_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def start(
+        self, key: str, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | str
+    ) -> None:
+        """Start a program under a name of your own. Raise OSError if that is impossible."""
+        message = {"do": "start", "key": key, "argv": list(argv), "env": dict(env)}
+        self._say(**message, cwd=str(cwd), record=str(self._record(key)))
+        deadline = time.monotonic() + _ANSWER_S
+        while key not in self.pids:
+            if time.monotonic() > deadline:
+                raise OSError(f"{argv[0]} did not start within {_ANSWER_S:g} s")
+            self.look(0.05)
+
+    def running(self) -> list[str]:
+        """Give the keys of the programs that have not ended, in the order of their start."""
+        return [key for key in self.pids if key not in self.exits]
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until every program has ended; tell whether they all did in time."""
+        deadline = time.monotonic() + seconds
+        while self.running() and time.monotonic() < deadline:
+            self.look(0.05)
+        return not self.running()
+
+    def send(self, key: str, number: int = signal.SIGTERM) -> None:
+        """Send a signal to one program; nothing happens if it has ended."""
+        if key in self.running():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pids[key], number)
+
+    def pieces(self, key: str) -> list[Piece]:
+        """Give what a program has printed until now, in the order in which it came."""
+        try:
+            data = self._record(key).read_bytes()
+        except FileNotFoundError:
+            return []
+        pieces, at = [], 0
+        while at + RECORD.size <= len(data):
+            stream, when_ns, length = RECORD.unpack_from(data, at)
+            at += RECORD.size
+            text = data[at : at + length].decode(errors="replace")
+            pieces.append(Piece(stream, when_ns / 1e9, text))
+            at += length
+        return pieces
+
+    def look(self, wait_s: float) -> None:
+        """Take in what the supervisor says, waiting at most so long for a word of it."""
+        readable, _, _ = select.select([self.control], [], [], wait_s)
+        if not readable:
+            return
+        data = self.control.recv(1 << 16)
+        if not data:
+            raise OSError("the process that owns the programs has gone")
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        for line in lines:
+            self._take(json.loads(line))
+
+    def end(self) -> None:
+        """End every program and every process that they made; their outputs can still be read."""
+        with contextlib.suppress(OSError):
+            self._say(do="end")
+            deadline = time.monotonic() + _ANSWER_S
+            while not self._ended and time.monotonic() < deadline:
+                self.look(0.2)
+        self._ended = False
+
+    def _take(self, message: dict[str, Any]) -> None:
+        if "started" in message:
+            key, pid = message["started"]
+            self.pids[key] = pid
+        elif "exit" in message:
+            key, code = message["exit"]
+            self.exits[key] = code
+        elif "refused" in message:
+            raise OSError(message["refused"][1])
+        elif "ended" in message:
+            self._ended = True
+
+    def _record(self, key: str) -> Path:
+        return self.folder / f"{key}.output"
+
+    def _say(self, **message: Any) -> None:
+        self.control.sendall(json.dumps(message).encode() + b"\n")
+
+
+def _new_folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix=f"real-ranks-{os.getpid()}-job-"))

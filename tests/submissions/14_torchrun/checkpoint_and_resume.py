@@ -1,0 +1,256 @@
+import os
+from pathlib import Path
+
+
+# %% right: one file, written by rank 0 under another name first
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    path, done, losses = Path(folder, "checkpoint.pt"), 0, []
+    if path.exists():
+        saved = torch.load(path)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        torch.set_rng_state(saved["rng"][dist.get_rank()])
+        done, losses = saved["done"], saved["losses"]
+    for n in range(done, epochs * steps):
+        losses.append(train_step(*divmod(n, steps)))
+        if (n + 1) % every == 0:
+            rng = [None] * dist.get_world_size()
+            dist.all_gather_object(rng, torch.get_rng_state())
+            if dist.get_rank() == 0:
+                saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+                saved |= {"rng": rng, "done": n + 1, "losses": losses}
+                torch.save(saved, path.with_suffix(".new"))
+                os.replace(path.with_suffix(".new"), path)
+    return losses
+
+
+# %% right: every rank its own file, the newest step that all ranks have
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+
+    def file(done, r):
+        return Path(folder) / f"step{done}-rank{r}.pt"
+
+    done, losses = 0, []
+    for n in range(epochs * steps, 0, -1):
+        if all(file(n, r).exists() for r in range(world_size)):
+            done = n
+            break
+    if done:
+        saved = torch.load(file(done, rank))
+        model.load_state_dict(saved["m"])
+        optimizer.load_state_dict(saved["o"])
+        torch.set_rng_state(saved["r"])
+        losses = saved["l"]
+    count = 0
+    for epoch in range(epochs):
+        for step in range(steps):
+            count += 1
+            if count <= done:
+                continue
+            losses.append(train_step(epoch, step))
+            if count % every == 0:
+                state = dict(
+                    m=model.state_dict(),
+                    o=optimizer.state_dict(),
+                    r=torch.get_rng_state(),
+                    l=losses,
+                )
+                part = str(file(count, rank)) + ".part"
+                torch.save(state, part)
+                os.rename(part, file(count, rank))
+    return losses
+
+
+# %% right: a list of bytes per rank by all_gather, a file for each step
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    world_size = dist.get_world_size()
+    files = sorted(Path(folder).glob("*.pt"), key=lambda f: int(f.stem))
+    state = torch.load(files[-1]) if files else {"epoch": 0, "step": 0, "losses": []}
+    if files:
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+        torch.set_rng_state(state["rng"][dist.get_rank()])
+    losses = list(state["losses"])
+    for n in range(state["epoch"] * steps + state["step"], epochs * steps):
+        epoch, step = n // steps, n % steps
+        losses += [train_step(epoch, step)]
+        if (n + 1) % every:
+            continue
+        mine = torch.get_rng_state()
+        rng = [torch.empty_like(mine) for _ in range(world_size)]
+        dist.all_gather(rng, mine)
+        if dist.get_rank() == 0:
+            nxt = divmod(n + 1, steps)
+            torch.save(
+                {
+                    "model": model.state_dict(),
+                    "optimizer": optimizer.state_dict(),
+                    "rng": rng,
+                    "epoch": nxt[0],
+                    "step": nxt[1],
+                    "losses": losses,
+                },
+                f"{folder}/unfinished",
+            )
+            os.replace(f"{folder}/unfinished", f"{folder}/{n + 1}.pt")
+        dist.barrier()
+    return losses
+
+
+# %% wrong: no checkpoint at all | wrong | says: at the very beginning
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    return [train_step(epoch, step) for epoch in range(epochs) for step in range(steps)]
+
+
+# %% wrong: saved, never loaded | wrong | says: at the very beginning
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    losses = []
+    for n in range(epochs * steps):
+        losses.append(train_step(*divmod(n, steps)))
+        if (n + 1) % every == 0 and dist.get_rank() == 0:
+            torch.save({"model": model.state_dict(), "losses": losses}, f"{folder}/checkpoint.pt")
+    return losses
+
+
+# %% wrong: random state forgotten | wrong | says: lost the state of the random generators
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    path, done, losses = Path(folder, "checkpoint.pt"), 0, []
+    if path.exists():
+        saved = torch.load(path)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        done, losses = saved["done"], saved["losses"]
+    for n in range(done, epochs * steps):
+        losses.append(train_step(*divmod(n, steps)))
+        if (n + 1) % every == 0 and dist.get_rank() == 0:
+            saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+            torch.save(saved | {"done": n + 1, "losses": losses}, path.with_suffix(".new"))
+            os.replace(path.with_suffix(".new"), path)
+    return losses
+
+
+# %% wrong: rank 0's random state for everybody | wrong | says: rank 0's was given to all
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    path, done, losses = Path(folder, "checkpoint.pt"), 0, []
+    if path.exists():
+        saved = torch.load(path)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        torch.set_rng_state(saved["rng"])
+        done, losses = saved["done"], saved["losses"]
+    for n in range(done, epochs * steps):
+        losses.append(train_step(*divmod(n, steps)))
+        if (n + 1) % every == 0 and dist.get_rank() == 0:
+            saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+            saved |= {"rng": torch.get_rng_state(), "done": n + 1, "losses": losses}
+            torch.save(saved, path.with_suffix(".new"))
+            os.replace(path.with_suffix(".new"), path)
+    return losses
+
+
+# %% wrong: momentum forgotten | wrong | says: lost the optimizer's state
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    path, done, losses = Path(folder, "checkpoint.pt"), 0, []
+    if path.exists():
+        saved = torch.load(path)
+        model.load_state_dict(saved["model"])
+        torch.set_rng_state(saved["rng"][dist.get_rank()])
+        done, losses = saved["done"], saved["losses"]
+    for n in range(done, epochs * steps):
+        losses.append(train_step(*divmod(n, steps)))
+        if (n + 1) % every == 0:
+            rng = [None] * dist.get_world_size()
+            dist.all_gather_object(rng, torch.get_rng_state())
+            if dist.get_rank() == 0:
+                saved = {"model": model.state_dict(), "rng": rng, "done": n + 1, "losses": losses}
+                torch.save(saved, path.with_suffix(".new"))
+                os.replace(path.with_suffix(".new"), path)
+    return losses
+
+
+# %% wrong: the losses of before are lost | wrong | says: losses of before the death are missing
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    path, done, losses = Path(folder, "checkpoint.pt"), 0, []
+    if path.exists():
+        saved = torch.load(path)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        torch.set_rng_state(saved["rng"][dist.get_rank()])
+        done = saved["done"]
+    for n in range(done, epochs * steps):
+        losses.append(train_step(*divmod(n, steps)))
+        if (n + 1) % every == 0:
+            rng = [None] * dist.get_world_size()
+            dist.all_gather_object(rng, torch.get_rng_state())
+            if dist.get_rank() == 0:
+                saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+                torch.save(saved | {"rng": rng, "done": n + 1}, path.with_suffix(".new"))
+                os.replace(path.with_suffix(".new"), path)
+    return losses
+
+
+# %% wrong: goes on at the start of the epoch | wrong | says: at the start of an epoch
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    path, first, losses = Path(folder, "checkpoint.pt"), 0, []
+    if path.exists():
+        saved = torch.load(path)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        torch.set_rng_state(saved["rng"][dist.get_rank()])
+        first, losses = saved["epoch"], saved["losses"]
+    count = len(losses)
+    for epoch in range(first, epochs):
+        for step in range(steps):
+            losses.append(train_step(epoch, step))
+            count += 1
+            if count % every == 0:
+                rng = [None] * dist.get_world_size()
+                dist.all_gather_object(rng, torch.get_rng_state())
+                if dist.get_rank() == 0:
+                    saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+                    saved |= {"rng": rng, "epoch": epoch, "losses": losses}
+                    torch.save(saved, path.with_suffix(".new"))
+                    os.replace(path.with_suffix(".new"), path)
+    return losses
+
+
+# %% wrong: writes over the only checkpoint | crashed | says: left half a file
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    path, done, losses = Path(folder, "checkpoint.pt"), 0, []
+    if path.exists():
+        saved = torch.load(path)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        torch.set_rng_state(saved["rng"][dist.get_rank()])
+        done, losses = saved["done"], saved["losses"]
+    for n in range(done, epochs * steps):
+        losses.append(train_step(*divmod(n, steps)))
+        if (n + 1) % every == 0:
+            rng = [None] * dist.get_world_size()
+            dist.all_gather_object(rng, torch.get_rng_state())
+            if dist.get_rank() == 0:
+                saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+                torch.save(saved | {"rng": rng, "done": n + 1, "losses": losses}, path)
+    return losses
+
+
+# %% wrong: trains the step of the checkpoint again | wrong | says: go on with the next one
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    path, done, losses = Path(folder, "checkpoint.pt"), 0, []
+    if path.exists():
+        saved = torch.load(path)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        torch.set_rng_state(saved["rng"][dist.get_rank()])
+        done, losses = saved["n"], saved["losses"]
+    for n in range(done, epochs * steps):
+        losses.append(train_step(*divmod(n, steps)))
+        if (n + 1) % every == 0:
+            rng = [None] * dist.get_world_size()
+            dist.all_gather_object(rng, torch.get_rng_state())
+            if dist.get_rank() == 0:
+                saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+                torch.save(saved | {"rng": rng, "n": n, "losses": losses}, path.with_suffix(".new"))
+                os.replace(path.with_suffix(".new"), path)
+    return losses

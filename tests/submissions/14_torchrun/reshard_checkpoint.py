@@ -1,0 +1,82 @@
+import torch.distributed.checkpoint as dcp
+from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor, zeros
+
+
+# %% right: DTensors of zeros
+def reshard_checkpoint(folder, shapes, mesh):
+    state = {
+        name: zeros(shape, device_mesh=mesh, placements=[Shard(0)])
+        for name, shape in shapes.items()
+    }
+    dcp.load(state, checkpoint_id=folder)
+    return state
+
+
+# %% right: empty ones, a reader named, the default placement spelled out
+def reshard_checkpoint(folder, shapes, mesh):
+    import torch.distributed.tensor as dt
+
+    state = {}
+    for name in shapes:
+        state[name] = dt.empty(*shapes[name], device_mesh=mesh, placements=(Shard(0),))
+    dcp.load(state, storage_reader=dcp.FileSystemReader(folder))
+    return state
+
+
+# %% right: cut from whole zeros first, then loaded
+def reshard_checkpoint(folder, shapes, mesh):
+    state = {n: distribute_tensor(torch.zeros(s), mesh, [Shard(0)]) for n, s in shapes.items()}
+    dcp.load(state_dict=state, checkpoint_id=folder)
+    return dict(state)
+
+
+# %% wrong: nothing is loaded | wrong | says: is still zero
+def reshard_checkpoint(folder, shapes, mesh):
+    return {n: zeros(s, device_mesh=mesh, placements=[Shard(0)]) for n, s in shapes.items()}
+
+
+# %% wrong: read whole on every rank, then cut | wrong | says: Whole tensors were read and then cut
+def reshard_checkpoint(folder, shapes, mesh):
+    whole = {n: torch.zeros(s) for n, s in shapes.items()}
+    dcp.load(whole, checkpoint_id=folder)
+    return {n: distribute_tensor(t, mesh, [Shard(0)]) for n, t in whole.items()}
+
+
+# %% wrong: replicated | wrong | says: every rank would hold too much
+def reshard_checkpoint(folder, shapes, mesh):
+    state = {n: zeros(s, device_mesh=mesh, placements=[Replicate()]) for n, s in shapes.items()}
+    dcp.load(state, checkpoint_id=folder)
+    return state
+
+
+# %% wrong: plain tensors | wrong | says: is a plain Tensor; wanted is a DTensor
+def reshard_checkpoint(folder, shapes, mesh):
+    whole = {n: torch.zeros(s) for n, s in shapes.items()}
+    dcp.load(whole, checkpoint_id=folder)
+    return whole
+
+
+# %% wrong: nothing returned | wrong | says: does not return a dict
+def reshard_checkpoint(folder, shapes, mesh):
+    state = {n: zeros(s, device_mesh=mesh, placements=[Shard(0)]) for n, s in shapes.items()}
+    dcp.load(state, checkpoint_id=folder)
+
+
+# %% wrong: what load gives back | wrong | says: does not return a dict
+def reshard_checkpoint(folder, shapes, mesh):
+    state = {n: zeros(s, device_mesh=mesh, placements=[Shard(0)]) for n, s in shapes.items()}
+    return dcp.load(state, checkpoint_id=folder)
+
+
+# %% wrong: only a part of the names | wrong | says: the key 'bias' is missing
+def reshard_checkpoint(folder, shapes, mesh):
+    name = next(iter(shapes))
+    state = {name: zeros(shapes[name], device_mesh=mesh, placements=[Shard(0)])}
+    dcp.load(state, checkpoint_id=folder)
+    return state
+
+
+# %% wrong: a file of torch.save is looked for | crashed | says: IsADirectoryError
+def reshard_checkpoint(folder, shapes, mesh):
+    whole = torch.load(folder)
+    return {n: distribute_tensor(t, mesh, [Shard(0)]) for n, t in whole.items()}
