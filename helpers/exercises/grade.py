@@ -29,9 +29,18 @@ _STOP_AFTER = frozenset(
 
 
 def grade(
-    exercise: Exercise, found: Answer | Problem, name_cell: NameCell, secret: str = VISIBLE_SECRET
+    exercise: Exercise,
+    found: Answer | Problem,
+    name_cell: NameCell,
+    secret: str = VISIBLE_SECRET,
+    *,
+    every_case: bool = True,
 ) -> CheckResult:
-    """Try an answer, or say why there is none. Never raises on account of the answer."""
+    """Try an answer, or say why there is none. Never raises on account of the answer.
+
+    every_case: go on after a case that failed, so that the points are right. Without it the verdict
+    and its advice are the same, and come sooner.
+    """
     notes = found.notes
     if isinstance(found, Problem):
         return _result(exercise, _outcome_of(found), message=found.message, notes=notes)
@@ -44,7 +53,7 @@ def grade(
         except LaunchError as error:
             return _result(exercise, Outcome.CRASHED, message=str(error), notes=notes)
         verdicts.append(judge(exercise, case, run))
-        if verdicts[-1].outcome in _STOP_AFTER:
+        if verdicts[-1].outcome in _STOP_AFTER or not (every_case or verdicts[-1].passed):
             break
     return _summed(exercise, tuple(verdicts), len(exercise.draw(secret)), notes)
 
