@@ -1,0 +1,37 @@
+"""Points by case: an answer that is right in some cases gets its share, the first mistake its advice."""
+
+from __future__ import annotations
+
+from helpers.exercises.answers import Answer, build_answer
+from helpers.exercises.grade import grade
+from helpers.exercises.model import get
+from helpers.exercises.result import CheckResult, Outcome
+
+RIGHT_WHERE_IT_DIVIDES = """
+import torch.distributed as dist
+
+def split_sum(rank, world_size, x):
+    each = len(x) // world_size
+    out = x.new_empty(each)
+    dist.reduce_scatter_single(out, x[: each * world_size])
+    return out
+"""
+
+
+def graded(*, every_case: bool) -> CheckResult:
+    answer = build_answer([RIGHT_WHERE_IT_DIVIDES], "split_sum")
+    assert isinstance(answer, Answer), answer
+    return grade(get("split_sum"), answer, str, every_case=every_case)
+
+
+def test_the_cases_that_pass_give_their_share_of_the_points() -> None:
+    result = graded(every_case=True)
+    assert [case.passed for case in result.cases] == [True, False, False, False]
+    assert (result.outcome, result.points, result.out_of) == (Outcome.WRONG, 2.5, 10)
+
+
+def test_stopping_at_the_first_failure_gives_the_same_verdict_and_advice() -> None:
+    whole, short = graded(every_case=True), graded(every_case=False)
+    assert [case.passed for case in short.cases] == [True, False]
+    assert short.outcome is whole.outcome
+    assert short.cases[1].advice == whole.cases[1].advice != ""
