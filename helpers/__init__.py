@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from helpers.course.quizzes import predict
     from helpers.data.digits import digits
     from helpers.exercises.check import check
+    from helpers.exercises.held import storage_bytes, tensors_held
     from helpers.ranks.failures import (
         Deadlock,
         LaunchError,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from helpers.views.curve import curves
     from helpers.views.digit_rows import digit_rows
     from helpers.views.divergence import divergence
+    from helpers.views.memory_bars import memory_bars
     from helpers.views.one_port import count_rounds
     from helpers.views.process_tree import process_tree
     from helpers.views.rank_grid import rank_grid
@@ -50,6 +52,8 @@ _HOME = {
     "check": "helpers.exercises.check",
     "digits": "helpers.data.digits",
     "hint": "helpers.course.hints",
+    "storage_bytes": "helpers.exercises.held",
+    "tensors_held": "helpers.exercises.held",
     "predict": "helpers.course.quizzes",
     "launch": "helpers.ranks.launcher",
     "span": "helpers.ranks.inside",
@@ -63,6 +67,7 @@ _HOME = {
     "curves": "helpers.views.curve",
     "digit_rows": "helpers.views.digit_rows",
     "divergence": "helpers.views.divergence",
+    "memory_bars": "helpers.views.memory_bars",
     "process_tree": "helpers.views.process_tree",
     "rank_grid": "helpers.views.rank_grid",
     "rendezvous": "helpers.views.rendezvous",
@@ -102,6 +107,7 @@ __all__ = [
     "free_port",
     "hint",
     "launch",
+    "memory_bars",
     "predict",
     "process_tree",
     "rank_grid",
@@ -112,7 +118,9 @@ __all__ = [
     "span",
     "start_torchrun",
     "startup_bars",
+    "storage_bytes",
     "step_lanes",
+    "tensors_held",
     "timeline",
     "torchrun",
     "traffic",

@@ -18,7 +18,7 @@ _UNSHOWABLE = re.compile(
 )
 # What torch's C++ code puts before a message: rank, level, date, time, file, line.
 _LOG_HEAD = re.compile(
-    r"^(?:\[rank\d+\]:)?\[([EWIF])\d{4} [\d:.]+(?: \d+)? ([\w.]+):\d+\] ", re.MULTILINE
+    r"(?:^|(?<=: ))(?:\[rank\d+\]:)?\[([EWIF])\d{4} [\d:.]+(?: \d+)? ([\w.]+):\d+\] ", re.MULTILINE
 )
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 ELLIPSIS = "…"

@@ -1,0 +1,121 @@
+"""Draw what each rank holds as a stacked bar: weights, gradients, optimizer state, and so on.
+
+Notebooks call `memory_bars` with the bytes that they counted, and with those that a formula gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from helpers.views.palette import INK
+from helpers.views.picture import Picture, new_figure
+from helpers.views.plain import one_line, short_bytes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Parts = Mapping[str, int]
+"""From what is held to its bytes, in the order in which it is drawn."""
+
+_LOOKS = (
+    ("#56B4E9", ""),
+    ("#F0E442", "////"),
+    ("#009E73", "...."),
+    ("#CC79A7", "xxxx"),
+    ("#999999", "----"),
+)
+_BAR, _GAP = 0.26, 0.2
+
+
+def memory_bars(
+    held: Mapping[str, Sequence[Parts]],
+    *,
+    predicted: Mapping[str, Sequence[int]] | None = None,
+    title: str | None = None,
+) -> Picture:
+    """Draw a group of bars for each name, a bar for each of its ranks, from top to bottom.
+
+    held[name][rank]: the bytes of each part, equal names in equal looks. predicted[name][rank]: the
+    bytes in all that were expected, drawn as a line across the bar. Raises ValueError if nothing is
+    given, or if more than five kinds of parts are.
+    """
+    kinds = list(dict.fromkeys(kind for ranks in held.values() for own in ranks for kind in own))
+    if not kinds or len(kinds) > len(_LOOKS):
+        raise ValueError(f"memory_bars needs 1 to {len(_LOOKS)} kinds of parts, not {len(kinds)}.")
+    places = list(_places(held))
+    bottom = places[-1][2] + _BAR
+    figure = new_figure(7.6, bottom + 1.25)
+    axes = figure.add_subplot()
+    for kind, (color, hatch) in zip(kinds, _LOOKS, strict=False):
+        starts = [_before(held[name][rank], kind, kinds) for name, rank, _ in places]
+        sizes = [held[name][rank].get(kind, 0) for name, rank, _ in places]
+        axes.barh(
+            [y for *_, y in places], sizes, _BAR * 0.86, starts, color=color, hatch=hatch,
+            edgecolor=INK, linewidth=0.6, label=one_line(kind).replace("$", r"\$"),
+        )  # fmt: skip
+    _mark(axes, places, held, predicted or {})
+    axes.set_yticks([y for *_, y in places], [_label(name, rank) for name, rank, _ in places])
+    axes.set_ylim(bottom - _BAR / 2 + 0.06, -_BAR / 2 - 0.06)
+    axes.tick_params(axis="y", length=0, labelsize=9)
+    axes.xaxis.set_major_formatter(lambda value, _: short_bytes(value))
+    axes.set_xlabel("held by the rank")
+    axes.spines[["top", "right"]].set_visible(False)
+    handles = [*axes.containers, *axes.lines[:1]]  # the first line speaks for all
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
+    if title:
+        axes.set_title(one_line(title, 90), loc="left", fontsize=10.5, parse_math=False)
+    return Picture(figure, _text(held, predicted or {}))
+
+
+def _places(held: Mapping[str, Sequence[Parts]]) -> Iterator[tuple[str, int, float]]:
+    """Give each bar's group, rank and distance from the top, in inches."""
+    y = 0.0
+    for name, ranks in held.items():
+        for rank in range(len(ranks)):
+            yield name, rank, y
+            y += _BAR
+        y += _GAP
+
+
+def _before(own: Parts, kind: str, kinds: Sequence[str]) -> int:
+    return sum(own.get(other, 0) for other in kinds[: kinds.index(kind)])
+
+
+def _mark(
+    axes: Axes,
+    places: Sequence[tuple[str, int, float]],
+    held: Mapping[str, Sequence[Parts]],
+    predicted: Mapping[str, Sequence[int]],
+) -> None:
+    """Write each bar's total behind it, and draw what was expected."""
+    most = max(sum(own.values()) for ranks in held.values() for own in ranks)
+    for name, rank, y in places:
+        total = sum(held[name][rank].values())
+        expected = predicted[name][rank] if name in predicted else 0
+        if name in predicted:
+            axes.plot(
+                [expected] * 2, [y - _BAR / 2, y + _BAR / 2], color="#D55E00", linewidth=2.6,
+                label="predicted",
+            )  # fmt: skip
+        axes.annotate(
+            short_bytes(total), (max(total, expected), y), (6, 0), textcoords="offset points",
+            va="center", fontsize=8.5, color=INK,
+        )  # fmt: skip
+    axes.set_xlim(0, 1.14 * max(most, *(max(p, default=0) for p in predicted.values()), 1))
+
+
+def _label(name: str, rank: int) -> str:
+    shown = one_line(name, 40).replace("$", r"\$")
+    return f"{shown}   rank {rank}" if rank == 0 else f"rank {rank}"
+
+
+def _text(held: Mapping[str, Sequence[Parts]], predicted: Mapping[str, Sequence[int]]) -> str:
+    lines = ["bytes held by each rank:"]
+    for name, ranks in held.items():
+        for rank, own in enumerate(ranks):
+            parts = ", ".join(f"{one_line(kind)} {nbytes:,}" for kind, nbytes in own.items())
+            total = f"{sum(own.values()):,} in all"
+            wanted = f"; predicted {predicted[name][rank]:,}" if name in predicted else ""
+            lines.append(f"  {one_line(name)}, rank {rank}: {parts}; {total}{wanted}")
+    return "\n".join(lines)

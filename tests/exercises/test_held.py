@@ -1,0 +1,64 @@
+"""A storage counts whole and once, whoever holds it: a view, a list, the graph, a gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from helpers import launch
+from helpers.exercises.held import storage_bytes, tensors_held
+
+KB = 250
+"""Elements of float32 in 1,000 bytes."""
+
+
+def test_a_view_counts_as_its_storage_and_a_storage_once() -> None:
+    x = torch.zeros(KB)
+    assert storage_bytes([x[:1]]) == storage_bytes([x, x[3:], None]) == 1000
+    assert storage_bytes([x[:1].clone()]) == 4
+    x.untyped_storage().resize_(0)
+    assert storage_bytes([x]) == 0
+
+
+def hold(rank: int, world_size: int) -> dict[str, Any]:
+    before = torch.zeros(KB)
+    with tensors_held() as held:
+        own = [torch.zeros(KB)[:1]]
+        counted = {"a view in a list": held(), "all but that": held(*own)}
+        own.clear()
+        counted["nothing"] = held()
+        weight = torch.zeros(KB, requires_grad=True)
+        loss = (torch.exp(weight * 2) * 3).sum()
+        counted["a graph"] = held(weight)
+        loss.backward()
+        del loss
+        counted["a gradient"] = held(weight)
+        counted["patience"] = held(most=10)
+    counted["before"] = len(before)
+    return counted
+
+
+def test_what_is_made_in_the_block_is_counted_until_it_is_let_go() -> None:
+    assert launch(hold, 1).values[0] == {
+        "a view in a list": 1000,
+        "all but that": 0,
+        "nothing": 0,
+        "a graph": 1004,  # what exp gave is kept for its backward; the sum itself
+        "a gradient": 1000,
+        "patience": 2000,
+        "before": KB,
+    }
+
+
+def gathered(rank: int, world_size: int) -> tuple[int, int]:
+    with tensors_held() as held:
+        shard, whole = torch.zeros(KB), torch.zeros(KB * world_size)
+        torch.distributed.all_gather_single(whole, shard)
+        kept = held()
+        del whole
+        return kept, held(most=1000)
+
+
+def test_what_a_collective_wrote_is_gone_when_nobody_holds_it() -> None:
+    assert launch(gathered, 2).values == [(3000, 1000)] * 2

@@ -1,0 +1,166 @@
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.nn.functional import cross_entropy
+
+
+def shard(model, world_size):
+    mesh = init_device_mesh("cpu", (world_size,))
+    for layer in model:
+        if list(layer.parameters()):
+            fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+
+
+def train(model, optimizer, x, y, steps):
+    for _ in range(steps):
+        optimizer.zero_grad()
+        cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+
+# %% right: broadcast, shard, optimizer, train, full_tensor
+def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    shard(model, world_size)
+    train(model, torch.optim.Adam(model.parameters(), lr=lr), x, y, steps)
+    return {name: p.full_tensor() for name, p in model.named_parameters()}
+
+
+# %% right: a flat broadcast, only the linear layers, state_dict
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+
+def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
+    flat = parameters_to_vector(model.parameters()).detach()
+    dist.broadcast(flat, 0)
+    vector_to_parameters(flat, model.parameters())
+    mesh = init_device_mesh("cpu", (world_size,))
+    for m in model.modules():
+        if isinstance(m, torch.nn.Linear):
+            fully_shard(m, mesh=mesh, reshard_after_forward=False)
+    optimizer = torch.optim.Adam(model.parameters(), lr)
+    for _ in range(steps):
+        model.zero_grad()
+        loss = torch.nn.CrossEntropyLoss()(model(x), y)
+        loss.backward()
+        optimizer.step()
+    return {k: v.full_tensor().detach().clone() for k, v in model.state_dict().items()}
+
+
+# %% right: redistributed by hand, broadcast under no_grad
+def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
+    from torch.distributed.tensor import Replicate
+
+    with torch.no_grad():
+        for value in model.state_dict().values():
+            dist.broadcast(value, 0)
+    shard(model, world_size)
+    optimizer = torch.optim.Adam([{"params": model.parameters(), "lr": lr}])
+    train(model, optimizer, x, y, steps)
+    return {n: p.detach().redistribute(placements=[Replicate()]).to_local() for n, p in model.named_parameters()}
+
+
+# %% wrong: nobody broadcasts | wrong | says: come from the last rank's own start
+def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
+    shard(model, world_size)
+    train(model, torch.optim.Adam(model.parameters(), lr=lr), x, y, steps)
+    return {name: p.full_tensor() for name, p in model.named_parameters()}
+
+
+# %% wrong: the optimizer is made first | wrong | says: make the optimizer after it
+def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
+    shard(model, world_size)
+    train(model, optimizer, x, y, steps)
+    return {name: p.full_tensor() for name, p in model.named_parameters()}
+
+
+# %% wrong: DTensors come back | wrong | says: `p.full_tensor\(\)` gathers the whole weight
+def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    shard(model, world_size)
+    train(model, torch.optim.Adam(model.parameters(), lr=lr), x, y, steps)
+    return dict(model.named_parameters())
+
+
+# %% wrong: each rank's own shard comes back | wrong | says: `p.full_tensor\(\)` gathers the whole weight
+def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    shard(model, world_size)
+    train(model, torch.optim.Adam(model.parameters(), lr=lr), x, y, steps)
+    return {name: p.to_local() for name, p in model.named_parameters()}
+
+
+# %% wrong: rank 0 alone gathers | deadlocked | says: all ranks make all of them
+def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    shard(model, world_size)
+    train(model, torch.optim.Adam(model.parameters(), lr=lr), x, y, steps)
+    return {name: p.full_tensor() for name, p in model.named_parameters()} if rank == 0 else {}
+
+
+# %% wrong: the whole model is one group | wrong | says: fully_shard each layer first
+def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    fully_shard(model, mesh=init_device_mesh("cpu", (world_size,)))
+    train(model, torch.optim.Adam(model.parameters(), lr=lr), x, y, steps)
+    return {name: p.full_tensor() for name, p in model.named_parameters()}
+
+
+# %% wrong: nothing is sharded | wrong | says: only broadcast, all_gather and reduce_scatter
+def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        cross_entropy(model(x), y).backward()
+        for p in model.parameters():
+            dist.all_reduce(p.grad, op=dist.ReduceOp.AVG)
+        optimizer.step()
+    return {name: p.detach() for name, p in model.named_parameters()}
+
+
+# %% wrong: DDP in its place | wrong | says: fully_shard\(layer, mesh=mesh\)
+def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
+    ddp = torch.nn.parallel.DistributedDataParallel(model)
+    train(ddp, torch.optim.Adam(ddp.parameters(), lr=lr), x, y, steps)
+    return {name: p.detach() for name, p in model.named_parameters()}
+
+
+# %% wrong: the loss is divided by the world size | wrong | says: no other division
+def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    shard(model, world_size)
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        (cross_entropy(model(x), y) / world_size).backward()
+        optimizer.step()
+    return {name: p.full_tensor() for name, p in model.named_parameters()}
+
+
+# %% wrong: broadcast after sharding | wrong | says: before fully_shard
+def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
+    shard(model, world_size)
+    for p in model.parameters():
+        dist.broadcast(p.to_local().data, src=0)
+    train(model, torch.optim.Adam(model.parameters(), lr=lr), x, y, steps)
+    return {name: p.full_tensor() for name, p in model.named_parameters()}
+
+
+# %% wrong: a list comes back | wrong | says: a dict from name to tensor is wanted
+def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    shard(model, world_size)
+    train(model, torch.optim.Adam(model.parameters(), lr=lr), x, y, steps)
+    return [p.full_tensor().detach() for p in model.parameters()]

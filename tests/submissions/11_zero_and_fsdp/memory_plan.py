@@ -1,0 +1,119 @@
+# %% right: by the table
+def memory_plan(layers, ranks, memory):
+    total = sum(layers)
+    own = -(-total // ranks)
+    needs = [16 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own + 4 * max(layers)]
+    stage = next((n for n, need in enumerate(needs) if need <= memory), None)
+    return needs, stage
+
+
+# %% right: in steps, with math.ceil and a tuple
+import math
+
+
+def memory_plan(layers: list[int], ranks: int, memory: int):
+    weight, grad, state = 2, 2, 12
+    n = sum(layers)
+    shard = math.ceil(n / ranks)
+    ddp = n * (weight + grad + state)
+    zero1 = n * (weight + grad) + shard * state
+    zero2 = n * weight + shard * (grad + state)
+    zero3 = shard * (weight + grad + state) + max(layers) * (weight + grad)
+    needs = (ddp, zero1, zero2, zero3)
+    for stage in range(4):
+        if needs[stage] <= memory:
+            return needs, stage
+    return needs, None
+
+
+# %% right: numpy, stages by a matrix
+import numpy as np
+
+
+def memory_plan(layers, ranks, memory):
+    n, own = sum(layers), (sum(layers) + ranks - 1) // ranks
+    cut = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 1], [1, 1, 1]])
+    needs = (np.array([2, 2, 12]) * np.where(cut, own, n)).sum(1)
+    needs[3] += 4 * max(layers)
+    fits = [i for i in range(4) if needs[i] <= memory]
+    return [int(v) for v in needs], (fits[0] if fits else None)
+
+
+# %% wrong: the share is a fraction | wrong | says: round the share up
+def memory_plan(layers, ranks, memory):
+    total = sum(layers)
+    own = total / ranks
+    needs = [16 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own + 4 * max(layers)]
+    return needs, next((n for n, need in enumerate(needs) if need <= memory), None)
+
+
+# %% wrong: rounded down | wrong | says: round the share up
+def memory_plan(layers, ranks, memory):
+    total = sum(layers)
+    own = total // ranks
+    needs = [16 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own + 4 * max(layers)]
+    return needs, next((n for n, need in enumerate(needs) if need <= memory), None)
+
+
+# %% wrong: nothing is gathered in stage 3 | wrong | says: for a moment one layer is whole
+def memory_plan(layers, ranks, memory):
+    total = sum(layers)
+    own = -(-total // ranks)
+    needs = [16 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own]
+    return needs, next((n for n, need in enumerate(needs) if need <= memory), None)
+
+
+# %% wrong: only the weight of the largest layer | wrong | says: largest layer's gradient is whole
+def memory_plan(layers, ranks, memory):
+    total = sum(layers)
+    own = -(-total // ranks)
+    needs = [16 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own + 2 * max(layers)]
+    return needs, next((n for n, need in enumerate(needs) if need <= memory), None)
+
+
+# %% wrong: float32 Adam without mixed precision is 16 bytes, too, but cut otherwise | wrong | says: 4 bytes; the state's 12 bytes
+def memory_plan(layers, ranks, memory):
+    total = sum(layers)
+    own = -(-total // ranks)
+    needs = [16 * total, 8 * total + 8 * own, 4 * total + 12 * own, 16 * own + 8 * max(layers)]
+    return needs, next((n for n, need in enumerate(needs) if need <= memory), None)
+
+
+# %% wrong: the stage with the least memory | wrong | says: the first that fits
+def memory_plan(layers, ranks, memory):
+    total = sum(layers)
+    own = -(-total // ranks)
+    needs = [16 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own + 4 * max(layers)]
+    best = min(range(4), key=lambda n: needs[n])
+    return needs, best if needs[best] <= memory else None
+
+
+# %% wrong: must be strictly below | wrong | says: the first that fits
+def memory_plan(layers, ranks, memory):
+    total = sum(layers)
+    own = -(-total // ranks)
+    needs = [16 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own + 4 * max(layers)]
+    return needs, next((n for n, need in enumerate(needs) if need < memory), None)
+
+
+# %% wrong: 3 where nothing fits | wrong | says: nothing fits
+def memory_plan(layers, ranks, memory):
+    total = sum(layers)
+    own = -(-total // ranks)
+    needs = [16 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own + 4 * max(layers)]
+    return needs, next((n for n, need in enumerate(needs) if need <= memory), 3)
+
+
+# %% wrong: only the stage comes back | wrong | says: two things must come back
+def memory_plan(layers, ranks, memory):
+    total = sum(layers)
+    own = -(-total // ranks)
+    needs = [16 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own + 4 * max(layers)]
+    return next((n for n, need in enumerate(needs) if need <= memory), None)
+
+
+# %% wrong: printed | wrong | says: Return `needs, stage`
+def memory_plan(layers, ranks, memory):
+    total = sum(layers)
+    own = -(-total // ranks)
+    print([16 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own + 4 * max(layers)])

@@ -1,0 +1,159 @@
+from torch.nn.functional import pad
+
+
+# %% right: cat, pad, AVG
+def reduce_scatter_gradients(params):
+    flat = torch.cat([p.grad.flatten() for p in params])
+    n = dist.get_world_size()
+    shard = flat.new_empty(-(-len(flat) // n))
+    dist.reduce_scatter_single(shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG)
+    for p in params:
+        p.grad = None
+    return shard
+
+
+# %% right: the list form, filled by hand, divided afterwards
+def reduce_scatter_gradients(params: list[torch.nn.Parameter]) -> torch.Tensor:
+    total = sum(p.numel() for p in params)
+    size = (total + dist.get_world_size() - 1) // dist.get_world_size()
+    buffer = torch.zeros(size * dist.get_world_size(), dtype=params[0].dtype)
+    at = 0
+    for p in params:
+        buffer[at : at + p.numel()] = p.grad.reshape(-1)
+        at += p.numel()
+        p.grad = None
+    shard = torch.zeros(size, dtype=params[0].dtype)
+    dist.reduce_scatter(shard, list(buffer.split(size)))
+    shard /= dist.get_world_size()
+    return shard
+
+
+# %% right: asynchronous, parameters_to_vector
+from torch.nn.utils import parameters_to_vector
+
+
+def reduce_scatter_gradients(params):
+    world_size = dist.get_world_size()
+    flat = parameters_to_vector([p.grad for p in params]) / world_size
+    flat = torch.cat([flat, flat.new_zeros(-len(flat) % world_size)])
+    out = torch.empty(len(flat) // world_size, dtype=flat.dtype)
+    work = dist.reduce_scatter_single(out, flat, async_op=True)
+    for p in params:
+        p.grad = None
+    work.wait()
+    return out
+
+
+# %% wrong: all_reduce, then a slice | forbidden call | says: only reduce_scatter may be used
+def reduce_scatter_gradients(params):
+    flat = torch.cat([p.grad.flatten() for p in params])
+    n = dist.get_world_size()
+    size = -(-len(flat) // n)
+    flat = pad(flat, (0, size * n - len(flat)))
+    dist.all_reduce(flat)
+    for p in params:
+        p.grad = None
+    return flat.view(n, size)[dist.get_rank()].clone() / n
+
+
+# %% wrong: the sum | wrong | says: This is the sum over the ranks
+def reduce_scatter_gradients(params):
+    flat = torch.cat([p.grad.flatten() for p in params])
+    n = dist.get_world_size()
+    shard = flat.new_empty(-(-len(flat) // n))
+    dist.reduce_scatter_single(shard, pad(flat, (0, len(shard) * n - len(flat))))
+    for p in params:
+        p.grad = None
+    return shard
+
+
+# %% wrong: divided twice | wrong | says: divides already
+def reduce_scatter_gradients(params):
+    flat = torch.cat([p.grad.flatten() for p in params])
+    n = dist.get_world_size()
+    shard = flat.new_empty(-(-len(flat) // n))
+    dist.reduce_scatter_single(shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG)
+    for p in params:
+        p.grad = None
+    return shard / n
+
+
+# %% wrong: the gradients stay | wrong | says: p.grad = None
+def reduce_scatter_gradients(params):
+    flat = torch.cat([p.grad.flatten() for p in params])
+    n = dist.get_world_size()
+    shard = flat.new_empty(-(-len(flat) // n))
+    dist.reduce_scatter_single(shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG)
+    return shard
+
+
+# %% wrong: the shard is written into the flat gradients | wrong | says: A slice keeps the whole tensor alive
+def reduce_scatter_gradients(params):
+    flat = torch.cat([p.grad.flatten() for p in params])
+    n, rank = dist.get_world_size(), dist.get_rank()
+    size = -(-len(flat) // n)
+    flat = pad(flat, (0, size * n - len(flat)))
+    shard = flat[rank * size : (rank + 1) * size]
+    dist.reduce_scatter(shard, [c.clone() for c in flat.split(size)], op=dist.ReduceOp.AVG)
+    for p in params:
+        p.grad = None
+    return shard
+
+
+# %% wrong: one call for each parameter | wrong | says: Flatten and join
+def reduce_scatter_gradients(params):
+    n, shards = dist.get_world_size(), []
+    for p in params:
+        flat = p.grad.flatten()
+        shard = flat.new_empty(-(-len(flat) // n))
+        dist.reduce_scatter_single(shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG)
+        shards.append(shard)
+        p.grad = None
+    whole = torch.cat(shards)
+    return whole[: -(-sum(p.numel() for p in params) // n)].clone()
+
+
+# %% wrong: nothing comes back | wrong | says: not a tensor with
+def reduce_scatter_gradients(params):
+    flat = torch.cat([p.grad.flatten() for p in params])
+    n = dist.get_world_size()
+    shard = flat.new_empty(-(-len(flat) // n))
+    dist.reduce_scatter_single(shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG)
+    for p in params:
+        p.grad = None
+    print(shard)
+
+
+# %% wrong: no padding | crashed | says: pad the last one
+def reduce_scatter_gradients(params):
+    flat = torch.cat([p.grad.flatten() for p in params])
+    shard = flat.new_empty(len(flat) // dist.get_world_size())
+    dist.reduce_scatter_single(shard, flat, op=dist.ReduceOp.AVG)
+    for p in params:
+        p.grad = None
+    return shard
+
+
+# %% wrong: the last shard loses its padding | wrong | says: let zeros fill the last shard
+def reduce_scatter_gradients(params):
+    flat = torch.cat([p.grad.flatten() for p in params])
+    n, rank = dist.get_world_size(), dist.get_rank()
+    shard = flat.new_empty(-(-len(flat) // n))
+    dist.reduce_scatter_single(shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG)
+    for p in params:
+        p.grad = None
+    return shard[: len(flat) - rank * len(shard)].clone()
+
+
+# %% wrong: float32 | wrong | says: its dtype is torch.float32
+def reduce_scatter_gradients(params):
+    n = dist.get_world_size()
+    total = sum(p.numel() for p in params)
+    size = -(-total // n)
+    flat = torch.zeros(size * n)
+    flat[:total] = torch.cat([p.grad.flatten() for p in params])
+    shard = torch.empty(size)
+    dist.reduce_scatter_single(shard, flat, op=dist.ReduceOp.AVG)
+    for p in params:
+        p.grad = None
+    return shard

@@ -1,0 +1,56 @@
+"""A bar for each rank, as long as what it holds; the text says the same in bytes."""
+
+from __future__ import annotations
+
+import pytest
+
+from helpers.views.memory_bars import memory_bars
+
+HELD = {
+    "whole": [{"weights": 400, "state": 800}] * 2,
+    "sharded": [{"weights": 400, "state": 410}, {"weights": 400, "state": 390}],
+}
+PREDICTED = {"whole": [1200, 1200], "sharded": [800, 800]}
+
+
+def test_each_rank_has_a_stacked_bar_from_top_to_bottom() -> None:
+    (axes,) = memory_bars(HELD).figure.axes
+    assert [bar.get_width() for bar in axes.patches] == [400] * 4 + [800, 800, 410, 390]
+    assert [bar.get_x() for bar in axes.patches] == [0] * 4 + [400] * 4
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert labels == ["whole   rank 0", "rank 1", "sharded   rank 0", "rank 1"]
+    bottom, top = axes.get_ylim()
+    assert bottom > top
+
+
+def test_what_was_expected_is_a_line_across_its_bar() -> None:
+    (axes,) = memory_bars(HELD, predicted=PREDICTED).figure.axes
+    assert [list(line.get_xdata()) for line in axes.lines] == [[1200] * 2] * 2 + [[800] * 2] * 2
+    assert [text.get_text() for text in axes.texts] == ["1.2 kB", "1.2 kB", "810 B", "790 B"]
+    assert axes.get_xlim()[1] > 1200
+
+
+def test_the_text_gives_every_number() -> None:
+    assert memory_bars(HELD, predicted={"sharded": [800, 800]}).text.splitlines() == [
+        "bytes held by each rank:",
+        "  whole, rank 0: weights 400, state 800; 1,200 in all",
+        "  whole, rank 1: weights 400, state 800; 1,200 in all",
+        "  sharded, rank 0: weights 400, state 410; 810 in all; predicted 800",
+        "  sharded, rank 1: weights 400, state 390; 790 in all; predicted 800",
+    ]
+
+
+def test_a_part_that_only_some_have_keeps_its_look_and_place() -> None:
+    (axes,) = memory_bars({"a": [{"x": 1}], "b": [{"x": 1, "y": 2}]}, title="parts").figure.axes
+    assert [(bar.get_x(), bar.get_width()) for bar in axes.patches] == [
+        (0, 1),
+        (0, 1),
+        (1, 0),
+        (1, 2),
+    ]
+
+
+@pytest.mark.parametrize("held", [{}, {"a": []}, {"a": [{str(n): 1 for n in range(6)}]}])
+def test_nothing_or_too_much_to_draw_is_said(held: dict[str, list[dict[str, int]]]) -> None:
+    with pytest.raises(ValueError, match="kinds of parts"):
+        memory_bars(held)
