@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from helpers.ranks.inside import span
     from helpers.ranks.launcher import launch
+    from helpers.ranks.mpiexec import MpiFailed, mpiexec
     from helpers.ranks.ports import free_port
     from helpers.ranks.run import Run
     from helpers.ranks.torchrun import start_torchrun, torchrun
@@ -59,6 +60,8 @@ _HOME = {
     "span": "helpers.ranks.inside",
     "free_port": "helpers.ranks.ports",
     "Run": "helpers.ranks.run",
+    "MpiFailed": "helpers.ranks.mpiexec",
+    "mpiexec": "helpers.ranks.mpiexec",
     "TorchrunFailed": "helpers.ranks.torchrun_run",
     "start_torchrun": "helpers.ranks.torchrun",
     "torchrun": "helpers.ranks.torchrun",
@@ -91,6 +94,7 @@ _HOME = {
 __all__ = [
     "Deadlock",
     "LaunchError",
+    "MpiFailed",
     "RankDied",
     "RankFailed",
     "RankFailure",
@@ -108,6 +112,7 @@ __all__ = [
     "hint",
     "launch",
     "memory_bars",
+    "mpiexec",
     "predict",
     "process_tree",
     "rank_grid",

@@ -28,7 +28,7 @@ from helpers.ranks.ports import free_port
 from helpers.ranks.torchrun_job import start_job
 from helpers.ranks.torchrun_run import TorchrunRun
 
-_ROOT = str(Path(__file__).parents[2])
+ROOT = str(Path(__file__).parents[2])
 _MAIN = """import os
 import sys
 from pathlib import Path
@@ -107,7 +107,7 @@ def run_under_torchrun(
         nnodes=nnodes,
         rdzv=rdzv,
         max_restarts=max_restarts,
-        env={"PYTHONPATH": _ROOT, **(env or {})},
+        env={"PYTHONPATH": ROOT, **(env or {})},
         timeout=timeout_s,
     ) as job:
         return job.wait()
