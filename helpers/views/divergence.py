@@ -60,6 +60,7 @@ def divergence(
             xycoords=("axes fraction", "data"), textcoords="offset points",
         )  # fmt: skip
     axes.set_xlabel("step")
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_ylabel("largest difference of a weight")
     axes.grid(True, color="#DDDDDD")
     axes.spines[["top", "right"]].set_visible(False)

@@ -109,5 +109,7 @@ def test_a_repr_that_raises_is_named() -> None:
 
 
 def test_a_log_head_within_a_message_loses_its_time_as_well() -> None:
-    said = "RuntimeError: [rank0]:[F1121 16:18:18.226 ProcessGroupGloo.cpp:1537] Check failed: 8 vs 4"
+    said = (
+        "RuntimeError: [rank0]:[F1121 16:18:18.226 ProcessGroupGloo.cpp:1537] Check failed: 8 vs 4"
+    )
     assert clean(said) == "RuntimeError: [F ProcessGroupGloo.cpp] Check failed: 8 vs 4"
