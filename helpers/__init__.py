@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from helpers.views.restarts import restart_timeline
     from helpers.views.rounds import rounds
     from helpers.views.sample_raster import sample_raster
+    from helpers.views.schedule import schedule
     from helpers.views.startup_bars import startup_bars
     from helpers.views.step_lanes import step_lanes
     from helpers.views.timeline import timeline
@@ -77,6 +78,7 @@ _HOME = {
     "restart_timeline": "helpers.views.restarts",
     "rounds": "helpers.views.rounds",
     "sample_raster": "helpers.views.sample_raster",
+    "schedule": "helpers.views.schedule",
     "startup_bars": "helpers.views.startup_bars",
     "step_lanes": "helpers.views.step_lanes",
     "timeline": "helpers.views.timeline",
@@ -120,6 +122,7 @@ __all__ = [
     "restart_timeline",
     "rounds",
     "sample_raster",
+    "schedule",
     "span",
     "start_torchrun",
     "startup_bars",

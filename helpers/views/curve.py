@@ -39,7 +39,9 @@ def curves(
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     if all(isinstance(point[0], int) for points in series.values() for point in points):
-        axes.xaxis.get_major_locator().set_params(integer=True)  # there is no step 2.5
+        from matplotlib.ticker import MaxNLocator
+
+        axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))  # there is no step 2.5
     if "x" in log:
         axes.set_xscale("log")
     if "y" in log:

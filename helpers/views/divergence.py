@@ -29,6 +29,8 @@ def divergence(
     are a tensor a step. target: a difference that is allowed, drawn as a line. The text names
     the pairs and their lengths; it holds no measured value.
     """
+    from matplotlib.ticker import MaxNLocator
+
     figure = new_figure(6.4, 3.9)
     axes = figure.add_subplot()
     highest = 1.0
@@ -60,7 +62,7 @@ def divergence(
             xycoords=("axes fraction", "data"), textcoords="offset points",
         )  # fmt: skip
     axes.set_xlabel("step")
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
     axes.set_ylabel("largest difference of a weight")
     axes.grid(True, color="#DDDDDD")
     axes.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,170 @@
+"""Draw the schedule of a pipeline: which stage runs which microbatch when, planned and real.
+
+    orders or Run -> schedule_times (lanes) -> schedule() -> Picture
+
+A run is drawn twice: its order with ideal times, and below that the times that were measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from helpers.ranks.run import Run
+from helpers.trace.events import Trace
+from helpers.views.palette import INK, WAIT
+from helpers.views.picture import Picture, new_figure, trace_of
+from helpers.views.plain import clip, one_line
+from helpers.views.schedule_times import (
+    Lane,
+    idle_share,
+    measured,
+    most_held,
+    order_of,
+    planned,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Plan = Sequence[str | Sequence[str]]
+"""For each stage what it does, in order: "F0 F1 B0 B1" or ["F0", "F1", "B0", "B1"]."""
+
+_WIDTH = 9.6
+_HEIGHT = 0.78
+_BACKWARD = "#B9B9B9"
+_PLANNED = "time [forwards of one microbatch]"
+_REAL = "time since the first forward began [ms]"
+_CHARACTERS = 130
+_MOST_DRAWN = 400
+
+
+@dataclass(frozen=True)
+class _Panel:
+    title: str
+    lanes: tuple[Lane, ...]
+    unit: str
+
+
+def schedule(plans: Mapping[str, Run | Trace | Plan], *, backward: float = 2.0) -> Picture:
+    """Draw each plan with the times it would have, and each run so and as it was.
+
+    A run's stages must have recorded spans called F0, B0, F1, ...; one without them is left out.
+    backward: how many times as long as a forward it takes. A stage "holds" so many microbatches at
+    most, gone forward and not yet backward. The text has no measured times. Raises ValueError for a
+    plan that never ends.
+    """
+    panels: list[_Panel] = []
+    lines: list[str] = []
+    for name, plan in plans.items():
+        made, ideal = _panels(one_line(name, 50), plan, backward)
+        panels += made
+        if made:
+            lines += _text(one_line(name, 50), ideal or made[-1].lanes, bool(ideal))
+    stages = sum(len(panel.lanes) for panel in panels)
+    figure = new_figure(_WIDTH, 0.5 + 0.32 * stages + 0.85 * max(1, len(panels)))
+    ratios = [len(panel.lanes) + 1.5 for panel in panels] or [1.0]
+    grid = figure.subplots(max(1, len(panels)), 1, squeeze=False, height_ratios=ratios)[:, 0]
+    for axes, panel in zip(grid, panels, strict=False):
+        _draw(axes, panel)
+    if not panels:
+        grid[0].axis("off")
+    _legend(figure)
+    return Picture(figure, "\n".join(lines) or "no schedule, so nothing is drawn")
+
+
+def _panels(
+    name: str, plan: Run | Trace | Plan, backward: float
+) -> tuple[list[_Panel], tuple[Lane, ...]]:
+    """Give the panels of one plan or run, and its lanes with ideal times (empty if it has none)."""
+    if not isinstance(plan, Run | Trace):
+        orders = [stage.split() if isinstance(stage, str) else list(stage) for stage in plan]
+        ideal = planned(orders, backward)
+        return [_Panel(f"{name}: {_bubble(ideal)}", ideal, _PLANNED)], ideal
+    real = measured(trace_of(plan))
+    if not any(real):
+        return [], ()
+    panels = [_Panel(f"{name}, real: {_bubble(real)}", real, _REAL)]
+    try:
+        ideal = planned(order_of(real), backward)
+    except ValueError:  # a run that was cut off: what it would have been, nobody can say
+        return panels, ()
+    return [_Panel(f"{name}, predicted: {_bubble(ideal)}", ideal, _PLANNED), *panels], ideal
+
+
+def _bubble(lanes: Sequence[Lane]) -> str:
+    share = idle_share([[(piece.start, piece.end) for piece in lane] for lane in lanes])
+    return f"bubble {100 * share:.0f} %"
+
+
+def _text(name: str, lanes: Sequence[Lane], complete: bool) -> list[str]:
+    head = f"{name}: {_bubble(lanes)} predicted" if complete else f"{name}: cut off"
+    orders = order_of(lanes)
+    return [head] + [
+        clip(f"  stage {stage} holds {most_held(order)}: {' '.join(order)}", _CHARACTERS)
+        for stage, order in enumerate(orders)
+    ]
+
+
+def _draw(axes: Axes, panel: _Panel) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    pieces = [piece for lane in panel.lanes for piece in lane]
+    length = max(piece.end for piece in pieces)
+    begin = min(piece.start for piece in pieces)
+    for stage, lane in enumerate(panel.lanes):
+        axes.barh(
+            stage,
+            length - begin,
+            _HEIGHT,
+            begin,
+            facecolor=WAIT.tint,
+            edgecolor=WAIT.color,
+            linewidth=0.4,
+            hatch=WAIT.hatch,
+            zorder=1,
+        )
+        for piece in lane[:_MOST_DRAWN]:
+            width = piece.end - piece.start
+            axes.barh(
+                stage,
+                width,
+                _HEIGHT,
+                piece.start,
+                facecolor="white" if piece.kind == "F" else _BACKWARD,
+                edgecolor=INK,
+                linewidth=0.8,
+                zorder=2,
+            )
+            if width > 0.011 * length:
+                middle = piece.start + width / 2
+                text = str(piece.microbatch)
+                axes.text(
+                    middle, stage, text, ha="center", va="center", fontsize=8, color=INK, zorder=3
+                )
+    held = [most_held(order) for order in order_of(panel.lanes)]
+    names = [f"stage {stage}, holds {most}" for stage, most in enumerate(held)]
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_xlim(begin, begin + 1.01 * (length - begin))
+    axes.set_xlabel(panel.unit, fontsize=9)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.tick_params(axis="y", length=0)
+    axes.tick_params(labelsize=8.5)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.set_title(panel.title, fontsize=10, loc="left", parse_math=False)
+
+
+def _legend(figure: Figure) -> None:
+    from matplotlib.patches import Patch
+
+    marks = [
+        Patch(facecolor="white", edgecolor=INK, label="forward of a microbatch"),
+        Patch(facecolor=_BACKWARD, edgecolor=INK, label="backward"),
+        Patch(
+            facecolor=WAIT.tint, edgecolor=WAIT.color, hatch=WAIT.hatch, label="idle: the bubble"
+        ),
+    ]
+    figure.legend(handles=marks, loc="outside lower left", ncols=3, fontsize=8, frameon=False)

@@ -1,0 +1,160 @@
+from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
+
+
+# %% right: three kinds of step
+def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y):
+    stage = PipelineStage(layers, rank, world_size, torch.device("cpu"))
+    schedule = Schedule1F1B(stage, microbatches, loss_fn=loss_fn)
+    losses = []
+    if rank == 0:
+        schedule.step(x)
+    elif rank == world_size - 1:
+        schedule.step(target=y, losses=losses)
+    else:
+        schedule.step()
+    return losses if rank == world_size - 1 else None
+
+
+# %% right: keyword arguments put together, a tensor of losses
+def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y):
+    import torch.distributed.pipelining as pp
+
+    stage = pp.PipelineStage(
+        submodule=layers, stage_index=rank, num_stages=world_size, device=torch.device("cpu")
+    )
+    found = []
+    last = stage.is_last
+    given = [x] if stage.is_first else []
+    options = {"target": y, "losses": found} if last else {}
+    pp.Schedule1F1B(stage, microbatches, loss_fn).step(*given, **options)
+    return torch.stack(found) if last else None
+
+
+# %% right: floats
+def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y):
+    stage = PipelineStage(layers, rank, world_size, torch.device("cpu"))
+    schedule = Schedule1F1B(stage, n_microbatches=microbatches, loss_fn=loss_fn)
+    if rank == 0:
+        schedule.step(x)
+        return
+    losses = []
+    schedule.step(target=y, losses=losses)
+    if rank == world_size - 1:
+        return [loss.item() for loss in losses]
+
+
+# %% right: the same call on every rank, with None where there is nothing
+def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y):
+    stage = PipelineStage(layers, rank, world_size, torch.device("cpu"))
+    schedule = Schedule1F1B(stage, microbatches, loss_fn=loss_fn)
+    losses = []
+    schedule.step(x, target=y, losses=losses)
+    return losses or None
+
+
+# %% wrong: GPipe | wrong | says: one step of Schedule1F1B is wanted
+def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y):
+    stage = PipelineStage(layers, rank, world_size, torch.device("cpu"))
+    schedule = ScheduleGPipe(stage, microbatches, loss_fn=loss_fn)
+    losses = []
+    if rank == 0:
+        schedule.step(x)
+    elif rank == world_size - 1:
+        schedule.step(target=y, losses=losses)
+    else:
+        schedule.step()
+    return losses if rank == world_size - 1 else None
+
+
+# %% wrong: no loss function | wrong | says: Without a loss_fn
+def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y):
+    stage = PipelineStage(layers, rank, world_size, torch.device("cpu"))
+    schedule = Schedule1F1B(stage, microbatches)
+    if rank == 0:
+        schedule.step(x)
+    else:
+        schedule.step()
+
+
+# %% wrong: the output instead of the losses | wrong | says: losses
+def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y):
+    stage = PipelineStage(layers, rank, world_size, torch.device("cpu"))
+    schedule = Schedule1F1B(stage, microbatches, loss_fn=loss_fn)
+    if rank == 0:
+        return schedule.step(x)
+    if rank == world_size - 1:
+        return schedule.step(target=y)
+    return schedule.step()
+
+
+# %% wrong: losses on every rank | wrong | says: None on all other ranks
+def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y):
+    stage = PipelineStage(layers, rank, world_size, torch.device("cpu"))
+    schedule = Schedule1F1B(stage, microbatches, loss_fn=loss_fn)
+    losses = []
+    if rank == 0:
+        schedule.step(x)
+    else:
+        schedule.step(target=y, losses=losses)
+    return losses
+
+
+# %% wrong: the gradients divided once more | wrong | says: divides gradients by the number of microbatches already
+def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y):
+    stage = PipelineStage(layers, rank, world_size, torch.device("cpu"))
+    schedule = Schedule1F1B(
+        stage, microbatches, loss_fn=lambda out, target: loss_fn(out, target) / microbatches
+    )
+    losses = []
+    if rank == 0:
+        schedule.step(x)
+    elif rank == world_size - 1:
+        schedule.step(target=y, losses=losses)
+    else:
+        schedule.step()
+    return losses if rank == world_size - 1 else None
+
+
+# %% wrong: a loop over the microbatches around step | wrong | says: into microbatches by itself
+def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y):
+    stage = PipelineStage(layers, rank, world_size, torch.device("cpu"))
+    schedule = Schedule1F1B(stage, microbatches, loss_fn=loss_fn)
+    losses = []
+    for _ in range(2):
+        if rank == 0:
+            schedule.step(x)
+        elif rank == world_size - 1:
+            schedule.step(target=y, losses=losses)
+        else:
+            schedule.step()
+    return losses if rank == world_size - 1 else None
+
+
+# %% wrong: by hand | wrong | says: no schedule of torch.distributed.pipelining
+def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y):
+    losses, kept = [], []
+    for i in range(microbatches):
+        if rank == 0:
+            a = x.chunk(microbatches)[i]
+        else:
+            a = torch.empty_like(layers[0].weight[:1].expand(-1, 6))
+            rows = 2 if world_size == 2 else 1
+            a = torch.empty(rows, 6)
+            dist.recv(a, rank - 1)
+        a = a.detach().requires_grad_()
+        out = layers(a)
+        if rank < world_size - 1:
+            dist.send(out.detach(), rank + 1)
+        else:
+            losses.append(loss_fn(out, y.chunk(microbatches)[i]))
+        kept.append((a, out))
+    for i, (a, out) in enumerate(kept):
+        if rank < world_size - 1:
+            g = torch.empty_like(out)
+            dist.recv(g, rank + 1)
+            out.backward(g)
+        else:
+            (losses[i] / microbatches).backward()
+        if rank:
+            dist.send(a.grad, rank - 1)
+    return losses if rank == world_size - 1 else None

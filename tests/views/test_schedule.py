@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from helpers.exercises.look_at_pipeline import one_f_one_b_order
+from helpers.trace.events import Event, Trace
+from helpers.views.schedule import schedule
+from helpers.views.schedule_times import idle_share, measured, most_held, order_of, planned
+from tests.views.builders import event, trace_of_rows
+
+
+def gpipe(stages: int, microbatches: int) -> list[list[str]]:
+    order = [f"{kind}{i}" for kind in "FB" for i in range(microbatches)]
+    return [order] * stages
+
+
+def one_f_one_b(stages: int, microbatches: int) -> list[tuple[str, ...]]:
+    return [one_f_one_b_order(rank, stages, microbatches) for rank in range(stages)]
+
+
+def bubble(orders: Sequence[Sequence[str]], backward: float = 2.0) -> float:
+    lanes = planned(orders, backward)
+    return idle_share([[(piece.start, piece.end) for piece in lane] for lane in lanes])
+
+
+def trace_of(*stages: str, cut: bool = False) -> Trace:
+    """Give a trace whose ranks ran these actions, each 10 ms long, one after the other."""
+    rows: list[list[Event]] = []
+    for rank, actions in enumerate(stages):
+        row = [
+            event(rank, seq, "span", 10 * (seq + rank), 10 * (seq + rank) + 10, call=action)
+            for seq, action in enumerate(actions.split())
+        ]
+        row.append(event(rank, len(row), "span", 500, None if cut else 501, call="something else"))
+        rows.append(row)
+    return trace_of_rows(len(stages), rows)
+
+
+@pytest.mark.parametrize("backward", [1.0, 2.0, 3.5])
+@pytest.mark.parametrize("microbatches", [1, 2, 5, 12])
+@pytest.mark.parametrize("stages", [1, 2, 4, 7])
+def test_both_schedules_have_the_bubble_of_the_formula(
+    stages: int, microbatches: int, backward: float
+) -> None:
+    formula = (stages - 1) / (microbatches + stages - 1)
+    assert bubble(gpipe(stages, microbatches), backward) == pytest.approx(formula)
+    assert bubble(one_f_one_b(stages, microbatches), backward) == pytest.approx(formula)
+
+
+@pytest.mark.parametrize(("stages", "microbatches"), [(1, 3), (4, 2), (4, 4), (4, 9)])
+def test_gpipe_holds_all_microbatches_and_1f1b_no_more_than_there_are_stages(
+    stages: int, microbatches: int
+) -> None:
+    assert {most_held(order) for order in gpipe(stages, microbatches)} == {microbatches}
+    held = [most_held(order) for order in one_f_one_b(stages, microbatches)]
+    assert held == [min(stages - rank, microbatches) for rank in range(stages)]
+
+
+def test_nothing_runs_before_what_it_needs() -> None:
+    first, last = planned([["F0", "F1", "B0", "B1"], ["F0", "B0", "F1", "B1"]])
+    assert [piece.start for piece in first] == [0, 1, 4, 7]
+    assert [piece.start for piece in last] == [1, 2, 4, 5]
+
+
+def test_orders_that_wait_for_each_other_are_refused() -> None:
+    with pytest.raises(ValueError, match="stage 0 wants to run B0, stage 1 wants to run F1"):
+        schedule({"turned round": ["F0 B0 F1 B1", "F0 F1 B0 B1"]})
+
+
+@pytest.mark.parametrize("action", ["X0", "F", "F-1", "backward 0"])
+def test_what_is_no_action_is_refused(action: str) -> None:
+    with pytest.raises(ValueError, match="no action of a stage"):
+        schedule({"odd": [["F0", action]]})
+
+
+def test_a_plan_is_written_with_its_bubble_and_what_each_stage_holds() -> None:
+    text = str(schedule({"tiny": ["F0 F1 B0 B1", "F0 B0 F1 B1"]}))
+    assert text.splitlines() == [
+        "tiny: bubble 33 % predicted",
+        "  stage 0 holds 2: F0 F1 B0 B1",
+        "  stage 1 holds 1: F0 B0 F1 B1",
+    ]
+
+
+def test_a_run_is_drawn_as_predicted_and_as_it_was_and_told_without_times() -> None:
+    slow = trace_of("F0 F1 B0 B1", "F0 B0 F1 B1")
+    picture = schedule({"mine": slow})
+    assert [axes.get_title(loc="left").split(":")[0] for axes in picture.figure.axes] == [
+        "mine, predicted",
+        "mine, real",
+    ]
+    late = Trace(2, tuple(e for e in trace_of("F0 F1 B0 B1", "F0 B0 F1 B1")))
+    assert str(picture) == str(schedule({"mine": late}))
+    assert order_of(measured(slow)) == [["F0", "F1", "B0", "B1"], ["F0", "B0", "F1", "B1"]]
+
+
+def test_measured_times_begin_with_the_first_forward() -> None:
+    first, second = measured(trace_of("F0 B0", "F0 B0"))
+    assert [(piece.start, piece.end) for piece in first] == [(0, 10), (10, 20)]
+    assert [(piece.start, piece.end) for piece in second] == [(10, 20), (20, 30)]
+
+
+def test_a_run_that_was_cut_off_is_drawn_as_far_as_it_came() -> None:
+    picture = schedule({"broken": trace_of("F0 F1 F2", "B0", cut=True)})
+    assert len(picture.figure.axes) == 1
+    assert "broken: cut off" in str(picture)
+
+
+def test_a_run_without_stages_and_no_run_at_all_draw_nothing() -> None:
+    assert (
+        str(schedule({"none": Trace(2)})) == str(schedule({})) == "no schedule, so nothing is drawn"
+    )
+
+
+def test_names_are_made_fit_to_be_shown() -> None:
+    assert "\x1b" not in str(schedule({"a\x1b[31m$x$": ["F0 B0"]}))
+
+
+@pytest.mark.parametrize("busy", [[], [[]], [[(1.0, 1.0)]]])
+def test_where_nobody_worked_nobody_idled(busy: list[list[tuple[float, float]]]) -> None:
+    assert idle_share(busy) == 0.0
