@@ -43,11 +43,13 @@ if TYPE_CHECKING:
     from helpers.views.rounds import rounds
     from helpers.views.sample_raster import sample_raster
     from helpers.views.schedule import schedule
+    from helpers.views.sharding import sharding
     from helpers.views.startup_bars import startup_bars
     from helpers.views.step_lanes import step_lanes
     from helpers.views.timeline import timeline
     from helpers.views.traffic import traffic
     from helpers.views.traffic_grid import traffic_grid
+    from helpers.views.traffic_ledger import traffic_ledger
     from helpers.views.wait_graph import wait_graph
 
 _HOME = {
@@ -79,11 +81,13 @@ _HOME = {
     "rounds": "helpers.views.rounds",
     "sample_raster": "helpers.views.sample_raster",
     "schedule": "helpers.views.schedule",
+    "sharding": "helpers.views.sharding",
     "startup_bars": "helpers.views.startup_bars",
     "step_lanes": "helpers.views.step_lanes",
     "timeline": "helpers.views.timeline",
     "traffic": "helpers.views.traffic",
     "traffic_grid": "helpers.views.traffic_grid",
+    "traffic_ledger": "helpers.views.traffic_ledger",
     "wait_graph": "helpers.views.wait_graph",
     "Deadlock": "helpers.ranks.failures",
     "LaunchError": "helpers.ranks.failures",
@@ -123,6 +127,7 @@ __all__ = [
     "rounds",
     "sample_raster",
     "schedule",
+    "sharding",
     "span",
     "start_torchrun",
     "startup_bars",
@@ -133,6 +138,7 @@ __all__ = [
     "torchrun",
     "traffic",
     "traffic_grid",
+    "traffic_ledger",
     "wait_graph",
 ]
 

@@ -1,0 +1,162 @@
+"""Draw whole matrices and colour each element by the rank that holds it: who has which part.
+
+    {name: whole tensor}, Run of {name: own part} -> holders() -> sharding() -> Picture
+
+Notebooks call `sharding` with a run in which each rank returned its parts. Elements are recognised
+by their values, so give the whole tensors values that occur once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from helpers.ranks.run import Run
+from helpers.views.palette import COLLECTIVE, FAILURE, FAINT, INK, RECV, SEND, SPAN, WAIT, Look
+from helpers.views.picture import Picture, new_figure
+from helpers.views.plain import one_line
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_LOOKS = (SEND, WAIT, RECV, COLLECTIVE, FAILURE, SPAN)
+_MOST = 24
+"""Rows and columns of a matrix that can still be told apart."""
+_CELL = 0.3
+"""The side of an element, in inches."""
+_NARROWEST = 8
+"""Columns of a panel, so that its title fits."""
+_ALL, _NOBODY = "all", "–"
+
+Grid = list[list[tuple[int, ...]]]
+"""For each row and column of a matrix, the ranks that hold the element."""
+
+
+def sharding(whole: Mapping[str, Any], run: Run, *, title: str | None = None) -> Picture:
+    """Draw each matrix of `whole`; the number in a cell is the rank whose run.values[rank] holds it.
+
+    whole[name]: a tensor of one or two dimensions. run.values[rank][name]: that rank's part, or
+    nothing. An element that every rank holds says "all", one that no rank holds a dash. Raises
+    ValueError for other values, tensors or sizes.
+    """
+    grids = {name: holders(name, tensor, run) for name, tensor in whole.items()}
+    if not grids:
+        raise ValueError("sharding needs at least one tensor: {'weight': layer.weight, ...}.")
+    columns = [max(_NARROWEST, len(grid[0])) for grid in grids.values()]
+    rows = max(len(grid) for grid in grids.values())
+    figure = new_figure(
+        sum(columns) * _CELL + 0.3 * len(grids), rows * _CELL + 0.55 + 0.3 * bool(title)
+    )
+    panels = figure.subplots(1, len(grids), squeeze=False, width_ratios=columns)[0]
+    for axes, (name, grid), width in zip(panels, grids.items(), columns, strict=True):
+        _draw(axes, name, grid, run.world_size)
+        axes.set_xlim(-0.05, width + 0.05)
+        axes.set_ylim(rows + 0.05, -0.05)  # the same in all panels: equal cells
+    if title:
+        figure.suptitle(one_line(title, 90), fontsize=10.5, x=0.02, ha="left", parse_math=False)
+    lines = [f"  {one_line(name)}: {_words(grid, run.world_size)}" for name, grid in grids.items()]
+    return Picture(figure, "\n".join(["who holds what:", *lines]))
+
+
+def holders(name: str, whole: Any, run: Run) -> Grid:
+    """Give the ranks that hold each element of a tensor; a vector is one row."""
+    matrix = _matrix(name, whole)
+    if not matrix or not matrix[0] or len(matrix) > _MOST or len(matrix[0]) > _MOST:
+        raise ValueError(
+            f"{name!r} has a shape that cannot be drawn; 1 to {_MOST} rows and columns."
+        )
+    flat = [value for row in matrix for value in row]
+    if len(set(flat)) < len(flat):
+        raise ValueError(
+            f"in {name!r} a value occurs twice, and nobody can tell which rank holds it. Give every "
+            "element a value of its own, for example by torch.arange."
+        )
+    held = [_values(name, run.values[rank]) for rank in range(run.world_size)]
+    return [[tuple(r for r, own in enumerate(held) if v in own) for v in row] for row in matrix]
+
+
+def _matrix(name: str, tensor: Any) -> list[list[float]]:
+    dims = getattr(tensor, "ndim", 0)
+    if dims not in (1, 2):
+        raise ValueError(f"{name!r} has {dims} dimensions; sharding draws one or two.")
+    rows: list[list[float]] = tensor.tolist() if dims == 2 else [tensor.tolist()]
+    return rows
+
+
+def _values(name: str, parts: Any) -> set[float]:
+    if parts is None:
+        return set()
+    if not isinstance(parts, Mapping):
+        raise ValueError("each rank must return a dict of its parts: {'weight': tensor, ...}.")
+    own = parts.get(name)
+    return set() if own is None else set(own.flatten().tolist())
+
+
+def _draw(axes: Axes, name: str, grid: Grid, world_size: int) -> None:
+    from matplotlib.patches import Rectangle
+
+    for i, row in enumerate(grid):
+        for j, ranks in enumerate(row):
+            look = _look(ranks, world_size)
+            axes.add_patch(
+                Rectangle(
+                    (j, i), 1, 1, facecolor=look.tint if look else "white",
+                    edgecolor=look.color if look else FAINT, linewidth=0.8,
+                )
+            )  # fmt: skip
+            text = _label(ranks, world_size)
+            size = 8.5 if len(text) < 3 else 6.5
+            axes.text(j + 0.5, i + 0.5, text, ha="center", va="center", fontsize=size, color=INK)
+    rows, columns = len(grid), len(grid[0])
+    shape = f"{rows} rows, {columns} columns" if rows > 1 else f"{columns} elements"
+    axes.set_aspect("equal", anchor="NW")
+    axes.set_title(f"{one_line(name, 20)}\n{shape}", fontsize=9, loc="left", parse_math=False)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.set_frame_on(False)
+
+
+def _look(ranks: tuple[int, ...], world_size: int) -> Look | None:
+    if not ranks or len(ranks) == world_size > 1:
+        return None
+    return _LOOKS[ranks[0] % len(_LOOKS)]
+
+
+def _label(ranks: tuple[int, ...], world_size: int) -> str:
+    if len(ranks) == world_size > 1:
+        return _ALL
+    return ",".join(map(str, ranks)) if ranks else _NOBODY
+
+
+def _words(grid: Grid, world_size: int) -> str:
+    """Say what each rank holds: whole rows, whole columns, or how many elements."""
+    rows, columns = len(grid), len(grid[0])
+    flat = [ranks for row in grid for ranks in row]
+    if all(len(ranks) == world_size for ranks in flat):
+        return f"all {len(flat)} elements on every rank"
+    parts = []
+    for rank in range(world_size):
+        own = [i for i in range(rows) if all(rank in cell for cell in grid[i])]
+        across = [j for j in range(columns) if all(rank in row[j] for row in grid)]
+        count = sum(rank in ranks for ranks in flat)
+        if not count:
+            parts.append(f"rank {rank} no elements")
+        elif own and rows > 1 and len(own) * columns == count:
+            parts.append(f"rank {rank} row{'s' * (len(own) > 1)} {_span(own)}")
+        elif across and len(across) * rows == count:
+            what = ("column" if rows > 1 else "element") + "s" * (len(across) > 1)
+            parts.append(f"rank {rank} {what} {_span(across)}")
+        else:
+            parts.append(f"rank {rank} {count} of {len(flat)} elements")
+    return "; ".join(parts)
+
+
+def _span(numbers: list[int]) -> str:
+    """Write 0, 1, 2, 5 as `0-2, 5`."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)

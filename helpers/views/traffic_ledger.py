@@ -1,0 +1,129 @@
+"""Draw what one rank hands to the network in each phase of a step: calls and bytes, run by run.
+
+    {name: Run} -> calls_by_phase -> traffic_ledger() -> Picture
+
+Phases are the spans that a rank recorded ("forward", "backward"). Checks count by them as well.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from helpers.ranks.run import Run
+from helpers.trace.events import Event, Trace
+from helpers.views.palette import COLLECTIVE, FAINT, INK, RECV, SEND, Look
+from helpers.views.picture import Picture, new_figure, trace_of
+from helpers.views.plain import one_line, plural, short_bytes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Calls = Mapping[str, Sequence[Event]]
+"""From a phase to the calls that were issued in it."""
+
+_BAR, _GAP = 0.27, 0.2
+_NOTHING = "nothing"
+
+
+def calls_by_phase(trace: Trace, rank: int) -> dict[str, list[Event]]:
+    """Sort the calls of a rank by the innermost span in which they were issued, in spans' order.
+
+    A phase whose span was entered several times is one; calls outside all spans are left out.
+    """
+    spans = [event for event in trace.of(rank) if event.op == "span"]
+    found: dict[str, list[Event]] = {span.call: [] for span in spans}
+    for event in trace.of(rank):
+        around = [s for s in spans if event.op != "span" and _lasts(s, event.start_ns)]
+        if around:
+            found[max(around, key=lambda s: s.start_ns).call].append(event)
+    return found
+
+
+def traffic_ledger(
+    runs: Mapping[str, Run | Trace],
+    *,
+    rank: int = 0,
+    phases: Sequence[str] = ("forward", "backward"),
+    title: str | None = None,
+) -> Picture:
+    """Draw a bar for each run and phase, as long as the bytes that `rank` handed in; a part a call.
+
+    Bytes are those of the tensors given to the calls. A receive hands in nothing and is left out.
+    """
+    ledger = {
+        one_line(name, 44): _kept(calls_by_phase(trace_of(run), rank)) for name, run in runs.items()
+    }
+    rows = [(name, phase) for name in ledger for phase in phases]
+    figure = new_figure(9.2, max(1.1, len(rows) * _BAR + len(ledger) * _GAP + 0.85))
+    axes = figure.add_subplot()
+    places = []
+    for index, (name, phase) in enumerate(rows):
+        y = index * _BAR + (index // max(1, len(phases))) * _GAP
+        _draw(axes, ledger[name].get(phase, ()), y)
+        first = phase == phases[0]
+        places.append((y, f"{name}   {phase}" if first else phase))
+    _frame(axes, places, _longest(ledger, phases))
+    axes.set_xlabel(f"bytes that rank {rank} hands in", fontsize=9)
+    if title:
+        axes.set_title(one_line(title, 90), fontsize=10.5, loc="left", parse_math=False)
+    return Picture(figure, _text(ledger, phases, rank))
+
+
+def _lasts(span: Event, when_ns: int) -> bool:
+    return span.start_ns <= when_ns and (span.end_ns is None or when_ns <= span.end_ns)
+
+
+def _kept(calls: Calls) -> Calls:
+    return {phase: [e for e in events if e.op != "recv"] for phase, events in calls.items()}
+
+
+def _longest(ledger: Mapping[str, Calls], phases: Sequence[str]) -> int:
+    sums = [sum(e.nbytes for e in calls.get(p, ())) for calls in ledger.values() for p in phases]
+    return max(sums, default=0)
+
+
+def _draw(axes: Axes, calls: Sequence[Event], y: float) -> None:
+    left = 0
+    for call in calls:
+        look = _look(call)
+        axes.barh(
+            y, call.nbytes, _BAR * 0.82, left,
+            color=look.tint, edgecolor=look.color, hatch=look.hatch, linewidth=1.1,
+        )  # fmt: skip
+        left += call.nbytes
+    axes.annotate(
+        _words(calls), (left, y), (5, 0), textcoords="offset points",
+        va="center", fontsize=8.5, color=INK if calls else FAINT, parse_math=False,
+    )  # fmt: skip
+
+
+def _look(call: Event) -> Look:
+    return SEND if call.op == "send" else RECV if call.op == "recv" else COLLECTIVE
+
+
+def _frame(axes: Axes, places: Sequence[tuple[float, str]], longest: int) -> None:
+    axes.set_yticks([y for y, _ in places], [label for _, label in places], parse_math=False)
+    bottom = places[-1][0] if places else 0.0
+    axes.set_ylim(bottom + _BAR * 0.7, -_BAR * 0.7)
+    axes.set_xlim(0, 1.45 * max(1, longest))  # leaves room for the words behind the longest bar
+    axes.xaxis.set_major_formatter(lambda value, _: short_bytes(value))
+    axes.tick_params(axis="y", length=0)
+    axes.tick_params(labelsize=8.5)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _words(calls: Sequence[Event]) -> str:
+    counts = Counter(call.op for call in calls)
+    total = sum(call.nbytes for call in calls)
+    made = ", ".join(plural(count, op) for op, count in counts.items())
+    return f"{made}: {short_bytes(total)}" if made else _NOTHING
+
+
+def _text(ledger: Mapping[str, Calls], phases: Sequence[str], rank: int) -> str:
+    lines = [f"what rank {rank} hands in:"]
+    for name, calls in ledger.items():
+        parts = [f"{phase} {_words(calls.get(phase, ()))}" for phase in phases]
+        lines.append(f"  {name}: {'; '.join(parts)}")
+    return "\n".join(lines)

@@ -1,0 +1,209 @@
+from torch.nn import Parameter
+from torch.nn.functional import linear
+
+
+class SumOverRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        total = x.clone()
+        dist.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+class Base(torch.nn.Module):
+    def __init__(self, dense):
+        super().__init__()
+        rank, world_size = dist.get_rank(), dist.get_world_size()
+        self.weight = Parameter(dense.weight.detach().chunk(world_size, dim=1)[rank].clone())
+        self.bias = None if dense.bias is None else Parameter(dense.bias.detach().clone())
+
+    def forward(self, x):
+        total = SumOverRanks.apply(linear(x, self.weight))
+        return total if self.bias is None else total + self.bias
+
+
+# %% right: as in the hints
+class RowParallelLinear(torch.nn.Module):
+    def __init__(self, dense):
+        super().__init__()
+        rank, world_size = dist.get_rank(), dist.get_world_size()
+        self.weight = Parameter(dense.weight.detach().chunk(world_size, dim=1)[rank].clone())
+        self.bias = None if dense.bias is None else Parameter(dense.bias.detach().clone())
+
+    def forward(self, x):
+        total = SumOverRanks.apply(linear(x, self.weight))
+        return total if self.bias is None else total + self.bias
+
+
+# %% right: the dense layer's own bias, sums in place
+class SumOverRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        dist.all_reduce(x)
+        return x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+class RowParallelLinear(torch.nn.Module):
+    def __init__(self, dense: torch.nn.Linear) -> None:
+        super().__init__()
+        n = dense.in_features // dist.get_world_size()
+        begin = dist.get_rank() * n
+        self.weight = Parameter(dense.weight[:, begin : begin + n].detach().clone())
+        self.bias = dense.bias
+
+    def forward(self, x):
+        y = SumOverRanks.apply(x @ self.weight.t())
+        if self.bias is not None:
+            y = y + self.bias
+        return y
+
+
+# %% right: mark_dirty, async, a zero bias that is a buffer-free None
+class SumOverRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        dist.all_reduce(x, async_op=True).wait()
+        return x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.clone()
+
+
+class RowParallelLinear(Base):
+    def forward(self, x):
+        y = SumOverRanks.apply(linear(x, self.weight))
+        return y + (0 if self.bias is None else self.bias)
+
+
+# %% right: a functional collective within the function
+import torch.distributed._functional_collectives as funcol
+
+
+class SumOverRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return funcol.wait_tensor(funcol.all_reduce(x, "sum", dist.group.WORLD))
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+class RowParallelLinear(Base):
+    pass
+
+
+# %% wrong: the bias on every rank | wrong | says: it counts 2 times
+class RowParallelLinear(Base):
+    def forward(self, x):
+        return SumOverRanks.apply(linear(x, self.weight, self.bias))
+
+
+# %% wrong: the bias divided before the sum | wrong | says: gets a divided gradient
+class RowParallelLinear(Base):
+    def forward(self, x):
+        bias = None if self.bias is None else self.bias / dist.get_world_size()
+        return SumOverRanks.apply(linear(x, self.weight, bias))
+
+
+# %% wrong: the bias on rank 0 alone | wrong | says: Every rank adds the bias
+class RowParallelLinear(Base):
+    def forward(self, x):
+        bias = self.bias if dist.get_rank() == 0 else None
+        return SumOverRanks.apply(linear(x, self.weight, bias))
+
+
+# %% wrong: sums in backward too | wrong | says: SumOverRanks.backward hands it on
+class SumOverRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        total = x.clone()
+        dist.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx, grad):
+        total = grad.clone()
+        dist.all_reduce(total)
+        return total
+
+
+class RowParallelLinear(Base):
+    pass
+
+
+# %% wrong: torch's functional all_reduce | wrong | says: SumOverRanks.backward hands it on
+import torch.distributed._functional_collectives as funcol
+
+
+class RowParallelLinear(Base):
+    def forward(self, x):
+        total = funcol.all_reduce(linear(x, self.weight), "sum", dist.group.WORLD)
+        return total if self.bias is None else total + self.bias
+
+
+# %% wrong: all_reduce without a function of its own | wrong | says: unknown to it
+class RowParallelLinear(Base):
+    def forward(self, x):
+        total = linear(x, self.weight)
+        dist.all_reduce(total)
+        return total if self.bias is None else total + self.bias
+
+
+# %% wrong: the mean | wrong | says: not the mean
+class SumOverRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        total = x.clone()
+        dist.all_reduce(total)
+        return total / dist.get_world_size()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+class RowParallelLinear(Base):
+    pass
+
+
+# %% wrong: cuts the rows | wrong | says: block r of the columns|One column of
+class RowParallelLinear(Base):
+    def __init__(self, dense):
+        super().__init__(dense)
+        rank, world_size = dist.get_rank(), dist.get_world_size()
+        self.weight = Parameter(dense.weight.detach().tensor_split(world_size)[rank].clone())
+
+    def forward(self, x):
+        return x
+
+
+# %% wrong: gathers the input and multiplies the whole | wrong | says: One column of
+class RowParallelLinear(torch.nn.Module):
+    def __init__(self, dense):
+        super().__init__()
+        self.weight, self.bias = dense.weight, dense.bias
+
+    def forward(self, x):
+        parts = [torch.empty_like(x) for _ in range(dist.get_world_size())]
+        dist.all_gather(parts, x.detach())
+        parts[dist.get_rank()] = x
+        return linear(torch.cat(parts, dim=-1), self.weight, self.bias)
+
+
+# %% wrong: a new tensor without a graph | wrong | says: nothing on the way is detached
+class RowParallelLinear(Base):
+    def forward(self, x):
+        total = linear(x, self.weight).detach()
+        dist.all_reduce(total)
+        return total if self.bias is None else total + self.bias
