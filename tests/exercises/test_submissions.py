@@ -41,6 +41,11 @@ def test_wrong_answers_fail_and_the_message_names_the_cause(sample: Sample) -> N
     text = verdict_text(result)
     assert result.outcome.value == sample.outcome, text
     assert re.search(sample.says, text), text
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("sample", [s for s in all_samples() if not s.right], ids=str)
+def test_wrong_answers_fail_on_hidden_cases_too(sample: Sample) -> None:
     assert not judged(sample, HIDDEN).passed
 
 
