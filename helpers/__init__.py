@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from helpers.views.traffic_grid import traffic_grid
     from helpers.views.traffic_ledger import traffic_ledger
     from helpers.views.wait_graph import wait_graph
+    from helpers.views.work_lanes import work_lanes
 
 _HOME = {
     "check": "helpers.exercises.check",
@@ -89,6 +90,7 @@ _HOME = {
     "traffic_grid": "helpers.views.traffic_grid",
     "traffic_ledger": "helpers.views.traffic_ledger",
     "wait_graph": "helpers.views.wait_graph",
+    "work_lanes": "helpers.views.work_lanes",
     "Deadlock": "helpers.ranks.failures",
     "LaunchError": "helpers.ranks.failures",
     "RankDied": "helpers.ranks.failures",
@@ -140,6 +142,7 @@ __all__ = [
     "traffic_grid",
     "traffic_ledger",
     "wait_graph",
+    "work_lanes",
 ]
 
 

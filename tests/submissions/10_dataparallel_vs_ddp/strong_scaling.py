@@ -1,0 +1,123 @@
+from statistics import mean, median, quantiles, stdev
+
+
+# %% right: quartiles of twenty laps
+def strong_scaling(measure, worlds, samples):
+    found = {}
+    for p in worlds:
+        measure(p, samples // p)
+        first, middle, third = quantiles((measure(p, samples // p) for _ in range(21)), n=4)
+        found[p] = (middle, third - first)
+    return {p: (s, spread, found[1][0] / (p * s)) for p, (s, spread) in found.items()}
+
+
+# %% right: in turns, with torch
+def strong_scaling(measure, worlds, samples):
+    laps = {p: [] for p in worlds}
+    for lap in range(24):
+        for p in worlds:
+            laps[p].append(measure(p, samples / p))
+    rows = {}
+    for p in worlds:
+        t = torch.tensor(laps[p][1:], dtype=torch.float64)
+        low, mid, high = t.quantile(torch.tensor([0.25, 0.5, 0.75], dtype=torch.float64)).tolist()
+        rows[p] = [mid, high - low]
+    for p in worlds:
+        rows[p].append(rows[1][0] / rows[p][0] / p)
+    return rows
+
+
+# %% right: the fastest lap, and what lies between the 10 and the 80 % points
+def strong_scaling(measure, worlds, samples):
+    found = {}
+    for p in sorted(worlds):
+        laps = sorted(measure(p, samples // p) for _ in range(30))
+        found[p] = (laps[0], laps[24] - laps[3])
+    one = found[1][0]
+    return {p: (*found[p], one / found[p][0] / p) for p in found}
+
+
+# %% wrong: all samples on each rank | wrong | says: strong scaling shares them out
+def strong_scaling(measure, worlds, samples):
+    found = {}
+    for p in worlds:
+        measure(p, samples)
+        first, middle, third = quantiles((measure(p, samples) for _ in range(21)), n=4)
+        found[p] = (middle, third - first)
+    return {p: (s, spread, found[1][0] / (p * s)) for p, (s, spread) in found.items()}
+
+
+# %% wrong: the speed-up | wrong | says: the efficiency is that, divided by p
+def strong_scaling(measure, worlds, samples):
+    found = {}
+    for p in worlds:
+        measure(p, samples // p)
+        first, middle, third = quantiles((measure(p, samples // p) for _ in range(21)), n=4)
+        found[p] = (middle, third - first)
+    return {p: (s, spread, found[1][0] / s) for p, (s, spread) in found.items()}
+
+
+# %% wrong: upside down | wrong | says: upside down
+def strong_scaling(measure, worlds, samples):
+    found = {}
+    for p in worlds:
+        measure(p, samples // p)
+        first, middle, third = quantiles((measure(p, samples // p) for _ in range(21)), n=4)
+        found[p] = (middle, third - first)
+    return {p: (s, spread, s * p / found[1][0]) for p, (s, spread) in found.items()}
+
+
+# %% wrong: mean and standard deviation | wrong | says: take the median of about 20
+def strong_scaling(measure, worlds, samples):
+    found = {}
+    for p in worlds:
+        laps = [measure(p, samples // p) for _ in range(20)]
+        found[p] = (mean(laps[1:]), stdev(laps[1:]))
+    return {p: (s, spread, found[1][0] / (p * s)) for p, (s, spread) in found.items()}
+
+
+# %% wrong: median, but slowest minus fastest | wrong | says: disturbed is in it
+def strong_scaling(measure, worlds, samples):
+    found = {}
+    for p in worlds:
+        laps = [measure(p, samples // p) for _ in range(20)][1:]
+        found[p] = (median(laps), max(laps) - min(laps))
+    return {p: (s, spread, found[1][0] / (p * s)) for p, (s, spread) in found.items()}
+
+
+# %% wrong: one lap | wrong | says: Leave each setting's first lap
+def strong_scaling(measure, worlds, samples):
+    found = {p: measure(p, samples // p) for p in worlds}
+    return {p: (s, 0.0, found[1] / (p * s)) for p, s in found.items()}
+
+
+# %% wrong: no spread | wrong | says: are not all alike
+def strong_scaling(measure, worlds, samples):
+    found = {p: median(measure(p, samples // p) for _ in range(21)) for p in worlds}
+    return {p: (s, 0.0, found[1] / (p * s)) for p, s in found.items()}
+
+
+# %% wrong: a list | wrong | says: a dict must come back
+def strong_scaling(measure, worlds, samples):
+    found = {p: median(measure(p, samples // p) for _ in range(21)) for p in worlds}
+    return [(s, 0.0, found[1] / (p * s)) for p, s in found.items()]
+
+
+# %% wrong: milliseconds | wrong | says: no other unit
+def strong_scaling(measure, worlds, samples):
+    found = {}
+    for p in worlds:
+        laps = [1000 * measure(p, samples // p) for _ in range(21)][1:]
+        first, middle, third = quantiles(laps, n=4)
+        found[p] = (middle, third - first)
+    return {p: (s, spread, found[1][0] / (p * s)) for p, (s, spread) in found.items()}
+
+
+# %% wrong: efficiency of means, times of medians | wrong | says: formula once more
+def strong_scaling(measure, worlds, samples):
+    found = {}
+    for p in worlds:
+        laps = [measure(p, samples // p) for _ in range(21)][1:]
+        first, middle, third = quantiles(laps, n=4)
+        found[p] = (middle, third - first, mean(laps))
+    return {p: (s, spread, found[1][2] / (p * m)) for p, (s, spread, m) in found.items()}
