@@ -14,7 +14,7 @@ import torch
 
 from helpers.exercises.model import Case
 from helpers.exercises.resume_programmes import Training, whole
-from helpers.ranks.failures import RankFailed
+from helpers.ranks.failures import RankDied, RankFailed, RankTimeout
 from helpers.ranks.run import Run
 
 _CLOSE = 1e-5
@@ -118,6 +118,16 @@ def look_at_resumed(case: Case, run: Run) -> str:
     """Say what the training forgot, or where it went on wrongly."""
     if isinstance(run.failure, RankFailed):
         return _look_at_error(case, run.failure)
+    if isinstance(run.failure, RankTimeout):
+        return (
+            "Nobody can go on. Does every rank call `all_gather_object`, and every barrier? A "
+            "collective inside `if rank == 0:` waits for ever."
+        )
+    if isinstance(run.failure, RankDied):
+        return (
+            "A worker ended early and the others lost it. Did all ranks go on at the same step? Put "
+            "the states of all ranks into one file, which one rank writes."
+        )
     if run.failure is not None:
         return ""
     _, nproc, epochs, steps, every, dies, _ = case.inputs[0]
@@ -130,7 +140,7 @@ def look_at_resumed(case: Case, run: Run) -> str:
             return f"Rank {rank} returns nothing: return the list of losses."
         first, wanted = value.get("first"), expected["first"]
         if first is not None and tuple(first) != wanted:
-            return _wrong_start(tuple(first), wanted, steps, every)
+            return _wrong_start(tuple(first), wanted, steps, every, in_a_save=len(dies) > 1)
         losses = value["losses"]
         if (
             isinstance(losses, list)
@@ -148,8 +158,16 @@ def look_at_resumed(case: Case, run: Run) -> str:
     return _forgotten(case, run)
 
 
-def _wrong_start(first: tuple[int, ...], wanted: tuple[int, int], steps: int, every: int) -> str:
+def _wrong_start(
+    first: tuple[int, ...], wanted: tuple[int, int], steps: int, every: int, in_a_save: bool
+) -> str:
     began = f"After the last death it went on at epoch {first[0]}, step {first[1]}"
+    if first == (0, 0) and in_a_save:
+        return (
+            f"{began}: at the very beginning. A worker was killed while it saved, and no whole "
+            "checkpoint was left: write the new one under another name, then `os.replace` it over the "
+            "old one, in one step."
+        )
     if first == (0, 0):
         return (
             f"{began}: at the very beginning. Is the checkpoint looked for before the loop, and in "
@@ -184,6 +202,15 @@ def _same(got: Any, curve: list[float]) -> bool:
 
 def _look_at_error(case: Case, failure: RankFailed) -> str:
     error, dies = failure.error, case.inputs[0][5]
+    if error.kind == "FileNotFoundError" and any(
+        word in place.source
+        for place in error.frames[-1:]
+        for word in ("replace", "rename", "remove", "unlink")
+    ):
+        return (
+            "All ranks write the same file and take it away from one another. One rank saves; all "
+            "ranks hand it their random states."
+        )
     # what half a file raises depends on where it was cut: the line says more than the exception
     loads = any("load(" in place.source for place in error.frames[-1:])
     if len(dies) > 1 and loads:
@@ -236,6 +263,14 @@ def _at_most(most: int) -> Any:
 
 def look_at_resharded(case: Case, run: Run) -> str:
     """Say what a rank loaded too much of, or did not load."""
+    if isinstance(run.failure, RankFailed) and any(
+        "load(" in place.source for place in run.failure.error.frames[-1:]
+    ):
+        return (
+            "Do your DTensors have the whole shapes? `zeros(shape, device_mesh=mesh, placements="
+            "[Shard(0)])` cuts rows that do not divide; `DTensor.from_local` takes the local part at "
+            "its word."
+        )
     if run.failure is not None:
         return ""
     shapes, _, after = case.inputs[0]

@@ -101,10 +101,10 @@ def train(
             os.kill(os.getpid(), signal.SIGKILL)
         return float(mean)
 
-    if attempt == 1 and len(dies) > 1:
-        _die_in_save(dies[1])
-    folder = Path(sys.argv[0]).parent / "checkpoints"
+    folder = Path(sys.argv[0]).resolve().parent / "checkpoints"
     folder.mkdir(exist_ok=True)
+    if attempt == 1 and len(dies) > 1:
+        _die_in_save(dies[1], folder)
     losses = answer(
         training.model, training.optimizer, train_step, epochs, steps, every, str(folder)
     )
@@ -112,8 +112,8 @@ def train(
     return {"losses": losses, "first": calls[0] if calls else None, "attempt": attempt}
 
 
-def _die_in_save(count: int) -> None:
-    """Have this process killed when save number `count` has written half of its file."""
+def _die_in_save(count: int, folder: Path) -> None:
+    """Have this process killed when save number `count` is half written, or a file was removed."""
     real, saves = torch.save, 0
 
     def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
@@ -127,7 +127,16 @@ def _die_in_save(count: int) -> None:
             os.truncate(path, os.path.getsize(path) // 2)
             os.kill(os.getpid(), signal.SIGKILL)
 
+    def removing(remove: Callable[..., None]) -> Callable[..., None]:
+        def remove_and_die(path: Any, *args: Any, **kwargs: Any) -> None:
+            remove(path, *args, **kwargs)
+            if Path(path).resolve().is_relative_to(folder):
+                os.kill(os.getpid(), signal.SIGKILL)  # what is removed must not be needed any more
+
+        return remove_and_die
+
     torch.save = save
+    os.remove, os.unlink = removing(os.remove), removing(os.unlink)
 
 
 def reshard(

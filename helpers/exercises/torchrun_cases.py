@@ -90,7 +90,11 @@ def look_at_env(case: Case, run: Run) -> str:
             if isinstance(got, str):
                 return f"{key!r} is the string {got!r}: environment variables are text, make it an int."
             if got != wanted and key in value:
-                others = [k for k, v in case.expected[rank].items() if v == got]
+                if case.expected == [_ALONE]:
+                    return f"Started by plain `python`, {key!r} is {wanted}: this process is alone."
+                others = [
+                    k for k, v in case.expected[rank].items() if v == got and got not in {0, 1}
+                ]
                 hint = f" (that is the {others[0]!r} here)" if others else ""
                 return (
                     f"Worker {rank}: {key!r} must come from {_VARIABLES[key]}; got {got!r}{hint}."
@@ -140,11 +144,28 @@ def _command_problem(nproc: int, address: str, port: int, run: Run) -> str:
         got = value.get("commands") if isinstance(value, dict) else None
         return f"wanted: a list of two commands, each a list of strings; got {one_line(repr(got), 120)}"
     for node, found in enumerate(read):
+        if wrong := _word_problem(value.get("commands"), node):
+            return f"in the command of node {node} {wrong}"
         if not isinstance(found, dict) or "problem" in found:
             why = one_line(str(found.get("problem") if isinstance(found, dict) else found), 300)
             return f"the command of node {node} cannot be read by torchrun: {why}"
         if problem := _one_problem(found, node, nproc, address, port):
             return f"the command of node {node} {problem}"
+    return ""
+
+
+def _word_problem(commands: Any, node: int) -> str:
+    """Say what is wrong with the words themselves, whatever they mean."""
+    words = commands[node] if isinstance(commands, list) and len(commands) == 2 else []
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        return "a word is no string: every word is a `str`, also the numbers."
+    for word in words:
+        if word.startswith("--") and " " in word:
+            option, value = word.split(" ", 1)
+            return f"{word!r} is one word; torchrun wants two: {option!r}, {value!r}, or an `=`."
+    after = words[words.index("train.py") + 1 :] if "train.py" in words else []
+    if any(word.startswith("--") for word in after):
+        return "options stand after the script, so the script would get them: it comes last."
     return ""
 
 

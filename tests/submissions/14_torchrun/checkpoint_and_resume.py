@@ -254,3 +254,27 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
                 torch.save(saved | {"rng": rng, "n": n, "losses": losses}, path.with_suffix(".new"))
                 os.replace(path.with_suffix(".new"), path)
     return losses
+
+
+# %% wrong: the old one is removed before the new one has its name | wrong | says: in one step
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    path, done, losses = f"{folder}/checkpoint.pt", 0, []
+    if os.path.exists(path):
+        saved = torch.load(path)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        torch.set_rng_state(saved["random"][dist.get_rank()])
+        done, losses = saved["done"], saved["losses"]
+    for n in range(done, epochs * steps):
+        losses.append(train_step(*divmod(n, steps)))
+        if (n + 1) % every == 0:
+            random = [None] * dist.get_world_size()
+            dist.all_gather_object(random, torch.get_rng_state())
+            if dist.get_rank() == 0:
+                saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+                saved |= {"random": random, "done": n + 1, "losses": losses}
+                torch.save(saved, f"{path}.new")
+                if os.path.exists(path):
+                    os.remove(path)
+                os.rename(f"{path}.new", path)
+    return losses

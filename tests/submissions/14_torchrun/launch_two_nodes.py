@@ -74,7 +74,7 @@ def launch_two_nodes(script, nproc_per_node, address, port):
     ]
 
 
-# %% wrong: numbers among the words | wrong | says: not a list of strings
+# %% wrong: numbers among the words | wrong | says: every word is a .str.
 def launch_two_nodes(script, nproc_per_node, address, port):
     return [
         [
@@ -95,7 +95,7 @@ def launch_two_nodes(script, nproc_per_node, address, port):
     ]
 
 
-# %% wrong: the script before the flags | wrong | says: says --nnodes=1:1; there are 2 nodes
+# %% wrong: the script before the flags | wrong | says: it comes last
 def launch_two_nodes(script, nproc_per_node, address, port):
     return [
         [
@@ -150,7 +150,7 @@ def launch_two_nodes(script, nproc_per_node, address, port):
     ]
 
 
-# %% wrong: one string for each node | wrong | says: not a list of strings
+# %% wrong: one string for each node | wrong | says: every word is a .str.
 def launch_two_nodes(script, nproc_per_node, address, port):
     return [
         f"torchrun --nnodes=2 --nproc-per-node={nproc_per_node} --node-rank={node} "

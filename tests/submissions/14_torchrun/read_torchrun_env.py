@@ -127,7 +127,7 @@ def read_torchrun_env():
     return {"rank": dist.get_rank(), "world_size": dist.get_world_size()}
 
 
-# %% wrong: alone it is rank 0 of 0 | wrong | says: 'world_size' must come from WORLD_SIZE
+# %% wrong: alone it is rank 0 of 0 | wrong | says: Started by plain .python., 'world_size' is 1
 def read_torchrun_env():
     names = {
         "rank": "RANK",
