@@ -97,6 +97,7 @@ def bucketed_cases(rng: random.Random) -> Iterator[Case]:
     )
     some: list[Route] = [("left",), ("right",), _BOTH]
     yield _train_case(rng, ", 100 bytes, ranks use different layers", some, 3, True, 0.0, 100)
+    yield _train_case(rng, ", 8 bytes: a bucket for each", [_BOTH] * 2, 2, False, 0.0, 8)
     yield _train_case(rng, ", one bucket for all", [_TURNED] * 4, 2, False, 0.5, 1_000_000)
 
 
@@ -151,7 +152,7 @@ def bucket_problem(trace: Trace, case: Case) -> str:
                 f"rank {rank} makes {len(made)} all_reduces in {steps} steps, the first ones of "
                 f"{first} bytes; the buckets of a step have {', '.join(map(str, wanted))} bytes. Go "
                 "through the trained parameters from the last to the first; where one would not fit, "
-                "begin a new bucket."
+                "begin a new bucket (one that fills it exactly still fits)."
             )
     return ""
 

@@ -98,7 +98,7 @@ def _unusual(answer: Callable[..., Any], ddp: DistributedDataParallel) -> dict[s
     ddp.require_backward_grad_sync = True
     with answer(ddp):
         with answer(ddp):
-            pass
+            inner = ddp.require_backward_grad_sync
         nested = ddp.require_backward_grad_sync
     behind = ddp.require_backward_grad_sync
     ddp.require_backward_grad_sync, swallowed = True, True
@@ -108,7 +108,8 @@ def _unusual(answer: Callable[..., Any], ddp: DistributedDataParallel) -> dict[s
     except _Interrupted:
         swallowed = False
     failed = ddp.require_backward_grad_sync
-    return {"nested": nested, "behind": behind, "failed": failed, "swallowed": swallowed}
+    found = {"inner": inner, "nested": nested, "behind": behind}
+    return {**found, "failed": failed, "swallowed": swallowed}
 
 
 def search_graph(

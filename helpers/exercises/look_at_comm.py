@@ -34,6 +34,8 @@ class SwitchedAre:
                 return f"step {number}: {problem}"
         if value.get("swallowed") is not False:
             return "an exception inside the block does not come out of it"
+        if value.get("inner") is not False:
+            return "one block within another: inside the inner one DDP synchronises"
         if value.get("nested") is not False:
             return "one block within another: after the inner one, the outer one synchronises again"
         if value.get("behind") is not True:
@@ -68,6 +70,8 @@ def look_at_switch(case: Case, run: Run) -> str:
         )
     if "comes out" in problem or "does not come out" in problem:
         return "Do not catch it: with `finally:` instead of `except:` it goes on by itself."
+    if "inside the inner one" in problem:
+        return "Set the switch to False for the block; do not flip it."
     if "one block within" in problem:
         return "Put back what the switch was before, not True: it may have been False already."
     if "exception" in problem:
@@ -102,9 +106,9 @@ class UnusedAre:
 
     def _names(self, got: list[str]) -> str:
         if too_many := [name for name in got if name not in self.names]:
-            return f"`{too_many[0]}` is not unused" + (
-                ": it is not trained at all" if too_many[0].startswith("frozen") else ""
-            )
+            frozen = too_many[0].startswith("frozen")
+            why = "is not trained at all" if frozen else "is used: backward reaches it"
+            return f"`{too_many[0]}` {why}"
         if missing := [name for name in self.names if name not in got]:
             return f"`{missing[0]}` is missing"
         if list(self.names) != got:

@@ -205,6 +205,11 @@ def _look_at_failure(run: Run) -> str:
                 "A parameter that nobody used has no gradient: in finish() go through what hooks have "
                 "started, not through all parameters."
             )
+        if "Invalid function argument" in text and "NoneType" in text:
+            return (
+                "A hook is called with its parameter: use that. A lambda or function made in a loop "
+                "sees the loop's last `p`, whose gradient is not there yet."
+            )
         if "'NoneType' object" in text and any(event.op == "all_reduce" for event in run.trace):
             return (
                 "A gradient is None. Is a bucket started that is not complete? Was the set of what is "

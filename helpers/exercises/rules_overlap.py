@@ -49,8 +49,8 @@ class IssuedInside:
             return ""
         when = "after" if any(_ended_before(span, call) for span in spans) else "before"
         return (
-            f"rank {call.rank} calls {self.op}{at(call)} {when} {self.span}; nothing travels while "
-            f"{self.span} runs. Issue it from a hook, as soon as its gradients are there."
+            f"rank {call.rank} calls {self.op}{at(call)} {when} {self.span}. Issue each from a hook, as "
+            "soon as its gradients are there; one gradient may make several ready at once."
         )
 
     def _held_up(self, calls: list[Event]) -> str:
@@ -64,7 +64,8 @@ class IssuedInside:
             if call.wait_ns is not None and call.wait_ns < last:
                 return (
                     f"rank {call.rank} waits for {call.call}{at(call)} while others are still to be "
-                    f"issued: {self.span} stands still. Wait once all of them are on their way."
+                    f"issued: {self.span} stands still. Nobody waits in a hook; wait when all of them "
+                    "are on their way."
                 )
         return ""
 

@@ -185,7 +185,7 @@ class BucketedDDP(Common):
     pass
 
 
-# %% wrong: all buckets leave in finish | wrong | says: nothing travels while backward runs
+# %% wrong: all buckets leave in finish | wrong | says: Issue each from a hook
 class BucketedDDP(Common):
     def hook(self, p):
         pass

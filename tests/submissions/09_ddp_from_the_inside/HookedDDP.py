@@ -122,7 +122,7 @@ class HookedDDP(Wrapper):
         self.started.clear()
 
 
-# %% wrong: all_reduce after backward | wrong | says: nothing travels while backward runs
+# %% wrong: all_reduce after backward | wrong | says: Issue each from a hook
 class HookedDDP(Wrapper):
     def __init__(self, module):
         super().__init__()

@@ -121,3 +121,13 @@ def no_sync(ddp):
     except Exception:
         pass
     ddp.require_backward_grad_sync = old
+
+
+# %% wrong: the switch is flipped | wrong | says: do not flip it
+@contextmanager
+def no_sync(ddp):
+    ddp.require_backward_grad_sync = not ddp.require_backward_grad_sync
+    try:
+        yield
+    finally:
+        ddp.require_backward_grad_sync = not ddp.require_backward_grad_sync
