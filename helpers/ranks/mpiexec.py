@@ -19,6 +19,7 @@ from pathlib import Path
 from helpers.ranks.failures import LaunchError, Stopped
 from helpers.ranks.launcher import one_stop, refuse_where_ranks_must_not_start
 from helpers.ranks.owned import Owned
+from helpers.ranks.torchrun_command import NOT_INHERITED
 from helpers.ranks.torchrun_run import describe_exit
 
 MOST_OUTPUT = 200_000
@@ -149,7 +150,8 @@ def _environment(more: Mapping[str, str], folder: Path) -> dict[str, str]:
     kept = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("PMI_", "MPI_", "OMPI_", "HYDRA_", "REAL_RANKS_"))
+        if name not in NOT_INHERITED
+        and not name.startswith(("PMI_", "MPI_", "OMPI_", "HYDRA_", "LOCAL_", "REAL_RANKS_"))
     }
     # shared memory between ranks, and TCP on loopback: nothing of a job leaves this machine
     quiet = {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", "HYDRA_LAUNCHER": "fork"}

@@ -14,7 +14,8 @@ from helpers.ranks.connection import RESOLVER
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.torchrun_log import MARK
 
-_NOT_INHERITED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK", "ROLE_RANK")
+NOT_INHERITED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK", "ROLE_RANK")
+"""What says which rank a process is: those that it starts are others."""
 
 
 def check_arguments(script: str | Path, nproc: int, nnodes: int | str, rdzv: str) -> Path:
@@ -72,7 +73,7 @@ def environment_of(more: Mapping[str, str], folder: Path) -> dict[str, str]:
     kept = {
         name: value
         for name, value in os.environ.items()
-        if name not in _NOT_INHERITED
+        if name not in NOT_INHERITED
         and not name.startswith(("TORCHELASTIC_", "REAL_RANKS_", "LOCAL_"))
     }
     return {
