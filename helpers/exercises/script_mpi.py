@@ -1,7 +1,8 @@
 """Inside a rank: run a composed script on real MPI ranks and report what came of it.
 
-The counterpart of `scripts.under_torchrun` for exercises whose script mpiexec starts. A worker
-programme for it ends with `MPI.Finalize()`; an exception in one rank ends all (`python -m mpi4py`).
+The counterpart of `scripts.under_torchrun` for exercises whose script mpiexec starts. The worker
+calls `MPI.Finalize()` once its report is written; an exception in one rank ends all (`python -m
+mpi4py`).
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -31,6 +32,7 @@ def main(folder: Path) -> None:
         value = programme_of(job["programme"])(answer, *inputs)
         body = b"".join(wire.encode(value))
         _leave(folder / f"{whoami()}.value", body)
+        _finalize_mpi()
     except BaseException as error:
         _leave(folder / f"{whoami()}.error", json.dumps(describe_error(error)).encode())
         raise
@@ -47,6 +49,13 @@ def whoami() -> str:
     """Give this process's name in the reports: its attempt and its rank."""
     rank = next((os.environ[name] for name in RANK_NAMES if name in os.environ), "0")
     return f"{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}-{rank}"
+
+
+def _finalize_mpi() -> None:
+    """End MPI where the programme used it: only now, as mpiexec may leave once all have done so."""
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is not None and not mpi.Is_finalized():
+        mpi.Finalize()
 
 
 def _leave(path: Path, body: bytes) -> None:
