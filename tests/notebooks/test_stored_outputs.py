@@ -26,7 +26,7 @@ MOST_EXCUSES = 2
 """In one notebook. What is drawn of a measurement has a text that is always the same."""
 
 NEVER_STORED = {
-    "a path of this machine": r"/tmp/|/home/|/root/|ipykernel_\d|site-packages|[A-Z]:\\\\",
+    "a path of this machine": r"/(?:tmp|home|root)/|ipykernel_\d|site-packages|[A-Z]:\\\\",
     "an address in memory": r"0x[0-9a-f]{6,}",
     "a time of day": r"\b\d\d:\d\d:\d\d\b",
     "a port": r"\b127\.0\.0\.1\]?:\d+|\blocalhost:\d+",
