@@ -8,14 +8,12 @@ text is given: the ids of widgets are new in every kernel.
 from __future__ import annotations
 
 import html
-import os
 import re
 from dataclasses import dataclass
 from typing import Any
 
 from helpers.course.quizzes import Quiz, answer_quiz
-
-WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+from helpers.views.live import WIDGET_VIEW, widgets_can_live
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,7 +27,7 @@ class QuizView:
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         bundle: dict[str, Any] = {"text/plain": repr(self)}
-        if _widgets_can_live():
+        if widgets_can_live():
             bundle[WIDGET_VIEW] = {
                 "version_major": 2,
                 "version_minor": 0,
@@ -72,12 +70,3 @@ def to_html(text: str) -> str:
             part = re.sub(r"\*\*([^*]+)\*\*", r"<b>\1</b>", part)
             parts[index] = part.replace("\n\n", "<br><br>")
     return "".join(parts)
-
-
-def _widgets_can_live() -> bool:
-    """Say whether this is a notebook's kernel whose displays are for a reader, not for a file."""
-    if os.environ.get("REAL_RANKS_LIVE") == "0":
-        return False
-    from IPython import get_ipython
-
-    return hasattr(get_ipython(), "kernel")

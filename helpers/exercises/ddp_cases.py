@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from helpers.data.digits import small_digits
+from helpers.exercises import draws
 from helpers.exercises.ddp_models import Assorted, Route, assorted, nbytes, packed, state
 from helpers.exercises.ddp_truth import train_replicas
 from helpers.exercises.look_at_comm import CompressedAre, SwitchedAre, UnusedAre
@@ -157,21 +157,13 @@ def bucket_problem(trace: Trace, case: Case) -> str:
     return ""
 
 
-def _digits(
-    rng: random.Random, count: int, dtype: torch.dtype
-) -> tuple[torch.Tensor, torch.Tensor]:
-    x, y = small_digits()
-    chosen = torch.tensor(rng.sample(range(len(x)), count))
-    return x[chosen].to(dtype), y[chosen]
-
-
 def no_sync_cases(rng: random.Random) -> Iterator[Case]:
     for world_size, microbatches, size in ((2, 4, 3), (3, 2, 5), (2, 1, 6)):
         seed, steps = rng.randrange(1000), 2
         given: list[list[Any]] = [[] for _ in range(world_size)]
         wanted = []
         for _ in range(steps):
-            x, y = _digits(rng, world_size * microbatches * size, torch.float64)
+            x, y = draws.digits(rng, world_size * microbatches * size, torch.float64)
             parts = list(zip(x.split(size), y.split(size), strict=True))
             for rank in range(world_size):
                 given[rank].append(parts[rank * microbatches : (rank + 1) * microbatches])
@@ -217,7 +209,7 @@ def compress_cases(rng: random.Random) -> Iterator[Case]:
     worlds = ((2, torch.float32, 0.0), (3, torch.float64, 0.0), (4, torch.float32, 90_000.0))
     for world_size, dtype, sum_reaches in worlds:
         seed, each = rng.randrange(1000), 16
-        x, y = _digits(rng, world_size * each, dtype)
+        x, y = draws.digits(rng, world_size * each, dtype)
         shards = list(zip(x.split(each), y.split(each), strict=True))
         own = [batch_grads(mx.double(), my, seed) for mx, my in shards]
         mean = mean_of(own)

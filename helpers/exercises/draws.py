@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import torch
 
+from helpers.data.digits import small_digits
+
 DTYPES = (torch.float32, torch.float64, torch.int64)
 
 
@@ -30,6 +32,15 @@ def tensors(
     """Draw one tensor for each of `count` ranks, no two of them equal."""
     drawn = [tensor(rng, *shape, dtype=dtype) for _ in range(count)]
     return [t + 20 * r for r, t in enumerate(drawn)] if drawn else []
+
+
+def digits(
+    rng: random.Random, count: int, dtype: torch.dtype = torch.float64
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Draw `count` different handwritten digits: images (count, 64) and labels (count,)."""
+    x, y = small_digits()
+    chosen = torch.tensor(rng.sample(range(len(x)), count))
+    return x[chosen].to(dtype), y[chosen]
 
 
 def describe(world_size: int, shape: Sequence[int], dtype: torch.dtype = torch.float32) -> str:

@@ -10,6 +10,7 @@ import torch
 
 from helpers.exercises.look_at_sgd import GradientsAre
 from helpers.exercises.model import Case
+from helpers.exercises.problems import first_problem
 from helpers.exercises.sgd_models import Grads
 from helpers.ranks.failures import Deadlock, RankFailed, RankTimeout
 from helpers.ranks.run import Run
@@ -58,12 +59,8 @@ def look_at_switch(case: Case, run: Run) -> str:
         return ""
     if run.failure is not None or case.expected is None:
         return ""
-    problem = next(
-        (p for w, v in zip(case.expected, run.values, strict=True) if (p := str(w(v)))), ""
-    )
-    if not any(event.op == "all_reduce" for event in run.trace):
-        pass
-    elif sum(event.op == "all_reduce" for event in run.trace.of(0)) > len(case.inputs[0][0]):
+    problem = first_problem(case, run)
+    if sum(event.op == "all_reduce" for event in run.trace.of(0)) > len(case.inputs[0][0]):
         return (
             "Every backward synchronises, those in the block too: `require_backward_grad_sync` is the "
             "switch, and it must be False while the block runs."
@@ -136,9 +133,7 @@ def look_at_search(case: Case, run: Run) -> str:
             )
     if run.failure is not None or case.expected is None:
         return ""
-    problem = next(
-        (p for w, v in zip(case.expected, run.values, strict=True) if (p := str(w(v)))), ""
-    )
+    problem = first_problem(case, run)
     if "backward ran" in problem:
         return "Begin at output.grad_fn and follow next_functions: nothing needs to be computed."
     if "not trained" in problem:
@@ -195,9 +190,7 @@ def look_at_compressed(case: Case, run: Run) -> str:
         )
     if run.failure is not None or case.expected is None:
         return ""
-    problem = next(
-        (p for w, v in zip(case.expected, run.values, strict=True) if (p := str(w(v)))), ""
-    )
+    problem = first_problem(case, run)
     if "inf or NaN" in problem:
         return (
             "float16 ends at 65,504, and the sum over the ranks is larger. Divide by the world size "

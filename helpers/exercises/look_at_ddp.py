@@ -17,6 +17,7 @@ from helpers.exercises.ddp_models import assorted, state
 from helpers.exercises.ddp_truth import Replicas
 from helpers.exercises.look_at_sgd import PARITY, GradientsAre, apart
 from helpers.exercises.model import Case
+from helpers.exercises.problems import first_problem, problems
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed
 from helpers.ranks.run import Run
 
@@ -91,15 +92,14 @@ def look_at_broadcast(case: Case, run: Run) -> str:
         return "Every rank makes the same calls: on rank src broadcast sends, on the others it receives."
     if run.failure is not None:
         return ""
-    problems = _problems(case, run)
-    problem = next(filter(None, problems), "")
+    problem = first_problem(case, run)
     if "new tensors" in problem or "requires_grad" in problem:
         return "Receive into the tensors that the model has: `dist.broadcast(p.detach(), src)`."
     if "not as wanted" not in problem:
         return ""
     if src and _holds_rank_0s(case, run):
         return f"All ranks hold rank 0's values; the source is `src`, here rank {src}."
-    if problems[src]:
+    if problems(case, run)[src]:
         return f"Rank {src} is the source: its own values stay as they are."
     wrong = _wrong_names(case, run)
     model = assorted(0, True)
@@ -136,9 +136,9 @@ def look_at_hooked(case: Case, run: Run) -> str:
     """Say what a wrapper that averages from hooks mostly gets wrong."""
     if run.failure is not None:
         return _look_at_failure(run)
-    problem = _first_problem(case, run)
+    problem = first_problem(case, run)
     n = case.world_size
-    if any("after __init__" in each for each in _problems(case, run)):
+    if any("after __init__" in each for each in problems(case, run)):
         return "Broadcast the module in __init__, on every rank: `broadcast_module(module)`."
     if f"is {n:.3g} times" in problem:
         return f"This is the sum over {n} ranks: divide by the world size, in finish()."
@@ -174,12 +174,12 @@ def look_at_buckets(case: Case, run: Run) -> str:
     """Say what a wrapper with buckets mostly gets wrong, else what one without gets wrong."""
     routes = [given[1] for given in case.inputs]
     if len({tuple(sorted(route)) for route in routes}) > 1:
-        if run.failure is not None or _first_problem(case, run):
+        if run.failure is not None or first_problem(case, run):
             return (
                 "Some ranks have no gradient for some parameters, so a bucket may never get full. "
                 "finish() puts zeros there and starts what is left, in the same order on every rank."
             )
-    elif len(set(routes)) > 1 and (run.failure is not None or _first_problem(case, run)):
+    elif len(set(routes)) > 1 and (run.failure is not None or first_problem(case, run)):
         return (
             "On rank 1 gradients come in another order. Buckets must leave in one fixed order: bucket 1 "
             "waits until bucket 0 has left, even if it is full earlier."
@@ -227,12 +227,3 @@ def _look_at_failure(run: Run) -> str:
             "in the same order?"
         )
     return ""
-
-
-def _problems(case: Case, run: Run) -> list[str]:
-    pairs = zip(case.expected or (), run.values, strict=True)
-    return [str(wanted(value)) for wanted, value in pairs]
-
-
-def _first_problem(case: Case, run: Run) -> str:
-    return next(filter(None, _problems(case, run)), "")

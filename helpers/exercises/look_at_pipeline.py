@@ -15,6 +15,7 @@ import torch
 from helpers.exercises.compare import difference
 from helpers.exercises.model import Case
 from helpers.exercises.pipeline_models import StageTruth
+from helpers.exercises.problems import first_problem
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout
 from helpers.ranks.run import Run
 from helpers.views.plain import plural
@@ -148,7 +149,7 @@ def look_at_stage(case: Case, run: Run) -> str:
         )
     if isinstance(run.failure, RankDied):
         return "A tensor of another shape or dtype was received: receive into stage.empty()."
-    problem = first_problem(case, run)
+    problem = problem_or_error(case, run)
     if "never runs forward" in problem or "never runs backward" in problem:
         return "Every rank calls stage.forward and stage.backward once for each microbatch."
     if "all forwards come first" in problem:
@@ -169,7 +170,7 @@ def look_at_stage(case: Case, run: Run) -> str:
 
 def look_at_one_f_one_b(case: Case, run: Run) -> str:
     """Say what 1F1B mostly gets wrong."""
-    problem = first_problem(case, run)
+    problem = problem_or_error(case, run)
     ranks = case.world_size
     if "holds the activations" in problem:
         return (
@@ -198,9 +199,8 @@ def _look_at_hang(failure: Deadlock) -> str:
     )
 
 
-def first_problem(case: Case, run: Run) -> str:
-    """Give the first thing that is wrong on any rank."""
-    if run.failure is not None or case.expected is None:
-        return str(run.failure.error.message) if isinstance(run.failure, RankFailed) else ""
-    problems = (str(w(v)) for w, v in zip(case.expected, run.values, strict=True))
-    return next(filter(None, problems), "")
+def problem_or_error(case: Case, run: Run) -> str:
+    """Give the message of what was raised, or else the first thing that is wrong on any rank."""
+    if isinstance(run.failure, RankFailed):
+        return str(run.failure.error.message)
+    return first_problem(case, run)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from helpers.exercises.compare import difference
-from helpers.exercises.look_at_pipeline import Grads, first_problem, grads_problem
+from helpers.exercises.look_at_pipeline import Grads, grads_problem, problem_or_error
 from helpers.exercises.model import Case
 from helpers.exercises.pipeline_models import StageTruth
 from helpers.ranks.failures import Deadlock, RankDied
@@ -115,7 +115,7 @@ def look_at_split(case: Case, run: Run) -> str:
             "Two messages, one each way: rank 0 sends the activation and receives its gradient; "
             "rank 1 receives the activation and, after its backward, sends the gradient."
         )
-    problem = first_problem(case, run)
+    problem = problem_or_error(case, run)
     if "requires grad" in problem or "grad_fn" in problem or "NoneType" in problem:
         return (
             "A tensor that came by recv has no gradient by itself: call requires_grad_() on it before "
@@ -145,7 +145,7 @@ def look_at_split(case: Case, run: Run) -> str:
 def look_at_torchs(case: Case, run: Run) -> str:
     """Say what a first use of torch.distributed.pipelining mostly gets wrong."""
     microbatches = case.inputs[0][2]
-    problem = first_problem(case, run)
+    problem = problem_or_error(case, run)
     if "has no gradient" in problem:
         return "Without a loss_fn a schedule runs forward only: give Schedule1F1B loss_fn=loss_fn."
     if "times what" in problem or "is wrong" in problem:

@@ -14,6 +14,7 @@ import torch
 
 from helpers.exercises.compare import difference
 from helpers.exercises.model import Case
+from helpers.exercises.problems import first_problem, problems
 from helpers.exercises.sgd_models import Grads
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed
 from helpers.ranks.run import Run
@@ -160,9 +161,9 @@ def look_at_gradients(case: Case, run: Run) -> str:
             "Some ranks have no gradient for some parameters. A rank that skips a call leaves the "
             "others waiting: hand in zeros instead, so that all ranks make the same calls."
         )
-    problem = _first_problem(case, run)
+    problem = first_problem(case, run)
     n = case.world_size
-    if any("it is rank 0's" in each for each in _problems(case, run)):
+    if any("it is rank 0's" in each for each in problems(case, run)):
         return "Every rank has rank 0's gradient: the mean over all ranks is wanted."
     if "weights have changed" in problem:
         return "Nothing steps here: leave the mean in `p.grad`, whoever calls will step."
@@ -203,7 +204,7 @@ def look_at_weighted(case: Case, run: Run) -> str:
         )
     if isinstance(run.failure, Deadlock):
         return ""
-    problem = _first_problem(case, run)
+    problem = first_problem(case, run)
     if "is wrong" in problem and "NaN" not in problem:
         return (
             f"The ranks have {', '.join(map(str, counts))} samples, {sum(counts)} in all. Multiply "
@@ -218,7 +219,7 @@ def look_at_training(case: Case, run: Run) -> str:
         return wrote
     if run.failure is not None or case.expected is None:
         return ""
-    problem = _first_problem(case, run)
+    problem = first_problem(case, run)
     before = [_first(value, "before") for value in run.values]
     after = [_first(value, "weights") for value in run.values]
     if "samples went" in problem:
@@ -261,16 +262,6 @@ def _first(value: Any, key: str) -> Any:
     found = value.get(key) if isinstance(value, dict) else None
     good = isinstance(found, list) and found and isinstance(found[0], torch.Tensor)
     return found[0] if good and found else None
-
-
-def _problems(case: Case, run: Run) -> list[str]:
-    if run.failure is not None or case.expected is None:
-        return []
-    return [str(wanted(value)) for wanted, value in zip(case.expected, run.values, strict=True)]
-
-
-def _first_problem(case: Case, run: Run) -> str:
-    return next((problem for problem in _problems(case, run) if problem), "")
 
 
 def _times(count: int) -> str:

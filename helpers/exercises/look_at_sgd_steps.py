@@ -9,6 +9,7 @@ import torch
 
 from helpers.exercises.look_at_sgd import GradientsAre, look_at_the_write
 from helpers.exercises.model import Case
+from helpers.exercises.problems import first_problem, problems
 from helpers.exercises.sgd_models import Grads
 from helpers.ranks.failures import Deadlock
 from helpers.ranks.run import Run
@@ -90,8 +91,7 @@ def look_at_local(case: Case, run: Run) -> str:
     if run.failure is not None or case.expected is None:
         return ""
     every: int = case.inputs[0][3]
-    problems = [wanted(value) for wanted, value in zip(case.expected, run.values, strict=True)]
-    problem = next((p for p in problems if p), "")
+    problem = first_problem(case, run)
     x, _, batch_size = case.inputs[0][:3]
     steps = len(x) // batch_size
     one = case.expected[0].at_the_end
@@ -146,13 +146,13 @@ def look_at_server(case: Case, run: Run) -> str:
         )
     if run.failure is not None or case.expected is None:
         return ""
-    problems = [wanted(value) for wanted, value in zip(case.expected, run.values, strict=True)]
-    if "optimizer.step() was" in problems[0]:
+    server, *workers = problems(case, run)
+    if "optimizer.step() was" in server:
         return "The server steps, once in each step, after all gradients have come."
-    worker = next((p for p in problems[1:] if p), "")
+    worker = next(filter(None, workers), "")
     if "optimizer.step() was" in worker:
         return "A worker does not step: the server does, and sends the new weights."
-    if problems[0]:
+    if server:
         return _first_step(case, run)
     if "at the end" in worker:
         return "The workers' copies are one step old: the server sends its weights a last time."

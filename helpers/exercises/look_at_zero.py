@@ -13,6 +13,7 @@ import torch
 
 from helpers.exercises.look_at_sgd import PARITY, apart
 from helpers.exercises.model import Case
+from helpers.exercises.problems import first_problem
 from helpers.exercises.sgd_models import classifier, weights
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed
 from helpers.ranks.run import Run
@@ -111,8 +112,7 @@ def look_at_optimizer(case: Case, run: Run) -> str:
     if run.failure is not None or case.expected is None:
         return ""
     wanted: SteppedAs = case.expected[0]
-    problems = [check(value) for check, value in zip(case.expected, run.values, strict=True)]
-    problem = next((p for p in problems if p), "")
+    problem = first_problem(case, run)
     if problem.startswith("after step 1 "):
         return _first_step(case, run, wanted)
     if problem.startswith("after step"):
@@ -186,8 +186,7 @@ def look_at_layers(case: Case, run: Run) -> str:
         return failed
     if run.failure is not None or case.expected is None:
         return ""
-    problems = [check(value) for check, value in zip(case.expected, run.values, strict=True)]
-    problem = next((p for p in problems if p), "")
+    problem = first_problem(case, run)
     if "step 1: the outputs" in problem:
         return (
             "Before any training, the gathered weight must be the very one that the layer was built "

@@ -11,6 +11,7 @@ from helpers.exercises.compare import difference
 from helpers.exercises.look_at_sgd import PARITY, apart
 from helpers.exercises.look_at_zero import look_at_unequal_shards
 from helpers.exercises.model import Case
+from helpers.exercises.problems import first_problem
 from helpers.ranks.failures import Deadlock, RankFailed
 from helpers.ranks.run import Run
 
@@ -125,8 +126,7 @@ def look_at_fsdp2(case: Case, run: Run) -> str:
         return "Ordinary tensors do not mix with DTensors: broadcast before fully_shard."
     if failure is not None or case.expected is None:
         return ""
-    problems = [check(value) for check, value in zip(case.expected, run.values, strict=True)]
-    problem = next((p for p in problems if p), "")
+    problem = first_problem(case, run)
     if "DTensor" in problem or "are not those of the model" in problem:
         return "`p.full_tensor()` gathers the whole weight, on every rank."
     if "names returned" in problem:

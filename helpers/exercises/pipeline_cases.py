@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import torch
 
-from helpers.data.digits import small_digits
+from helpers.exercises import draws
 from helpers.exercises.look_at_pipeline import StageDid
 from helpers.exercises.look_at_placement import HalfIs, TorchsStageDid
 from helpers.exercises.model import Case
@@ -30,7 +30,7 @@ def split_cases(rng: random.Random) -> Iterator[Case]:
         (5, 4, 7, torch.float64),
         (1, 2, 3, torch.float32),
     ):
-        seed, (x, y) = rng.randrange(1000), _digits(rng, rows, dtype)
+        seed, (x, y) = rng.randrange(1000), draws.digits(rng, rows, dtype)
         model = two_halves(seed, cut, width, dtype)
         loss, wanted = split_truth(model, x, y)
         halves = (range(cut), range(cut, len(model)))
@@ -50,14 +50,6 @@ def split_cases(rng: random.Random) -> Iterator[Case]:
             ],
             timeout_s=TIMEOUT_S,
         )
-
-
-def _digits(
-    rng: random.Random, count: int, dtype: torch.dtype
-) -> tuple[torch.Tensor, torch.Tensor]:
-    x, y = small_digits()
-    chosen = torch.tensor(rng.sample(range(len(x)), count))
-    return x[chosen].to(dtype), y[chosen]
 
 
 def split_bytes(case: Case, rank: int) -> int:

@@ -24,6 +24,7 @@ from typing import Any
 
 from helpers.exercises import script_worker
 from helpers.ranks import wire
+from helpers.ranks.owned import head_of
 from helpers.ranks.ports import free_port
 from helpers.ranks.torchrun_job import start_job
 from helpers.ranks.torchrun_run import TorchrunRun
@@ -132,7 +133,7 @@ def under_fork(
         if not any(exits.values()) or time.monotonic() >= deadline:
             break
     endings = {"late": time.monotonic() >= deadline, "exits": exits}
-    output = [_text(script.parent / f"{rank}.output") for rank in range(nproc)]
+    output = [head_of(script.parent / f"{rank}.output", _MAX_TEXT) for rank in range(nproc)]
     return report(script.parent, nproc, endings, output)
 
 
@@ -161,7 +162,7 @@ def report(
     return {
         "values": values,
         "errors": errors,
-        "output": [text[:_MAX_TEXT] for text in output],
+        "output": output,
         "late": bool(endings["late"]),
         "exits": dict(endings["exits"]),
     }
@@ -228,11 +229,3 @@ def _wait_for_all(pids: Mapping[int, int], deadline: float) -> dict[int, int]:
                 os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
     return exits
-
-
-def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return file.read(_MAX_TEXT).decode(errors="replace")
-    except OSError:
-        return ""

@@ -11,7 +11,7 @@ from functools import cache
 
 import torch
 
-from helpers.data.digits import small_digits
+from helpers.exercises import draws
 from helpers.exercises.look_at_sgd import GradientsAre, TrainedAsOne, WeightsAre
 from helpers.exercises.look_at_sgd_steps import AccumulatedAre
 from helpers.exercises.model import Case
@@ -43,13 +43,6 @@ def sizes() -> tuple[int, int]:
     """Give bytes and number of the classifier's gradients."""
     model = classifier(0)
     return trained_bytes(model), trained_count(model)
-
-
-def _draw_samples(rng: random.Random, count: int) -> Samples:
-    """Draw so many different digits, in float64."""
-    x, y = small_digits()
-    chosen = torch.tensor(rng.sample(range(len(x)), count))
-    return x[chosen].double(), y[chosen]
 
 
 def average_cases(rng: random.Random) -> Iterator[Case]:
@@ -108,7 +101,7 @@ def training_cases(rng: random.Random) -> Iterator[Case]:
         (4, 16, 8, 0.5),
     ):
         seed, rule = rng.randrange(1000), Momentum(0.2, momentum)
-        x, y = _draw_samples(rng, steps * batch_size + 5)
+        x, y = draws.digits(rng, steps * batch_size + 5)
         losses, after = trained(x, y, batch_size, steps, seed, rule)
         share = steps * batch_size // world_size
         wanted = TrainedAsOne(tuple(losses), WeightsAre(tuple(after)), share)
@@ -135,7 +128,7 @@ def steps_calls(case: Case, rank: int) -> int:
 def weighted_cases(rng: random.Random) -> Iterator[Case]:
     for counts in ((3, 9), (5, 1, 14), (4, 4, 0, 7)):
         seed = rng.randrange(1000)
-        x, y = _draw_samples(rng, sum(counts))
+        x, y = draws.digits(rng, sum(counts))
         shards = list(zip(x.split(list(counts)), y.split(list(counts)), strict=True))
         own = tuple(batch_grads(*shard, seed) for shard in shards)
         whole = batch_grads(x, y, seed)
@@ -163,7 +156,7 @@ def accumulation_cases(rng: random.Random) -> Iterator[Case]:
         given: list[list[list[Samples]]] = [[] for _ in range(world_size)]
         wanted = []
         for _ in range(steps):
-            x, y = _draw_samples(rng, world_size * microbatches * size)
+            x, y = draws.digits(rng, world_size * microbatches * size)
             parts = list(zip(x.split(size), y.split(size), strict=True))
             for rank in range(world_size):
                 given[rank].append(parts[rank * microbatches : (rank + 1) * microbatches])
@@ -198,7 +191,7 @@ def local_cases(rng: random.Random) -> Iterator[Case]:
     ):
         seed, rule = rng.randrange(1000), Momentum(0.2)
         each = steps * batch_size + rest
-        x, y = _draw_samples(rng, world_size * each)
+        x, y = draws.digits(rng, world_size * each)
         shards = list(zip(x.split(each), y.split(each), strict=True))
         after, end = trained_locally(shards, batch_size, every, seed, rule)
         yield Case(
@@ -226,7 +219,7 @@ def server_cases(rng: random.Random) -> Iterator[Case]:
     for world_size, steps, batch_size, momentum in ((2, 3, 8, 0.0), (3, 4, 6, 0.9), (4, 3, 5, 0.5)):
         seed, rule = rng.randrange(1000), Momentum(0.2, momentum)
         workers = world_size - 1
-        x, y = _draw_samples(rng, workers * steps * batch_size)
+        x, y = draws.digits(rng, workers * steps * batch_size)
         _, after = trained(x, y, workers * batch_size, steps, seed, rule)
         xs = x.view(steps, workers, batch_size, -1).transpose(0, 1).flatten(1, 2)
         ys = y.view(steps, workers, batch_size).transpose(0, 1).flatten(1, 2)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.nn.functional import mse_loss
 
-from helpers.data.digits import small_digits
+from helpers.exercises import draws
 from helpers.exercises.look_at_zero import LayersAre, SteppedAs
 from helpers.exercises.look_at_zero_more import FullWeightsAre, ShardIs
 from helpers.exercises.model import Case
@@ -38,12 +38,6 @@ def tensor_count() -> int:
     return len(list(classifier(0).parameters()))
 
 
-def _digits(rng: random.Random, count: int, dtype: torch.dtype = torch.float64) -> Samples:
-    x, y = small_digits()
-    chosen = torch.tensor(rng.sample(range(len(x)), count))
-    return x[chosen].to(dtype), y[chosen]
-
-
 # --- ZeRO-1 ----------------------------------------------------------------------------------------
 
 
@@ -55,7 +49,7 @@ def optimizer_cases(rng: random.Random) -> Iterator[Case]:
     )
     for world_size, name, options, states in worlds:
         seed = rng.randrange(1000)
-        batches = [_digits(rng, 12) for _ in range(3)]
+        batches = [draws.digits(rng, 12) for _ in range(3)]
         own = share(model_size(), world_size)
         wanted = SteppedAs(tuple(_stepped(batches, seed, name, options)), states, own, SLACK)
         yield Case(
@@ -97,7 +91,7 @@ def steps_calls(case: Case, rank: int) -> int:
 def scatter_cases(rng: random.Random) -> Iterator[Case]:
     for world_size, dtype in ((3, torch.float64), (2, torch.float32), (4, torch.float64)):
         seed, each = rng.randrange(1000), 5
-        x, y = _digits(rng, world_size * each)
+        x, y = draws.digits(rng, world_size * each)
         mean = torch.cat([g.flatten() for g in batch_grads(x, y, seed).values() if g is not None])
         own = share(model_size(), world_size)
         padded = torch.nn.functional.pad(mean, (0, own * world_size - len(mean)))
@@ -207,7 +201,7 @@ def trips_problem(trace: Trace, case: Case) -> str:
 def fsdp_cases(rng: random.Random) -> Iterator[Case]:
     for world_size, steps, lr in ((2, 3, 0.02), (3, 2, 0.05)):
         seed, each = rng.randrange(1000), 6
-        x, y = _digits(rng, world_size * each)
+        x, y = draws.digits(rng, world_size * each)
         wanted = _adam(x, y, seed, steps, lr)
         dealt = sum(
             share(p.shape[0], world_size) * p[0].numel() for p in classifier(0).parameters()

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from helpers.ranks.failures import LaunchError, Stopped
 from helpers.ranks.launcher import one_stop, refuse_where_ranks_must_not_start
-from helpers.ranks.owned import Owned
+from helpers.ranks.owned import Owned, head_of
 from helpers.ranks.torchrun_command import NOT_INHERITED
 from helpers.ranks.torchrun_run import describe_exit
 
@@ -132,8 +132,8 @@ def run_mpiexec(
             owned.look(_LOOK_S)
         exitcode = owned.exits.get(_KEY)
         owned.end()
-        output = tuple(_read(owned.folder / f"{rank}.out") for rank in range(n))
-        errors = tuple(_read(owned.folder / f"{rank}.err") for rank in range(n))
+        output = tuple(head_of(owned.folder / f"{rank}.out", MOST_OUTPUT) for rank in range(n))
+        errors = tuple(head_of(owned.folder / f"{rank}.err", MOST_OUTPUT) for rank in range(n))
     return _result(("mpiexec", "-n", str(n), "python", *words), output, errors, exitcode, late)
 
 
@@ -175,11 +175,3 @@ def _result(
     failure = MpiFailed("\n".join(words))
     failure.run = run = MpiRun(command, output, errors, exitcode, failure)
     return run
-
-
-def _read(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return file.read(MOST_OUTPUT).decode(errors="replace")
-    except OSError:
-        return ""

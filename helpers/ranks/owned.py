@@ -165,3 +165,12 @@ class Owned:
 
 def _new_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix=f"real-ranks-{os.getpid()}-job-"))
+
+
+def head_of(path: Path, most: int) -> str:
+    """Read the first `most` bytes of a file that an owned program wrote, as text; "" without one."""
+    try:
+        with path.open("rb") as file:
+            return file.read(most).decode(errors="replace")
+    except OSError:
+        return ""

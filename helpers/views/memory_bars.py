@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 Parts = Mapping[str, int]
 """From what is held to its bytes, in the order in which it is drawn."""
 
-_LOOKS = (
+LOOKS = (
     ("#56B4E9", ""),
     ("#F0E442", "////"),
     ("#009E73", "...."),
     ("#CC79A7", "xxxx"),
     ("#999999", "----"),
 )
+"""Colour and hatch of the first, second, ... kind of part: weights, gradients, optimizer state, ..."""
+
 _BAR, _GAP = 0.26, 0.2
 
 
@@ -41,13 +43,13 @@ def memory_bars(
     given, or if more than five kinds of parts are.
     """
     kinds = list(dict.fromkeys(kind for ranks in held.values() for own in ranks for kind in own))
-    if not kinds or len(kinds) > len(_LOOKS):
-        raise ValueError(f"memory_bars needs 1 to {len(_LOOKS)} kinds of parts, not {len(kinds)}.")
+    if not kinds or len(kinds) > len(LOOKS):
+        raise ValueError(f"memory_bars needs 1 to {len(LOOKS)} kinds of parts, not {len(kinds)}.")
     places = list(_places(held))
     bottom = places[-1][2] + _BAR
     figure = new_figure(7.6, bottom + 1.25)
     axes = figure.add_subplot()
-    for kind, (color, hatch) in zip(kinds, _LOOKS, strict=False):
+    for kind, (color, hatch) in zip(kinds, LOOKS, strict=False):
         starts = [_before(held[name][rank], kind, kinds) for name, rank, _ in places]
         sizes = [held[name][rank].get(kind, 0) for name, rank, _ in places]
         axes.barh(

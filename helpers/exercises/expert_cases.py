@@ -1,0 +1,96 @@
+"""The worlds on which notebook 15's expert parallelism is tried, and how much may travel in each."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from helpers.exercises.expert_models import mixture
+from helpers.exercises.model import Case
+from helpers.exercises.tp_parts import PartsAre
+from helpers.views.plain import plural
+
+_DTYPE = torch.float64
+_FAR = 40.0
+"""How far below all others the logits of an expert lie that nobody chooses."""
+_NUMBER_BYTES = 8
+
+
+@dataclass(frozen=True)
+class RoutedAre:
+    """What a rank must give back, and how many tokens its expert must see."""
+
+    parts: PartsAre
+    tokens: int
+
+    def __call__(self, value: Any) -> str:
+        seen = value.get("tokens") if isinstance(value, dict) else None
+        if isinstance(seen, int) and seen != self.tokens and value.get("output") is not None:
+            return f"its expert saw {plural(seen, 'token')}; {self.tokens} chose it"
+        return self.parts(value)
+
+
+def expert_cases(rng: random.Random) -> Iterator[Case]:
+    worlds: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
+        ((5, 3, 4), ()),
+        ((3, 6, 1, 4), (2,)),
+        ((7, 0), ()),
+    )
+    for counts, unwanted in worlds:
+        ranks, features = len(counts), rng.randrange(3, 6)
+        generator = torch.Generator().manual_seed(rng.randrange(1 << 31))
+
+        def normal(
+            *shape: int, generator: torch.Generator = generator, dtype: torch.dtype = _DTYPE
+        ) -> torch.Tensor:
+            return torch.randn(shape, generator=generator, dtype=dtype)
+
+        x, router = normal(sum(counts), features), normal(ranks, features)
+        x[:, 0] = 1  # so that a router's first column is added to all logits
+        for expert in unwanted:
+            router[expert] = -_FAR * torch.eye(features, dtype=_DTYPE)[0]
+        weights = [normal(features, features) for _ in counts]
+        grad = normal(sum(counts), features)
+        yield _case(counts, x, router, weights, grad, unwanted)
+
+
+def _case(
+    counts: tuple[int, ...],
+    x: torch.Tensor,
+    router: torch.Tensor,
+    weights: list[torch.Tensor],
+    grad: torch.Tensor,
+    unwanted: tuple[int, ...],
+) -> Case:
+    truth, ranks = mixture(x, router, weights, grad), len(counts)
+    inputs, expected, first = [], [], 0
+    for rank, count in enumerate(counts):
+        own = slice(first, first + count)
+        # a replicated router's gradient on a rank is the summand of this rank's own tokens
+        of_router = mixture(x[own], router, weights, grad[own]).of_router
+        wanted = {
+            "output": truth.output[own],
+            "gradient of x": truth.of_x[own],
+            "gradient of the router": of_router,
+            "gradient of the expert": truth.of_experts[rank],
+        }
+        parts: dict[str, torch.Tensor | None] = {**wanted}
+        inputs.append((x[own].clone(), router, weights[rank], grad[own].clone()))
+        expected.append(RoutedAre(PartsAre(parts, ranks), int((truth.choice == rank).sum())))
+        first += count
+    label = f"{ranks} ranks with {', '.join(map(str, counts))} tokens"
+    label += f", expert {unwanted[0]} is chosen by none" if unwanted else ""
+    return Case(label, ranks, inputs, expected, timeout_s=8.0)
+
+
+def most_exchanged(case: Case, rank: int) -> int:
+    """Give the bytes that one exchange needs at most: own tokens, those of the expert, or the counts."""
+    x = case.inputs[rank][0]
+    assert case.expected is not None
+    arrived: int = case.expected[rank].tokens
+    row = x.shape[1] * x.element_size()
+    return max(len(x) * row, arrived * row, _NUMBER_BYTES * case.world_size)

@@ -1,0 +1,196 @@
+"""Where to look first in a wrong answer of notebook 15: clues, exercise by exercise."""
+
+from __future__ import annotations
+
+import re
+
+from helpers.exercises.model import Case
+from helpers.exercises.tp_parts import LookFor
+from helpers.ranks.failures import Deadlock, RankDied, RankFailed
+from helpers.ranks.run import Run
+
+look_at_layout = LookFor(
+    (
+        (
+            "GroupsDiffer",
+            "Make all groups of all dimensions in loops that are the same on every rank; keep those that "
+            "you are in. Or let init_device_mesh do it.",
+        ),
+        (
+            "coordinate",
+            "`order` begins with the innermost dimension, whose coordinate changes from one rank to the "
+            "next. A mesh is written the other way round: its last dimension is the innermost. And "
+            "`sizes` has an order of its own, which means nothing.",
+        ),
+        (
+            "ranks of the group",
+            "A group of a dimension holds the ranks that differ in that coordinate alone, as global ranks "
+            "in rising order.",
+        ),
+        (
+            "hosts",
+            "Rank r runs on host r // per_host: count the different hosts among the group's ranks.",
+        ),
+        (
+            "sum: ",
+            "all_reduce writes into its tensor: give each dimension a clone of `x`, and its own group.",
+        ),
+        ("dict with the keys", "One entry for each dimension, under its name."),
+        (
+            "^deadlock",
+            "Every rank goes through the dimensions in the same order, and calls all_reduce once in each.",
+        ),
+        (
+            "Mesh should not be bigger|product|must (be )?divi",
+            "The sizes multiply to world_size: the mesh's shape is the sizes, outermost first.",
+        ),
+    )
+)
+
+look_at_training_2d = LookFor(
+    (
+        (
+            "weights of its own",
+            "Every rank has built its layers from a seed of its own. Rank 0's count: broadcast them to "
+            "**all** ranks, before you cut them.",
+        ),
+        (
+            "all entries hold the same",
+            "The list keeps the same tensors step after step, and they change: put clones into it.",
+        ),
+        (
+            "step is .* times",
+            "Gradients are the mean over the dp group: a loss is a mean over this rank's share of the "
+            "batch. In the tp group nothing is divided.",
+        ),
+        (
+            "its shape",
+            "`up` is cut by rows (`chunk(tp)`), `down` by columns (`chunk(tp, dim=1)`); the coordinate "
+            "in the tp group says which part is yours.",
+        ),
+        (
+            "entries, and|a list is wanted|each entry",
+            "Return a list with one pair for each step: (part of up, part of down), as tensors.",
+        ),
+        (
+            "and before that it was right",
+            "The first step is right, a later one not: are the gradients cleared, and does each step take "
+            "its own batch?",
+        ),
+        (
+            "after step",
+            "Which samples does this rank learn from? Those of its **dp** coordinate: ranks of one tp group "
+            "see the same ones. Which group averages gradients? And begin from rank 0's weights.",
+        ),
+        (
+            "^deadlock",
+            "All members of a group must make the same calls in it. Does each rank take its groups from "
+            "the mesh, and is the mesh made alike on all ranks?",
+        ),
+    )
+)
+
+look_at_experts = LookFor(
+    (
+        (
+            "^deadlock",
+            "Every rank makes the same five calls, forward and backward, also with no token at all. A rank "
+            "that leaves its expert or an exchange out leaves it out of backward as well, where the "
+            "others wait.",
+        ),
+        (
+            "its expert saw",
+            "Token i goes to expert choice[i], which is rank choice[i]. `bincount(minlength=world_size)` "
+            "counts what you send to each; the others' counts for you arrive by all_to_all_single.",
+        ),
+        (
+            "output: .*(shape)",
+            "What comes back has one row for each of this rank's own tokens.",
+        ),
+        (
+            "output: ",
+            "Look at one token: sorted by expert, it travels, is worked on, returns to the same place in "
+            "the sorted order. Put it back where it was (`y[order] = back`), then multiply by its gate: "
+            "its expert's probability.",
+        ),
+        (
+            "gradient of the router: (there is none|.*differ)",
+            "The router learns through the gate alone: multiply the output by the probability itself, not "
+            "by a detached copy.",
+        ),
+        (
+            "gradient of",
+            "Both journeys of the tokens must be `Exchange.apply(...)`, and nothing in between detached: a "
+            "plain all_to_all_single cuts the graph.",
+        ),
+        (
+            "[Ss]plit|sizes|shape",
+            "Splits are lists of whole numbers, one for each rank: `counts.tolist()`. Out: how many "
+            "tokens you send to each rank; in: how many you get from each. On the way back they change "
+            "places.",
+        ),
+    )
+)
+
+_SCRIPT_CLUES = (
+    (
+        r"makes \d+ steps?;",
+        "One optimizer step for each `accumulate` microbatches.",
+    ),
+    (
+        "different weights",
+        "The ranks' gradients were not averaged, or not all of them. With DDP, in which backward does that "
+        "happen, and in which must it? (Notebook 09.)",
+    ),
+    (
+        r"step 1 is .* times",
+        "The batch of a step is all microbatches of all ranks, and its loss is their mean. (Notebook 08.)",
+    ),
+    (
+        "are clipped to",
+        "One process clips one gradient: that of the whole batch. What is clipped here, and when?",
+    ),
+    (
+        "length",
+        "Does each microbatch count once, and all of them alike?",
+    ),
+    (
+        "of epoch 1 again",
+        "A shuffled order should be another one in each epoch. (Notebook 07.)",
+    ),
+    ("other samples", "The sampler deals out the samples, a microbatch is the next batch_size of them."),
+    (
+        "evaluation mode",
+        "Something put the model into evaluation mode. Who puts it back?",
+    ),
+    ("after step", "Are the gradients cleared after each step, and nowhere else?"),
+    (
+        "goes through",
+        "Each test sample counts once, over all ranks together. A sampler makes the shares equally long; "
+        "how? (Notebook 07.)",
+    ),
+    ("accuracies|returns nothing", "Right answers of all ranks by test samples of all ranks: on every rank."),
+    ("all write", "The ranks have the same weights: one of them is enough, and two in one file are too many."),
+    (
+        "does not load",
+        "Whoever loads the file has no DDP: `model` is the plain model.",
+    ),
+    ("checkpoint", "Rank 0 saves `model.state_dict()` to `path` after every epoch."),
+)
+
+
+def look_at_script(case: Case, run: Run) -> str:
+    """Say what the first thing wrong with a training script is an effect of."""
+    failure = run.failure
+    if isinstance(failure, (Deadlock, RankDied)):
+        return (
+            "Read the calls above: the ranks are not in the same one. A collective needs every rank: which "
+            "one do only some of them reach?"
+        )
+    if failure is not None or case.judge is None:
+        message = failure.error.message if isinstance(failure, RankFailed) else ""
+        if "closed by peer" in message or "Connection" in message:
+            return "A rank has gone while another was in a call with it: do all make the same calls?"
+        return ""
+    problem = case.judge(run)
+    return next((advice for clue, advice in _SCRIPT_CLUES if re.search(clue, problem)), "")

@@ -1,0 +1,284 @@
+"""The check of `slurm_script`: a bash runs the answer's script where `srun` only writes down its words.
+
+`run_script` is called in a rank. There is no Slurm here: `srun` and `scontrol` are functions of that
+bash, and the variables are those that Slurm would set. `slurm_cases` judges what was written down.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from functools import partial
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from helpers.exercises.model import Case
+from helpers.ranks.run import Run
+from helpers.views.plain import one_line, plural
+
+_BASH_S = 5.0
+_FUNCTIONS = """
+srun() { printf 'srun\\0' >> "$CALLS"; printf '%s\\0' "$@" >> "$CALLS"; printf '\\n\\0' >> "$CALLS"; }
+torchrun() { printf 'torchrun\\0\\n\\0' >> "$CALLS"; }
+scontrol() { seq -f 'gpu%g' "$FIRST" "$(($FIRST + $SLURM_NNODES - 1))"; }
+hostname() { echo "gpu$FIRST"; }
+module() { :; }
+conda() { :; }
+"""
+_LONG = {"J": "job-name", "N": "nodes", "t": "time", "G": "gpus", "n": "ntasks"}
+
+
+def run_script(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    spec: Mapping[str, Any],
+    job_id: int,
+    first: int,
+) -> dict[str, Any]:
+    """Ask for the script and let bash run it; give its text, what `srun` was given, what bash said."""
+    text = answer(*spec.values())
+    if not isinstance(text, str):
+        return {"text": None, "got": repr(text)[:200]}
+    folder = Path(tempfile.mkdtemp(prefix="slurm-"))
+    calls, script = folder / "calls", folder / "job.sh"
+    calls.touch()
+    script.write_text(text)
+    nodes = spec["nodes"]
+    env = {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "CALLS": str(calls),
+        "FIRST": str(first),
+        "SLURM_JOB_ID": str(job_id),
+        "SLURM_NNODES": str(nodes),
+        "SLURM_JOB_NUM_NODES": str(nodes),
+        "SLURM_JOB_NODELIST": f"gpu[{first}-{first + nodes - 1}]",
+        "SLURM_GPUS_PER_NODE": str(spec["gpus_per_node"]),
+        "SLURM_GPUS_ON_NODE": str(spec["gpus_per_node"]),
+        "SLURM_NODEID": "0",
+        "SLURM_PROCID": "0",
+    }
+    env["SLURM_NODELIST"] = env["SLURM_JOB_NODELIST"]
+    said = "not done after 5 s"
+    with suppress(subprocess.TimeoutExpired):
+        said = subprocess.run(
+            ["bash", "-c", f'{_FUNCTIONS}\nsource "$0"', str(script)],
+            env=env,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_BASH_S,
+        ).stderr
+    words = calls.read_bytes().decode(errors="replace").split("\0")
+    found = "\0".join(words).split("\n\0")
+    return {
+        "text": text[:20_000],
+        "calls": [[w for w in call.split("\0") if w] for call in found if call],
+        "said": said.replace(str(script), "job.sh")[:2000],
+    }
+
+
+def slurm_cases(rng: random.Random) -> Iterator[Case]:
+    """Draw jobs of several sizes and lengths."""
+    for name, nodes, gpus, minutes in (
+        ("pretrain", 4, 8, 60 * rng.randrange(2, 20)),
+        ("finetune", 2, rng.choice((4, 6)), rng.randrange(61, 119)),
+        ("probe", 3, 1, 60 * 24 * 2 + rng.randrange(1, 59)),
+    ):
+        job_id, first = rng.randrange(10_000, 99_999), rng.randrange(10, 90)
+        spec = {
+            "name": f"{name}{rng.randrange(100)}",
+            "nodes": nodes,
+            "gpus_per_node": gpus,
+            "minutes": minutes,
+            "script": f"{name}.py",
+        }
+        yield Case(
+            f"{nodes} nodes with {plural(gpus, 'GPU')}, {minutes} minutes",
+            1,
+            inputs=[(spec, job_id, first)],
+            judge=partial(_problem, spec, job_id, f"gpu{first}"),
+        )
+
+
+def _problem(spec: Mapping[str, Any], job_id: int, head: str, run: Run) -> str:
+    found = run.values[0] if isinstance(run.values[0], dict) else {}
+    if not isinstance(found.get("text"), str):
+        return f"wanted: the script's text, a string; got {one_line(str(found.get('got')), 80)}"
+    return _asked(found["text"], spec) or _started(found, spec, job_id, head)
+
+
+def _asked(text: str, spec: Mapping[str, Any]) -> str:
+    """Say what is wrong with the lines that Slurm itself reads."""
+    lines = text.splitlines()
+    if not lines or not lines[0].startswith("#!"):
+        return "the first line must say which program runs the script: #!/bin/bash"
+    if any(re.match(r"\s*#\s+SBATCH|\s+#SBATCH", line) for line in lines):
+        return "Slurm reads a line only if `#SBATCH` stands at its beginning, without spaces"
+    options, late = sbatch_options(text)
+    if late:
+        return f"`{late}` stands below a command: Slurm stops reading there. Put it at the top"
+    wanted = {"job-name": spec["name"], "nodes": spec["nodes"]}
+    for option, value in wanted.items():
+        if options.get(option) != str(value):
+            return _option(option, options.get(option), value)
+    tasks = options.get("ntasks-per-node")
+    if tasks != "1" and not (tasks is None and options.get("ntasks") == str(spec["nodes"])):
+        if tasks == str(spec["gpus_per_node"]):
+            return (
+                f"--ntasks-per-node={tasks}: srun would start {tasks} torchrun agents on a node. One "
+                "is right, since the agent starts the workers"
+            )
+        return _option("ntasks-per-node", tasks, 1)
+    gpus = options.get("gpus-per-node") or options.get("gres", "").removeprefix("gpu:") or None
+    if (gpus or "").rpartition(":")[2] != str(spec["gpus_per_node"]):
+        return _option("gpus-per-node", gpus, spec["gpus_per_node"])
+    seconds = seconds_of(options.get("time", ""))
+    if seconds != 60 * spec["minutes"]:
+        return _time(options.get("time"), seconds, spec["minutes"])
+    return ""
+
+
+def sbatch_options(text: str) -> tuple[dict[str, str], str]:
+    """Read a script's options by their long names; and a line with options that comes too late."""
+    options: dict[str, str] = {}
+    commands = False
+    for line in text.splitlines():
+        if not line.startswith("#SBATCH"):
+            commands = commands or bool(line.strip() and not line.startswith("#"))
+            continue
+        if commands:
+            return options, line.strip()
+        try:
+            words = shlex.split(line.removeprefix("#SBATCH"), comments=True)
+        except ValueError:  # a quotation mark that is never closed
+            words = []
+        while words:
+            word = words.pop(0)
+            name, equals, value = word.lstrip("-").partition("=")
+            if not word.startswith("--"):
+                name, value = name[:1], name[1:]
+            if not value and not equals and words and not words[0].startswith("-"):
+                value = words.pop(0)
+            options[_LONG.get(name, name)] = value
+    return options, ""
+
+
+def seconds_of(text: str) -> int | None:
+    """Read a time as Slurm does: minutes, m:s, h:m:s, d-h, d-h:m or d-h:m:s. None: it is no time."""
+    if not re.fullmatch(r"(\d+-)?\d+(:\d+){0,2}", text):
+        return None
+    days, dash, rest = text.rpartition("-")
+    parts = [int(part) for part in rest.split(":")]
+    if dash:
+        hours, minutes, seconds = [*parts, 0, 0][:3]
+    elif len(parts) == 3:
+        hours, minutes, seconds = parts
+    else:
+        hours, (minutes, seconds) = 0, [*parts, 0][:2]
+    return (24 * int(days or 0) + hours) * 3600 + 60 * minutes + seconds
+
+
+def _option(name: str, got: str | None, wanted: object) -> str:
+    if got is None:
+        return f"no `#SBATCH --{name}={wanted}`"
+    return f"--{name} is {got!r}; {wanted} was asked for"
+
+
+def _time(got: str | None, seconds: int | None, minutes: int) -> str:
+    if got is None:
+        return "no `#SBATCH --time=...`: without a limit the cluster's default ends the job"
+    if seconds is None:
+        return f"--time={got} is no time for Slurm. A plain number is minutes; h:m:s works as well"
+    return (
+        f"--time={got} means {seconds / 60:g} minutes to Slurm; {minutes} were asked for. A plain "
+        "number is minutes, m:s has two parts, h:m:s three"
+    )
+
+
+def _started(found: Mapping[str, Any], spec: Mapping[str, Any], job_id: int, head: str) -> str:
+    """Say what is wrong with the command that srun was given."""
+    said_calls = found.get("calls")
+    calls = said_calls if isinstance(said_calls, list) else []
+    calls = [_by_its_name([str(word) for word in c]) for c in calls if isinstance(c, list)]
+    calls = [c for c in calls if "torchrun" in c]
+    said = one_line(str(found.get("said")).strip(), 200)
+    said = f" bash says: {said}" if said else ""
+    if not calls:
+        return f"`srun torchrun ...` was not called when bash ran the script.{said}"
+    if calls[0][0] == "torchrun":
+        return "torchrun without srun runs on the first node only; srun runs it on every node"
+    if len(calls) > 1:
+        return f"srun torchrun was called {len(calls)} times; once starts it on every node"
+    words = calls[0]
+    asked = _read(words[words.index("torchrun") + 1 :])
+    if "problem" in asked:
+        return f"torchrun cannot read its words: {asked['problem']}.{said}"
+    return _command(asked, spec, job_id, head)
+
+
+def _by_its_name(words: list[str]) -> list[str]:
+    """Write `python -m torch.distributed.run` as torchrun, which is the same."""
+    for at in range(len(words) - 2):
+        if words[at + 1 : at + 3] == ["-m", "torch.distributed.run"]:
+            return [*words[:at], "torchrun", *words[at + 3 :]]
+    return words
+
+
+def _read(words: list[str]) -> dict[str, Any]:
+    from torch.distributed.run import get_args_parser
+
+    said = StringIO()
+    try:
+        with redirect_stderr(said), redirect_stdout(said):
+            return vars(get_args_parser().parse_args(words))
+    except SystemExit:
+        last = (said.getvalue().strip().splitlines() or ["?"])[-1]
+        return {"problem": one_line(last.partition("error: ")[2] or last, 200)}
+
+
+def _command(asked: Mapping[str, Any], spec: Mapping[str, Any], job_id: int, head: str) -> str:
+    nodes, gpus = str(spec["nodes"]), str(spec["gpus_per_node"])
+    if str(asked["nnodes"]) not in {nodes, f"{nodes}:{nodes}"}:
+        return f"torchrun is told --nnodes={asked['nnodes']}; there are {nodes}"
+    if str(asked["nproc_per_node"]) != gpus:
+        return (
+            f"torchrun is told --nproc-per-node={asked['nproc_per_node']}; a node has "
+            f"{plural(int(gpus), 'GPU')}"
+        )
+    if asked["rdzv_backend"] != "c10d":
+        return (
+            "rendezvous is not by c10d (--rdzv-backend=c10d): static rendezvous needs another "
+            "--node-rank on each node, and this script is read by one bash, on the first of them"
+        )
+    if str(asked["rdzv_id"]) != str(job_id):
+        got = asked["rdzv_id"]
+        return f"--rdzv-id came to {got!r}; $SLURM_JOB_ID, which is {job_id} here, tells jobs apart"
+    host, _, port = str(asked["rdzv_endpoint"]).partition(":")
+    if host != head:
+        return _host(host, head)
+    if port and not port.isdigit():
+        return f"the port of --rdzv-endpoint came to {port!r}, not to a number"
+    if asked["training_script"] != spec["script"]:
+        return (
+            f"torchrun runs {one_line(str(asked['training_script']), 60)!r}, not {spec['script']}"
+        )
+    return ""
+
+
+def _host(host: str, head: str) -> str:
+    words = f"the host of --rdzv-endpoint came to {host!r}; all agents must go to {head}"
+    if host in {"localhost", "127.0.0.1", "0.0.0.0"}:
+        return f"{words}: on every other node {host} is that node itself"
+    if host.startswith("$"):
+        return f"{words}: between single quotes bash leaves `$` alone"
+    if "[" in host:
+        return f"{words}: the list is written short, `scontrol show hostnames` spells it out"
+    return f"{words}, the first host of the job's list (`head -n 1`)"

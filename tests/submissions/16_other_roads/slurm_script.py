@@ -1,0 +1,172 @@
+# %% right: as in the text
+def slurm_script(name, nodes, gpus_per_node, minutes, script):
+    return f"""#!/bin/bash
+#SBATCH --job-name={name}
+#SBATCH --nodes={nodes}
+#SBATCH --ntasks-per-node=1
+#SBATCH --gpus-per-node={gpus_per_node}
+#SBATCH --time={minutes}
+head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+srun torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} \\
+    --rdzv-id=$SLURM_JOB_ID --rdzv-backend=c10d --rdzv-endpoint=$head:29400 {script}
+"""
+
+
+# %% right: short options, an array, Slurm's own variables
+def slurm_script(name, nodes, gpus_per_node, minutes, script):
+    hours, rest = divmod(minutes, 60)
+    return "\n".join(
+        [
+            "#!/usr/bin/env bash",
+            f"#SBATCH -J {name} -N {nodes}",
+            "# one agent on each node",
+            "#SBATCH --ntasks-per-node 1",
+            f"#SBATCH --gres=gpu:{gpus_per_node}",
+            f"#SBATCH -t {hours:02}:{rest:02}:00",
+            "#SBATCH --output=%x-%j.log",
+            "",
+            "set -euo pipefail",
+            "export OMP_NUM_THREADS=1",
+            'hosts=($(scontrol show hostnames "$SLURM_JOB_NODELIST"))',
+            "endpoint=${hosts[0]}:$((20000 + SLURM_JOB_ID % 10000))",
+            'args=(--nnodes "$SLURM_NNODES" --nproc_per_node "$SLURM_GPUS_ON_NODE")',
+            'srun --kill-on-bad-exit=1 torchrun "${args[@]}" --rdzv_backend c10d \\',
+            '    --rdzv_endpoint "$endpoint" --rdzv_id "$SLURM_JOB_ID" ' + script,
+        ]
+    )
+
+
+# %% right: torchrun by its module, the host name of the first node, which runs the script; days
+def slurm_script(name, nodes, gpus_per_node, minutes, script):
+    days, minutes = divmod(minutes, 24 * 60)
+    asks = {
+        "job-name": name,
+        "nodes": nodes,
+        "ntasks": nodes,
+        "gpus-per-node": gpus_per_node,
+        "time": f"{days}-{minutes // 60}:{minutes % 60}",
+    }
+    top = "".join(f"#SBATCH --{key}={value}\n" for key, value in asks.items())
+    return (
+        f"#!/bin/bash\n{top}export HEAD=$(hostname)\nsrun python -m torch.distributed.run --nnodes={nodes} "
+        f"--nproc-per-node={gpus_per_node} --rdzv-backend=c10d --rdzv-id=${{SLURM_JOB_ID}} "
+        f"--rdzv-endpoint=${{HEAD}}:29500 {script}\n"
+    )
+
+
+# %% wrong: as many tasks as GPUs | wrong | says: 8 torchrun agents on a node
+def slurm_script(name, nodes, gpus_per_node, minutes, script):
+    return f"""#!/bin/bash
+#SBATCH --job-name={name}
+#SBATCH --nodes={nodes}
+#SBATCH --ntasks-per-node={gpus_per_node}
+#SBATCH --gpus-per-node={gpus_per_node}
+#SBATCH --time={minutes}
+head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+srun torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
+    --rdzv-backend=c10d --rdzv-endpoint=$head:29400 {script}
+"""
+
+
+# %% wrong: without srun | wrong | says: runs on the first node only
+def slurm_script(name, nodes, gpus_per_node, minutes, script):
+    return f"""#!/bin/bash
+#SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
+#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}
+head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
+    --rdzv-backend=c10d --rdzv-endpoint=$head:29400 {script}
+"""
+
+
+# %% wrong: an empty first line | wrong | says: the first line must say
+def slurm_script(name, nodes, gpus_per_node, minutes, script):
+    return f"""
+#!/bin/bash
+#SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
+#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}
+head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+srun torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
+    --rdzv-backend=c10d --rdzv-endpoint=$head:29400 {script}
+"""
+
+
+# %% wrong: minutes where hours are read | wrong | says: minutes to Slurm; \d+ were asked for
+def slurm_script(name, nodes, gpus_per_node, minutes, script):
+    return f"""#!/bin/bash
+#SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
+#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}:00:00
+head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+srun torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
+    --rdzv-backend=c10d --rdzv-endpoint=$head:29400 {script}
+"""
+
+
+# %% wrong: all meet at localhost | wrong | says: on every other node localhost is that node itself
+def slurm_script(name, nodes, gpus_per_node, minutes, script):
+    return f"""#!/bin/bash
+#SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
+#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}
+srun torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
+    --rdzv-backend=c10d --rdzv-endpoint=localhost:29400 {script}
+"""
+
+
+# %% wrong: the list as Slurm writes it | wrong | says: spells it out
+def slurm_script(name, nodes, gpus_per_node, minutes, script):
+    return f"""#!/bin/bash
+#SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
+#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}
+srun torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
+    --rdzv-backend=c10d --rdzv-endpoint=$SLURM_JOB_NODELIST:29400 {script}
+"""
+
+
+# %% wrong: the whole world on each node | wrong | says: a node has 8 GPUs
+def slurm_script(name, nodes, gpus_per_node, minutes, script):
+    return f"""#!/bin/bash
+#SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
+#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}
+head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+srun torchrun --nnodes={nodes} --nproc-per-node={nodes * gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
+    --rdzv-backend=c10d --rdzv-endpoint=$head:29400 {script}
+"""
+
+
+# %% wrong: static, the node's number filled in too early | wrong | says: read by one bash
+def slurm_script(name, nodes, gpus_per_node, minutes, script):
+    return f"""#!/bin/bash
+#SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
+#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}
+head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+srun torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --node-rank=$SLURM_NODEID \\
+    --master-addr=$head --master-port=29400 {script}
+"""
+
+
+# %% wrong: options below a command | wrong | says: stands below a command
+def slurm_script(name, nodes, gpus_per_node, minutes, script):
+    return f"""#!/bin/bash
+set -e
+#SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
+#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}
+head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+srun torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
+    --rdzv-backend=c10d --rdzv-endpoint=$head:29400 {script}
+"""
+
+
+# %% wrong: two lines for one command | wrong | says: torchrun cannot read its words
+def slurm_script(name, nodes, gpus_per_node, minutes, script):
+    return f"""#!/bin/bash
+#SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
+#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}
+head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+srun torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID
+    --rdzv-backend=c10d --rdzv-endpoint=$head:29400 {script}
+"""
+
+
+# %% wrong: printed, not returned | wrong | says: a string; got None
+def slurm_script(name, nodes, gpus_per_node, minutes, script):
+    print(f"#!/bin/bash\n#SBATCH --job-name={name}\nsrun torchrun {script}")
