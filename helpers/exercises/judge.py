@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from helpers.exercises.compare import difference
+from helpers.exercises.look_at_time import look_at_time
 from helpers.exercises.model import Case, Exercise, Kind
 from helpers.exercises.result import CaseVerdict, Outcome, Row
 from helpers.ranks.failures import Deadlock, RankFailed, RankTimeout
@@ -27,15 +28,7 @@ def judge(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
         return CaseVerdict(label, Outcome.WRONG, rows, broken, wrong, advice, run)
     if broken:
         outcome = Outcome.FORBIDDEN if forbidden else Outcome.WRONG
-        return CaseVerdict(
-            label,
-            outcome,
-            rows,
-            broken,
-            "",
-            "Here the values are right; how they came is not.",
-            run,
-        )
+        return CaseVerdict(label, outcome, rows, broken, run=run)
     return CaseVerdict(label, Outcome.PASSED, rows, run=run)
 
 
@@ -52,7 +45,7 @@ def _failed(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
         )
     elif isinstance(failure, RankTimeout):
         outcome = Outcome.TIMED_OUT
-        advice = "A loop that does not end, or far more work than the task needs."
+        advice = look_at_time(run)
     if exercise.look is not None and outcome is not Outcome.NOT_ATTEMPTED:
         advice = exercise.look(case, run) or advice
     # its last line speaks of launch(timeout=...), which whoever answers an exercise does not call

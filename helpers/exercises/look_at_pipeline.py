@@ -16,7 +16,7 @@ from helpers.exercises.compare import difference
 from helpers.exercises.model import Case
 from helpers.exercises.pipeline_models import StageTruth
 from helpers.exercises.problems import first_problem
-from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout
+from helpers.ranks.failures import Deadlock, RankDied, RankFailed
 from helpers.ranks.run import Run
 from helpers.views.plain import plural
 from helpers.views.schedule_times import most_held
@@ -142,14 +142,14 @@ def look_at_stage(case: Case, run: Run) -> str:
     """Say what a schedule written by hand mostly gets wrong."""
     if isinstance(run.failure, Deadlock):
         return _look_at_hang(run.failure)
-    if isinstance(run.failure, RankTimeout) and "has returned" in str(run.failure):
-        return (
-            "A rank has returned before its message had left: keep the Work of each isend, and call "
-            "its wait() before the function ends."
-        )
     if isinstance(run.failure, RankDied):
         return "A tensor of another shape or dtype was received: receive into stage.empty()."
     problem = problem_or_error(case, run)
+    if "names rank" in problem:
+        return (
+            "There is no ring here: the first stage receives no activation and the last one no "
+            "gradient, so test for rank 0 and rank world_size - 1 first."
+        )
     if "never runs forward" in problem or "never runs backward" in problem:
         return "Every rank calls stage.forward and stage.backward once for each microbatch."
     if "all forwards come first" in problem:
@@ -177,6 +177,16 @@ def look_at_one_f_one_b(case: Case, run: Run) -> str:
             "Backward runs as soon as its gradient can be there: before that, rank r of "
             f"{ranks} runs {ranks - 1} - r forwards, then one forward and one backward in turn."
         )
+    if "as the number of its microbatch" in problem:
+        return (
+            "There may be fewer microbatches than stages, and the warm-up ends with the microbatches: "
+            "min(world_size - 1 - rank, microbatches) forwards."
+        )
+    if "has not run microbatch" in problem:
+        return (
+            "A backward needs its forward first: after the warm-up, which has no forward at all on the "
+            "last rank, F comes before B."
+        )
     if "1F1B runs" in problem:
         return (
             f"First min({ranks} - 1 - rank, microbatches) forwards; then F and B in turn, F first, until "
@@ -192,7 +202,10 @@ def look_at_one_f_one_b(case: Case, run: Run) -> str:
 
 def _look_at_hang(failure: Deadlock) -> str:
     if "cycle of sends" in str(failure):
-        return "Two ranks send to each other at the same time: let one of them receive first."
+        return (
+            "In GPipe all messages of a phase go one way. The last stage sends no activation on, and "
+            "the first no gradient back: is there a test for each of the two?"
+        )
     return (
         "Count the messages: rank r receives an activation from r - 1 for each microbatch (the first "
         "rank none), and a gradient from r + 1 (the last rank none)."

@@ -107,8 +107,8 @@ def look_at_split(case: Case, run: Run) -> str:
     """Say what a hand-made split mostly gets wrong."""
     if isinstance(run.failure, RankDied):
         return (
-            "The receiving side expects another shape or dtype: len(y) rows, "
-            "model[cut].in_features columns, and the dtype of model[cut].weight."
+            "The two sides disagree on shape or dtype. Receive len(y) rows, model[cut].in_features "
+            "columns, in the dtype of model[cut].weight; send what model[:cut] gave, no layer more."
         )
     if isinstance(run.failure, Deadlock):
         return (
@@ -116,6 +116,13 @@ def look_at_split(case: Case, run: Run) -> str:
             "rank 1 receives the activation and, after its backward, sends the gradient."
         )
     problem = problem_or_error(case, run)
+    if "no len()" in problem or "'shape'" in problem or "'size'" in problem:
+        return "On rank 1 `x` is None, and on rank 0 `y` is: the number of rows there is len(y)."
+    if "implicitly created only for scalar" in problem:
+        return (
+            "The activation is no single number, so its backward has to be told the gradient: receive "
+            "it from rank 1, then `activation.backward(gradient)`."
+        )
     if "requires grad" in problem or "grad_fn" in problem or "NoneType" in problem:
         return (
             "A tensor that came by recv has no gradient by itself: call requires_grad_() on it before "
@@ -164,7 +171,10 @@ def look_at_torchs(case: Case, run: Run) -> str:
     if "returns no losses" in problem:
         return "Give step() a list: step(target=y, losses=found). It puts the losses in there."
     if "its losses" in problem:
-        return f"One loss for each of the {microbatches} microbatches, in order."
+        return (
+            f"One loss for each of the {microbatches} microbatches, in order: they are in the list that "
+            "you hand to step() as `losses`. What step() returns are the outputs."
+        )
     if isinstance(run.failure, Deadlock):
         return "Every rank calls step(): the first with x, the last with target=y, the others bare."
     return ""

@@ -10,11 +10,10 @@ from typing import Any
 import torch
 
 from helpers.exercises.look_at_rod import look_at_rod
+from helpers.exercises.look_at_time import look_at_time
 from helpers.exercises.model import Case
-from helpers.exercises.rules_transfers import named
-from helpers.ranks.failures import Deadlock, RankFailed, RankTimeout
+from helpers.ranks.failures import Deadlock, RankFailed
 from helpers.ranks.run import Run
-from helpers.trace.mismatch import at
 
 
 def look_at_transfers(case: Case, run: Run) -> str:
@@ -29,14 +28,7 @@ def look_at_transfers(case: Case, run: Run) -> str:
             "With isend and irecv no rank has to receive first, as they return at once: issue all "
             "transfers, and only then wait for the first of them."
         )
-    if isinstance(run.failure, RankTimeout):
-        for event in run.trace.calls:
-            if event.asynchronous and event.wait_ns is None and event.end_ns is None:
-                return (
-                    f"Rank {event.rank} never waits for its {named(event)}{at(event)}. Under gloo only "
-                    "wait() ends a transfer; is_completed() stays False until then."
-                )
-    return ""
+    return look_at_time(run)
 
 
 def _has_nonsense(value: object) -> bool:

@@ -62,7 +62,7 @@ def gpipe_cases(rng: random.Random) -> Iterator[Case]:
 
 
 def one_f_one_b_cases(rng: random.Random) -> Iterator[Case]:
-    return _schedule_cases(rng, "1f1b", ((2, 3, 4), (4, 6, 2), (3, 2, 1)))
+    return _schedule_cases(rng, "1f1b", ((2, 3, 4), (3, 5, 2), (4, 2, 1)))
 
 
 def _schedule_cases(

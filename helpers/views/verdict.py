@@ -82,7 +82,8 @@ def _worst(result: CheckResult) -> CaseVerdict | None:
 def _case_text(case: CaseVerdict) -> list[str]:
     lines = [f"  In the case {case.label}:"]
     for row in _rows(case):
-        lines.append(f"    rank {row.rank}: {_sentence(row)}")
+        who = f"rank {row.rank}: " if len(case.rows) > 1 else ""
+        lines.append(f"    {who}{_sentence(row)}")
     lines += ["    " + _more(case)] if _more(case) else []
     if case.message:
         lines += _indented(case.message, "    ")
@@ -120,9 +121,10 @@ def _case_html(case: CaseVerdict) -> str:
     rows = _rows(case)
     if rows:
         said = any(row.given or row.expected or row.got for row in rows)
-        names = ("rank", "given", "expected", "got", "") if said else ("rank", "")
+        one = len(case.rows) == 1
+        names = ("rank",) * (not one) + ("given", "expected", "got") * said + ("",)
         head = "".join(f'<th style="{_CELL}">{name}</th>' for name in names)
-        body = "".join(_row_html(row, said) for row in rows)
+        body = "".join(_row_html(row, said, one) for row in rows)
         parts.append(f'<table style="margin: 4px 0px"><tr>{head}</tr>{body}</table>')
     if _more(case):
         parts.append(_quiet(_more(case)))
@@ -134,11 +136,12 @@ def _case_html(case: CaseVerdict) -> str:
     return "".join(parts)
 
 
-def _row_html(row: Row, said: bool) -> str:
+def _row_html(row: Row, said: bool, one: bool) -> str:
     arrow = "&larr; " if said else ""
     problem = arrow + escape(clip(clean(row.problem), 200)) if row.problem else "right"
     values = (row.given, row.expected, row.got) if said else ()
-    cells = [escape(clean(text)) for text in (str(row.rank), *values)]
+    texts = values if one else (str(row.rank), *values)
+    cells = [escape(clean(text)) for text in texts]
     return (
         "<tr>" + "".join(f'<td style="{_CELL}">{cell}</td>' for cell in [*cells, problem]) + "</tr>"
     )

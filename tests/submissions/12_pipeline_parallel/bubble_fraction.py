@@ -24,7 +24,7 @@ def bubble_fraction(busy):
     return (total - worked) / total
 
 
-# %% wrong: the formula from the number of microbatches | wrong | says: Only the spans' lengths count
+# %% wrong: the formula from the number of microbatches | wrong | says: for equal stages
 def bubble_fraction(busy):
     stages, microbatches = len(busy), len(busy[0]) // 2
     return (stages - 1) / (microbatches + stages - 1)

@@ -254,3 +254,43 @@ def one_f_one_b(rank, world_size, stage, microbatches):
             steps.forward(i + ahead)
         steps.backward(i)
     steps.finish()
+
+
+# %% wrong: as many warm-up forwards as stages behind, though there are fewer microbatches | crashed | says: the warm-up ends with the microbatches
+def one_f_one_b(rank, world_size, stage, microbatches):
+    steps = Steps(rank, world_size, stage)
+    ahead = world_size - 1 - rank
+    for i in range(ahead):
+        steps.forward(i)
+    for i in range(ahead, microbatches):
+        steps.forward(i)
+        steps.backward(i - ahead)
+    for i in range(microbatches - ahead, microbatches):
+        steps.backward(i)
+    steps.finish()
+
+
+# %% wrong: the Works of the sends are dropped | timed out | says: keep the Work that the call returns
+def one_f_one_b(rank, world_size, stage, microbatches):
+    steps = Steps(rank, world_size, stage)
+    steps.sends = type("Nowhere", (), {"append": lambda self, work: None})()
+    ahead = min(world_size - 1 - rank, microbatches)
+    for i in range(ahead):
+        steps.forward(i)
+    for i in range(microbatches):
+        if i + ahead < microbatches:
+            steps.forward(i + ahead)
+        steps.backward(i)
+
+
+# %% wrong: backward before forward in the steady state | crashed | says: F comes before B
+def one_f_one_b(rank, world_size, stage, microbatches):
+    steps = Steps(rank, world_size, stage)
+    ahead = min(world_size - 1 - rank, microbatches)
+    for i in range(ahead):
+        steps.forward(i)
+    for i in range(microbatches):
+        steps.backward(i)
+        if i + ahead < microbatches:
+            steps.forward(i + ahead)
+    steps.finish()

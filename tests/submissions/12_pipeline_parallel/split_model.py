@@ -182,3 +182,25 @@ def split_model(rank, model, cut, x, y):
     dist.send(b.grad, 0)
     dist.send(loss.detach(), 0)
     return loss.detach()
+
+
+# %% wrong: the number of rows is asked of x on both ranks | crashed | says: On rank 1 `x` is None
+def split_model(rank, model, cut, x, y):
+    activation = torch.zeros(len(x), model[cut].in_features)
+    if rank == 0:
+        activation = model[:cut](x)
+        dist.send(activation.detach(), 1)
+
+
+# %% wrong: backward without the gradient from the other rank | crashed | says: has to be told the gradient
+def split_model(rank, model, cut, x, y):
+    if rank == 0:
+        activation = model[:cut](x)
+        dist.send(activation.detach(), 1)
+        activation.backward()
+        return None
+    received = torch.empty(len(y), model[cut].in_features, dtype=model[cut].weight.dtype)
+    dist.recv(received, 0)
+    loss = cross_entropy(model[cut:](received), y)
+    loss.backward()
+    return loss.detach()

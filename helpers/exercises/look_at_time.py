@@ -1,0 +1,24 @@
+"""The first thing to look at when an answer's time is up, whatever the exercise; called by `judge`."""
+
+from __future__ import annotations
+
+from helpers.exercises.rules_transfers import named
+from helpers.ranks.failures import RankTimeout
+from helpers.ranks.run import Run
+from helpers.trace.mismatch import at
+
+
+def look_at_time(run: Run) -> str:
+    """Name a transfer that nobody waits for, or say whether the ranks compute or wait."""
+    if not isinstance(run.failure, RankTimeout):
+        return ""
+    for event in run.trace.calls:
+        if event.asynchronous and event.wait_ns is None and event.end_ns is None:
+            return (
+                f"Rank {event.rank} never waits for its {named(event)}{at(event)}. Under gloo a "
+                f"transfer is over, and sure to happen at all, only when wait() has returned: keep the "
+                f"Work that the call returns. is_completed() stays False until then."
+            )
+    if all(wait.event is not None for wait in run.failure.waits):
+        return "Every rank sits in a call that nobody answers: who has to answer the first one?"
+    return "A loop that does not end, or far more work than the task needs."
