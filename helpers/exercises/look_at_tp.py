@@ -7,6 +7,11 @@ from helpers.exercises.tp_parts import LookFor
 look_at_column = LookFor(
     (
         (
+            "cannot be multiplied",
+            "`dense.weight` has one row for each output: column-parallel cuts the rows, dimension 0, "
+            "though the product x W^T then has fewer columns.",
+        ),
+        (
             "gradient of the input: .*1/",
             "This is the mean. What a rank knows of x's gradient is one summand: add up, and divide by "
             "nothing.",
@@ -65,6 +70,11 @@ look_at_column = LookFor(
 
 look_at_row = LookFor(
     (
+        (
+            "cannot be multiplied",
+            "`x` holds this rank's columns of the input already: do not cut it again. The weight's part has "
+            "as many columns: `dense.weight.chunk(world_size, dim=1)[rank]`.",
+        ),
         (
             "^weight: its shape",
             "One column of `dense.weight` for each input: rank r keeps block r of the columns.",
@@ -146,6 +156,7 @@ look_at_mlp = LookFor(
 
 look_at_attention = LookFor(
     (
+        ("without is_causal", "A token may look at itself and those before it: is_causal=True."),
         (
             "output: ",
             "Check the shapes on the way: (batch, time, heads * head_size), then unflatten(-1, (-1, "
@@ -186,10 +197,15 @@ look_at_loss = LookFor(
         ("loss: its shape", "The mean over all tokens: a tensor without dimensions."),
         ("loss: its dtype", "The loss has the dtype of the logits."),
         (
+            "the sum over the",
+            "Return the mean over the tokens, as cross_entropy does.",
+        ),
+        (
             "loss: (nan|inf|it differs)",
             "Take it apart for one token: m, the largest logit of all ranks; s, the sum over all ranks of "
             "exp(logit - m); t, the target's logit, from the one rank that has it. The loss is "
-            "log(s) + m - t, and its mean over the tokens is returned.",
+            "log(s) + m - t, and its mean over the tokens is returned. `first` is given: ranks may have "
+            "different numbers of words.",
         ),
         (
             "gradient of logits: .* times what is right",
@@ -212,6 +228,11 @@ look_at_loss = LookFor(
 
 look_at_dtensor = LookFor(
     (
+        (
+            "only support nn.Linear",
+            "Colwise and Rowwise are for Linear layers (and embeddings). The norm stays whole: it has no "
+            "place in the plan.",
+        ),
         (
             "Expect Union",
             "The plan wants objects, not classes: `ColwiseParallel()`, with its brackets.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -116,6 +116,7 @@ def attention_cases(rng: random.Random) -> Iterator[Case]:
             [count * size for count in heads],
             attention,
             size,
+            instead={"that is attention without is_causal=True": (size, False)},
         )
 
 
@@ -131,13 +132,18 @@ def _block_case(
     counts: Sequence[int],
     dense: Any,
     *more: Any,
+    instead: Mapping[str, tuple[Any, ...]] | None = None,
 ) -> Case:
-    """Cut all weights but the last by rows, the last by columns; compare with the dense function."""
+    """Cut all weights but the last by rows, the last by columns; compare with the dense function.
+
+    instead: other last arguments of the dense function, by the words for the mistake that they make.
+    """
     last = list(weights)[-1]
     whole = {"x": x, **weights}
     leaves = {name: tensor.clone().requires_grad_() for name, tensor in whole.items()}
     y = dense(*leaves.values(), *more)
     y.backward(grad)
+    mistaken = {words: dense(*whole.values(), *last) for words, last in (instead or {}).items()}
     inputs, expected, begin = [], [], 0
     for count in counts:
         part = slice(begin, begin + count)
@@ -149,7 +155,7 @@ def _block_case(
         wanted = {"output": _of(y)}
         wanted |= {f"gradient of {n}": _grad(leaf)[cut[n]] for n, leaf in leaves.items()}
         inputs.append((grad, own, *more))
-        expected.append(PartsAre(wanted, len(counts)))
+        expected.append(PartsAre(wanted, len(counts), instead=mistaken))
         begin += count
     return Case(label, len(counts), inputs, expected, timeout_s=8.0)
 
@@ -194,7 +200,10 @@ def loss_cases(rng: random.Random) -> Iterator[Case]:
             part = (slice(None), slice(first, first + count))
             wanted = {"output": _of(loss), "gradient of logits": _grad(logits)[part]}
             inputs.append((_of(logits)[part].contiguous(), target, first))
-            expected.append(PartsAre(wanted, len(counts), called="loss"))
+            usual = {
+                f"that is the sum over the {length} tokens, not their mean": _of(loss) * length
+            }
+            expected.append(PartsAre(wanted, len(counts), called="loss", instead=usual))
             first += count
         name = str(dtype).removeprefix("torch.")
         large = ", logits in the thousands" if scale > 1 else ""

@@ -21,12 +21,13 @@ def attention(
     value: torch.Tensor,
     out: torch.Tensor,
     head_size: int,
+    causal: bool = True,
 ) -> torch.Tensor:
-    """Compute causal self-attention; the rows of the first three weights belong to heads, in order."""
+    """Compute (causal) self-attention; the rows of the first three weights belong to heads, in order."""
     q, k, v = (
         linear(x, w).unflatten(-1, (-1, head_size)).transpose(1, 2) for w in (query, key, value)
     )
-    mixed = scaled_dot_product_attention(q, k, v, is_causal=True)
+    mixed = scaled_dot_product_attention(q, k, v, is_causal=causal)
     return linear(mixed.transpose(1, 2).flatten(2), out)
 
 

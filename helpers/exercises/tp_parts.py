@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -22,14 +22,15 @@ from helpers.ranks.run import Run
 class PartsAre:
     """What a rank must give back by name; called with what it gave, "" or what is wrong first.
 
-    called: what the learner calls the output. most_bytes: of all that the layer may hold. shapes: of
-    the parameters on this rank.
+    called: what the learner calls the output. most_bytes: of all that the layer may hold. instead:
+    outputs that usual mistakes give, by the words for them. shapes: of the parameters on this rank.
     """
 
     wanted: Mapping[str, torch.Tensor | None]
     world_size: int
     called: str = "output"
     most_bytes: int | None = None
+    instead: Mapping[str, torch.Tensor] = field(default_factory=dict)
     shapes: Mapping[str, list[int]] | None = None
 
     def __call__(self, value: Any) -> str:
@@ -43,9 +44,12 @@ class PartsAre:
             return f"{self.called}: {what}"
         for name, wanted in self.wanted.items():
             if problem := self._part(wanted, value.get(name)):
-                return f"{self.called if name == 'output' else name}: {problem}"
+                usual = self._usual(value[name]) if name == "output" else ""
+                return f"{self.called if name == 'output' else name}: {problem}{usual}"
         if value.get("logits as given") is False:
             return "the logits that it was given have changed"
+        if value.get("spoilt"):
+            return f"{value['spoilt']}, and autograd may need it once more"
         if value.get("autograd warned"):
             return "autograd warns that it does not know how to differentiate a call in forward"
         return ""
@@ -74,6 +78,16 @@ class PartsAre:
             return "there is none"
         problem = difference(wanted, got)
         return problem + self._relation(wanted, got) if problem else ""
+
+    def _usual(self, got: Any) -> str:
+        """Name the usual mistake that gives this output; and a number's own two values."""
+        for words, mistaken in self.instead.items():
+            if not difference(mistaken, got):
+                return f": {words}"
+        wanted = self.wanted["output"]
+        if wanted is not None and not wanted.dim() and isinstance(got, torch.Tensor):
+            return f": {got.item():g}, and {wanted.item():g} is right" if got.numel() == 1 else ""
+        return ""
 
     def _relation(self, wanted: torch.Tensor, got: Any) -> str:
         if not isinstance(got, torch.Tensor) or got.shape != wanted.shape:
@@ -115,6 +129,10 @@ _FAILURES = (
         "^died",
         "Calls that met had tensors of different lengths. What is summed must have the same shape on "
         "all ranks.",
+    ),
+    (
+        "and autograd may need it once more",
+        "`all_reduce` writes into its tensor, and autograd may have kept that for others: sum a clone.",
     ),
     (
         "does not require grad",

@@ -41,7 +41,7 @@ class ColumnParallelLinear(torch.nn.Module):
         return linear(CopyToRanks.apply(x), self.weight, self.bias)
 
 
-# %% right: a subclass of Linear, the sum in place, setup_context
+# %% right: a subclass of Linear, setup_context
 class CopyToRanks(torch.autograd.Function):
     @staticmethod
     def forward(x):
@@ -53,8 +53,9 @@ class CopyToRanks(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
-        dist.all_reduce(grad)
-        return grad
+        total = grad * 1
+        dist.all_reduce(total)
+        return total
 
 
 class ColumnParallelLinear(Linear):
@@ -272,6 +273,35 @@ class ColumnParallelLinear(torch.nn.Module):
         rank, world_size = dist.get_rank(), dist.get_world_size()
         self.weight = dense.weight.chunk(world_size)[rank].clone()
         self.bias = dense.bias.chunk(world_size)[rank].clone()
+
+    def forward(self, x):
+        return linear(CopyToRanks.apply(x), self.weight, self.bias)
+
+
+# %% wrong: the sum is written into the gradient that came | wrong | says: sum a clone
+class CopyToRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        dist.all_reduce(grad)
+        return grad
+
+
+class ColumnParallelLinear(Base):
+    def forward(self, x):
+        return linear(CopyToRanks.apply(x), self.weight, self.bias)
+
+
+# %% wrong: cuts the columns of the weight, and does not transpose | crashed | says: column-parallel cuts the rows
+class ColumnParallelLinear(torch.nn.Module):
+    def __init__(self, dense):
+        super().__init__()
+        rank, world_size = dist.get_rank(), dist.get_world_size()
+        self.weight = Parameter(dense.weight.detach().chunk(world_size, dim=1)[rank].clone())
+        self.bias = None
 
     def forward(self, x):
         return linear(CopyToRanks.apply(x), self.weight, self.bias)

@@ -39,18 +39,7 @@ class RowParallelLinear(torch.nn.Module):
         return total if self.bias is None else total + self.bias
 
 
-# %% right: the dense layer's own bias, sums in place
-class SumOverRanks(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        dist.all_reduce(x)
-        return x
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad
-
-
+# %% right: the dense layer's own bias, sliced by hand
 class RowParallelLinear(torch.nn.Module):
     def __init__(self, dense: torch.nn.Linear) -> None:
         super().__init__()
@@ -207,3 +196,26 @@ class RowParallelLinear(Base):
         total = linear(x, self.weight).detach()
         dist.all_reduce(total)
         return total if self.bias is None else total + self.bias
+
+
+# %% wrong: the sum is written into the tensor that came | wrong | says: sum a clone
+class SumOverRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        dist.all_reduce(x)
+        return x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+class RowParallelLinear(Base):
+    pass
+
+
+# %% wrong: cuts the input, which is cut already | crashed | says: do not cut it again
+class RowParallelLinear(Base):
+    def forward(self, x):
+        own = x.chunk(dist.get_world_size(), dim=-1)[dist.get_rank()]
+        return SumOverRanks.apply(linear(own, self.weight))

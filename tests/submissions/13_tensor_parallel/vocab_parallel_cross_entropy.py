@@ -103,7 +103,7 @@ def vocab_parallel_cross_entropy(logits, target, first):
     return (s.log() + m - t).mean()
 
 
-# %% wrong: the sum over tokens | wrong | says: its mean over the tokens
+# %% wrong: the sum over tokens | wrong | says: the sum over the .* tokens
 def vocab_parallel_cross_entropy(logits, target, first):
     m = largest(logits)
     s = SumOverRanks.apply((logits - m[:, None]).exp().sum(1))

@@ -94,3 +94,9 @@ def with_dtensor(model, mesh):
 def with_dtensor(model, mesh):
     plan = {f"attention.{name}": ColwiseParallel for name in "qkv"}
     return parallelize_module(model, mesh, plan)
+
+
+# %% wrong: the norm in the plan | crashed | says: The norm stays whole
+def with_dtensor(model, mesh):
+    plan = {"norm": ColwiseParallel(), "mlp.up": ColwiseParallel()}
+    return parallelize_module(model, mesh, plan)
