@@ -31,11 +31,16 @@ if TYPE_CHECKING:
     from helpers.ranks.torchrun import start_torchrun, torchrun
     from helpers.ranks.torchrun_run import TorchrunFailed
     from helpers.views.before_after import before_after
+    from helpers.views.cost_explorer import cost_explorer
     from helpers.views.curve import curves
     from helpers.views.digit_rows import digit_rows
     from helpers.views.divergence import divergence
+    from helpers.views.expert_load import expert_load
     from helpers.views.memory_bars import memory_bars
+    from helpers.views.mesh_groups import mesh_groups
     from helpers.views.one_port import count_rounds
+    from helpers.views.plan_bars import plan_bars
+    from helpers.views.plan_check import published_runs
     from helpers.views.process_tree import process_tree
     from helpers.views.rank_grid import rank_grid
     from helpers.views.rendezvous import rendezvous
@@ -71,10 +76,15 @@ _HOME = {
     "torchrun": "helpers.ranks.torchrun",
     "count_rounds": "helpers.views.one_port",
     "before_after": "helpers.views.before_after",
+    "cost_explorer": "helpers.views.cost_explorer",
     "curves": "helpers.views.curve",
     "digit_rows": "helpers.views.digit_rows",
     "divergence": "helpers.views.divergence",
+    "expert_load": "helpers.views.expert_load",
     "memory_bars": "helpers.views.memory_bars",
+    "mesh_groups": "helpers.views.mesh_groups",
+    "plan_bars": "helpers.views.plan_bars",
+    "published_runs": "helpers.views.plan_check",
     "process_tree": "helpers.views.process_tree",
     "rank_grid": "helpers.views.rank_grid",
     "rendezvous": "helpers.views.rendezvous",
@@ -111,18 +121,23 @@ __all__ = [
     "TorchrunFailed",
     "before_after",
     "check",
+    "cost_explorer",
     "count_rounds",
     "curves",
     "digit_rows",
     "digits",
     "divergence",
+    "expert_load",
     "free_port",
     "hint",
     "launch",
     "memory_bars",
+    "mesh_groups",
     "mpiexec",
+    "plan_bars",
     "predict",
     "process_tree",
+    "published_runs",
     "rank_grid",
     "rendezvous",
     "restart_timeline",

@@ -94,7 +94,7 @@ def _descriptors() -> set[object]:
 def _folders() -> set[object]:
     """Folders of ranks in the temp directory, and of worlds that have not ended."""
     held = launcher._Held.connection
-    mine = held.folder if held is not None and not held.closed else None
+    mine = Path(held.site.scratch) if held is not None and not held.closed else None
     found: set[object] = set(Path(tempfile.gettempdir()).glob(f"real-ranks-{os.getpid()}-*"))
     found.discard(mine)
     return found | (set(mine.glob("world-*")) if mine is not None else set())

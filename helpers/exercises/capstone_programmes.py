@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.data import TensorDataset
 
 from helpers.exercises.expert_models import Expert
@@ -96,9 +97,15 @@ def run_script(
     # each rank's own temp folder lies in one that the whole world shares
     path = Path(tempfile.gettempdir()).parent / name
     seen = _Onlooker(model, train[0])
-    with seen.watch_saves():
+    with seen.watch_saves(rank):
         history = answer(
-            rank, world_size, model, TensorDataset(*train), TensorDataset(*test), str(path), **settings
+            rank,
+            world_size,
+            model,
+            TensorDataset(*train),
+            TensorDataset(*test),
+            str(path),
+            **settings,
         )
     return {
         "history": history,
@@ -121,9 +128,7 @@ class _Onlooker:
         self.evaluated = self.saves = 0
         self._number = {row.numpy().tobytes(): i for i, row in enumerate(samples)}
         model.register_forward_pre_hook(self._forward)
-        torch.optim.optimizer.register_optimizer_step_post_hook(
-            lambda *_: self.after.append(weights(model))
-        )
+        register_optimizer_step_post_hook(lambda *_: self.after.append(weights(model)))
 
     def _forward(self, model: nn.Module, given: tuple[Any, ...]) -> None:
         numbers = [self._number.get(row.numpy().tobytes(), -1) for row in given[0]]
@@ -134,12 +139,14 @@ class _Onlooker:
         self.modes.append(model.training)
 
     @contextmanager
-    def watch_saves(self) -> Iterator[None]:
+    def watch_saves(self, rank: int) -> Iterator[None]:
+        """Count calls of torch.save; each rank writes a file of its own, so that none is broken by chance."""
         real = torch.save
 
-        def watched(*args: Any, **kwargs: Any) -> None:
+        def watched(obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
             self.saves += 1
-            real(*args, **kwargs)
+            own = f"{f}.{rank}" if rank and isinstance(f, (str, Path)) else f
+            real(obj, own, *args, **kwargs)
 
         torch.save = watched
         try:
@@ -156,5 +163,6 @@ def _loaded(path: Path, seed: int) -> torch.Tensor | str:
     try:
         model.load_state_dict(torch.load(path))
     except Exception as error:  # whatever is wrong with the file, the learner reads it
-        return f"{type(error).__name__}: {str(error).splitlines()[0][:200]}"
+        said = str(error).partition("\n")[0]
+        return f"{type(error).__name__}: {said[:200]}"
     return weights(model)

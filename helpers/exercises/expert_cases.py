@@ -42,20 +42,31 @@ def expert_cases(rng: random.Random) -> Iterator[Case]:
     )
     for counts, unwanted in worlds:
         ranks, features = len(counts), rng.randrange(3, 6)
-        generator = torch.Generator().manual_seed(rng.randrange(1 << 31))
+        while True:
+            generator = torch.Generator().manual_seed(rng.randrange(1 << 31))
+            x, router = (
+                _normal(generator, sum(counts), features),
+                _normal(generator, ranks, features),
+            )
+            x[:, 0] = 1  # so that a router's first column is added to all logits
+            for expert in unwanted:
+                router[expert] = -_FAR * torch.eye(features, dtype=_DTYPE)[0]
+            if _tells_apart((x @ router.T).argmax(1), counts, unwanted):
+                break
+        weights = [_normal(generator, features, features) for _ in counts]
+        yield _case(counts, x, router, weights, _normal(generator, sum(counts), features), unwanted)
 
-        def normal(
-            *shape: int, generator: torch.Generator = generator, dtype: torch.dtype = _DTYPE
-        ) -> torch.Tensor:
-            return torch.randn(shape, generator=generator, dtype=dtype)
 
-        x, router = normal(sum(counts), features), normal(ranks, features)
-        x[:, 0] = 1  # so that a router's first column is added to all logits
-        for expert in unwanted:
-            router[expert] = -_FAR * torch.eye(features, dtype=_DTYPE)[0]
-        weights = [normal(features, features) for _ in counts]
-        grad = normal(sum(counts), features)
-        yield _case(counts, x, router, weights, grad, unwanted)
+def _normal(generator: torch.Generator, *shape: int) -> torch.Tensor:
+    return torch.randn(shape, generator=generator, dtype=_DTYPE)
+
+
+def _tells_apart(choice: torch.Tensor, counts: tuple[int, ...], unwanted: tuple[int, ...]) -> bool:
+    """Say whether every other expert is chosen, and whether sorting twice in one rank undoes nothing."""
+    if set(choice.tolist()) != set(range(len(counts))) - set(unwanted):
+        return False
+    orders = [own.argsort(stable=True) for own in choice.split(list(counts))]
+    return any(not torch.equal(order, order.argsort()) for order in orders)
 
 
 def _case(
@@ -74,8 +85,8 @@ def _case(
         of_router = mixture(x[own], router, weights, grad[own]).of_router
         wanted = {
             "output": truth.output[own],
-            "gradient of x": truth.of_x[own],
             "gradient of the router": of_router,
+            "gradient of x": truth.of_x[own],
             "gradient of the expert": truth.of_experts[rank],
         }
         parts: dict[str, torch.Tensor | None] = {**wanted}
@@ -93,4 +104,4 @@ def most_exchanged(case: Case, rank: int) -> int:
     assert case.expected is not None
     arrived: int = case.expected[rank].tokens
     row = x.shape[1] * x.element_size()
-    return max(len(x) * row, arrived * row, _NUMBER_BYTES * case.world_size)
+    return int(max(len(x) * row, arrived * row, _NUMBER_BYTES * case.world_size))

@@ -14,6 +14,8 @@ from helpers.ranks.failures import Deadlock, RankFailed, RankTimeout
 from helpers.ranks.run import Run
 from helpers.views.values import short_value
 
+_WITHOUT_RANKS = {Kind.LOCAL, Kind.JUDGEMENT, Kind.MEASUREMENT}
+
 
 def judge(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
     """Judge one case. Never raises on account of what the ranks sent."""
@@ -48,8 +50,10 @@ def _failed(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
         advice = look_at_time(run)
     if exercise.look is not None and outcome is not Outcome.NOT_ATTEMPTED:
         advice = exercise.look(case, run) or advice
-    # its last line speaks of launch(timeout=...), which whoever answers an exercise does not call
     message = str(failure)
+    if exercise.kind in _WITHOUT_RANKS or (case.world_size == 1 and not case.init):
+        message = message.replace("rank 0 raised ", "your function raised ", 1)
+    # its last line speaks of launch(timeout=...), which whoever answers an exercise does not call
     if outcome is Outcome.TIMED_OUT:
         message = message.rpartition("\n")[0]
     return CaseVerdict(case.label, outcome, message=message, advice=advice, run=run)
@@ -79,7 +83,8 @@ def _rows(exercise: Exercise, case: Case, run: Run) -> tuple[Row, ...]:
     rows = []
     for rank in range(case.world_size):
         # a programme's inputs and findings are the check's own; `problem` says them in words
-        wordy = exercise.kind is Kind.MODULE and _wants_words(case, rank)
+        own = exercise.kind in {Kind.MODULE, Kind.MEASUREMENT}
+        wordy = own and _wants_words(case, rank)
         shown = case.inputs[rank] if case.inputs and not wordy else ()
         given = ", ".join(short_value(v, 80) for v in shown)
         got, expected, problem = run.values[rank], "", ""

@@ -27,7 +27,9 @@ def look_at_bubble(case: Case, run: Run) -> str:
             return words
     p, m = len(case.inputs[0][0]), len(case.inputs[0][0][0]) // 2
     if m and abs(got - (p - 1) / (m + p - 1)) < 1e-6:
-        return "The formula is for equal stages without pauses. Here measure: add up the spans given."
+        return (
+            "The formula is for equal stages without pauses. Here measure: add up the spans given."
+        )
     return (
         "All stages count, also one without spans, and all for the same time: from the first start to "
         "the last end over all spans, in whatever order they come. Only the spans' lengths count as work."

@@ -9,6 +9,19 @@ from helpers.exercises.tp_parts import LookFor
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed
 from helpers.ranks.run import Run
 
+
+class LookForOnAll(LookFor):
+    """As LookFor, but the first clue that any rank gives counts, not the first rank's."""
+
+    def __call__(self, case: Case, run: Run) -> str:
+        if run.failure is None and case.expected is not None:
+            problems = [str(w(value)) for w, value in zip(case.expected, run.values, strict=True)]
+            for pattern, advice in self.clues:
+                if any(re.search(pattern, problem) for problem in problems):
+                    return advice
+        return super().__call__(case, run)
+
+
 look_at_layout = LookFor(
     (
         (
@@ -17,15 +30,11 @@ look_at_layout = LookFor(
             "you are in. Or let init_device_mesh do it.",
         ),
         (
-            "coordinate",
+            "coordinate|ranks of the group",
             "`order` begins with the innermost dimension, whose coordinate changes from one rank to the "
             "next. A mesh is written the other way round: its last dimension is the innermost. And "
-            "`sizes` has an order of its own, which means nothing.",
-        ),
-        (
-            "ranks of the group",
-            "A group of a dimension holds the ranks that differ in that coordinate alone, as global ranks "
-            "in rising order.",
+            "`sizes` has an order of its own, which means nothing. A group holds the ranks that differ in "
+            "that one coordinate alone, in rising order.",
         ),
         (
             "hosts",
@@ -47,7 +56,7 @@ look_at_layout = LookFor(
     )
 )
 
-look_at_training_2d = LookFor(
+look_at_training_2d = LookForOnAll(
     (
         (
             "weights of its own",
@@ -90,7 +99,8 @@ look_at_training_2d = LookFor(
     )
 )
 
-look_at_experts = LookFor(
+
+look_at_experts = LookForOnAll(
     (
         (
             "^deadlock",
@@ -124,6 +134,11 @@ look_at_experts = LookFor(
             "plain all_to_all_single cuts the graph.",
         ),
         (
+            "enforce fail",
+            "The counts need one number for each rank, also for experts that nobody chose: "
+            "`bincount(minlength=world_size)`.",
+        ),
+        (
             "[Ss]plit|sizes|shape",
             "Splits are lists of whole numbers, one for each rank: `counts.tolist()`. Out: how many "
             "tokens you send to each rank; in: how many you get from each. On the way back they change "
@@ -147,18 +162,18 @@ _SCRIPT_CLUES = (
         "The batch of a step is all microbatches of all ranks, and its loss is their mean. (Notebook 08.)",
     ),
     (
-        "are clipped to",
-        "One process clips one gradient: that of the whole batch. What is clipped here, and when?",
-    ),
-    (
-        "length",
-        "Does each microbatch count once, and all of them alike?",
+        "in another direction|the limit is",
+        "One process clips one gradient, that of the whole batch. What is clipped here, and when? Does "
+        "each microbatch count, and all of them alike?",
     ),
     (
         "of epoch 1 again",
         "A shuffled order should be another one in each epoch. (Notebook 07.)",
     ),
-    ("other samples", "The sampler deals out the samples, a microbatch is the next batch_size of them."),
+    (
+        "other samples",
+        "The sampler deals out the samples, a microbatch is the next batch_size of them.",
+    ),
     (
         "evaluation mode",
         "Something put the model into evaluation mode. Who puts it back?",
@@ -169,8 +184,11 @@ _SCRIPT_CLUES = (
         "Each test sample counts once, over all ranks together. A sampler makes the shares equally long; "
         "how? (Notebook 07.)",
     ),
-    ("accuracies|returns nothing", "Right answers of all ranks by test samples of all ranks: on every rank."),
-    ("all write", "The ranks have the same weights: one of them is enough, and two in one file are too many."),
+    (
+        "accuracies|returns nothing",
+        "Right answers of all ranks by test samples of all ranks: every rank returns that.",
+    ),
+    ("all write", "The ranks have the same weights: one of them is enough to write the file."),
     (
         "does not load",
         "Whoever loads the file has no DDP: `model` is the plain model.",
@@ -190,7 +208,9 @@ def look_at_script(case: Case, run: Run) -> str:
     if failure is not None or case.judge is None:
         message = failure.error.message if isinstance(failure, RankFailed) else ""
         if "closed by peer" in message or "Connection" in message:
-            return "A rank has gone while another was in a call with it: do all make the same calls?"
+            return (
+                "A rank has gone while another was in a call with it: do all make the same calls?"
+            )
         return ""
     problem = case.judge(run)
     return next((advice for clue, advice in _SCRIPT_CLUES if re.search(clue, problem)), "")

@@ -38,7 +38,7 @@ def group_of(sizes: Sequence[int], dim: int, rank: int) -> tuple[int, list[int]]
 
 @dataclass(frozen=True)
 class LayoutIs:
-    """For each dimension: coordinate, ranks, hosts and sum. Called with what a rank gave: "" or what is wrong."""
+    """For each dimension: coordinate, ranks, hosts, sum. Called with what came back: "" or what is wrong."""
 
     wanted: Mapping[str, tuple[int, list[int], int, torch.Tensor]]
 
@@ -208,12 +208,17 @@ def each_in_its_dimension(trace: Trace, case: Case) -> str:
                 )
             if list(e.group_ranks) == tp_group and e.nbytes > outputs:
                 return (
-                    f"{_call(e)} with {e.nbytes:,} bytes in its tp group; the output for its samples "
-                    f"has {outputs:,}. Weights and gradients of a part concern the dp group alone."
+                    f"{_call(e)} with {e.nbytes:,} bytes in the group of ranks {_listed(tp_group)}. That is "
+                    f"its tp group; the output for its samples has {outputs:,} bytes, and weights and "
+                    "gradients of its parts do not belong there."
                 )
         in_tp = [e for e in calls if list(e.group_ranks) == tp_group]
         if tp > 1 and not steps <= len(in_tp) <= 2 * steps:
-            return f"rank {rank} makes {plural(len(in_tp), 'call')} in its tp group in {plural(steps, 'step')}; one sum a step is enough."
+            made = plural(len(in_tp), "call")
+            return (
+                f"rank {rank} makes {made} in its tp group in {plural(steps, 'step')}; one sum of outputs "
+                "a step is right."
+            )
         sent = sum(e.nbytes for e in calls if list(e.group_ranks) == dp_group)
         most = steps * (gradients + _BYTES)
         if len(dp_group) > 1 and sent > most:

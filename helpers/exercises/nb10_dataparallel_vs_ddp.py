@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from helpers.exercises.amdahl_cases import amdahl_cases
+from helpers.exercises.amdahl_cases import amdahl_cases, look_at_amdahl
 from helpers.exercises.model import Exercise, Kind
-from helpers.exercises.rules import OnlyCalls
-from helpers.exercises.scaling_cases import gil_cases, strong_cases, weak_cases
-from helpers.exercises.thread_cases import thread_cases
+from helpers.exercises.scaling_cases import (
+    gil_cases,
+    look_at_scaling,
+    strong_cases,
+    weak_cases,
+)
+from helpers.exercises.thread_cases import look_at_replicas, thread_cases
 
 NOTEBOOK = "10_dataparallel_vs_ddp"
 _SCRIPTED = "helpers.exercises.scripted_scaling"
@@ -31,8 +35,8 @@ EXERCISES = (
         ),
         minutes=12,
         difficulty=3,
-        rules=(OnlyCalls(()),),
         programme="helpers.exercises.thread_programmes:on_threads",
+        look=look_at_replicas,
     ),
     Exercise(
         "measure_gil",
@@ -68,6 +72,7 @@ EXERCISES = (
         minutes=10,
         difficulty=2,
         programme=f"{_SCRIPTED}:with_scripted_steps",
+        look=look_at_scaling,
     ),
     Exercise(
         "weak_scaling",
@@ -85,6 +90,7 @@ EXERCISES = (
         minutes=5,
         difficulty=1,
         programme=f"{_SCRIPTED}:with_scripted_steps",
+        look=look_at_scaling,
     ),
     Exercise(
         "fit_amdahl",
@@ -102,5 +108,6 @@ EXERCISES = (
         ),
         minutes=8,
         difficulty=2,
+        look=look_at_amdahl,
     ),
 )

@@ -93,6 +93,7 @@ EXERCISES = (
         ),
         minutes=15,
         difficulty=4,
+        further=True,
         rules=(
             OnlyCalls(("all_to_all",)),
             CallsIn(

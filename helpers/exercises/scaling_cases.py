@@ -5,16 +5,23 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from itertools import product
+from statistics import quantiles
+from typing import Any, Literal
 
 from helpers.exercises.model import Case
 from helpers.exercises.scripted_scaling import NOISE, gil_seconds, step_seconds
+from helpers.ranks.failures import RankFailed
+from helpers.ranks.run import Run
 
 CLOSE = 0.07
 """How far a time or a ratio may be off, as a part of the truth: noise is at most 0.04 of it."""
 
 CLOSE_SHARE = 0.06
 """How far the share of time that holds the GIL may be off."""
+
+CLOSE_SPREAD = 0.7
+"""How near a spread must be to that of the laps handed out: quartiles are reckoned in several ways."""
 
 SAME = 0.03
 """How near a wrong value must be to that of a known mistake: robust times are nearer."""
@@ -54,7 +61,7 @@ def weak_cases(rng: random.Random) -> Iterator[Case]:
 
 
 def _scaling(rng: random.Random, strong: bool) -> Iterator[Case]:
-    for worlds, samples in (((1, 2, 4), 96), ((1, 2, 3, 6), 120), ((1, 8, 2), 64)):
+    for worlds, samples in (((1, 2, 4), 96), ((2, 1, 3, 6), 120), ((1, 8, 2), 64)):
         step = rng.uniform(0.01, 0.1)
         plan = {
             "worlds": worlds,
@@ -69,6 +76,16 @@ def _scaling(rng: random.Random, strong: bool) -> Iterator[Case]:
         yield Case(
             f"{ranks} ranks, {samples} samples {each}", 1, [(plan,)], [_as_scaled(plan, strong)]
         )
+
+
+def look_at_scaling(case: Case, run: Run) -> str:
+    """Say what an answer that crashed mostly took for granted."""
+    if isinstance(run.failure, RankFailed) and run.failure.error.kind == "KeyError":
+        return (
+            f"In `worlds` the 1 need not come first (here: {case.inputs[0][0]['worlds']}): measure "
+            "all, and compute the efficiencies after that."
+        )
+    return ""
 
 
 def _as_gil(plan: Mapping[str, Any]) -> Callable[[Any], str]:
@@ -90,6 +107,11 @@ def _as_gil(plan: Mapping[str, Any]) -> Callable[[Any], str]:
                 mistakes, speedup
             )
         if not abs(held - plan["held"]) <= CLOSE_SHARE:
+            if abs(held - (threads / speedup - 1) / (threads - 1)) < 0.005:
+                return (
+                    f"held is {held:.3g}, the truth is {plan['held']:.3g}. It fits your speed-up of "
+                    f"{speedup:.3g}, so the formulas are right: the times are off. {_LAPS}"
+                )
             return (
                 f"speedup is right, but held is {held:.3g}, the truth is {plan['held']:.3g}. Solve "
                 "T(n) = T(1) (1 - h + h n) for h; where T(n) is n times T(1), h is 1."
@@ -103,25 +125,31 @@ def _as_scaled(plan: Mapping[str, Any], strong: bool) -> Callable[[Any], str]:
     worlds: tuple[int, ...] = plan["worlds"]
     samples: int = plan["samples"]
 
-    def find(got: Any) -> str:
+    def each(ranks: int) -> int:
+        return samples // ranks if strong else samples
+
+    def find(run: Any) -> str:
+        got, laps = run["found"], run["laps"]
         if not isinstance(got, dict) or set(got) != set(worlds):
             return f"a dict must come back, one key for each of {list(worlds)}, not {_shown(got)}."
         for ranks in worlds:
-            if problem := _one_world(got[ranks], ranks):
+            if problem := _one_world(got[ranks], ranks, laps.get((ranks, each(ranks)), [])):
                 return f"on {_ranks(ranks)} {problem}"
         return ""
 
-    def _one_world(got: Any, ranks: int) -> str:
+    def _one_world(got: Any, ranks: int, laps: list[float]) -> str:
         if (found := _numbers(got, 3)) is None:
             return (
                 f"three numbers must come back, (seconds, spread, efficiency), not {_shown(got)}."
             )
         seconds, spread, efficiency = found
-        true = step_seconds(plan, ranks, samples // ranks if strong else samples)
+        true = step_seconds(plan, ranks, each(ranks))
         if not _near(seconds, true * (1 + NOISE / 2)):
             return f"seconds is {_ms(seconds)}, the truth is {_ms(true)}." + _work(seconds, ranks)
-        if not 0.05 * NOISE * true < spread < 1.05 * NOISE * true:
-            return _spread(spread, true)
+        if len(laps) > 2 and math.isclose(seconds, min(laps), rel_tol=1e-6):
+            return "seconds is the quickest lap; the median is asked for."
+        if problem := _spread(spread, laps, 1.05 * NOISE * true):
+            return problem
         gain = step_seconds(plan, 1, samples) / true
         wanted = gain / ranks if strong else gain
         if not _near(efficiency, wanted):
@@ -131,7 +159,7 @@ def _as_scaled(plan: Mapping[str, Any], strong: bool) -> Callable[[Any], str]:
         return ""
 
     def _work(seconds: float, ranks: int) -> str:
-        true = step_seconds(plan, ranks, samples // ranks if strong else samples)
+        true = step_seconds(plan, ranks, each(ranks))
         if any(_near(seconds, unit * true) for unit in (1e3, 1e6, 1e9)):
             return " Seconds: no other unit."
         other = step_seconds(plan, ranks, samples if strong else max(1, samples // ranks))
@@ -149,6 +177,12 @@ def _as_scaled(plan: Mapping[str, Any], strong: bool) -> Callable[[Any], str]:
             1 / gain: " It is upside down: T(1) stands above.",
             ranks / gain: " It is upside down.",
         }
+        first = step_seconds(plan, worlds[0], each(worlds[0]))
+        relative = first / step_seconds(plan, 1, samples) * gain
+        if worlds[0] != 1:
+            told = f" That is against {_ranks(worlds[0])}, which come first here: the baseline is 1 rank."
+            for factor in (1, 1 / ranks, worlds[0] / ranks):
+                mistakes[relative * factor] = told
         if strong:
             mistakes[gain] = (
                 " That is the speed-up T(1) / T(p); the efficiency is that, divided by p."
@@ -164,10 +198,24 @@ def _as_scaled(plan: Mapping[str, Any], strong: bool) -> Callable[[Any], str]:
     return find
 
 
-def _spread(spread: float, true: float) -> str:
-    if spread > true:
+def _spread(spread: float, laps: list[float], most: float) -> str:
+    """Compare with the quartiles of the laps handed out, however many first ones are left out."""
+    methods: tuple[Literal["inclusive", "exclusive"], ...] = ("inclusive", "exclusive")
+    cuts = [
+        quantiles(laps[left_out:], n=4, method=how)
+        for left_out, how in product(range(max(2, len(laps) - 14)), methods)
+        if len(laps[left_out:]) > 1
+    ]
+    right = [third - first for first, _, third in cuts]
+    if right and CLOSE_SPREAD * min(right) <= spread <= min(max(right) / CLOSE_SPREAD, most):
+        return ""
+    if any(_near(spread, third, SAME) for _, _, third in cuts):
+        why = "that is a quartile itself. Third quartile minus first quartile."
+    elif any(math.isclose(2 * spread, distance, rel_tol=0.02) for distance in right):
+        why = "that is half the distance between the quartiles. All of it, third minus first."
+    elif spread > most:
         why = (
-            "the lap that another program disturbed is in it. The distance between the quartiles "
+            "a lap that another program disturbed is in it. The distance between the quartiles "
             "(of about 20 laps, the first left out) does not see single laps."
         )
     elif spread <= 0:

@@ -44,8 +44,15 @@ class ScriptTrains:
 
     def __call__(self, run: Run) -> str:
         values = [value if isinstance(value, dict) else {} for value in run.values]
-        looks = (self._steps, self._together, self._first, self._samples, self._mode)
-        looks += (self._later, self._evaluation, self._history, self._checkpoint)
+        training = (
+            self._steps,
+            self._together,
+            self._first,
+            self._samples,
+            self._mode,
+            self._later,
+        )
+        looks = (*training, self._evaluation, self._history, self._checkpoint)
         return next((problem for look in looks if (problem := look(values))), "")
 
     @property
@@ -74,11 +81,12 @@ class ScriptTrains:
         if abs(k - 1) > 0.01 and torch.allclose(mine, k * wanted, rtol=1e-3, atol=1e-6):
             return f"step 1 is {k:.3g} times as long as that of one process"
         lengths = [float(moved.norm()) / LR for moved in (mine, wanted)]
-        allowed = self.settings.clip
-        clipped = f", and gradients are clipped to {allowed:g}" if lengths[1] > 0.99 * allowed else ""
+        agree = "in step 1 the ranks agree with each other, not with one process"
+        if abs(lengths[0] / lengths[1] - 1) < 0.01:
+            return f"{agree}: the gradient is {lengths[0]:.3g} long, as it should be, in another direction"
         return (
-            f"in step 1 the ranks agree with each other, not with one process: the gradient has the "
-            f"length {lengths[0]:.3g}, that of one process {lengths[1]:.3g}{clipped}"
+            f"{agree}: the gradient is {lengths[0]:.3g} long, that of one process {lengths[1]:.3g}; "
+            f"the limit is {self.settings.clip:g}"
         )
 
     def _samples(self, values: list[dict[str, Any]]) -> str:
@@ -90,7 +98,9 @@ class ScriptTrains:
                     continue
                 if epoch and mine == _sorted(value["batches"][:count]):
                     return f"in epoch {epoch + 1} rank {rank} goes through the microbatches of epoch 1 again"
-                return f"in epoch {epoch + 1} rank {rank} learns from other samples than its sampler's"
+                return (
+                    f"in epoch {epoch + 1} rank {rank} learns from other samples than its sampler's"
+                )
         return ""
 
     def _mode(self, values: list[dict[str, Any]]) -> str:
@@ -163,7 +173,7 @@ def script_cases(rng: random.Random) -> Iterator[Case]:
         clip = "no clipping" if settings.clip > 1 else f"clipped to {settings.clip:g}"
         name = f"checkpoint-{rng.randrange(1 << 30)}.pt"
         yield Case(
-            f"{ranks} ranks, {plural(settings.accumulate, 'microbatch')[:-1]}es of {settings.batch_size} "
+            f"{ranks} ranks, {settings.accumulate} microbatches of {settings.batch_size} "
             f"a step, {clip}, {tested} to test",
             ranks,
             [(seed, train, test, name, settings.as_dict())] * ranks,

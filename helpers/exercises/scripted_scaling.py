@@ -41,14 +41,20 @@ def with_scripted_threads(answer: Any, rank: int, world_size: int, plan: Mapping
 
 
 def with_scripted_steps(answer: Any, rank: int, world_size: int, plan: Mapping[str, Any]) -> Any:
-    """Call answer(measure, worlds, samples), `measure(ranks, samples)` being scripted."""
+    """Call answer(measure, worlds, samples), `measure(ranks, samples)` being scripted.
+
+    Return what it found, and the laps that it was handed for each (ranks, samples).
+    """
     watch = _watches(plan["seed"], lambda ranks, samples: step_seconds(plan, ranks, samples))
+    laps: dict[tuple[int, int], list[float]] = {}
 
     def measure(ranks: int, samples: int) -> float:
         asked = "measure(ranks, samples)"
-        return watch(_whole(asked, "ranks", ranks), _whole(asked, "samples", samples))
+        lap = watch(_whole(asked, "ranks", ranks), _whole(asked, "samples", samples))
+        laps.setdefault((int(ranks), int(samples)), []).append(lap)
+        return lap
 
-    return answer(measure, list(plan["worlds"]), plan["samples"])
+    return {"found": answer(measure, list(plan["worlds"]), plan["samples"]), "laps": laps}
 
 
 def _watches(seed: int, truth: Callable[..., float]) -> Callable[..., float]:

@@ -11,6 +11,8 @@ import torch
 from helpers.exercises.compare import difference
 from helpers.exercises.model import Case
 from helpers.exercises.thread_programmes import Watched, rows
+from helpers.ranks.failures import RankFailed
+from helpers.ranks.run import Run
 from helpers.views.plain import plural
 
 
@@ -44,6 +46,20 @@ def as_one_module(plan: Mapping[str, Any]) -> Callable[[Any], str]:
         )
 
     return find
+
+
+def look_at_replicas(case: Case, run: Run) -> str:
+    """Say what an answer that crashed mostly took for granted."""
+    if not isinstance(run.failure, RankFailed) or run.failure.error.kind != "IndexError":
+        return ""
+    (plan,) = case.inputs[0]
+    count = len(rows(plan)[0].chunk(plan["workers"]))
+    if count == plan["workers"]:
+        return ""
+    return (
+        f"`x.chunk({plan['workers']})` of {plan['rows']} rows gives {plural(count, 'chunk')}: it can "
+        "give fewer than it was asked for. Go through the chunks, not through `range(workers)`."
+    )
 
 
 def _replicas(got: Mapping[str, Any], chunks: list[int]) -> str:

@@ -15,11 +15,11 @@ import sys
 import tempfile
 import threading
 import time
-from pathlib import Path
 from typing import IO, Any
 
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.server import LENGTH, MAX_FDS, take_messages
+from helpers.ranks.site import Beside, Site
 
 START_METHOD = "REAL_RANKS_START"
 """Environment variable: "fork" or "spawn"; by default fork on Linux and spawn elsewhere."""
@@ -45,10 +45,10 @@ class ServerGone(Exception):
 class Connection:
     """One rank server and the socket to it. Used by one thread at a time (`lock`)."""
 
-    def __init__(self) -> None:
+    def __init__(self, site: Site | None = None) -> None:
         self.lock = threading.RLock()
         self.owner = os.getpid()
-        self.folder = Path(tempfile.mkdtemp(prefix=f"real-ranks-{self.owner}-"))
+        self.site = site or Beside()
         self.pid = 0
         self.gone = False
         """The server's end of the socket has closed."""
@@ -57,32 +57,39 @@ class Connection:
         self._launches = itertools.count(1)
         self._buffer = bytearray()
         self._messages: list[dict[str, Any]] = []
-        self._log: IO[bytes] = (self.folder / "server.log").open("w+b")
+        self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (for the server's life)
         self._start()
         atexit.register(self.close)
 
     def _start(self) -> None:
         self.control, theirs = socket.socketpair()
+        site = self.site
         program = _PROGRAM.format(
-            root=str(Path(__file__).parents[2]),
-            fd=theirs.fileno(),
-            method=start_method(),
-            folder=str(self.folder),
+            root=site.root, fd=theirs.fileno(), method=start_method(), folder=site.scratch
         )
+        options = site.options()
         # One thread each: ranks share the cores, and fork copies only the thread that calls it.
         threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
         loopback = "lo0" if sys.platform == "darwin" else "lo"
         self._process = subprocess.Popen(
-            [sys.executable, "-c", program],
-            pass_fds=(theirs.fileno(),),
+            site.command(["-c", program]),
+            pass_fds=(theirs.fileno(), *options.pop("pass_fds")),
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=self._log,
             start_new_session=True,  # a Ctrl-C or Stop for the kernel is not for the server
-            env={**os.environ, **threads, **HUGE_PAGES, "GLOO_SOCKET_IFNAME": loopback, **RESOLVER},
+            env={
+                **options.pop("env"),
+                **threads,
+                **HUGE_PAGES,
+                "GLOO_SOCKET_IFNAME": loopback,
+                **RESOLVER,
+            },
+            **options,
         )
         theirs.close()
         self.pid = self._process.pid
+        site.started(self.pid)
 
     def wait_until_ready(self) -> None:
         """Wait for the server's import of torch. Raise LaunchError if it does not come."""
@@ -121,13 +128,16 @@ class Connection:
     def fileno(self) -> int:
         return self.control.fileno()
 
-    def start_ranks(self, launch: int, ends: list[tuple[int, int]]) -> None:
-        """Ask for one rank for each pair of descriptors (channel, output), rank 0 first."""
+    def start_ranks(self, launch: int, folder: str, ends: list[tuple[int, int]]) -> None:
+        """Ask for one rank for each pair of descriptors (channel, output), rank 0 first.
+
+        folder: made by the server, for the files of this launch.
+        """
         step = MAX_FDS // 2
         for first in range(0, len(ends), step):
             some = ends[first : first + step]
             ranks = list(range(first, first + len(some)))
-            message = {"do": "start", "launch": launch, "ranks": ranks}
+            message = {"do": "start", "launch": launch, "folder": folder, "ranks": ranks}
             self._send(message, [fd for pair in some for fd in pair])
 
     def end_launch(self, launch: int, deadline_s: float = 5.0) -> bool:
@@ -145,13 +155,13 @@ class Connection:
             pass
         return False
 
-    def dismiss_launch(self, launch: int, folder: Path) -> None:
-        """Have the ranks of a launch that ended well go in their own time, and their folder with them.
+    def dismiss_launch(self, launch: int) -> None:
+        """Have the ranks of a launch that ended well go in their own time.
 
         Taking a process down costs as much as forking it; nobody need wait for that. The server does
         it before it obeys anything else.
         """
-        self._send({"do": "end", "launch": launch, "remove": str(folder)})
+        self._send({"do": "end", "launch": launch, "quietly": True})
 
     def messages(self, launch: int) -> list[tuple[str, list[Any]]]:
         """Give what the server has said about one launch since the last call, without waiting.
@@ -163,6 +173,8 @@ class Connection:
         for message in self._messages:
             if _launch_of(message) == launch:
                 ((word, values),) = message.items()
+                if word == "started":
+                    values[2] = self.site.outside(values[2])
                 mine.append((word, values[1:]))
             else:
                 others.append(message)
@@ -189,9 +201,7 @@ class Connection:
             os.killpg(self.pid, signal.SIGKILL)
             self._process.wait(5.0)
         self._log.close()
-        import shutil
-
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.site.close()
 
     def _send(self, message: dict[str, Any], fds: list[int] | None = None) -> None:
         text = json.dumps(message).encode()

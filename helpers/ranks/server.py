@@ -22,6 +22,7 @@ import select
 import shutil
 import signal
 import socket
+import stat
 import struct
 import subprocess
 import sys
@@ -72,6 +73,8 @@ class _Server:
     start_method: str
     ranks: dict[int, tuple[int, int]] = field(default_factory=dict)
     """process id -> (launch, rank)"""
+    folders: dict[int, Path] = field(default_factory=dict)
+    """launch -> the folder with its files"""
     _fds: list[int] = field(default_factory=list)
     _buffer: bytearray = field(default_factory=bytearray)
     _wake: int = -1
@@ -81,6 +84,7 @@ class _Server:
     def warm_up(self) -> None:
         """Import what every rank needs, then say so."""
         self._libc = ctypes.CDLL(None, use_errno=True)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a rank may send what it likes
         if sys.platform == "linux":
             # what a rank leaves behind when it ends becomes our child, so that we can end it
             self._libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -126,9 +130,11 @@ class _Server:
 
     def obey(self, message: dict[str, Any]) -> None:
         if message["do"] == "start":
+            folder = self.folders[message["launch"]] = Path(message["folder"])
             for rank in message["ranks"]:
                 fd, output = self._fds.pop(0), self._fds.pop(0)
                 try:
+                    folder.mkdir(exist_ok=True)
                     pid = self._start(fd, output)
                     self.ranks[pid] = (message["launch"], rank)
                     self._say(started=[message["launch"], rank, pid])
@@ -139,9 +145,7 @@ class _Server:
                     os.close(output)
         elif message["do"] == "end":
             self.end(message["launch"])
-            if "remove" in message:  # the launcher does not wait
-                shutil.rmtree(message["remove"], ignore_errors=True)
-            else:
+            if "quietly" not in message:  # else the launcher does not wait
                 self._say(ended=message["launch"])
         elif message["do"] == "preload":
             self.preload(len(self._todo))
@@ -190,7 +194,9 @@ class _Server:
             if pid in self.ranks:
                 launch, rank = self.ranks.pop(pid)
                 _kill_group(pid)
-                self._say(exit=[launch, rank, os.waitstatus_to_exitcode(status)])
+                code = os.waitstatus_to_exitcode(status)
+                fault = _fault(self.folders[launch] / f"rank-{rank}") if code < 0 else ""
+                self._say(exit=[launch, rank, code, fault])
 
     def end(self, launch: int) -> None:
         """End all ranks of a launch, and every process that they made."""
@@ -202,6 +208,8 @@ class _Server:
                 os.waitpid(pid, 0)
                 del self.ranks[pid]
         self._end_orphans()
+        if launch in self.folders:
+            _remove(self.folders.pop(launch))
 
     def end_all(self) -> None:
         for pid in self.ranks:
@@ -214,6 +222,9 @@ class _Server:
 
     def _end_orphans(self) -> None:
         """End processes that became our children because the rank that made them has gone."""
+        if os.getpid() == 1 and not self.ranks:  # alone behind walls: nobody else is left here
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(-1, signal.SIGKILL)
         for _ in range(100):  # each round can uncover the children of those it ended
             orphans = _children() - set(self.ranks)
             if not orphans:
@@ -254,6 +265,25 @@ def _kill_group(pid: int) -> None:
     for kill in (os.killpg, os.kill):  # the group is not there yet in the first moment of its life
         with contextlib.suppress(ProcessLookupError, PermissionError):
             kill(pid, signal.SIGKILL)
+
+
+def _fault(folder: Path) -> str:
+    """Read what faulthandler wrote for a rank that a signal ended; whatever else lies there is no file."""
+    with contextlib.suppress(OSError):
+        fd = os.open(folder / "fault", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            if stat.S_ISREG(os.fstat(fd).st_mode):
+                return os.read(fd, 64 << 10).decode("utf-8", "replace")
+        finally:
+            os.close(fd)
+    return ""
+
+
+def _remove(folder: Path) -> None:
+    with contextlib.suppress(
+        RecursionError
+    ):  # what a rank has nested too deep goes with the server
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _children() -> set[int]:

@@ -13,6 +13,7 @@ import io
 import json
 import os
 import random
+import signal
 import socket
 import sys
 import threading
@@ -310,6 +311,7 @@ def start(fd: int, output_fd: int, after: Callable[[], None] = lambda: None) -> 
     os.closerange(4, _highest_fd())
     os.set_inheritable(own, False)
     after()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # the server ignores it
     stream_output()
     main(socket.socket(fileno=own))
 

@@ -10,10 +10,8 @@ import contextlib
 import json
 import os
 import selectors
-import shutil
 import signal
 import socket
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,6 +43,8 @@ class Member:
     error: RankError | None = None
     exitcode: int | None = None
     ended_ns: int = 0
+    fault: str = ""
+    """What Python wrote about its threads when a signal ended it."""
     at: Place | None = None
     inside: str = ""
     _text: list[bytes] = field(default_factory=list)
@@ -97,14 +97,13 @@ class World:
         self._selector = selectors.DefaultSelector()
         self._selector.register(connection, selectors.EVENT_READ, None)
         self._fresh = True
-        self.folder = connection.folder / f"world-{self.launch}"
+        self.folder = f"{connection.site.scratch}/world-{self.launch}"
 
     def start(self) -> None:
         """Ask the server for the ranks. Raise LaunchError when there are no descriptors for them."""
         ends: list[tuple[int, int]] = []
         theirs: list[socket.socket] = []
         try:
-            self.folder.mkdir()
             for rank in range(self.setting.world_size):
                 mine, other = socket.socketpair()
                 theirs.append(other)
@@ -117,7 +116,7 @@ class World:
                 self._selector.register(
                     member.output_fd, selectors.EVENT_READ, (member, self._read_output)
                 )
-            self.connection.start_ranks(self.launch, ends)
+            self.connection.start_ranks(self.launch, self.folder, ends)
         except ServerGone:
             self.server_gone = True
         except OSError as error:
@@ -163,10 +162,10 @@ class World:
             "trace": setting.trace,
             "env": env,
             "unset": [name for name in HUGE_PAGES if name not in os.environ],
-            "store": str(self.folder / "store"),
-            "temp": str(self.folder / f"rank-{rank}"),
-            "cwd": os.getcwd(),
-            "path": list(sys.path),
+            "store": f"{self.folder}/store",
+            "temp": f"{self.folder}/rank-{rank}",
+            "cwd": self.connection.site.cwd(),
+            "path": self.connection.site.path(),
         }
 
     def pump(self, wait_s: float) -> None:
@@ -192,6 +191,7 @@ class World:
             if word == "started":
                 member.pid = values[1]
             elif word == "exit":
+                member.fault = str(values[2])
                 self._left(member, values[1])
             else:
                 raise LaunchError(
@@ -254,9 +254,8 @@ class World:
 
     def fault_frames(self, rank: int) -> tuple[Place, ...]:
         """Give the learner's lines on which a rank was when a signal ended it, outermost first."""
-        path = self.folder / f"rank-{rank}" / "fault"
-        with contextlib.suppress(OSError, ValueError):
-            lines = path.read_bytes()[: 64 << 10].decode("utf-8", "replace").splitlines()
+        with contextlib.suppress(ValueError):
+            lines = self.members[rank].fault.splitlines()
             found = [self._fault_line(line) for line in lines if line.startswith('  File "')]
             return tuple(p for p in reversed(found) if is_learner_file(p.file))[-5:]
         return ()
@@ -264,7 +263,7 @@ class World:
     def dismiss(self) -> None:
         """Let ranks go that have all answered. The server ends them while the caller goes on."""
         try:
-            self.connection.dismiss_launch(self.launch, self.folder)
+            self.connection.dismiss_launch(self.launch)
         except ServerGone:
             self.end()
         else:
@@ -277,7 +276,6 @@ class World:
                 self._end_without_server()
         finally:
             self._close()
-            shutil.rmtree(self.folder, ignore_errors=True)
 
     def _close(self) -> None:
         try:

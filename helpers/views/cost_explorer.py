@@ -122,7 +122,7 @@ def cost_explorer(model: str = "Llama 3 70B", gpus: int = 512, batch: int = 2048
 
 
 def explorer_widget(setting: Setting) -> Any:
-    """Make the widget: controls on the left, beside them the picture and the words below it."""
+    """Make the widget: the controls, below them the best layout in words, and the picture."""
     import ipywidgets as widgets
 
     controls = _controls(setting, widgets)
@@ -145,13 +145,13 @@ def explorer_widget(setting: Setting) -> Any:
     for control in controls.values():
         control.observe(show, "value")
     show()
-    panel = widgets.VBox(list(controls.values()), layout={"flex": "0 0 330px"})
-    return widgets.VBox([words, widgets.HBox([panel, image])])
+    panel = widgets.Box(list(controls.values()), layout={"flex_flow": "row wrap"})
+    return widgets.VBox([panel, words, image])
 
 
 def _controls(setting: Setting, widgets: Any) -> dict[str, Any]:
     """Make one control for each field of Setting, of the same name."""
-    look: dict[str, Any] = {"style": {"description_width": "130px"}, "layout": {"width": "320px"}}
+    look: dict[str, Any] = {"style": {"description_width": "110px"}, "layout": {"width": "310px"}}
 
     def choice(name: str, words: str, options: Any) -> Any:
         return widgets.Dropdown(

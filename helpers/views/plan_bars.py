@@ -8,6 +8,7 @@ Notebooks call `plan_bars`; the cost explorer draws the same picture again for e
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from helpers.plan.cluster import Cluster
@@ -34,14 +35,24 @@ _TIME_LOOKS = (
 
 
 def plan_bars(
-    model: str, gpus: int, *, batch: int, gpu: str = "H100", shown: int = SHOWN
+    model: str,
+    gpus: int,
+    *,
+    batch: int,
+    gpu: str = "H100",
+    network_gb_s: float | None = None,
+    shown: int = SHOWN,
 ) -> Picture:
     """Draw the fastest layouts of a model that fit on so many GPUs, one for each DP x TP x PP.
 
     model: "Llama 3 8B", "Llama 3 70B", "GPT-3 175B", "Llama 3 405B" or "GPT 1T". gpu: "H100" or "A100".
-    batch: samples in a step, in all. Raises ValueError for names that it does not know.
+    batch: samples in a step, in all. network_gb_s: another network between the hosts, in gigabytes a
+    second for each GPU. Raises ValueError for names that it does not know.
     """
-    return plan_picture(model_called(model), cluster_of(gpu, gpus), batch, shown)
+    cluster = cluster_of(gpu, gpus)
+    if network_gb_s is not None:
+        cluster = replace(cluster, network_bandwidth=network_gb_s * 1e9)
+    return plan_picture(model_called(model), cluster, batch, shown)
 
 
 def plan_picture(

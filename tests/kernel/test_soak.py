@@ -39,7 +39,7 @@ class Held:
 def held() -> Held:
     """Look, once the server has ended the last launch in its own time."""
     own, server = psutil.Process(), psutil.Process(launcher.connect().pid)
-    folder = launcher.connect().folder
+    folder = Path(launcher.connect().site.scratch)
     wait_until(lambda: not server.children() and not list(folder.glob("world-*")), GONE_S)
     children = own.children(recursive=True)
     listening = [

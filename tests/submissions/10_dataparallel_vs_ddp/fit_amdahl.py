@@ -28,7 +28,7 @@ def fit_amdahl(times, ranks):
     return s, 1 / (s + (1 - s) / ranks)
 
 
-# %% right: through the smallest and the largest world
+# %% wrong: through the smallest and the largest world | wrong | says: These times are noisy
 def fit_amdahl(times, ranks):
     p, q = min(times), max(times)
     b = (times[p] - times[q]) / (1 / p - 1 / q)
@@ -95,3 +95,25 @@ def fit_amdahl(times, ranks):
 def fit_amdahl(times, ranks):
     slope, height = linear_regression([1 / p for p in times], list(times.values()))
     return (height + slope) / (height + slope / ranks)
+
+
+# %% wrong: through the first two points | wrong | says: line through two or three of them
+def fit_amdahl(times, ranks):
+    p, q = sorted(times)[:2]
+    b = (times[p] - times[q]) / (1 / p - 1 / q)
+    a = times[p] - b / p
+    return a / (a + b), (a + b) / (a + b / ranks)
+
+
+# %% wrong: fitted over p | wrong | says: straight line over 1 / p
+def fit_amdahl(times, ranks):
+    b, a = linear_regression(list(times), list(times.values()))
+    s = a / (a + b)
+    return s, 1 / (s + (1 - s) / ranks)
+
+
+# %% wrong: takes for granted that 1 rank was measured | crashed | says: need not be measured
+def fit_amdahl(times, ranks):
+    b, a = linear_regression([1 / p for p in times], list(times.values()))
+    s = a / times[1]
+    return s, 1 / (s + (1 - s) / ranks)

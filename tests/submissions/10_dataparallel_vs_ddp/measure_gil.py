@@ -76,3 +76,10 @@ def measure_gil(measure, threads):
 def measure_gil(measure, threads):
     longer = median(measure(threads) for _ in range(21)) / median(measure(1) for _ in range(21))
     print(threads / longer)
+
+
+# %% wrong: the mean, the first lap in it, by the right formula | wrong | says: formulas are right: the times are off
+def measure_gil(measure, threads):
+    one = sum(measure(1) for _ in range(20)) / 20
+    many = sum(measure(threads) for _ in range(20)) / 20
+    return threads * one / many, (many / one - 1) / (threads - 1)

@@ -27,7 +27,7 @@ def strong_scaling(measure, worlds, samples):
     return rows
 
 
-# %% right: the fastest lap, and what lies between the 10 and the 80 % points
+# %% wrong: the fastest lap, and what lies between the 10 and the 80 % points | wrong | says: is the quickest lap
 def strong_scaling(measure, worlds, samples):
     found = {}
     for p in sorted(worlds):
@@ -121,3 +121,68 @@ def strong_scaling(measure, worlds, samples):
         first, middle, third = quantiles(laps, n=4)
         found[p] = (middle, third - first, mean(laps))
     return {p: (s, spread, found[1][2] / (p * m)) for p, (s, spread, m) in found.items()}
+
+
+# %% wrong: the first of `worlds` as the baseline | wrong | says: baseline is 1 rank
+def strong_scaling(measure, worlds, samples):
+    found = {}
+    for p in worlds:
+        measure(p, samples // p)
+        first, middle, third = quantiles((measure(p, samples // p) for _ in range(21)), n=4)
+        if p == worlds[0]:
+            base = middle
+        found[p] = (middle, third - first, base / (p * middle))
+    return found
+
+
+# %% wrong: 1 rank taken to be the first | crashed | says: 1 need not come first
+def strong_scaling(measure, worlds, samples):
+    found = {}
+    for p in worlds:
+        measure(p, samples // p)
+        first, middle, third = quantiles((measure(p, samples // p) for _ in range(21)), n=4)
+        found[p] = (middle, third - first, found[1][0] / (p * middle) if p > 1 else 1.0)
+    return found
+
+
+# %% wrong: half the distance between the quartiles | wrong | says: half the distance
+def strong_scaling(measure, worlds, samples):
+    found = {}
+    for p in worlds:
+        measure(p, samples // p)
+        first, middle, third = quantiles((measure(p, samples // p) for _ in range(21)), n=4)
+        found[p] = (middle, (third - first) / 2)
+    return {p: (s, spread, found[1][0] / (p * s)) for p, (s, spread) in found.items()}
+
+
+# %% wrong: the third quartile as the spread | wrong | says: is a quartile itself
+def strong_scaling(measure, worlds, samples):
+    found = {}
+    for p in worlds:
+        measure(p, samples // p)
+        _, middle, third = quantiles((measure(p, samples // p) for _ in range(21)), n=4)
+        found[p] = (middle, third)
+    return {p: (s, spread, found[1][0] / (p * s)) for p, (s, spread) in found.items()}
+
+
+# %% wrong: the quickest lap | wrong | says: is the quickest lap
+def strong_scaling(measure, worlds, samples):
+    found = {}
+    for p in worlds:
+        laps = [measure(p, samples // p) for _ in range(21)]
+        first, _, third = quantiles(laps[1:], n=4)
+        found[p] = (min(laps), third - first)
+    return {p: (s, spread, found[1][0] / (p * s)) for p, (s, spread) in found.items()}
+
+
+# %% right: numpy's percentiles of forty laps, the first five left out
+import numpy as np
+
+
+def strong_scaling(measure, worlds, samples):
+    laps = {p: np.array([measure(p, samples // p) for _ in range(40)])[5:] for p in worlds}
+    one = np.median(laps[1])
+    return {
+        p: (m := np.median(t), np.subtract(*np.percentile(t, [75, 25])), one / (p * m))
+        for p, t in laps.items()
+    }

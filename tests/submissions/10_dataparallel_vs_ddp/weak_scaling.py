@@ -64,3 +64,25 @@ def weak_scaling(measure, worlds, samples):
         first, middle, third = quantiles([measure(p, samples) for _ in range(6)][1:], n=4)
         found[p] = (middle, third - first)
     return {p: (s, spread, found[1][0] / s) for p, (s, spread) in found.items()}
+
+
+# %% wrong: the first of `worlds` as the baseline | wrong | says: baseline is 1 rank
+def weak_scaling(measure, worlds, samples):
+    found = {}
+    for p in worlds:
+        measure(p, samples)
+        first, middle, third = quantiles((measure(p, samples) for _ in range(21)), n=4)
+        if p == worlds[0]:
+            base = middle
+        found[p] = (middle, third - first, base / middle)
+    return found
+
+
+# %% wrong: 1 rank taken to be the first | crashed | says: 1 need not come first
+def weak_scaling(measure, worlds, samples):
+    found = {}
+    for p in worlds:
+        measure(p, samples)
+        first, middle, third = quantiles((measure(p, samples) for _ in range(21)), n=4)
+        found[p] = (middle, third - first, found[1][0] / middle if p > 1 else 1.0)
+    return found

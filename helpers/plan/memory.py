@@ -1,0 +1,81 @@
+"""What the fullest GPU holds, as notebook 11 counts it: weights, gradients, optimizer state, activations.
+
+search.py asks it which layouts fit. Sources: S. Rajbhandari et al., arXiv 1910.02054, section 3.1 (the 2,
+2 and 12 bytes) and 5 (ZeRO); V. Korthikanti et al., arXiv 2205.05198, section 4 (activations).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from helpers.plan.layout import Layout, stage_layers
+from helpers.plan.model_size import Model
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes on the fullest GPU."""
+
+    weights: int
+    gradients: int
+    optimizer: int
+    activations: int
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.gradients + self.optimizer + self.activations
+
+    def parts(self) -> dict[str, int]:
+        """Give the bytes by name, in the order in which they are drawn."""
+        return {
+            "weights": self.weights,
+            "gradients": self.gradients,
+            "optimizer state": self.optimizer,
+            "activations": self.activations,
+        }
+
+
+def memory_of(model: Model, layout: Layout, batch: int) -> Memory:
+    """Count the bytes of the fullest GPU: of the first stage, which holds the most microbatches.
+
+    The three counts of notebook 11 for the N parameters of this GPU, `/ dp` where ZeRO shards. ZeRO-3
+    gathers one layer, its weight and its gradient, as there.
+    """
+    own = stage_parameters(model, layout)
+    share = -(-own // layout.dp)
+    whole = -(-model.layer_parameters // layout.tp) if layout.zero == 3 and layout.dp > 1 else 0
+    return Memory(
+        weights=2 * ((share if layout.zero >= 3 else own) + whole),
+        gradients=2 * ((share if layout.zero >= 2 else own) + whole),
+        optimizer=12 * (share if layout.zero >= 1 else own),
+        activations=activations(model, layout, batch),
+    )
+
+
+def stage_parameters(model: Model, layout: Layout) -> int:
+    """Count the parameters of one GPU of the first stage: its layers and the table, cut by TP."""
+    if layout.pp == 1:
+        return -(-model.parameters // layout.tp)
+    layers = stage_layers(model.layers, layout) * model.layer_parameters
+    return -(-(layers + model.table_parameters) // layout.tp)
+
+
+def activations(model: Model, layout: Layout, batch: int) -> int:
+    """Count what the first stage keeps for backward, all of it cut by TP (with sequence parallelism).
+
+    1F1B holds as many microbatches as there are stages, so that the first stage keeps about as much as
+    one microbatch leaves in the whole model; interleaving adds (p - 1) / (p v). Recomputation keeps a
+    layer's input, 2 bytes x hidden, and while it computes, one whole layer. With one stage, the output's
+    32-bit probabilities are here, too (Korthikanti et al., formulas (4) to (6), section 4.3).
+    """
+    tokens = layout.microbatch * model.sequence
+    layers = stage_layers(model.layers, layout) * _in_flight(layout, batch)
+    each = 2 * model.hidden if layout.recompute else model.activation_bytes
+    once = model.activation_bytes if layout.recompute else 0
+    once += 4 * model.vocabulary if layout.pp == 1 else 0
+    return round(tokens * (layers * each + once) / layout.tp)
+
+
+def _in_flight(layout: Layout, batch: int) -> float:
+    most = layout.pp + (layout.pp - 1) / layout.interleave if layout.interleave > 1 else layout.pp
+    return min(most, layout.microbatches(batch))

@@ -1,0 +1,65 @@
+"""Models and GPUs by name, as the notebook and the explorer offer them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from helpers.plan.cluster import Cluster
+from helpers.plan.model_size import Model
+
+ACHIEVABLE = 0.6
+"""The part of the peak that kernels are taken to reach: assumed for all, and fitted to no run."""
+
+
+def gpt(name: str, layers: int, hidden: int, heads: int) -> Model:
+    """Make a GPT as Narayanan et al. have it: 51,200 words, 2,048 tokens in a sample."""
+    return Model(name, layers, hidden, heads)
+
+
+def llama(name: str, layers: int, hidden: int, heads: int, ffn: int) -> Model:
+    """Make a Llama 3 (arXiv 2407.21783, table 3): 8 heads for keys and values, 8,192 tokens."""
+    return Model(name, layers, hidden, heads, 8192, 128_256, ffn, 8, True)
+
+
+def a100(gpus: int) -> Cluster:
+    """Make a cluster as that of Narayanan et al., arXiv 2104.04473, section 5.
+
+    Eight A100 of 80 GB in a host: 312 teraFLOP/s, NVLink 300 GB/s, InfiniBand 200 Gb/s for each GPU.
+    """
+    return Cluster(f"{gpus:,} A100", gpus, 8, 80 * 10**9, 312e12, ACHIEVABLE, 300e9, 25e9)
+
+
+def h100(gpus: int) -> Cluster:
+    """Make a cluster as that of Llama 3, arXiv 2407.21783, section 3.3.
+
+    Eight H100 of 80 GB in a host: 989 teraFLOP/s, NVLink 450 GB/s, RoCE 400 Gb/s for each GPU.
+    """
+    return Cluster(f"{gpus:,} H100", gpus, 8, 80 * 10**9, 989e12, ACHIEVABLE, 450e9, 50e9)
+
+
+LLAMA_8B = llama("Llama 3 8B", 32, 4096, 32, 14_336)
+LLAMA_70B = llama("Llama 3 70B", 80, 8192, 64, 28_672)
+LLAMA_405B = llama("Llama 3 405B", 126, 16_384, 128, 53_248)
+GPT_175B = gpt("GPT-3 175B", 96, 12_288, 96)
+GPT_1T = gpt("GPT 1T", 128, 25_600, 160)
+
+MODELS: Mapping[str, Model] = {
+    model.name: model for model in (LLAMA_8B, LLAMA_70B, GPT_175B, LLAMA_405B, GPT_1T)
+}
+CLUSTERS: Mapping[str, Callable[[int], Cluster]] = {"H100": h100, "A100": a100}
+
+
+def model_called(name: str) -> Model:
+    """Give a model by its name. Raises ValueError with the names that there are."""
+    if name not in MODELS:
+        raise ValueError(f"no model is called {name!r}. There are {', '.join(MODELS)}.")
+    return MODELS[name]
+
+
+def cluster_of(gpu: str, gpus: int) -> Cluster:
+    """Give a cluster of so many GPUs. Raises ValueError with the names that there are."""
+    if gpu not in CLUSTERS:
+        raise ValueError(f"no GPU is called {gpu!r}. There are {', '.join(CLUSTERS)}.")
+    if gpus < 1:
+        raise ValueError(f"a cluster needs at least 1 GPU, not {gpus}.")
+    return CLUSTERS[gpu](gpus)

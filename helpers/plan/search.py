@@ -1,0 +1,116 @@
+"""Try all layouts of a model on a cluster, and give those that fit, the fastest first.
+
+views/plan_bars.py and the cost explorer draw what it gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from helpers.plan.cluster import Cluster
+from helpers.plan.layout import Layout, stage_layers
+from helpers.plan.memory import Memory, memory_of
+from helpers.plan.model_size import Model
+from helpers.plan.step_time import StepTime, step_time, utilization
+
+MICROBATCHES = (1, 2, 4, 8)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One layout, with what it needs and how long a step takes."""
+
+    model: Model
+    cluster: Cluster
+    batch: int
+    layout: Layout
+    memory: Memory
+    time: StepTime
+
+    @property
+    def fits(self) -> bool:
+        return self.memory.total <= self.cluster.memory_bytes
+
+    @property
+    def utilization(self) -> float:
+        """Give the MFU, between 0 and 1."""
+        return utilization(self.model, self.cluster, self.time.total_s, self.batch)
+
+
+def plan_of(model: Model, cluster: Cluster, layout: Layout, batch: int) -> Plan:
+    """Count one layout. Raises ValueError if the batch cannot be dealt out."""
+    memory = memory_of(model, layout, batch)
+    return Plan(model, cluster, batch, layout, memory, step_time(model, cluster, layout, batch))
+
+
+def layouts(
+    model: Model, cluster: Cluster, batch: int, microbatches: Sequence[int] = ()
+) -> Iterator[Layout]:
+    """Give every layout that divides GPUs, heads and batch, with TP inside a host and no stage empty.
+
+    microbatches: the samples that one may have; by default 1, 2, 4 or 8.
+    """
+    for tp in _divisors(cluster.gpus_per_host, model.heads):
+        if cluster.gpus % tp or model.heads % tp:
+            continue
+        for pp in _divisors(cluster.gpus // tp, model.layers):
+            dp = cluster.gpus // tp // pp
+            if -(-model.layers // pp) * (pp - 1) < model.layers:
+                yield from _choices(model, Layout(dp, tp, pp), batch, microbatches or MICROBATCHES)
+
+
+def _choices(model: Model, mesh: Layout, batch: int, sizes: Sequence[int]) -> Iterator[Layout]:
+    for microbatch in sizes:
+        if batch % (mesh.dp * microbatch):
+            continue
+        parts = _interleavings(model, mesh, batch // (mesh.dp * microbatch))
+        stages = range(4) if mesh.dp > 1 else (0,)
+        for zero, recompute, interleave in product(stages, (False, True), parts):
+            yield Layout(mesh.dp, mesh.tp, mesh.pp, microbatch, zero, recompute, interleave)
+
+
+def _interleavings(model: Model, mesh: Layout, microbatches: int) -> list[int]:
+    """Give how many parts a stage can be cut into: interleaved 1F1B needs m to be a multiple of p.
+
+    (Narayanan et al., arXiv 2104.04473, section 2.2.2.)
+    """
+    if mesh.pp == 1 or microbatches % mesh.pp:
+        return [1]
+    return [v for v in (1, 2, 4, 8) if stage_layers(model.layers, mesh) % v == 0]
+
+
+def fastest(
+    model: Model, cluster: Cluster, batch: int, microbatches: Sequence[int] = ()
+) -> list[Plan]:
+    """Give the plans that fit, the fastest first; of equal ones, the one with less machinery."""
+    tried = layouts(model, cluster, batch, microbatches)
+    plans = (plan_of(model, cluster, layout, batch) for layout in tried)
+    return sorted((plan for plan in plans if plan.fits), key=_order)
+
+
+def one_for_each_mesh(plans: list[Plan]) -> list[Plan]:
+    """Keep the first plan of each DP x TP x PP."""
+    kept: dict[tuple[int, int, int], Plan] = {}
+    for plan in plans:
+        kept.setdefault((plan.layout.dp, plan.layout.tp, plan.layout.pp), plan)
+    return list(kept.values())
+
+
+def smallest(
+    model: Model, cluster: Cluster, batch: int, microbatches: Sequence[int] = ()
+) -> Plan | None:
+    """Give the plan with the least memory, fitting or not; None if nothing divides."""
+    tried = layouts(model, cluster, batch, microbatches)
+    plans = (plan_of(model, cluster, layout, batch) for layout in tried)
+    return min(plans, key=lambda plan: plan.memory.total, default=None)
+
+
+def _order(plan: Plan) -> tuple[float, int, bool, int, int, int]:
+    at = plan.layout
+    return plan.time.total_s, at.zero, at.recompute, at.interleave, at.tp, at.pp
+
+
+def _divisors(number: int, most: int) -> list[int]:
+    return [n for n in range(1, min(number, most) + 1) if number % n == 0]

@@ -1,0 +1,128 @@
+"""How long a training step takes, and on what: computing, bubble, and the traffic of TP, PP and DP.
+
+search.py sorts layouts by it. Sources: D. Narayanan et al., arXiv 2104.04473, sections 2 and 3 (bubble,
+traffic of TP and PP); S. Rajbhandari et al., arXiv 1910.02054, section 7 (traffic of ZeRO); A. Chowdhery
+et al., arXiv 2204.02311, appendix B (MFU).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from helpers.plan.cluster import Cluster
+from helpers.plan.layout import Layout, stage_layers
+from helpers.plan.memory import stage_parameters
+from helpers.plan.model_size import Model
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """Seconds of one step on the slowest stage. dp_s: only what no computing hides."""
+
+    compute_s: float
+    bubble_s: float
+    tp_s: float
+    pp_s: float
+    dp_s: float
+
+    @property
+    def total_s(self) -> float:
+        return self.compute_s + self.bubble_s + self.tp_s + self.pp_s + self.dp_s
+
+    def parts(self) -> dict[str, float]:
+        """Give the seconds by name, in the order in which they are drawn."""
+        return {
+            "compute": self.compute_s,
+            "bubble": self.bubble_s,
+            "TP traffic": self.tp_s,
+            "PP traffic": self.pp_s,
+            "DP traffic": self.dp_s,
+        }
+
+
+def step_time(model: Model, cluster: Cluster, layout: Layout, batch: int) -> StepTime:
+    """Give the time of one step with `batch` samples in all.
+
+    A microbatch occupies a stage for t seconds, forward and backward: computing, TP's and PP's traffic.
+    Of these a stage has m, and it waits for (p - 1) / v more: the bubble.
+    """
+    m = layout.microbatches(batch)
+    compute = microbatch_compute_s(model, cluster, layout)
+    tp, pp = _tp_s(model, cluster, layout), _pp_s(model, cluster, layout)
+    bubble = (layout.pp - 1) / layout.interleave * (compute + tp + pp)
+    dp = max(0.0, dp_traffic_s(model, cluster, layout, m) - _hidden_s(compute, layout, m))
+    return StepTime(m * compute, bubble, m * tp, m * pp, dp)
+
+
+def microbatch_compute_s(model: Model, cluster: Cluster, layout: Layout) -> float:
+    """Give the seconds that the fullest stage computes for a microbatch, forward and backward.
+
+    The layers' work is that of the stage with the most of them; the output's is taken as shared out
+    evenly over the stages. Without recomputation the attention scores are still computed again.
+    """
+    layers = stage_layers(model.layers, layout)
+    layer = model.layers_flops / model.layers
+    again = layer if layout.recompute else model.scores_flops
+    work = layers * (3 * layer + again) + 3 * model.output_flops / layout.pp
+    tokens = layout.microbatch * model.sequence
+    return tokens * work / layout.tp / (cluster.achievable * cluster.peak_flops)
+
+
+def _tp_s(model: Model, cluster: Cluster, layout: Layout) -> float:
+    """Give the seconds of TP's all_reduces for one microbatch on one stage; nothing hides them.
+
+    Two in forward and two in backward for each layer, and with recomputation forward's once more, of one
+    16-bit number for each token and hidden unit (Narayanan et al., section 3.2).
+    """
+    nbytes = 2 * layout.microbatch * model.sequence * model.hidden
+    calls = (6 if layout.recompute else 4) * stage_layers(model.layers, layout)
+    in_host = min(layout.tp, cluster.gpus_per_host)
+    return calls * 2 * cluster.ring_s(nbytes, layout.tp, in_host)
+
+
+def _pp_s(model: Model, cluster: Cluster, layout: Layout) -> float:
+    """Give the seconds of a microbatch's two messages, an activation and its gradient, cut by TP.
+
+    Interleaving sends as many for each part (Narayanan et al., sections 2.2.2 and 4.1).
+    """
+    if layout.pp == 1:
+        return 0.0
+    nbytes = 2 * layout.microbatch * model.sequence * model.hidden / layout.tp
+    inside = layout.gpus <= cluster.gpus_per_host
+    return 2 * layout.interleave * cluster.message_s(nbytes, inside)
+
+
+def dp_traffic_s(model: Model, cluster: Cluster, layout: Layout, microbatches: int) -> float:
+    """Give the seconds of DP's traffic, hidden or not.
+
+    In trips around the ring, each with all 16-bit numbers of this GPU's part: DDP and ZeRO-1 reduce and
+    gather once a step. ZeRO-2 keeps no whole gradients, so it scatters them for each microbatch. ZeRO-3
+    gathers the weights twice as well, for each (Rajbhandari et al., section 7). These two send layer by
+    layer, as they hold no more; the others are taken to send all in one call.
+    """
+    m = microbatches
+    trips = {0: 2, 1: 2, 2: m + 1, 3: 3 * m}[layout.zero]
+    calls = stage_layers(model.layers, layout) if layout.zero >= 2 else 1
+    # ranks are counted TP first, then DP, then PP: what TP leaves free of a host, DP fills
+    in_host = max(1, min(layout.dp, cluster.gpus_per_host // layout.tp))
+    return trips * cluster.ring_s(2 * stage_parameters(model, layout), layout.dp, in_host, calls)
+
+
+def _hidden_s(compute: float, layout: Layout, microbatches: int) -> float:
+    """Give how much DP traffic the computing can hide, an assumption: all that runs at the same time.
+
+    DDP and ZeRO-1 send during the last microbatch's backward, two thirds of its time. ZeRO-2 and 3 send
+    in every microbatch, 2 in backward, 3 throughout.
+    """
+    if layout.zero < 2:
+        return compute * 2 / 3
+    return microbatches * compute * (1.0 if layout.zero == 3 else 2 / 3)
+
+
+def utilization(model: Model, cluster: Cluster, seconds: float, batch: int) -> float:
+    """Give the MFU: the step's necessary work, by what the GPUs could have done at their peak.
+
+    Recomputed work does not count as necessary.
+    """
+    work = batch * model.sequence * model.flops_per_token()
+    return work / (seconds * cluster.gpus * cluster.peak_flops)

@@ -1,0 +1,77 @@
+"""Where a rank server runs: beside its launcher, or behind walls that a grader puts up.
+
+`Connection` asks a `Site` for the command, the environment and the folders of the server; ranks see
+what the server sees.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+
+class Site(Protocol):
+    """A place for one rank server.
+
+    root: the folder in which the server finds `helpers`. scratch: where its worlds keep their files.
+    Both are named as the server sees them.
+    """
+
+    root: str
+    scratch: str
+
+    def command(self, program: Sequence[str]) -> list[str]:
+        """Give what to execute so that `program` runs in this place."""
+
+    def options(self) -> dict[str, Any]:
+        """Give what subprocess.Popen needs besides: env, and descriptors to pass."""
+
+    def started(self, pid: int) -> None:
+        """Hear that the command runs as process `pid`."""
+
+    def outside(self, pid: int) -> int:
+        """Give the process id out here of what the server calls `pid`; 0 if there is none."""
+
+    def cwd(self) -> str:
+        """Give the folder in which ranks start."""
+
+    def path(self) -> list[str]:
+        """Give the ranks' `sys.path`."""
+
+    def close(self) -> None:
+        """Remove what the place has left on disk, once the server has ended."""
+
+
+class Beside:
+    """Right beside the launcher: the same files, the same environment, the same process ids."""
+
+    def __init__(self) -> None:
+        self.root = str(Path(__file__).parents[2])
+        self.scratch = tempfile.mkdtemp(prefix=f"real-ranks-{os.getpid()}-")
+
+    def command(self, program: Sequence[str]) -> list[str]:
+        return [sys.executable, *program]
+
+    def options(self) -> dict[str, Any]:
+        environment: Mapping[str, str] = os.environ
+        return {"env": dict(environment), "pass_fds": ()}
+
+    def started(self, pid: int) -> None:
+        pass
+
+    def outside(self, pid: int) -> int:
+        return pid
+
+    def cwd(self) -> str:
+        return os.getcwd()
+
+    def path(self) -> list[str]:
+        return list(sys.path)
+
+    def close(self) -> None:
+        shutil.rmtree(self.scratch, ignore_errors=True)

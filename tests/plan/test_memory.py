@@ -1,0 +1,72 @@
+"""Bytes of the fullest GPU: hand-made numbers, and what each choice must do to them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from helpers.plan.layout import Layout
+from helpers.plan.memory import memory_of, stage_parameters
+from helpers.plan.model_size import Model
+from helpers.plan.presets import LLAMA_70B
+
+SMALL = Model("small", layers=8, hidden=128, heads=8, sequence=64, vocabulary=1000)
+PLAIN = Layout(dp=4, tp=1, pp=1, zero=0)
+
+
+def test_plain_ddp_holds_16_bytes_for_each_parameter() -> None:
+    memory, n = memory_of(SMALL, PLAIN, 64), SMALL.parameters
+    assert (memory.weights, memory.gradients, memory.optimizer) == (2 * n, 2 * n, 12 * n)
+    outputs = 64 * 4 * 1000
+    assert memory.activations == 64 * 8 * 34 * 128 + outputs
+    assert memory.total == sum(memory.parts().values()) == 16 * n + memory.activations
+
+
+def test_each_stage_of_zero_shards_one_thing_more() -> None:
+    n = SMALL.parameters
+    one, two, three = (memory_of(SMALL, replace(PLAIN, zero=z), 64) for z in (1, 2, 3))
+    assert n % 4 == 0
+    assert (one.weights, one.gradients, one.optimizer) == (2 * n, 2 * n, 3 * n)
+    assert (two.weights, two.gradients, two.optimizer) == (2 * n, n // 2, 3 * n)
+    whole = 2 * SMALL.layer_parameters
+    assert (three.weights, three.gradients) == (n // 2 + whole, n // 2 + whole)
+
+
+def test_one_replica_has_nobody_to_shard_with() -> None:
+    alone = Layout(1, 1, 1)
+    plain, *others = (memory_of(SMALL, replace(alone, zero=z), 8) for z in range(4))
+    assert all(memory == plain for memory in others)
+
+
+@pytest.mark.parametrize("tp", [2, 4, 8])
+def test_tensor_parallelism_cuts_everything(tp: int) -> None:
+    whole, cut = (memory_of(LLAMA_70B, Layout(1, t, 1), 8).total for t in (1, tp))
+    assert cut == pytest.approx(whole / tp, rel=1e-9)
+
+
+def test_the_first_stage_has_its_layers_and_one_table() -> None:
+    layers = 3 * SMALL.layer_parameters  # of eight layers in three stages, the fullest has three
+    assert stage_parameters(SMALL, Layout(1, 1, 3)) == layers + SMALL.table_parameters
+    assert stage_parameters(SMALL, Layout(1, 1, 1)) == SMALL.parameters
+
+
+def test_1f1b_keeps_as_many_microbatches_as_stages_and_no_more_than_there_are() -> None:
+    layout, one = Layout(1, 1, 4), 2 * 64 * 34 * 128  # two layers, 64 tokens
+    kept = {batch: memory_of(SMALL, layout, batch).activations for batch in (1, 3, 4, 40)}
+    assert kept == {1: one, 3: 3 * one, 4: 4 * one, 40: 4 * one}
+
+
+def test_interleaving_keeps_more() -> None:
+    plain, parts = (memory_of(SMALL, Layout(1, 1, 4, interleave=v), 40) for v in (1, 2))
+    assert parts.activations == plain.activations * (1 + 3 / (4 * 2))
+
+
+def test_recomputation_keeps_each_layers_input_and_one_layer() -> None:
+    memory = memory_of(SMALL, Layout(1, 1, 4, recompute=True), 40)
+    assert memory.activations == 64 * (2 * 4 * 2 * 128 + 34 * 128)
+
+
+def test_a_batch_that_does_not_divide_is_refused_with_what_would() -> None:
+    with pytest.raises(ValueError, match="that 8 divides"):
+        memory_of(SMALL, Layout(4, 1, 1, microbatch=2), 12)

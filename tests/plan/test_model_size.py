@@ -1,0 +1,55 @@
+"""Parameters, work and activations, against what the papers print and against hand-made numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from helpers.plan.model_size import Model
+from helpers.plan.presets import GPT_175B, LLAMA_8B, LLAMA_70B, LLAMA_405B
+from helpers.plan.published import MEGATRON, PUBLISHED
+
+SMALL = Model("small", layers=2, hidden=4, heads=2, sequence=3, vocabulary=5)
+
+
+def test_a_small_gpt_is_counted_by_hand() -> None:
+    # q, k, v, out: 4 x 16; MLP: 2 x 4 x 16; norms and biases: 13 x 4; table and positions: (5 + 3) x 4
+    assert SMALL.layer_matrices == 64 + 128
+    assert SMALL.layer_parameters == 192 + 52
+    assert SMALL.parameters == 2 * 244 + 32
+
+
+def test_a_small_llama_is_counted_by_hand() -> None:
+    small = replace(SMALL, gated=True, kv_heads=1, ffn=6)
+    # q and out: 2 x 16; k and v of one head of two: 2 x 4 x 2; MLP: 3 x 4 x 6; norms: 2 x 4; two tables
+    assert small.layer_matrices == 32 + 16 + 72
+    assert small.parameters == 2 * (120 + 8) + 2 * 5 * 4
+
+
+@pytest.mark.parametrize(
+    ("model", "billions"), [(LLAMA_8B, 8.0), (LLAMA_70B, 70.6), (LLAMA_405B, 405.9)]
+)
+def test_the_sizes_of_llama_3_are_its_names(model: Model, billions: float) -> None:
+    assert model.parameters / 1e9 == pytest.approx(billions, abs=0.05)
+
+
+def test_the_parameters_of_megatron_are_those_of_its_table() -> None:
+    printed = [1.7, 3.6, 7.5, 18.4, 39.1, 76.1, 145.6, 310.1, 529.6, 1008.0]
+    models = [run.model for run in PUBLISHED if run.source == MEGATRON]
+    assert [round(model.parameters / 1e9, 1) for model in models] == printed
+
+
+@pytest.mark.parametrize(("recompute", "factor", "output"), [(True, 96, 16), (False, 72, 12)])
+def test_the_work_of_a_gpt_is_the_papers_formula(recompute: bool, factor: int, output: int) -> None:
+    s, h, layers, words = 2048, 12_288, 96, 51_200
+    formula = factor * layers * h**2 * (1 + s / (6 * h) + words / (output * layers * h))
+    assert GPT_175B.flops_per_token(recompute) == pytest.approx(formula, rel=1e-12)
+
+
+def test_activations_of_a_gpt_are_34_bytes_for_each_hidden_unit() -> None:
+    assert GPT_175B.activation_bytes == 34 * GPT_175B.hidden
+
+
+def test_keys_and_values_that_heads_share_leave_less() -> None:
+    assert replace(LLAMA_70B, kv_heads=64).activation_bytes > LLAMA_70B.activation_bytes

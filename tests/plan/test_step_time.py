@@ -1,0 +1,108 @@
+"""Seconds of a step: hand-made numbers, and which way each choice must move them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from helpers.plan.cluster import Cluster
+from helpers.plan.layout import Layout
+from helpers.plan.model_size import Model
+from helpers.plan.presets import LLAMA_70B, h100
+from helpers.plan.step_time import dp_traffic_s, step_time, utilization
+
+MODEL = Model("small", layers=8, hidden=128, heads=8, sequence=64, vocabulary=1000)
+CLUSTER = Cluster("test", 64, 8, 10**9, 1e12, 0.5, 100e9, 10e9, latency_s=0.0)
+
+
+def test_one_gpu_only_computes() -> None:
+    time = step_time(MODEL, CLUSTER, Layout(1, 1, 1, recompute=True), batch=10)
+    work = 10 * 64 * MODEL.flops_per_token(recompute=True)
+    assert time.parts() == {
+        "compute": pytest.approx(work / 0.5e12),
+        "bubble": 0,
+        "TP traffic": 0,
+        "PP traffic": 0,
+        "DP traffic": 0,
+    }
+
+
+def test_without_recomputation_only_the_scores_are_computed_again() -> None:
+    time = step_time(MODEL, CLUSTER, Layout(1, 1, 1), batch=1)
+    work = 64 * (MODEL.flops_per_token() + 8 * MODEL.scores_flops)
+    assert time.compute_s == pytest.approx(work / 0.5e12)
+
+
+def test_a_ring_passes_all_but_one_part_of_its_bytes() -> None:
+    assert CLUSTER.ring_s(1e9, 8, 8) == pytest.approx(7 / 8 * 1e9 / 100e9)
+    assert CLUSTER.ring_s(1e9, 4, 1) == pytest.approx(3 / 4 * 1e9 / 10e9)
+    assert CLUSTER.ring_s(1e9, 1, 1) == 0
+
+
+def test_between_hosts_each_gpu_passes_its_share_only() -> None:
+    inside, between = 7 / 8 * 1e9 / 100e9, 1 / 2 * (1e9 / 8) / 10e9
+    assert CLUSTER.ring_s(1e9, 16, 8) == pytest.approx(inside + between)
+
+
+def test_every_message_of_every_call_pays_the_latency() -> None:
+    slow = replace(CLUSTER, latency_s=1e-3)
+    assert slow.ring_s(0, 16, 8, calls=5) == pytest.approx(5 * (7 + 1) * 1e-3)
+
+
+def test_tensor_parallelism_pays_four_all_reduces_a_layer() -> None:
+    time = step_time(MODEL, CLUSTER, Layout(1, 8, 1), batch=3)
+    all_reduce = 2 * 7 / 8 * (2 * 64 * 128) / 100e9
+    assert time.tp_s == pytest.approx(3 * 8 * 4 * all_reduce)
+    again = step_time(MODEL, CLUSTER, Layout(1, 8, 1, recompute=True), batch=3)
+    assert again.tp_s == pytest.approx(time.tp_s * 6 / 4)
+
+
+def test_the_bubble_is_notebook_12s() -> None:
+    time = step_time(MODEL, CLUSTER, Layout(1, 1, 4), batch=12)
+    assert time.bubble_s / time.total_s == pytest.approx(3 / (12 + 3))
+
+
+@pytest.mark.parametrize("pp", [2, 4, 8])
+def test_more_microbatches_shrink_the_share_of_the_bubble(pp: int) -> None:
+    shares = []
+    for batch in (1, 2, 8, 64):
+        time = step_time(MODEL, CLUSTER, Layout(1, 1, pp), batch)
+        shares.append(time.bubble_s / time.total_s)
+    assert shares == sorted(shares, reverse=True) and shares[0] > 4 * shares[-1]
+
+
+def test_interleaving_divides_the_bubble_and_multiplies_the_messages() -> None:
+    one, two = (step_time(MODEL, CLUSTER, Layout(1, 1, 4, interleave=v), 12) for v in (1, 2))
+    assert two.pp_s == pytest.approx(2 * one.pp_s)
+    busy = [time.compute_s + time.pp_s for time in (one, two)]
+    assert two.bubble_s / busy[1] == pytest.approx(one.bubble_s / busy[0] / 2)
+
+
+def test_what_dp_sends_grows_with_the_stage_of_zero() -> None:
+    traffic = [dp_traffic_s(MODEL, CLUSTER, Layout(8, 1, 1, zero=z), 10) for z in range(4)]
+    assert traffic[0] == traffic[1] == pytest.approx(2 * 7 / 8 * 2 * MODEL.parameters / 100e9)
+    assert traffic[2] == pytest.approx(traffic[0] / 2 * 11)
+    assert traffic[3] == pytest.approx(traffic[0] / 2 * 30)
+
+
+def test_only_dp_traffic_that_no_computing_hides_costs_time() -> None:
+    slow = replace(CLUSTER, network_bandwidth=1e6)
+    fast = replace(CLUSTER, network_bandwidth=1e15, host_bandwidth=1e15)
+    layout = Layout(64, 1, 1)
+    assert step_time(MODEL, fast, layout, 64).dp_s == 0
+    time = step_time(MODEL, slow, layout, 64)
+    assert time.dp_s == pytest.approx(dp_traffic_s(MODEL, slow, layout, 1) - time.compute_s * 2 / 3)
+
+
+def test_twice_the_network_never_costs_time() -> None:
+    cluster = h100(512)
+    for layout in (Layout(64, 8, 1), Layout(16, 8, 4), Layout(512, 1, 1, zero=3)):
+        one = step_time(LLAMA_70B, cluster, layout, 1024)
+        better = replace(cluster, network_bandwidth=2 * cluster.network_bandwidth)
+        assert step_time(LLAMA_70B, better, layout, 1024).total_s <= one.total_s
+
+
+def test_utilization_at_the_peak_without_anything_else_is_one() -> None:
+    seconds = 64 * 64 * MODEL.flops_per_token() / (64 * 1e12)
+    assert utilization(MODEL, CLUSTER, seconds, 64) == pytest.approx(1)

@@ -1,0 +1,243 @@
+def candidates(model, cluster, batch):
+    """All layouts that the three conditions of the task allow."""
+    for tp in range(1, cluster["gpus_per_host"] + 1):
+        for pp in range(1, model["layers"] + 1):
+            dp, rest = divmod(cluster["gpus"], tp * pp)
+            if rest or cluster["gpus_per_host"] % tp or model["layers"] % pp or not dp:
+                continue
+            if batch % dp == 0:
+                yield dp, tp, pp
+
+
+def held(model, cluster, batch, layout):
+    dp, tp, pp = layout
+    own = model["parameters"] / (tp * pp)
+    kept = 34 * model["sequence"] * model["hidden"] * model["layers"] / pp / tp
+    return 4 * own + 12 * own / dp + kept * min(batch // dp, pp)
+
+
+def slot_of(model, cluster, layout):
+    dp, tp, pp = layout
+    compute = 6 * model["parameters"] / (tp * pp) * model["sequence"] / cluster["flops"]
+    message = 2 * model["sequence"] * model["hidden"]
+    ring = 2 * (tp - 1) / tp * message / cluster["host_bandwidth"]
+    return compute + 4 * model["layers"] / pp * ring
+
+
+def sync(model, cluster, layout):
+    dp, tp, pp = layout
+    own = model["parameters"] / (tp * pp)
+    return 2 * (dp - 1) / dp * 2 * own / cluster["network_bandwidth"]
+
+
+def took(model, cluster, batch, layout):
+    dp, tp, pp = layout
+    return (batch // dp + pp - 1) * slot_of(model, cluster, layout) + sync(model, cluster, layout)
+
+
+# %% right: min of the tuples that fit
+def plan_a_run(model, cluster, batch):
+    plans = [
+        (took(model, cluster, batch, at), at, held(model, cluster, batch, at))
+        for at in candidates(model, cluster, batch)
+    ]
+    fitting = [plan for plan in plans if plan[2] <= cluster["memory"]]
+    if not fitting:
+        return None
+    seconds, layout, nbytes = min(fitting)
+    return layout, seconds, nbytes
+
+
+# %% right: one loop, the best so far, a list for the layout
+def plan_a_run(model, cluster, batch):
+    N, L, h, s = (model[k] for k in ("parameters", "layers", "hidden", "sequence"))
+    best = None
+    for pp in range(1, L + 1):
+        for tp in (1, 2, 4, 8):
+            dp = cluster["gpus"] // (tp * pp)
+            if dp * tp * pp != cluster["gpus"] or cluster["gpus_per_host"] % tp:
+                continue
+            if L % pp or batch % dp:
+                continue
+            m, n = batch // dp, N / tp / pp
+            nbytes = n * (2 + 2 + 12 / dp) + min(m, pp) * 34 * s * h * (L // pp) / tp
+            if nbytes > cluster["memory"]:
+                continue
+            reduce = 2 * (tp - 1) / tp * (2 * s * h) / cluster["host_bandwidth"]
+            slot = 6 * n * s / cluster["flops"] + 4 * (L // pp) * reduce
+            seconds = slot * (m + pp - 1) + 4 * n * (dp - 1) / dp / cluster["network_bandwidth"]
+            if best is None or seconds < best[1]:
+                best = [dp, tp, pp], seconds, nbytes
+    return best
+
+
+# %% right: numbers rounded to whole bytes, torch scalars
+def plan_a_run(model, cluster, batch):
+    found = None
+    for layout in candidates(model, cluster, batch):
+        nbytes = round(held(model, cluster, batch, layout))
+        seconds = torch.tensor(took(model, cluster, batch, layout), dtype=torch.float64)
+        if nbytes <= cluster["memory"] and (found is None or seconds < found[1]):
+            found = (layout, seconds, nbytes)
+    return found
+
+
+# %% right: sorted from the fastest, the first that fits; dp chosen first
+from itertools import product
+
+
+def plan_a_run(model: dict, cluster: dict, batch: int):
+    gpus, per_host = cluster["gpus"], cluster["gpus_per_host"]
+    tps = [t for t in range(1, per_host + 1) if per_host % t == 0]
+    pps = [p for p in range(1, model["layers"] + 1) if model["layers"] % p == 0]
+    meshes = [(gpus // (t * p), t, p) for t, p in product(tps, pps) if gpus % (t * p) == 0]
+    meshes = [mesh for mesh in meshes if batch % mesh[0] == 0]
+    for mesh in sorted(meshes, key=lambda mesh: took(model, cluster, batch, mesh)):
+        if held(model, cluster, batch, mesh) <= cluster["memory"]:
+            return mesh, took(model, cluster, batch, mesh), held(model, cluster, batch, mesh)
+
+
+# %% wrong: the bubble is forgotten | wrong | says: the bubble is missing
+def plan_a_run(model, cluster, batch):
+    def time(at):
+        return batch // at[0] * slot_of(model, cluster, at) + sync(model, cluster, at)
+
+    fits = [
+        (time(at), at, held(model, cluster, batch, at))
+        for at in candidates(model, cluster, batch)
+        if held(model, cluster, batch, at) <= cluster["memory"]
+    ]
+    return (min(fits)[1], min(fits)[0], min(fits)[2]) if fits else None
+
+
+# %% wrong: the memory is not looked at | wrong | says: it does not fit
+def plan_a_run(model, cluster, batch):
+    at = min(candidates(model, cluster, batch), key=lambda at: took(model, cluster, batch, at))
+    return at, took(model, cluster, batch, at), held(model, cluster, batch, at)
+
+
+# %% wrong: the first that fits, not the fastest | wrong | says: fits too and takes
+def plan_a_run(model, cluster, batch):
+    for at in candidates(model, cluster, batch):
+        if held(model, cluster, batch, at) <= cluster["memory"]:
+            return at, took(model, cluster, batch, at), held(model, cluster, batch, at)
+
+
+# %% wrong: tensor parallelism over several hosts | wrong | says: TP 16 leaves the host
+def plan_a_run(model, cluster, batch):
+    tp = 2 * cluster["gpus_per_host"]
+    at = (cluster["gpus"] // tp, tp, 1)
+    return at, took(model, cluster, batch, at), held(model, cluster, batch, at)
+
+
+# %% wrong: more replicas than samples | wrong | says: `dp` must divide `batch`
+def plan_a_run(model, cluster, batch):
+    at = (cluster["gpus"], 1, 1)
+    return at, took(model, cluster, batch, at), held(model, cluster, batch, at)
+
+
+# %% wrong: all 16 bytes in shards | wrong | says: ZeRO-1 shards only the optimizer's 12 bytes
+def plan_a_run(model, cluster, batch):
+    def need(at):
+        dp, tp, pp = at
+        state = 16 * model["parameters"] / (tp * pp) / dp
+        kept = 34 * model["sequence"] * model["hidden"] * model["layers"] / pp / tp
+        return state + kept * min(batch // dp, pp)
+
+    fits = [at for at in candidates(model, cluster, batch) if need(at) <= cluster["memory"]]
+    if not fits:
+        return None
+    best = min(fits, key=lambda at: took(model, cluster, batch, at))
+    return best, took(model, cluster, batch, best), need(best)
+
+
+# %% wrong: nothing sharded, as plain DDP | wrong | says: ZeRO-1 shards the optimizer's 12 bytes
+def plan_a_run(model, cluster, batch):
+    def need(at):
+        dp, tp, pp = at
+        kept = 34 * model["sequence"] * model["hidden"] * model["layers"] / pp / tp
+        return 16 * model["parameters"] / (tp * pp) + kept * min(batch // dp, pp)
+
+    fits = [at for at in candidates(model, cluster, batch) if need(at) <= cluster["memory"]]
+    if not fits:
+        return None
+    best = min(fits, key=lambda at: took(model, cluster, batch, at))
+    return best, took(model, cluster, batch, best), need(best)
+
+
+# %% wrong: one microbatch in memory, whatever the schedule holds | wrong | says: 1F1B holds min\(m, pp\)
+def plan_a_run(model, cluster, batch):
+    def need(at):
+        dp, tp, pp = at
+        own = model["parameters"] / (tp * pp)
+        kept = 34 * model["sequence"] * model["hidden"] * model["layers"] / pp / tp
+        return 4 * own + 12 * own / dp + kept
+
+    fits = [at for at in candidates(model, cluster, batch) if need(at) <= cluster["memory"]]
+    if not fits:
+        return None
+    best = min(fits, key=lambda at: took(model, cluster, batch, at))
+    return best, took(model, cluster, batch, best), need(best)
+
+
+# %% wrong: an all_reduce counted as one trip | wrong | says: goes around the ring twice, 2 \(dp
+def plan_a_run(model, cluster, batch):
+    def time(at):
+        return took(model, cluster, batch, at) - sync(model, cluster, at) / 2
+
+    fits = [
+        at
+        for at in candidates(model, cluster, batch)
+        if held(model, cluster, batch, at) <= cluster["memory"]
+    ]
+    best = min(fits, key=time, default=None)
+    return best and (best, time(best), held(model, cluster, batch, best))
+
+
+# %% wrong: every rank's microbatches are the whole batch | wrong | says: m = batch / dp microbatches
+def plan_a_run(model, cluster, batch):
+    def time(at):
+        return (batch + at[2] - 1) * slot_of(model, cluster, at) + sync(model, cluster, at)
+
+    fits = [
+        at
+        for at in candidates(model, cluster, batch)
+        if held(model, cluster, batch, at) <= cluster["memory"]
+    ]
+    best = min(fits, key=time, default=None)
+    return best and (best, time(best), held(model, cluster, batch, best))
+
+
+# %% wrong: the smallest where nothing fits | wrong | says: No layout does: return None
+def plan_a_run(model, cluster, batch):
+    fits = list(candidates(model, cluster, batch))
+    fits = [at for at in fits if held(model, cluster, batch, at) <= cluster["memory"]] or fits
+    best = min(fits, key=lambda at: took(model, cluster, batch, at))
+    return best, took(model, cluster, batch, best), held(model, cluster, batch, best)
+
+
+# %% wrong: stages in powers of two only | wrong | says: layouts been tried
+def plan_a_run(model, cluster, batch):
+    fits = [
+        at
+        for at in candidates(model, cluster, batch)
+        if held(model, cluster, batch, at) <= cluster["memory"] and at[2] in (1, 2, 4, 8, 16, 32, 64)
+    ]
+    best = min(fits, key=lambda at: took(model, cluster, batch, at), default=None)
+    return best and (best, took(model, cluster, batch, best), held(model, cluster, batch, best))
+
+
+# %% wrong: only the layout comes back | wrong | says: three things must come back
+def plan_a_run(model, cluster, batch):
+    fits = [
+        at
+        for at in candidates(model, cluster, batch)
+        if held(model, cluster, batch, at) <= cluster["memory"]
+    ]
+    return min(fits, key=lambda at: took(model, cluster, batch, at), default=None)
+
+
+# %% wrong: printed | wrong | says: prints, but returns nothing
+def plan_a_run(model, cluster, batch):
+    for at in candidates(model, cluster, batch):
+        print(at, took(model, cluster, batch, at), held(model, cluster, batch, at))
