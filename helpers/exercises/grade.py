@@ -14,6 +14,7 @@ from helpers.exercises.model import VISIBLE_SECRET, Case, Exercise, Kind
 from helpers.exercises.result import CaseVerdict, CheckResult, Outcome
 from helpers.exercises.script_runs import run_of_script
 from helpers.ranks.cells import place_of
+from helpers.ranks.connection import Connection
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.launcher import run_on_ranks
 from helpers.ranks.run import Run
@@ -35,11 +36,13 @@ def grade(
     secret: str = VISIBLE_SECRET,
     *,
     every_case: bool = True,
+    connection: Connection | None = None,
 ) -> CheckResult:
     """Try an answer, or say why there is none. Never raises on account of the answer.
 
     every_case: go on after a case that failed, so that the points are right. Without it the verdict
-    and its advice are the same, and come sooner.
+    and its advice are the same, and come sooner. connection: the rank server that runs it, by default this
+    process's own.
     """
     notes = found.notes
     if isinstance(found, Problem):
@@ -49,7 +52,7 @@ def grade(
         if case.last and not all(verdict.passed for verdict in verdicts):
             continue
         try:
-            run = try_case(exercise, case, found, name_cell)
+            run = try_case(exercise, case, found, name_cell, connection)
         except LaunchError as error:
             return _result(exercise, Outcome.CRASHED, message=str(error), notes=notes)
         verdicts.append(judge(exercise, case, run))
@@ -58,7 +61,13 @@ def grade(
     return _summed(exercise, tuple(verdicts), len(exercise.draw(secret)), notes)
 
 
-def try_case(exercise: Exercise, case: Case, answer: Answer, name_cell: NameCell) -> Run:
+def try_case(
+    exercise: Exercise,
+    case: Case,
+    answer: Answer,
+    name_cell: NameCell,
+    connection: Connection | None = None,
+) -> Run:
     """Run one case on real ranks. Only the source and a rank's own inputs travel to it."""
     lines = answer.source.splitlines()
 
@@ -81,6 +90,7 @@ def try_case(exercise: Exercise, case: Case, answer: Answer, name_cell: NameCell
         init=case.init and not local,
         timeout=case.timeout_s,
         name_place=name_place,
+        connection=connection,
     )
     return run_of_script(case, run, name_place) if script else run
 

@@ -72,7 +72,7 @@ class Connection:
         threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
         loopback = "lo0" if sys.platform == "darwin" else "lo"
         self._process = subprocess.Popen(
-            site.command(["-c", program]),
+            site.command(program),
             pass_fds=(theirs.fileno(), *options.pop("pass_fds")),
             stdin=subprocess.DEVNULL,
             stdout=self._log,

@@ -10,26 +10,30 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
+
+from helpers.ranks import wire
 
 
 class Site(Protocol):
     """A place for one rank server.
 
     root: the folder in which the server finds `helpers`. scratch: where its worlds keep their files.
-    Both are named as the server sees them.
+    Both are named as the server sees them. most_output: how many bytes a rank may print before it is
+    ended, 0 for any number (what is kept of them is another matter). most_result: bytes of one value.
     """
 
     root: str
     scratch: str
-
-    def command(self, program: Sequence[str]) -> list[str]:
-        """Give what to execute so that `program` runs in this place."""
+    most_output: int
+    most_result: int
 
     def options(self) -> dict[str, Any]:
-        """Give what subprocess.Popen needs besides: env, and descriptors to pass."""
+        """Give what subprocess.Popen needs: env, and descriptors to pass. Asked for first."""
+
+    def command(self, source: str) -> list[str]:
+        """Give what to execute so that Python runs `source` in this place."""
 
     def started(self, pid: int) -> None:
         """Hear that the command runs as process `pid`."""
@@ -50,16 +54,18 @@ class Site(Protocol):
 class Beside:
     """Right beside the launcher: the same files, the same environment, the same process ids."""
 
+    most_output = 0
+    most_result = wire.MAX_BYTES[wire.RESULT]
+
     def __init__(self) -> None:
         self.root = str(Path(__file__).parents[2])
         self.scratch = tempfile.mkdtemp(prefix=f"real-ranks-{os.getpid()}-")
 
-    def command(self, program: Sequence[str]) -> list[str]:
-        return [sys.executable, *program]
-
     def options(self) -> dict[str, Any]:
-        environment: Mapping[str, str] = os.environ
-        return {"env": dict(environment), "pass_fds": ()}
+        return {"env": dict(os.environ), "pass_fds": ()}
+
+    def command(self, source: str) -> list[str]:
+        return [sys.executable, "-c", source]
 
     def started(self, pid: int) -> None:
         pass

@@ -26,6 +26,8 @@ from helpers.trace.events import Place
 
 MAX_OUTPUT = 100_000
 """Characters kept of what one rank prints in one launch."""
+FLOOD = "Flood"
+"""The kind of error of a rank that printed more than its site allows."""
 
 
 @dataclass
@@ -49,6 +51,8 @@ class Member:
     inside: str = ""
     _text: list[bytes] = field(default_factory=list)
     _kept: int = 0
+    printed: int = 0
+    """Bytes, those included that were not kept."""
     cut: bool = False
 
     @property
@@ -56,6 +60,7 @@ class Member:
         return self.state != "running"
 
     def add_output(self, data: bytes) -> None:
+        self.printed += len(data)
         room = MAX_OUTPUT - self._kept
         if room > 0:
             self._text.append(data[:room])
@@ -107,7 +112,8 @@ class World:
             for rank in range(self.setting.world_size):
                 mine, other = socket.socketpair()
                 theirs.append(other)
-                member = Member(rank, mine, -1)
+                limits = {**wire.MAX_BYTES, wire.RESULT: self.connection.site.most_result}
+                member = Member(rank, mine, -1, wire.FrameReader(limits))
                 self.members.append(member)
                 member.output_fd, write = os.pipe()
                 ends.append((other.fileno(), write))
@@ -210,6 +216,11 @@ class World:
         try:
             while data := os.read(member.output_fd, 1 << 16):
                 member.add_output(data)
+                if 0 < self.connection.site.most_output < member.printed:
+                    most = self.connection.site.most_output
+                    said = f"it printed more than {most:,} bytes, and was ended"
+                    self._fail(member, RankError(member.rank, FLOOD, said))
+                    return
                 if len(data) < 1 << 16:
                     return
         except BlockingIOError:

@@ -1,0 +1,39 @@
+"""How much an answer may use: of time, memory, processes, files, output. Told in every report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_MB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What all ranks of an exercise together, or each process, may use.
+
+    processes: with their threads, of one sandbox. data_bytes: memory that one process asks for.
+    world_bytes: memory of all processes of a sandbox. disk_bytes: of the private /tmp, and of
+    /dev/shm. file_bytes: of one file. output_bytes: printed by one rank. result_bytes: of one value that a
+    rank sends. cpu_s: of one process.
+    """
+
+    processes: int = 600
+    data_bytes: int = 2048 * _MB
+    world_bytes: int = 3072 * _MB
+    disk_bytes: int = 256 * _MB
+    file_bytes: int = 128 * _MB
+    open_files: int = 1024
+    output_bytes: int = 8 * _MB
+    result_bytes: int = 64 * _MB
+    cpu_s: int = 120
+
+    def of_a_process(self) -> dict[str, int]:
+        """Give the limits that the kernel keeps, by the names that setrlimit has for them."""
+        return {
+            "CORE": 0,
+            "CPU": self.cpu_s,
+            "DATA": self.data_bytes,
+            "FSIZE": self.file_bytes,
+            "NOFILE": self.open_files,
+            "NPROC": self.processes,
+        }

@@ -1,0 +1,153 @@
+"""What grading one submission gave: plain data, written as one JSON file that every report reads.
+
+`grader` makes a `Record`, `store` writes and reads it, `reports` turn it into pages and gradebooks.
+The format is `FORMAT`; its schema is `record.schema.json` beside this file. Every text in it may come
+from a submission: it is data, and whoever shows it escapes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from typing import Any
+
+FORMAT = 1
+
+
+class Status(Enum):
+    """What became of a submission as a whole.
+
+    HARNESS_FAULT: for some exercise the reference fails here as well; nobody loses points for that.
+    """
+
+    GRADED = "graded"
+    UNREADABLE = "unreadable"
+    HARNESS_FAULT = "harness fault"
+
+
+@dataclass(frozen=True)
+class CaseRecord:
+    """One case. Of a hidden one only what gives away neither inputs nor prints.
+
+    rows: (rank, given, expected, got, problem) as short texts. credit: from 0 to 1.
+    """
+
+    label: str
+    hidden: bool
+    outcome: str
+    credit: float
+    rows: tuple[tuple[int, str, str, str, str], ...] = ()
+    broken: tuple[str, ...] = ()
+    message: str = ""
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class ExerciseRecord:
+    """One exercise of one submission.
+
+    outcome: an `Outcome` of the checks, or of grading alone: "out of memory", "flooded", "harness
+    fault". notes: repairs made to find the answer. flags: places where the instructor should look; none
+    is a verdict. picture: a PNG of the learner's own visible run, in base64, or "". answer: the
+    answer's source as it was tried. key: its place in the cache. cached: it was not tried again.
+    """
+
+    name: str
+    number: str
+    heading: str
+    outcome: str
+    points: float
+    out_of: float
+    further: bool = False
+    cases: tuple[CaseRecord, ...] = ()
+    message: str = ""
+    notes: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    seconds: float = 0.0
+    picture: str = ""
+    answer: str = ""
+    key: str = ""
+    cached: bool = False
+
+
+@dataclass(frozen=True)
+class Walls:
+    """Behind which walls answers ran: the level, what it stops, and what it does not."""
+
+    level: str
+    stops: tuple[str, ...] = ()
+    does_not_stop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Record:
+    """What became of one submission.
+
+    learner: as the roster or the file's place names them. file: below the class's folder. notebook: the
+    one that it is a copy of, "" if unknown. sha256: of the file. versions: of python, torch, the course.
+    """
+
+    learner: str
+    file: str
+    notebook: str
+    status: Status
+    sha256: str = ""
+    message: str = ""
+    notes: tuple[str, ...] = ()
+    exercises: tuple[ExerciseRecord, ...] = ()
+    walls: Walls = field(default_factory=lambda: Walls("none"))
+    versions: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def points(self) -> float:
+        return sum(exercise.points for exercise in self.exercises)
+
+    @property
+    def out_of(self) -> float:
+        return sum(exercise.out_of for exercise in self.exercises)
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the record as JSON's own types, with the format's number."""
+        data = asdict(self)
+        data["status"] = self.status.value
+        return {"format": FORMAT, "points": self.points, "out_of": self.out_of, **data}
+
+
+def from_json(data: dict[str, Any]) -> Record:
+    """Make a record of what `as_json` gave. Raise ValueError where it is none, or of another format."""
+    if data.get("format") != FORMAT:
+        raise ValueError(f"a record of format {data.get('format')!r}; this course reads {FORMAT}")
+    try:
+        exercises = tuple(_exercise(each) for each in data["exercises"])
+        walls = data["walls"]
+        return Record(
+            learner=str(data["learner"]),
+            file=str(data["file"]),
+            notebook=str(data["notebook"]),
+            status=Status(data["status"]),
+            sha256=str(data["sha256"]),
+            message=str(data["message"]),
+            notes=tuple(data["notes"]),
+            exercises=exercises,
+            walls=Walls(walls["level"], tuple(walls["stops"]), tuple(walls["does_not_stop"])),
+            versions=dict(data["versions"]),
+            seconds=float(data["seconds"]),
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"the record is damaged: {error!r}") from None
+
+
+def _exercise(data: dict[str, Any]) -> ExerciseRecord:
+    cases = tuple(
+        CaseRecord(
+            **{
+                **case,
+                "rows": tuple((int(r), *map(str, rest)) for r, *rest in case["rows"]),
+                "broken": tuple(case["broken"]),
+            }
+        )
+        for case in data["cases"]
+    )
+    lists = {name: tuple(data[name]) for name in ("notes", "flags")}
+    return ExerciseRecord(**{**data, "cases": cases, **lists})

@@ -1,0 +1,85 @@
+"""What of the course ranks need, in a folder of its own: no cases, no advice, no solutions, no grader.
+
+`Staged` is made once for a batch; every sandbox shows its folder in the place of the course.
+"""
+
+from __future__ import annotations
+
+import ast
+import compileall
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from helpers.exercises.model import exercises
+
+_ROOT = Path(__file__).parents[2]
+_SERVER = (
+    "helpers.ranks.server",
+    "helpers.ranks.worker",
+    "helpers.trace.kernels",
+    "helpers.exercises.drive",
+    "helpers.grading.inside",
+)
+_OPEN = ("helpers/views", "helpers/ranks", "helpers/trace", "helpers/data")
+"""Folders in which nothing needs to be hidden: answers may import from the door what lies there."""
+
+
+class Staged:
+    """A copy of the modules that ranks may import. Use as a context manager."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="real-ranks-course-"))
+        for path in sorted(needed()):
+            target = self.folder / path.relative_to(_ROOT)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
+        compileall.compile_dir(self.folder, quiet=2)  # behind the walls nobody can write it there
+        for path in (self.folder, *self.folder.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+
+    def __enter__(self) -> Staged:
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def needed() -> set[Path]:
+    """Give the files of the modules that ranks may import."""
+    starts = {*_SERVER, *(e.programme.partition(":")[0] for e in exercises().values())}
+    found = {path for folder in _OPEN for path in (_ROOT / folder).glob("*.py")}
+    todo = [name for name in starts if name]
+    seen: set[str] = set()
+    while todo:
+        name = todo.pop()
+        path = _file_of(name)
+        if name in seen or path is None:
+            continue
+        seen.add(name)
+        found.add(path)
+        if name != "helpers":  # the door names everything, and imports only what is asked for
+            todo += _imports(path)
+        todo.append(name.rpartition(".")[0])
+    return found
+
+
+def _file_of(name: str) -> Path | None:
+    path = _ROOT.joinpath(*name.split("."))
+    for candidate in (path / "__init__.py", path.with_suffix(".py")):
+        if name and candidate.is_file():
+            return candidate
+    return None
+
+
+def _imports(path: Path) -> Iterator[str]:
+    """Give the modules of the course that a file imports, or names in a text, as import_module does."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Constant) and str(node.value).startswith("helpers."):
+            yield str(node.value).partition(":")[0]
