@@ -36,7 +36,7 @@ _CHATTY = {
 """Exceptions whose message holds dots, colons and the names of others."""
 _NOT_ERRORS = {
     "StopIteration": "next(iter([]))",
-    "KeyboardInterrupt": "raise KeyboardInterrupt",
+    "GeneratorExit": "raise GeneratorExit",
 }
 """Exceptions whose name does not end in Error."""
 _SIGNALS = ("SIGSEGV", "SIGABRT", "SIGFPE", "SIGILL", "SIGBUS")

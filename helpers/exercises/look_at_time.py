@@ -19,6 +19,7 @@ def look_at_time(run: Run) -> str:
                 f"transfer is over, and sure to happen at all, only when wait() has returned: keep the "
                 f"Work that the call returns. is_completed() stays False until then."
             )
-    if all(wait.event is not None for wait in run.failure.waits):
+    waits = run.failure.waits
+    if waits and all(wait.event is not None for wait in waits):
         return "Every rank sits in a call that nobody answers: who has to answer the first one?"
     return "A loop that does not end, or far more work than the task needs."

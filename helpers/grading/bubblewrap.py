@@ -31,12 +31,10 @@ _FIRST_USER = 61_184
 _LIBRARIES = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin")
 _SETTINGS = (
     "/etc/alternatives",
-    "/etc/hosts",
     "/etc/ld.so.cache",
     "/etc/ld.so.conf",
     "/etc/ld.so.conf.d",
     "/etc/localtime",
-    "/etc/nsswitch.conf",
 )
 _INFO_S = 10.0
 
@@ -85,8 +83,11 @@ class Bubblewrap:
                 words += ["--symlink", os.readlink(path), path]
             elif os.path.isdir(path):
                 words += ["--ro-bind", path, path]
+        words += ["--perms", "0755", "--dir", "/etc"]
         for path in _SETTINGS:
             words += ["--ro-bind-try", path, path]
+        for file in sorted(self.staged.etc.iterdir()):
+            words += ["--ro-bind", str(file), f"/etc/{file.name}"]
         size = str(self.limits.disk_bytes)
         words += ["--proc", "/proc", "--dev", "/dev"]
         for folder in ("/dev/shm", "/tmp"):

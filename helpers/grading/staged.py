@@ -25,6 +25,14 @@ _SERVER = (
 _OPEN = ("helpers/views", "helpers/ranks", "helpers/trace", "helpers/data")
 """Folders in which nothing needs to be hidden: answers may import from the door what lies there."""
 
+_ETC = {
+    "hosts": "127.0.0.1 localhost\n::1 localhost\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+    "passwd": "root:x:0:0:::\nlearner:x:65534:65534::/tmp:/bin/sh\n",
+    "group": "root:x:0:\nlearner:x:65534:\n",
+}
+"""What a sandbox has in /etc besides the linker's settings: nothing of this machine's."""
+
 
 class Staged:
     """A copy of the modules that ranks may import. Use as a context manager."""
@@ -36,6 +44,10 @@ class Staged:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)
         compileall.compile_dir(self.folder, quiet=2)  # behind the walls nobody can write it there
+        self.etc = self.folder / "etc"
+        self.etc.mkdir()
+        for name, text in _ETC.items():
+            (self.etc / name).write_text(text)
         for path in (self.folder, *self.folder.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)
 

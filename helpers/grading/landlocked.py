@@ -1,0 +1,80 @@
+"""Weaker walls where bubblewrap is missing: Landlock around the files, the filter, the limits.
+
+`walls` chooses it where the kernel has Landlock. Says by itself what it does not stop.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from typing import Any
+
+from helpers.grading import landlock
+from helpers.grading.bubblewrap import python_folders
+from helpers.grading.limits import Limits
+from helpers.grading.staged import Staged
+
+_SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc", "/proc", "/sys")
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/shm")
+
+STOPS = (
+    "reading or writing files but the system's and Python's own, which are read-only",
+    "signalling or reading processes outside (where the kernel's Landlock is of version 6 or later)",
+)
+DOES_NOT_STOP = (
+    "the network",
+    "seeing which processes there are",
+    "memory: each process has a limit, /dev/shm is shared with the machine",
+    "a process that leaves its session, if the rank server is ended first",
+)
+
+
+class Landlocked:
+    """The site of one rank server that may reach few files. See `helpers.ranks.site.Site`."""
+
+    def __init__(self, staged: Staged, limits: Limits) -> None:
+        self.root = str(staged.folder)
+        self.scratch = tempfile.mkdtemp(prefix=f"real-ranks-{os.getpid()}-")
+        self.limits = limits
+        self.most_output, self.most_result = limits.output_bytes, limits.result_bytes
+        self.first = 0
+
+    def options(self) -> dict[str, Any]:
+        path = os.pathsep.join([f"{sys.prefix}/bin", "/usr/bin", "/bin"])
+        env = {"PATH": path, "HOME": self.scratch, "TMPDIR": self.scratch, "LANG": "C.UTF-8"}
+        return {"env": env, "pass_fds": (), "cwd": self.scratch}
+
+    def command(self, source: str) -> list[str]:
+        readable = (*_SYSTEM, *python_folders(), self.root)
+        prelude = (
+            f"import sys; sys.path.insert(0, {self.root!r}); "
+            "from helpers.grading.inside import confine; "
+            f"confine({self.limits.of_a_process()!r}, {readable!r}, {(*_DEVICES, self.scratch)!r}); "
+        )
+        return [sys.executable, "-c", prelude + source]
+
+    def started(self, pid: int) -> None:
+        self.first = pid
+
+    def outside(self, pid: int) -> int:
+        return pid
+
+    def cwd(self) -> str:
+        return self.scratch
+
+    def path(self) -> list[str]:
+        shown = (*python_folders(), *_SYSTEM)
+        return [self.root, *(folder for folder in sys.path if folder.startswith(shown))]
+
+    def close(self) -> None:
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+
+def why_not() -> str:
+    """Give "" if it works here, else one line that says why it does not."""
+    try:
+        return "" if landlock.abi() else "this kernel has no Landlock"
+    except (OSError, AttributeError) as error:
+        return f"Landlock does not work here: {error}"

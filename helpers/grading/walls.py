@@ -1,0 +1,99 @@
+"""Which walls there are on this machine, and a rank server behind them.
+
+`grader` opens one `Sandbox` for each submission; `choose` is asked once for a batch.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+from helpers.grading import bubblewrap, landlocked
+from helpers.grading.bubblewrap import Bubblewrap
+from helpers.grading.guard import Guard
+from helpers.grading.landlocked import Landlocked
+from helpers.grading.limits import Limits
+from helpers.grading.record import Walls
+from helpers.grading.staged import Staged
+from helpers.ranks.connection import Connection
+from helpers.ranks.site import Beside, Site
+
+LEVELS = ("bubblewrap", "landlock", "none")
+_FILTER = "reading other ranks' memory, making namespaces, mounting, loading kernel code"
+
+WALLS = {
+    "bubblewrap": Walls("bubblewrap", (*bubblewrap.STOPS, _FILTER), (*bubblewrap.DOES_NOT_STOP,)),
+    "landlock": Walls("landlock", (*landlocked.STOPS, _FILTER), landlocked.DOES_NOT_STOP),
+    "none": Walls("none", (), ("anything: answers run as whoever grades",)),
+}
+"""What each level stops and what not, as every result tells it."""
+
+
+class NoWalls(Exception):
+    """The walls that were asked for cannot be had here. One line: why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How sandboxes are made in this batch: at which level, of which files, with which limits."""
+
+    level: str
+    staged: Staged
+    limits: Limits = Limits()
+
+    def site(self, slot: int) -> Site:
+        if self.level == "bubblewrap":
+            return Bubblewrap(self.staged, self.limits, slot)
+        return Landlocked(self.staged, self.limits) if self.level == "landlock" else Beside()
+
+
+def choose(asked: str, staged: Staged) -> str:
+    """Give the level to use: the one asked for, or for "auto" the strongest that works.
+
+    Raise NoWalls where it does not work here, or where "auto" finds none.
+    """
+    reasons = {"bubblewrap": lambda: bubblewrap.why_not(staged), "landlock": landlocked.why_not}
+    if asked == "none":
+        return asked
+    said = []
+    for level, why_not in reasons.items():
+        if asked in {"auto", level} and sys.platform == "linux":
+            if not (reason := why_not()):
+                return level
+            said.append(reason)
+    why = "; ".join(said) or "there are walls on Linux only"
+    raise NoWalls(
+        f"no sandbox: {why}. Install bubblewrap, or give --sandbox none if you trust everybody "
+        "who hands in: their code then runs as you."
+    )
+
+
+class Sandbox:
+    """A rank server behind walls, with its guard. Use as a context manager."""
+
+    def __init__(self, plan: Plan, slot: int = 0) -> None:
+        self.plan, self.slot = plan, slot
+        site = plan.site(slot)
+        self.connection = Connection(site)
+        first = getattr(site, "first", 0)
+        self.guard = Guard(first, plan.limits) if first else None
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self.close()
+
+    @property
+    def found(self) -> str:
+        """What its guard ended it for, or ""."""
+        return self.guard.found if self.guard else ""
+
+    @property
+    def gone(self) -> bool:
+        return self.connection.gone or not self.connection.alive()
+
+    def close(self) -> None:
+        if self.guard:
+            self.guard.close()
+        self.connection.close()
