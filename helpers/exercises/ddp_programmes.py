@@ -30,11 +30,15 @@ def broadcast_state(
     model = assorted(seed + rank, True, torch.float64 if double else torch.float32)
     before = [*model.parameters(), *model.buffers()]
     trained = [p.requires_grad for p in model.parameters()]
+    views = [tensor.detach() for tensor in before]  # they keep the memory, so no other can be there
     answer(model, src)
     now = [*model.parameters(), *model.buffers()]
     return {
         "state": state(model),
         "same tensors": len(now) == len(before) and all(map(operator.is_, now, before)),
+        "same memory": all(
+            t.data_ptr() == v.data_ptr() for t, v in zip(before, views, strict=True)
+        ),
         "trained as before": trained == [p.requires_grad for p in model.parameters()],
     }
 

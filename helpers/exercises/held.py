@@ -30,6 +30,7 @@ class Held:
 
     def __init__(self) -> None:
         self._patience_s = PATIENCE_S
+        self._sizes: list[int] = []
 
     def __call__(self, *others: torch.Tensor | None, most: int | None = None) -> int:
         """Count, without the storages of `others`; where it is more than `most`, wait a little.
@@ -37,17 +38,26 @@ class Held:
         gloo's own thread lets go of what it sent or received a moment after the call has returned,
         so that a count may come too early. A block waits PATIENCE_S in all.
         """
-        fewest = count = _count(others)
+        fewest = count = self._count(others)
         for _ in range(SETTLE if most is None else 0):
             time.sleep(POLL_S)
-            fewest = min(fewest, _count(others))
+            fewest = min(fewest, self._count(others))
         if most is None:
             return fewest
         while count > most and self._patience_s > 0:
             time.sleep(POLL_S)
             self._patience_s -= POLL_S
-            count = _count(others)
+            count = self._count(others)
         return count
+
+    @property
+    def sizes(self) -> list[int]:
+        """Give the bytes of each storage in the last count, the largest first."""
+        return self._sizes
+
+    def _count(self, others: Iterable[torch.Tensor | None]) -> int:
+        self._sizes = sorted(_found(others).values(), reverse=True)
+        return sum(self._sizes)
 
 
 @contextmanager
@@ -65,7 +75,7 @@ def tensors_held() -> Iterator[Held]:
         yield Held()
 
 
-def _count(others: Iterable[torch.Tensor | None]) -> int:
+def _found(others: Iterable[torch.Tensor | None]) -> dict[int, int]:
     gc.collect()
     tensors = [o for o in gc.get_objects() if issubclass(type(o), torch.Tensor)]
     # a gradient that backward has made is no Python object until somebody asks for it
@@ -73,7 +83,7 @@ def _count(others: Iterable[torch.Tensor | None]) -> int:
     found = _storages(tensors)
     for address in _storages(other for other in others if other is not None):
         found.pop(address, None)
-    return sum(found.values())
+    return found
 
 
 def _storages(tensors: Iterable[torch.Tensor]) -> dict[int, int]:

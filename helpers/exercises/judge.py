@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import torch
@@ -10,11 +11,17 @@ from helpers.exercises.compare import difference
 from helpers.exercises.look_at_time import look_at_time
 from helpers.exercises.model import Case, Exercise, Kind
 from helpers.exercises.result import CaseVerdict, Outcome, Row
-from helpers.ranks.failures import Deadlock, RankFailed, RankTimeout
+from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout
 from helpers.ranks.run import Run
+from helpers.ranks.world import FLOOD
 from helpers.views.values import short_value
 
 _WITHOUT_RANKS = {Kind.LOCAL, Kind.JUDGEMENT, Kind.MEASUREMENT}
+
+
+_OUT_OF_MEMORY = re.compile(
+    r"^MemoryError|can't allocate memory|std::bad_alloc|Cannot allocate memory"
+)
 
 
 def judge(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
@@ -48,6 +55,18 @@ def _failed(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
     elif isinstance(failure, RankTimeout):
         outcome = Outcome.TIMED_OUT
         advice = look_at_time(run)
+    elif isinstance(failure, RankFailed) and failure.error.kind == FLOOD:
+        outcome, advice = Outcome.FLOODED, "Print less: a loop that prints seems not to end."
+    elif isinstance(failure, RankFailed) and _OUT_OF_MEMORY.search(str(failure.error)):
+        outcome, advice = (
+            Outcome.OUT_OF_MEMORY,
+            "No exercise needs so much: which tensor is too large?",
+        )
+    elif isinstance(failure, RankDied) and failure.signal == "SIGXCPU":
+        outcome, advice = (
+            Outcome.TIMED_OUT,
+            "A rank has used all of the processor time that there is.",
+        )
     if exercise.look is not None and outcome is not Outcome.NOT_ATTEMPTED:
         advice = exercise.look(case, run) or advice
     message = str(failure)

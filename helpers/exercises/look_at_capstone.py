@@ -16,7 +16,8 @@ class LookForOnAll(LookFor):
     def __call__(self, case: Case, run: Run) -> str:
         if run.failure is None and case.expected is not None:
             problems = [str(w(value)) for w, value in zip(case.expected, run.values, strict=True)]
-            for pattern, advice in self.clues:
+            missing = any("came back" in problem for problem in problems)
+            for pattern, advice in () if missing else self.clues:
                 if any(re.search(pattern, problem) for problem in problems):
                     return advice
         return super().__call__(case, run)

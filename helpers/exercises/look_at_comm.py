@@ -188,6 +188,8 @@ def look_at_compressed(case: Case, run: Run) -> str:
             "The Work's own future holds a list of tensors, which DDP does not take. Add `.then(...)` "
             "with a function that gives the one tensor."
         )
+    if isinstance(run.failure, RankFailed):
+        return _look_at_value(str(run.failure))
     if run.failure is not None or case.expected is None:
         return ""
     problem = first_problem(case, run)
@@ -202,4 +204,16 @@ def look_at_compressed(case: Case, run: Run) -> str:
         return "It is divided by the world size twice."
     if problem:
         return "The future must give the mean of the whole bucket, as long as `bucket.buffer()`."
+    return ""
+
+
+def _look_at_value(said: str) -> str:
+    """Say what a callback has taken for the tensor."""
+    if "not subscriptable" in said and "Future" in said:
+        return "The callback is given the future itself: its value is `done.value()`, a list of tensors."
+    if "list" in said or "Unable to cast [" in said:
+        return (
+            "`done.value()` is a list, as a collective can have several tensors. Here it has one: "
+            "`done.value()[0]`."
+        )
     return ""

@@ -35,6 +35,8 @@ class StateIs:
             return "the model has new tensors in the place of its own: an optimizer would miss them"
         if problem := state_problem(self.wanted, value.get("state")):
             return problem
+        if value.get("same memory") is not True:
+            return "the values are right, but not in the memory that the tensors had"
         if value.get("trained as before") is not True:
             return "requires_grad has changed"
         return ""
@@ -93,6 +95,11 @@ def look_at_broadcast(case: Case, run: Run) -> str:
     if run.failure is not None:
         return ""
     problem = first_problem(case, run)
+    if "memory" in problem:
+        return (
+            "`p.data = ...` puts other memory under the old name. Whoever has a view of the first one, as "
+            "a bucket of gradients or weights has, misses the new values: receive into it, or `copy_`."
+        )
     if "new tensors" in problem or "requires_grad" in problem:
         return "Receive into the tensors that the model has: `dist.broadcast(p.detach(), src)`."
     if "not as wanted" not in problem:

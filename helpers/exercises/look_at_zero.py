@@ -1,4 +1,4 @@
-"""What is wrong with answers of notebook 11 that shard the optimizer's state or a layer's weight.
+"""What is wrong with answers of notebook 11 that shard the optimizer's state.
 
 The objects here are the `expected` values of cases: called with what a rank gave back, they give ""
 or the first thing that is wrong, as the learner reads it.
@@ -6,15 +6,18 @@ or the first thing that is wrong, as the learner reads it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from helpers.exercises.look_at_held import in_tensors, odd_one, of_the_classifier
 from helpers.exercises.look_at_sgd import PARITY, apart
 from helpers.exercises.model import Case
 from helpers.exercises.problems import first_problem
 from helpers.exercises.sgd_models import classifier, weights
+from helpers.exercises.zero_truth import stepped
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed
 from helpers.ranks.run import Run
 
@@ -51,57 +54,10 @@ class SteppedAs:
             )
         if kept > self.most:
             return (
-                f"{kept:,} elements are still held after step(), {state:,} of them state of a "
-                f"torch.optim optimizer; {self.most:,} are enough"
+                f"{kept:,} elements are still held after step(), {in_tensors(value['sizes'])}. Enough "
+                f"are {self.states} × {self.own:,} for the state, {self.own:,} for the shard and as "
+                "many for its gradient"
             )
-        return ""
-
-
-@dataclass(frozen=True)
-class LayersAre:
-    """What a stack of sharded layers must compute, and the most that it may hold between layers.
-
-    squares: the squared length of the mean gradient, over all shards, in each step. own: elements of
-    this rank's shards. whole: of all weights. activations: what forward keeps, with room.
-    """
-
-    outputs: tuple[torch.Tensor, ...]
-    inputs: tuple[torch.Tensor, ...]
-    squares: tuple[float, ...]
-    own: int
-    whole: int
-    activations: int
-
-    @property
-    def most(self) -> tuple[int, int]:
-        """Give the elements that it may hold between layers in forward, and in backward."""
-        return self.own + self.activations, 2 * self.own + self.activations
-
-    def __call__(self, value: Any) -> str:
-        if not isinstance(value, dict) or not isinstance(value.get("outputs"), list):
-            return "its outputs did not come back"
-        if value["by torch"]:
-            return "its parameters are DTensors, cut by torch: cut the weight by hand"
-        for step in range(len(self.outputs)):
-            if problem := apart(self.outputs[step], value["outputs"][step]):
-                return f"step {step + 1}: the outputs {problem}"
-            got = value["x.grad"][step]
-            if got is None:
-                return "no gradient reaches the input `x`"
-            if problem := apart(self.inputs[step], got):
-                return f"step {step + 1}: the gradients of the input {problem}"
-        return self._held_too_much(value)
-
-    def _held_too_much(self, value: dict[str, Any]) -> str:
-        if value["built"] > self.own + self.activations // 4:
-            return (
-                f"once built, the layers hold {value['built']:,} elements; this rank's shards have "
-                f"{self.own:,}, the whole weights {self.whole:,}"
-            )
-        for where, held in value["held"]:
-            most = self.most[where.startswith("backward")]
-            if held > most:
-                return f"{where}: {held:,} elements are held; {most:,} are enough"
         return ""
 
 
@@ -113,6 +69,8 @@ def look_at_optimizer(case: Case, run: Run) -> str:
         return ""
     wanted: SteppedAs = case.expected[0]
     problem = first_problem(case, run)
+    if problem.startswith("after step") and (mistake := _known_mistake(case, run)):
+        return mistake
     if problem.startswith("after step 1 "):
         return _first_step(case, run, wanted)
     if problem.startswith("after step"):
@@ -128,12 +86,39 @@ def look_at_optimizer(case: Case, run: Run) -> str:
             "parameters are too coarse: the first one alone has most of the elements."
         )
     if "still held" in problem:
+        known = of_the_classifier(wanted.own, case.world_size)
+        odd = odd_one(run.values[0]["sizes"], known)
         return (
-            "Something whole outlives step(): an attribute that holds the flat weights or "
-            "gradients, or a view of them, which keeps all of its storage alive. `clone()` the slice, "
-            "and build what is whole inside step()."
+            f"{odd}Something whole outlives step(): an attribute that holds it, or a view of it, which "
+            "keeps all of its storage alive. `clone()` the slice, and build what is whole inside step()."
         )
     return ""
+
+
+def _known_mistake(case: Case, run: Run) -> str:
+    """Say which options the inner optimizer has not got, or that it has lost its state."""
+    batches, seed, name, options, _ = case.inputs[0]
+    others = {"`**options`": {}} | {
+        f"`{left_out}`": {name: value for name, value in options.items() if name != left_out}
+        for left_out in options
+    }
+    got = run.values[0]["weights"]
+
+    def alike(given: Mapping[str, Any], forgetful: bool = False) -> bool:
+        other = stepped(batches, seed, name, given, forgetful=forgetful)
+        return all(torch.allclose(a, b, atol=PARITY) for a, b in zip(other, got, strict=True))
+
+    causes = [
+        f"without {words}: hand all options on, `optimizer_class([shard], **options)`"
+        for words, given in others.items()
+        if alike(given)
+    ][:1]
+    if alike(options, forgetful=True):
+        causes.append(
+            "with an inner optimizer made anew in each step, which has lost its state: make it once, in "
+            "__init__"
+        )
+    return f"These are the steps of {name} {'. Or '.join(causes)}." if causes else ""
 
 
 def _first_step(case: Case, run: Run, wanted: SteppedAs) -> str:
@@ -175,77 +160,15 @@ def _first_step(case: Case, run: Run, wanted: SteppedAs) -> str:
     return ""
 
 
-def look_at_layers(case: Case, run: Run) -> str:
-    """Say what a fully sharded layer mostly gets wrong."""
-    if isinstance(run.failure, RankFailed) and "empty parameter list" in run.failure.error.message:
-        return (
-            "The layer has no parameter: `self.shard = torch.nn.Parameter(...)` is what an optimizer "
-            "finds."
-        )
-    if failed := look_at_unequal_shards(run):
-        return failed
-    if run.failure is not None or case.expected is None:
-        return ""
-    problem = first_problem(case, run)
-    if "step 1: the outputs" in problem:
-        return (
-            "Before any training, the gathered weight must be the very one that the layer was built "
-            f"from. Is what was padded cut off? {case.world_size} does not divide every number of rows. "
-            "forward is `x @ weight.T`."
-        )
-    if "gradient reaches" in problem or "gradients of the input" in problem:
-        return (
-            "The gradient of the input is `grad @ weight`, with the whole weight, gathered again. It "
-            "belongs to this rank's samples: no communication, no division."
-        )
-    if "the outputs" in problem:
-        return _weight_gradient(case, run)
-    if "once built" in problem:
-        return (
-            "After __init__ the rank may keep its shard only. A slice is a view, and a view keeps "
-            "the whole storage: `clone()` it."
-        )
-    if "forward, above" in problem:
-        return (
-            "The whole weight outlives forward: somebody keeps it for backward. autograd does, if "
-            "it saw `x @ weight.T`; so do ctx.save_for_backward(weight) and attributes. Save `x` and "
-            "the shard, and gather again in backward."
-        )
-    if "backward, below" in problem:
-        return (
-            "Something whole outlives a layer's backward: the gathered weight, or the gradient of "
-            "the whole weight. Only the shard's gradient may stay; a view of a whole gradient keeps "
-            "all of it."
-        )
-    return ""
-
-
-def _weight_gradient(case: Case, run: Run) -> str:
-    assert case.expected is not None
-    got = sum(value["squares"][0] for value in run.values) ** 0.5
-    wanted = case.expected[0].squares[0] ** 0.5
-    n, ratio = case.world_size, got / wanted
-    if got == 0:
-        return "The shards have no gradient after backward: return one for the shard."
-    if abs(ratio - n) < 0.01 * n:
-        return f"The gradient of the weight is the sum over the ranks: divide it by {n}."
-    if abs(ratio * n - 1) < 0.01:
-        return "The gradient of the weight is divided twice: ReduceOp.AVG divides already."
-    if abs(ratio - 1) < 0.01:
-        return (
-            "The gradient has the right length and goes to the wrong place: reduce_scatter must cut "
-            "it as you have cut the weight, padding and order alike."
-        )
-    return (
-        "The outputs are right until the first step of the optimizer, so the shard's gradient is "
-        "wrong. It is this rank's part of the mean over all ranks of `grad.T @ x`."
-    )
-
-
 def look_at_unequal_shards(run: Run) -> str:
-    """Say what ends a run in which the ranks hand in different numbers of elements."""
+    """Say what ends a run in which tensors of different lengths or dtypes meet in one call."""
     failure = run.failure
     said = failure.error.message if isinstance(failure, RankFailed) else ""
+    if "dtype" in said or "tensor type" in said:
+        return (
+            "Two dtypes meet. The weights need not be float32, and `torch.empty(n)` and "
+            "`torch.zeros(n)` are: `new_empty(n)` and `new_zeros(n)` of a tensor take its dtype over."
+        )
     if isinstance(failure, RankDied) or "size" in said or "Check failed" in said:
         return (
             "Shards must have one length on all ranks. Round the share up, "

@@ -8,10 +8,12 @@ from typing import Any
 import torch
 
 from helpers.exercises.compare import difference
+from helpers.exercises.look_at_held import in_tensors, odd_one, of_the_classifier
 from helpers.exercises.look_at_sgd import PARITY, apart
 from helpers.exercises.look_at_zero import look_at_unequal_shards
 from helpers.exercises.model import Case
 from helpers.exercises.problems import first_problem
+from helpers.exercises.zero_truth import trained
 from helpers.ranks.failures import Deadlock, RankFailed
 from helpers.ranks.run import Run
 
@@ -42,7 +44,10 @@ class ShardIs:
                 f"{self.own:,} of its own"
             )
         if value["kept"] > self.own + 16:
-            return f"{value['kept']:,} elements are still held; {self.own:,} are enough"
+            return (
+                f"{value['kept']:,} elements are still held, {in_tensors(value['sizes'])}; the shard's "
+                f"{self.own:,} are enough"
+            )
         return ""
 
 
@@ -63,12 +68,18 @@ def look_at_scatter(case: Case, run: Run) -> str:
                 "shard's length, or `clone()` the slice."
             )
         if "still held" in problem:
-            return "What was whole must not outlive the call: keep no attribute and no list of it."
+            odd = odd_one(value["sizes"], of_the_classifier(check.own, n))
+            return f"{odd}What was whole must not outlive the call: keep no attribute and no list of it."
         if not problem or not isinstance(shard, torch.Tensor):
             continue
         own = padded[check.rank * check.own : (check.rank + 1) * check.own]
         if shard.shape == own.shape and shard.dtype == own.dtype:
             return _related(shard, own, n)
+        if shard.shape == own.shape:
+            return (
+                f"The gradients are {own.dtype} here, and so must the shard be: `flat.new_empty(n)` takes "
+                "the dtype of `flat` over; convert nothing."
+            )
         if shard.numel() < check.own and shard.dim() == 1:
             return f"{check.own:,} elements on every rank: round up, and let zeros fill the last shard."
     return ""
@@ -109,6 +120,8 @@ class FullWeightsAre:
                 return f"`{name}`: its elements {problem}"
         if value["sharded"] < len(self.wanted):
             return f"{value['sharded']} of {len(self.wanted)} parameters of `model` are sharded"
+        if not value["root"]:
+            return "the layers are under fully_shard, `model` itself is not"
         if value["elements"] > self.dealt:
             return f"its shards have {value['elements']:,} elements; {self.dealt:,} are its share"
         return ""
@@ -136,8 +149,33 @@ def look_at_fsdp2(case: Case, run: Run) -> str:
             "Call fully_shard(layer, mesh=mesh) for each layer that has parameters, then "
             "fully_shard(model, mesh=mesh)."
         )
+    if "itself is not" in problem:
+        return (
+            "Last comes fully_shard(model, mesh=mesh). Without it each layer is a root of its own, and a "
+            "root's weights stay whole from forward to backward."
+        )
     if "its elements" in problem:
-        return _trained_wrongly(case, run)
+        return _known_mistake(case, run) or _trained_wrongly(case, run)
+    return ""
+
+
+def _known_mistake(case: Case, run: Run) -> str:
+    """Say that gradients were never cleared, or that another optimizer has stepped."""
+    seed, steps, lr = (case.inputs[0][k] for k in (4, 2, 3))
+    x, y = (torch.cat([mine[k] for mine in case.inputs]) for k in (0, 1))
+    got = run.values[0]["weights"]
+    for words, other in (
+        (
+            "The gradients of all steps add up: zero_grad() comes before each backward.",
+            trained(x, y, seed, steps, lr, clears=False),
+        ),
+        (
+            "These are the steps of SGD; the task wants Adam.",
+            trained(x, y, seed, steps, lr, name="SGD"),
+        ),
+    ):
+        if not any(apart(other[name], got[name]) for name in other):
+            return words
     return ""
 
 

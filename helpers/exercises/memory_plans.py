@@ -9,6 +9,7 @@ from typing import Any
 
 from helpers.exercises.compare import difference
 from helpers.exercises.model import Case
+from helpers.exercises.problems import first_problem
 from helpers.exercises.zero_programmes import share
 from helpers.ranks.run import Run
 
@@ -115,9 +116,28 @@ def _number(value: Any) -> str:
 
 
 def look_at_plan(case: Case, run: Run) -> str:
-    """Point at the table, whatever the plan gets wrong."""
+    """Say where the plan's first mistake can be looked up."""
     if run.failure is not None or case.expected is None:
         return ""
-    if run.values[0] is None:
+    problem = first_problem(case, run)
+    if "must come back" in problem or "is a list of" in problem:
         return "Return `needs, stage`: a list of four numbers, and 0, 1, 2, 3 or None."
-    return "The table above the exercise says which bytes are cut at which stage."
+    if "round the share up" in problem:
+        return (
+            "`own = -(-sum(layers) // ranks)`, rounded once, over all layers; then times its bytes."
+        )
+    if "the needs are right" in problem:
+        return (
+            "From 0 to 3, the first need with `need <= memory`: equal fits. None if there is none."
+        )
+    if problem.startswith("needs[3]"):
+        return (
+            "The sentence below the table: beside the shards of all three, the largest layer's weight "
+            "and gradient, 2 + 2 bytes for each of its elements (not for those of all layers)."
+        )
+    if problem.startswith("needs[0]"):
+        return "The table's first row: add up its bytes, times the elements of all layers."
+    return (
+        f"The table's row for ZeRO-{problem[6]}: what is `in shards` counts for the share, "
+        "the rest for the elements of all layers."
+    )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from helpers.exercises.look_at_zero import look_at_layers, look_at_optimizer
+from helpers.exercises.look_at_zero import look_at_optimizer
+from helpers.exercises.look_at_zero_layers import look_at_layers
 from helpers.exercises.look_at_zero_more import look_at_fsdp2, look_at_scatter
 from helpers.exercises.memory_plans import look_at_plan, plan_cases
 from helpers.exercises.model import Exercise, Kind
@@ -11,6 +12,7 @@ from helpers.exercises.rules_collectives import Awaited, HandedIn
 from helpers.exercises.rules_gradients import TotalHandedIn
 from helpers.exercises.zero_cases import (
     fsdp_cases,
+    gathered_again,
     gathered_at_once,
     gradient_bytes,
     layer_bytes,
@@ -140,6 +142,7 @@ EXERCISES = (
         rules=(
             OnlyCalls(("broadcast", "all_gather", "reduce_scatter")),
             Holds(gathered_at_once, "one layer at a time is gathered"),
+            Holds(gathered_again, "each layer is gathered in forward and again in backward"),
         ),
         programme=f"{_PROGRAMMES}:train_with_fsdp2",
         look=look_at_fsdp2,

@@ -21,6 +21,8 @@ class Outcome(Enum):
     CRASHED = "crashed"
     DEADLOCKED = "deadlocked"
     TIMED_OUT = "timed out"
+    OUT_OF_MEMORY = "out of memory"
+    FLOODED = "flooded"
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,14 @@ import torch
 from torch.nn.functional import mse_loss
 
 from helpers.exercises import draws
-from helpers.exercises.look_at_zero import LayersAre, SteppedAs
+from helpers.exercises.look_at_zero import SteppedAs
+from helpers.exercises.look_at_zero_layers import LayersAre
 from helpers.exercises.look_at_zero_more import FullWeightsAre, ShardIs
 from helpers.exercises.model import Case
-from helpers.exercises.sgd_models import classifier, weights
-from helpers.exercises.sgd_truth import Samples, batch_grads
+from helpers.exercises.sgd_models import classifier
+from helpers.exercises.sgd_truth import batch_grads
 from helpers.exercises.zero_programmes import DOUBLE, share, whole_weights
+from helpers.exercises.zero_truth import stepped, trained
 from helpers.trace.events import Trace
 
 SLACK = 16
@@ -51,25 +53,13 @@ def optimizer_cases(rng: random.Random) -> Iterator[Case]:
         seed = rng.randrange(1000)
         batches = [draws.digits(rng, 12) for _ in range(3)]
         own = share(model_size(), world_size)
-        wanted = SteppedAs(tuple(_stepped(batches, seed, name, options)), states, own, SLACK)
+        wanted = SteppedAs(tuple(stepped(batches, seed, name, options)), states, own, SLACK)
         yield Case(
             f"{world_size} ranks, {name}, {len(batches)} steps",
             world_size,
             [(batches, seed, name, options, wanted.most)] * world_size,
             [wanted] * world_size,
         )
-
-
-def _stepped(
-    batches: Sequence[Samples], seed: int, name: str, options: dict[str, Any]
-) -> Iterator[torch.Tensor]:
-    model = classifier(seed)
-    optimizer = getattr(torch.optim, name)(model.parameters(), **options)
-    for x, y in batches:
-        model.zero_grad()
-        torch.nn.functional.cross_entropy(model(x), y).backward()
-        optimizer.step()
-        yield weights(model)
 
 
 def share_bytes(case: Case, rank: int) -> int:
@@ -202,7 +192,7 @@ def fsdp_cases(rng: random.Random) -> Iterator[Case]:
     for world_size, steps, lr in ((2, 3, 0.02), (3, 2, 0.05)):
         seed, each = rng.randrange(1000), 6
         x, y = draws.digits(rng, world_size * each)
-        wanted = _adam(x, y, seed, steps, lr)
+        wanted = trained(x, y, seed, steps, lr)
         dealt = sum(
             share(p.shape[0], world_size) * p[0].numel() for p in classifier(0).parameters()
         )
@@ -217,18 +207,6 @@ def fsdp_cases(rng: random.Random) -> Iterator[Case]:
         )
 
 
-def _adam(
-    x: torch.Tensor, y: torch.Tensor, seed: int, steps: int, lr: float
-) -> dict[str, torch.Tensor]:
-    model = classifier(seed)
-    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
-    for _ in range(steps):
-        model.zero_grad()
-        torch.nn.functional.cross_entropy(model(x), y).backward()
-        optimizer.step()
-    return {name: p.detach().clone() for name, p in model.named_parameters()}
-
-
 def gathered_at_once(trace: Trace, case: Case) -> str:
     """Say which all_gather hands in more than the largest layer's share, its rows dealt out."""
     most = DOUBLE * max(
@@ -241,5 +219,25 @@ def gathered_at_once(trace: Trace, case: Case) -> str:
                 f"rank {event.rank} hands in {event.nbytes:,} bytes to one all_gather; {most:,} are its "
                 "share of the largest layer. fully_shard each layer first, the whole model last: else all "
                 "of its weights are whole at once."
+            )
+    return ""
+
+
+def gathered_again(trace: Trace, case: Case) -> str:
+    """Say where backward uses weights that stayed whole since forward."""
+    layers = sum(bool(list(layer.parameters())) for layer in classifier(0).children())
+    for rank in range(case.world_size):
+        made = [event.op for event in trace.of(rank)]
+        enough = 2 * layers * int(case.inputs[rank][2])
+        if "reduce_scatter" not in made:
+            continue
+        while made.pop() != "reduce_scatter":  # what comes after the last step does not count
+            pass
+        if (gathers := made.count("all_gather")) < enough:
+            return (
+                f"rank {rank} calls all_gather {gathers} times while it trains; {enough} are right, for "
+                f"each of {layers} layers once in forward and once in backward of each step. Who keeps "
+                "the weights whole in between (`reshard_after_forward=False`, no root) holds the whole "
+                "model when forward ends."
             )
     return ""

@@ -58,9 +58,10 @@ def step_sharded(
             after.append(weights(model))
         model.zero_grad()
         kept = held(*model.parameters(), *after, most=most * DOUBLE)
+        sizes = [size // DOUBLE for size in held.sizes]
         state = storage_bytes(_states())
         del optimizer
-    return {"weights": after, "kept": kept // DOUBLE, "state": state // DOUBLE}
+    return {"weights": after, "kept": kept // DOUBLE, "sizes": sizes, "state": state // DOUBLE}
 
 
 def _states() -> list[torch.Tensor]:
@@ -90,6 +91,7 @@ def scatter_gradients(
     return {
         "shard": shard,
         "kept": kept,
+        "sizes": [size // x.element_size() for size in held.sizes],
         "whole": storage_bytes([found]) // x.element_size(),
         "left": [name for name, p in model.named_parameters() if p.grad is not None],
         "weights kept": before.equal(weights(model)),
@@ -116,6 +118,9 @@ def train_layers(
         layers = [answer(weight) for weight in whole_weights(widths, seed)]
         shards = [p for layer in layers for p in layer.parameters()]
         built = held(most=most[0] * DOUBLE) // DOUBLE
+        sizes = [size // DOUBLE for size in held.sizes]
+        trained = sum(p.numel() for p in shards)
+        views = any(storage_bytes([p]) > p.numel() * p.element_size() for p in shards)
         seen = _Stack(layers, held, most)
         optimizer = torch.optim.SGD(shards, lr=lr)
         for _ in range(steps):
@@ -126,6 +131,9 @@ def train_layers(
         del optimizer, shards, layers
     return {
         "built": built,
+        "sizes": sizes,
+        "trained": trained,
+        "views": views,
         "held": seen.marks,
         "outputs": seen.outputs,
         "x.grad": seen.inputs,
@@ -139,7 +147,7 @@ class _Stack:
 
     def __init__(self, layers: Sequence[nn.Module], held: Held, most: tuple[int, int]) -> None:
         self.layers, self.held, self.most = layers, held, most
-        self.marks: list[tuple[str, int]] = []
+        self.marks: list[tuple[str, int, list[int]]] = []
         self.outputs: list[torch.Tensor] = []
         self.inputs: list[torch.Tensor | None] = []
         self.squares: list[float] = []
@@ -159,7 +167,8 @@ class _Stack:
 
     def _note(self, where: str, most: int) -> Callable[..., None]:
         def note(*_: object) -> None:
-            self.marks.append((where, self.held(most=most * DOUBLE) // DOUBLE))
+            count = self.held(most=most * DOUBLE) // DOUBLE
+            self.marks.append((where, count, [size // DOUBLE for size in self.held.sizes]))
 
         return note
 
@@ -175,6 +184,7 @@ def train_with_fsdp2(
     seed: int,
 ) -> dict[str, Any]:
     """Let the answer shard and train a model that begins differently on each rank."""
+    from torch.distributed.fsdp import FSDPModule
     from torch.distributed.tensor import DTensor
 
     model = classifier(seed + rank)
@@ -189,6 +199,7 @@ def train_with_fsdp2(
         "weights": {} if wrapped else _plain(returned),
         "wrapped": wrapped or [],
         "sharded": len(own),
+        "root": isinstance(model, FSDPModule),
         "elements": storage_bytes(p.to_local() for p in own) // DOUBLE,
         "names": names,
         "before": before,

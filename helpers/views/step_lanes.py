@@ -26,8 +26,13 @@ _MS = 1e6
 _SPAN_HEIGHT = 0.62
 _MOST_ROWS = 12
 _ROW = 1.12 / _MOST_ROWS
-_GAP = 0.7
-_NARROW = 0.055
+_GAP = 1.0
+_ABOVE = 0.5
+"""Room over the first lane for labels that are wider than their boxes."""
+
+_LETTER = 0.009
+"""The width of a letter, as a part of the longest step, with some room."""
+
 _SHADE = "#F0F0F0"
 
 
@@ -75,7 +80,7 @@ def step_lanes(
         for name, run in runs.items()
         if (step := last_step(trace_of(run), rank, first))
     }
-    figure = new_figure(_WIDTH, max(1.0, 0.7 + 0.95 * len(steps)))
+    figure = new_figure(_WIDTH, max(1.0, 0.8 + 1.05 * len(steps)))
     axes = figure.add_subplot()
     longest_ms = max((step.length_ms for step in steps.values()), default=1.0)
     for index, step in enumerate(steps.values()):
@@ -107,6 +112,7 @@ def _line(name: str, step: Step, over: str) -> str:
 
 def _draw(axes: Axes, step: Step, top: float, over: str, longest_ms: float) -> None:
     """Draw the spans in the upper half of the lane, the calls in rows of the lower one."""
+    free_above = 0.0
     for span in step.spans:
         start, length = _extent(span, step.start_ns)
         axes.broken_barh(
@@ -116,19 +122,16 @@ def _draw(axes: Axes, step: Step, top: float, over: str, longest_ms: float) -> N
             edgecolor=SPAN.color,
             zorder=3,
         )
-        narrow, last = length < _NARROW * longest_ms, span is step.spans[-1]
-        axes.annotate(
-            one_line(span.call, 12) if last or not narrow else "",  # else it covers the next
-            (start + (length if narrow else length / 2), top + 0.1 + _SPAN_HEIGHT / 2),
-            (3 if narrow else 0, 0),
-            textcoords="offset points",
-            ha="left" if narrow else "center",
-            va="center",
-            fontsize=8,
-            color=INK,
-            zorder=4,
-            parse_math=False,
-        )
+        label = one_line(span.call, 12)
+        wide = (len(label) + 1) * _LETTER * longest_ms
+        if length >= wide:
+            _label(
+                axes, label, start + length / 2, top + 0.1 + _SPAN_HEIGHT / 2, "center", "center"
+            )
+        else:
+            free_above = max(start, free_above)
+            _label(axes, label, free_above, top + 0.05, "left", "bottom")
+            free_above += wide
         if span.call == over:
             axes.fill_between([start, start + length], top + 0.1, top + 2, color=_SHADE)
     free_from: list[float] = []
@@ -147,6 +150,10 @@ def _draw(axes: Axes, step: Step, top: float, over: str, longest_ms: float) -> N
         )
 
 
+def _label(axes: Axes, label: str, x: float, y: float, ha: str, va: str) -> None:
+    axes.text(x, y, label, ha=ha, va=va, fontsize=8, color=INK, zorder=4, parse_math=False)
+
+
 def _extent(event: Event, origin: int) -> tuple[float, float]:
     start = (event.start_ns - origin) / _MS
     end = start if event.end_ns is None else (event.end_ns - origin) / _MS
@@ -156,7 +163,7 @@ def _extent(event: Event, origin: int) -> tuple[float, float]:
 def _frame(axes: Axes, names: list[str], title: str | None) -> None:
     height = 2 + _GAP
     axes.set_yticks([index * height + 1 for index in range(len(names))], names, parse_math=False)
-    axes.set_ylim(max(1, len(names)) * height - _GAP + 0.1, -0.1)
+    axes.set_ylim(max(1, len(names)) * height - _GAP + 0.1, -_ABOVE)
     axes.set_xlim(left=0)
     axes.set_xlabel("time since the step began [ms]", fontsize=9)
     axes.tick_params(axis="y", length=0)

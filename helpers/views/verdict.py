@@ -14,6 +14,7 @@ from helpers.views.plain import clean, clip
 _MAX_ROWS = 8
 _MESSAGE = 3000
 _RED, _GREEN = "rgb(200, 74, 0)", "rgb(0, 114, 178)"
+_VALUES = ("given", "expected", "got")
 _CELL = "text-align: left; padding: 1px 12px 1px 0px; vertical-align: top"
 
 
@@ -120,9 +121,9 @@ def _case_html(case: CaseVerdict) -> str:
     parts = [f"<div>In the case <b>{escape(case.label)}</b>:</div>"]
     rows = _rows(case)
     if rows:
-        said = any(row.given or row.expected or row.got for row in rows)
+        said = tuple(name for name in _VALUES if any(getattr(row, name) for row in rows))
         one = len(case.rows) == 1
-        names = ("rank",) * (not one) + ("given", "expected", "got") * said + ("",)
+        names = ("rank",) * (not one) + said + ("",)
         head = "".join(f'<th style="{_CELL}">{name}</th>' for name in names)
         body = "".join(_row_html(row, said, one) for row in rows)
         parts.append(f'<table style="margin: 4px 0px"><tr>{head}</tr>{body}</table>')
@@ -136,10 +137,10 @@ def _case_html(case: CaseVerdict) -> str:
     return "".join(parts)
 
 
-def _row_html(row: Row, said: bool, one: bool) -> str:
+def _row_html(row: Row, said: tuple[str, ...], one: bool) -> str:
     arrow = "&larr; " if said else ""
     problem = arrow + escape(clip(clean(row.problem), 200)) if row.problem else "right"
-    values = (row.given, row.expected, row.got) if said else ()
+    values = tuple(getattr(row, name) for name in said)
     texts = values if one else (str(row.rank), *values)
     cells = [escape(clean(text)) for text in texts]
     return (

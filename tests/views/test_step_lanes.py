@@ -56,6 +56,32 @@ def test_many_calls_at_once_and_one_without_an_end_are_drawn_within_the_lane(cal
         assert top <= box.y0 and box.y1 <= bottom
 
 
+@pytest.mark.parametrize("forward, backward", [(2, 8), (20, 21), (1, 2), (5, 9), (12, 14)])
+def test_a_label_lies_over_no_other_label_and_over_no_box_but_its_own(
+    forward: int, backward: int
+) -> None:
+    row: Row = (
+        ("span", "forward", 0, forward),
+        ("span", "backward", forward, backward),
+        ("span", "step", 22, 23),
+        ("span", "zero_grad", 23, 40),
+    )
+    events = [
+        event(0, k, op, start, end, call=call) for k, (op, call, start, end) in enumerate(row)
+    ]
+    figure = step_lanes({"a": trace_of_rows(1, [events]), "b": trace_of((3, 5))}).figure
+    figure.canvas.draw()
+    (axes,) = figure.axes
+    labels = [text.get_window_extent() for text in axes.texts]
+    shapes = [bars.get_datalim(axes.transData) for bars in axes.collections if bars.zorder == 3]
+    boxes = [axes.transData.transform_bbox(shape) for shape in shapes]
+    for index, label in enumerate(labels):
+        assert not any(label.overlaps(other) for other in labels[index + 1 :])
+        for box in boxes:
+            inside = box.x0 <= label.x0 and label.x1 <= box.x1
+            assert inside or not label.overlaps(box)
+
+
 def test_what_ranks_named_their_spans_is_made_fit_to_be_shown() -> None:
     text = str(step_lanes({"a\x1b[31m$x$": trace_of((3, 5))}, title="$\\frac$"))
     assert "\x1b" not in text

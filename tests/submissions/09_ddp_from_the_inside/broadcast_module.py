@@ -99,3 +99,20 @@ def broadcast_module(module, src=0):
     if dist.get_rank() == src:
         for t in [*module.parameters(), *module.buffers()]:
             dist.broadcast(t.detach(), src)
+
+
+# %% wrong: other memory under the old names | wrong | says: receive into it, or `copy_`
+def broadcast_module(module, src=0):
+    for t in [*module.parameters(), *module.buffers()]:
+        box = t.detach().clone()
+        dist.broadcast(box, src)
+        t.data = box
+
+
+# %% right: received beside, copied into place
+def broadcast_module(module, src=0):
+    with torch.no_grad():
+        for t in [*module.parameters(), *module.buffers()]:
+            box = t.clone()
+            dist.broadcast(box, src)
+            t.copy_(box)

@@ -118,3 +118,24 @@ def compress_gradients(state, bucket):
 def compress_gradients(state, bucket):
     half = bucket.buffer().half() / dist.get_world_size()
     return dist.all_reduce(half, async_op=True).get_future()
+
+
+# %% wrong: the list in place of its tensor | crashed | says: `done.value\(\)\[0\]`
+def compress_gradients(state, bucket):
+    half = (bucket.buffer() / dist.get_world_size()).to(torch.float16)
+    future = dist.all_reduce(half, async_op=True).get_future()
+    return future.then(lambda f: f.value().to(bucket.buffer().dtype))
+
+
+# %% wrong: the list comes back | crashed | says: `done.value\(\)\[0\]`
+def compress_gradients(state, bucket):
+    half = (bucket.buffer() / dist.get_world_size()).to(torch.float16)
+    future = dist.all_reduce(half, async_op=True).get_future()
+    return future.then(lambda f: f.value())
+
+
+# %% wrong: the future in place of its value | crashed | says: given the future itself
+def compress_gradients(state, bucket):
+    half = (bucket.buffer() / dist.get_world_size()).to(torch.float16)
+    future = dist.all_reduce(half, async_op=True).get_future()
+    return future.then(lambda f: f[0].to(bucket.buffer().dtype))

@@ -457,3 +457,52 @@ class FullyShardedLinear(nn.Module):
 
     def forward(self, x):
         return Gathered.apply(x, self.shard, self.shape)
+
+
+# %% wrong: the whole weight is kept beside a clone of the slice | wrong | says: held beside it
+class Kept(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, shard, shape):
+        ctx.save_for_backward(x, shard)
+        ctx.shape = shape
+        return x @ whole(shard, shape).T
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, shard = ctx.saved_tensors
+        return grad @ whole(shard, ctx.shape), scatter(grad.T @ x, len(shard)), None
+
+
+class FullyShardedLinear(nn.Module):
+    def __init__(self, weight):
+        super().__init__()
+        self.shape = weight.shape
+        self.weight = weight
+        self.shard = nn.Parameter(share_of(weight))
+
+    def forward(self, x):
+        return Kept.apply(x, self.shard, self.shape)
+
+
+# %% wrong: backward returns too few values | crashed | says: one value for each argument of forward
+class Kept(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, shard, shape):
+        ctx.save_for_backward(x, shard)
+        ctx.shape = shape
+        return x @ whole(shard, shape).T
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, shard = ctx.saved_tensors
+        return grad @ whole(shard, ctx.shape), scatter(grad.T @ x, len(shard))
+
+
+class FullyShardedLinear(nn.Module):
+    def __init__(self, weight):
+        super().__init__()
+        self.shape = weight.shape
+        self.shard = nn.Parameter(share_of(weight))
+
+    def forward(self, x):
+        return Kept.apply(x, self.shard, self.shape)

@@ -285,3 +285,128 @@ class ShardedOptimizer:
         whole = [torch.empty(n, dtype=self.shard.dtype) for n in self.sizes]
         dist.all_gather(whole, self.shard.detach())
         vector_to_parameters(torch.cat(whole), self.params)
+
+
+# %% wrong: the options are dropped | wrong | says: without `\*\*options`: hand all options on
+class ShardedOptimizer:
+    def __init__(self, params, optimizer_class, **options):
+        self.params, self.p = params, dist.get_world_size()
+        self.make = lambda: optimizer_class([self.shard], )
+        flat = parameters_to_vector(params).detach()
+        self.count, self.size = len(flat), -(-len(flat) // self.p)
+        self.shard = torch.nn.Parameter(self.cut(flat).clone())
+        self.inner = self.make()
+
+    def cut(self, flat):
+        rank = dist.get_rank()
+        return pad(flat, (0, self.size * self.p - self.count))[rank * self.size :][: self.size]
+
+    def step(self):
+        grads = torch.cat([q.grad.flatten() for q in self.params])
+        self.shard.grad = self.cut(grads)
+        pass
+        self.inner.step()
+        self.shard.grad = None
+        whole = self.shard.new_empty(self.size * self.p)
+        dist.all_gather_single(whole, self.shard.detach())
+        vector_to_parameters(whole[: self.count], self.params)
+
+
+# %% wrong: the learning rate alone is handed on | wrong | says: without `momentum`: hand all options on
+class ShardedOptimizer:
+    def __init__(self, params, optimizer_class, **options):
+        self.params, self.p = params, dist.get_world_size()
+        self.make = lambda: optimizer_class([self.shard], lr=options["lr"])
+        flat = parameters_to_vector(params).detach()
+        self.count, self.size = len(flat), -(-len(flat) // self.p)
+        self.shard = torch.nn.Parameter(self.cut(flat).clone())
+        self.inner = self.make()
+
+    def cut(self, flat):
+        rank = dist.get_rank()
+        return pad(flat, (0, self.size * self.p - self.count))[rank * self.size :][: self.size]
+
+    def step(self):
+        grads = torch.cat([q.grad.flatten() for q in self.params])
+        self.shard.grad = self.cut(grads)
+        pass
+        self.inner.step()
+        self.shard.grad = None
+        whole = self.shard.new_empty(self.size * self.p)
+        dist.all_gather_single(whole, self.shard.detach())
+        vector_to_parameters(whole[: self.count], self.params)
+
+
+# %% wrong: a new inner optimizer in each step | wrong | says: made anew in each step
+class ShardedOptimizer:
+    def __init__(self, params, optimizer_class, **options):
+        self.params, self.p = params, dist.get_world_size()
+        self.make = lambda: optimizer_class([self.shard], **options)
+        flat = parameters_to_vector(params).detach()
+        self.count, self.size = len(flat), -(-len(flat) // self.p)
+        self.shard = torch.nn.Parameter(self.cut(flat).clone())
+        self.inner = self.make()
+
+    def cut(self, flat):
+        rank = dist.get_rank()
+        return pad(flat, (0, self.size * self.p - self.count))[rank * self.size :][: self.size]
+
+    def step(self):
+        grads = torch.cat([q.grad.flatten() for q in self.params])
+        self.shard.grad = self.cut(grads)
+        self.inner = self.make()
+        self.inner.step()
+        self.shard.grad = None
+        whole = self.shard.new_empty(self.size * self.p)
+        dist.all_gather_single(whole, self.shard.detach())
+        vector_to_parameters(whole[: self.count], self.params)
+
+
+# %% wrong: the flat gradients stay in an attribute | wrong | says: 1,810 elements is all weights or all gradients
+class ShardedOptimizer:
+    def __init__(self, params, optimizer_class, **options):
+        self.params, self.p = params, dist.get_world_size()
+        self.make = lambda: optimizer_class([self.shard], **options)
+        flat = parameters_to_vector(params).detach()
+        self.count, self.size = len(flat), -(-len(flat) // self.p)
+        self.shard = torch.nn.Parameter(self.cut(flat).clone())
+        self.inner = self.make()
+
+    def cut(self, flat):
+        rank = dist.get_rank()
+        return pad(flat, (0, self.size * self.p - self.count))[rank * self.size :][: self.size]
+
+    def step(self):
+        grads = torch.cat([q.grad.flatten() for q in self.params])
+        self.shard.grad = self.cut(grads)
+        self.grads = grads
+        self.inner.step()
+        self.shard.grad = None
+        whole = self.shard.new_empty(self.size * self.p)
+        dist.all_gather_single(whole, self.shard.detach())
+        vector_to_parameters(whole[: self.count], self.params)
+
+
+# %% wrong: a float32 buffer | crashed | says: `new_empty\(n\)`
+class ShardedOptimizer:
+    def __init__(self, params, optimizer_class, **options):
+        self.params, self.p = params, dist.get_world_size()
+        self.make = lambda: optimizer_class([self.shard], **options)
+        flat = parameters_to_vector(params).detach()
+        self.count, self.size = len(flat), -(-len(flat) // self.p)
+        self.shard = torch.nn.Parameter(self.cut(flat).clone())
+        self.inner = self.make()
+
+    def cut(self, flat):
+        rank = dist.get_rank()
+        return pad(flat, (0, self.size * self.p - self.count))[rank * self.size :][: self.size]
+
+    def step(self):
+        grads = torch.cat([q.grad.flatten() for q in self.params])
+        self.shard.grad = self.cut(grads)
+        pass
+        self.inner.step()
+        self.shard.grad = None
+        whole = torch.empty(self.size * self.p)
+        dist.all_gather_single(whole, self.shard.detach())
+        vector_to_parameters(whole[: self.count], self.params)

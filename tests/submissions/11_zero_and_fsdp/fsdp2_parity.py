@@ -38,7 +38,8 @@ def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     mesh = init_device_mesh("cpu", (world_size,))
     for m in model.modules():
         if isinstance(m, torch.nn.Linear):
-            fully_shard(m, mesh=mesh, reshard_after_forward=False)
+            fully_shard(m, mesh=mesh, reshard_after_forward=True)
+    fully_shard(model, mesh=mesh)
     optimizer = torch.optim.Adam(model.parameters(), lr)
     for _ in range(steps):
         model.zero_grad()
@@ -164,3 +165,69 @@ def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     shard(model, world_size)
     train(model, torch.optim.Adam(model.parameters(), lr=lr), x, y, steps)
     return [p.full_tensor().detach() for p in model.parameters()]
+
+
+# %% wrong: the layers without the model | wrong | says: Last comes fully_shard\(model
+def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    mesh = init_device_mesh("cpu", (world_size,))
+    for layer in model:
+        if list(layer.parameters()):
+            fully_shard(layer, mesh=mesh)
+    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        cross_entropy(model(x), y).backward()
+        optimizer.step()
+    return {name: p.full_tensor() for name, p in model.named_parameters()}
+
+
+# %% wrong: weights stay whole after forward | wrong | says: reshard_after_forward=False
+def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    mesh = init_device_mesh("cpu", (world_size,))
+    for layer in model:
+        if list(layer.parameters()):
+            fully_shard(layer, mesh=mesh, reshard_after_forward=False)
+    fully_shard(model, mesh=mesh)
+    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        cross_entropy(model(x), y).backward()
+        optimizer.step()
+    return {name: p.full_tensor() for name, p in model.named_parameters()}
+
+
+# %% wrong: without zero_grad | wrong | says: zero_grad\(\) comes before each backward
+def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    mesh = init_device_mesh("cpu", (world_size,))
+    for layer in model:
+        if list(layer.parameters()):
+            fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
+    for _ in range(steps):
+        cross_entropy(model(x), y).backward()
+        optimizer.step()
+    return {name: p.full_tensor() for name, p in model.named_parameters()}
+
+
+# %% wrong: SGD | wrong | says: the task wants Adam
+def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    mesh = init_device_mesh("cpu", (world_size,))
+    for layer in model:
+        if list(layer.parameters()):
+            fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        cross_entropy(model(x), y).backward()
+        optimizer.step()
+    return {name: p.full_tensor() for name, p in model.named_parameters()}

@@ -117,3 +117,24 @@ def memory_plan(layers, ranks, memory):
     total = sum(layers)
     own = -(-total // ranks)
     print([16 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own + 4 * max(layers)])
+
+
+# %% wrong: gradients are whole in stage 2 | wrong | says: The table's row for ZeRO-2
+def memory_plan(layers, ranks, memory):
+    total, own = sum(layers), -(-sum(layers) // ranks)
+    needs = [16 * total, 4 * total + 12 * own, 4 * total + 12 * own, 16 * own + 4 * max(layers)]
+    return needs, next((n for n, need in enumerate(needs) if need <= memory), None)
+
+
+# %% wrong: all layers are gathered at once in stage 3 | wrong | says: not for those of all layers
+def memory_plan(layers, ranks, memory):
+    total, own = sum(layers), -(-sum(layers) // ranks)
+    needs = [16 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own + 4 * total]
+    return needs, next((n for n, need in enumerate(needs) if need <= memory), None)
+
+
+# %% wrong: float32 Adam | wrong | says: The table's first row
+def memory_plan(layers, ranks, memory):
+    total, own = sum(layers), -(-sum(layers) // ranks)
+    needs = [14 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own + 4 * max(layers)]
+    return needs, next((n for n, need in enumerate(needs) if need <= memory), None)

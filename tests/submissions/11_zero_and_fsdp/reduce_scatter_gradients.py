@@ -145,7 +145,7 @@ def reduce_scatter_gradients(params):
     return shard[: len(flat) - rank * len(shard)].clone()
 
 
-# %% wrong: float32 | wrong | says: its dtype is torch.float32
+# %% wrong: float32 | wrong | says: convert nothing
 def reduce_scatter_gradients(params):
     n = dist.get_world_size()
     total = sum(p.numel() for p in params)
@@ -154,6 +154,29 @@ def reduce_scatter_gradients(params):
     flat[:total] = torch.cat([p.grad.flatten() for p in params])
     shard = torch.empty(size)
     dist.reduce_scatter_single(shard, flat, op=dist.ReduceOp.AVG)
+    for p in params:
+        p.grad = None
+    return shard
+
+
+# %% wrong: the list form into a float32 shard | crashed | says: Two dtypes meet
+def reduce_scatter_gradients(params):
+    flat = torch.cat([p.grad.flatten() for p in params])
+    n = dist.get_world_size()
+    shard = torch.empty(-(-len(flat) // n))
+    padded = pad(flat, (0, len(shard) * n - len(flat)))
+    dist.reduce_scatter(shard, list(padded.split(len(shard))), op=dist.ReduceOp.AVG)
+    for p in params:
+        p.grad = None
+    return shard
+
+
+# %% wrong: a float32 shard | crashed | says: Two dtypes meet
+def reduce_scatter_gradients(params):
+    flat = torch.cat([p.grad.flatten() for p in params])
+    n = dist.get_world_size()
+    shard = torch.empty(-(-len(flat) // n))
+    dist.reduce_scatter_single(shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG)
     for p in params:
         p.grad = None
     return shard

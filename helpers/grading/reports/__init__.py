@@ -1,0 +1,73 @@
+"""Reports on a class: pages, gradebooks, and what other systems read. `course grade` calls `write_reports`.
+
+    Record, ... --standing--> Course --+--> learner_page, class_page      learners/*.html, class.html
+                                       +--> gradebooks (and a Roster)     gradebook.csv, canvas.csv, ...
+                                       +--> junit, github                 junit.xml, summary.md
+    Record, ... of one learner ----------> gradescope                     results.json
+
+All are pure functions from records to bytes; `files` alone writes. Every text in a record may be hostile:
+`text` cleans it, and each format escapes it in its own way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from helpers.grading.record import Record
+from helpers.grading.reports.class_page import Similar, class_page
+from helpers.grading.reports.files import ReportError, open_folder
+from helpers.grading.reports.github import github_annotations, summary
+from helpers.grading.reports.gradebooks import canvas, gradebook, moodle
+from helpers.grading.reports.gradescope import results_json
+from helpers.grading.reports.gradescope_zip import write_zip
+from helpers.grading.reports.junit import junit
+from helpers.grading.reports.learner_page import learner_page
+from helpers.grading.reports.standing import Course, course_of
+from helpers.grading.roster import Roster, RosterMatch, match_roster
+
+__all__ = [
+    "ReportError",
+    "Similar",
+    "github_annotations",
+    "results_json",
+    "write_reports",
+    "write_zip",
+]
+
+
+def write_reports(
+    records: Sequence[Record],
+    out: Path,
+    *,
+    title: str,
+    roster: Roster | None = None,
+    similar: Sequence[Similar] = (),
+) -> list[Path]:
+    """Write every report on a class below `out`, each file whole or not at all. Give their paths.
+
+    Raise ReportError if something cannot be written or a symbolic link lies in the way, RosterError
+    if the roster is not this class's; then nothing was written.
+    """
+    match = match_roster(roster, (each.learner for each in records)) if roster else None
+    course = course_of(records, title)
+    written = []
+    with open_folder(out) as folder:
+        with open_folder(out / "learners", within=folder) as learners:
+            for standing in course.standings:
+                written.append(learners.write(standing.page, learner_page(course, standing)))
+        for name, data in _of_the_class(course, similar, match):
+            written.append(folder.write(name, data))
+    return written
+
+
+def _of_the_class(
+    course: Course, similar: Sequence[Similar], match: RosterMatch | None
+) -> Iterator[tuple[str, bytes]]:
+    yield "class.html", class_page(course, similar, match)
+    yield "gradebook.csv", gradebook(course)
+    for name, platform in (("canvas.csv", canvas), ("moodle.csv", moodle)):
+        if match and (data := platform(course, match)):
+            yield name, data
+    yield "junit.xml", junit(course)
+    yield "summary.md", summary(course, match)

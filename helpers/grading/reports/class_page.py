@@ -1,0 +1,159 @@
+"""The instructor's page: how the class stands, what it finds hard, who is stuck, where to look.
+
+`write_reports` calls `class_page` once. What it flags are places to look at, none is a verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import NamedTuple
+
+from helpers.grading.record import Record, Status
+from helpers.grading.reports.histogram import histogram
+from helpers.grading.reports.learner_page import summary_of
+from helpers.grading.reports.mistakes import commonest, hardest
+from helpers.grading.reports.outcomes import Kind, is_fault
+from helpers.grading.reports.pages import render
+from helpers.grading.reports.standing import Course, Standing, graded_points
+from helpers.grading.reports.text import line, number, numbered, percent, shown
+from helpers.grading.roster import RosterMatch
+from helpers.views.plain import plural
+
+STUCK_BELOW = 0.4
+_MOST_MISTAKES = 25
+_MOST_LOOKS = 300
+
+
+class Similar(NamedTuple):
+    """Answers to one exercise that are nearly the same. share: how much of them, from 0 to 1."""
+
+    exercise: str
+    learners: tuple[str, ...]
+    share: float
+
+
+@dataclass(frozen=True)
+class Look:
+    """Something that a person should look at, with whom it concerns (None: nobody in particular)."""
+
+    what: str
+    standings: tuple[Standing, ...]
+    where: str
+    said: str
+
+
+def class_page(
+    course: Course, similar: Sequence[Similar] = (), match: RosterMatch | None = None
+) -> bytes:
+    """Give the class's page as HTML in UTF-8."""
+    standings = course.standings
+    shares = [each.share for each in standings]
+    looks = [*_looks(course), *_similar(course, similar)]
+    mistakes = commonest(course)
+    return render(
+        "class.html",
+        title=line(course.title),
+        course=course,
+        notebooks=_short_names(course),
+        out_of=sum(course.notebooks.values()),
+        median_share=percent(median(shares)) if shares else "-",
+        all_passed=sum(_passed_all(each) for each in standings),
+        chart=histogram(shares),
+        hardest=hardest(course),
+        mistakes=mistakes[:_MOST_MISTAKES],
+        more_mistakes=max(0, len(mistakes) - _MOST_MISTAKES),
+        stuck=stuck(course),
+        stuck_below=percent(STUCK_BELOW),
+        looks=looks[:_MOST_LOOKS],
+        more_looks=max(0, len(looks) - _MOST_LOOKS),
+        match=match,
+        summary_of=summary_of,
+        points_in=_points_in,
+        walls=tuple({record.walls: None for each in standings for record in each.records}),
+        versions=_versions(course),
+    )
+
+
+def stuck(course: Course) -> tuple[tuple[Standing, str], ...]:
+    """Give the learners who need somebody, and why; those with the fewest points first."""
+    found = [(each, _why_stuck(each)) for each in course.standings]
+    return tuple(sorted(((s, why) for s, why in found if why), key=lambda pair: pair[0].share))
+
+
+def _why_stuck(standing: Standing) -> str:
+    reasons = []
+    if standing.out_of and standing.share < STUCK_BELOW:
+        reasons.append(f"{number(standing.points)} of {number(standing.out_of)} points")
+    not_attempted, count = standing.count(Kind.OPEN), len(standing.exercises)
+    if count and 2 * not_attempted >= count:
+        reasons.append(f"{not_attempted} of {count} not attempted")
+    if standing.unreadable:
+        reasons.append(f"{plural(len(standing.unreadable), 'file')} cannot be read")
+    if standing.missing:
+        reasons.append(f"{plural(len(standing.missing), 'notebook')} not handed in")
+    # a notebook that is not here yet is told with other reasons, and is none on its own
+    return "; ".join(reasons) if reasons[: -1 if standing.missing else None] else ""
+
+
+def _short_names(course: Course) -> list[tuple[str, str]]:
+    """Give each notebook with the head of its column: of many notebooks the leading numbers."""
+    names = [(name, line(name)) for name in course.notebooks]
+    short = [(name, head.partition("_")[0]) for name, head in names]
+    one_each = len({head for _, head in short}) == len(names)
+    return short if len(names) > 3 and one_each else names
+
+
+def _points_in(standing: Standing, notebook: str) -> str:
+    record = standing.record_of(notebook)
+    return "-" if record is None else number(graded_points(record))
+
+
+def _passed_all(standing: Standing) -> bool:
+    graded = [each for each in standing.exercises if not is_fault(each)]
+    return bool(graded) and not standing.missing and standing.count(Kind.PASSED) == len(graded)
+
+
+def _looks(course: Course) -> Iterator[Look]:
+    for standing in course.standings:
+        for record in standing.records:
+            yield from _looks_of(standing, record)
+        for spare in standing.spare:
+            yield Look(
+                "further copy",
+                (standing,),
+                line(spare.file),
+                "Of the same notebook; the better one counts.",
+            )
+
+
+def _looks_of(standing: Standing, record: Record) -> Iterator[Look]:
+    one = (standing,)
+    if record.status is Status.UNREADABLE:
+        yield Look("cannot be read", one, line(record.file), shown(record.message, 300))
+    for exercise in record.exercises:
+        if is_fault(exercise):
+            yield Look("harness fault", one, numbered(exercise), shown(exercise.message, 300))
+        for flag in exercise.flags[:10]:
+            yield Look("flag", one, numbered(exercise), shown(flag, 300))
+    if record.status is Status.HARNESS_FAULT and not any(map(is_fault, record.exercises)):
+        yield Look("harness fault", one, line(record.file), shown(record.message, 300))
+
+
+def _similar(course: Course, groups: Sequence[Similar]) -> Iterator[Look]:
+    known = {each.learner: each for each in course.standings}
+    titles = {each.name: numbered(each) for one in course.standings for each in one.exercises}
+    for exercise, learners, share in groups:
+        unknown = ", ".join(line(each) for each in learners if each not in known)
+        yield Look(
+            "similar answers",
+            tuple(known[each] for each in learners if each in known),
+            titles.get(exercise, line(exercise)),
+            f"{percent(share)} alike{f', with {unknown}' if unknown else ''}.",
+        )
+
+
+def _versions(course: Course) -> tuple[tuple[tuple[str, str], ...], ...]:
+    found = (tuple(sorted(r.versions.items())) for each in course.standings for r in each.records)
+    return tuple(dict.fromkeys(found))

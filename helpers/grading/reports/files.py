@@ -1,0 +1,76 @@
+"""Write report files whole or not at all, and never through a symbolic link.
+
+`write_reports` opens a `Folder` for each directory that it writes into.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class ReportError(Exception):
+    """Reports cannot be written: where, why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A directory that is held open, so that nobody can put a link in its place meanwhile."""
+
+    path: Path
+    descriptor: int
+
+    def write(self, name: str, data: bytes) -> Path:
+        """Write a file beside its place, then move it there. Raise ReportError if it cannot be."""
+        part = f".{name}.part"
+        try:
+            self._refuse_link(name)
+            with suppress(FileNotFoundError):
+                os.unlink(part, dir_fd=self.descriptor)  # of a run that was killed
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            with os.fdopen(os.open(part, flags, 0o644, dir_fd=self.descriptor), "wb") as file:
+                file.write(data)
+            os.replace(part, name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
+        except OSError as error:
+            raise ReportError(f"{self.path / name} cannot be written: {error.strerror}.") from error
+        return self.path / name
+
+    def _refuse_link(self, name: str) -> None:
+        with suppress(FileNotFoundError):
+            if (os.lstat(name, dir_fd=self.descriptor).st_mode & 0o170000) == 0o120000:
+                raise _link(self.path / name)
+
+
+@contextmanager
+def open_folder(path: Path, within: Folder | None = None) -> Iterator[Folder]:
+    """Make a directory if need be and hold it open. Raise ReportError if that cannot be.
+
+    within: the folder it lies in, to which no link may lead; without it `path` is the user's own word.
+    """
+    parent = None if within is None else within.descriptor
+    name = path if within is None else Path(path.name)
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    try:
+        if within is None:
+            path.mkdir(parents=True, exist_ok=True)
+        else:
+            within._refuse_link(path.name)
+            with suppress(FileExistsError):
+                os.mkdir(name, dir_fd=parent)
+            flags |= os.O_NOFOLLOW
+        descriptor = os.open(name, flags, dir_fd=parent)
+    except OSError as error:
+        raise ReportError(f"No reports can be written to {path}: {error.strerror}.") from error
+    try:
+        yield Folder(path, descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _link(path: Path) -> ReportError:
+    return ReportError(
+        f"{path} is a symbolic link; reports do not follow it. Remove it and try again."
+    )

@@ -1,0 +1,144 @@
+"""Gradebooks as CSV: the class's own, and those that Canvas and Moodle import.
+
+`write_reports` calls these. An empty cell says "no grade from here": nothing handed in, a file that
+cannot be read, or a fault of the grading; a person decides. A zero is a grade.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from helpers.grading.record import Record, Status
+from helpers.grading.reports.cells import Cell, csv_bytes
+from helpers.grading.reports.outcomes import is_fault
+from helpers.grading.reports.standing import Course, Standing, graded_points, has_fault
+from helpers.grading.reports.text import line
+from helpers.grading.roster import RosterMatch
+
+_MOODLE_MOST = 100.0
+"""Moodle refuses a file with a grade above 100, unless its site allows unlimited grades."""
+_MOODLE_WHO = ("Email address", "Username", "ID number")
+_MOODLE_NAMES = ("First name", "Last name", "Surname", "Full name", *_MOODLE_WHO)
+
+
+def gradebook(course: Course) -> bytes:
+    """Give one row for each learner, with every notebook and exercise. For people, so with a BOM."""
+    exercises = _exercises(course)
+    head: list[Cell] = ["Learner", "Points", "Out of", "Percent", "Files", "Told"]
+    head += [f"{line(name)} ({out_of:g})" for name, out_of in course.notebooks.items()]
+    head += list(exercises.values())
+    return csv_bytes(
+        [head, *(_row(course, each, exercises) for each in course.standings)], bom=True
+    )
+
+
+def canvas(course: Course, match: RosterMatch) -> bytes | None:
+    """Give the file that Canvas's Gradebook imports, or None where the roster is no Canvas export.
+
+    Kept of the roster are the columns from Student to Section. Other assignments are left out, as
+    importing them would undo grades that were given since the export. A column whose name is the
+    notebook's, with Canvas's number or without, is filled in; otherwise Canvas makes a new assignment.
+    """
+    columns = match.roster.columns
+    last = match.roster.place("Section")
+    if last is None or len(columns) < 3 or "Student" not in columns[0] or "ID" not in columns[1]:
+        return None
+    notebooks = list(course.notebooks)
+    who = range(last + 1)
+    head = [columns[at] for at in who] + [_column_of(name, columns) for name in notebooks]
+    to_reach: list[Cell] = ["    Points Possible", *[""] * last]
+    to_reach += list(course.notebooks.values())
+    rows = _roster_rows(course, match, who, lambda name, points: points)
+    return csv_bytes([head, to_reach, *rows], bom=False)
+
+
+def moodle(course: Course, match: RosterMatch) -> bytes | None:
+    """Give the file that Moodle's grade import reads, or None where no column tells who a learner is.
+
+    Kept are the names and what identifies a user. A notebook of more than 100 points is in percent.
+    """
+    roster = match.roster
+    if all(roster.place(name) is None for name in _MOODLE_WHO):
+        return None
+    who = sorted({at for name in _MOODLE_NAMES if (at := roster.place(name)) is not None})
+    scale = {
+        name: 100 / out_of if out_of > _MOODLE_MOST else 1.0
+        for name, out_of in course.notebooks.items()
+    }
+    head = [roster.columns[at] for at in who]
+    head += [
+        _column_of(name, roster.columns) + " (%)" * (scale[name] != 1) for name in course.notebooks
+    ]
+    rows = _roster_rows(course, match, who, lambda name, points: points * scale[name])
+    return csv_bytes([head, *rows], bom=False)
+
+
+def grade_of(record: Record | None) -> float | None:
+    """Give a notebook's points, or None where a person has to decide."""
+    if record is None or record.status is Status.UNREADABLE or has_fault(record):
+        return None
+    return graded_points(record)
+
+
+def _roster_rows(
+    course: Course, match: RosterMatch, who: Iterable[int], scaled: Callable[[str, float], float]
+) -> list[list[Cell]]:
+    standings = {each.learner: each for each in course.standings}
+    places = list(who)
+    rows = []
+    for cells, learner in zip(match.roster.rows, match.rows, strict=True):
+        row: list[Cell] = [cells[at] for at in places]
+        for notebook in course.notebooks:
+            record = None if learner is None else standings[learner].record_of(notebook)
+            points = grade_of(record)
+            row.append(None if points is None else scaled(notebook, points))
+        rows.append(row)
+    return rows
+
+
+def _column_of(notebook: str, columns: Sequence[str]) -> str:
+    """Give the export's own name of a notebook's column: `name (123)`, `Assignment: name (Real)`."""
+    own = re.compile(
+        rf"(?:[^:]{{1,40}}: ?)?{re.escape(notebook)}(?: \((?:\d+|Real)\))?", re.IGNORECASE
+    )
+    return next((name for name in columns if own.fullmatch(name)), line(notebook))
+
+
+def _exercises(course: Course) -> dict[tuple[str, str], str]:
+    """Give each exercise by notebook and name, with its column's head, in the course's order."""
+    found: dict[tuple[str, str], str] = {}
+    for standing in course.standings:
+        for record in standing.records:
+            for each in record.exercises:
+                key = (record.notebook, each.name)
+                found.setdefault(
+                    key, f"{line(each.number, 12)} {line(each.name)} ({each.out_of:g})"
+                )
+    order = {name: at for at, name in enumerate(course.notebooks)}
+    # within a notebook the order is that in which its exercises were first met
+    return dict(sorted(found.items(), key=lambda item: order.get(item[0][0], len(order))))
+
+
+def _row(course: Course, standing: Standing, exercises: dict[tuple[str, str], str]) -> list[Cell]:
+    points = {
+        (record.notebook, each.name): None if is_fault(each) else each.points
+        for record in standing.records
+        for each in record.exercises
+    }
+    files = "; ".join(line(record.file) for record in standing.records)
+    row: list[Cell] = [
+        line(standing.learner),
+        standing.points,
+        standing.out_of,
+        100 * standing.share,
+    ]
+    row += [files, _told(standing)]
+    row += [grade_of(standing.record_of(name)) for name in course.notebooks]
+    return row + [points.get(key) for key in exercises]
+
+
+def _told(standing: Standing) -> str:
+    told = {each.status.value for each in standing.records if each.status is not Status.GRADED}
+    told |= {"not handed in: " + line(name) for name in standing.missing}
+    return "; ".join(sorted(told))

@@ -1,0 +1,68 @@
+"""JUnit XML, as CI systems show it: a suite for each learner, a case for each exercise.
+
+`write_reports` calls `junit`. A wrong answer is a failure; what a person has to look at, an unreadable
+file or a fault of the grading, is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+from helpers.grading.record import ExerciseRecord, Record, Status
+from helpers.grading.reports.outcomes import Kind, kind_of
+from helpers.grading.reports.standing import Course, Standing
+from helpers.grading.reports.text import line, number, numbered, shown, sound
+from helpers.grading.reports.told import exercise_text
+
+
+def junit(course: Course) -> bytes:
+    """Give the whole class as one JUnit XML document in UTF-8."""
+    root = Element("testsuites", name=line(course.title))
+    for standing in course.standings:
+        _suite(root, standing)
+    for name in ("tests", "failures", "errors"):
+        root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
+    document: bytes = tostring(root, encoding="utf-8", xml_declaration=True)
+    return document
+
+
+def _suite(root: Element, standing: Standing) -> None:
+    suite = SubElement(root, "testsuite", name=line(standing.learner))
+    for record in standing.records:
+        _record(suite, record)
+    cases = list(suite)
+    suite.set("tests", str(len(cases)))
+    suite.set("failures", str(_with(cases, "failure")))
+    suite.set("errors", str(_with(cases, "error")))
+    suite.set("time", f"{sum(float(case.get('time', '0')) for case in cases):.3f}")
+
+
+def _record(suite: Element, record: Record) -> None:
+    notebook = line(record.notebook or record.file)
+    if record.status is Status.UNREADABLE:
+        case = SubElement(suite, "testcase", classname=notebook, name=line(record.file), time="0")
+        _say(case, "error", "cannot be read", record.message)
+    for exercise in record.exercises:
+        seconds = f"{max(0.0, sound(exercise.seconds)):.3f}"
+        case = SubElement(
+            suite, "testcase", classname=notebook, name=numbered(exercise), time=seconds
+        )
+        _outcome(case, exercise)
+
+
+def _outcome(case: Element, exercise: ExerciseRecord) -> None:
+    kind = kind_of(exercise.outcome)
+    if kind is not Kind.PASSED:
+        points = f"{number(exercise.points)} of {number(exercise.out_of)} points"
+        said = line(exercise.outcome, 40) + (f", {points}" if kind is not Kind.FAULT else "")
+        _say(case, "error" if kind is Kind.FAULT else "failure", said, exercise_text(exercise))
+
+
+def _say(case: Element, element: str, message: str, text: str) -> None:
+    said = SubElement(case, element, message=message, type=message.partition(",")[0])
+    said.text = shown(text, 8000)
+
+
+def _with(cases: Iterable[Element], element: str) -> int:
+    return sum(case.find(element) is not None for case in cases)

@@ -1,0 +1,114 @@
+"""What a class finds hard: by exercise, and the mistakes that many make in the same way.
+
+`class_page` shows both; the groups rest on what the checks said, not on what the answers look like.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+
+from helpers.grading.record import ExerciseRecord
+from helpers.grading.reports.outcomes import Kind, first_failed, is_fault, kind_of
+from helpers.grading.reports.standing import Course, Standing
+from helpers.grading.reports.text import line, numbered, shown, sound
+
+_SAID = 400
+_ADDRESS = re.compile(r"0x[0-9a-f]+")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+_LIST = re.compile(r"\[[n,. ]*\]|\([n,. ]*\)")
+
+
+@dataclass(frozen=True)
+class Hardness:
+    """How an exercise went, over those who handed its notebook in and could be graded."""
+
+    title: str
+    notebook: str
+    graded: int
+    passed: int
+    not_attempted: int
+    median_points: float
+    out_of: float
+
+    @property
+    def share_passed(self) -> float:
+        return self.passed / self.graded if self.graded else 0.0
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """The same thing going wrong in the same exercise. said: the checks' words to the first of them."""
+
+    title: str
+    outcome: str
+    said: str
+    learners: tuple[Standing, ...]
+
+
+def hardest(course: Course) -> tuple[Hardness, ...]:
+    """Give every exercise, those first that the smallest share of the class passed."""
+    tries: dict[tuple[str, str], list[ExerciseRecord]] = {}
+    for _, notebook, exercise in _graded(course):
+        tries.setdefault((notebook, exercise.name), []).append(exercise)
+    found = [_hardness(notebook, each) for (notebook, _), each in tries.items()]
+    return tuple(
+        sorted(found, key=lambda one: (one.share_passed, one.median_points / (one.out_of or 1)))
+    )
+
+
+def commonest(course: Course) -> tuple[Mistake, ...]:
+    """Give groups of answers that failed alike, the largest first."""
+    groups: dict[tuple[str, str, str, str], list[tuple[Standing, str, ExerciseRecord]]] = {}
+    for standing, notebook, exercise in _graded(course):
+        if kind_of(exercise.outcome) is Kind.FAILED:
+            said = what_was_said(exercise)
+            key = (notebook, exercise.name, exercise.outcome, normalised(said))
+            groups.setdefault(key, []).append((standing, said, exercise))
+    found = [_mistake(group) for group in groups.values()]
+    return tuple(sorted(found, key=lambda one: -len(one.learners)))
+
+
+def what_was_said(exercise: ExerciseRecord) -> str:
+    """Give the words that tell a mistake best: first look, broken rule, wrong value, or message."""
+    case = first_failed(exercise.cases)
+    if case is None:
+        return shown(exercise.message, _SAID)
+    problem = next((row[4] for row in case.rows if row[4]), "")
+    said = case.advice or (case.broken[0] if case.broken else "") or problem or case.message
+    return shown(said or exercise.message, _SAID)
+
+
+def normalised(said: str) -> str:
+    """Take out what differs from learner to learner: numbers, addresses, lists of numbers, spaces."""
+    text = _NUMBER.sub("n", _ADDRESS.sub("n", said.lower()))
+    return " ".join(_LIST.sub("n", text).split())
+
+
+def _graded(course: Course) -> Iterator[tuple[Standing, str, ExerciseRecord]]:
+    for standing in course.standings:
+        for record in standing.records:
+            for exercise in record.exercises:
+                if not is_fault(exercise):
+                    yield standing, record.notebook, exercise
+
+
+def _hardness(notebook: str, tries: list[ExerciseRecord]) -> Hardness:
+    kinds = [kind_of(each.outcome) for each in tries]
+    return Hardness(
+        title=numbered(tries[0]),
+        notebook=line(notebook),
+        graded=len(tries),
+        passed=kinds.count(Kind.PASSED),
+        not_attempted=kinds.count(Kind.OPEN),
+        median_points=median(sound(each.points) for each in tries),
+        out_of=max(sound(each.out_of) for each in tries),
+    )
+
+
+def _mistake(group: list[tuple[Standing, str, ExerciseRecord]]) -> Mistake:
+    _, said, exercise = group[0]
+    learners = tuple({each.learner: each for each, _, _ in group}.values())
+    return Mistake(numbered(exercise), line(exercise.outcome, 40), said, learners)

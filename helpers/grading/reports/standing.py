@@ -1,0 +1,121 @@
+"""The class as reports see it: for each learner the records that count, and what they add up to.
+
+`write_reports` makes a `Course` once and hands it to every report, so that all tell the same points.
+
+    Record, Record, ... --by learner, by notebook--> Standing, Standing, ... in a Course
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from helpers.grading.record import ExerciseRecord, Record, Status
+from helpers.grading.reports.outcomes import Kind, is_fault, kind_of
+from helpers.grading.reports.slugs import page_names
+from helpers.grading.reports.text import sound
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One learner.
+
+    records: those that count, one for each notebook, in its order. spare: further files of the same
+    notebooks, which count for nothing. missing: notebooks that others handed in. out_of: what the
+    whole class could reach, less what could not be graded here.
+    """
+
+    learner: str
+    page: str
+    records: tuple[Record, ...]
+    spare: tuple[Record, ...]
+    missing: tuple[str, ...]
+    points: float
+    out_of: float
+
+    @property
+    def share(self) -> float:
+        return min(1.0, max(0.0, self.points / self.out_of)) if self.out_of > 0 else 0.0
+
+    @cached_property
+    def exercises(self) -> tuple[ExerciseRecord, ...]:
+        return tuple(each for record in self.records for each in record.exercises)
+
+    def count(self, kind: Kind) -> int:
+        """Count the exercises of one kind."""
+        return sum(kind_of(each.outcome) is kind for each in self.exercises)
+
+    @property
+    def unreadable(self) -> tuple[Record, ...]:
+        return tuple(each for each in self.records if each.status is Status.UNREADABLE)
+
+    def record_of(self, notebook: str) -> Record | None:
+        """Give the record that counts for one notebook, None if none was handed in."""
+        return next((each for each in self.records if each.notebook == notebook), None)
+
+
+@dataclass(frozen=True)
+class Course:
+    """All learners, in the order of their names, and for each notebook the points to reach."""
+
+    title: str
+    standings: tuple[Standing, ...]
+    notebooks: dict[str, float]
+
+
+def course_of(records: Sequence[Record], title: str) -> Course:
+    """Sort records into a class. Of several files of one notebook the one with most points counts."""
+    notebooks = _notebooks(records)
+    learners: dict[str, list[Record]] = {}
+    for record in records:
+        learners.setdefault(record.learner, []).append(record)
+    pages = page_names(sorted(learners))
+    order = sorted(learners, key=lambda name: (name.casefold(), name))
+    standings = tuple(_standing(name, pages[name], learners[name], notebooks) for name in order)
+    return Course(title, standings, notebooks)
+
+
+def graded_points(record: Record) -> float:
+    """Add up a record's points, without what could not be graded here."""
+    return sum(sound(each.points) for each in record.exercises if not is_fault(each))
+
+
+def has_fault(record: Record) -> bool:
+    """Say whether some of a record could not be graded here."""
+    return record.status is Status.HARNESS_FAULT or any(map(is_fault, record.exercises))
+
+
+def _notebooks(records: Iterable[Record]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for record in records:
+        if record.notebook:
+            out_of = sum(sound(each.out_of) for each in record.exercises)
+            found[record.notebook] = max(found.get(record.notebook, 0.0), out_of)
+    return dict(sorted(found.items()))
+
+
+def _standing(
+    learner: str, page: str, records: Sequence[Record], notebooks: dict[str, float]
+) -> Standing:
+    best: dict[tuple[str, str], Record] = {}
+    for record in sorted(records, key=_rank):
+        # files whose notebook is unknown are not rivals of each other
+        best.setdefault((record.notebook, "" if record.notebook else record.file), record)
+    counted = tuple(best[key] for key in sorted(best, key=lambda key: (not key[0], *key)))
+    spare = tuple(each for each in records if not any(each is one for one in counted))
+    present = {record.notebook for record in counted}
+    lost = sum(sound(each.out_of) for one in counted for each in one.exercises if is_fault(each))
+    return Standing(
+        learner=learner,
+        page=page,
+        records=counted,
+        spare=spare,
+        missing=tuple(name for name in notebooks if name not in present),
+        points=sum(map(graded_points, counted)),
+        out_of=max(0.0, sum(notebooks.values()) - lost),
+    )
+
+
+def _rank(record: Record) -> tuple[bool, float, str]:
+    return record.status is Status.UNREADABLE, -graded_points(record), record.file

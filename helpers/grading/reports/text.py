@@ -1,0 +1,68 @@
+"""Make what stands in a record fit to be shown: clean, of sane length, numbers as a reader writes them.
+
+Every report sends each text through here (the pages do so for whatever a template prints).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from helpers.grading.record import ExerciseRecord
+from helpers.views.plain import clean, clip
+
+MOST = 4000
+NAME = 120
+# Marks that reorder or hide text and that `clean` leaves, and more than a few accents on one letter.
+_INVISIBLE = re.compile(
+    "[\u061c\u180e\u200b\u200e\u200f\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb]"
+)
+_ACCENTS = re.compile(
+    r"([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u20d0-\u20f0]{3})[\u0300-\u20f0]*"
+)
+_HEADING = re.compile(r"Exercise [\w.]{1,12}: (?P<title>.+?)(?: \(\d+ min, [^()]*\))?")
+
+
+def shown(text: str, limit: int = MOST) -> str:
+    """Clean a text of several lines and cut it to `limit` characters, the cut marked."""
+    # Cut first, so that megabytes cost no more than a page; codes that vanish are allowed for.
+    cleaned = _INVISIBLE.sub("", clean(text[: 4 * limit]))
+    cleaned = _ACCENTS.sub(r"\1", cleaned).strip("\n")
+    return clip(cleaned if len(text) <= 4 * limit else cleaned[:limit] + " ", limit)
+
+
+def line(text: str, limit: int = NAME) -> str:
+    """Clean a name or label, on one line, at most `limit` characters; `(no name)` for nothing."""
+    return clip(" ".join(shown(text, 4 * limit).split()), limit) or "(no name)"
+
+
+def number(value: float) -> str:
+    """Write points: at most two decimals, none that are zero; what is no number as 0."""
+    return f"{sound(value):.2f}".rstrip("0").rstrip(".")
+
+
+def sound(value: float) -> float:
+    """Give the number itself, and 0 for what no gradebook can add up."""
+    return value if math.isfinite(value) and abs(value) < 1e9 else 0.0
+
+
+def percent(share: float) -> str:
+    """Write a share from 0 to 1 as a whole percentage: 100 % and 0 % only where it is just that."""
+    whole = math.floor(100 * share) if share > 0.5 else math.ceil(100 * share)
+    return f"{whole} %"
+
+
+def title_of(exercise: ExerciseRecord) -> str:
+    """Give an exercise's title out of its heading `Exercise 5.3: Title (15 min, ...)`."""
+    heading = line(exercise.heading) if exercise.heading else line(exercise.name)
+    found = _HEADING.fullmatch(heading)
+    return found["title"] if found else heading
+
+
+def numbered(exercise: ExerciseRecord) -> str:
+    """Give number and title: `5.3 Ring all-reduce`."""
+    return (
+        f"{line(exercise.number, 12)} {title_of(exercise)}"
+        if exercise.number
+        else title_of(exercise)
+    )

@@ -1,0 +1,46 @@
+"""What became of an exercise in a few plain lines, for formats that take a text: JUnit, Gradescope, GitHub.
+
+The learner may read it: of hidden cases it tells the label, the outcome and the fixed sentence.
+"""
+
+from __future__ import annotations
+
+from helpers.grading.record import CaseRecord, ExerciseRecord
+from helpers.grading.reports.outcomes import FAULT_SAYS, Kind, hidden_says, is_fault, kind_of
+from helpers.grading.reports.text import line, shown
+
+_MOST_CASES = 60
+
+
+def exercise_text(exercise: ExerciseRecord) -> str:
+    """Give message, cases and the first look of an exercise as text of several lines."""
+    if is_fault(exercise):
+        return FAULT_SAYS
+    lines = [shown(exercise.message)] if exercise.message else []
+    told: set[str] = set()
+    for case in exercise.cases[:_MOST_CASES]:
+        lines.append(f"{line(case.outcome, 40)}: {line(case.label)}{' (hidden)' * case.hidden}")
+        if case.hidden and case.outcome not in told:
+            told.add(case.outcome)
+            lines.append(f"    {hidden_says(case.outcome)}")
+    worst = first_visible(exercise)
+    lines += _worst(worst) if worst else []
+    lines += [f"Note: {shown(note, 400)}" for note in exercise.notes[:20]]
+    return "\n".join(lines)
+
+
+def first_visible(exercise: ExerciseRecord) -> CaseRecord | None:
+    """Give the first visible case that did not pass."""
+    cases = exercise.cases[:_MOST_CASES]
+    return next((c for c in cases if not c.hidden and kind_of(c.outcome) is not Kind.PASSED), None)
+
+
+def _worst(case: CaseRecord) -> list[str]:
+    lines = ["", f"In the case {line(case.label)}:"]
+    for rank, given, expected, got, problem in [row for row in case.rows if row[4]][:8]:
+        parts = (("given", given), ("expected", expected), ("got", got))
+        said = ", ".join(f"{name} {shown(text, 200)}" for name, text in parts if text)
+        lines.append(f"    rank {rank}: {said}{': ' if said else ''}{shown(problem, 200)}")
+    lines += [shown(case.message)] if case.message else []
+    lines += [f"How the ranks talked: {shown(rule, 400)}" for rule in case.broken[:10]]
+    return lines + ([f"First look: {shown(case.advice)}"] if case.advice else [])
