@@ -1,4 +1,4 @@
-"""Exercises of notebook 15: a mesh, training on it, experts, and a script with bugs."""
+"""Exercises of notebook 15: a mesh, training on it, experts, a script with bugs, a plan."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from helpers.exercises.mesh_cases import (
     training_cases,
 )
 from helpers.exercises.model import Exercise, Kind
+from helpers.exercises.plan_cases import PLAN_A_RUN
 from helpers.exercises.rules import Holds, OnlyCalls
 from helpers.exercises.rules_gradients import TotalHandedIn
 from helpers.exercises.rules_phases import AwaitedByHand, CallsIn
@@ -151,4 +152,5 @@ EXERCISES = (
         programme=f"{_PROGRAMMES}:run_script",
         look=look_at_script,
     ),
+    PLAN_A_RUN,
 )
