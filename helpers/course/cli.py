@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -127,6 +128,39 @@ def check(notebook: Path) -> None:
     from helpers.exercises.headless import check_notebook
 
     sys.exit(check_notebook(notebook))
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Where results go.")
+@click.option(
+    "--sandbox",
+    type=click.Choice(["auto", "bubblewrap", "landlock", "none"]),
+    default="auto",
+    help="The walls around answers; auto takes the strongest that works here.",
+)
+@click.option("--jobs", type=click.IntRange(1, 256), help="How many at a time; one for each core.")
+@click.option("--roster", type=click.Path(path_type=Path), help="Your platform's export, as CSV.")
+@click.option(
+    "--pictures",
+    type=click.Choice(["failed", "all", "none"]),
+    default="failed",
+    help="Of which visible runs learners get a picture.",
+)
+@click.option("--verify", is_flag=True, help="Grade once more, and report each difference.")
+def grade(folder: Path, out: Path, **options: Any) -> None:
+    """Grade a folder of notebooks.
+
+    One file for each learner, one folder for each, or an LMS's export. Killed half-way, the same
+    command goes on. Exits with 1 if something needs a look, with 2 if nothing could be done.
+    """
+    from helpers.grading.command import CannotGrade, grade_folder
+
+    try:
+        sys.exit(grade_folder(folder, out, **options))
+    except CannotGrade as error:
+        click.echo(error, err=True)
+        sys.exit(2)
 
 
 @main.command()

@@ -105,7 +105,8 @@ def _rows(exercise: Exercise, case: Case, run: Run) -> tuple[Row, ...]:
         own = exercise.kind in {Kind.MODULE, Kind.MEASUREMENT}
         wordy = own and _wants_words(case, rank)
         shown = case.inputs[rank] if case.inputs and not wordy else ()
-        given = ", ".join(short_value(v, 80) for v in shown)
+        plain = ", ".join(short_value(v, 80) for v in shown)
+        given = plain if case.given is None else case.given
         got, expected, problem = run.values[rank], "", ""
         if case.expected is not None:
             wanted = case.expected[rank]

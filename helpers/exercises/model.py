@@ -70,6 +70,8 @@ class Case:
     timeout_s: float = 10.0
     tolerance: float | None = None
     """Largest allowed difference, relative and absolute; by default chosen from the dtype."""
+    given: str | None = None
+    """What the answer is given, in words, where `inputs` are the check's own plan."""
     last: bool = False
     """Tried only if all cases before it passed: one that takes seconds, as real agents do."""
 

@@ -54,7 +54,7 @@ def read_notebook(path: str | os.PathLike[str]) -> Notebook:
     For a file from somebody else use `read_answers`: hostile JSON can take a lot of memory.
     """
     name = shown_name(path)
-    content = _decode(_read_bytes(path, name), name)
+    content = _decode(bytes_of(path), name)
     cells = _cells(_parse(content, name), name)
     if len(cells) > MAX_CELLS:
         raise UnreadableNotebook(
@@ -75,7 +75,9 @@ def shown_name(path: str | os.PathLike[str]) -> str:
 # --- bytes ----------------------------------------------------------------------------------------
 
 
-def _read_bytes(path: str | os.PathLike[str], name: str) -> bytes:
+def bytes_of(path: str | os.PathLike[str]) -> bytes:
+    """Read a file whole, if it is a regular one of bearable size. Raises UnreadableNotebook."""
+    name = shown_name(path)
     # O_NONBLOCK: opening a fifo must not wait for a writer. O_NOFOLLOW: a submission is a file, not
     # a way to another file of the grader's.
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -7,7 +7,7 @@ part of their state, so that a message can name the part.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -92,7 +92,7 @@ def _resume_case(
     # the second death is in the second save after the first one
     dies = (rng.choice(middle),) if deaths == 1 else (rng.choice(middle), 2)
     first = _resumed_at(every, dies)[-1]
-    expected = {
+    expected: dict[str, Any] = {
         "losses": curve(seed, nproc, epochs, steps),
         "first": divmod(first, steps),
         "attempt": deaths,
@@ -102,11 +102,19 @@ def _resume_case(
         f"{nproc} ranks, a checkpoint every {every} steps, {label}",
         nproc,
         inputs=[given] * nproc,
-        expected=[expected] * nproc,
+        expected=[expected | {"saves": _saves(rank)} for rank in range(nproc)],
+        given=f"epochs = {epochs}, steps = {steps}, every = {every}",
         tolerance=_CLOSE,
         timeout_s=65.0 if real else 20.0,
         last=real,
     )
+
+
+def _saves(rank: int) -> Callable[[Any], str]:
+    def problem(saves: Any) -> str:
+        return f"rank {rank} writes a file in `folder`, too: rank 0 alone saves" if saves else ""
+
+    return problem if rank else lambda saves: ""
 
 
 def _resumed_at(every: int, dies: Sequence[int]) -> list[int]:
@@ -126,7 +134,7 @@ def look_at_resumed(case: Case, run: Run) -> str:
     if isinstance(run.failure, RankDied):
         return (
             "A worker ended early and the others lost it. Did all ranks go on at the same step? Put "
-            "the states of all ranks into one file, which one rank writes."
+            "the states of all ranks into one file, which rank 0 writes."
         )
     if run.failure is not None:
         return ""
@@ -155,6 +163,12 @@ def look_at_resumed(case: Case, run: Run) -> str:
                 f"Rank {rank} returns {len(losses)} losses; there are {epochs} epochs of {steps} steps, "
                 "so one loss for each step, each once."
             )
+    if _same(run.values[0]["losses"], expected["losses"]):
+        return (
+            "The curve is right this time. But a job can die between the files of two ranks, which are "
+            "then from different steps. Let all ranks hand their random states to rank 0 "
+            "(`all_gather_object`), and rank 0 write one file with all of them."
+        )
     return _forgotten(case, run)
 
 
@@ -208,7 +222,7 @@ def _look_at_error(case: Case, failure: RankFailed) -> str:
         for word in ("replace", "rename", "remove", "unlink")
     ):
         return (
-            "All ranks write the same file and take it away from one another. One rank saves; all "
+            "All ranks write the same file and take it away from one another. Rank 0 saves; all "
             "ranks hand it their random states."
         )
     # what half a file raises depends on where it was cut: the line says more than the exception

@@ -103,13 +103,30 @@ def train(
 
     folder = Path(sys.argv[0]).resolve().parent / "checkpoints"
     folder.mkdir(exist_ok=True)
+    saved = _note_saves(folder)
     if attempt == 1 and len(dies) > 1:
         _die_in_save(dies[1], folder)
     losses = answer(
         training.model, training.optimizer, train_step, epochs, steps, every, str(folder)
     )
     dist.destroy_process_group()
-    return {"losses": losses, "first": calls[0] if calls else None, "attempt": attempt}
+    first = calls[0] if calls else None
+    return {"losses": losses, "first": first, "attempt": attempt, "saves": len(saved)}
+
+
+def _note_saves(folder: Path) -> list[str]:
+    """Have torch.save note each file that this process writes in the folder."""
+    real: Callable[..., None] = torch.save
+    saved: list[str] = []
+
+    def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
+        path = f if isinstance(f, (str, os.PathLike)) else getattr(f, "name", None)
+        if path is not None and Path(path).resolve().is_relative_to(folder):
+            saved.append(str(path))
+        real(obj, f, *args, **kwargs)
+
+    torch.save = save
+    return saved
 
 
 def _die_in_save(count: int, folder: Path) -> None:

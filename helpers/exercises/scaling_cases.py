@@ -47,7 +47,8 @@ def gil_cases(rng: random.Random) -> Iterator[Case]:
             "seed": rng.randrange(10**6),
         }
         label = f"{threads} threads, the GIL held {100 * plan['held']:.0f} % of the time"
-        yield Case(label, 1, [(plan,)], [_as_gil(plan)])
+        given = f"measure, threads = {threads}"
+        yield Case(label, 1, [(plan,)], [_as_gil(plan)], given=given)
 
 
 def strong_cases(rng: random.Random) -> Iterator[Case]:
@@ -74,7 +75,11 @@ def _scaling(rng: random.Random, strong: bool) -> Iterator[Case]:
         ranks = ", ".join(map(str, worlds))
         each = "in all" if strong else "on each rank"
         yield Case(
-            f"{ranks} ranks, {samples} samples {each}", 1, [(plan,)], [_as_scaled(plan, strong)]
+            f"{ranks} ranks, {samples} samples {each}",
+            1,
+            [(plan,)],
+            [_as_scaled(plan, strong)],
+            given=f"measure, worlds = {list(worlds)}, samples = {samples}",
         )
 
 

@@ -223,6 +223,7 @@ def _error_case(label: str, nproc: int, bad: int, text: str, real: bool) -> Case
         nproc,
         inputs=[(nproc, bad, text, real)] * nproc,
         expected=expected,
+        given="main" + (f", which raises on worker {bad}" if bad >= 0 else ""),
         timeout_s=45.0 if real else 10.0,
         last=real,
     )

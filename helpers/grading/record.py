@@ -119,7 +119,7 @@ def from_json(data: dict[str, Any]) -> Record:
     if data.get("format") != FORMAT:
         raise ValueError(f"a record of format {data.get('format')!r}; this course reads {FORMAT}")
     try:
-        exercises = tuple(_exercise(each) for each in data["exercises"])
+        exercises = tuple(exercise_from_json(each) for each in data["exercises"])
         walls = data["walls"]
         return Record(
             learner=str(data["learner"]),
@@ -138,7 +138,8 @@ def from_json(data: dict[str, Any]) -> Record:
         raise ValueError(f"the record is damaged: {error!r}") from None
 
 
-def _exercise(data: dict[str, Any]) -> ExerciseRecord:
+def exercise_from_json(data: dict[str, Any]) -> ExerciseRecord:
+    """Make one exercise's record of JSON's own types. Raise KeyError or TypeError where it is none."""
     cases = tuple(
         CaseRecord(
             **{

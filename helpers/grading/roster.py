@@ -85,7 +85,7 @@ def read_roster(path: Path, learner_column: str = "") -> Roster:
 def match_roster(roster: Roster, learners: Iterable[str]) -> RosterMatch:
     """Find each learner's row. Raise RosterError if none is found, or if two rows name the same one.
 
-    Where no column is named, it is the one in which most learners are found, the first of equals.
+    Where no column is named, it is the one in which most learners are found, in just this spelling.
     """
     known = tuple(dict.fromkeys(learners))
     column = roster.learner_column or _likeliest(roster, known)
@@ -113,9 +113,12 @@ def match_roster(roster: Roster, learners: Iterable[str]) -> RosterMatch:
 
 
 def _likeliest(roster: Roster, learners: Sequence[str]) -> str:
-    def hits(column: str) -> int:
+    exact = set(map(_key, learners))
+
+    def hits(column: str) -> tuple[int, int]:
         place = roster.columns.index(column)
-        return sum(map(bool, _find([_key(row[place]) for row in roster.rows], learners)))
+        cells = [_key(row[place]) for row in roster.rows]
+        return sum(map(bool, _find(cells, learners))), sum(cell in exact for cell in cells)
 
     return max((name for name in roster.columns if name), key=hits)
 

@@ -101,7 +101,8 @@ def run_on_ranks(
     """
     began = time.monotonic()
     payloads.check_world_size(world_size)
-    refuse_where_ranks_must_not_start()
+    if connection is None:
+        refuse_where_ranks_must_not_start()
     load = payloads.make_payload(fn, world_size, args, per_rank)
     setting = make_setting(world_size, backend, init, trace, env)
     setting = replace(setting, place_of=name_place)

@@ -13,6 +13,7 @@ from helpers.views.plain import clean, clip
 
 _MAX_ROWS = 8
 _MESSAGE = 3000
+_PROBLEM = 300
 _RED, _GREEN = "rgb(200, 74, 0)", "rgb(0, 114, 178)"
 _VALUES = ("given", "expected", "got")
 _CELL = "text-align: left; padding: 1px 12px 1px 0px; vertical-align: top"
@@ -100,8 +101,8 @@ def _sentence(row: Row) -> str:
     parts.append(f"got {clean(row.got)}" if row.got else "")
     text = ", ".join(part for part in parts if part)
     if not text:
-        return clip(clean(row.problem), 200) or "right"
-    return f"{text}  <- {clip(clean(row.problem), 200)}" if row.problem else f"{text}  (right)"
+        return clip(clean(row.problem), _PROBLEM) or "right"
+    return f"{text}  <- {clip(clean(row.problem), _PROBLEM)}" if row.problem else f"{text}  (right)"
 
 
 def _rows(case: CaseVerdict) -> list[Row]:
@@ -139,7 +140,7 @@ def _case_html(case: CaseVerdict) -> str:
 
 def _row_html(row: Row, said: tuple[str, ...], one: bool) -> str:
     arrow = "&larr; " if said else ""
-    problem = arrow + escape(clip(clean(row.problem), 200)) if row.problem else "right"
+    problem = arrow + escape(clip(clean(row.problem), _PROBLEM)) if row.problem else "right"
     values = tuple(getattr(row, name) for name in said)
     texts = values if one else (str(row.rank), *values)
     cells = [escape(clean(text)) for text in texts]

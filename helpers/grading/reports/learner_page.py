@@ -29,13 +29,12 @@ _CELL = 300
 
 @dataclass(frozen=True)
 class CaseView:
-    """A case as a page shows it. says: for a hidden case the fixed sentence, the first of its kind."""
+    """A case as a page shows it; of a hidden one this is all."""
 
     label: str
     hidden: bool
     outcome: str
     kind: Kind
-    says: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class LookView:
 
 @dataclass(frozen=True)
 class ExerciseView:
-    """One exercise as a page shows it."""
+    """One exercise as a page shows it. hidden: each outcome of hidden cases, with its fixed sentence."""
 
     anchor: str
     name: str
@@ -63,6 +62,7 @@ class ExerciseView:
     out_of: float
     message: str
     cases: tuple[CaseView, ...]
+    hidden: tuple[tuple[Kind, str, str], ...]
     looks: tuple[LookView, ...]
     notes: tuple[str, ...]
     picture: Markup | None
@@ -151,6 +151,7 @@ def _exercise(anchor: str, exercise: ExerciseRecord) -> ExerciseView:
         out_of=exercise.out_of,
         message="" if fault else shown(exercise.message),
         cases=() if fault else _cases(exercise.cases),
+        hidden=() if fault else _hidden(exercise.cases),
         looks=() if fault else _looks(exercise.cases),
         notes=_notes(exercise.notes),
         picture=Markup("data:image/png;base64,{}").format(picture[0]) if picture else None,
@@ -163,15 +164,15 @@ def _notes(notes: Iterable[str]) -> tuple[str, ...]:
 
 
 def _cases(cases: tuple[CaseRecord, ...]) -> tuple[CaseView, ...]:
-    told: set[str] = set()
-    views = []
-    for case in cases[:_MOST_CASES]:
-        new = case.hidden and case.outcome not in told
-        told |= {case.outcome} if case.hidden else set()
-        says = hidden_says(case.outcome) if new else ""
-        outcome = line(case.outcome, 40)
-        views.append(CaseView(line(case.label), case.hidden, outcome, kind_of(case.outcome), says))
-    return tuple(views)
+    return tuple(
+        CaseView(line(each.label), each.hidden, line(each.outcome, 40), kind_of(each.outcome))
+        for each in cases[:_MOST_CASES]
+    )
+
+
+def _hidden(cases: tuple[CaseRecord, ...]) -> tuple[tuple[Kind, str, str], ...]:
+    outcomes = dict.fromkeys(each.outcome for each in cases[:_MOST_CASES] if each.hidden)
+    return tuple((kind_of(each), line(each, 40), hidden_says(each)) for each in outcomes)
 
 
 def _looks(cases: tuple[CaseRecord, ...]) -> tuple[LookView, ...]:

@@ -16,6 +16,7 @@ from helpers.grading.reports.standing import Course, Standing
 from helpers.grading.reports.text import line, numbered, shown, sound
 
 _SAID = 400
+_HIDDEN_ONLY = "All visible cases pass; a hidden one does not."
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _LIST = re.compile(r"\[[n,. ]*\]|\([n,. ]*\)")
@@ -76,6 +77,8 @@ def what_was_said(exercise: ExerciseRecord) -> str:
     case = first_failed(exercise.cases)
     if case is None:
         return shown(exercise.message, _SAID)
+    if case.hidden:
+        return _HIDDEN_ONLY
     problem = next((row[4] for row in case.rows if row[4]), "")
     said = case.advice or (case.broken[0] if case.broken else "") or problem or case.message
     return shown(said or exercise.message, _SAID)

@@ -41,7 +41,9 @@ def picture(width: float = 6.0) -> str:
     return base64.b64encode(Picture(figure, "")._repr_png_()).decode()
 
 
-def case(label: str = "2 ranks, 5 elements", outcome: str = "passed", **given: object) -> CaseRecord:
+def case(
+    label: str = "2 ranks, 5 elements", outcome: str = "passed", **given: object
+) -> CaseRecord:
     credit = float(outcome == "passed")
     return replace(CaseRecord(label, False, outcome, credit), **given)  # type: ignore[arg-type]
 
@@ -53,7 +55,9 @@ def wrong_case(label: str = "3 ranks, 5 elements") -> CaseRecord:
         (2, "tensor([3., 4.])", "tensor([6., 8.])", "None", "nothing was returned"),
     )
     advice = "Rank 1 kept its own `x`: is the sum written where you return it from?"
-    return case(label, "wrong", rows=rows, broken=("3 messages of 8 bytes, but 2 suffice",), advice=advice)
+    return case(
+        label, "wrong", rows=rows, broken=("3 messages of 8 bytes, but 2 suffice",), advice=advice
+    )
 
 
 def hidden_case(outcome: str = "wrong", label: str = "5 ranks, 7 elements") -> CaseRecord:
@@ -112,7 +116,11 @@ def unreadable(learner: str = "Edsger Dijkstra") -> Record:
 def a_class(learners: int = 30, seed: int = 5) -> list[Record]:
     """Make a class over two notebooks, with every outcome that there is."""
     draw = random.Random(seed)
-    names = [each for each in exercises().values() if each.notebook in ("02_blocking_p2p", "05_collective_algorithms")]
+    names = [
+        each
+        for each in exercises().values()
+        if each.notebook in ("02_blocking_p2p", "05_collective_algorithms")
+    ]
     made = []
     for at in range(learners):
         skill = draw.random() ** 0.5
@@ -127,9 +135,15 @@ def a_class(learners: int = 30, seed: int = 5) -> list[Record]:
             )
             file = f"{who}/{notebook}.ipynb"
             made.append(record(who, *tries, notebook=notebook, file=file))
-    made[4] = replace(made[4], exercises=(*made[4].exercises[:-1], fault(made[4].exercises[-1].name)))
+    made[4] = replace(
+        made[4], exercises=(*made[4].exercises[:-1], fault(made[4].exercises[-1].name))
+    )
     flag = "traffic does not match: 2 messages recorded, 5 seen from outside: look"
-    flagged = replace(made[8].exercises[1], flags=(flag,), notes=("the name `token_ring` was found twice; the last counts",))
+    flagged = replace(
+        made[8].exercises[1],
+        flags=(flag,),
+        notes=("the name `token_ring` was found twice; the last counts",),
+    )
     made[8] = replace(made[8], exercises=(made[8].exercises[0], flagged, *made[8].exercises[2:]))
     return [*made, unreadable("Zoe Unreadable")]
 

@@ -24,7 +24,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% right: every rank its own file, the newest step that all ranks have
+# %% wrong: every rank its own file, the newest step that all ranks have | wrong | says: rank 0 alone saves
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     rank, world_size = dist.get_rank(), dist.get_world_size()
 
@@ -277,4 +277,24 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
                 if os.path.exists(path):
                     os.remove(path)
                 os.rename(f"{path}.new", path)
+    return losses
+
+
+# %% wrong: every rank its own file, and a barrier | wrong | says: can die between the files of two ranks
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    path, done, losses = f"{folder}/checkpoint{dist.get_rank()}.pt", 0, []
+    if os.path.exists(path):
+        saved = torch.load(path)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        torch.set_rng_state(saved["random"])
+        done, losses = saved["done"], saved["losses"]
+    for n in range(done, epochs * steps):
+        losses.append(train_step(*divmod(n, steps)))
+        if (n + 1) % every == 0:
+            saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+            saved |= {"random": torch.get_rng_state(), "done": n + 1, "losses": losses}
+            torch.save(saved, f"{path}.new")
+            os.replace(f"{path}.new", path)
+            dist.barrier()
     return losses

@@ -1,0 +1,228 @@
+"""Grade a folder: many submissions at once, with progress, a log, and records that survive anything.
+
+    find_submissions --jobs--> processes, each with a Grader --> Record --> OUT/records/NAME.json
+                                                                  `--> OUT/log.jsonl
+
+Killed at any moment, the same command goes on where it was: records are written whole, and each
+exercise is kept in the cache as soon as it was tried.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import secrets
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from helpers.exercises.reader_notebook import UnreadableNotebook, bytes_of
+from helpers.grading.cache import Cache, versions_here, write_whole
+from helpers.grading.grader import Grader
+from helpers.grading.limits import Limits
+from helpers.grading.record import Record, Status, from_json
+from helpers.grading.references import References
+from helpers.grading.reports.slugs import page_names
+from helpers.grading.staged import Staged
+from helpers.grading.submissions import Job
+from helpers.grading.walls import WALLS, Plan
+
+_TRIES = 2
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a batch is graded. solutions: the folder of the solved notebooks, if there is one here."""
+
+    out: Path
+    level: str
+    secret: str
+    solutions: Path | None
+    pictures: str = "failed"
+    limits: Limits = Limits()
+    use_cache: bool = True
+
+
+def grade_all(
+    jobs: Sequence[Job], setting: Setting, processes: int
+) -> Iterator[tuple[Job, Record]]:
+    """Grade the jobs, `processes` at a time; give each record as soon as it is written.
+
+    A record that is there already, of the same file, checks and versions, is given as it is.
+    """
+    slugs = page_names(f"{job.learner} {job.file}" for job in jobs)
+    names = {job: Path(slugs[f"{job.learner} {job.file}"]).stem for job in jobs}
+    with Staged() as staged:
+        versions = {**versions_here(setting.level), "secret": _mark_of(setting.secret)}
+        rest = []
+        for job in jobs:
+            kept = _kept(job, _path(setting, names[job]), versions) if setting.use_cache else None
+            if kept is not None:
+                yield job, kept
+            else:
+                rest.append(job)
+        for job, record in _run(
+            rest, setting, Plan(setting.level, staged, setting.limits), processes
+        ):
+            path = _path(setting, names[job])
+            write_whole(path, json.dumps(record.as_json(), ensure_ascii=True).encode())
+            _log(setting.out, job, record, path)
+            yield job, record
+
+
+def _run(
+    jobs: Sequence[Job], setting: Setting, plan: Plan, processes: int
+) -> Iterator[tuple[Job, Record]]:
+    """Keep the processes busy; start them anew when one of them died, and its jobs once more."""
+    tries = dict.fromkeys(jobs, 0)
+    left = list(jobs)
+    while left:
+        started, left = left, []
+        with _pool(setting, plan, min(processes, len(started))) as pool:
+            waiting: dict[Future[Record], Job] = {}
+            try:
+                waiting = {pool.submit(_grade, job): job for job in started}
+                while waiting:
+                    done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        job = waiting.pop(future)
+                        try:
+                            yield job, future.result()
+                        except BrokenProcessPool:
+                            left.append(job)
+            except BrokenProcessPool:  # while jobs were being submitted
+                left += [job for job in started if job not in left]
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        for job in left:
+            tries[job] += 1
+        if started and set(left) == set(started) and len(started) > 1:
+            # it is one of these: one at a time tells which
+            for job in left:
+                yield from _run([job], setting, plan, 1)
+            return
+        for job in [job for job in left if tries[job] >= _TRIES]:
+            left.remove(job)
+            yield job, _fault(job, setting.level)
+
+
+def _pool(setting: Setting, plan: Plan, processes: int) -> ProcessPoolExecutor:
+    context = multiprocessing.get_context("spawn")
+    counter = context.Value("i", os.getpid() * 7 % 3000)
+    return ProcessPoolExecutor(
+        processes, context, initializer=_begin, initargs=(setting, plan, counter)
+    )
+
+
+class _Here:
+    """This process's grader."""
+
+    grader: Grader
+
+
+def _begin(setting: Setting, plan: Plan, counter: Any) -> None:
+    """Make this process a grader that ends with the one that started it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the batch, which then ends us
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    with counter.get_lock():
+        counter.value += 1
+        slot = counter.value
+    versions = versions_here(setting.level)
+    cache = Cache(setting.out / "cache" if setting.use_cache else None)
+    references = References(setting.solutions, plan, slot)
+    _Here.grader = Grader(plan, setting.secret, cache, versions, references, slot, setting.pictures)
+
+
+def _end_with(parent: Any) -> None:
+    parent.join()
+    os._exit(1)
+
+
+def _grade(job: Job) -> Record:
+    record = _Here.grader.grade(job)
+    marked = {**record.versions, "secret": _mark_of(_Here.grader.secret)}
+    return Record(**{**vars(record), "versions": marked})
+
+
+def _fault(job: Job, level: str) -> Record:
+    return Record(
+        job.learner,
+        job.file,
+        "",
+        Status.HARNESS_FAULT,
+        message="The process that graded this file ended twice: grade it again, or elsewhere.",
+        walls=WALLS[level],
+    )
+
+
+# --- what is kept ---------------------------------------------------------------------------------
+
+
+def _path(setting: Setting, name: str) -> Path:
+    return setting.out / "records" / f"{name}.json"
+
+
+def _kept(job: Job, path: Path, versions: dict[str, str]) -> Record | None:
+    """Give the record of an earlier run if nothing has changed since."""
+    with suppress(OSError, ValueError, UnreadableNotebook):
+        record = from_json(json.loads(path.read_text()))
+        same = record.status is Status.GRADED and record.versions == versions
+        if same and record.sha256 == hashlib.sha256(bytes_of(job.path)).hexdigest():
+            return record
+    return None
+
+
+def read_records(out: Path) -> list[Record]:
+    """Give the records of a batch, in the order of their files' names. Raise ValueError if damaged."""
+    return [from_json(json.loads(p.read_text())) for p in sorted((out / "records").glob("*.json"))]
+
+
+def _log(out: Path, job: Job, record: Record, path: Path) -> None:
+    """Add a line to the run log, in one write, so that lines never mix."""
+    line = {
+        "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "learner": job.learner,
+        "file": job.file,
+        "record": path.name,
+        "status": record.status.value,
+        "points": round(record.points, 4),
+        "out_of": record.out_of,
+        "seconds": record.seconds,
+    }
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+    fd = os.open(out / "log.jsonl", flags, 0o644)
+    try:
+        os.write(fd, (json.dumps(line) + "\n").encode())
+    finally:
+        os.close(fd)
+
+
+def secret_of(out: Path) -> str:
+    """Give the secret of this batch's hidden cases; make one where there is none yet."""
+    path = out / "secret"
+    try:
+        return path.read_text().strip()
+    except FileNotFoundError:
+        secret = secrets.token_hex(16)
+        out.mkdir(parents=True, exist_ok=True)
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(fd, "w") as file:
+            file.write(secret + "\n")
+        return secret
+
+
+def _mark_of(secret: str) -> str:
+    """Give what tells secrets apart without giving one away."""
+    return hashlib.sha256(f"real-ranks {secret}".encode()).hexdigest()[:8]

@@ -1,0 +1,84 @@
+"""What was tried is kept, and found again by what it depends on: answer, checks, engine, versions.
+
+A second run grades only what changed, and a batch that was killed goes on where it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from helpers.exercises.answers import Answer
+from helpers.exercises.model import Exercise
+from helpers.grading.record import ExerciseRecord, exercise_from_json
+
+_COURSE = Path(__file__).parents[1]
+_MAX_BYTES = 8 << 20
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A folder with one file for each answer that was tried; None keeps nothing."""
+
+    folder: Path | None
+
+    def get(self, key: str) -> ExerciseRecord | None:
+        """Give what was kept under a key; None if there is nothing, or nothing that can be read."""
+        if self.folder is None:
+            return None
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            path = self.folder / key[:2] / f"{key}.json"
+            if path.stat().st_size <= _MAX_BYTES:
+                return exercise_from_json(json.loads(path.read_text()))
+        return None
+
+    def put(self, key: str, record: ExerciseRecord) -> None:
+        """Keep a record. Somebody who kills the process at any moment leaves the old file or the new."""
+        if self.folder is not None:
+            write_whole(self.folder / key[:2] / f"{key}.json", json.dumps(asdict(record)).encode())
+
+
+def key_of(exercise: Exercise, answer: Answer, secret: str, versions: Mapping[str, str]) -> str:
+    """Give the key of one answer to one exercise: it changes with all on which the verdict depends."""
+    parts = [exercise.name, answer.name, answer.source, secret, sorted(versions.items())]
+    return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@cache
+def versions_here(level: str) -> Mapping[str, str]:
+    """Name what verdicts depend on besides the answer: the engine and the checks by their content."""
+    digest = hashlib.sha256()
+    for path in sorted(_COURSE.rglob("*.py")):
+        if "reports" not in path.parts:
+            digest.update(str(path.relative_to(_COURSE)).encode() + b"\0" + path.read_bytes())
+    return {
+        "course": digest.hexdigest()[:16],
+        "torch": version("torch"),
+        "python": platform.python_version(),
+        "sandbox": level,
+    }
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file so that nobody ever sees a part of it; make its folder if need be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fd, name = tempfile.mkstemp(dir=path.parent, prefix=".part-")
+    try:
+        with open(fd, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name)
+        raise

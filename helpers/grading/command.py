@@ -1,0 +1,152 @@
+"""`course grade FOLDER --out OUT`: from a folder of notebooks to records and reports, and an exit code.
+
+0: all was graded. 1: something needs a look (a file that cannot be read, a harness fault, a difference
+found by --verify). 2: nothing could be done; one line says why.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from helpers.course.workspace import WorkspaceError, find_workspace
+from helpers.grading.batch import Setting, grade_all, secret_of
+from helpers.grading.record import Record, Status
+from helpers.grading.reports import write_reports
+from helpers.grading.roster import RosterError, read_roster
+from helpers.grading.staged import Staged
+from helpers.grading.submissions import Job, NoSubmissions, find_submissions
+from helpers.grading.walls import WALLS, NoWalls, choose
+
+
+class CannotGrade(Exception):
+    """Nothing could be done. One line: what is wrong, and what to do."""
+
+
+def grade_folder(
+    folder: Path,
+    out: Path,
+    *,
+    sandbox: str = "auto",
+    jobs: int | None = None,
+    roster: Path | None = None,
+    pictures: str = "failed",
+    verify: bool = False,
+) -> int:
+    """Grade all in `folder`, write records and reports into `out`; give the exit code.
+
+    Raise CannotGrade where nothing can be done.
+    """
+    try:
+        found, notices = find_submissions(folder)
+        members = read_roster(roster) if roster is not None else None
+        _make(out)
+        with Staged() as staged:
+            level = choose(sandbox, staged)
+        secret = secret_of(out)
+    except (NoSubmissions, NoWalls, RosterError) as error:
+        raise CannotGrade(str(error)) from None
+    except OSError as error:
+        raise CannotGrade(f"{out} cannot be written: {error.strerror}.") from None
+    for notice in notices:
+        click.echo(notice)
+    click.echo(f"Sandbox: {level}. It does not stop: {'; '.join(WALLS[level].does_not_stop)}.")
+    setting = Setting(out, level, secret, _solutions(), pictures, use_cache=not verify)
+    processes = min(jobs or os.cpu_count() or 1, len(found))
+    if verify:
+        return _verify(found, setting, processes)
+    records = _graded(found, setting, processes)
+    for path in write_reports(records, out, title=folder.name, roster=members):
+        click.echo(path)
+    return _told(records)
+
+
+def _make(out: Path) -> None:
+    if out.is_symlink() or (out.exists() and not out.is_dir()):
+        raise CannotGrade(f"{out} is no folder: name one for the results.")
+    out.mkdir(parents=True, exist_ok=True)
+
+
+def _solutions() -> Path | None:
+    try:
+        folder = find_workspace().solutions
+    except WorkspaceError:
+        return None
+    return folder if folder.is_dir() else None
+
+
+def _graded(found: Sequence[Job], setting: Setting, processes: int) -> list[Record]:
+    records: dict[Job, Record] = {}
+    with click.progressbar(length=len(found), label="Grading", show_pos=True, show_eta=True) as bar:
+        for job, record in grade_all(found, setting, processes):
+            records[job] = record
+            bar.update(1)
+    return [records[job] for job in found]
+
+
+def _told(records: Sequence[Record]) -> int:
+    """Say in a line what became of the batch; give the exit code."""
+    counts = {status: sum(r.status is status for r in records) for status in Status}
+    kept = sum(exercise.cached for record in records for exercise in record.exercises)
+    line = f"{counts[Status.GRADED]} of {len(records)} submissions graded"
+    if kept:
+        line += f", {kept} exercises as they were kept"
+    for status, words in (
+        (Status.UNREADABLE, "cannot be read"),
+        (Status.HARNESS_FAULT, "met a fault of this machine (no points lost)"),
+    ):
+        if counts[status]:
+            line += f"; {counts[status]} {words}"
+    click.echo(line + ".")
+    return 0 if counts[Status.GRADED] == len(records) else 1
+
+
+def _verify(found: Sequence[Job], setting: Setting, processes: int) -> int:
+    """Grade all once more, without what was kept, and report each difference."""
+    from helpers.grading.batch import read_records
+
+    before = {(record.learner, record.file): record for record in read_records(setting.out)}
+    different = 0
+    with _aside(setting.out) as out:
+        again = Setting(
+            out, setting.level, setting.secret, setting.solutions, "none", setting.limits, False
+        )
+        for _, record in grade_all(found, again, processes):
+            old = before.get((record.learner, record.file))
+            for line in differences(old, record):
+                different += 1
+                click.echo(f"{record.learner}, {record.file}: {line}")
+    click.echo(f"Graded {len(found)} submissions again: {different} differences.")
+    return 1 if different else 0
+
+
+def differences(old: Record | None, new: Record) -> Iterator[str]:
+    """Say where two records of one submission differ in outcome or points."""
+    if old is None:
+        yield "was not graded before"
+        return
+    if old.status is not new.status:
+        yield f"{old.status.value} before, {new.status.value} now"
+    now = {exercise.name: exercise for exercise in new.exercises}
+    for exercise in old.exercises:
+        other = now.get(exercise.name)
+        if other is None:
+            yield f"{exercise.name} is missing now"
+        elif (exercise.outcome, exercise.points) != (other.outcome, other.points):
+            yield (
+                f"{exercise.name}: {exercise.outcome}, {exercise.points:g} points before; "
+                f"{other.outcome}, {other.points:g} now"
+            )
+
+
+@contextmanager
+def _aside(out: Path) -> Iterator[Path]:
+    """Give a folder for the records of a second grading, which goes away."""
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(dir=out, prefix="verify-") as folder:
+        yield Path(folder)

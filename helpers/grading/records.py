@@ -1,0 +1,76 @@
+"""From what a check found to what is written down: hidden cases lose all that would give them away."""
+
+from __future__ import annotations
+
+import ast
+
+from helpers.exercises.answers import Answer, Problem
+from helpers.exercises.model import Exercise
+from helpers.exercises.result import CaseVerdict, CheckResult
+from helpers.grading.record import CaseRecord, ExerciseRecord
+
+_MOST = 4_000
+"""Characters of one message."""
+
+INNER_IMPORT = "imports `{name}`, which is not the door that answers use: look at what for"
+
+
+def exercise_record(
+    exercise: Exercise,
+    found: Answer | Problem,
+    visible: CheckResult,
+    hidden: CheckResult | None,
+) -> ExerciseRecord:
+    """Put the results of the visible and of the hidden cases (None: not tried) into one record."""
+    cases = [_visible(case) for case in visible.cases]
+    cases += [_hidden(case) for case in hidden.cases] if hidden is not None else []
+    worst = visible if not visible.passed or hidden is None else hidden
+    source = found.source if isinstance(found, Answer) else ""
+    return ExerciseRecord(
+        exercise.name,
+        exercise.number,
+        exercise.heading,
+        worst.outcome.value,
+        round(hidden.points, 4) if hidden is not None else 0.0,
+        exercise.points,
+        exercise.further,
+        tuple(cases),
+        message=visible.message[:_MOST],
+        notes=tuple(note[:_MOST] for note in visible.notes),
+        flags=inner_imports(source),
+        answer=source,
+    )
+
+
+def _visible(case: CaseVerdict) -> CaseRecord:
+    return CaseRecord(
+        case.label,
+        False,
+        case.outcome.value,
+        float(case.passed),
+        tuple((r.rank, r.given, r.expected, r.got[:_MOST], r.problem[:_MOST]) for r in case.rows),
+        tuple(text[:_MOST] for text in case.broken),
+        case.message[:_MOST],
+        case.advice[:_MOST],
+    )
+
+
+def _hidden(case: CaseVerdict) -> CaseRecord:
+    return CaseRecord(case.label, True, case.outcome.value, float(case.passed))
+
+
+def inner_imports(source: str) -> tuple[str, ...]:
+    """Flag imports of the course's inner modules: answers need its door, `helpers`, alone."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {a.name for a in node.names if a.name.startswith("helpers.")}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("helpers."):
+            names.add(str(node.module))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names |= {node.value[:80]} if node.value.startswith("helpers.") else set()
+    return tuple(INNER_IMPORT.format(name=name) for name in sorted(names))

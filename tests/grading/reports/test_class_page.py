@@ -1,0 +1,129 @@
+"""What the instructor is told about a class."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from helpers.grading.record import Record
+from helpers.grading.reports.class_page import Similar, class_page, stuck
+from helpers.grading.reports.histogram import histogram
+from helpers.grading.reports.mistakes import commonest, hardest, normalised
+from helpers.grading.reports.standing import course_of
+from tests.grading.reports.builders import (
+    SECRET_INPUT,
+    a_class,
+    case,
+    exercise,
+    fault,
+    hidden_case,
+    record,
+    unreadable,
+)
+from tests.grading.reports.page_tags import Page
+
+
+def text_of(*records: Record, similar: tuple[Similar, ...] = (), title: str = "Autumn") -> str:
+    return " ".join(Page(class_page(course_of(records, title), similar)).text.split())
+
+
+def test_an_empty_class_has_a_page() -> None:
+    assert "0 learners" in text_of()
+
+
+def test_hardest_first_with_share_passed_and_median() -> None:
+    records = [
+        record("Ada", exercise("ping_pong"), exercise("token_ring", "wrong")),
+        record("Bob", exercise("ping_pong"), exercise("token_ring", "not attempted")),
+        record("Cleo", exercise("ping_pong", "wrong"), fault("token_ring")),
+    ]
+    first, second = hardest(course_of(records, "Autumn"))
+    assert (first.title, first.graded, first.passed, first.not_attempted) == (
+        "2.2 Token ring",
+        2,
+        0,
+        1,
+    )
+    assert first.median_points == 2.0 and first.share_passed == 0
+    assert (second.title, second.graded, second.passed) == ("2.1 Ping-pong", 3, 2)
+    assert "66 % (2 of 3)" in text_of(*records)
+
+
+def test_mistakes_that_differ_in_numbers_are_one() -> None:
+    def wrong(rank: int) -> tuple[object, ...]:
+        return (
+            case(outcome="wrong", advice=f"Rank {rank} kept tensor([{rank}., 2.]) at 0x7f{rank}."),
+        )
+
+    records = [
+        record("Ada", exercise(outcome="wrong", cases=wrong(1))),
+        record("Bob", exercise(outcome="wrong", cases=wrong(3))),
+        record("Cleo", exercise(outcome="crashed", cases=wrong(1))),
+    ]
+    first, second = commonest(course_of(records, "Autumn"))
+    assert [each.learner for each in first.learners] == ["Ada", "Bob"]
+    assert first.said.startswith("Rank 1 kept")
+    assert second.outcome == "crashed"
+    assert normalised("Sent [1, 2.5] in  3 ms") == normalised("sent [7] in 12 ms")
+    assert normalised("Rank 1 waits") != normalised("Rank 1 sends")
+
+
+def test_a_hidden_case_is_not_told_here_either() -> None:
+    text = text_of(record("Ada", exercise(outcome="wrong", cases=(case(), hidden_case()))))
+    assert "271828" in SECRET_INPUT and "271828" not in text
+    assert "a hidden one does not" in text
+
+
+def test_who_is_stuck_and_why() -> None:
+    records = [
+        record("Ada", exercise("ping_pong"), exercise("token_ring")),
+        record("Bob", exercise("ping_pong", "wrong"), exercise("token_ring", "not attempted")),
+        unreadable("Cleo"),
+    ]
+    found = {standing.learner: why for standing, why in stuck(course_of(records, "Autumn"))}
+    assert found["Bob"] == "4 of 20 points; 1 of 2 not attempted"
+    assert "1 file cannot be read" in found["Cleo"] and "Ada" not in found
+
+
+def test_faults_flags_and_similar_answers_are_places_to_look() -> None:
+    flagged = exercise(flags=("traffic does not match: look",))
+    text = text_of(
+        record("Ada", flagged),
+        record("Bob", fault()),
+        unreadable("Cleo"),
+        similar=(Similar("ping_pong", ("Ada", "Bob"), 0.93),),
+    )
+    assert "Look here, no verdict" in text and "traffic does not match: look" in text
+    assert "harness fault" in text and "SIGKILL" in text
+    assert "93 % alike" in text and "4 to look at" in text
+
+
+def test_every_learner_is_listed_and_linked_to_a_page_of_its_own() -> None:
+    course = course_of(a_class(12), "Autumn")
+    page = Page(class_page(course))
+    links = {each for each in page.values("href") if each.startswith("learners/")}
+    assert links == {f"learners/{each.page}" for each in course.standings}
+    assert all(each.learner in page.text for each in course.standings)
+
+
+def test_the_distribution_counts_everybody_once() -> None:
+    shares = [0.0, 0.05, 0.1, 0.3, 0.55, 0.999, 1.0, 1.0]
+    drawn = histogram(shares)
+    assert drawn is not None and sum(bar.count for bar in drawn.bars) == len(shares)
+    assert [bar.count for bar in drawn.bars] == [2, 1, 0, 1, 0, 1, 0, 0, 0, 3]
+    assert drawn.text.endswith("The median is 42 %.") or drawn.text.endswith("The median is 43 %.")
+    assert histogram([]) is None
+
+
+def test_labels_and_titles_are_no_mathtext() -> None:
+    title = r"Autumn $\frac{1}{$ and $x^2$"
+    text = text_of(record(r"$\alpha$ & Ada"), title=title)
+    assert title in text and r"$\alpha$ & Ada" in text
+
+
+def test_of_two_files_of_one_notebook_the_better_counts_and_both_are_told() -> None:
+    good = record("Ada", exercise())
+    bad = replace(good, file="Ada/copy.ipynb", exercises=(exercise(outcome="wrong"),))
+    for records in ([good, bad], [bad, good]):
+        (standing,) = course_of(records, "Autumn").standings
+        assert standing.points == 10 and standing.out_of == 10
+        assert "further copy" in text_of(*records) and "Ada/copy.ipynb" in text_of(*records)

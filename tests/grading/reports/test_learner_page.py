@@ -1,0 +1,149 @@
+"""What a learner is told, and what not."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import replace
+
+import pytest
+
+from helpers.exercises.result import Outcome
+from helpers.grading.record import Record
+from helpers.grading.reports.learner_page import learner_page
+from helpers.grading.reports.outcomes import FAULT_SAYS, hidden_says
+from helpers.grading.reports.png import checked_png
+from helpers.grading.reports.standing import course_of
+from tests.grading.reports.builders import (
+    DEADLOCK,
+    LOOK,
+    SECRET_INPUT,
+    exercise,
+    fault,
+    hidden_case,
+    picture,
+    record,
+    unreadable,
+)
+from tests.grading.reports.page_tags import Page
+
+
+def page_of(*records: Record, learner: str = "") -> Page:
+    course = course_of(records, "Autumn")
+    (standing,) = [s for s in course.standings if s.learner == (learner or records[0].learner)]
+    return Page(learner_page(course, standing))
+
+
+def words(page: Page) -> str:
+    return " ".join(page.text.split())
+
+
+def test_total_outcomes_points_and_first_look() -> None:
+    page = page_of(
+        record(
+            "Ada",
+            exercise("ping_pong"),
+            exercise("token_ring", "wrong"),
+            exercise("tagged_mail", "deadlocked"),
+        )
+    )
+    text = words(page)
+    assert "14 of 30 points" in text
+    assert "1 of 3 exercises passed, 1 wrong, 1 deadlocked" in text
+    assert "2.1 Ping-pong" in text and "10 of 10" in text and "4 of 10" in text
+    assert "In the case 3 ranks, 5 elements" in text
+    assert (
+        "tensor([2., 2.])" in text
+        and "element 0 differs" in text
+        and "nothing was returned" in text
+    )
+    assert "3 messages of 8 bytes, but 2 suffice" in text
+    assert "First look: Rank 1 kept its own x" in text
+    assert DEADLOCK in page.text
+    assert LOOK.replace("`", "") in text
+    assert "bubblewrap" in text and "torch 2.13.0" in text and "9f86d081884c7d65" in text
+
+
+def test_of_a_hidden_case_label_outcome_and_the_fixed_sentence() -> None:
+    text = words(page_of(record("Ada", exercise("ping_pong", "wrong"))))
+    assert "5 ranks, 7 elements" in text and hidden_says("wrong") in text
+    assert SECRET_INPUT not in text and "271828" not in text
+
+
+@pytest.mark.parametrize("outcome", [each.value for each in Outcome] + ["out of memory", "flooded"])
+def test_every_outcome_has_a_sentence_for_hidden_cases(outcome: str) -> None:
+    assert hidden_says(outcome) != hidden_says("an outcome that nobody knows")
+    text = words(page_of(record("Ada", exercise(cases=(hidden_case(outcome),)))))
+    assert hidden_says(outcome) in text and "271828" not in text
+
+
+def test_flags_are_not_for_the_learner_and_repairs_are() -> None:
+    tried = exercise(flags=("looks copied",), notes=("the last of two definitions counts",))
+    text = words(page_of(record("Ada", tried, notes=("cell 7 has no source",))))
+    assert "looks copied" not in text
+    assert "the last of two definitions counts" in text and "cell 7 has no source" in text
+
+
+def test_a_fault_of_the_grading_is_told_as_one_and_costs_nothing() -> None:
+    text = words(page_of(record("Ada", exercise(), fault())))
+    assert FAULT_SAYS in text and "10 of 10 points" in text and "SIGKILL" not in text
+
+
+def test_unreadable_missing_and_further_files() -> None:
+    ada = record("Ada", exercise())
+    copy = replace(ada, file="Ada/copy.ipynb", exercises=(exercise(outcome="wrong"),))
+    other = record("Bob", exercise("tree_broadcast"), notebook="05_collective_algorithms")
+    text = words(page_of(copy, ada, other))
+    assert (
+        "10 of 20 points" in text and "Not handed in" in text and "05_collective_algorithms" in text
+    )
+    assert "Ada/copy.ipynb is a further copy" in text
+    text = words(page_of(unreadable("Ada")))
+    assert "could not be read" in text and "line 3, column 7: this is no JSON" in text
+
+
+def test_a_sound_picture_is_shown_with_its_size() -> None:
+    page = page_of(record("Ada", exercise(picture=picture())))
+    (image,) = [dict(tag.attributes) for tag in page.tags if tag.name == "img"]
+    assert image["src"] == "data:image/png;base64," + picture()
+    assert int(image["width"]) == 660 and int(image["height"]) == 220
+
+
+def _changed(at: int, byte: int) -> str:
+    data = bytearray(base64.b64decode(picture()))
+    data[at] = byte
+    return base64.b64encode(data).decode()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "",
+        "no base64 <script>",
+        base64.b64encode(b"<svg onload=alert(1)>").decode(),
+        base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(40)).decode(),
+        base64.b64encode(base64.b64decode(picture()) + b"<script>").decode(),
+        base64.b64encode(base64.b64decode(picture())[:-20]).decode(),
+        _changed(17, 200),  # 13 million pixels wide
+        _changed(60, 0),
+        picture() + "\n" + picture(),
+        "A" * 3_000_000,
+        "\ud800" + picture(),
+    ],
+)
+def test_what_is_no_sound_png_is_left_out(bad: str) -> None:
+    assert checked_png(bad) is None
+    page = page_of(record("Ada", exercise(picture=bad)))
+    assert not [tag for tag in page.tags if tag.name == "img"]
+
+
+def test_a_picture_that_is_too_large_to_unpack_is_left_out() -> None:
+    assert checked_png(picture(60.0)) is None
+
+
+def test_no_identifier_stands_twice_in_a_page() -> None:
+    page = page_of(record("Ada", exercise(), exercise("token_ring")), unreadable("Ada"))
+    identifiers = page.values("id")
+    assert len(identifiers) == len(set(identifiers)) == 2
+    assert {f"#{each}" for each in identifiers} == set(page.values("href"))
+    assert all(re.fullmatch(r"e\d+-\d+", each) for each in identifiers)

@@ -1,0 +1,83 @@
+"""Whatever stands in a record, a page has the tags of its template and no others."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from helpers.grading.record import Record
+from helpers.grading.reports.class_page import Similar, class_page
+from helpers.grading.reports.learner_page import learner_page
+from helpers.grading.reports.standing import course_of
+from tests.grading.reports.hostile import TEXTS, UNSHOWABLE, hostile_record, unreadable_record
+from tests.grading.reports.page_tags import Page
+
+MOST = 400_000
+"""Bytes of a page, with its picture, whatever a record holds."""
+
+ATTRIBUTE_VALUES = {
+    "href": r"#e\d+-\d+|learners/[a-z0-9-]+\.html",
+    "src": r"data:image/png;base64,[A-Za-z0-9+/]+=*",
+    "id": r"e\d+-\d+",
+    "class": r"(mark |full |)(passed|failed|open|fault|narrow|)|[a-z]*",
+}
+
+
+def records_of(text: str) -> list[Record]:
+    return [hostile_record(text), hostile_record(text, 1), unreadable_record(text + "!")]
+
+
+def pages_of(text: str) -> list[bytes]:
+    course = course_of(records_of(text), title=text)
+    similar = [Similar(text, (text, text + "'", "nobody " + text), 0.9)]
+    return [class_page(course, similar), *(learner_page(course, each) for each in course.standings)]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_no_tag_or_attribute_comes_from_a_record(name: str) -> None:
+    plain = sorted(map(repr, (Page(page).shape for page in pages_of("word"))))
+    hostile = [Page(page) for page in pages_of(TEXTS[name])]
+    assert sorted(repr(page.shape) for page in hostile) == plain
+    for page in hostile:
+        assert not page.others
+        for attribute, pattern in ATTRIBUTE_VALUES.items():
+            for value in page.values(attribute):
+                assert re.fullmatch(pattern, value), (attribute, value)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_pages_are_short_and_hold_nothing_that_cannot_be_shown(name: str) -> None:
+    for page in pages_of(TEXTS[name]):
+        assert len(page) < MOST
+        assert not UNSHOWABLE.search(page.decode("utf-8"))
+
+
+def test_what_is_shown_is_the_text_itself() -> None:
+    for page in pages_of(TEXTS["script"]):
+        assert TEXTS["script"] in Page(page).text
+    for page in pages_of(TEXTS["template"]):
+        text = Page(page).text
+        assert TEXTS["template"] in text and "49" not in text
+    for page in pages_of(TEXTS["mathtext"]):
+        assert TEXTS["mathtext"] in Page(page).text
+
+
+def test_backticks_make_code_and_nothing_else() -> None:
+    for page in pages_of("`<b>bold</b>` and `one left <i>"):
+        parsed = Page(page)
+        assert "<b>bold</b>" in parsed.text and "`one left <i>" in parsed.text
+
+
+def test_a_page_allows_its_own_style_and_no_script() -> None:
+    for page in pages_of("word"):
+        (policy,) = [
+            dict(tag.attributes)["content"]
+            for tag in Page(page).tags
+            if ("http-equiv", "Content-Security-Policy") in tag.attributes
+        ]
+        assert "default-src 'none'" in policy and "script-src 'none'" in policy
+        assert "unsafe" not in policy and "http" not in policy
+        assert not Page(page).values("style")
+        names = {tag.name for tag in Page(page).tags}
+        assert names.isdisjoint({"script", "link", "iframe", "object", "form", "base"})
