@@ -74,8 +74,10 @@ def grade_all(
             rest, setting, Plan(setting.level, staged, setting.limits), processes
         ):
             path = _path(setting, names[job])
+            _log(
+                setting.out, job, record, path
+            )  # first: a kill in between costs a second line, no line
             write_whole(path, json.dumps(record.as_json(), ensure_ascii=True).encode())
-            _log(setting.out, job, record, path)
             yield job, record
 
 

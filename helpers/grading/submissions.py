@@ -17,6 +17,7 @@ from helpers.exercises.model import exercises
 
 MOST_FILES = 20_000
 _DEEPEST = 4
+_HIDDEN = (".", "__MACOSX")
 _MOODLE = re.compile(r"_\d+_assign(submission_file|feedback_file).*$")
 
 
@@ -51,7 +52,7 @@ def find_submissions(folder: Path) -> tuple[list[Job], list[str]]:
         )
     learners = {job.learner for job in jobs}
     for child in sorted(folder.iterdir()):
-        shown = child.is_dir() and not child.is_symlink() and not child.name.startswith(".")
+        shown = child.is_dir() and not child.is_symlink() and not child.name.startswith(_HIDDEN)
         if shown and _name_of(child.name) not in learners:
             notices.append(f"{_printable(child.name)}: no notebook in this folder")
     return sorted(jobs, key=lambda job: (job.learner, job.file)), notices
@@ -69,7 +70,7 @@ def _files(folder: Path, notices: list[str]) -> Iterator[Path]:
             continue
         for entry in entries:
             path = Path(entry.path)
-            if entry.name.startswith((".", "__MACOSX")):
+            if entry.name.startswith(_HIDDEN):
                 continue
             if entry.is_symlink():
                 notices.append(f"{_shown(path, folder)}: a symbolic link, passed over")

@@ -13,7 +13,7 @@ from helpers.grading.record import Record, Status
 from helpers.grading.reports.cells import Cell, csv_bytes
 from helpers.grading.reports.outcomes import is_fault
 from helpers.grading.reports.standing import Course, Standing, graded_points, has_fault
-from helpers.grading.reports.text import line
+from helpers.grading.reports.text import line, number
 from helpers.grading.roster import RosterMatch
 
 _MOODLE_MOST = 100.0
@@ -26,7 +26,7 @@ def gradebook(course: Course) -> bytes:
     """Give one row for each learner, with every notebook and exercise. For people, so with a BOM."""
     exercises = _exercises(course)
     head: list[Cell] = ["Learner", "Points", "Out of", "Percent", "Files", "Told"]
-    head += [f"{line(name)} ({out_of:g})" for name, out_of in course.notebooks.items()]
+    head += [f"{line(name)} ({number(out_of)})" for name, out_of in course.notebooks.items()]
     head += list(exercises.values())
     return csv_bytes(
         [head, *(_row(course, each, exercises) for each in course.standings)], bom=True
@@ -113,7 +113,7 @@ def _exercises(course: Course) -> dict[tuple[str, str], str]:
             for each in record.exercises:
                 key = (record.notebook, each.name)
                 found.setdefault(
-                    key, f"{line(each.number, 12)} {line(each.name)} ({each.out_of:g})"
+                    key, f"{line(each.number, 12)} {line(each.name)} ({number(each.out_of)})"
                 )
     order = {name: at for at, name in enumerate(course.notebooks)}
     # within a notebook the order is that in which its exercises were first met

@@ -1,6 +1,6 @@
 """Gradescope's results.json (Autograder Specifications, "Output format") for one learner's records.
 
-`course grade --gradescope FILE` writes it inside Gradescope's container. What is for the instructor alone
+`gradescope_results` writes it inside Gradescope's container. What is for the instructor alone
 stands in a test of visibility "hidden", which Gradescope never shows to learners.
 """
 

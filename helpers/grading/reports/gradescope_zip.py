@@ -2,7 +2,8 @@
 
 `course gradescope` calls `write_zip`.
 
-    gradescope.zip:  setup.sh  run_autograder  secret  course/{pyproject.toml, helpers/, solutions/, ...}
+    gradescope.zip:  setup.sh  run_autograder  secret  sandbox  index_url
+                     course/{pyproject.toml, constraints.txt, helpers/, solutions/, notebooks/}
 """
 
 from __future__ import annotations
@@ -23,20 +24,26 @@ _SAME_TIME = (2020, 1, 1, 0, 0, 0)
 """Of every file in the zip, so that the same course gives the same zip."""
 
 
-def write_zip(target: BinaryIO, root: Path, secret: str, extra_index_url: str = "") -> None:
+def write_zip(
+    target: BinaryIO, root: Path, secret: str, *, sandbox: str = "auto", extra_index_url: str = ""
+) -> None:
     """Write the zip to an open file. Raise ReportError if the secret or the address cannot be used.
 
     secret: from which hidden cases are drawn; in a file of its own that only its owner may read.
-    extra_index_url: a package index beside the usual one, for the small CPU build of torch.
+    sandbox: as for `course grade`; Gradescope's containers have no user namespaces, so "auto" takes
+    Landlock there. extra_index_url: a package index beside the usual one, for the small CPU build of torch.
     """
     if not secret or any(not mark.isprintable() for mark in secret):
         raise ReportError("The secret of a Gradescope zip must be one line that is not empty.")
+    if not re.fullmatch(r"[a-z]+", sandbox):
+        raise ReportError(f"{sandbox!r} is no sandbox of `course grade`.")
     if not re.fullmatch(r"(https://[\w.~:/?&=%+-]+)?", extra_index_url):
         raise ReportError(f"{extra_index_url!r} is no https address of a package index.")
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in ("setup.sh", "run_autograder"):
             _add(archive, name, (_SCRIPTS / name).read_bytes(), 0o755)
         _add(archive, "index_url", extra_index_url.encode("ascii"), 0o644)
+        _add(archive, "sandbox", sandbox.encode("ascii"), 0o644)
         _add(archive, "secret", secret.encode("utf-8"), 0o600)
         for path in _course_files(root):
             _add(archive, f"course/{path.relative_to(root).as_posix()}", _data(path), 0o644)

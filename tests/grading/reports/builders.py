@@ -6,7 +6,6 @@ import base64
 import random
 from dataclasses import replace
 from functools import cache
-from io import BytesIO
 
 from helpers.exercises.model import exercises
 from helpers.grading.record import CaseRecord, ExerciseRecord, Record, Status, Walls

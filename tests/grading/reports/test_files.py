@@ -90,6 +90,7 @@ def test_a_link_in_the_way_is_refused_and_not_followed(tmp_path: Path) -> None:
     kept.write_text("kept")
     for name in ("class.html", "gradebook.csv", f"learners/{page_names(['Ada'])['Ada']}"):
         (out / name).parent.mkdir(exist_ok=True)
+        (out / name).unlink(missing_ok=True)
         (out / name).symlink_to(kept)
         with pytest.raises(ReportError, match="symbolic link"):
             write_reports([record("Ada")], out, title="Autumn")

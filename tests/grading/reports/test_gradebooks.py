@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.grading.record import Record
 from helpers.grading.reports.cells import csv_bytes, harmless
 from helpers.grading.reports.gradebooks import canvas, gradebook, moodle
 from helpers.grading.reports.standing import course_of

@@ -1,0 +1,23 @@
+"""Turn a graded folder into Gradescope's results.json; run_autograder calls it inside the container.
+
+python -m helpers.grading.reports.gradescope_results OUT RESULTS
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from helpers.grading.batch import read_records
+from helpers.grading.reports.files import open_folder
+from helpers.grading.reports.gradescope import results_json
+
+
+def main(out: Path, results: Path) -> None:
+    """Read the records that `course grade` wrote below `out`, and write the results file."""
+    with open_folder(results.parent) as folder:
+        folder.write(results.name, results_json(read_records(out)))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

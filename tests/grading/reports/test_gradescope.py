@@ -1,0 +1,174 @@
+"""Gradescope: the results that it reads, and the zip, which is unpacked and run here as it is there."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers.course.workspace import find_workspace
+from helpers.grading.reports import ReportError, write_zip
+from helpers.grading.reports.gradescope import results, results_json
+from tests.grading.reports.builders import exercise, fault, record, unreadable
+from tests.grading.reports.hostile import TEXTS, UNSHOWABLE, hostile_record, unreadable_record
+
+SECRET = "5a1b-the-hidden-secret"
+RUN_S = 110.0
+
+ALLOWED = {"score", "execution_time", "output", "output_format", "test_output_format"}
+ALLOWED |= {"test_name_format", "visibility", "stdout_visibility", "tests"}
+ALLOWED_IN_TEST = {"name", "number", "score", "max_score", "status", "output"}
+ALLOWED_IN_TEST |= {"output_format", "visibility"}
+
+
+def shown_to_learners(given: dict[str, Any]) -> str:
+    tests = [test for test in given["tests"] if test["visibility"] == "visible"]
+    return json.dumps({**given, "tests": tests})
+
+
+def test_scores_outputs_and_status() -> None:
+    given = results([record("Ada", exercise("ping_pong"), exercise("token_ring", "wrong"))])
+    assert given.keys() == ALLOWED and given["score"] == 14 and given["output_format"] == "text"
+    first, second = given["tests"]
+    assert (first["name"], first["number"], first["status"]) == ("2.1 Ping-pong", "2.1", "passed")
+    assert (second["score"], second["max_score"], second["status"]) == (4.0, 10.0, "failed")
+    assert "First look: Rank 1 kept" in second["output"] and "271828" not in json.dumps(given)
+    assert all(test.keys() <= ALLOWED_IN_TEST for test in given["tests"])
+
+
+def test_what_is_for_the_instructor_is_never_shown_to_learners() -> None:
+    flagged = exercise("ping_pong", flags=("traffic does not match: look",))
+    given = results([record("Ada", flagged, fault("token_ring")), unreadable("Ada")])
+    assert given["stdout_visibility"] == "hidden"
+    (hidden,) = [test for test in given["tests"] if test["visibility"] == "hidden"]
+    assert "traffic does not match: look" in hidden["output"] and "SIGKILL" in hidden["output"]
+    assert "traffic" not in shown_to_learners(given) and "SIGKILL" not in shown_to_learners(given)
+    assert "line 3, column 7: this is no JSON" in given["output"]
+
+
+def test_a_fault_of_the_grading_costs_nothing() -> None:
+    given = results([record("Ada", exercise("ping_pong"), fault("token_ring"))])
+    assert given["score"] == 20
+    faulty = given["tests"][1]
+    assert faulty["score"] == faulty["max_score"] == 10 and "status" not in faulty
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_hostile_records_give_plain_text_of_sane_length(name: str) -> None:
+    data = results_json([hostile_record(TEXTS[name]), unreadable_record(TEXTS[name])])
+    assert data.isascii() and len(data) < 400_000
+    given = json.loads(data)
+    assert len(given["tests"]) == 7 and given["score"] == 30
+    for text in (given["output"], *(test["output"] for test in given["tests"])):
+        assert not UNSHOWABLE.search(text)
+    assert {test["output_format"] for test in given["tests"]} == {"text"}
+
+
+def test_no_submission_at_all() -> None:
+    assert results([])["score"] == 0 and "Nothing was found" in results([])["output"]
+
+
+@pytest.fixture(scope="module")
+def archive() -> zipfile.ZipFile:
+    target = io.BytesIO()
+    write_zip(target, find_workspace().root, SECRET)
+    again = io.BytesIO()
+    write_zip(again, find_workspace().root, SECRET)
+    assert target.getvalue() == again.getvalue()
+    return zipfile.ZipFile(target)
+
+
+def test_the_zip_holds_what_gradescope_wants_and_the_secret_once(archive: zipfile.ZipFile) -> None:
+    names = archive.namelist()
+    assert {"setup.sh", "run_autograder", "secret"} < set(names) and len(names) == len(set(names))
+    assert "course/solutions/02_blocking_p2p.ipynb" in names and "course/pyproject.toml" in names
+    assert "course/helpers/grading/reports/templates/learner.html" in names
+    assert not [name for name in names if "__pycache__" in name or ".." in name]
+    with_secret = [name for name in names if SECRET.encode() in archive.read(name)]
+    assert with_secret == ["secret"]
+    modes = {name: archive.getinfo(name).external_attr >> 16 for name in names}
+    assert modes["secret"] & 0o777 == 0o600
+    assert modes["setup.sh"] & modes["run_autograder"] & 0o111 == 0o111
+    assert sum(archive.getinfo(name).compress_size for name in names) < 5_000_000
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"secret": ""},
+        {"secret": "a\nb"},
+        {"secret": "x", "extra_index_url": "http://a.example"},
+        {"secret": "x", "extra_index_url": "https://a.example/$(id)"},
+        {"secret": "x", "sandbox": "none; id"},
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_refused(given: dict[str, str]) -> None:
+    with pytest.raises(ReportError):
+        write_zip(io.BytesIO(), find_workspace().root, **given)
+
+
+@pytest.fixture
+def autograder(tmp_path: Path, archive: zipfile.ZipFile) -> Path:
+    """Unpack the zip as Gradescope does, below another folder than /autograder."""
+    source = tmp_path / "autograder" / "source"
+    for entry in archive.infolist():
+        target = Path(archive.extract(entry, source))
+        target.chmod(entry.external_attr >> 16 & 0o777)
+    shutil.copy(source / "run_autograder", source.parent)
+    (source.parent / "submission").mkdir()
+    return source.parent
+
+
+def run(autograder: Path, script: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    env |= {"AUTOGRADER": str(autograder), "COURSE_PYTHON": sys.executable, **settings}
+    command = [str(autograder / script)]
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=RUN_S)
+
+
+@pytest.mark.parametrize("script", ["setup.sh", "run_autograder"])
+def test_the_scripts_are_sound_bash(autograder: Path, script: str) -> None:
+    checked = subprocess.run(
+        ["bash", "-n", str(autograder / "source" / script)], capture_output=True, timeout=RUN_S
+    )
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_a_submission_is_graded_as_on_gradescope(autograder: Path) -> None:
+    notebook = "00_start_here.ipynb"
+    shutil.copy(find_workspace().solutions / notebook, autograder / "submission" / notebook)
+    (autograder / "results").mkdir()
+    (autograder / "results" / "results.json").write_text("of an earlier run")
+    done = run(autograder, "run_autograder")
+    assert done.returncode == 0, done.stdout + done.stderr
+    text = (autograder / "results" / "results.json").read_text()
+    given = json.loads(text)
+    assert given["score"] == sum(test["max_score"] for test in given["tests"]) > 0, text
+    assert {test["status"] for test in given["tests"]} == {"passed"}
+    assert SECRET not in text and SECRET not in done.stdout + done.stderr
+    assert not list((autograder / "submission").glob("*.json"))
+
+
+def test_a_submission_without_a_notebook_is_told_so(autograder: Path) -> None:
+    (autograder / "submission" / "essay.txt").write_text("x")
+    done = run(autograder, "run_autograder")
+    assert done.returncode == 0
+    given = json.loads((autograder / "results" / "results.json").read_text())
+    assert given["score"] == 0 and "no notebook" in given["output"]
+
+
+def test_a_fault_leaves_no_results_rather_than_a_zero(autograder: Path) -> None:
+    (autograder / "submission" / "a.ipynb").write_text("{}")
+    (autograder / "results").mkdir()
+    (autograder / "results" / "results.json").write_text('{"score": 99}')
+    done = run(autograder, "run_autograder", COURSE_PYTHON="/nowhere/python")
+    assert done.returncode != 0 and "there are no results" in done.stderr
+    assert not (autograder / "results" / "results.json").exists()

@@ -1,0 +1,99 @@
+"""A folder is graded whatever is in it, goes on after a kill, and gives the same twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from helpers.grading.batch import read_records
+from helpers.grading.record import Status
+from tests.grading.notebooks import HANGS, RIGHT, WRONG, write_notebook
+
+pytestmark = pytest.mark.usefixtures("plan")
+COURSE = [sys.executable, "-m", "helpers.course.cli"]
+
+
+def make_class(folder: Path) -> Path:
+    for learner, cell in (("anna", RIGHT), ("bela", WRONG), ("cyd", HANGS)):
+        write_notebook(folder / learner / "02_blocking_p2p.ipynb", cell)
+    (folder / "dora.ipynb").write_text('{"cells": 3')
+    return folder
+
+
+def grade(folder: Path, out: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [*COURSE, "grade", str(folder), "--out", str(out), *options]
+    return subprocess.run(command, capture_output=True, text=True, timeout=110)
+
+
+def points(out: Path) -> dict[str, float]:
+    return {record.learner: record.points for record in read_records(out)}
+
+
+def test_a_class_is_graded_kept_and_graded_again_without_a_difference(tmp_path: Path) -> None:
+    folder, out = make_class(tmp_path / "class"), tmp_path / "out"
+    done = grade(folder, out)
+    assert done.returncode == 1, done.stderr  # a file that cannot be read needs a look
+    assert "3 of 4 submissions graded; 1 cannot be read." in done.stdout
+    assert points(out) == {"anna": 10.0, "bela": 0.0, "cyd": 0.0, "dora": 0.0}
+    assert (out / "class.html").is_file()
+    lines = (out / "log.jsonl").read_text().splitlines()
+    assert sorted(json.loads(line)["learner"] for line in lines) == ["anna", "bela", "cyd", "dora"]
+
+    kept = (out / "records").stat().st_mtime_ns
+    again = grade(folder, out)
+    assert "3 of 4 submissions graded" in again.stdout
+    logged = (out / "log.jsonl").read_text().splitlines()[4:]
+    assert [json.loads(line)["learner"] for line in logged] == ["dora"]
+    assert kept <= (out / "records").stat().st_mtime_ns
+
+    verified = grade(folder, out, "--verify")
+    assert "Graded 4 submissions again: 0 differences." in verified.stdout
+    assert verified.returncode == 0
+
+
+def test_after_a_kill_the_same_command_goes_on(tmp_path: Path) -> None:
+    folder, out = tmp_path / "class", tmp_path / "out"
+    for number in range(4):
+        write_notebook(folder / f"learner{number}" / "02_blocking_p2p.ipynb", RIGHT)
+    command = [*COURSE, "grade", str(folder), "--out", str(out), "--jobs", "1"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while not list((out / "records").glob("*.json")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    before = len(list((out / "records").glob("*.json")))
+    assert 1 <= before < 4
+    done = grade(folder, out)
+    assert done.returncode == 0, done.stderr
+    assert set(points(out).values()) == {10.0}
+    assert all(record.status is Status.GRADED for record in read_records(out))
+    lines = (out / "log.jsonl").read_text().splitlines()
+    assert len(lines) in {4, 5}  # 5: the kill came between a line and its record
+
+
+@pytest.mark.parametrize("what", ["no folder", "empty", "out is a file", "roster", "sandbox"])
+def test_bad_input_is_one_clear_line_and_exit_code_2(tmp_path: Path, what: str) -> None:
+    folder, out, options = make_class(tmp_path / "class"), tmp_path / "out", []
+    if what == "no folder":
+        folder = tmp_path / "nowhere"
+    elif what == "empty":
+        folder = tmp_path / "empty"
+        folder.mkdir()
+    elif what == "out is a file":
+        out.write_text("")
+    elif what == "roster":
+        options = ["--roster", str(tmp_path / "none.csv")]
+    else:
+        options = ["--sandbox", "landlocked"]
+    done = grade(folder, out, *options)
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == (4 if what == "sandbox" else 1), done.stderr
+    assert "Traceback" not in done.stderr

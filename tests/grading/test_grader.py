@@ -1,0 +1,83 @@
+"""One submission becomes one record: points from hidden cases, words from visible ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from helpers.exercises.model import get
+from helpers.grading.grader import FAULT, Grader
+from helpers.grading.record import ExerciseRecord, Record, Status
+from helpers.grading.references import References
+from helpers.grading.submissions import Job
+from tests.grading.notebooks import HANGS, RIGHT, WRONG, write_notebook
+
+
+def handed_in(grader: Grader, folder: Path, *cells: str) -> Record:
+    path = write_notebook(folder / "02_blocking_p2p.ipynb", *cells)
+    return grader.grade(Job("anna", path, "02_blocking_p2p.ipynb"))
+
+
+def ping_pong(record: Record) -> ExerciseRecord:
+    return next(each for each in record.exercises if each.name == "ping_pong")
+
+
+def test_a_right_answer_has_all_points(grader: Grader, tmp_path: Path) -> None:
+    record = handed_in(grader, tmp_path, RIGHT)
+    assert record.status is Status.GRADED
+    assert (ping_pong(record).outcome, ping_pong(record).points) == ("passed", 10.0)
+    assert {each.outcome for each in record.exercises} == {"passed", "not attempted"}
+
+
+def test_hidden_cases_give_the_points_and_tell_nothing(grader: Grader, tmp_path: Path) -> None:
+    exercise = ping_pong(handed_in(grader, tmp_path, WRONG))
+    assert (exercise.outcome, exercise.points) == ("wrong", 0.0)
+    shown = [case for case in exercise.cases if not case.hidden]
+    hidden = [case for case in exercise.cases if case.hidden]
+    assert len(hidden) == len(get("ping_pong").draw("a secret of the tests"))
+    assert any(case.rows for case in shown)
+    assert not any(c.rows or c.message or c.advice or c.broken for c in hidden)
+
+
+def test_an_answer_for_the_visible_cases_alone_has_no_points(
+    grader: Grader, tmp_path: Path
+) -> None:
+    balls = [case.inputs[0][0].tolist() for case in get("ping_pong").draw()]
+    cheat = f"KNOWN = {balls!r}\n" + RIGHT.replace(
+        "ball += 1", "ball += 1 if (ball - i).tolist() in KNOWN else 2"
+    ).replace("for _ in", "for i in")
+    exercise = ping_pong(handed_in(grader, tmp_path, cheat))
+    assert exercise.points == 0
+    assert exercise.outcome == "wrong"
+
+
+def test_a_deadlock_is_explained_and_drawn(grader: Grader, tmp_path: Path) -> None:
+    exercise = ping_pong(handed_in(grader, tmp_path, HANGS))
+    assert (exercise.outcome, exercise.points) == ("deadlocked", 0.0)
+    assert "recv" in exercise.cases[0].message
+    assert exercise.picture.startswith("iVBOR")
+
+
+def test_where_the_reference_fails_too_nobody_loses_points(grader: Grader, tmp_path: Path) -> None:
+    write_notebook(tmp_path / "solutions" / "02_blocking_p2p.ipynb", HANGS)
+    grader.references = References(tmp_path / "solutions", grader.plan, slot=3)
+    record = handed_in(grader, tmp_path, HANGS)
+    exercise = ping_pong(record)
+    assert record.status is Status.HARNESS_FAULT
+    assert (exercise.outcome, exercise.points, exercise.out_of) == (FAULT, 0.0, 0.0)
+
+
+def test_a_file_that_is_no_notebook_is_told_in_one_line(grader: Grader, tmp_path: Path) -> None:
+    path = tmp_path / "x.ipynb"
+    path.write_text('{"cells": [')
+    record = grader.grade(Job("anna", path, "x.ipynb"))
+    assert record.status is Status.UNREADABLE
+    assert record.message.startswith("x.ipynb is cut off")
+
+
+def test_imports_of_the_courses_inner_modules_are_flagged(grader: Grader, tmp_path: Path) -> None:
+    sly = RIGHT.replace(
+        "    if rank > 1", "    from helpers.exercises import drive\n    if rank > 1"
+    )
+    exercise = ping_pong(handed_in(grader, tmp_path, sly))
+    assert exercise.points == 10
+    assert "helpers.exercises" in exercise.flags[0]
