@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from helpers.exercises.model import Exercise, Kind
-from helpers.exercises.resume_cases import (
-    look_at_resharded,
-    look_at_resumed,
-    reshard_cases,
-    resume_cases,
-)
+from helpers.exercises.reshard_cases import look_at_resharded, reshard_cases
+from helpers.exercises.resume_cases import look_at_resumed, resume_cases
 from helpers.exercises.torchrun_cases import (
     env_cases,
     error_cases,

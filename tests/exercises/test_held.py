@@ -62,3 +62,14 @@ def gathered(rank: int, world_size: int) -> tuple[int, int]:
 
 def test_what_a_collective_wrote_is_gone_when_nobody_holds_it() -> None:
     assert launch(gathered, 2).values == [(3000, 1000)] * 2
+
+
+def sizes(rank: int, world_size: int) -> list[int]:
+    with tensors_held() as held:
+        kept = [torch.zeros(10), torch.zeros(KB)[:1], torch.zeros(20)]
+        held(kept[2])
+        return held.sizes
+
+
+def test_the_last_count_can_be_had_storage_by_storage_the_largest_first() -> None:
+    assert launch(sizes, 1).values[0] == [1000, 40]
