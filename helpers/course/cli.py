@@ -147,6 +147,11 @@ def check(notebook: Path) -> None:
     default="failed",
     help="Of which visible runs learners get a picture.",
 )
+@click.option(
+    "--release",
+    type=click.Path(path_type=Path),
+    help="The bundle that was handed out: tell where the checks here differ.",
+)
 @click.option("--verify", is_flag=True, help="Grade once more, and report each difference.")
 def grade(folder: Path, out: Path, **options: Any) -> None:
     """Grade a folder of notebooks.
@@ -154,13 +159,35 @@ def grade(folder: Path, out: Path, **options: Any) -> None:
     One file for each learner, one folder for each, or an LMS's export. Killed half-way, the same
     command goes on. Exits with 1 if something needs a look, with 2 if nothing could be done.
     """
-    from helpers.grading.command import CannotGrade, grade_folder
-
+    try:
+        from helpers.grading.command import CannotGrade, grade_folder
+    except ModuleNotFoundError as error:
+        if error.name != "helpers.grading":
+            raise
+        raise click.ClickException("this copy is a learner's: the grader is not in it.") from error
     try:
         sys.exit(grade_folder(folder, out, **options))
     except CannotGrade as error:
         click.echo(error, err=True)
         sys.exit(2)
+
+
+@main.command()
+@click.argument("out", type=click.Path(path_type=Path))
+def release(out: Path) -> None:
+    """Write the bundle for learners.
+
+    The course without solutions, tests and grader, with a manifest of SHA-256 sums.
+    """
+    from helpers.grading.release import ReleaseError
+    from helpers.grading.release import release as write
+
+    try:
+        files = write(workspaces.find_workspace(), out)
+    except ReleaseError as error:
+        click.echo(error, err=True)
+        sys.exit(2)
+    click.echo(f"{len(files)} files in {_short(out)}. Zip it, or put it where learners can get it.")
 
 
 @main.command()

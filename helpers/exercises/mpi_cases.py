@@ -45,6 +45,7 @@ def mpi_cases(rng: random.Random) -> Iterator[Case]:
         _N,
         [(_N, given, ops, strides, colours)] * _N,
         judge=partial(_problem, given),
+        given="a communicator, x, op: once for each tensor",
         timeout_s=30.0,
     )
 

@@ -16,6 +16,8 @@ import click
 from helpers.course.workspace import WorkspaceError, find_workspace
 from helpers.grading.batch import Setting, grade_all, secret_of
 from helpers.grading.record import Record, Status
+from helpers.grading.release import ReleaseError
+from helpers.grading.release import differences as differences_from
 from helpers.grading.reports import write_reports
 from helpers.grading.roster import RosterError, read_roster
 from helpers.grading.staged import Staged
@@ -36,6 +38,7 @@ def grade_folder(
     roster: Path | None = None,
     pictures: str = "failed",
     verify: bool = False,
+    release: Path | None = None,
 ) -> int:
     """Grade all in `folder`, write records and reports into `out`; give the exit code.
 
@@ -43,12 +46,14 @@ def grade_folder(
     """
     try:
         found, notices = find_submissions(folder)
+        if release is not None:
+            notices += differences_from(release, find_workspace())
         members = read_roster(roster) if roster is not None else None
         _make(out)
         with Staged() as staged:
             level = choose(sandbox, staged)
         secret = secret_of(out)
-    except (NoSubmissions, NoWalls, RosterError) as error:
+    except (NoSubmissions, NoWalls, RosterError, ReleaseError, WorkspaceError) as error:
         raise CannotGrade(str(error)) from None
     except OSError as error:
         raise CannotGrade(f"{out} cannot be written: {error.strerror}.") from None

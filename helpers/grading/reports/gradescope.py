@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from helpers.exercises.model import exercises
 from helpers.grading.record import ExerciseRecord, Record, Status
 from helpers.grading.reports.outcomes import Kind, is_fault, kind_of
 from helpers.grading.reports.text import line, numbered, shown, sound
@@ -55,6 +56,8 @@ def results_json(records: Sequence[Record]) -> bytes:
 
 def _test(exercise: ExerciseRecord) -> dict[str, Any]:
     out_of = sound(exercise.out_of)
+    if is_fault(exercise) and not out_of and exercise.name in exercises():
+        out_of = float(exercises()[exercise.name].points)
     test: dict[str, Any] = {
         "name": numbered(exercise) + ("" if not is_fault(exercise) else " (not graded here)"),
         "score": out_of if is_fault(exercise) else round(sound(exercise.points), 2),

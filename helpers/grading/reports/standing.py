@@ -8,8 +8,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import PurePosixPath
 
 from helpers.grading.record import ExerciseRecord, Record, Status
 from helpers.grading.reports.outcomes import Kind, is_fault, kind_of
@@ -66,13 +67,19 @@ class Course:
 
 def course_of(records: Sequence[Record], title: str) -> Course:
     """Sort records into a class. Of several files of one notebook the one with most points counts."""
-    notebooks = _notebooks(records)
+    reach = _points_to_reach(records)
+    notebooks: dict[str, float] = dict.fromkeys(sorted({r.notebook for r in records} - {""}), 0.0)
+    for (notebook, _), out_of in reach.items():
+        notebooks[notebook] = notebooks.get(notebook, 0.0) + out_of
+    notebooks.pop("", None)
     learners: dict[str, list[Record]] = {}
     for record in records:
-        learners.setdefault(record.learner, []).append(record)
+        learners.setdefault(record.learner, []).append(_with_notebook(record, notebooks))
     pages = page_names(sorted(learners))
     order = sorted(learners, key=lambda name: (name.casefold(), name))
-    standings = tuple(_standing(name, pages[name], learners[name], notebooks) for name in order)
+    standings = tuple(
+        _standing(name, pages[name], learners[name], notebooks, reach) for name in order
+    )
     return Course(title, standings, notebooks)
 
 
@@ -86,17 +93,30 @@ def has_fault(record: Record) -> bool:
     return record.status is Status.HARNESS_FAULT or any(map(is_fault, record.exercises))
 
 
-def _notebooks(records: Iterable[Record]) -> dict[str, float]:
-    found: dict[str, float] = {}
+def _points_to_reach(records: Iterable[Record]) -> dict[tuple[str, str], float]:
+    """Give each exercise's points, by notebook and name: where grading failed they are 0 in a record."""
+    found: dict[tuple[str, str], float] = {}
     for record in records:
-        if record.notebook:
-            out_of = sum(sound(each.out_of) for each in record.exercises)
-            found[record.notebook] = max(found.get(record.notebook, 0.0), out_of)
-    return dict(sorted(found.items()))
+        for each in record.exercises:
+            key = (record.notebook, each.name)
+            found[key] = max(found.get(key, 0.0), sound(each.out_of))
+    return found
+
+
+def _with_notebook(record: Record, notebooks: Iterable[str]) -> Record:
+    """Take the notebook from the file's name where the file could not be read."""
+    if record.notebook:
+        return record
+    stem = PurePosixPath(record.file).stem
+    return replace(record, notebook=next((name for name in notebooks if name in stem), ""))
 
 
 def _standing(
-    learner: str, page: str, records: Sequence[Record], notebooks: dict[str, float]
+    learner: str,
+    page: str,
+    records: Sequence[Record],
+    notebooks: dict[str, float],
+    reach: dict[tuple[str, str], float],
 ) -> Standing:
     best: dict[tuple[str, str], Record] = {}
     for record in sorted(records, key=_rank):
@@ -105,7 +125,7 @@ def _standing(
     counted = tuple(best[key] for key in sorted(best, key=lambda key: (not key[0], *key)))
     spare = tuple(each for each in records if not any(each is one for one in counted))
     present = {record.notebook for record in counted}
-    lost = sum(sound(each.out_of) for one in counted for each in one.exercises if is_fault(each))
+    lost = sum(reach[one.notebook, x.name] for one in counted for x in one.exercises if is_fault(x))
     return Standing(
         learner=learner,
         page=page,

@@ -65,7 +65,7 @@ def hostile_record(text: str, at: int = 0) -> Record:
 
 
 def unreadable_record(text: str) -> Record:
-    return Record(text, text, "", Status.UNREADABLE, message=text, notes=(text,))
+    return Record(text, text + "/x.ipynb", "", Status.UNREADABLE, message=text, notes=(text,))
 
 
 def _exercise(

@@ -127,3 +127,20 @@ def test_of_two_files_of_one_notebook_the_better_counts_and_both_are_told() -> N
         (standing,) = course_of(records, "Autumn").standings
         assert standing.points == 10 and standing.out_of == 10
         assert "further copy" in text_of(*records) and "Ada/copy.ipynb" in text_of(*records)
+
+
+def test_what_could_not_be_graded_is_missing_from_what_can_be_reached() -> None:
+    ada = record("Ada", exercise("ping_pong"), exercise("token_ring"))
+    bob = record("Bob", exercise("ping_pong"), fault("token_ring"))
+    course = course_of([ada, bob], "Autumn")
+    assert course.notebooks == {"02_blocking_p2p": 20.0}
+    assert [(each.points, each.out_of) for each in course.standings] == [(20.0, 20.0), (10.0, 10.0)]
+    assert all(each.share == 1.0 for each in course.standings)
+
+
+def test_the_notebook_of_an_unreadable_file_is_known_by_its_name() -> None:
+    course = course_of([record("Ada", exercise()), unreadable("Cleo")], "Autumn")
+    cleo = course.standings[1]
+    assert (
+        cleo.missing == () and cleo.out_of == 10 and cleo.record_of("02_blocking_p2p") is not None
+    )

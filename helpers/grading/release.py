@@ -1,0 +1,93 @@
+"""The learner's bundle: the course without solutions, tests and grader, and a manifest of what is in it.
+
+`course release OUT` writes it; `course grade --release OUT` holds the checks that it runs against it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from helpers.course.workspace import Workspace
+
+MANIFEST = "manifest.json"
+FORMAT = 1
+_FILES = ("README.md", "Makefile", "constraints.txt", "environment.yml", "pyproject.toml")
+_NOT_FOR_LEARNERS = ("grading",)
+_MAX_BYTES = 4 << 20
+
+
+class ReleaseError(Exception):
+    """No bundle can be written, or read. One line: what is wrong, and what to do."""
+
+
+def release(workspace: Workspace, out: Path) -> list[Path]:
+    """Write the bundle into the new folder `out`; give its files. Raise ReleaseError."""
+    if out.exists() and any(out.iterdir() if out.is_dir() else [out]):
+        raise ReleaseError(f"{out} is there already: name a new folder.")
+    sums = {}
+    try:
+        for source in sorted(bundled(workspace)):
+            name = source.relative_to(workspace.root)
+            target = out / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+            sums[name.as_posix()] = sum_of(target)
+        manifest = {"format": FORMAT, "files": sums}
+        (out / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
+    except OSError as error:
+        raise ReleaseError(f"{out} cannot be written: {error.strerror}.") from None
+    return [out / name for name in (*sums, MANIFEST)]
+
+
+def bundled(workspace: Workspace) -> Iterator[Path]:
+    """Give the files that belong into a bundle."""
+    yield from (p for name in _FILES if (p := workspace.root / name).is_file())
+    yield from workspace.notebooks.glob("*.ipynb")
+    package = workspace.root / "helpers"
+    for path in package.rglob("*"):
+        inner = path.relative_to(package).parts
+        if path.is_file() and "__pycache__" not in inner and inner[0] not in _NOT_FOR_LEARNERS:
+            yield path
+
+
+def differences(manifest: Path, workspace: Workspace) -> list[str]:
+    """Say which checks, engine and notebooks here are not those of a bundle. Raise ReleaseError."""
+    sums = _read(manifest)
+    here = {p.relative_to(workspace.root).as_posix(): p for p in bundled(workspace)}
+    found = []
+    for name in sorted({*sums, *here}):
+        if not name.startswith(("helpers/", "notebooks/")):
+            continue
+        if name not in here:
+            found.append(f"{name} is in the bundle, and not here")
+        elif name not in sums:
+            found.append(f"{name} is here, and not in the bundle")
+        elif sum_of(here[name]) != sums[name]:
+            found.append(f"{name} is not as it was handed out")
+    return found
+
+
+def sum_of(path: Path) -> str:
+    """Give a file's SHA-256, in hexadecimal."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _read(path: Path) -> dict[str, str]:
+    path = path / MANIFEST if path.is_dir() else path
+    try:
+        if os.path.getsize(path) > _MAX_BYTES:
+            raise ValueError("too large")
+        data: Any = json.loads(path.read_text())
+        if data["format"] != FORMAT:
+            raise ValueError("another format")
+        return {str(name): str(each) for name, each in data["files"].items()}
+    except OSError as error:
+        raise ReleaseError(f"{path} cannot be read: {error.strerror}.") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ReleaseError(f"{path} is no manifest that `course release` has written.") from None

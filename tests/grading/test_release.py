@@ -1,0 +1,80 @@
+"""The learner's bundle holds what learners need, nothing of the solutions, and sums that tell changes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from helpers.course.workspace import find_workspace
+from helpers.grading.release import MANIFEST, ReleaseError, differences, release, sum_of
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("release") / "course"
+    release(find_workspace(), out)
+    return out
+
+
+def test_nothing_of_the_solutions_is_in_it(bundle: Path) -> None:
+    names = [path.relative_to(bundle).as_posix() for path in bundle.rglob("*") if path.is_file()]
+    assert "notebooks/02_blocking_p2p.ipynb" in names
+    assert not [n for n in names if n.startswith(("solutions/", "tests/", "helpers/grading/"))]
+    assert not [path for path in bundle.rglob("*.ipynb") if "BEGIN SOLUTION" in path.read_text()]
+
+
+def test_the_manifest_has_the_sum_of_every_file(bundle: Path) -> None:
+    sums = json.loads((bundle / MANIFEST).read_text())["files"]
+    files = {p.relative_to(bundle).as_posix() for p in bundle.rglob("*") if p.is_file()}
+    assert set(sums) == files - {MANIFEST}
+    assert all(sum_of(bundle / name) == each for name, each in sums.items())
+
+
+def test_a_check_that_was_changed_since_is_told(bundle: Path, tmp_path: Path) -> None:
+    assert differences(bundle, find_workspace()) == []
+    manifest = json.loads((bundle / MANIFEST).read_text())
+    manifest["files"]["helpers/exercises/judge.py"] = "0" * 64
+    del manifest["files"]["helpers/exercises/grade.py"]
+    other = tmp_path / MANIFEST
+    other.write_text(json.dumps(manifest))
+    assert differences(other, find_workspace()) == [
+        "helpers/exercises/grade.py is here, and not in the bundle",
+        "helpers/exercises/judge.py is not as it was handed out",
+    ]
+
+
+def test_a_learner_can_work_in_it(bundle: Path, tmp_path: Path) -> None:
+    """Its own `course` checks a notebook, and says that the grader is not in it."""
+    env = {**os.environ, "PYTHONPATH": str(bundle)}
+    # this environment's own copy of the course must not fill the gaps of the bundle
+    program = (
+        "import sys; sys.meta_path = [f for f in sys.meta_path if 'ditable' not in repr(f)]; "
+        "from helpers.course.cli import main; main()"
+    )
+    course = [sys.executable, "-c", program]
+    options = {"cwd": bundle, "env": env, "capture_output": True, "text": True, "timeout": 100}
+    notebook = bundle / "notebooks" / "02_blocking_p2p.ipynb"
+    checked = subprocess.run([*course, "check", str(notebook)], **options)
+    assert checked.returncode == 1, checked.stderr
+    assert "0 of 5 exercises passed, 5 not attempted" in checked.stdout
+    graded = subprocess.run([*course, "grade", ".", "--out", str(tmp_path)], **options)
+    assert "this copy is a learner's" in graded.stderr
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"format": 2}', '{"format": 1, "files": 3}'])
+def test_what_is_no_manifest_is_one_line(tmp_path: Path, content: str) -> None:
+    (tmp_path / MANIFEST).write_text(content)
+    with pytest.raises(ReleaseError, match="is no manifest"):
+        differences(tmp_path, find_workspace())
+
+
+def test_a_folder_that_is_there_already_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    with pytest.raises(ReleaseError, match="name a new folder"):
+        release(find_workspace(), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
