@@ -20,6 +20,7 @@ from helpers.grading.release import ReleaseError
 from helpers.grading.release import differences as differences_from
 from helpers.grading.reports import write_reports
 from helpers.grading.roster import RosterError, read_roster
+from helpers.grading.similarity import similar_answers, write_answers
 from helpers.grading.staged import Staged
 from helpers.grading.submissions import Job, NoSubmissions, find_submissions
 from helpers.grading.walls import WALLS, NoWalls, choose
@@ -65,7 +66,9 @@ def grade_folder(
     if verify:
         return _verify(found, setting, processes)
     records = _graded(found, setting, processes)
-    for path in write_reports(records, out, title=folder.name, roster=members):
+    write_answers(records, out)
+    similar = similar_answers(records)
+    for path in write_reports(records, out, title=folder.name, roster=members, similar=similar):
         click.echo(path)
     return _told(records)
 

@@ -1,7 +1,7 @@
 """One learner's page: what became of each exercise, and where to look first.
 
-`write_reports` calls `learner_page` for each `Standing`. Of a hidden case it tells the label, the outcome
-and a fixed sentence; flags are the instructor's and are not told here.
+`write_reports` calls `learner_page` for each `Standing`. Of a hidden case it tells the outcome and a
+fixed sentence; flags are the instructor's and are not told here.
 """
 
 from __future__ import annotations
@@ -18,21 +18,20 @@ from helpers.grading.reports.pages import render
 from helpers.grading.reports.png import checked_png
 from helpers.grading.reports.standing import Course, Standing, graded_points
 from helpers.grading.reports.text import line, numbered, shown, sound
+from helpers.grading.reports.told import MOST_CASES, labelled
 from helpers.views.plain import plural
 
 T = TypeVar("T")
 
 _MOST_ROWS = 8
-_MOST_CASES = 60
 _CELL = 300
 
 
 @dataclass(frozen=True)
 class CaseView:
-    """A case as a page shows it; of a hidden one this is all."""
+    """A case as a page shows it; of a hidden one the label is a number."""
 
     label: str
-    hidden: bool
     outcome: str
     kind: Kind
 
@@ -62,6 +61,7 @@ class ExerciseView:
     out_of: float
     message: str
     cases: tuple[CaseView, ...]
+    counted: str
     hidden: tuple[tuple[Kind, str, str], ...]
     looks: tuple[LookView, ...]
     notes: tuple[str, ...]
@@ -151,6 +151,7 @@ def _exercise(anchor: str, exercise: ExerciseRecord) -> ExerciseView:
         out_of=exercise.out_of,
         message="" if fault else shown(exercise.message),
         cases=() if fault else _cases(exercise.cases),
+        counted=_counted(exercise.cases),
         hidden=() if fault else _hidden(exercise.cases),
         looks=() if fault else _looks(exercise.cases),
         notes=_notes(exercise.notes),
@@ -165,13 +166,20 @@ def _notes(notes: Iterable[str]) -> tuple[str, ...]:
 
 def _cases(cases: tuple[CaseRecord, ...]) -> tuple[CaseView, ...]:
     return tuple(
-        CaseView(line(each.label), each.hidden, line(each.outcome, 40), kind_of(each.outcome))
-        for each in cases[:_MOST_CASES]
+        CaseView(label, line(each.outcome, 40), kind_of(each.outcome))
+        for label, each in labelled(cases)
     )
 
 
+def _counted(cases: tuple[CaseRecord, ...]) -> str:
+    """Tell how many cases there were: `3 visible cases and 3 hidden ones`."""
+    hidden = sum(case.hidden for case in cases)
+    visible = plural(len(cases) - hidden, "visible case")
+    return f"{visible} and {hidden} hidden" if hidden else visible
+
+
 def _hidden(cases: tuple[CaseRecord, ...]) -> tuple[tuple[Kind, str, str], ...]:
-    outcomes = dict.fromkeys(each.outcome for each in cases[:_MOST_CASES] if each.hidden)
+    outcomes = dict.fromkeys(each.outcome for each in cases[:MOST_CASES] if each.hidden)
     return tuple((kind_of(each), line(each, 40), hidden_says(each)) for each in outcomes)
 
 
@@ -179,7 +187,7 @@ def _looks(cases: tuple[CaseRecord, ...]) -> tuple[LookView, ...]:
     """Give what the visible cases that failed say: the first in full, others where they say else."""
     seen: set[tuple[str, tuple[str, ...], str]] = set()
     looks: list[LookView] = []
-    for case in cases[:_MOST_CASES]:
+    for case in cases[:MOST_CASES]:
         said = (case.message, case.broken, case.advice)
         if case.hidden or kind_of(case.outcome) is Kind.PASSED or said in seen:
             continue

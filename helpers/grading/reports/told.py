@@ -1,15 +1,18 @@
 """What became of an exercise in a few plain lines, for formats that take a text: JUnit, Gradescope, GitHub.
 
-The learner may read it: of hidden cases it tells the label, the outcome and the fixed sentence.
+The learner may read it: of hidden cases it tells the outcome and the fixed sentence. Their labels are
+numbers here, as a case's own label names sizes, and for some exercises the very input ("token 72").
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 
 from helpers.grading.record import CaseRecord, ExerciseRecord
 from helpers.grading.reports.outcomes import FAULT_SAYS, Kind, hidden_says, is_fault, kind_of
 from helpers.grading.reports.text import line, shown
 
-_MOST_CASES = 60
+MOST_CASES = 60
 
 
 def exercise_text(exercise: ExerciseRecord) -> str:
@@ -18,8 +21,8 @@ def exercise_text(exercise: ExerciseRecord) -> str:
         return FAULT_SAYS
     lines = [shown(exercise.message)] if exercise.message else []
     told: set[str] = set()
-    for case in exercise.cases[:_MOST_CASES]:
-        lines.append(f"{line(case.outcome, 40)}: {line(case.label)}{' (hidden)' * case.hidden}")
+    for label, case in labelled(exercise.cases):
+        lines.append(f"{line(case.outcome, 40)}: {label}")
         if case.hidden and case.outcome not in told:
             told.add(case.outcome)
             lines.append(f"    {hidden_says(case.outcome)}")
@@ -29,9 +32,17 @@ def exercise_text(exercise: ExerciseRecord) -> str:
     return "\n".join(lines)
 
 
+def labelled(cases: Sequence[CaseRecord]) -> Iterator[tuple[str, CaseRecord]]:
+    """Give the cases with what a learner may know them by: of a hidden one its number."""
+    hidden = 0
+    for case in cases[:MOST_CASES]:
+        hidden += case.hidden
+        yield f"hidden case {hidden}" if case.hidden else line(case.label), case
+
+
 def first_visible(exercise: ExerciseRecord) -> CaseRecord | None:
     """Give the first visible case that did not pass."""
-    cases = exercise.cases[:_MOST_CASES]
+    cases = exercise.cases[:MOST_CASES]
     return next((c for c in cases if not c.hidden and kind_of(c.outcome) is not Kind.PASSED), None)
 
 

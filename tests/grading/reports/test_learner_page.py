@@ -64,9 +64,13 @@ def test_total_outcomes_points_and_first_look() -> None:
     assert "bubblewrap" in text and "torch 2.13.0" in text and "9f86d081884c7d65" in text
 
 
-def test_of_a_hidden_case_label_outcome_and_the_fixed_sentence() -> None:
+def test_of_a_hidden_case_its_number_outcome_and_the_fixed_sentence() -> None:
     text = words(page_of(record("Ada", exercise("ping_pong", "wrong"))))
-    assert "5 ranks, 7 elements" in text and hidden_says("wrong") in text
+    assert (
+        "hidden case 1 ✗ wrong" in text.replace("✗wrong", " ✗ wrong")
+        and hidden_says("wrong") in text
+    )
+    assert "5 ranks, 7 elements" not in text
     assert SECRET_INPUT not in text and "271828" not in text
 
 
