@@ -152,6 +152,8 @@ def check(notebook: Path) -> None:
     type=click.Path(path_type=Path),
     help="The bundle that was handed out: tell where the checks here differ.",
 )
+@click.option("--title", help="What reports call the class; by default the folder's name.")
+@click.option("--github", is_flag=True, help="Print annotations for GitHub's checks, too.")
 @click.option("--verify", is_flag=True, help="Grade once more, and report each difference.")
 def grade(folder: Path, out: Path, **options: Any) -> None:
     """Grade a folder of notebooks.
@@ -188,6 +190,42 @@ def release(out: Path) -> None:
         click.echo(error, err=True)
         sys.exit(2)
     click.echo(f"{len(files)} files in {_short(out)}. Zip it, or put it where learners can get it.")
+
+
+@main.command()
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option("--secret", required=True, help="For the hidden cases; keep it.")
+def gradescope(out: Path, secret: str) -> None:
+    """Write the zip that Gradescope takes as an autograder.
+
+    For example: course gradescope autograder.zip --secret "something long"
+    """
+    from helpers.grading.reports import write_zip
+
+    try:
+        with out.open("xb") as file:
+            write_zip(file, workspaces.find_workspace().root, secret)
+    except OSError as error:
+        click.echo(f"{out} cannot be written: {error.strerror}.", err=True)
+        sys.exit(2)
+    click.echo(f"{_short(out)} holds the secret: give it to nobody but Gradescope.")
+
+
+@main.command()
+@click.argument("out", type=click.Path(path_type=Path))
+def nbgrader(out: Path) -> None:
+    """Write a course directory for nbgrader.
+
+    There `nbgrader generate_assignment 02_blocking_p2p` makes what you hand out.
+    """
+    from helpers.grading.nbgrader import write_course
+
+    try:
+        written = write_course(workspaces.find_workspace().solutions, out)
+    except OSError as error:
+        click.echo(f"{out} cannot be written: {error.strerror}.", err=True)
+        sys.exit(2)
+    click.echo(f"{len(written)} assignments in {_short(out)}/source.")
 
 
 @main.command()

@@ -18,8 +18,8 @@ from helpers.grading.batch import Setting, grade_all, secret_of
 from helpers.grading.record import Record, Status
 from helpers.grading.release import ReleaseError
 from helpers.grading.release import differences as differences_from
-from helpers.grading.reports import write_reports
-from helpers.grading.roster import RosterError, read_roster
+from helpers.grading.reports import ReportError, github_annotations, write_reports
+from helpers.grading.roster import Roster, RosterError, match_roster, read_roster
 from helpers.grading.similarity import similar_answers, write_answers
 from helpers.grading.staged import Staged
 from helpers.grading.submissions import Job, NoSubmissions, find_submissions
@@ -40,6 +40,8 @@ def grade_folder(
     pictures: str = "failed",
     verify: bool = False,
     release: Path | None = None,
+    title: str | None = None,
+    github: bool = False,
 ) -> int:
     """Grade all in `folder`, write records and reports into `out`; give the exit code.
 
@@ -50,6 +52,8 @@ def grade_folder(
         if release is not None:
             notices += differences_from(release, find_workspace())
         members = read_roster(roster) if roster is not None else None
+        if members is not None:
+            match_roster(members, (job.learner for job in found))  # better told now than afterwards
         _make(out)
         with Staged() as staged:
             level = choose(sandbox, staged)
@@ -66,11 +70,21 @@ def grade_folder(
     if verify:
         return _verify(found, setting, processes)
     records = _graded(found, setting, processes)
+    try:
+        _write(records, out, title or folder.resolve().name, members)
+    except (ReportError, RosterError) as error:
+        raise CannotGrade(str(error)) from None
+    for line in github_annotations(records, str(folder)) if github else ():
+        click.echo(line)
+    return _told(records)
+
+
+def _write(records: Sequence[Record], out: Path, title: str, members: Roster | None) -> None:
     write_answers(records, out)
     similar = similar_answers(records)
-    for path in write_reports(records, out, title=folder.name, roster=members, similar=similar):
+    written = write_reports(records, out, title=title, roster=members, similar=similar)
+    for path in written[-6:]:  # not every learner's page
         click.echo(path)
-    return _told(records)
 
 
 def _make(out: Path) -> None:

@@ -16,7 +16,7 @@ from helpers.grading.reports.learner_page import summary_of
 from helpers.grading.reports.mistakes import commonest, hardest
 from helpers.grading.reports.outcomes import Kind, is_fault
 from helpers.grading.reports.pages import render
-from helpers.grading.reports.standing import Course, Standing, graded_points
+from helpers.grading.reports.standing import Course, Standing, graded_points, versions_of
 from helpers.grading.reports.text import line, number, numbered, percent, shown
 from helpers.grading.roster import RosterMatch
 from helpers.views.plain import plural
@@ -155,5 +155,5 @@ def _similar(course: Course, groups: Sequence[Similar]) -> Iterator[Look]:
 
 
 def _versions(course: Course) -> tuple[tuple[tuple[str, str], ...], ...]:
-    found = (tuple(sorted(r.versions.items())) for each in course.standings for r in each.records)
+    found = (versions_of(record) for each in course.standings for record in each.records)
     return tuple(dict.fromkeys(found))

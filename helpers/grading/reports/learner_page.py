@@ -16,7 +16,7 @@ from helpers.grading.record import CaseRecord, ExerciseRecord, Record, Status
 from helpers.grading.reports.outcomes import FAULT_SAYS, Kind, hidden_says, is_fault, kind_of
 from helpers.grading.reports.pages import render
 from helpers.grading.reports.png import checked_png
-from helpers.grading.reports.standing import Course, Standing, graded_points
+from helpers.grading.reports.standing import Course, Standing, graded_points, versions_of
 from helpers.grading.reports.text import line, numbered, shown, sound
 from helpers.grading.reports.told import MOST_CASES, labelled
 from helpers.views.plain import plural
@@ -100,7 +100,7 @@ def learner_page(course: Course, standing: Standing) -> bytes:
         fault_says=FAULT_SAYS,
         failed=Kind.FAILED,
         walls=_unlike(each.walls for each in standing.records),
-        versions=_unlike(tuple(sorted(each.versions.items())) for each in standing.records),
+        versions=_unlike(map(versions_of, standing.records)),
     )
 
 

@@ -12,8 +12,6 @@ from helpers.exercises.result import Outcome
 from helpers.grading.record import CaseRecord, ExerciseRecord
 
 HARNESS_FAULT = "harness fault"
-OUT_OF_MEMORY = "out of memory"
-FLOODED = "flooded"
 
 
 class Kind(Enum):
@@ -61,8 +59,12 @@ _HIDDEN_SAYS = {
         "It did not end in time on a case that you have not seen. Look for a loop or a wait that "
         "depends on the size of the world."
     ),
-    OUT_OF_MEMORY: "More memory was used than an exercise may. What grows with the world's size?",
-    FLOODED: "More was printed or sent than an exercise may. Take prints out of your loops.",
+    Outcome.OUT_OF_MEMORY.value: (
+        "More memory was used than an exercise may. What grows with the world's size?"
+    ),
+    Outcome.FLOODED.value: (
+        "More was printed or sent than an exercise may. Take prints out of your loops."
+    ),
     HARNESS_FAULT: FAULT_SAYS,
 }
 _HIDDEN_OTHERWISE = "It did not pass a case that you have not seen."

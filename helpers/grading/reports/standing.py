@@ -88,6 +88,11 @@ def graded_points(record: Record) -> float:
     return sum(sound(each.points) for each in record.exercises if not is_fault(each))
 
 
+def versions_of(record: Record) -> tuple[tuple[str, str], ...]:
+    """Give what a record was graded with, in order; what tells secrets apart is nobody's business."""
+    return tuple(sorted((name, each) for name, each in record.versions.items() if name != "secret"))
+
+
 def has_fault(record: Record) -> bool:
     """Say whether some of a record could not be graded here."""
     return record.status is Status.HARNESS_FAULT or any(map(is_fault, record.exercises))

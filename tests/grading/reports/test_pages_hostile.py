@@ -20,7 +20,7 @@ ATTRIBUTE_VALUES = {
     "href": r"#e\d+-\d+|learners/[a-z0-9-]+\.html",
     "src": r"data:image/png;base64,[A-Za-z0-9+/]+=*",
     "id": r"e\d+-\d+",
-    "class": r"(mark |full |)(passed|failed|open|fault|narrow|)|[a-z]*",
+    "class": r"(mark |full |name |)(passed|failed|open|fault|narrow|text)|[a-z]*",
 }
 
 

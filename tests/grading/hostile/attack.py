@@ -1,0 +1,85 @@
+"""What a hostile submission is, as data, and how a test hands some in and reads what became of them.
+
+Each file of attacks gives a tuple of `Attack`; the tests hand them in through `Grader.grade`, each as
+the answer to an exercise of its own, and look at the effect.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from helpers.exercises.model import Kind, exercises
+from helpers.grading.grader import Grader
+from helpers.grading.record import ExerciseRecord, Record, Status
+from helpers.grading.submissions import Job
+from tests.grading.notebooks import write_notebook
+
+NOTEBOOK = "04_collectives"
+TRIED = '''
+def tried(**attempts):
+    """Make each attempt; name those that went through."""
+    through = []
+    for name, attempt in attempts.items():
+        try:
+            if attempt() is not False:
+                through.append(name)
+        except BaseException:
+            pass
+    return "REACHED " + " ".join(through) if through else "contained"
+'''
+"""A cell that attacks use: their answer is then "contained", or names what they reached."""
+TOUCHED = "REACHED"
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One hostile answer.
+
+    source: a cell that defines `attack(rank, world_size, *inputs)`; it is handed in under the name of
+    some exercise. outcomes: those that may come of it. says: what the record must then say somewhere,
+    as proof that the attack ran to its end. bare: without walls it would go through, and do no harm.
+    """
+
+    name: str
+    source: str
+    outcomes: tuple[str, ...] = ("wrong",)
+    says: str = ""
+    bare: bool = False
+
+
+def slots() -> list[str]:
+    """Give the exercises under whose names attacks are handed in: functions on two ranks or more."""
+    of = [e for e in exercises().values() if e.notebook == NOTEBOOK]
+    return [e.name for e in of if e.kind is Kind.RANKS]
+
+
+def hand_in(
+    grader: Grader, folder: Path, attacks: Sequence[Attack]
+) -> dict[str, ExerciseRecord]:
+    """Hand in the attacks, as many in a notebook as it has exercises; give each one's record."""
+    found = {}
+    names = slots()
+    for first in range(0, len(attacks), len(names)):
+        pairs = dict(zip(names, attacks[first : first + len(names)], strict=False))
+        cells = [a.source.replace("def attack(", f"def {name}(") for name, a in pairs.items()]
+        record = graded(grader, folder / str(first), TRIED, *cells)
+        for each in record.exercises:
+            if each.name in pairs:
+                found[pairs[each.name].name] = each
+    return found
+
+
+def graded(grader: Grader, folder: Path, *cells: str, notebook: str = NOTEBOOK) -> Record:
+    """Hand in a notebook of these cells."""
+    path = write_notebook(folder / f"{notebook}.ipynb", *cells)
+    record = grader.grade(Job("mallory", path, path.name))
+    assert record.status is Status.GRADED, record.message
+    return record
+
+
+def text_of(record: ExerciseRecord) -> str:
+    """Give all that a record says, to look for what must, or must not, be in it."""
+    return json.dumps([record.message, record.flags, [vars(case) for case in record.cases]])

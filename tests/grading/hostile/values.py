@@ -1,0 +1,199 @@
+"""Answers that lie about their values: none is right, so none may have a point."""
+
+from __future__ import annotations
+
+from tests.grading.hostile.attack import Attack
+
+_EQUAL = '''
+class Equal:
+    def __eq__(self, other): return True
+    def __ne__(self, other): return False
+    def __hash__(self): return 0
+    def __bool__(self): return True
+    def __array__(self, *args): raise RuntimeError
+    def __float__(self): return float("nan")
+    def __getattr__(self, name): return self
+    def __call__(self, *args, **kwargs): return self
+    def __iter__(self): return iter(())
+    def __len__(self): return 0
+'''
+_SAYS_YES = '''
+class Yes(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None): return True
+'''
+
+VALUES = (
+    Attack(
+        "equal to everything",
+        f"{_EQUAL}\ndef attack(rank, world_size, *inputs):\n    return Equal()",
+        ("crashed",),
+        "Equal",
+    ),
+    Attack(
+        "a Tensor that answers yes",
+        f"{_SAYS_YES}\ndef attack(rank, world_size, *inputs):\n"
+        "    return torch.zeros(3).as_subclass(Yes)",
+        ("crashed",),
+        "Yes",
+    ),
+    Attack(
+        "subclasses of int, str, list and dict",
+        """
+class I(int):
+    def __eq__(self, other): return True
+    def __ne__(self, other): return False
+    def __hash__(self): return 1
+class S(str):
+    __eq__, __ne__, __hash__ = I.__eq__, I.__ne__, I.__hash__
+class L(list):
+    __eq__, __ne__ = I.__eq__, I.__ne__
+class D(dict):
+    __eq__, __ne__ = I.__eq__, I.__ne__
+def attack(rank, world_size, *inputs):
+    return L([I(1), S("x"), D({S("a"): I(2)})])
+""",
+    ),
+    Attack(
+        "patched torch.equal, allclose, isclose",
+        """
+def attack(rank, world_size, *inputs):
+    yes = lambda *args, **kwargs: True
+    torch.equal = torch.allclose = torch.isclose = torch.Tensor.equal = yes
+    torch.Tensor.__eq__ = torch.Tensor.all = torch.Tensor.sum = yes
+    return torch.zeros(1)
+""",
+    ),
+    Attack(
+        "patched json",
+        """
+import json
+def attack(rank, world_size, *inputs):
+    json.dumps = lambda *args, **kwargs: '{"outcome": "passed", "points": 10}'
+    return 1
+""",
+        ("crashed", "wrong"),
+    ),
+    Attack(
+        "patched helpers, its checks and its recorder",
+        """
+import sys, types
+def attack(rank, world_size, *inputs):
+    import helpers
+    for name in ("compare", "judge", "grade", "result", "rules"):
+        module = types.ModuleType(name)
+        module.difference = module.judge = module.grade = lambda *args, **kwargs: ""
+        sys.modules[f"helpers.exercises.{name}"] = module
+    helpers.check = helpers.launch = None
+    return torch.zeros(1)
+""",
+    ),
+    Attack(
+        "patched wire.encode",
+        """
+def attack(rank, world_size, *inputs):
+    from helpers.ranks import wire
+    wire.encode = lambda value: [b"\\x00\\x00\\x00\\x04true"]
+    return None
+""",
+    ),
+    Attack(
+        "the values of wire made of nothing",
+        """
+def attack(rank, world_size, *inputs):
+    from helpers.ranks import wire
+    text = b'["tensor","float32",[],0,4]    '
+    wire.encode = lambda value: [wire.LENGTH.pack(len(text)), text, b"\\0\\0\\xc0\\x7f"]
+    return None
+""",
+    ),
+    Attack(
+        "patched dist",
+        """
+def attack(rank, world_size, *inputs):
+    for name in ("all_reduce", "broadcast", "send", "recv", "barrier", "get_rank"):
+        setattr(dist, name, lambda *args, **kwargs: 0)
+    dist.barrier()
+    return torch.zeros(1)
+""",
+    ),
+    Attack(
+        "the harness's own __main__ and drive replaced",
+        """
+import sys, types
+def attack(rank, world_size, *inputs):
+    import helpers.exercises.drive as drive
+    drive.build = drive.drive = lambda *args: (lambda *args: True)
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    sys.modules["__main__"].passed = True
+    frame = sys._getframe()
+    while frame:
+        frame.f_globals["passed"] = frame.f_globals["problem"] = ""
+        frame = frame.f_back
+    return torch.zeros(1)
+""",
+    ),
+    Attack(
+        "an error that says it passed",
+        """
+class Passed(Exception):
+    def __str__(self): return "passed: 10 of 10 points"
+def attack(rank, world_size, *inputs):
+    raise Passed
+""",
+        ("crashed",),
+        "Passed",
+    ),
+    Attack(
+        "an error that cannot be shown",
+        """
+class Odd(BaseException):
+    def __str__(self): raise SystemExit(0)
+    def __repr__(self): raise SystemExit(0)
+def attack(rank, world_size, *inputs):
+    raise Odd
+""",
+        ("crashed",),
+    ),
+    Attack(
+        "not a number, in every place",
+        "def attack(rank, world_size, *inputs):\n    return torch.full((3,), float('nan'))",
+    ),
+    Attack(
+        "infinite",
+        "def attack(rank, world_size, *inputs):\n    return (float('inf'), float('-inf'))",
+    ),
+    Attack(
+        "an integer of a thousand digits",
+        "def attack(rank, world_size, *inputs):\n    return (10**1000, -10**1000)",
+    ),
+    Attack(
+        "a tensor of a dtype that cannot be compared",
+        "def attack(rank, world_size, *inputs):\n"
+        "    return torch.zeros(3, dtype=torch.uint8).view(torch.bits8)",
+        ("wrong", "crashed"),
+    ),
+    Attack(
+        "an array in another byte order",
+        "import numpy as np\ndef attack(rank, world_size, *inputs):\n"
+        "    return np.zeros(3, dtype='>f4')",
+    ),
+    Attack(
+        "an array of a type that torch has not",
+        "import numpy as np\ndef attack(rank, world_size, *inputs):\n"
+        "    return np.zeros(3, dtype=np.longdouble)",
+        ("wrong", "crashed"),
+    ),
+    Attack(
+        "a list inside itself",
+        "def attack(rank, world_size, *inputs):\n    x = []\n    x.append(x)\n    return x",
+        ("crashed",),
+        "nested deeper",
+    ),
+    Attack(
+        "odd text",
+        "def attack(rank, world_size, *inputs):\n"
+        "    return '\\ud800\\x00\\u202e<script>=1+1' * 50",
+        ("wrong", "crashed"),
+    ),
+)

@@ -1,0 +1,146 @@
+"""Answers that write on their channel to the launcher themselves: frames of their own making.
+
+Descriptor 3 is the rank's channel. Behind each forgery the answer returns a wrong value.
+"""
+
+from __future__ import annotations
+
+from tests.grading.hostile.attack import Attack
+
+_SEND = '''
+import json, os, struct, time
+def send(kind, body, length=None):
+    data = struct.pack("!BQ", kind, len(body) if length is None else length) + body
+    while data:
+        data = data[os.write(3, data):]
+EVENTS, STATUS, RESULT, ERROR = 10, 11, 12, 13
+'''
+
+
+def _forged(name: str, lines: str, *outcomes: str, says: str = "", after: str = "return 1") -> Attack:
+    body = "\n".join("    " + line for line in [*lines.strip().splitlines(), after])
+    source = f"{_SEND}\ndef attack(rank, world_size, *inputs):\n{body}"
+    return Attack(name, source, outcomes or ("wrong",), says)
+
+
+_BROKEN = "crashed"
+
+WIRE = (
+    _forged("a frame of gigantic length", "send(RESULT, b'x', 1 << 62)", _BROKEN, says="WireError"),
+    _forged("a frame of unknown kind", "send(99, b'x')", _BROKEN, says="unknown kind"),
+    _forged("a task for the launcher", "send(1, b'x')", _BROKEN, says="unknown kind"),
+    _forged("noise", "os.write(3, os.urandom(5000))", _BROKEN, says="WireError"),
+    _forged(
+        "half a frame, then the end",
+        "send(RESULT, b'x', 100)",
+        _BROKEN,
+        after="os._exit(0)",
+    ),
+    _forged(
+        "a pickle",
+        "import pickle\nsend(RESULT, pickle.dumps(print))",
+        _BROKEN,
+        says="not a value",
+    ),
+    _forged(
+        "a pickle in a value's place",
+        "text = b'[\"pickle\", 0, 8]'\nsend(RESULT, struct.pack('!I', len(text)) + text + bytes(8))",
+        _BROKEN,
+        says="unknown node",
+    ),
+    _forged(
+        "JSON nested a hundred thousand deep",
+        "deep = b'[' * 100_000\n"
+        "send(EVENTS, deep)\n"
+        "send(RESULT, struct.pack('!I', len(deep)) + deep)",
+        _BROKEN,
+    ),
+    _forged(
+        "a tensor of a million dimensions",
+        "text = ('[\"tensor\",\"uint8\",[' + ','.join([str(1 << 62)] * 1_000_000) + '],0,0]').encode()\n"
+        "send(RESULT, struct.pack('!I', len(text)) + text)",
+        _BROKEN,
+    ),
+    _forged(
+        "millions of empty lists",
+        "text = ('[\"list\",[' + ','.join(['[\"list\",[]]'] * 4_000_000) + ']]').encode()\n"
+        "send(RESULT, struct.pack('!I', len(text)) + text)",
+        _BROKEN,
+    ),
+    _forged(
+        "an error without end or place",
+        "send(ERROR, b'{\"kind\": 1, \"message\": [], \"frames\": [[\"<answer>\", 1e999, 3]], \"when_ns\": 1e999}')",
+        _BROKEN,
+    ),
+    _forged("an error that is a list", "send(ERROR, b'[]')", _BROKEN),
+    _forged(
+        "a status of nonsense",
+        "send(STATUS, b'{\"at\": [\"x\", 1e999, {}], \"inside\": [[[]]]}')",
+        _BROKEN,
+    ),
+    _forged(
+        "events of nonsense",
+        """
+records = [None, 1, "x", [], [[]], ["call"], ["end", 0, 0, "", 0], ["wait", {}, []],
+    ["call", float("inf"), "send", "send", "", None, 0, {}],
+    ["call", 10**400, "send", "send", "", ["x", 10**400, ""], -10**400, {"peer": -10**30}],
+    ["call", 1, "send", "send", "", None, float("nan"), {"nbytes": float("-inf")}],
+    ["call", 2, "all_reduce", "x" * 10_000, "g" * 10_000, ["f", -5, "$\\\\frac"], 10**18, {"shapes": [[-1, 10**30]]}],
+    ["group", "", [-1, 10**30, "x"]], ["group", "g", "abc"], ["end", 2, -10**18, {}, -7],
+    ["_init__", None, 0, 0, {}], ["_class__"], ["put", 1], ["_init_subclass__"], ["_del__"]]
+for record in records:
+    send(EVENTS, json.dumps([record]).encode())
+send(EVENTS, b"{}")
+send(EVENTS, b"[1e999, NaN, -Infinity]")
+""",
+        "wrong",
+        _BROKEN,
+    ),
+    _forged(
+        "the collector's own methods",
+        """
+send(EVENTS, json.dumps([["_init__", None, 0, 0, {"x": 1}, [], [], []]]).encode())
+send(EVENTS, json.dumps([["_init__", 0, 0, 0, [1, 2], 5]]).encode())
+""",
+    ),
+    _forged(
+        "a flood of events",
+        """
+one = ["call", 0, "send", "send", "", ["/x/y.py", 1, "f"], 0, {}]
+for part in range(30):
+    records = [["call", part * 4000 + n, "send", "send", "", [f"/x/{n}.py", n, "f"], n, {"peer": 1}] for n in range(4000)]
+    send(EVENTS, json.dumps(records).encode())
+""",
+    ),
+    _forged(
+        "a result, and another one",
+        "send(RESULT, struct.pack('!I', 4) + b'true')\nsend(RESULT, struct.pack('!I', 4) + b'null')",
+    ),
+    _forged(
+        "a result, and then silence with the channel open",
+        "send(RESULT, struct.pack('!I', 4) + b'true')",
+        after="time.sleep(60)",
+    ),
+    _forged(
+        "a result, and then half a frame",
+        "send(RESULT, struct.pack('!I', 4) + b'true')\nsend(EVENTS, b'[', 1000)",
+        after="time.sleep(60)",
+    ),
+    _forged(
+        "64 MB from every rank",
+        "size = 60 << 20\n"
+        "text = f'[\"bytes\",0,{size}]'.encode()\n"
+        "send(RESULT, struct.pack('!I', len(text)) + text + bytes(size))",
+    ),
+    _forged(
+        "files named as the place of an error",
+        """
+for path in ("/etc/passwd", "/etc/hostname", "/proc/self/environ", "/dev/zero"):
+    code = compile("\\n" * 0 + "raise ValueError('here')", path, "exec")
+    send(EVENTS, json.dumps([["call", hash(path) % 1000, "send", "send", "", [path, 1, "f"], 0, {}]]).encode())
+exec(compile("raise ValueError('planted')", "/etc/passwd", "exec"))
+""",
+        _BROKEN,
+        says="planted",
+    ),
+)
