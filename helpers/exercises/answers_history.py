@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import FunctionType
 
 from helpers.exercises.answers import build_answer
@@ -44,7 +45,8 @@ def answer_from_history(
     if not name:
         message = "This object has no name of its own: pass a function or class of your own."
         return Problem("unresolved", message)
-    if not _is_at_home(target, inner, name, namespace) or not listing.binders(name):
+    at_home = _is_at_home(target, inner, name, namespace) and not _is_in_a_file(inner)
+    if not at_home or not listing.binders(name):
         return _from_elsewhere(inner, name)
     return build_answer(listing, name, where=input_number, history=True)
 
@@ -86,6 +88,18 @@ def _is_at_home(target: object, inner: object, name: str, namespace: Mapping[str
     if isinstance(inner, FunctionType) and inner.__globals__ is namespace:
         return True
     return getattr(inner, "__module__", None) == _HOME
+
+
+def _is_in_a_file(inner: object) -> bool:
+    """Whether a file that `%run` executed has bound the name, over what an older cell had typed."""
+    functions = [inner, *(vars(inner).values() if isinstance(inner, type) else ())]
+    for function in functions:
+        if isinstance(function, FunctionType):
+            path = Path(function.__code__.co_filename)
+            # the debugger of JupyterLab keeps cells as files, in a folder called ipykernel_PID
+            if path.is_file() and not path.parent.name.startswith("ipykernel_"):
+                return True
+    return False
 
 
 def _from_elsewhere(inner: object, name: str) -> Problem:

@@ -63,7 +63,7 @@ class Collector:
 
     def place(self, said: Any) -> Place | None:
         """Turn [file, line, function] into a `Place`, once for each line."""
-        if not isinstance(said, list) or len(said) != 3:
+        if not isinstance(said, list) or len(said) != 3 or not isinstance(said[1], int):
             return None
         key = (str(said[0])[:_TEXT], int(said[1]), str(said[2])[:_TEXT])
         if key not in self._places:

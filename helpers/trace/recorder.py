@@ -214,4 +214,6 @@ def _learner_frame(frame: FrameType | None) -> FrameType | None:
 
 
 def _place(frame: FrameType) -> list[Any]:
-    return [frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name]
+    # on the way back to a loop's begin a frame has no line
+    line = frame.f_lineno or frame.f_code.co_firstlineno
+    return [frame.f_code.co_filename, line, frame.f_code.co_name]

@@ -137,6 +137,17 @@ def test_a_function_from_a_run_file_is_told(kernel: Kernel, tmp_path: Path) -> N
     assert found.kind == "unresolved"
 
 
+@pytest.mark.parametrize("text", ["def f(): return 1\n", "class f:\n    def g(self): pass\n"])
+def test_a_run_file_that_binds_what_a_cell_had_typed_is_told(
+    kernel: Kernel, tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "script.py").write_text(text)
+    kernel.run("def f(): return 2", f"%run {tmp_path / 'script.py'}")
+    found = answer_from_history(kernel.get("f"), kernel.typed)
+    assert isinstance(found, Problem)
+    assert "was not defined in a cell" in found.message
+
+
 @pytest.mark.parametrize("target", [3, None, [], functools.partial(print), len, print, object()])
 def test_what_is_no_answer_at_all_is_told(target: object) -> None:
     found = answer_from_history(target, ["", "x = 1"])

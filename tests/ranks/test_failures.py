@@ -166,6 +166,16 @@ def test_a_rank_that_returns_early() -> None:
     assert failure.run is not None and failure.run.values[2] == 5
 
 
+def test_a_loop_that_jumps_back_from_its_if_is_followed_to_its_end() -> None:
+    def count(rank: int, world_size: int) -> int:
+        for i in range(10**7):
+            if i == -1:  # on the way back from here the frame has no line number
+                pass
+        return rank
+
+    assert launch(count, 2).values == [0, 1]
+
+
 def test_an_endless_loop_uses_up_the_budget() -> None:
     def loop(rank: int, world_size: int) -> None:
         while rank == 1:
