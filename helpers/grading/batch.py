@@ -101,6 +101,8 @@ def _run(
                             yield job, future.result()
                         except BrokenProcessPool:
                             left.append(job)
+                        except Exception as error:  # a fault of the grader's own: the batch goes on
+                            yield job, _fault(job, setting.level, f"The grader failed: {error!r}.")
             except BrokenProcessPool:  # while jobs were being submitted
                 left += [job for job in started if job not in left]
             except BaseException:
@@ -115,7 +117,7 @@ def _run(
             return
         for job in [job for job in left if tries[job] >= _TRIES]:
             left.remove(job)
-            yield job, _fault(job, setting.level)
+            yield job, _fault(job, setting.level, "The process that graded it ended twice.")
 
 
 def _pool(setting: Setting, plan: Plan, processes: int) -> ProcessPoolExecutor:
@@ -158,13 +160,13 @@ def _grade(job: Job) -> Record:
     return Record(**{**vars(record), "versions": marked})
 
 
-def _fault(job: Job, level: str) -> Record:
+def _fault(job: Job, level: str, why: str) -> Record:
     return Record(
         job.learner,
         job.file,
         "",
         Status.HARNESS_FAULT,
-        message="The process that graded this file ended twice: grade it again, or elsewhere.",
+        message=f"{why[:500]} No points are lost: grade this file again, or elsewhere.",
         walls=WALLS[level],
     )
 

@@ -1,0 +1,84 @@
+"""A class made up of kept answers: right, wrong and broken, over all notebooks, points known beforehand."""
+
+from __future__ import annotations
+
+import ast
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from helpers.exercises.model import exercises
+from tests.grading.notebooks import IMPORTS, write_notebook
+from tests.submission_files import Sample, all_samples
+
+_HOSTILE = (
+    "import os\nos.kill(os.getppid(), 9)",
+    "import sys\nsys.setrecursionlimit(10**6)",
+    "open('/tmp/left-behind', 'w').write('x' * 1000)",
+    "import torch\ntorch.equal = torch.allclose = lambda *a, **k: True",
+)
+"""Cells beside answers: no answer needs them, so none of them runs."""
+
+
+@dataclass
+class Expected:
+    """What must become of one submission: by exercise, whether it passes (absent: not attempted)."""
+
+    learner: str
+    notebook: str
+    passes: dict[str, bool] = field(default_factory=dict)
+    readable: bool = True
+
+
+def make_class(folder: Path, count: int, seed: int = 1) -> list[Expected]:
+    """Write `count` submissions below `folder`, one in ten of them no notebook at all."""
+    rng = random.Random(seed)
+    notebooks = sorted({exercise.notebook for exercise in exercises().values()})
+    samples = all_samples()
+    made = []
+    for number in range(count):
+        notebook = notebooks[number % len(notebooks)]
+        expected = Expected(f"learner{number:03}", notebook)
+        path = folder / expected.learner / f"{notebook}.ipynb"
+        if rng.random() < 0.1:
+            expected.readable = False
+            path.parent.mkdir(parents=True)
+            path.write_text(rng.choice(("", "{", '{"cells": {}}', "[[]]")))
+        else:
+            chosen = list(_chosen(rng, [s for s in samples if s.notebook == notebook]))
+            expected.passes = {sample.exercise: sample.right for sample in chosen}
+            cells = [sample.source for sample in chosen]
+            cells.insert(rng.randrange(len(cells) + 1), rng.choice(_HOSTILE))
+            write_notebook(path, *cells)
+        made.append(expected)
+    return made
+
+
+def _chosen(rng: random.Random, samples: list[Sample]) -> Iterator[Sample]:
+    """Choose an answer for each exercise, none of which binds a name that another one needs."""
+    bound = _names(IMPORTS)
+    tasks = {sample.exercise for sample in samples}
+    for name in dict.fromkeys(sample.exercise for sample in samples):
+        right = rng.random() < 0.6
+        fitting = [s for s in samples if s.exercise == name and s.right is right]
+        rng.shuffle(fitting)
+        for sample in fitting:
+            names = _names(sample.source) - {"torch", "dist"}
+            if not names & (bound | tasks - {name}) and sample.outcome != "timed out":  # those cost minutes
+                bound |= names
+                yield sample
+                break
+
+
+def _names(source: str) -> set[str]:
+    """Give the names that a cell binds at its top level."""
+    found: set[str] = set()
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign):
+            found |= {
+                n.id for target in node.targets for n in ast.walk(target) if isinstance(n, ast.Name)
+            }
+    return found

@@ -1,0 +1,90 @@
+"""A whole class, graded as the instructor does it: points as expected, nobody's lost, the same twice."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from helpers.grading.batch import read_records
+from helpers.grading.record import Status
+from tests.grading.generated import Expected, make_class
+
+COURSE = [sys.executable, "-m", "helpers.course.cli"]
+
+
+def graded(folder: Path, out: Path, timeout_s: float) -> tuple[float, int]:
+    """Run `course grade`; give its seconds and the largest memory of its processes, in bytes."""
+    began, most = time.monotonic(), 0
+    process = subprocess.Popen(
+        [*COURSE, "grade", str(folder), "--out", str(out)],
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        while process.poll() is None and time.monotonic() < began + timeout_s:
+            most = max(most, _memory(psutil.Process(process.pid)))
+            time.sleep(0.2)
+    finally:
+        process.kill()
+        process.wait()
+    return time.monotonic() - began, most
+
+
+def _memory(process: psutil.Process) -> int:
+    total = 0
+    for each in (process, *process.children(recursive=True)):
+        try:
+            total += each.memory_info().rss - each.memory_info().shared
+        except psutil.NoSuchProcess:
+            continue
+    return total
+
+
+def assert_as_expected(out: Path, expected: list[Expected]) -> None:
+    records = {record.learner: record for record in read_records(out)}
+    assert set(records) == {each.learner for each in expected}
+    for each in expected:
+        record = records[each.learner]
+        assert (record.status is Status.GRADED) == each.readable, (each, record.message)
+        for exercise in record.exercises:
+            told = f"{each.learner}, {exercise.name}: {exercise.outcome}, {exercise.points}"
+            if exercise.name not in each.passes:
+                assert exercise.outcome == "not attempted", told
+            elif each.passes[exercise.name]:
+                assert (exercise.outcome, exercise.points) == ("passed", exercise.out_of), told
+            else:
+                assert exercise.outcome != "passed" and exercise.points < exercise.out_of, told
+
+
+@pytest.mark.usefixtures("plan")
+@pytest.mark.timeout(400)
+def test_a_small_class_over_the_whole_course(tmp_path: Path) -> None:
+    expected = make_class(tmp_path / "class", 10)
+    graded(tmp_path / "class", tmp_path / "out", 390)
+    assert_as_expected(tmp_path / "out", expected)
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("plan")
+@pytest.mark.timeout(3600)
+def test_a_class_of_a_hundred(tmp_path: Path) -> None:
+    expected = make_class(tmp_path / "class", 100)
+    seconds, memory = graded(tmp_path / "class", tmp_path / "out", 3000)
+    assert_as_expected(tmp_path / "out", expected)
+    again, _ = graded(tmp_path / "class", tmp_path / "out", 600)
+    print(f"\n100 submissions: {seconds:.0f} s, {memory >> 20:,} MB at most; kept: {again:.1f} s")
+    command = [
+        *COURSE,
+        "grade",
+        str(tmp_path / "class"),
+        "--out",
+        str(tmp_path / "out"),
+        "--verify",
+    ]
+    verified = subprocess.run(command, capture_output=True, text=True, timeout=3000)
+    assert ": 0 differences." in verified.stdout, verified.stdout
