@@ -36,8 +36,6 @@ from helpers.grading.staged import Staged
 from helpers.grading.submissions import Job
 from helpers.grading.walls import WALLS, Plan
 
-_TRIES = 2
-
 
 @dataclass(frozen=True)
 class Setting:
@@ -74,9 +72,8 @@ def grade_all(
             rest, setting, Plan(setting.level, staged, setting.limits), processes
         ):
             path = _path(setting, names[job])
-            _log(
-                setting.out, job, record, path
-            )  # first: a kill in between costs a second line, no line
+            # the line first: a kill in between costs a second one, and none is ever missing
+            _log(setting.out, job, record, path)
             write_whole(path, json.dumps(record.as_json(), ensure_ascii=True).encode())
             yield job, record
 
@@ -84,40 +81,43 @@ def grade_all(
 def _run(
     jobs: Sequence[Job], setting: Setting, plan: Plan, processes: int
 ) -> Iterator[tuple[Job, Record]]:
-    """Keep the processes busy; start them anew when one of them died, and its jobs once more."""
-    tries = dict.fromkeys(jobs, 0)
+    """Keep the processes busy; where one of them died, find out with which job, and go on."""
     left = list(jobs)
     while left:
-        started, left = left, []
-        with _pool(setting, plan, min(processes, len(started))) as pool:
-            waiting: dict[Future[Record], Job] = {}
-            try:
-                waiting = {pool.submit(_grade, job): job for job in started}
-                while waiting:
-                    done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-                    for future in done:
-                        job = waiting.pop(future)
-                        try:
-                            yield job, future.result()
-                        except BrokenProcessPool:
-                            left.append(job)
-                        except Exception as error:  # a fault of the grader's own: the batch goes on
-                            yield job, _fault(job, setting.level, f"The grader failed: {error!r}.")
-            except BrokenProcessPool:  # while jobs were being submitted
-                left += [job for job in started if job not in left]
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-        for job in left:
-            tries[job] += 1
-        if started and set(left) == set(started) and len(started) > 1:
-            # it is one of these: one at a time tells which
-            for job in left:
-                yield from _run([job], setting, plan, 1)
-            return
-        for job in [job for job in left if tries[job] >= _TRIES]:
-            left.remove(job)
-            yield job, _fault(job, setting.level, "The process that graded it ended twice.")
+        done = set()
+        for job, record in _until_broken(left, setting, plan, processes):
+            done.add(job)
+            yield job, record
+        left = [job for job in left if job not in done]
+        # none is left, or a process died: with one of those that were being graded
+        suspects, left = left[: processes + 1], left[processes + 1 :]
+        for job in suspects:
+            alone = next(_until_broken([job], setting, plan, 1), None)
+            yield alone or (job, _fault(job, setting.level, "The process that graded it died."))
+
+
+def _until_broken(
+    jobs: Sequence[Job], setting: Setting, plan: Plan, processes: int
+) -> Iterator[tuple[Job, Record]]:
+    """Give records until all are there, or until a process has died."""
+    with _pool(setting, plan, min(processes, len(jobs))) as pool, suppress(BrokenProcessPool):
+        try:
+            waiting = {pool.submit(_grade, job): job for job in jobs}
+            while waiting:
+                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    yield _outcome(waiting.pop(future), future, setting.level)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _outcome(job: Job, future: Future[Record], level: str) -> tuple[Job, Record]:
+    try:
+        return job, future.result()
+    except BrokenProcessPool:
+        raise
+    except Exception as error:  # a fault of the grader's own: the batch goes on
+        return job, _fault(job, level, f"The grader failed: {error!r}.")
 
 
 def _pool(setting: Setting, plan: Plan, processes: int) -> ProcessPoolExecutor:

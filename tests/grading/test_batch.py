@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from helpers.grading.batch import read_records
@@ -77,6 +78,26 @@ def test_after_a_kill_the_same_command_goes_on(tmp_path: Path) -> None:
     assert all(record.status is Status.GRADED for record in read_records(out))
     lines = (out / "log.jsonl").read_text().splitlines()
     assert len(lines) in {4, 5}  # 5: the kill came between a line and its record
+
+
+def test_a_process_that_dies_costs_nobody_anything(tmp_path: Path) -> None:
+    folder, out = tmp_path / "class", tmp_path / "out"
+    for number in range(4):
+        write_notebook(folder / f"learner{number}" / "02_blocking_p2p.ipynb", RIGHT)
+    command = [*COURSE, "grade", str(folder), "--out", str(out), "--jobs", "2"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    workers: list[psutil.Process] = []
+    while not workers and time.monotonic() < deadline:
+        time.sleep(0.02)
+        workers = [
+            child
+            for child in psutil.Process(process.pid).children()
+            if "spawn_main" in " ".join(child.cmdline()) and child.children()
+        ]
+    workers[0].kill()  # while it has a sandbox
+    assert process.wait(100) == 0
+    assert set(points(out).values()) == {10.0}
 
 
 @pytest.mark.parametrize("what", ["no folder", "empty", "out is a file", "roster", "sandbox"])
