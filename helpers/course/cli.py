@@ -152,6 +152,7 @@ def check(notebook: Path) -> None:
     type=click.Path(path_type=Path),
     help="The bundle that was handed out: tell where the checks here differ.",
 )
+@click.option("--scheduler", default="", help="Address of a Dask cluster to grade on.")
 @click.option("--title", help="What reports call the class; by default the folder's name.")
 @click.option("--github", is_flag=True, help="Print annotations for GitHub's checks, too.")
 @click.option("--verify", is_flag=True, help="Grade once more, and report each difference.")

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from helpers.grading.limits import Limits
 from helpers.grading.record import Record, Status, from_json
 from helpers.grading.references import References
 from helpers.grading.reports.slugs import page_names
+from helpers.grading.scheduler import grade_on_cluster
 from helpers.grading.staged import Staged
 from helpers.grading.submissions import Job
 from helpers.grading.walls import WALLS, Plan
@@ -48,6 +49,8 @@ class Setting:
     pictures: str = "failed"
     limits: Limits = Limits()
     use_cache: bool = True
+    scheduler: str = ""
+    """The address of a Dask scheduler, "" for processes on this machine."""
 
 
 def grade_all(
@@ -68,14 +71,24 @@ def grade_all(
                 yield job, kept
             else:
                 rest.append(job)
-        for job, record in _run(
-            rest, setting, Plan(setting.level, staged, setting.limits), processes
-        ):
+        for job, record in _records(rest, setting, staged, processes):
             path = _path(setting, names[job])
             # the line first: a kill in between costs a second one, and none is ever missing
             _log(setting.out, job, record, path)
             write_whole(path, json.dumps(record.as_json(), ensure_ascii=True).encode())
             yield job, record
+
+
+def _records(
+    jobs: Sequence[Job], setting: Setting, staged: Staged, processes: int
+) -> Iterator[tuple[Job, Record]]:
+    if not setting.scheduler:
+        return _run(jobs, setting, Plan(setting.level, staged, setting.limits), processes)
+    marks = {"secret": _mark_of(setting.secret)}
+    return (
+        (job, replace(record, versions={**record.versions, **marks}))
+        for job, record in grade_on_cluster(jobs, setting, setting.scheduler)
+    )
 
 
 def _run(
@@ -156,8 +169,8 @@ def _end_with(parent: Any) -> None:
 
 def _grade(job: Job) -> Record:
     record = _Here.grader.grade(job)
-    marked = {**record.versions, "secret": _mark_of(_Here.grader.secret)}
-    return Record(**{**vars(record), "versions": marked})
+    marks = {"secret": _mark_of(_Here.grader.secret)}
+    return replace(record, versions={**record.versions, **marks})
 
 
 def _fault(job: Job, level: str, why: str) -> Record:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -20,6 +21,7 @@ from helpers.grading.release import ReleaseError
 from helpers.grading.release import differences as differences_from
 from helpers.grading.reports import ReportError, github_annotations, write_reports
 from helpers.grading.roster import Roster, RosterError, match_roster, read_roster
+from helpers.grading.scheduler import NoScheduler
 from helpers.grading.similarity import similar_answers, write_answers
 from helpers.grading.staged import Staged
 from helpers.grading.submissions import Job, NoSubmissions, find_submissions
@@ -42,6 +44,7 @@ def grade_folder(
     release: Path | None = None,
     title: str | None = None,
     github: bool = False,
+    scheduler: str = "",
 ) -> int:
     """Grade all in `folder`, write records and reports into `out`; give the exit code.
 
@@ -65,11 +68,16 @@ def grade_folder(
     for notice in notices:
         click.echo(notice)
     click.echo(f"Sandbox: {level}. It does not stop: {'; '.join(WALLS[level].does_not_stop)}.")
-    setting = Setting(out, level, secret, _solutions(), pictures, use_cache=not verify)
+    setting = Setting(
+        out, level, secret, _solutions(), pictures, use_cache=not verify, scheduler=scheduler
+    )
     processes = min(jobs or os.cpu_count() or 1, len(found))
     if verify:
         return _verify(found, setting, processes)
-    records = _graded(found, setting, processes)
+    try:
+        records = _graded(found, setting, processes)
+    except NoScheduler as error:
+        raise CannotGrade(str(error)) from None
     try:
         _write(records, out, title or folder.resolve().name, members)
     except (ReportError, RosterError) as error:
@@ -134,9 +142,7 @@ def _verify(found: Sequence[Job], setting: Setting, processes: int) -> int:
     before = {(record.learner, record.file): record for record in read_records(setting.out)}
     different = 0
     with _aside(setting.out) as out:
-        again = Setting(
-            out, setting.level, setting.secret, setting.solutions, "none", setting.limits, False
-        )
+        again = replace(setting, out=out, pictures="none")
         for _, record in grade_all(found, again, processes):
             old = before.get((record.learner, record.file))
             for line in differences(old, record):

@@ -1,0 +1,101 @@
+"""Grade on a Dask cluster, for a class that one machine would take too long for.
+
+    jobs --bytes of each file--> workers, each a whole course with its own walls --> records
+
+`course grade --scheduler ADDRESS` calls it in the place of the local processes. Each worker machine has
+the same version of the course installed; one that has not is told, and its submissions are no verdicts.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from helpers.exercises.reader import UnreadableNotebook
+from helpers.exercises.reader_notebook import bytes_of
+from helpers.grading.cache import Cache, versions_here
+from helpers.grading.grader import Grader
+from helpers.grading.limits import Limits
+from helpers.grading.record import Record, Status, from_json
+from helpers.grading.references import References
+from helpers.grading.staged import Staged
+from helpers.grading.submissions import Job
+from helpers.grading.walls import WALLS, Plan
+
+if TYPE_CHECKING:
+    from helpers.grading.batch import Setting
+
+_CONNECT_S = 5.0
+
+
+class NoScheduler(Exception):
+    """The cluster cannot be used. One line: why, and what to do."""
+
+
+def grade_on_cluster(
+    jobs: Sequence[Job], setting: Setting, address: str
+) -> Iterator[tuple[Job, Record]]:
+    """Send the jobs to the cluster at `address`; give records as they come. Raise NoScheduler."""
+    try:
+        from distributed import Client, as_completed
+    except ModuleNotFoundError:
+        raise NoScheduler("Dask is not installed here: pip install distributed.") from None
+    try:
+        client = Client(address, timeout=_CONNECT_S)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError, TimeoutError) as error:
+        raise NoScheduler(f"no Dask scheduler answers at {address}: {error}") from None
+    with client:
+        futures = {}
+        for job in jobs:
+            try:
+                content = bytes_of(job.path)
+            except UnreadableNotebook as error:
+                yield job, _not_graded(job, setting.level, Status.UNREADABLE, str(error))
+                continue
+            task = (job.learner, job.file, content, setting.level, setting.secret)
+            futures[client.submit(grade_there, *task, setting.limits, pure=False, retries=1)] = job
+        mine = versions_here(setting.level)
+        for future in as_completed(futures):  # type: ignore[no-untyped-call]
+            yield futures[future], _taken(futures[future], future, setting.level, mine)
+
+
+def _taken(job: Job, future: Any, level: str, mine: Mapping[str, str]) -> Record:
+    """Take a worker's record, if its checks are ours."""
+    if future.status != "finished":
+        why = f"The cluster failed: {future.exception()!r}"[:500]
+        return _not_graded(job, level, Status.HARNESS_FAULT, why)
+    record = from_json(future.result())
+    if record.status is not Status.UNREADABLE and record.versions != mine:
+        theirs = ", ".join(f"{k} {v}" for k, v in record.versions.items() if mine.get(k) != v)
+        why = f"A worker of the cluster has another version ({theirs}): install the same there."
+        return _not_graded(job, level, Status.HARNESS_FAULT, why)
+    return record
+
+
+def grade_there(
+    learner: str, file: str, content: bytes, level: str, secret: str, limits: Limits
+) -> dict[str, Any]:
+    """Grade one submission on a worker of the cluster; give its record as JSON's own types."""
+    with TemporaryDirectory(prefix="real-ranks-job-") as folder, Staged() as staged:
+        path = Path(folder) / os.path.basename(file)
+        path.write_bytes(content)
+        plan = Plan(level, staged, limits)
+        slot = (os.getpid() * 7 + threading.get_ident()) % 3000
+        references = References(_solutions(), plan, slot)
+        with Grader(
+            plan, secret, Cache(None), versions_here(level), references, slot, "failed"
+        ) as grader:
+            return grader.grade(Job(learner, path, file)).as_json()
+
+
+def _solutions() -> Path | None:
+    folder = Path(__file__).parents[2] / "solutions"
+    return folder if folder.is_dir() else None
+
+
+def _not_graded(job: Job, level: str, status: Status, why: str) -> Record:
+    return Record(job.learner, job.file, "", status, message=why, walls=WALLS[level])
