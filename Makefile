@@ -51,7 +51,7 @@ notebooks: $(VENV)/.installed  ## make the learner's notebooks/ from solutions/
 outputs: $(VENV)/.installed  ## run solutions/ and store what the cells gave
 	$(BIN)/course outputs $(NN)
 
-bench: $(VENV)/.installed-bench  ## measure against peers, as ratios in one run
+bench: $(VENV)/.installed-bench $(VENV)/.installed-test  ## measure against peers, as ratios in one run
 	$(BIN)/python -m tests.benchmarks
 
 clean:  ## remove .venv and caches; work/ stays

@@ -12,7 +12,7 @@ import torch
 
 from helpers.ranks.launcher import disconnect
 from helpers.views.curve import curves
-from tests.benchmarks import cells, engine, launching
+from tests.benchmarks import cells, engine, grading, launching
 from tests.benchmarks.timing import Figure, table
 
 HERE = Path(__file__).parent
@@ -39,6 +39,8 @@ def main() -> int:
         engine.recording,
         lambda: [engine.diagnosis()],
         engine.memory,
+        grading.in_the_sandbox,
+        grading.beside_nbgrader,
     ]
     rows, points = launching.by_world_size()
     figures += rows
