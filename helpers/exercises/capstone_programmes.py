@@ -65,15 +65,17 @@ def route_tokens(
 ) -> dict[str, Any]:
     """Let the answer send this rank's tokens through the experts, there and back."""
     x, router = x.clone().requires_grad_(), router.clone().requires_grad_()
-    expert, rows = Expert(weight), [0]
+    expert = Expert(weight)
+    rows: list[int] = []
     expert.register_forward_pre_hook(lambda _, given: rows.append(len(given[0])))
     found = there_and_back(lambda: answer(rank, world_size, x, router, expert), grad)
     return {
         "tokens": sum(rows),
+        "calls": len(rows),
         **found,
         "gradient of x": _grad(x, not len(x)),
         "gradient of the router": _grad(router, not len(x)),
-        "gradient of the expert": _grad(expert.weight, not sum(rows)),
+        "gradient of the expert": _grad(expert.weight, not rows),
     }
 
 

@@ -22,7 +22,7 @@ _NUMBER_BYTES = 8
 
 @dataclass(frozen=True)
 class RoutedAre:
-    """What a rank must give back, and how many tokens its expert must see."""
+    """What a rank must give back, and how many tokens its expert must see, in at least one call."""
 
     parts: PartsAre
     tokens: int
@@ -31,14 +31,17 @@ class RoutedAre:
         seen = value.get("tokens") if isinstance(value, dict) else None
         if isinstance(seen, int) and seen != self.tokens and value.get("output") is not None:
             return f"its expert saw {plural(seen, 'token')}; {self.tokens} chose it"
-        return self.parts(value)
+        problem = self.parts(value)
+        if not problem and value.get("calls") == 0:
+            return "its expert was not called, and its weights have no gradient"
+        return problem
 
 
 def expert_cases(rng: random.Random) -> Iterator[Case]:
     worlds: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
         ((5, 3, 4), ()),
         ((3, 6, 1, 4), (2,)),
-        ((7, 0), ()),
+        ((7, 0, 2), (1,)),
     )
     for counts, unwanted in worlds:
         ranks, features = len(counts), rng.randrange(3, 6)
@@ -89,13 +92,31 @@ def _case(
             "gradient of x": truth.of_x[own],
             "gradient of the expert": truth.of_experts[rank],
         }
+        usual = _usual_outputs(truth.output[own], truth.gate[own, None], truth.choice[own])
         parts: dict[str, torch.Tensor | None] = {**wanted}
         inputs.append((x[own].clone(), router, weights[rank], grad[own].clone()))
-        expected.append(RoutedAre(PartsAre(parts, ranks), int((truth.choice == rank).sum())))
+        expected.append(
+            RoutedAre(PartsAre(parts, ranks, instead=usual), int((truth.choice == rank).sum()))
+        )
         first += count
     label = f"{ranks} ranks with {', '.join(map(str, counts))} tokens"
     label += f", expert {unwanted[0]} is chosen by none" if unwanted else ""
     return Case(label, ranks, inputs, expected, timeout_s=8.0)
+
+
+def _usual_outputs(
+    right: torch.Tensor, gate: torch.Tensor, choice: torch.Tensor
+) -> dict[str, torch.Tensor]:
+    """Give the outputs of a rank to which the usual mistakes lead, by the words for them."""
+    order, made = choice.argsort(), right / gate
+    others = torch.empty_like(right)
+    others[order] = gate * made[order]
+    return {
+        "the gate is missing": made,
+        "its rows are still sorted by expert": gate * made[order],
+        "its rows are sorted a second time": gate * made[order][order],
+        "its rows are multiplied by the gates of others": others,
+    }
 
 
 def most_exchanged(case: Case, rank: int) -> int:

@@ -23,9 +23,10 @@ class Expert(nn.Module):
 
 @dataclass(frozen=True)
 class MixtureTruth:
-    """Of the dense mixture: output and gradients, and the expert of each token."""
+    """Of the dense mixture: output and gradients, and the expert and the gate of each token."""
 
     output: torch.Tensor
+    gate: torch.Tensor
     choice: torch.Tensor
     of_x: torch.Tensor
     of_router: torch.Tensor
@@ -42,4 +43,6 @@ def mixture(
     every = torch.stack([expert(x) for expert in experts])
     output = gate[:, None] * every[choice, torch.arange(len(x))]
     wanted = torch.autograd.grad(output, (x, router, *(e.weight for e in experts)), grad)
-    return MixtureTruth(output.detach(), choice, wanted[0], wanted[1], tuple(wanted[2:]))
+    return MixtureTruth(
+        output.detach(), gate.detach(), choice, wanted[0], wanted[1], tuple(wanted[2:])
+    )

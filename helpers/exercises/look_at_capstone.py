@@ -65,6 +65,26 @@ look_at_training_2d = LookForOnAll(
             "**all** ranks, before you cut them.",
         ),
         (
+            "no step moves the weights",
+            "The weights that are copied never change: does the optimizer step, and on the very "
+            "parameters that you copy, which are `block.parameters()`?",
+        ),
+        (
+            "first step has not been made",
+            "The weights have not moved: the copies were made before `optimizer.step()`. They belong "
+            "after it.",
+        ),
+        (
+            "the part of tp coordinate",
+            "tp is innermost: neighbours share a tp group. `init_device_mesh` takes the innermost "
+            'dimension last: `mesh_dim_names=("dp", "tp")`.',
+        ),
+        (
+            "began with the part of another",
+            "This rank holds rank 0's **part** of the weights: broadcast the whole weights before you cut "
+            "them, not the parts.",
+        ),
+        (
             "all entries hold the same",
             "The list keeps the same tensors step after step, and they change: put clones into it.",
         ),
@@ -105,9 +125,14 @@ look_at_experts = LookForOnAll(
     (
         (
             "^deadlock",
-            "Every rank makes the same five calls, forward and backward, also with no token at all. A rank "
-            "that leaves its expert or an exchange out leaves it out of backward as well, where the "
-            "others wait.",
+            "Every rank makes the same five calls, forward and backward, also with no token at all. And "
+            "backward calls an exchange only if the exchange got a tensor with a graph: what the expert "
+            "makes of no rows has one, a new empty tensor has none.",
+        ),
+        (
+            "was not called",
+            "Call the expert with no rows as well. Then its weights have a gradient of zeros and not "
+            "None, on which an optimizer or DDP would stumble.",
         ),
         (
             "its expert saw",
@@ -117,6 +142,24 @@ look_at_experts = LookForOnAll(
         (
             "output: .*(shape)",
             "What comes back has one row for each of this rank's own tokens.",
+        ),
+        (
+            "the gate is missing",
+            "The result of a token is multiplied by its gate, the probability of its expert.",
+        ),
+        (
+            "sorted by expert",
+            "Results come back in the order in which the tokens were sent. Put each where its token was, "
+            "`y[order] = back`, before you multiply by the gates.",
+        ),
+        (
+            "sorted a second time",
+            "`back[order]` sorts once more. To undo an order, write to it: `y[order] = back`.",
+        ),
+        (
+            "the gates of others",
+            "The gates are in the order of this rank's tokens, what comes back is sorted by expert. First "
+            "`y[order] = back`, then times the gates.",
         ),
         (
             "output: ",
@@ -138,6 +181,11 @@ look_at_experts = LookForOnAll(
             "enforce fail",
             "The counts need one number for each rank, also for experts that nobody chose: "
             "`bincount(minlength=world_size)`.",
+        ),
+        (
+            "size of tensor a",
+            "The gates are one number for each row. `gate[:, None]` is a column, which multiplies whole "
+            "rows; `gate` alone would multiply columns.",
         ),
         (
             "[Ss]plit|sizes|shape",

@@ -37,14 +37,13 @@ class RunPlanIs:
                 f"None came back, but {_mesh(self.best)} fits.{_needs(self.task, self.best)} Have all "
                 "layouts been tried?"
             )
-        problem = _shape(value)
-        if problem:
-            return problem
-        mesh = tuple(int(n) for n in value[0])
-        dp, tp, pp = mesh
+        if problem := _shape(value):
+            return problem if self.best else "no layout fits here: return None, and nothing else."
+        dp, tp, pp = (int(n) for n in value[0])
         mesh = (dp, tp, pp)
         return (
-            _conditions(self.task, mesh)
+            _order(self.task, mesh, float(value[1]), float(value[2]))
+            or _conditions(self.task, mesh)
             or _bytes(self.task, mesh, float(value[2]))
             or _seconds(self.task, mesh, float(value[1]))
             or self._choice(mesh)
@@ -77,13 +76,28 @@ def _shape(value: Any) -> str:
     if not isinstance(mesh, (tuple, list)) or len(mesh) != 3:
         return f"{three}; the first of them is a tuple of three numbers."
     try:
-        whole = [float(n) == int(n) and int(n) > 0 for n in mesh]
+        whole = [float(n) == int(n) for n in mesh]
         finite = [math.isfinite(float(n)) for n in numbers]
     except (TypeError, ValueError, OverflowError):
         return f"{three}: numbers all of them."
     if not all(whole):
         return "dp, tp and pp are whole numbers: `//` instead of `/`."
+    if any(n < 1 for n in mesh):
+        return "dp, tp and pp are 1 or more."
     return "" if all(finite) else "seconds and nbytes must be finite numbers."
+
+
+def _order(task: Task, mesh: Mesh, seconds: float, nbytes: float) -> str:
+    """Say whether the numbers are those of a layout of which the mesh has the sizes in another order."""
+    orders = ((mesh[i], mesh[j], mesh[3 - i - j]) for i in range(3) for j in range(3) if i != j)
+    fits = {
+        o
+        for o in orders
+        if _same(nbytes, nbytes_of(task, o)) and _same(seconds, seconds_of(task, o))
+    }
+    if not fits or mesh in fits:
+        return ""
+    return f"these are the numbers of {_mesh(fits.pop())}: give the three sizes in the order (dp, tp, pp)."
 
 
 def _conditions(task: Task, mesh: Mesh) -> str:
@@ -91,6 +105,11 @@ def _conditions(task: Task, mesh: Mesh) -> str:
     gpus, hosts_of = task.cluster["gpus"], task.cluster["gpus_per_host"]
     if dp * tp * pp != gpus:
         return f"{_mesh(mesh)} is {dp * tp * pp:,} GPUs; there are {gpus:,}, and all of them work."
+    if tp < hosts_of and hosts_of % tp:
+        return (
+            f"with TP {tp} some groups would lie in two hosts of {hosts_of} GPUs: `tp` must divide "
+            "`gpus_per_host`."
+        )
     if hosts_of % tp:
         return (
             f"TP {tp} leaves the host: `tp` must divide its {hosts_of} GPUs, as its all_reduces would wait "
@@ -156,9 +175,7 @@ def _seconds(task: Task, mesh: Mesh, got: float) -> str:
     why = next((words for value, words in _time_slips(task, mesh) if _same(got, value)), "")
     slot = slot_terms(task, mesh)
     terms = ", ".join(f"{name} {s:.4g} s" for name, s in slot.items())
-    terms = (
-        f"a slot: {terms}; {slots(task, mesh):,} slots; DP traffic {dp_seconds(task, mesh):.4g} s"
-    )
+    terms = f"a slot: {terms}; {slots(task, mesh):,.0f} slots; DP traffic {dp_seconds(task, mesh):.4g} s"
     return f"{said}: {why}." if why else f"{said} ({terms})."
 
 

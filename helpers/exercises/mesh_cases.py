@@ -62,7 +62,7 @@ def layout_cases(rng: random.Random) -> Iterator[Case]:
     worlds: tuple[tuple[dict[str, int], str, int, torch.dtype], ...] = (
         ({"tp": 2, "dp": 1, "pp": 2}, "tp-dp-pp", 2, torch.float32),
         ({"tp": 2, "dp": 3}, "dp-tp", 4, torch.int64),
-        ({"pp": 2, "tp": 2, "dp": 2}, rng.choice(("tp-dp-pp", "tp-pp-dp")), 4, torch.float64),
+        ({"pp": 2, "tp": 2, "dp": 2}, rng.choice(("tp-dp-pp", "tp-pp-dp")), 2, torch.float64),
     )
     for sizes, order, per_host, dtype in worlds:
         names = order.split("-")[::-1]
@@ -106,11 +106,13 @@ def summed_in_each_group(trace: Trace, case: Case) -> str:
 class PartsAfterSteps:
     """A rank's parts of both weights after every step. Called with what it gave: "" or what is wrong.
 
-    before: the parts with which training begins, and those that this rank had itself.
+    wanted: for every step, the parts of each tp coordinate. before: the parts with which training begins.
+    own: those that this rank had itself.
     """
 
-    wanted: Sequence[Parts]
-    before: Parts
+    wanted: Sequence[Sequence[Parts]]
+    before: Sequence[Parts]
+    tp_rank: int
     own: Parts
 
     def __call__(self, value: Any) -> str:
@@ -123,29 +125,43 @@ class PartsAfterSteps:
         for step, (wanted, got) in enumerate(zip(self.wanted, value, strict=True), 1):
             if not isinstance(got, (tuple, list)) or len(got) != 2:
                 return "each entry is a pair: this rank's parts of up and of down"
-            for name, right, mine in zip(("up", "down"), wanted, got, strict=True):
+            for name, right, mine in zip(("up", "down"), wanted[self.tp_rank], got, strict=True):
                 if problem := difference(right, mine, PARITY):
                     where = f"after step {step}, its part of {name}: {problem}"
                     return where + self._relation(step, list(got), value)
         return ""
 
     def _relation(self, step: int, got: list[Any], value: Any) -> str:
+        begin = self.before[self.tp_rank]
         shaped = all(
             isinstance(g, torch.Tensor) and g.shape == w.shape and g.dtype == w.dtype
-            for g, w in zip(got, self.before, strict=True)
+            for g, w in zip(got, begin, strict=True)
         )
         if not shaped:
             return ""
-        if len(value) > 1 and all(
+        same = len(value) > 1 and all(
             torch.equal(a, b) for a, b in zip(value[0], value[-1], strict=False)
-        ):
+        )
+        if step == 1 and _apart(got, begin) < PARITY:
+            return "; no step moves the weights" if same else "; the first step has not been made"
+        if same:
             return "; all entries hold the same values"
-        if step > 1:
-            return ", and before that it was right"
-        far = [_apart(got, begin) for begin in (self.before, self.own)]
-        if far[1] < far[0] / 2:
+        return ", and before that it was right" if step > 1 else self._first(got)
+
+    def _first(self, got: list[Any]) -> str:
+        """Say what a wrong first step may come from."""
+        begin, wanted = self.before[self.tp_rank], self.wanted[0]
+        for tp_rank, parts in enumerate(wanted):
+            if tp_rank != self.tp_rank and _apart(got, parts) < PARITY:
+                return (
+                    f"; it is the part of tp coordinate {tp_rank}, and this rank has {self.tp_rank}"
+                )
+        nearest = min(_apart(got, other) for other in self.before)
+        if nearest < _apart(got, begin) / 2:
+            return "; this rank began with the part of another"
+        if _apart(got, self.own) < _apart(got, begin) / 2:
             return "; this rank began with weights of its own"
-        moved = [_flat(one) - _flat(self.before) for one in (got, self.wanted[0])]
+        moved = [_flat(one) - _flat(begin) for one in (got, wanted[self.tp_rank])]
         k = float(moved[0] @ moved[1] / (moved[1] @ moved[1]))
         if abs(k - 1) > 0.01 and torch.allclose(moved[0], k * moved[1], rtol=1e-3, atol=1e-7):
             return f"; the step is {k:.3g} times what it should be"
@@ -167,13 +183,11 @@ def training_cases(rng: random.Random) -> Iterator[Case]:
         lr = rng.choice((0.25, 0.5))
         whole = steps_of_one(two_layers(seed, _HIDDEN), x, y, batch_size, steps, lr)
         expected = []
+        begin = [layer.weight.detach() for layer in two_layers(seed, _HIDDEN)]
+        after, before = [_parts(weights, tp) for weights in whole], _parts(begin, tp)
         for rank in range(world_size):
-            after = [_part(weights, rank % tp, tp) for weights in whole]
             own = [layer.weight.detach() for layer in two_layers(seed + rank, _HIDDEN)]
-            begin = [layer.weight.detach() for layer in two_layers(seed, _HIDDEN)]
-            expected.append(
-                PartsAfterSteps(after, _part(begin, rank % tp, tp), _part(own, rank % tp, tp))
-            )
+            expected.append(PartsAfterSteps(after, before, rank % tp, _parts(own, tp)[rank % tp]))
         yield Case(
             f"{world_size} ranks: dp {dp}, tp {tp}; {plural(steps, 'step')} of {batch_size} samples",
             world_size,
@@ -183,9 +197,11 @@ def training_cases(rng: random.Random) -> Iterator[Case]:
         )
 
 
-def _part(weights: Sequence[torch.Tensor], tp_rank: int, tp: int) -> Parts:
+def _parts(weights: Sequence[torch.Tensor], tp: int) -> list[Parts]:
+    """Cut both weights for each tp coordinate."""
     up, down = weights
-    return up.chunk(tp)[tp_rank].clone(), down.chunk(tp, dim=1)[tp_rank].clone()
+    pairs = zip(up.chunk(tp), down.chunk(tp, dim=1), strict=True)
+    return [(rows.clone(), columns.clone()) for rows, columns in pairs]
 
 
 def each_in_its_dimension(trace: Trace, case: Case) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ import torch
 from helpers.exercises.compare import difference
 from helpers.exercises.draws import tensors
 from helpers.exercises.model import Case
-from helpers.ranks.failures import RankFailed
+from helpers.ranks.failures import RankFailed, RankTimeout
 from helpers.ranks.run import Run
 from helpers.views.plain import plural
 from helpers.views.values import short_value
@@ -140,7 +140,9 @@ def _why(
 
 
 def look_at_mpi(case: Case, run: Run) -> str:
-    """Say what an exception on an MPI rank mostly comes from."""
+    """Say what an exception on an MPI rank mostly comes from, or in which calls the ranks hang."""
+    if isinstance(run.failure, RankTimeout):
+        return _hang(run.values)
     if not isinstance(run.failure, RankFailed):
         return ""
     error = run.failure.error
@@ -149,8 +151,36 @@ def look_at_mpi(case: Case, run: Run) -> str:
             "The elements of this x do not lie side by side, and MPI sends one piece of memory: "
             "reduce `x.contiguous()`, then copy the result back into x."
         )
+    if "aliased" in error.message:
+        return (
+            "`Allreduce` may not get one memory as both its arguments: `MPI.IN_PLACE` as the first "
+            "says that the result replaces what is in the second."
+        )
+    if error.kind == "TypeError" and "MPI.Op" in error.message:
+        return "'sum' and 'max' are words of this exercise; MPI's ops are MPI.SUM and MPI.MAX."
     if error.kind in {"KeyError", "AttributeError"} and "AVG" in error.message.upper():
         return "MPI has no op for the mean: take the sum and divide."
     if error.kind == "ValueError" and "process group" in error.message:
         return "No process group was joined here: the ranks are MPI's. Use the methods of `world`."
     return ""
+
+
+def _hang(values: Sequence[Any]) -> str:
+    """Say who waits in which call of `world`; "" where nobody does."""
+    said = [value.get("waits_in") if isinstance(value, Mapping) else "" for value in values]
+    calls = {rank: str(name) for rank, name in enumerate(said) if name}
+    if not calls:
+        return ""
+    if len(set(calls.values())) > 1:
+        who = ", ".join(f"rank {rank} in {name}" for rank, name in calls.items())
+        return (
+            f"Ranks wait in several calls ({who}): all must make the same ones in the same order."
+        )
+    name = next(iter(calls.values()))
+    ranks = ", ".join(map(str, calls))
+    who = f"Rank {ranks} waits" if len(calls) == 1 else f"Ranks {ranks} wait"
+    if name.lower() in {"send", "recv"}:
+        return f"{who} in {name}: which rank has to answer, and does it reach its line?"
+    if len(calls) == len(values):
+        return f"All ranks wait in {name}: do they all give it the same root and the same op?"
+    return f"{who} in {name} for ranks that never call it: does every rank reach the line?"

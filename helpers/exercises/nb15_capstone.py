@@ -103,7 +103,8 @@ EXERCISES = (
                 most_bytes=most_exchanged,
                 missing="Counts, tokens out, tokens back.",
                 why="Counts, tokens out, tokens back: three exchanges.",
-                why_large="A token travels to its own expert only, and without padding.",
+                why_large="A token travels to its own expert only, without padding and without company: the "
+                "gate can stay at home.",
             ),
             CallsIn(
                 "backward",
@@ -144,7 +145,9 @@ EXERCISES = (
                 reduced_bytes,
                 10_000,
                 why=lambda nbytes, case: (
-                    "Gradients travel once in each step, with its last microbatch."
+                    "Gradients travel once in each step, with its last microbatch. DDP decides in the "
+                    "forward whether they will: in the others `ddp(x)` must stand inside no_sync() as "
+                    "well, not backward alone (notebook 09)."
                 ),
                 counts=lambda event: event.op == "all_reduce",
             ),

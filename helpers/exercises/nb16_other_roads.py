@@ -69,7 +69,7 @@ EXERCISES = (
         ),
         minutes=10,
         difficulty=2,
-        programme="helpers.exercises.slurm_scripts:run_script",
+        programme="helpers.exercises.slurm_bash:run_script",
     ),
     Exercise(
         "choose_a_tool",

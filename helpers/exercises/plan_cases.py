@@ -6,6 +6,7 @@ written once more here, so that the check depends on nothing that the notebook s
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from helpers.exercises.look_at_plan import RunPlanIs
 from helpers.exercises.model import Case, Exercise, Kind
 from helpers.exercises.run_costs import Mesh, Task, meshes, nbytes_of, seconds_of
+from helpers.ranks.run import Run
 
 CLEAR = 1.01
 """By how much the second best layout is slower at least: no answer hangs on a rounding."""
@@ -22,7 +24,8 @@ CLEAR = 1.01
 class Scenario:
     """What a case is about; sizes are drawn from these choices until the case is that.
 
-    spare: which layouts fit: "all", "none", or "some", the two fastest not among them.
+    spare: which layouts fit: "all", "none", or "some", the two fastest not among them. tempting: the
+    condition without which a layout that it forbids would be the fastest: "dp > batch", "dp < batch", "tp".
     """
 
     label: str
@@ -34,12 +37,17 @@ class Scenario:
     batch: tuple[int, ...]
     network_gb_s: tuple[int, int]
     spare: str
+    tempting: str = ""
 
 
 SCENARIOS = (
     Scenario(
         "more GPUs than samples",
-        (24, 32), (4096, 5120), 4096, (1024, 2048), 8, (256, 512), (20, 60), "all",
+        (24, 32), (4096, 5120), 8192, (4096,), 8, (128, 256), (100, 200), "all", "dp > batch",
+    ),
+    Scenario(
+        "more samples than GPUs, not a power of two",
+        (24, 48), (4096, 5120), 8192, (256, 512), 8, (1040, 2000), (100, 200), "all", "dp < batch",
     ),
     Scenario(
         "the fastest does not fit",
@@ -56,6 +64,10 @@ SCENARIOS = (
     Scenario(
         "1,536 GPUs, three times a power of two",
         (48, 72, 96), (7168, 8192), 8192, (1536,), 8, (512, 1024, 2048), (60, 120), "some",
+    ),
+    Scenario(
+        "hosts of 6",
+        (48, 60), (8192, 9216), 8192, (1920, 3840), 6, (960, 1920), (60, 120), "some", "tp",
     ),
     Scenario(
         "too large for all of them",
@@ -98,7 +110,7 @@ def _draw(rng: random.Random, scenario: Scenario) -> Task:
         }
         task = Task(model, cluster, rng.choice(scenario.batch))
         cluster["memory"] = _memory(rng, task, scenario.spare)
-        if cluster["memory"] and _clear(task):
+        if cluster["memory"] and _clear(task) and _tempts(task, scenario.tempting):
             return task
 
 
@@ -116,10 +128,44 @@ def _memory(rng: random.Random, task: Task, spare: str) -> int:
     return int(rng.choice(upper) * rng.uniform(1.001, 1.02)) if len(fitting) > 2 else 0
 
 
+def _tempts(task: Task, tempting: str) -> bool:
+    """Say whether an answer that forgets the condition would choose a layout that it forbids."""
+    if not tempting:
+        return True
+    condition, _, _ = tempting.partition(" ")
+    forbidden = set(meshes(task, condition)) - set(meshes(task))
+    if condition == "dp":
+        forbidden = {mesh for mesh in forbidden if (mesh[0] > task.batch) == (">" in tempting)}
+    times = [
+        seconds_of(task, mesh)
+        for mesh in forbidden
+        if nbytes_of(task, mesh) <= task.cluster["memory"]
+    ]
+    best = best_of(task)
+    # hosts of 6: the best tp is no power of two either
+    return (
+        best is not None
+        and min(times, default=math.inf) * CLEAR < seconds_of(task, best)
+        and (condition != "tp" or best[1] % 3 == 0)
+    )
+
+
 def _clear(task: Task) -> bool:
     fitting = [mesh for mesh in meshes(task) if nbytes_of(task, mesh) <= task.cluster["memory"]]
     times = sorted(seconds_of(task, mesh) for mesh in fitting)
     return len(times) < 2 or times[1] >= CLEAR * times[0]
+
+
+def look_at_plan(case: Case, run: Run) -> str:
+    """Say what None may mean where something fits: of a search, it is rarely a forgotten `return`."""
+    (wanted,) = case.expected or (None,)
+    none = run.failure is None and run.values[0] is None and not run.output[0].strip()
+    if not none or not isinstance(wanted, RunPlanIs) or wanted.best is None:
+        return ""
+    return (
+        "Either a path of the function has no `return`, or no layout passed your conditions and your "
+        "bytes: the one above does."
+    )
 
 
 PLAN_A_RUN = Exercise(
@@ -141,5 +187,6 @@ PLAN_A_RUN = Exercise(
     ),
     minutes=20,
     difficulty=4,
+    look=look_at_plan,
     further=True,
 )

@@ -31,14 +31,10 @@ def rpc_cases(rng: random.Random) -> Iterator[Case]:
             f"a server and {plural(trainers, 'trainer')}, {plural(steps, 'step')}",
             trainers + 1,
             [(weights, targets, steps, lr)] * (trainers + 1),
-            [Served(weights, targets, steps, lr), *[_nothing] * trainers],
+            judge=Served(weights, targets, steps, lr),
             init=False,
             timeout_s=15.0,
         )
-
-
-def _nothing(value: Any) -> str:
-    return ""
 
 
 @dataclass(frozen=True)
@@ -50,12 +46,13 @@ class Served:
     steps: int
     lr: float
 
-    def __call__(self, found: Any) -> str:
+    def __call__(self, run: Run) -> str:
+        found = run.values[0]
         if not isinstance(found, dict):
             return "the server sent no result"
         asked = found.get("asked")
         counts = asked if isinstance(asked, list) else []
-        return self._calls(counts) or self._values(found) or _order(found)
+        return self._calls(counts) or _weights_sent(found) or self._values(found) or _order(found)
 
     def _calls(self, asked: list[Any]) -> str:
         if asked and asked[0]:
@@ -103,6 +100,21 @@ class Served:
         return ""
 
 
+def _weights_sent(found: dict[Any, Any]) -> str:
+    if found.get("changed"):
+        return (
+            "a tensor was changed in place while a call that carries it was still on its way: "
+            "`rpc_async` makes no copy. Wait for all answers of the step first, then change it; or "
+            "make new weights: w = w - lr * mean"
+        )
+    if found.get("unlike"):
+        return (
+            "in one step the trainers were asked at different weights. All get the same w, which "
+            "moves once all of them have answered"
+        )
+    return ""
+
+
 def _order(found: dict[Any, Any]) -> str:
     if not found.get("alone"):
         return ""
@@ -115,14 +127,19 @@ def _order(found: dict[Any, Any]) -> str:
 def look_at_rpc(case: Case, run: Run) -> str:
     """Say what an exception on the server mostly comes from."""
     if not isinstance(run.failure, RankFailed):
-        return (
-            ""
-            if run.failure
-            else "Rank 0 is the server; your function runs there and nowhere else."
-        )
+        return ""
     message = run.failure.error.message
     if "Future" in message:
         return "`rpc_async` gives a future; the gradient is what its `wait()` returns."
+    if "Boolean value of Tensor" in message:
+        return "`args` is a tuple: args=(w,), with a comma. `(w)` without it is the tensor itself."
+    if "should be callable" in message:
+        return (
+            "`gradient(w)` calls it here, on the server. Give the function and its arguments apart: "
+            "rpc.rpc_async(trainer, gradient, args=(w,))"
+        )
+    if "missing 1 required positional argument" in message:
+        return "The trainer calls `gradient` with what `args` holds: args=(w,)"
     if "already initialized" in message or "MASTER_ADDR" in message:
         return "RPC is up already: every process has joined before your function is called."
     if "shutdown" in message or "not been initialized" in message:

@@ -22,14 +22,18 @@ class Task:
     batch: int
 
 
-def meshes(task: Task) -> Iterator[Mesh]:
-    """Give every layout that the three conditions allow."""
-    gpus, hosts_of = task.cluster["gpus"], task.cluster["gpus_per_host"]
-    for tp in (n for n in range(1, hosts_of + 1) if hosts_of % n == 0):
-        for pp in (n for n in range(1, task.model["layers"] + 1) if task.model["layers"] % n == 0):
-            dp, rest = divmod(gpus, tp * pp)
-            if not rest and task.batch % dp == 0:
+def meshes(task: Task, forgotten: str = "") -> Iterator[Mesh]:
+    """Give every layout that the three conditions allow, or the other two if one is `forgotten`."""
+    hosts_of, layers = task.cluster["gpus_per_host"], task.model["layers"]
+    for tp in _sizes(hosts_of, forgotten == "tp"):
+        for pp in _sizes(layers, forgotten == "pp"):
+            dp, rest = divmod(task.cluster["gpus"], tp * pp)
+            if not rest and (forgotten == "dp" or task.batch % dp == 0):
                 yield dp, tp, pp
+
+
+def _sizes(most: int, all_of_them: bool) -> list[int]:
+    return [n for n in range(1, most + 1) if all_of_them or most % n == 0]
 
 
 def nbytes_of(task: Task, mesh: Mesh) -> float:
@@ -41,7 +45,7 @@ def byte_terms(task: Task, mesh: Mesh) -> dict[str, float]:
     dp, tp, pp = mesh
     own = task.model["parameters"] / (tp * pp)
     token = 34 * task.model["sequence"] * task.model["hidden"]
-    held = min(task.batch // dp, pp)
+    held = min(task.batch / dp, pp)
     return {
         "weights and gradients": 4 * own,
         "optimizer state": 12 * own / dp,
@@ -55,10 +59,10 @@ def seconds_of(task: Task, mesh: Mesh) -> float:
     return slots(task, mesh) * sum(slot.values()) + traffic
 
 
-def slots(task: Task, mesh: Mesh) -> int:
-    """Count m + p - 1, bubble and all."""
+def slots(task: Task, mesh: Mesh) -> float:
+    """Count m + p - 1, bubble and all; a whole number where dp divides the batch."""
     dp, _, pp = mesh
-    return task.batch // dp + pp - 1
+    return task.batch / dp + pp - 1
 
 
 def slot_terms(task: Task, mesh: Mesh) -> dict[str, float]:

@@ -58,7 +58,8 @@ def _failure(case: Case, said: Mapping[Any, Any], name_place: NamePlace) -> Rank
     ]
     errors.sort(key=lambda error: (is_consequence(error), error.when_ns))
     if said.get("late"):
-        return RankTimeout(case.timeout_s, ())
+        seconds = said.get("seconds")  # a limit of the programme's own, shorter than the case's
+        return RankTimeout(seconds if isinstance(seconds, float) else case.timeout_s, ())
     exits = said.get("exits")
     codes = exits.items() if isinstance(exits, Mapping) else ()
     if errors and not is_consequence(errors[0]):

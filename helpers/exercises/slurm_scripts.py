@@ -1,7 +1,7 @@
-"""The check of `slurm_script`: a bash runs the answer's script where `srun` only writes down its words.
+"""The check of `slurm_script`: generated jobs, and what is wrong with a script for one of them.
 
-`run_script` is called in a rank. There is no Slurm here: `srun` and `scontrol` are functions of that
-bash, and the variables are those that Slurm would set. `slurm_cases` judges what was written down.
+`slurm_cases` judges the script's text as Slurm would read it, and the words that `slurm_bash` wrote down
+when a bash ran it.
 """
 
 from __future__ import annotations
@@ -9,80 +9,18 @@ from __future__ import annotations
 import random
 import re
 import shlex
-import subprocess
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from functools import partial
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 from helpers.exercises.model import Case
 from helpers.ranks.run import Run
 from helpers.views.plain import one_line, plural
 
-_BASH_S = 5.0
-_FUNCTIONS = """
-srun() { printf 'srun\\0' >> "$CALLS"; printf '%s\\0' "$@" >> "$CALLS"; printf '\\n\\0' >> "$CALLS"; }
-torchrun() { printf 'torchrun\\0\\n\\0' >> "$CALLS"; }
-scontrol() { seq -f 'gpu%g' "$FIRST" "$(($FIRST + $SLURM_NNODES - 1))"; }
-hostname() { echo "gpu$FIRST"; }
-module() { :; }
-conda() { :; }
-"""
 _LONG = {"J": "job-name", "N": "nodes", "t": "time", "G": "gpus", "n": "ntasks"}
-
-
-def run_script(
-    answer: Callable[..., Any],
-    rank: int,
-    world_size: int,
-    spec: Mapping[str, Any],
-    job_id: int,
-    first: int,
-) -> dict[str, Any]:
-    """Ask for the script and let bash run it; give its text, what `srun` was given, what bash said."""
-    text = answer(*spec.values())
-    if not isinstance(text, str):
-        return {"text": None, "got": repr(text)[:200]}
-    folder = Path(tempfile.mkdtemp(prefix="slurm-"))
-    calls, script = folder / "calls", folder / "job.sh"
-    calls.touch()
-    script.write_text(text)
-    nodes = spec["nodes"]
-    env = {
-        "PATH": "/usr/local/bin:/usr/bin:/bin",
-        "CALLS": str(calls),
-        "FIRST": str(first),
-        "SLURM_JOB_ID": str(job_id),
-        "SLURM_NNODES": str(nodes),
-        "SLURM_JOB_NUM_NODES": str(nodes),
-        "SLURM_JOB_NODELIST": f"gpu[{first}-{first + nodes - 1}]",
-        "SLURM_GPUS_PER_NODE": str(spec["gpus_per_node"]),
-        "SLURM_GPUS_ON_NODE": str(spec["gpus_per_node"]),
-        "SLURM_NODEID": "0",
-        "SLURM_PROCID": "0",
-    }
-    env["SLURM_NODELIST"] = env["SLURM_JOB_NODELIST"]
-    said = "not done after 5 s"
-    with suppress(subprocess.TimeoutExpired):
-        said = subprocess.run(
-            ["bash", "-c", f'{_FUNCTIONS}\nsource "$0"', str(script)],
-            env=env,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_BASH_S,
-        ).stderr
-    words = calls.read_bytes().decode(errors="replace").split("\0")
-    found = "\0".join(words).split("\n\0")
-    return {
-        "text": text[:20_000],
-        "calls": [[w for w in call.split("\0") if w] for call in found if call],
-        "said": said.replace(str(script), "job.sh")[:2000],
-    }
+_COUNTS = {"nnodes": "nodes", "nproc-per-node": "gpus_per_node"}
 
 
 def slurm_cases(rng: random.Random) -> Iterator[Case]:
@@ -212,27 +150,40 @@ def _started(found: Mapping[str, Any], spec: Mapping[str, Any], job_id: int, hea
     said = one_line(str(found.get("said")).strip(), 200)
     said = f" bash says: {said}" if said else ""
     if not calls:
-        return f"`srun torchrun ...` was not called when bash ran the script.{said}"
-    if calls[0][0] == "torchrun":
+        return (
+            "neither `srun torchrun ...` nor `srun bash -c 'torchrun ...'` was called when bash ran "
+            f"the script.{said}"
+        )
+    if any(words[0] == "torchrun" for words in calls):
         return "torchrun without srun runs on the first node only; srun runs it on every node"
-    if len(calls) > 1:
-        return f"srun torchrun was called {len(calls)} times; once starts it on every node"
-    words = calls[0]
-    asked = _read(words[words.index("torchrun") + 1 :])
+    once = [c for c in calls if c[0] in {"srun", "srun0"}]
+    if len(once) > 1:
+        return f"srun torchrun was called {len(once)} times; once starts it on every node"
+    return next(filter(None, (_words(words, said, spec, job_id, head) for words in calls)), "")
+
+
+def _words(words: Sequence[str], said: str, spec: Mapping[str, Any], job_id: int, head: str) -> str:
+    told = words[words.index("torchrun") + 1 :]
+    asked = _read(told)
     if "problem" in asked:
         return f"torchrun cannot read its words: {asked['problem']}.{said}"
-    return _command(asked, spec, job_id, head)
+    for option in ("nnodes", "nproc-per-node"):
+        alike = (f"--{option}", f"--{option.replace('-', '_')}")
+        if not any(word.split("=")[0] in alike for word in told) and spec[_COUNTS[option]] > 1:
+            return f"torchrun was not told --{option}, and takes 1"
+    return _command(asked, spec, job_id, head, words[0])
 
 
 def _by_its_name(words: list[str]) -> list[str]:
     """Write `python -m torch.distributed.run` as torchrun, which is the same."""
     for at in range(len(words) - 2):
         if words[at + 1 : at + 3] == ["-m", "torch.distributed.run"]:
-            return [*words[:at], "torchrun", *words[at + 3 :]]
+            started_by = [word for word in words[:1] if word.startswith("srun")]
+            return [*started_by, "torchrun", *words[at + 3 :]]
     return words
 
 
-def _read(words: list[str]) -> dict[str, Any]:
+def _read(words: Sequence[str]) -> dict[str, Any]:
     from torch.distributed.run import get_args_parser
 
     said = StringIO()
@@ -244,16 +195,21 @@ def _read(words: list[str]) -> dict[str, Any]:
         return {"problem": one_line(last.partition("error: ")[2] or last, 200)}
 
 
-def _command(asked: Mapping[str, Any], spec: Mapping[str, Any], job_id: int, head: str) -> str:
+def _command(
+    asked: Mapping[str, Any], spec: Mapping[str, Any], job_id: int, head: str, step: str
+) -> str:
+    """step: srun, or srun and the node on which a bash gave these words."""
     nodes, gpus = str(spec["nodes"]), str(spec["gpus_per_node"])
     if str(asked["nnodes"]) not in {nodes, f"{nodes}:{nodes}"}:
         return f"torchrun is told --nnodes={asked['nnodes']}; there are {nodes}"
-    if str(asked["nproc_per_node"]) != gpus:
+    if str(asked["nproc_per_node"]) not in {gpus, "gpu", "auto"}:  # a word: as many as GPUs
         return (
             f"torchrun is told --nproc-per-node={asked['nproc_per_node']}; a node has "
             f"{plural(int(gpus), 'GPU')}"
         )
     if asked["rdzv_backend"] != "c10d":
+        if step != "srun":
+            return "rendezvous is not by c10d: --rdzv-backend=c10d, as the task asks"
         return (
             "rendezvous is not by c10d (--rdzv-backend=c10d): static rendezvous needs another "
             "--node-rank on each node, and this script is read by one bash, on the first of them"
@@ -263,7 +219,7 @@ def _command(asked: Mapping[str, Any], spec: Mapping[str, Any], job_id: int, hea
         return f"--rdzv-id came to {got!r}; $SLURM_JOB_ID, which is {job_id} here, tells jobs apart"
     host, _, port = str(asked["rdzv_endpoint"]).partition(":")
     if host != head:
-        return _host(host, head)
+        return _host(host, head, step)
     if port and not port.isdigit():
         return f"the port of --rdzv-endpoint came to {port!r}, not to a number"
     if asked["training_script"] != spec["script"]:
@@ -273,10 +229,13 @@ def _command(asked: Mapping[str, Any], spec: Mapping[str, Any], job_id: int, hea
     return ""
 
 
-def _host(host: str, head: str) -> str:
-    words = f"the host of --rdzv-endpoint came to {host!r}; all agents must go to {head}"
+def _host(host: str, head: str, step: str) -> str:
+    where = "" if step in {"srun", "srun0"} else ", on the last node,"
+    words = f"the host of --rdzv-endpoint{where} came to {host!r}; all agents must go to {head}"
     if host in {"localhost", "127.0.0.1", "0.0.0.0"}:
         return f"{words}: on every other node {host} is that node itself"
+    if not host and step != "srun":
+        return f"{words}: the bash that srun starts knows a variable only after `export`"
     if host.startswith("$"):
         return f"{words}: between single quotes bash leaves `$` alone"
     if "[" in host:

@@ -40,7 +40,7 @@ def tool_cases(rng: random.Random) -> Iterator[Case]:
             "from_a_function": "function" in facts,
             "restart": "restart" in facts,
         }
-        yield Case(label, 1, [(job,)], [road_of(job)], init=False)
+        yield Case(label, 1, [(job,)], [road_of(job)], init=False, given="")
 
 
 def road_of(job: Mapping[str, Any]) -> tuple[str, str]:

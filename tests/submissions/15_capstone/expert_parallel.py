@@ -36,6 +36,14 @@ def route(
     return (gate.detach() if detach else gate)[:, None] * y if gated else y
 
 
+def sent(world_size, x, router):
+    gate, choice = (x @ router.T).softmax(1).max(1)
+    sends = choice.bincount(minlength=world_size)
+    receives = torch.empty_like(sends)
+    dist.all_to_all_single(receives, sends)
+    return gate, choice.argsort(), sends.tolist(), receives.tolist()
+
+
 # %% right: as in the hints
 def expert_parallel(rank, world_size, x, router, expert):
     return route(rank, world_size, x, router, expert)
@@ -70,12 +78,12 @@ def expert_parallel(rank, world_size, x, router, expert):
     return torch.zeros_like(x).index_copy(0, order, back) * gate.unsqueeze(1)
 
 
-# %% wrong: the order is not undone | wrong | says: Put it back where it was
+# %% wrong: the order is not undone | wrong | says: Put each where its token was
 def expert_parallel(rank, world_size, x, router, expert):
     return route(rank, world_size, x, router, expert, undo=False)
 
 
-# %% wrong: no gate | wrong | says: multiply by its gate
+# %% wrong: no gate | wrong | says: is multiplied by its gate
 def expert_parallel(rank, world_size, x, router, expert):
     return route(rank, world_size, x, router, expert, gated=False)
 
@@ -143,3 +151,60 @@ def expert_parallel(rank, world_size, x, router, expert):
 # %% wrong: nothing is returned | wrong | says: Is there a `return`
 def expert_parallel(rank, world_size, x, router, expert):
     route(rank, world_size, x, router, expert)
+
+
+# %% wrong: an expert without tokens is not called | wrong | says: Call the expert with no rows as well
+def expert_parallel(rank, world_size, x, router, expert):
+    gate, order, sends, receives = sent(world_size, x, router)
+    arrived = Exchange.apply(x[order], sends, receives)
+    back = Exchange.apply(expert(arrived) if len(arrived) else arrived, receives, sends)
+    y = torch.empty_like(back)
+    y[order] = back
+    return gate[:, None] * y
+
+
+# %% wrong: a rank that neither has nor gets tokens leaves the way back out | deadlocked | says: the same five calls
+def expert_parallel(rank, world_size, x, router, expert):
+    gate, order, sends, receives = sent(world_size, x, router)
+    done = expert(Exchange.apply(x[order], sends, receives))
+    back = Exchange.apply(done, receives, sends) if sum(sends) + sum(receives) else done
+    y = torch.empty_like(back)
+    y[order] = back
+    return gate[:, None] * y
+
+
+# %% wrong: the gate travels with its token | wrong | says: the gate can stay at home
+def expert_parallel(rank, world_size, x, router, expert):
+    gate, order, sends, receives = sent(world_size, x, router)
+    arrived = Exchange.apply(torch.cat([x, gate[:, None]], 1)[order], sends, receives)
+    back = Exchange.apply(expert(arrived[:, :-1]) * arrived[:, -1:], receives, sends)
+    y = torch.empty_like(back)
+    y[order] = back
+    return y
+
+
+# %% wrong: sorted once more in place of put back | wrong | says: sorts once more
+def expert_parallel(rank, world_size, x, router, expert):
+    gate, order, sends, receives = sent(world_size, x, router)
+    arrived = Exchange.apply(x[order], sends, receives)
+    return gate[:, None] * Exchange.apply(expert(arrived), receives, sends)[order]
+
+
+# %% wrong: times the gates, then put back | wrong | says: the gates of others
+def expert_parallel(rank, world_size, x, router, expert):
+    gate, order, sends, receives = sent(world_size, x, router)
+    arrived = Exchange.apply(x[order], sends, receives)
+    back = gate[:, None] * Exchange.apply(expert(arrived), receives, sends)
+    y = torch.empty_like(back)
+    y[order] = back
+    return y
+
+
+# %% wrong: gates are not a column | crashed | says: `gate\[:, None\]` is a column
+def expert_parallel(rank, world_size, x, router, expert):
+    gate, order, sends, receives = sent(world_size, x, router)
+    arrived = Exchange.apply(x[order], sends, receives)
+    back = Exchange.apply(expert(arrived), receives, sends)
+    y = torch.empty_like(back)
+    y[order] = back
+    return gate * y

@@ -8,9 +8,7 @@ from torch.utils.data import DataLoader, DistributedSampler, Subset
 ALL = {"hang", "sync", "scale", "clip", "epoch", "eval", "padding", "files"}
 
 
-def script(
-    bugs, rank, world_size, model, train, test, path, batch_size, accumulate, clip, epochs
-):
+def script(bugs, rank, world_size, model, train, test, path, batch_size, accumulate, clip, epochs):
     ddp = DistributedDataParallel(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     sampler = DistributedSampler(train)
@@ -21,6 +19,10 @@ def script(
         own = range(len(test)) if "everything" in bugs else range(rank, len(test), world_size)
         held_out = DataLoader(Subset(test, own), batch_size)
     history = []
+
+    def loss_of(x, y):
+        return cross_entropy(ddp(x), y)
+
     for epoch in range(epochs):
         if "epoch" not in bugs:
             sampler.set_epoch(epoch)
@@ -30,8 +32,9 @@ def script(
             last = (i + ("sync" not in bugs)) % accumulate == 0
             if "clear" in bugs:
                 optimizer.zero_grad()
+            loss = loss_of(x, y) if "outside" in bugs else None
             with nullcontext() if last or "always" in bugs else ddp.no_sync():
-                loss = cross_entropy(ddp(x), y)
+                loss = loss_of(x, y) if "outside" not in bugs else loss
                 if "twice" in bugs:
                     loss = loss / world_size
                 if "scale" not in bugs:
@@ -63,9 +66,7 @@ def find_the_bugs(*args, **settings):
 
 
 # %% right: averaged by hand, without DDP
-def find_the_bugs(
-    rank, world_size, model, train, test, path, batch_size, accumulate, clip, epochs
-):
+def find_the_bugs(rank, world_size, model, train, test, path, batch_size, accumulate, clip, epochs):
     for p in model.parameters():
         dist.broadcast(p.data, 0)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
@@ -100,9 +101,7 @@ def find_the_bugs(
 
 
 # %% right: the wrapper switches modes and is unwrapped for the file
-def find_the_bugs(
-    rank, world_size, model, train, test, path, batch_size, accumulate, clip, epochs
-):
+def find_the_bugs(rank, world_size, model, train, test, path, batch_size, accumulate, clip, epochs):
     ddp = DistributedDataParallel(model)
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1, momentum=0.9)
     sampler = DistributedSampler(train, shuffle=True, seed=0)
@@ -245,3 +244,8 @@ def find_the_bugs(*args, **settings):
 # %% wrong: gradients cleared before every microbatch | wrong | says: Does each microbatch count
 def find_the_bugs(*args, **settings):
     return script({"clear"}, *args, **settings)
+
+
+# %% wrong: only backward stands inside no_sync | wrong | says: `ddp\(x\)` must stand inside no_sync
+def find_the_bugs(*args, **settings):
+    return script({"outside"}, *args, **settings)

@@ -124,7 +124,15 @@ def mesh_layout(rank, world_size, sizes, order, per_host, x):
     print(by_mesh(order.split("-")[::-1], sizes, per_host, x))
 
 
-# %% wrong: a mean in place of the sum | wrong | says: sum: 
+# %% wrong: a mean in place of the sum | wrong | says: sum:
 def mesh_layout(rank, world_size, sizes, order, per_host, x):
     layout = by_mesh(order.split("-")[::-1], sizes, per_host, x)
     return {n: (c, r, h, t / len(r)) for n, (c, r, h, t) in layout.items()}
+
+
+# %% wrong: hosts counted from the first rank to the last | wrong | says: count the different hosts
+def mesh_layout(rank, world_size, sizes, order, per_host, x):
+    layout = by_mesh(order.split("-")[::-1], sizes, per_host, x)
+    return {
+        n: (c, r, r[-1] // per_host - r[0] // per_host + 1, t) for n, (c, r, _, t) in layout.items()
+    }

@@ -35,6 +35,27 @@ def took(model, cluster, batch, layout):
     return (batch // dp + pp - 1) * slot_of(model, cluster, layout) + sync(model, cluster, layout)
 
 
+def planned(model, cluster, batch, allowed, divide=lambda batch, dp: batch // dp):
+    """Search with conditions of one's own; `divide` gives a replica's microbatches."""
+    found = []
+    for tp in range(1, cluster["gpus_per_host"] + 1):
+        for pp in range(1, model["layers"] + 1):
+            dp, rest = divmod(cluster["gpus"], tp * pp)
+            if rest or not allowed(dp, tp, pp):
+                continue
+            m, own = divide(batch, dp), model["parameters"] / (tp * pp)
+            kept = 34 * model["sequence"] * model["hidden"] * model["layers"] / pp / tp
+            need = 4 * own + 12 * own / dp + kept * min(m, pp)
+            time = (m + pp - 1) * slot_of(model, cluster, (dp, tp, pp))
+            time += sync(model, cluster, (dp, tp, pp))
+            if need <= cluster["memory"]:
+                found.append((time, (dp, tp, pp), need))
+    if not found:
+        return None
+    time, at, need = min(found)
+    return at, time, need
+
+
 # %% right: min of the tuples that fit
 def plan_a_run(model, cluster, batch):
     plans = [
@@ -53,7 +74,7 @@ def plan_a_run(model, cluster, batch):
     N, L, h, s = (model[k] for k in ("parameters", "layers", "hidden", "sequence"))
     best = None
     for pp in range(1, L + 1):
-        for tp in (1, 2, 4, 8):
+        for tp in (1, 2, 3, 4, 6, 8):
             dp = cluster["gpus"] // (tp * pp)
             if dp * tp * pp != cluster["gpus"] or cluster["gpus_per_host"] % tp:
                 continue
@@ -68,6 +89,22 @@ def plan_a_run(model, cluster, batch):
             seconds = slot * (m + pp - 1) + 4 * n * (dp - 1) / dp / cluster["network_bandwidth"]
             if best is None or seconds < best[1]:
                 best = [dp, tp, pp], seconds, nbytes
+    return best
+
+
+# %% right: every tp, pp and dp is tried
+def plan_a_run(model, cluster, batch):
+    best, seconds = None, float("inf")
+    for tp in range(1, cluster["gpus_per_host"] + 1):
+        for dp in range(1, batch + 1):
+            pp = cluster["gpus"] / (dp * tp)
+            allowed = not (cluster["gpus_per_host"] % tp or batch % dp or model["layers"] % pp)
+            if pp != int(pp) or not allowed:
+                continue
+            at = (dp, tp, int(pp))
+            took_here, need = took(model, cluster, batch, at), held(model, cluster, batch, at)
+            if need <= cluster["memory"] and took_here < seconds:
+                best, seconds = (at, took_here, need), took_here
     return best
 
 
@@ -221,7 +258,8 @@ def plan_a_run(model, cluster, batch):
     fits = [
         at
         for at in candidates(model, cluster, batch)
-        if held(model, cluster, batch, at) <= cluster["memory"] and at[2] in (1, 2, 4, 8, 16, 32, 64)
+        if held(model, cluster, batch, at) <= cluster["memory"]
+        and at[2] in (1, 2, 4, 8, 16, 32, 64)
     ]
     best = min(fits, key=lambda at: took(model, cluster, batch, at), default=None)
     return best and (best, took(model, cluster, batch, best), held(model, cluster, batch, best))
@@ -241,3 +279,83 @@ def plan_a_run(model, cluster, batch):
 def plan_a_run(model, cluster, batch):
     for at in candidates(model, cluster, batch):
         print(at, took(model, cluster, batch, at), held(model, cluster, batch, at))
+
+
+# %% wrong: dp need not divide the batch, m by // | wrong | says: `dp` must divide `batch`
+def plan_a_run(model, cluster, batch):
+    def allowed(dp, tp, pp):
+        return cluster["gpus_per_host"] % tp == 0 and model["layers"] % pp == 0
+
+    return planned(model, cluster, batch, allowed)
+
+
+# %% wrong: dp need not divide the batch, m by / | wrong | says: `dp` must divide `batch`
+def plan_a_run(model, cluster, batch):
+    def allowed(dp, tp, pp):
+        return cluster["gpus_per_host"] % tp == 0 and model["layers"] % pp == 0
+
+    return planned(model, cluster, batch, allowed, lambda batch, dp: batch / dp)
+
+
+# %% wrong: no more replicas than samples, but dp need not divide the batch | wrong | says: `dp` must divide `batch`
+def plan_a_run(model, cluster, batch):
+    def allowed(dp, tp, pp):
+        fits = cluster["gpus_per_host"] % tp == 0 and model["layers"] % pp == 0
+        return fits and dp <= batch
+
+    return planned(model, cluster, batch, allowed)
+
+
+# %% wrong: tp need not divide the host | wrong | says: `tp` must divide
+def plan_a_run(model, cluster, batch):
+    def allowed(dp, tp, pp):
+        return model["layers"] % pp == 0 and batch % dp == 0
+
+    return planned(model, cluster, batch, allowed)
+
+
+# %% wrong: tp in powers of two only | wrong | says: layouts been tried
+def plan_a_run(model, cluster, batch):
+    def allowed(dp, tp, pp):
+        return (
+            tp in (1, 2, 4, 8)
+            and cluster["gpus_per_host"] % tp == 0
+            and model["layers"] % pp == 0
+            and batch % dp == 0
+        )
+
+    return planned(model, cluster, batch, allowed)
+
+
+# %% wrong: pp need not divide the layers | wrong | says: `pp` must divide `layers`
+def plan_a_run(model, cluster, batch):
+    def allowed(dp, tp, pp):
+        return cluster["gpus_per_host"] % tp == 0 and batch % dp == 0
+
+    return planned(model, cluster, batch, allowed)
+
+
+# %% wrong: something comes back where nothing fits | wrong | says: no layout fits here: return None
+def plan_a_run(model, cluster, batch):
+    def allowed(dp, tp, pp):
+        fits = cluster["gpus_per_host"] % tp == 0 and model["layers"] % pp == 0
+        return fits and batch % dp == 0
+
+    return planned(model, cluster, batch, allowed) or ((0, 0, 0), float("inf"), 0)
+
+
+# %% wrong: the three sizes in another order | wrong | says: in the order \(dp, tp, pp\)
+def plan_a_run(model, cluster, batch):
+    def allowed(dp, tp, pp):
+        fits = cluster["gpus_per_host"] % tp == 0 and model["layers"] % pp == 0
+        return fits and batch % dp == 0
+
+    found = planned(model, cluster, batch, allowed)
+    return found and ((found[0][1], found[0][0], found[0][2]), *found[1:])
+
+
+# %% wrong: kilobytes taken for bytes, so nothing fits | wrong | says: no layout passed your conditions
+def plan_a_run(model, cluster, batch):
+    for at in candidates(model, cluster, batch):
+        if held(model, cluster, batch, at) * 1000 <= cluster["memory"]:
+            return at, took(model, cluster, batch, at), held(model, cluster, batch, at)

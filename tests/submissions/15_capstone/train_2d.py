@@ -42,7 +42,7 @@ class Block(torch.nn.Module):
 def train(
     rank, world_size, tp, up, down, x, y, batch_size, steps, lr,
     begin="all", share_of="dp", average="dp", op=dist.ReduceOp.AVG, clones=True, shape="dp tp",
-    zero=True,
+    zero=True, early=False, steps_up=False,
 ):  # fmt: skip
     sizes = {"dp": world_size // tp, "tp": tp}
     names = tuple(shape.split())
@@ -54,7 +54,10 @@ def train(
         elif begin == "tp":
             dist.broadcast(weight.data, group=groups["tp"], group_src=0)
     block = Block(up, down, mesh["tp"])
-    optimizer = torch.optim.SGD(block.parameters(), lr=lr)
+    for weight in block.parameters() if begin == "parts" else ():
+        dist.broadcast(weight.data, src=0)
+    stepped = (up.weight, down.weight) if steps_up else block.parameters()
+    optimizer = torch.optim.SGD(stepped, lr=lr)
     parts = sizes["dp"] if share_of == "dp" else world_size
     own = mesh["dp"].get_local_rank() if share_of == "dp" else rank
     share, after = batch_size // parts, []
@@ -65,9 +68,12 @@ def train(
         cross_entropy(block(x[first : first + share]), y[first : first + share]).backward()
         for p in block.parameters():
             dist.all_reduce(p.grad, op=op, group=groups[average])
-        optimizer.step()
         held = (block.up.detach(), block.down.detach())
-        after.append(tuple(t.clone() for t in held) if clones else held)
+        if early:
+            after.append(tuple(t.clone() for t in held))
+        optimizer.step()
+        if not early:
+            after.append(tuple(t.clone() for t in held) if clones else held)
     return after
 
 
@@ -217,3 +223,23 @@ def train_2d(rank, world_size, tp, up, down, x, y, batch_size, steps, lr):
             part -= lr * grad
         after.append((a.clone(), b.clone()))
     return after
+
+
+# %% wrong: copies made before the step | wrong | says: made before `optimizer.step\(\)`
+def train_2d(*given):
+    return train(*given, early=True)
+
+
+# %% wrong: the optimizer has the layers, not the block | wrong | says: does the optimizer step
+def train_2d(*given):
+    return train(*given, steps_up=True)
+
+
+# %% wrong: the mesh is written innermost first | wrong | says: neighbours share a tp group
+def train_2d(*given):
+    return train(*given, shape="tp dp")
+
+
+# %% wrong: the parts are broadcast after cutting | wrong | says: broadcast the whole weights before you cut
+def train_2d(*given):
+    return train(*given, begin="parts")

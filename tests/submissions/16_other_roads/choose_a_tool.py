@@ -41,7 +41,7 @@ def choose_a_tool(job):
     return way, ("rpc", "process group")[job["all_alike"]]
 
 
-# %% wrong: torchrun for everything | wrong | says: A function of a running program
+# %% wrong: torchrun for everything | wrong | says: (?s)\A(?!.*given).*A function of a running program
 def choose_a_tool(job):
     return "torchrun", "process group"
 

@@ -60,7 +60,7 @@ def mpi_all_reduce(world, x, op):
     world.Allreduce(MPI.IN_PLACE, x.numpy(), op=how)
 
 
-# %% wrong: only for tensors in one piece | crashed | says: do not lie side by side
+# %% wrong: only for tensors in one piece | crashed | says: (?s)world.Allreduce\(MPI.IN_PLACE, x, op.*do not lie side by side
 def mpi_all_reduce(world, x, op):
     world.Allreduce(MPI.IN_PLACE, x, op=MPI.MAX if op == "max" else MPI.SUM)
     if op == "mean":
@@ -115,4 +115,26 @@ def mpi_all_reduce(world, x, op):
     world.Allreduce(MPI.IN_PLACE, whole.numpy(), op=MPI.MAX if op == "max" else MPI.SUM)
     if op == "mean":
         whole /= MPI.COMM_WORLD.Get_size()
+    x.copy_(whole)
+
+
+# %% wrong: a collective that rank 0 alone calls | timed out | says: Rank 0 waits in Allreduce for ranks
+def mpi_all_reduce(world, x, op):
+    whole = x.contiguous()
+    if MPI.COMM_WORLD.rank == 0:
+        world.Allreduce(MPI.IN_PLACE, whole.numpy(), op=MPI.MAX if op == "max" else MPI.SUM)
+    x.copy_(whole)
+
+
+# %% wrong: one memory twice | crashed | says: `MPI.IN_PLACE` as the first
+def mpi_all_reduce(world, x, op):
+    whole = x.contiguous()
+    world.Allreduce(whole.numpy(), whole.numpy(), op=MPI.MAX if op == "max" else MPI.SUM)
+    x.copy_(whole / world.size if op == "mean" else whole)
+
+
+# %% wrong: the exercise's word for MPI's op | crashed | says: MPI's ops are MPI.SUM and MPI.MAX
+def mpi_all_reduce(world, x, op):
+    whole = x.contiguous()
+    world.Allreduce(MPI.IN_PLACE, whole.numpy(), op=op)
     x.copy_(whole)

@@ -41,6 +41,16 @@ def rpc_parameter_server(trainers, weights, gradient, steps, lr):
     return w
 
 
+# %% right: each answer goes into w in place, once all are there
+def rpc_parameter_server(trainers, weights, gradient, steps, lr):
+    w = weights.clone()
+    for _ in range(steps):
+        futures = [rpc.rpc_async(trainer, gradient, args=(w,)) for trainer in trainers]
+        for mine in torch.futures.wait_all(futures):
+            w -= lr * mine / len(trainers)
+    return w
+
+
 # %% wrong: one after another | wrong | says: one trainer works while the others wait
 def rpc_parameter_server(trainers, weights, gradient, steps, lr):
     w = weights
@@ -78,7 +88,7 @@ def rpc_parameter_server(trainers, weights, gradient, steps, lr):
     return w
 
 
-# %% wrong: added up | wrong | says: divide by the 2 trainers
+# %% wrong: added up | wrong | says: (?s)\A(?!.*First look).*divide by the 2 trainers
 def rpc_parameter_server(trainers, weights, gradient, steps, lr):
     w = weights
     for _ in range(steps):
@@ -131,3 +141,49 @@ def rpc_parameter_server(trainers, weights, gradient, steps, lr):
 def rpc_parameter_server(trainers, weights, gradient, steps, lr):
     rpc.init_rpc("server", rank=0, world_size=len(trainers) + 1)
     return weights
+
+
+# %% wrong: in place while a call is on its way | wrong | says: `rpc_async` makes no copy
+def rpc_parameter_server(trainers, weights, gradient, steps, lr):
+    w = weights.clone()
+    for _ in range(steps):
+        futures = [rpc.rpc_async(trainer, gradient, args=(w,)) for trainer in trainers]
+        for future in futures:
+            w -= lr * future.wait() / len(trainers)
+    return w
+
+
+# %% wrong: each trainer at weights that have moved | wrong | says: were asked at different weights
+def rpc_parameter_server(trainers, weights, gradient, steps, lr):
+    w = weights
+    for _ in range(steps):
+        for trainer in trainers:
+            w = w - lr * rpc.rpc_sync(trainer, gradient, args=(w,)) / len(trainers)
+    return w
+
+
+# %% wrong: no comma | crashed | says: args=\(w,\), with a comma
+def rpc_parameter_server(trainers, weights, gradient, steps, lr):
+    w = weights
+    for _ in range(steps):
+        futures = [rpc.rpc_async(trainer, gradient, args=(w)) for trainer in trainers]
+        w = w - lr * sum(future.wait() for future in futures) / len(trainers)
+    return w
+
+
+# %% wrong: a value where the function belongs | crashed | says: calls it here, on the server
+def rpc_parameter_server(trainers, weights, gradient, steps, lr):
+    w = weights
+    for _ in range(steps):
+        futures = [rpc.rpc_async(trainer, gradient(w)) for trainer in trainers]
+        w = w - lr * sum(future.wait() for future in futures) / len(trainers)
+    return w
+
+
+# %% wrong: the function without its argument | crashed | says: with what `args` holds
+def rpc_parameter_server(trainers, weights, gradient, steps, lr):
+    w = weights
+    for _ in range(steps):
+        futures = [rpc.rpc_async(trainer, gradient) for trainer in trainers]
+        w = w - lr * sum(future.wait() for future in futures) / len(trainers)
+    return w

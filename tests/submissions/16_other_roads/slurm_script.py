@@ -54,6 +54,38 @@ def slurm_script(name, nodes, gpus_per_node, minutes, script):
     )
 
 
+# %% right: torchrun's own word for one worker on each GPU
+def slurm_script(name, nodes, gpus_per_node, minutes, script):
+    return f"""#!/bin/bash
+#SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
+#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}
+head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+srun torchrun --nnodes=$SLURM_NNODES --nproc-per-node=gpu --rdzv-id=$SLURM_JOB_ID \\
+    --rdzv-backend=c10d --rdzv-endpoint=$head:29400 {script}
+"""
+
+
+# %% right: a bash on each node, the host filled in by the first
+def slurm_script(name, nodes, gpus_per_node, minutes, script):
+    return f"""#!/bin/bash
+#SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
+#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}
+srun bash -c 'torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
+    --rdzv-backend=c10d --rdzv-endpoint='$(scontrol show hostnames $SLURM_JOB_NODELIST | head -1)':29400 {script}'
+"""
+
+
+# %% right: a login shell on each node, exec, the module, auto
+def slurm_script(name, nodes, gpus_per_node, minutes, script):
+    return f"""#!/bin/bash
+#SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
+#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}
+export HEAD=$(hostname)
+exec srun --label /bin/sh -lc 'echo $SLURM_NODEID; exec python -u -m torch.distributed.run --nproc_per_node auto \\
+    --nnodes={nodes} --rdzv-id=$SLURM_JOB_ID --rdzv-backend=c10d --rdzv-endpoint=$HEAD:29400 {script}'
+"""
+
+
 # %% wrong: as many tasks as GPUs | wrong | says: 8 torchrun agents on a node
 def slurm_script(name, nodes, gpus_per_node, minutes, script):
     return f"""#!/bin/bash
@@ -170,3 +202,35 @@ srun torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM
 # %% wrong: printed, not returned | wrong | says: a string; got None
 def slurm_script(name, nodes, gpus_per_node, minutes, script):
     print(f"#!/bin/bash\n#SBATCH --job-name={name}\nsrun torchrun {script}")
+
+
+# %% wrong: each node's own name | wrong | says: on the last node, came to
+def slurm_script(name, nodes, gpus_per_node, minutes, script):
+    return f"""#!/bin/bash
+#SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
+#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}
+srun bash -c 'torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
+    --rdzv-backend=c10d --rdzv-endpoint=$(hostname):29400 {script}'
+"""
+
+
+# %% wrong: a variable that srun's bash does not know | wrong | says: only after `export`
+def slurm_script(name, nodes, gpus_per_node, minutes, script):
+    return f"""#!/bin/bash
+#SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
+#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}
+head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+srun bash -c 'torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
+    --rdzv-backend=c10d --rdzv-endpoint=$head:29400 {script}'
+"""
+
+
+# %% wrong: how many nodes is not said | wrong | says: was not told --nnodes, and takes 1
+def slurm_script(name, nodes, gpus_per_node, minutes, script):
+    return f"""#!/bin/bash
+#SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
+#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}
+head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+srun torchrun --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
+    --rdzv-backend=c10d --rdzv-endpoint=$head:29400 {script}
+"""
