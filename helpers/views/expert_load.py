@@ -75,6 +75,7 @@ def _draw(axes: Axes, table: Counts) -> None:
         axes.annotate(
             str(total), (total, expert), (4, 0), textcoords="offset points", va="center",
             fontsize=8.5, color=INK,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
         )  # fmt: skip
     axes.axvline(sum(left) / experts, color=FAINT, linestyle=":")
     axes.set_yticks(range(experts))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -46,6 +47,23 @@ def test_each_mesh_is_shown_once_by_its_fastest_plan() -> None:
     kept = one_for_each_mesh(plans)
     meshes = [(plan.layout.dp, plan.layout.tp, plan.layout.pp) for plan in kept]
     assert len(meshes) == len(set(meshes)) and kept[0] is plans[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "meshes", "ahead"),
+    [
+        ({"network_bandwidth": 100e9}, [(256, 8, 8), (128, 8, 16)], 1.02),
+        ({"network_bandwidth": 25e9}, [(64, 8, 32), (128, 8, 16)], 1.11),
+        ({"memory_bytes": 72 * 10**9}, [(512, 8, 4), (256, 8, 8), (128, 8, 16)], 1.02),
+        ({"gpus_per_host": 64}, [(2048, 8, 1)], 1.12),
+    ],
+)
+def test_another_cluster_changes_the_best_layout_as_notebook_15_says(
+    change: dict[str, Any], meshes: list[tuple[int, int, int]], ahead: float
+) -> None:
+    plans = one_for_each_mesh(fastest(LLAMA_405B, replace(h100(16_384), **change), 2048))
+    assert [(p.layout.dp, p.layout.tp, p.layout.pp) for p in plans[: len(meshes)]] == meshes
+    assert plans[1].time.total_s / plans[0].time.total_s == pytest.approx(ahead, abs=0.01)
 
 
 def test_where_nothing_fits_the_smallest_is_known() -> None:
