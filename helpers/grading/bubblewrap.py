@@ -26,10 +26,10 @@ from helpers.grading.staged import Staged
 ROOT = "/course"
 SCRATCH = "/tmp/worlds"
 _NOBODY = 65_534
-_FIRST_USER = 61_184
+FIRST_USER = 61_184
 """A range that systemd leaves for "dynamic" users: nobody owns files there."""
-_LIBRARIES = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin")
-_SETTINGS = (
+LIBRARIES = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin")
+SETTINGS = (
     "/etc/alternatives",
     "/etc/ld.so.cache",
     "/etc/ld.so.conf",
@@ -55,6 +55,7 @@ class Bubblewrap:
 
     root = ROOT
     scratch = SCRATCH
+    emptied: tuple[str, ...] = ("/tmp", "/dev/shm")
 
     def __init__(self, staged: Staged, limits: Limits, slot: int = 0) -> None:
         self.staged, self.limits, self.slot = staged, limits, slot
@@ -78,13 +79,13 @@ class Bubblewrap:
             words += ["--unshare-user", "--disable-userns", "--uid", str(_NOBODY)]
             words += ["--gid", str(_NOBODY), "--cap-drop", "ALL"]
         words += ["--hostname", "localhost", "--info-fd", str(self._write)]
-        for path in _LIBRARIES:
+        for path in LIBRARIES:
             if os.path.islink(path):
                 words += ["--symlink", os.readlink(path), path]
             elif os.path.isdir(path):
                 words += ["--ro-bind", path, path]
         words += ["--perms", "0755", "--dir", "/etc"]
-        for path in _SETTINGS:
+        for path in SETTINGS:
             words += ["--ro-bind-try", path, path]
         for file in sorted(self.staged.etc.iterdir()):
             words += ["--ro-bind", str(file), f"/etc/{file.name}"]
@@ -130,7 +131,7 @@ class Bubblewrap:
         return "/tmp"
 
     def path(self) -> list[str]:
-        shown = (*python_folders(), *_LIBRARIES)
+        shown = (*python_folders(), *LIBRARIES)
         return [ROOT, *(folder for folder in sys.path if folder.startswith(shown))]
 
     def close(self) -> None:
@@ -141,7 +142,7 @@ def python_folders() -> list[str]:
     """Give the folders that this Python and its packages are in, as far as /usr does not hold them."""
     found = {sys.prefix, sys.base_prefix, sys.exec_prefix, *site.getsitepackages()}
     found.add(str(Path(sys.executable).resolve().parents[1]))
-    kept = [p for p in sorted(found) if os.path.isdir(p) and not p.startswith(_LIBRARIES)]
+    kept = [p for p in sorted(found) if os.path.isdir(p) and not p.startswith(LIBRARIES)]
     return [p for p in kept if not any(p != o and p.startswith(f"{o}/") for o in kept)]
 
 
@@ -158,7 +159,7 @@ def _become(slot: int) -> list[str]:
     """As root, let the program go on as a user who owns nothing and may do nothing."""
     if os.geteuid():
         return []
-    user = str(_FIRST_USER + slot)
+    user = str(FIRST_USER + slot)
     words = ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", "--no-new-privs"]
     return [*words, "--inh-caps=-all", "--bounding-set=-all"]
 

@@ -2,8 +2,10 @@
 
     file --read_answers (capped child)--> answers --Sandbox, grade--> verdicts --> Record
 
-Points come from the hidden cases, what the learner is told from the visible ones. Called by `batch`,
-once for each file; holds one sandbox at a time and puts up another where an answer has broken one.
+Points come from the hidden cases, what the learner is told from the visible ones. So the visible cases
+of all exercises are tried before any hidden one: whatever an answer leaves in its sandbox of a hidden
+case, by whatever trick, cannot reach what its author is told. Called by `batch`, once for each file;
+holds one sandbox at a time and puts up another where an answer has broken one.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from helpers.exercises.answers import Answer, Problem, cell_number
 from helpers.exercises.grade import grade
@@ -20,7 +23,7 @@ from helpers.exercises.headless import exercises_of
 from helpers.exercises.model import VISIBLE_SECRET, Exercise
 from helpers.exercises.reader import UnreadableNotebook, read_answers
 from helpers.exercises.reader_notebook import bytes_of
-from helpers.exercises.result import CheckResult, Outcome
+from helpers.exercises.result import CaseVerdict, CheckResult, Outcome
 from helpers.grading.cache import Cache, key_of
 from helpers.grading.pictures import picture_of
 from helpers.grading.record import ExerciseRecord, Record, Status
@@ -28,11 +31,22 @@ from helpers.grading.records import exercise_record
 from helpers.grading.references import References
 from helpers.grading.submissions import Job
 from helpers.grading.walls import WALLS, Plan, Sandbox
-from helpers.ranks.failures import LaunchError
 
 FAULT = "harness fault"
 _SUSPICIOUS = frozenset({Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.DEADLOCKED})
 """Outcomes that a machine in trouble could give as well: then the reference is asked."""
+
+
+@dataclass(frozen=True)
+class _Try:
+    """An exercise between its visible and its hidden cases. known: its record, where there is one."""
+
+    exercise: Exercise
+    answer: Answer | None
+    key: str
+    visible: CheckResult | None = None
+    seconds: float = 0.0
+    known: ExerciseRecord | None = None
 
 
 @dataclass
@@ -48,6 +62,8 @@ class Grader:
     pictures: str = "failed"
     """Of which visible runs a picture is drawn: "all", "failed", "none"."""
     _sandbox: Sandbox | None = field(default=None, init=False)
+    _has_seen: bool = field(default=False, init=False)
+    """The sandbox has seen hidden cases."""
 
     def __enter__(self) -> Grader:
         return self
@@ -72,11 +88,9 @@ class Grader:
             found = read_answers(job.path, [exercise.name for exercise in wanted])
         except UnreadableNotebook as error:
             return replace(base, message=str(error), seconds=time.monotonic() - began)
-        done = []
         try:
-            for exercise in wanted:
-                told(exercise.name)
-                done.append(self._one(exercise, found[exercise.name]))
+            tries = [self._begin(exercise, found[exercise.name], told) for exercise in wanted]
+            done = [self._finish(each) for each in tries]
         finally:
             self._drop()  # the next submission gets a server of its own
         faults = any(each.outcome == FAULT for each in done)
@@ -91,71 +105,105 @@ class Grader:
 
     # --- one exercise -----------------------------------------------------------------------------
 
-    def _one(self, exercise: Exercise, found: Answer | Problem) -> ExerciseRecord:
+    def _begin(
+        self, exercise: Exercise, found: Answer | Problem, told: Callable[[str], None]
+    ) -> _Try:
+        """Try the visible cases of an exercise, unless it is known what comes of them."""
+        told(exercise.name)
         if isinstance(found, Problem):
             result = grade(exercise, found, cell_number)
-            return exercise_record(exercise, found, result, None)
+            return _Try(exercise, None, "", known=exercise_record(exercise, found, result, None))
         key = key_of(exercise, found, self.secret, self.versions)
         if (kept := self.cache.get(key)) is not None:
-            return replace(kept, cached=True)
-        record = self._tried(exercise, found)
-        if record.outcome == FAULT:
-            return record  # not kept: another time it may work
-        record = replace(record, key=key)
-        self.cache.put(key, record)
+            return _Try(exercise, found, key, known=replace(kept, cached=True))
+        began = time.monotonic()
+        visible = self._check(exercise, found, VISIBLE_SECRET)
+        return _Try(exercise, found, key, visible, time.monotonic() - began)
+
+    def _finish(self, begun: _Try) -> ExerciseRecord:
+        """Try the hidden cases; keep the record, unless another time may give another one."""
+        if begun.known is not None:
+            return begun.known
+        record = self._tried(begun)
+        if record.outcome != FAULT:
+            record = replace(record, key=begun.key)
+            self.cache.put(begun.key, record)
         return record
 
-    def _tried(self, exercise: Exercise, answer: Answer) -> ExerciseRecord:
-        """Try an answer; once more where the reference has failed here too."""
+    def _tried(self, begun: _Try) -> ExerciseRecord:
+        """Try an answer; once more where the reference has failed here too, or nothing could start."""
+        exercise, answer, visible = begun.exercise, begun.answer, begun.visible
+        assert answer is not None and visible is not None
+        began = time.monotonic() - begun.seconds
         for attempt in (1, 2):
-            began = time.monotonic()
-            visible, hidden, broke = self._both(exercise, answer)
-            suspect = broke or any(
-                result.outcome in _SUSPICIOUS for result in (visible, hidden) if result is not None
-            )
-            if visible is not None and not (suspect and not self.references.works(exercise)):
+            if attempt == 2:
+                visible = self._check(exercise, answer, VISIBLE_SECRET)
+            hopeless = visible.outcome in _SUSPICIOUS and not any(c.passed for c in visible.cases)
+            # else it would only fail once more, and take as long
+            hidden = None if hopeless else self._check(exercise, answer, self.secret)
+            results = [result for result in (visible, hidden) if result is not None]
+            suspect = any(result.outcome in _SUSPICIOUS for result in results)
+            broke = any(not result.cases for result in results)
+            works = not suspect or self.references.works(exercise)
+            if works and (attempt == 2 or not (suspect and broke)):
                 record = exercise_record(exercise, answer, visible, hidden)
                 picture = picture_of(visible, self.pictures)
                 return replace(record, picture=picture, seconds=round(time.monotonic() - began, 3))
             self._drop()
-            if attempt == 2:
-                break
         return fault_record(exercise)
 
-    def _both(
-        self, exercise: Exercise, answer: Answer
-    ) -> tuple[CheckResult | None, CheckResult | None, bool]:
-        """Try the visible and then the hidden cases; tell also whether the harness itself broke."""
-        try:
-            visible = self._check(exercise, answer, VISIBLE_SECRET)
-            if visible.outcome in _SUSPICIOUS and not any(case.passed for case in visible.cases):
-                return visible, None, False  # it would only fail once more, and take as long
-            return visible, self._check(exercise, answer, self.secret), False
-        except LaunchError:
-            return None, None, True
-
     def _check(self, exercise: Exercise, answer: Answer, secret: str) -> CheckResult:
-        sandbox = self._open(exercise)
-        result = grade(exercise, answer, cell_number, secret, connection=sandbox.connection)
-        if not result.cases and result.outcome is Outcome.CRASHED and not sandbox.found:
-            raise LaunchError(result.message)  # ranks could not be started: not the answer's doing
-        if sandbox.found:
-            result = replace(result, outcome=Outcome.OUT_OF_MEMORY, message=f"{sandbox.found}.")
-        if sandbox.gone or result.outcome in _SUSPICIOUS:
-            self._drop()  # what is left in it, nobody knows
-        return result
+        """Try an answer on one set of cases. No cases: its ranks could not be started, or judged."""
+        try:
+            sandbox = self._open(exercise, secret)
+            result = grade(exercise, answer, cell_number, secret, connection=sandbox.connection)
+        except Exception as error:  # on account of what it sent, or of this machine: `_tried` asks
+            said = f"what it gave back could not be judged ({type(error).__name__})."
+            result = CheckResult(
+                exercise.name,
+                exercise.heading,
+                Outcome.CRASHED,
+                message=said,
+                out_of=exercise.points,
+                notes=answer.notes,
+            )
+        if self._sandbox is not None and self._sandbox.found:
+            message = f"{self._sandbox.found}."
+            result = replace(result, outcome=Outcome.OUT_OF_MEMORY, message=message)
+        if self._sandbox is not None and (self._sandbox.gone or self._is_soiled(result)):
+            self._drop()
+        return replace(result, cases=tuple(map(_without_values, result.cases)))
 
-    def _open(self, exercise: Exercise) -> Sandbox:
+    def _is_soiled(self, result: CheckResult) -> bool:
+        """Tell whether something may be left in the sandbox: its server ends what it can see."""
+        if result.outcome is Outcome.TIMED_OUT or not result.cases:
+            return True
+        return self.plan.level != "bubblewrap" and result.outcome in _SUSPICIOUS
+
+    def _open(self, exercise: Exercise, secret: str) -> Sandbox:
+        """Give a sandbox: for visible cases one that has seen no hidden ones."""
+        hidden = secret != VISIBLE_SECRET
+        if self._sandbox is not None and (self._sandbox.gone or (self._has_seen and not hidden)):
+            self._drop()
         if self._sandbox is None:
-            self._sandbox = Sandbox(self.plan, self.slot)
+            self._sandbox, self._has_seen = Sandbox(self.plan, self.slot), False
             if exercise.notebook >= "09":
                 self._sandbox.connection.preload()
+        self._has_seen = self._has_seen or hidden
         return self._sandbox
 
     def _drop(self) -> None:
         if self._sandbox is not None:
             self._sandbox.close()
             self._sandbox = None
+
+
+def _without_values(case: CaseVerdict) -> CaseVerdict:
+    """Let go of what ranks returned and printed, which has been judged: it can be a lot."""
+    if case.run is None:
+        return case
+    nothing: list[Any] = [None] * case.run.world_size
+    return replace(case, run=replace(case.run, values=nothing, output=[""] * case.run.world_size))
 
 
 def fault_record(exercise: Exercise) -> ExerciseRecord:

@@ -16,13 +16,19 @@ from pathlib import Path
 from helpers.grading.limits import Limits
 
 LOOK_S = 0.05
+_ROUNDS = 100
+_ON_MEMORY = ("tmp", "dev/shm")
+"""Folders of a sandbox whose files are in memory."""
 
 
 class Guard:
-    """Looks at the processes below `first` until `close`; then `found` says what was too much, or ""."""
+    """Looks at the processes below `first` until `close`; then `found` says what was too much, or "".
 
-    def __init__(self, first: int, limits: Limits) -> None:
-        self.first, self.limits = first, limits
+    enclosed: `first` has a network and a /tmp of its own, and all that is within ends with it.
+    """
+
+    def __init__(self, first: int, limits: Limits, enclosed: bool = True) -> None:
+        self.first, self.limits, self.enclosed = first, limits, enclosed
         self.found = ""
         self.peak_bytes = 0
         self._over = threading.Event()
@@ -31,25 +37,54 @@ class Guard:
 
     def _watch(self) -> None:
         while not self._over.wait(LOOK_S):
-            used, count = 0, 0
-            for pid in family(self.first):
-                memory, threads = _memory_and_threads(pid)
-                used, count = used + memory, count + threads
-            self.peak_bytes = max(self.peak_bytes, used)
-            if used > self.limits.world_bytes:
-                self.found = (
-                    f"all ranks together used more than {self.limits.world_bytes >> 20:,} MB"
-                )
-            elif count > self.limits.processes:
-                self.found = f"more than {self.limits.processes} processes and threads"
+            self.found = self._too_much()
             if self.found:
-                with suppress(ProcessLookupError):
-                    os.kill(self.first, signal.SIGKILL)  # the first within: all others go with it
+                end(self.first) if self.enclosed else end_family(self.first)
                 return
+
+    def _too_much(self) -> str:
+        limits, used, count = self.limits, 0, 0
+        pids = list(family(self.first))
+        for pid in pids:
+            memory, threads = _memory_and_threads(pid)
+            used, count = used + memory, count + threads
+        if used > limits.world_bytes:  # pages that fork shares were counted once for each process
+            used = sum(map(_own_share, pids))
+        self.peak_bytes = max(self.peak_bytes, used)
+        if used > limits.world_bytes:
+            return f"all ranks together used more than {limits.world_bytes >> 20:,} MB"
+        if count > limits.processes:
+            return f"more than {limits.processes} processes and threads"
+        if self.enclosed and sockets_of(self.first) > limits.sockets:
+            return f"more than {limits.sockets:,} sockets"
+        if self.enclosed and files_of(self.first) > limits.files:
+            return f"more than {limits.files:,} files"
+        return ""
 
     def close(self) -> None:
         self._over.set()
         self._thread.join(5.0)
+
+
+def end(pid: int) -> None:
+    """End a process, and where it is the first of its namespace all others in it."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def end_family(first: int) -> None:
+    """End a process and all that descend from it: stopped before, so that none can make another."""
+    stopped: set[int] = set()
+    for _ in range(_ROUNDS):
+        fresh = set(family(first)) - stopped
+        if not fresh:
+            break
+        for pid in fresh:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+        stopped |= fresh
+    for pid in stopped:
+        end(pid)
 
 
 def family(pid: int) -> Iterator[int]:
@@ -66,12 +101,52 @@ def family(pid: int) -> Iterator[int]:
                 todo += [int(word) for word in path.read_text().split()]
 
 
+def threads_of(user: int) -> int:
+    """Count the threads of a user on this machine."""
+    count = 0
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if path.stat().st_uid == user:
+                count += len(os.listdir(path / "task"))
+    return count
+
+
+def sockets_of(pid: int) -> int:
+    """Count the sockets in a process's network: each can keep memory that no process shows."""
+    with suppress(OSError, ValueError, IndexError):
+        return int(Path(f"/proc/{pid}/net/sockstat").read_text().split()[2])
+    return 0
+
+
+def files_of(pid: int) -> int:
+    """Count the files that a sandbox has in memory; 0 where this user may not look."""
+    count = 0
+    for folder in _ON_MEMORY:
+        with suppress(OSError):
+            told = os.statvfs(f"/proc/{pid}/root/{folder}")
+            count += told.f_files - told.f_ffree
+    return count
+
+
+def _own_share(pid: int) -> int:
+    """Give the bytes of a process, those that it shares divided by how many share them."""
+    used = 0
+    try:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith(("Pss_Anon:", "Pss_Shmem:")):
+                used += int(line.split()[1]) << 10
+    except (OSError, ValueError):  # it has gone, or this user may not look
+        return _memory_and_threads(pid)[0]
+    return used
+
+
 def _memory_and_threads(pid: int) -> tuple[int, int]:
-    """Give the bytes that are a process's own (anonymous, or shared memory), and its threads."""
-    found = {"RssAnon": 0, "RssShmem": 0, "Threads": 0}
+    """Give the bytes that are a process's own (anonymous, shared, for page tables), and its threads."""
+    found = {"RssAnon": 0, "RssShmem": 0, "VmPTE": 0, "Threads": 0}
     with suppress(OSError, ValueError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             name, _, rest = line.partition(":")
             if name in found:
                 found[name] = int(rest.split()[0])
-    return (found["RssAnon"] + found["RssShmem"]) << 10, found["Threads"]
+    threads = found.pop("Threads")
+    return sum(found.values()) << 10, threads

@@ -12,21 +12,26 @@ import tempfile
 from typing import Any
 
 from helpers.grading import landlock
-from helpers.grading.bubblewrap import python_folders
+from helpers.grading.bubblewrap import LIBRARIES, SETTINGS, python_folders
+from helpers.grading.guard import threads_of
 from helpers.grading.limits import Limits
 from helpers.grading.staged import Staged
 
-_SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc", "/proc", "/sys")
+_SYSTEM = (*LIBRARIES, "/proc", "/sys/devices", "/sys/class/net", "/sys/bus/pci")
+_ETC = ("hosts", "host.conf", "resolv.conf", "nsswitch.conf", "passwd", "group")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/shm")
 
 STOPS = (
     "reading or writing files but the system's and Python's own, which are read-only",
+    "changing owners, rights and times of any file",
     "signalling or reading processes outside (where the kernel's Landlock is of version 6 or later)",
 )
 DOES_NOT_STOP = (
-    "the network",
-    "seeing which processes there are",
-    "memory: each process has a limit, /dev/shm is shared with the machine",
+    "the network, and sockets of this machine's services, as Docker's",
+    "seeing that other files are there, and which processes, with their command lines",
+    "reading and writing what others have in /dev/shm, filling it or the disk",
+    "memory that no process has mapped: buffers of sockets, the files of /dev/shm",
+    "as root, any number of processes until the guard looks, every 0.05 s",
     "a process that leaves its session, if the rank server is ended first",
 )
 
@@ -37,6 +42,7 @@ class Landlocked:
     def __init__(self, staged: Staged, limits: Limits) -> None:
         self.root = str(staged.folder)
         self.scratch = tempfile.mkdtemp(prefix=f"real-ranks-{os.getpid()}-")
+        self.emptied: tuple[str, ...] = (self.scratch,)
         self.limits = limits
         self.most_output, self.most_result = limits.output_bytes, limits.result_bytes
         self.first = 0
@@ -47,11 +53,14 @@ class Landlocked:
         return {"env": env, "pass_fds": (), "cwd": self.scratch}
 
     def command(self, source: str) -> list[str]:
-        readable = (*_SYSTEM, *python_folders(), self.root)
+        etc = (*SETTINGS, *(f"/etc/{name}" for name in _ETC))
+        readable = (*_SYSTEM, *etc, *python_folders(), self.root)
+        limits = self.limits.of_a_process()
+        limits["NPROC"] += threads_of(os.getuid())  # the kernel counts all that this user has
         prelude = (
             f"import sys; sys.path.insert(0, {self.root!r}); "
             "from helpers.grading.inside import confine; "
-            f"confine({self.limits.of_a_process()!r}, {readable!r}, {(*_DEVICES, self.scratch)!r}); "
+            f"confine({limits!r}, {readable!r}, {(*_DEVICES, self.scratch)!r}); "
         )
         return [sys.executable, "-c", prelude + source]
 

@@ -11,7 +11,8 @@ _MB = 1 << 20
 class Limits:
     """What all ranks of an exercise together, or each process, may use.
 
-    processes: with their threads, of one sandbox. data_bytes: memory that one process asks for.
+    processes: with their threads, of one sandbox. sockets, files: of one sandbox. data_bytes: memory
+    that one process asks for.
     world_bytes: memory of all processes of a sandbox. disk_bytes: of the private /tmp, and of
     /dev/shm. file_bytes: of one file. output_bytes: printed by one rank. result_bytes: of one value that a
     rank sends. cpu_s: of one process.
@@ -23,8 +24,10 @@ class Limits:
     disk_bytes: int = 256 * _MB
     file_bytes: int = 128 * _MB
     open_files: int = 1024
+    sockets: int = 2000
+    files: int = 100_000
     output_bytes: int = 8 * _MB
-    result_bytes: int = 64 * _MB
+    result_bytes: int = 16 * _MB
     cpu_s: int = 120
 
     def of_a_process(self) -> dict[str, int]:

@@ -7,6 +7,7 @@ import ast
 from helpers.exercises.answers import Answer, Problem
 from helpers.exercises.model import Exercise
 from helpers.exercises.result import CaseVerdict, CheckResult
+from helpers.grading import roads
 from helpers.grading.record import CaseRecord, ExerciseRecord
 
 _MOST = 4_000
@@ -37,9 +38,13 @@ def exercise_record(
         tuple(cases),
         message=visible.message[:_MOST],
         notes=tuple(note[:_MOST] for note in visible.notes),
-        flags=inner_imports(source),
+        flags=inner_imports(source) + (roads.flags(source) if _has_forbidden(exercise) else ()),
         answer=source,
     )
+
+
+def _has_forbidden(exercise: Exercise) -> bool:
+    return any(rule.forbids for rule in exercise.rules)
 
 
 def _visible(case: CaseVerdict) -> CaseRecord:

@@ -24,6 +24,8 @@ _REFUSED: dict[str, tuple[int, int]] = {
     "umount2": (166, 39),
     "pivot_root": (155, 41),
     "chroot": (161, 51),
+    "mount_setattr": (442, 442),
+    "open_by_handle_at": (304, 265),
     "open_tree": (428, 428),
     "move_mount": (429, 429),
     "fsopen": (430, 430),
@@ -34,6 +36,14 @@ _REFUSED: dict[str, tuple[int, int]] = {
     "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
+    # memory that no process has mapped: the guard does not see it
+    "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
+    # of System V and of message queues: they outlive the processes that made them, unseen by the guard
+    "shmget": (29, 194),
+    "semget": (64, 190),
+    "msgget": (68, 186),
+    "mq_open": (240, 180),
     "keyctl": (250, 219),
     "add_key": (248, 217),
     "request_key": (249, 218),
@@ -48,11 +58,44 @@ _REFUSED: dict[str, tuple[int, int]] = {
     "acct": (163, 89),
     "settimeofday": (164, 170),
     "clock_settime": (227, 112),
+    "clock_adjtime": (305, 266),
+    "adjtimex": (159, 171),
+    "syslog": (103, 116),
+    "fanotify_init": (300, 262),
+    "vhangup": (153, 58),
     "sethostname": (170, 161),
     "setdomainname": (171, 162),
 }
+_OF_METADATA: dict[str, tuple[int | None, int | None]] = {
+    "chmod": (90, None),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "chown": (92, None),
+    "lchown": (94, None),
+    "fchown": (93, 55),
+    "fchownat": (260, 54),
+    "utime": (132, None),
+    "utimes": (235, None),
+    "futimesat": (261, None),
+    "utimensat": (280, 88),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "setxattrat": (463, 463),
+    "removexattr": (197, 14),
+    "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16),
+    "removexattrat": (466, 466),
+}
+"""Who owns a file, who may use it, its times: Landlock lets all of this through, for any file."""
+
 _CLONE = (56, 220)
 _CLONE3 = (435, 435)
+_PRLIMIT, _SOCKET = (302, 261), (41, 198)
+_FAMILIES = (1, 2, 10, 16)
+"""Of sockets: Unix, IPv4, IPv6, and netlink, by which glibc asks for addresses. Others, as those to the
+host of a virtual machine, know no namespaces."""
 _ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 _X32_BIT = 0x40000000
 _NEW_NAMESPACES = 0x7E020000
@@ -63,8 +106,11 @@ _ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
 _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _MODE_FILTER = 38, 22, 2
 
 
-def filter_program() -> bytes:
-    """Build the filter for this machine. Raise OSError where its architecture is not known."""
+def filter_program(metadata: bool = True) -> bytes:
+    """Build the filter for this machine. Raise OSError where its architecture is not known.
+
+    metadata: may owners, rights and times of files be set?
+    """
     if platform.machine() not in _ARCHITECTURES:
         raise OSError(errno.ENOSYS, f"no filter for {platform.machine()}")
     architecture, column = _ARCHITECTURES[platform.machine()]
@@ -77,10 +123,23 @@ def filter_program() -> bytes:
     ]
     if column == 0:
         code += [(_AT_LEAST, 0, 1, _X32_BIT), (_RETURN, 0, 0, refuse)]
-    for numbers in _REFUSED.values():
-        code += [(_EQUAL, 0, 1, numbers[column]), (_RETURN, 0, 0, refuse)]
+    for numbers in (_REFUSED if metadata else {**_REFUSED, **_OF_METADATA}).values():
+        if (number := numbers[column]) is not None:
+            code += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, refuse)]
     # clone3 keeps its flags in memory, where no filter can look: glibc then falls back to clone
     code += [(_EQUAL, 0, 1, _CLONE3[column]), (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)]
+    code += [
+        (_EQUAL, 0, 3, _PRLIMIT[column]),
+        (_LOAD, 0, 0, 16),  # its first argument: the process, 0 for itself
+        (_EQUAL, 1, 0, 0),
+        (_RETURN, 0, 0, refuse),
+        (_LOAD, 0, 0, 0),
+        (_EQUAL, 0, 2 + len(_FAMILIES), _SOCKET[column]),
+        (_LOAD, 0, 0, 16),
+        *((_EQUAL, len(_FAMILIES) - at, 0, family) for at, family in enumerate(_FAMILIES)),
+        (_RETURN, 0, 0, _ERRNO | errno.EAFNOSUPPORT),
+        (_LOAD, 0, 0, 0),
+    ]
     code += [
         (_EQUAL, 0, 3, _CLONE[column]),
         (_LOAD, 0, 0, 16),  # its first argument, the flags
@@ -91,9 +150,9 @@ def filter_program() -> bytes:
     return b"".join(struct.pack("HBBI", *each) for each in code)
 
 
-def install() -> None:
+def install(metadata: bool = True) -> None:
     """Put the filter on this process and all that it will start. Raise OSError where it cannot be."""
-    program = filter_program()
+    program = filter_program(metadata)
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "no_new_privs")

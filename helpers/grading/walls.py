@@ -76,7 +76,8 @@ class Sandbox:
         site = plan.site(slot)
         self.connection = Connection(site)
         first = getattr(site, "first", 0)
-        self.guard = Guard(first, plan.limits) if first else None
+        enclosed = plan.level == "bubblewrap"
+        self.guard = Guard(first, plan.limits, enclosed) if first else None
 
     def __enter__(self) -> Sandbox:
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import linecache
 import sys
 from pathlib import Path
@@ -26,7 +27,18 @@ def in_kernel() -> bool:
 
 def place_of(file: str, line: int, function: str) -> Place:
     """Name a line for a reader, with its source where it is known."""
-    return Place(file, line, function, cell_name(file), linecache.getline(file, line).rstrip("\n"))
+    # A rank may call its file what it likes, and what is read is shown: only code that this process
+    # itself has loaded is, and no other file of whoever launches.
+    known = file in linecache.cache or file in _loaded(len(sys.modules))
+    source = linecache.getline(file, line).rstrip("\n") if known else ""
+    return Place(file, line, function, cell_name(file), source)
+
+
+@functools.lru_cache(maxsize=1)
+def _loaded(count: int) -> frozenset[str]:
+    """Give the files of this process's modules. count: how many there are; with it they change."""
+    files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+    return frozenset(file for file in files if isinstance(file, str) and file.endswith(".py"))
 
 
 def cell_name(file: str) -> str:

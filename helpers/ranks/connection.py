@@ -34,7 +34,7 @@ of fifty thousand, and takes a third of the time. Ranks' own children do not inh
 READY_S = 120.0
 _PROGRAM = (
     "import sys; sys.path.insert(0, {root!r}); "
-    "from helpers.ranks.server import main; main({fd}, {method!r}, {folder!r})"
+    "from helpers.ranks.server import main; main({fd}, {method!r}, {folder!r}, {emptied!r})"
 )
 
 
@@ -65,7 +65,11 @@ class Connection:
         self.control, theirs = socket.socketpair()
         site = self.site
         program = _PROGRAM.format(
-            root=site.root, fd=theirs.fileno(), method=start_method(), folder=site.scratch
+            root=site.root,
+            fd=theirs.fileno(),
+            method=start_method(),
+            folder=site.scratch,
+            emptied=site.emptied,
         )
         options = site.options()
         # One thread each: ranks share the cores, and fork copies only the thread that calls it.

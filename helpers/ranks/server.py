@@ -19,7 +19,6 @@ import importlib
 import json
 import os
 import select
-import shutil
 import signal
 import socket
 import stat
@@ -29,6 +28,8 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from helpers.ranks.scratch import empty, remove_tree
 
 LENGTH = struct.Struct("!I")
 MAX_MESSAGE = 1 << 20
@@ -53,10 +54,13 @@ PRELOAD = (
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
-def main(fd: int, start_method: str, folder: str) -> None:
-    """Serve the launcher at the other end of `fd` until it goes away; then remove its `folder`."""
+def main(fd: int, start_method: str, folder: str, emptied: tuple[str, ...] = ()) -> None:
+    """Serve the launcher at the other end of `fd` until it goes away; then remove its `folder`.
+
+    emptied: folders that nobody but the ranks uses, to be empty again when a launch has ended.
+    """
     control = socket.socket(fileno=fd)
-    server = _Server(control, start_method)
+    server = _Server(control, start_method, (folder, emptied))
     try:
         server.warm_up()
         server.serve()
@@ -64,13 +68,15 @@ def main(fd: int, start_method: str, folder: str) -> None:
         pass
     finally:
         server.end_all()
-        shutil.rmtree(folder, ignore_errors=True)  # the launcher may have died without doing so
+        remove_tree(Path(folder))  # the launcher may have died without doing so
 
 
 @dataclass
 class _Server:
     control: socket.socket
     start_method: str
+    own: tuple[str, tuple[str, ...]]
+    """The folder of all worlds, and those to empty when a launch has ended."""
     ranks: dict[int, tuple[int, int]] = field(default_factory=dict)
     """process id -> (launch, rank)"""
     folders: dict[int, Path] = field(default_factory=dict)
@@ -209,7 +215,12 @@ class _Server:
                 del self.ranks[pid]
         self._end_orphans()
         if launch in self.folders:
-            _remove(self.folders.pop(launch))
+            remove_tree(self.folders.pop(launch))
+        if not self.ranks:
+            folder, emptied = self.own
+            for each in emptied:
+                empty(Path(each), keep=Path(folder))
+                Path(folder).mkdir(exist_ok=True)  # a rank may have put something else there
 
     def end_all(self) -> None:
         for pid in self.ranks:
@@ -277,13 +288,6 @@ def _fault(folder: Path) -> str:
         finally:
             os.close(fd)
     return ""
-
-
-def _remove(folder: Path) -> None:
-    with contextlib.suppress(
-        RecursionError
-    ):  # what a rank has nested too deep goes with the server
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _children() -> set[int]:

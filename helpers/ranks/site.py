@@ -22,12 +22,14 @@ class Site(Protocol):
     root: the folder in which the server finds `helpers`. scratch: where its worlds keep their files.
     Both are named as the server sees them. most_output: how many bytes a rank may print before it is
     ended, 0 for any number (what is kept of them is another matter). most_result: bytes of one value.
+    emptied: folders that nobody but the ranks uses: emptied when a launch has ended.
     """
 
     root: str
     scratch: str
     most_output: int
     most_result: int
+    emptied: tuple[str, ...]
 
     def options(self) -> dict[str, Any]:
         """Give what subprocess.Popen needs: env, and descriptors to pass. Asked for first."""
@@ -54,6 +56,7 @@ class Site(Protocol):
 class Beside:
     """Right beside the launcher: the same files, the same environment, the same process ids."""
 
+    emptied: tuple[str, ...] = ()
     most_output = 0
     most_result = wire.MAX_BYTES[wire.RESULT]
 

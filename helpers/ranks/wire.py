@@ -27,6 +27,7 @@ EVENTS, STATUS, RESULT, ERROR = 10, 11, 12, 13  # from the rank
 
 MAX_BYTES = {EVENTS: 4 << 20, STATUS: 64 << 10, RESULT: 2 << 30, ERROR: 256 << 10}
 MAX_DEPTH = 60
+MAX_DIMENSIONS = 64
 MAX_NODES = 2_000_000
 _ALIGN = 16
 _BIG_INT = 1 << 63
@@ -235,10 +236,14 @@ class _Writer:
 class _Reader:
     def __init__(self, body: bytearray, base: int) -> None:
         self.body, self.base = body, base
+        self.nodes = 0
 
     def value(self, tree: Any, depth: int) -> Any:
+        self.nodes += 1
         if depth > 2 * MAX_DEPTH:
             raise WireError("nested too deeply")
+        if self.nodes > MAX_NODES:
+            raise WireError("too many parts")
         if tree is None or isinstance(tree, (bool, int, float, str)):
             return tree
         if not isinstance(tree, list) or not tree or not isinstance(tree[0], str):
@@ -280,7 +285,8 @@ class _Reader:
         import torch
 
         dtype = _torch_dtype(name)
-        if math.prod(shape) * dtype.itemsize != size or any(n < 0 for n in shape):
+        _check_shape(shape)
+        if math.prod(shape) * dtype.itemsize != size:
             raise WireError("a tensor whose bytes do not fit its shape")
         if not size:
             return torch.empty(shape, dtype=dtype)
@@ -293,7 +299,10 @@ class _Reader:
 
         if np.dtype(dtype).kind not in "biufc":
             raise WireError("an array of objects")
+        _check_shape(shape)
         array = np.frombuffer(bytes(self._raw(start, size)), dtype=dtype).reshape(shape)
+        if not array.dtype.isnative:  # torch, with which values are compared, has no such arrays
+            array = array.astype(array.dtype.newbyteorder("="))
         return array if kind == "ndarray" else array[()]
 
     def _raw(self, start: int, size: int) -> memoryview:
@@ -306,6 +315,13 @@ class _Reader:
 
 def _is_size(value: Any) -> bool:
     return type(value).__name__ == "Size" and type(value).__module__ == "torch"
+
+
+def _check_shape(shape: Any) -> None:
+    """Refuse what is no shape before anything is computed from it: a product can take minutes."""
+    fits = isinstance(shape, list) and len(shape) <= MAX_DIMENSIONS
+    if not fits or not all(type(n) is int and 0 <= n < _BIG_INT for n in shape):
+        raise WireError("a shape that no array has")
 
 
 def _torch_dtype(name: Any) -> torch.dtype:

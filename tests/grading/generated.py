@@ -65,7 +65,9 @@ def _chosen(rng: random.Random, samples: list[Sample]) -> Iterator[Sample]:
         rng.shuffle(fitting)
         for sample in fitting:
             names = _names(sample.source) - {"torch", "dist"}
-            if not names & (bound | tasks - {name}) and sample.outcome != "timed out":  # those cost minutes
+            if (
+                not names & (bound | tasks - {name}) and sample.outcome != "timed out"
+            ):  # those cost minutes
                 bound |= names
                 yield sample
                 break

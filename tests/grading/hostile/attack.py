@@ -56,9 +56,7 @@ def slots() -> list[str]:
     return [e.name for e in of if e.kind is Kind.RANKS]
 
 
-def hand_in(
-    grader: Grader, folder: Path, attacks: Sequence[Attack]
-) -> dict[str, ExerciseRecord]:
+def hand_in(grader: Grader, folder: Path, attacks: Sequence[Attack]) -> dict[str, ExerciseRecord]:
     """Hand in the attacks, as many in a notebook as it has exercises; give each one's record."""
     found = {}
     names = slots()

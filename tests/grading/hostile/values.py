@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.grading.hostile.attack import Attack
 
-_EQUAL = '''
+_EQUAL = """
 class Equal:
     def __eq__(self, other): return True
     def __ne__(self, other): return False
@@ -16,12 +16,12 @@ class Equal:
     def __call__(self, *args, **kwargs): return self
     def __iter__(self): return iter(())
     def __len__(self): return 0
-'''
-_SAYS_YES = '''
+"""
+_SAYS_YES = """
 class Yes(torch.Tensor):
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None): return True
-'''
+"""
 
 VALUES = (
     Attack(
@@ -166,6 +166,7 @@ def attack(rank, world_size, *inputs):
     Attack(
         "an integer of a thousand digits",
         "def attack(rank, world_size, *inputs):\n    return (10**1000, -10**1000)",
+        ("wrong", "crashed"),
     ),
     Attack(
         "a tensor of a dtype that cannot be compared",
@@ -192,8 +193,7 @@ def attack(rank, world_size, *inputs):
     ),
     Attack(
         "odd text",
-        "def attack(rank, world_size, *inputs):\n"
-        "    return '\\ud800\\x00\\u202e<script>=1+1' * 50",
+        "def attack(rank, world_size, *inputs):\n    return '\\ud800\\x00\\u202e<script>=1+1' * 50",
         ("wrong", "crashed"),
     ),
 )

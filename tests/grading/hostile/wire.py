@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from tests.grading.hostile.attack import Attack
 
-_SEND = '''
+_SEND = """
 import json, os, struct, time
 def send(kind, body, length=None):
     data = struct.pack("!BQ", kind, len(body) if length is None else length) + body
     while data:
         data = data[os.write(3, data):]
 EVENTS, STATUS, RESULT, ERROR = 10, 11, 12, 13
-'''
+"""
 
 
-def _forged(name: str, lines: str, *outcomes: str, says: str = "", after: str = "return 1") -> Attack:
+def _forged(
+    name: str, lines: str, *outcomes: str, says: str = "", after: str = "return 1"
+) -> Attack:
     body = "\n".join("    " + line for line in [*lines.strip().splitlines(), after])
     source = f"{_SEND}\ndef attack(rank, world_size, *inputs):\n{body}"
     return Attack(name, source, outcomes or ("wrong",), says)
@@ -69,14 +71,15 @@ WIRE = (
     ),
     _forged(
         "an error without end or place",
-        "send(ERROR, b'{\"kind\": 1, \"message\": [], \"frames\": [[\"<answer>\", 1e999, 3]], \"when_ns\": 1e999}')",
+        'send(ERROR, b\'{"kind": 1, "message": [], "frames": [["<answer>", 1e999, 3]], "when_ns": 1e999}\')',
         _BROKEN,
     ),
     _forged("an error that is a list", "send(ERROR, b'[]')", _BROKEN),
     _forged(
         "a status of nonsense",
-        "send(STATUS, b'{\"at\": [\"x\", 1e999, {}], \"inside\": [[[]]]}')",
+        'send(STATUS, b\'{"at": ["x", 1e999, {}], "inside": [[[]]]}\')',
         _BROKEN,
+        "wrong",
     ),
     _forged(
         "events of nonsense",
@@ -85,7 +88,8 @@ records = [None, 1, "x", [], [[]], ["call"], ["end", 0, 0, "", 0], ["wait", {}, 
     ["call", float("inf"), "send", "send", "", None, 0, {}],
     ["call", 10**400, "send", "send", "", ["x", 10**400, ""], -10**400, {"peer": -10**30}],
     ["call", 1, "send", "send", "", None, float("nan"), {"nbytes": float("-inf")}],
-    ["call", 2, "all_reduce", "x" * 10_000, "g" * 10_000, ["f", -5, "$\\\\frac"], 10**18, {"shapes": [[-1, 10**30]]}],
+    ["call", 2, "all_reduce", "x" * 10_000, "g" * 10_000, ["f", -5, "$\\\\frac"], 10**18,
+        {"shapes": [[-1, 10**30]]}],
     ["group", "", [-1, 10**30, "x"]], ["group", "g", "abc"], ["end", 2, -10**18, {}, -7],
     ["_init__", None, 0, 0, {}], ["_class__"], ["put", 1], ["_init_subclass__"], ["_del__"]]
 for record in records:
@@ -108,9 +112,12 @@ send(EVENTS, json.dumps([["_init__", 0, 0, 0, [1, 2], 5]]).encode())
         """
 one = ["call", 0, "send", "send", "", ["/x/y.py", 1, "f"], 0, {}]
 for part in range(30):
-    records = [["call", part * 4000 + n, "send", "send", "", [f"/x/{n}.py", n, "f"], n, {"peer": 1}] for n in range(4000)]
+    records = [["call", part * 4000 + n, "send", "send", "", [f"/x/{n}.py", n, "f"], n, {"peer": 1}]
+        for n in range(4000)]
     send(EVENTS, json.dumps(records).encode())
 """,
+        "wrong",
+        _BROKEN,
     ),
     _forged(
         "a result, and another one",
@@ -127,17 +134,14 @@ for part in range(30):
         after="time.sleep(60)",
     ),
     _forged(
-        "64 MB from every rank",
-        "size = 60 << 20\n"
+        "as much from every rank as may be",
+        "size = 15 << 20\n"
         "text = f'[\"bytes\",0,{size}]'.encode()\n"
         "send(RESULT, struct.pack('!I', len(text)) + text + bytes(size))",
     ),
     _forged(
         "files named as the place of an error",
         """
-for path in ("/etc/passwd", "/etc/hostname", "/proc/self/environ", "/dev/zero"):
-    code = compile("\\n" * 0 + "raise ValueError('here')", path, "exec")
-    send(EVENTS, json.dumps([["call", hash(path) % 1000, "send", "send", "", [path, 1, "f"], 0, {}]]).encode())
 exec(compile("raise ValueError('planted')", "/etc/passwd", "exec"))
 """,
         _BROKEN,

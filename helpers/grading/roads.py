@@ -1,0 +1,99 @@
+"""By which roads an answer can do what a rule on traffic forbids, and what becomes of each.
+
+`records` asks `flags` for places where the instructor should look; `ROADS` is what the course says of
+itself, and tests/grading/hostile proves each line of it. Rules on traffic are teaching rules: they
+look at what ranks record of themselves, in processes that the answer shares.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Fate(Enum):
+    """What becomes of a road.
+
+    CONTAINED: the call is recorded, and the rule speaks. FLAGGED: the call is not recorded, but the
+    answer's source names what it uses, and the record says where to look. UNDETECTABLE: neither; where
+    the answer also makes the calls that the rule wants, for show, it passes.
+    """
+
+    CONTAINED = "contained"
+    FLAGGED = "flagged"
+    UNDETECTABLE = "undetectable"
+
+
+@dataclass(frozen=True)
+class Road:
+    """A road. name: also that of its test."""
+
+    name: str
+    fate: Fate
+
+
+ROADS = (
+    Road("torch.ops.c10d", Fate.CONTAINED),
+    Road("the process group's methods", Fate.CONTAINED),
+    Road("a new group", Fate.CONTAINED),
+    Road("an import hidden in a string", Fate.CONTAINED),
+    Road("functional collectives", Fate.CONTAINED),
+    Road("collectives of objects", Fate.CONTAINED),
+    Road("the backend's methods, below the dispatcher", Fate.FLAGGED),
+    Road("a key-value store", Fate.FLAGGED),
+    Road("a socket of its own", Fate.FLAGGED),
+    Road("a shared file", Fate.FLAGGED),
+    Road("shared memory", Fate.FLAGGED),
+    Road("the recorder switched off", Fate.FLAGGED),
+    Road("any of these, its name put together at run time", Fate.UNDETECTABLE),
+)
+
+MARKS = frozenset(
+    {
+        "FileStore",
+        "HashStore",
+        "TCPStore",
+        "_get_backend",
+        "_get_default_store",
+        "ctypes",
+        "mmap",
+        "mpi4py",
+        "multiprocessing",
+        "open",
+        "rpc",
+        "shared_memory",
+        "share_memory_",
+        "socket",
+        "subprocess",
+        "write_text",
+        "write_bytes",
+    }
+)
+"""Names of what ranks can talk by without being recorded."""
+
+TALKS_UNSEEN = "uses `{name}`, by which ranks can talk unrecorded: look at what for"
+
+
+def flags(source: str) -> tuple[str, ...]:
+    """Name what an answer uses, by name, that could carry data past the rules on traffic."""
+    try:
+        names = set(_names(ast.parse(source)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    return tuple(TALKS_UNSEEN.format(name=name) for name in sorted(names & MARKS))
+
+
+def _names(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.alias):
+            yield from node.name.split(".")
+        elif isinstance(node, ast.ImportFrom):
+            yield from (node.module or "").split(".")
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from node.value.split(".")

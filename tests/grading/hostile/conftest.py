@@ -1,0 +1,40 @@
+"""Graders for hostile answers: they do not ask whether the reference works, which it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from helpers.grading.cache import Cache, versions_here
+from helpers.grading.grader import Grader
+from helpers.grading.limits import Limits
+from helpers.grading.references import References
+from helpers.grading.walls import Plan
+
+SLOT = 5
+SMALL = Limits(
+    processes=120, world_bytes=1 << 30, cpu_s=2, sockets=300, files=5_000, data_bytes=700 << 20
+)
+
+
+def grader_of(plan: Plan) -> Grader:
+    """Make a grader that never asks the reference."""
+    versions = versions_here(plan.level)
+    return Grader(
+        plan, "a secret of the tests", Cache(None), versions, References(None, plan), SLOT
+    )
+
+
+@pytest.fixture
+def lenient(plan: Plan) -> Iterator[Grader]:
+    with grader_of(plan) as grader:
+        yield grader
+
+
+@pytest.fixture
+def frugal(plan: Plan) -> Iterator[Grader]:
+    """A grader with small limits, for bombs."""
+    with grader_of(replace(plan, limits=SMALL)) as grader:
+        yield grader

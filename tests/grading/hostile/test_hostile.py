@@ -1,0 +1,251 @@
+"""Hostile answers, each by its effect: no points, nothing reached, nothing broken, nothing left."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from helpers.exercises.model import get
+from helpers.grading.bubblewrap import FIRST_USER
+from helpers.grading.grader import Grader
+from helpers.grading.walls import Plan
+from tests.grading.hostile import files, network, processes, values, wire
+from tests.grading.hostile.attack import TOUCHED, Attack, graded, hand_in, slots, text_of
+from tests.grading.hostile.conftest import SLOT, grader_of
+from tests.grading.notebooks import RIGHT, write_notebook
+
+COURSE = Path(__file__).parents[3]
+SETTLE_S = 5.0
+
+
+def contained(grader: Grader, folder: Path, attacks: Sequence[Attack]) -> None:
+    """Hand the attacks in; tell of all that were not contained."""
+    records = hand_in(grader, folder, attacks)
+    problems = []
+    for attack in attacks:
+        record, text = records[attack.name], text_of(records[attack.name])
+        if record.points or record.outcome not in attack.outcomes or TOUCHED in text:
+            problems.append(f"{attack.name}: {record.outcome}, {record.points}: {text[:500]}")
+        elif "root:x:" in text:
+            problems.append(f"{attack.name}: shows a file of this machine")
+        elif attack.says not in text:
+            problems.append(f"{attack.name}: no {attack.says!r} in {text[:500]}")
+    assert not problems, "\n".join(problems)
+
+
+def processes_of(user: int) -> set[int]:
+    return {p.pid for p in psutil.process_iter() if _is_of(p, user)}
+
+
+def _is_of(process: psutil.Process, user: int) -> bool:
+    try:
+        return bool(process.uids().real == user and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+@pytest.fixture(autouse=True)
+def nobody_left() -> Iterator[None]:
+    """Fail where a process of the sandbox's user is left, whoever its parent is by now."""
+    yield
+    deadline = time.monotonic() + SETTLE_S
+    while left := processes_of(FIRST_USER + SLOT):
+        assert time.monotonic() < deadline, f"left behind: {left}"
+        time.sleep(0.02)
+
+
+def test_lies_about_values_give_no_points(lenient: Grader, tmp_path: Path) -> None:
+    contained(lenient, tmp_path, values.VALUES)
+
+
+def test_forged_frames_cost_their_own_exercise(lenient: Grader, tmp_path: Path) -> None:
+    contained(lenient, tmp_path, wire.WIRE)
+
+
+def test_an_answer_that_ends_ends_alone(lenient: Grader, tmp_path: Path) -> None:
+    contained(lenient, tmp_path, processes.ENDINGS)
+
+
+def test_nothing_is_left_for_the_next_exercise(lenient: Grader, tmp_path: Path) -> None:
+    contained(lenient, tmp_path, processes.REMAINS)
+
+
+def test_what_is_too_much_is_told_apart(lenient: Grader, tmp_path: Path) -> None:
+    contained(lenient, tmp_path, processes.FLOODS)
+
+
+def test_bombs_end_within_small_limits(frugal: Grader, tmp_path: Path) -> None:
+    contained(frugal, tmp_path, processes.BOMBS)
+
+
+# --- reading, writing, talking --------------------------------------------------------------------
+
+
+@pytest.fixture
+def around(tmp_path: Path) -> dict[str, str]:
+    """A class with results beside the hostile submission."""
+    out = tmp_path / "out"
+    (out / "records").mkdir(parents=True)
+    for path in (out / "secret", out / "records" / "bela.json"):
+        path.write_text("secret")
+        path.chmod(0o666)  # the walls must hold by themselves
+    other = write_notebook(tmp_path / "class" / "bela" / "02_blocking_p2p.ipynb", RIGHT)
+    other.chmod(0o666)
+    return {"course": str(COURSE), "out": str(out), "other": str(other), "pid": str(os.getpid())}
+
+
+def filled(attacks: Sequence[Attack], words: dict[str, str]) -> list[Attack]:
+    return [replace(each, source=_with(each.source, words)) for each in attacks]
+
+
+def _with(source: str, words: dict[str, str]) -> str:
+    for name, word in words.items():
+        source = source.replace(f"{{{name}}}", word)
+    return source.replace("{{", "{").replace("}}", "}")
+
+
+def state_of(folder: Path) -> dict[str, tuple[bytes, int, int, int]]:
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        told = path.stat()
+        content = path.read_bytes() if path.is_file() else b""
+        found[str(path)] = (content, told.st_mode, told.st_uid, told.st_mtime_ns)
+    return found
+
+
+@pytest.fixture(params=["bubblewrap", "landlock"])
+def walled(request: pytest.FixtureRequest, plan: Plan) -> Iterator[Grader]:
+    """A grader behind each kind of walls."""
+    from helpers.grading.walls import NoWalls, choose
+
+    try:
+        level = choose(request.param, plan.staged)
+    except NoWalls as error:
+        pytest.skip(str(error))
+    with grader_of(replace(plan, level=level)) as grader:
+        yield grader
+
+
+def test_what_is_not_theirs_is_not_read(
+    walled: Grader, tmp_path: Path, around: dict[str, str]
+) -> None:
+    contained(walled, tmp_path / "handed-in", filled(files.READING, around))
+
+
+def test_what_is_not_theirs_is_not_written(
+    walled: Grader, tmp_path: Path, around: dict[str, str]
+) -> None:
+    before = state_of(Path(around["out"])), state_of(tmp_path / "class")
+    contained(walled, tmp_path / "handed-in", filled(files.WRITING, around))
+    assert (state_of(Path(around["out"])), state_of(tmp_path / "class")) == before
+
+
+def test_the_kernel_is_asked_for_nothing_odd(walled: Grader, tmp_path: Path) -> None:
+    contained(walled, tmp_path, filled(files.KERNEL, {}))
+
+
+def test_these_attacks_are_real(plan: Plan, tmp_path: Path, around: dict[str, str]) -> None:
+    """Without walls those that do no harm go through: what holds them is the walls."""
+    attacks = [each for each in filled(files.READING, around) if each.bare]
+    with grader_of(replace(plan, level="none")) as grader:
+        records = hand_in(grader, tmp_path / "handed-in", attacks)
+    assert all(TOUCHED in text_of(record) for record in records.values())
+
+
+class Listeners:
+    """What a hostile answer could talk to on this machine; counts who came."""
+
+    def __init__(self, folder: Path) -> None:
+        self.heard = 0
+        self.tcp = socket.create_server(("0.0.0.0", 0))
+        self.abstract, self.path = f"real-ranks-{os.getpid()}", str(folder / "socket")
+        self.unix = [socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)]
+        self.unix[0].bind(f"\0{self.abstract}")
+        self.unix[1].bind(self.path)
+        os.chmod(self.path, 0o777)
+        self.all = [self.tcp, *self.unix]
+        self.threads = [threading.Thread(target=self._listen, args=(one,)) for one in self.all]
+        for one in self.all:
+            one.listen()
+            one.settimeout(0.1)
+        self.over = False
+        for thread in self.threads:
+            thread.start()
+
+    def _listen(self, one: socket.socket) -> None:
+        while not self.over:
+            try:
+                one.accept()[0].close()
+                self.heard += 1
+            except TimeoutError:
+                continue
+
+    def words(self) -> dict[str, str]:
+        port = str(self.tcp.getsockname()[1])
+        address = socket.gethostbyname(socket.gethostname())
+        return {"port": port, "address": address, "abstract": self.abstract, "path": self.path}
+
+    def close(self) -> None:
+        self.over = True
+        for thread in self.threads:
+            thread.join(5.0)
+        for one in self.all:
+            one.close()
+
+
+@pytest.fixture
+def listeners(tmp_path: Path) -> Iterator[Listeners]:
+    made = Listeners(tmp_path)
+    yield made
+    made.close()
+
+
+def test_nobody_outside_is_talked_to(walled: Grader, tmp_path: Path, listeners: Listeners) -> None:
+    never, talk = filled([network.NEVER, network.NETWORK], listeners.words())
+    contained(walled, tmp_path / "never", [never])
+    assert listeners.heard == 0
+    if walled.plan.level == "bubblewrap":
+        contained(walled, tmp_path / "talk", [talk])
+        assert listeners.heard == 0
+    else:  # as its DOES_NOT_STOP says
+        record = hand_in(walled, tmp_path / "talk", [talk])[talk.name]
+        assert record.points == 0 and listeners.heard > 0
+
+
+def test_hidden_inputs_do_not_reach_what_the_learner_is_told(
+    lenient: Grader, tmp_path: Path
+) -> None:
+    """By no trick: no visible case is tried in a sandbox that has seen a hidden one."""
+    shown = {repr(i) for n in slots() for case in get(n).draw() for i in case.inputs}
+    # ids of processes and threads never go back: hidden cases leave a mark that nobody can clean
+    leak = f"""
+import os, threading
+SHOWN = {shown!r}
+def attack(rank, world_size, *inputs):
+    for _ in range(0 if repr(inputs) in SHOWN else 1000):
+        thread = threading.Thread(target=len, args=("",))
+        thread.start()
+        thread.join()
+    return f"pid {{os.getpid()}}"
+"""
+    records = hand_in(lenient, tmp_path, [Attack(f"number {n}", leak) for n in range(3)])
+    assert any(case.hidden for record in records.values() for case in record.cases)
+    text = "".join(text_of(record) for record in records.values())
+    assert max(int(part.split("'")[0]) for part in text.split("pid ")[1:]) < 1000
+
+
+def test_a_submission_of_many_attacks_loses_only_what_they_cost(
+    lenient: Grader, tmp_path: Path
+) -> None:
+    broken = "import os\ndef token_ring(rank, world_size, token):\n    os._exit(1)"
+    record = graded(lenient, tmp_path, broken, RIGHT, notebook="02_blocking_p2p")
+    points = {each.name: each.points for each in record.exercises}
+    assert points["ping_pong"] == 10 and points["token_ring"] == 0
