@@ -55,10 +55,20 @@ def grade(
             run = try_case(exercise, case, found, name_cell, connection)
         except LaunchError as error:
             return _result(exercise, Outcome.CRASHED, message=str(error), notes=notes)
-        verdicts.append(judge(exercise, case, run))
+        verdicts.append(_judged(exercise, case, run))
         if verdicts[-1].outcome in _STOP_AFTER or not (every_case or verdicts[-1].passed):
             break
     return _summed(exercise, tuple(verdicts), len(exercise.draw(secret)), notes)
+
+
+def _judged(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
+    """Judge a run; whatever ranks sent that cannot even be compared is wrong, and raises nothing."""
+    try:
+        return judge(exercise, case, run)
+    except Exception as error:
+        said = f"What came back cannot be compared ({type(error).__name__}: {str(error)[:200]})."
+        advice = "Return plain tensors and numbers, of the dtypes that the task names."
+        return CaseVerdict(case.label, Outcome.WRONG, message=said, advice=advice, run=run)
 
 
 def try_case(
