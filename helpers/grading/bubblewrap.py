@@ -15,12 +15,12 @@ import shutil
 import site
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from helpers.grading.limits import Limits
+from helpers.grading.processes import children_of, inner_pid
 from helpers.grading.staged import Staged
 
 ROOT = "/course"
@@ -185,19 +185,3 @@ def why_not(staged: Staged) -> str:
         return ""
     last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
     return f"bubblewrap does not work here: {last[:200]}"
-
-
-def children_of(pid: int) -> Iterator[int]:
-    """Give the ids of a process's children, as they are numbered out here."""
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError, ValueError):
-            yield from (int(word) for word in path.read_text().split())
-
-
-def inner_pid(pid: int) -> int:
-    """Give the id that a process has in its own namespace; 0 if it has gone."""
-    with suppress(OSError, ValueError):
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("NSpid:"):
-                return int(line.split()[-1])
-    return 0

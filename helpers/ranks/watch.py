@@ -132,7 +132,10 @@ def _is_busy(pid: int, ignore: int = 0) -> bool:
     if sys.platform != "linux" or not pid:
         return False
     waiting = _WAITING_CALLS.get(platform.machine())
-    for task in Path(f"/proc/{pid}/task").glob("*"):
+    tasks: list[Path] = []
+    with contextlib.suppress(OSError):  # it may go at any moment
+        tasks = [Path(f"/proc/{pid}/task/{name}") for name in os.listdir(f"/proc/{pid}/task")]
+    for task in tasks:
         with contextlib.suppress(OSError, IndexError, ValueError):
             if _stat(task / "stat")[0] in "RD":
                 return True
