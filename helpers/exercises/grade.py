@@ -112,7 +112,7 @@ def _outcome_of(problem: Problem) -> Outcome:
 def _summed(
     exercise: Exercise, verdicts: tuple[CaseVerdict, ...], count: int, notes: tuple[str, ...]
 ) -> CheckResult:
-    passed = sum(verdict.passed for verdict in verdicts)
+    credit = sum(verdict.credit for verdict in verdicts)
     failed = [verdict for verdict in verdicts if not verdict.passed]
     outcome = failed[0].outcome if failed else Outcome.PASSED
     return CheckResult(
@@ -120,7 +120,7 @@ def _summed(
         exercise.heading,
         outcome,
         verdicts,
-        points=exercise.points * passed / count if count else 0.0,
+        points=exercise.points * credit / count if count else 0.0,
         out_of=exercise.points,
         notes=notes,
         rules=tuple(rule.text for rule in exercise.rules),

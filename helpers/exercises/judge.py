@@ -37,7 +37,8 @@ def judge(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
         return CaseVerdict(label, Outcome.WRONG, rows, broken, wrong, advice, run)
     if broken:
         outcome = Outcome.FORBIDDEN if forbidden else Outcome.WRONG
-        return CaseVerdict(label, outcome, rows, broken, run=run)
+        kept = 0.0 if forbidden else 1 - len(broken) / (1 + len(exercise.rules))
+        return CaseVerdict(label, outcome, rows, broken, run=run, partial=kept)
     return CaseVerdict(label, Outcome.PASSED, rows, run=run)
 
 

@@ -41,7 +41,8 @@ class CaseVerdict:
     """What became of one case.
 
     rows: one for each rank. broken: the rules on traffic that do not hold, a sentence each.
-    advice: the first thing to look at.
+    advice: the first thing to look at. partial: the share of the case's points that right values and
+    the rules that hold are worth where some rule does not.
     """
 
     label: str
@@ -51,10 +52,16 @@ class CaseVerdict:
     message: str = ""
     advice: str = ""
     run: Run | None = None
+    partial: float = 0.0
 
     @property
     def passed(self) -> bool:
         return self.outcome is Outcome.PASSED
+
+    @property
+    def credit(self) -> float:
+        """The share of the case's points that the answer gets, from 0 to 1."""
+        return 1.0 if self.passed else self.partial
 
 
 @dataclass(frozen=True)

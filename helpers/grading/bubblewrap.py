@@ -69,7 +69,15 @@ class Bubblewrap:
             f"import sys; sys.path.insert(0, {ROOT!r}); import os; os.mkdir({SCRATCH!r}); "
             f"from helpers.grading.inside import confine; confine({self.limits.of_a_process()!r}); "
         )
-        return [*self._bwrap(), "--", *_become(self.slot), sys.executable, "-c", prelude + source]
+        return [
+            *self._bwrap(),
+            "--",
+            *_become(self.slot),
+            sys.executable,
+            "-P",
+            "-c",
+            prelude + source,
+        ]
 
     def _bwrap(self) -> list[str]:
         words = ["bwrap", "--die-with-parent", "--new-session", "--as-pid-1"]

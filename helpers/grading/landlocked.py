@@ -62,7 +62,7 @@ class Landlocked:
             "from helpers.grading.inside import confine; "
             f"confine({limits!r}, {readable!r}, {(*_DEVICES, self.scratch)!r}); "
         )
-        return [sys.executable, "-c", prelude + source]
+        return [sys.executable, "-P", "-c", prelude + source]
 
     def started(self, pid: int) -> None:
         self.first = pid

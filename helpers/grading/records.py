@@ -53,7 +53,7 @@ def _visible(case: CaseVerdict) -> CaseRecord:
         case.label,
         False,
         case.outcome.value,
-        float(case.passed),
+        case.credit,
         tuple((r.rank, r.given, r.expected, r.got[:_MOST], r.problem[:_MOST]) for r in case.rows),
         tuple(text[:_MOST] for text in case.broken),
         case.message[:_MOST],
@@ -63,7 +63,7 @@ def _visible(case: CaseVerdict) -> CaseRecord:
 
 def _hidden(number: int, case: CaseVerdict) -> CaseRecord:
     """Leave out the label too: some name what the case hands out."""
-    return CaseRecord(f"hidden case {number}", True, case.outcome.value, float(case.passed))
+    return CaseRecord(f"hidden case {number}", True, case.outcome.value, case.credit)
 
 
 def inner_imports(source: str) -> tuple[str, ...]:

@@ -68,7 +68,8 @@ class Beside:
         return {"env": dict(os.environ), "pass_fds": ()}
 
     def command(self, source: str) -> list[str]:
-        return [sys.executable, "-c", source]
+        # -P: a timeit.py or json.py in the learner's folder must not be taken for Python's own
+        return [sys.executable, "-P", "-c", source]
 
     def started(self, pid: int) -> None:
         pass

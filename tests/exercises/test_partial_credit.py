@@ -35,3 +35,38 @@ def test_stopping_at_the_first_failure_gives_the_same_verdict_and_advice() -> No
     assert [case.passed for case in short.cases] == [True, False]
     assert short.outcome is whole.outcome
     assert short.cases[1].advice == whole.cases[1].advice != ""
+
+
+TWO_SUMS = """
+import torch.distributed as dist
+
+def global_mean_and_variance(rank, world_size, x):
+    x = x.double()
+    n, total, squares = x.new_tensor(float(len(x))), x.sum(), (x * x).sum()
+    for part in (n, total, squares):
+        dist.all_reduce(part)
+    mean = float(total / n)
+    return mean, float(squares / n) - mean**2
+"""
+
+
+def test_right_values_keep_their_share_where_a_rule_on_traffic_is_broken() -> None:
+    exercise = get("global_mean_and_variance")
+    answer = build_answer([TWO_SUMS], exercise.name)
+    assert isinstance(answer, Answer), answer
+    result = grade(exercise, answer, str)
+    assert result.outcome is Outcome.WRONG and not any(case.passed for case in result.cases)
+    rules = len(exercise.rules)
+    for case in result.cases:
+        assert case.credit == 1 - len(case.broken) / (1 + rules)
+    assert 0 < result.points < exercise.points
+
+
+def test_a_forbidden_call_is_worth_nothing_however_right_the_values_are() -> None:
+    forbidden = TWO_SUMS.replace(
+        "dist.all_reduce(part)", "dist.reduce(part, 0); dist.broadcast(part, 0)"
+    )
+    answer = build_answer([forbidden], "global_mean_and_variance")
+    assert isinstance(answer, Answer), answer
+    result = grade(get("global_mean_and_variance"), answer, str)
+    assert (result.outcome, result.points) == (Outcome.FORBIDDEN, 0.0)

@@ -22,7 +22,7 @@ return tried(
     other=lambda: open("{other}").read(),
     secret=lambda: open("{out}/secret").read(),
     listing=lambda: os.listdir("{out}"),
-    folder=lambda: os.listdir("{course}"),
+    folder=lambda: os.listdir("{course}/solutions"),
 )
 """,
         bare=True,
