@@ -123,7 +123,7 @@ def files_of(pid: int) -> int:
     count = 0
     for folder in _ON_MEMORY:
         with suppress(OSError):
-            told = os.statvfs(f"/proc/{pid}/root/{folder}")
+            told = os.statvfs(Path("/proc", str(pid), "root", folder))
             count += told.f_files - told.f_ffree
     return count
 

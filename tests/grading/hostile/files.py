@@ -32,7 +32,7 @@ return tried(
         """
 return tried(
     shadow=lambda: open("/etc/shadow").read(),
-    home=lambda: os.listdir("/root/.ssh") or os.listdir("/home"),
+    home=lambda: os.listdir(os.path.expanduser("~root/.ssh")) or os.listdir("/home"),
     disks=lambda: open("/dev/vda", "rb").read(1),
     memory=lambda: open("/dev/mem", "rb").read(1),
     kernel=lambda: open("/proc/kcore", "rb").read(1),
@@ -53,7 +53,7 @@ return tried(
     mem=lambda: [open(f"/proc/{{p}}/mem", "rb") for p in pids],
     maps=lambda: [open(f"/proc/{{p}}/maps").read() for p in pids],
     fds=lambda: [os.readlink(f"/proc/{{p}}/fd/{{n}}") for p in pids for n in os.listdir(f"/proc/{{p}}/fd")],
-    root=lambda: [os.listdir(f"/proc/{{p}}/root/") for p in pids],
+    root=lambda: [os.listdir(os.path.join("/proc", str(p), "root")) for p in pids],
     cwd=lambda: [os.readlink(f"/proc/{{p}}/cwd") for p in pids],
     ptrace=lambda: min(libc.ptrace(16, p, 0, 0) for p in pids) >= 0,
     vm=lambda: min(libc.syscall(310, p, buffer, 1, buffer, 1, 0) for p in pids) >= 0,
