@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _SCREEN_DPI = 110
 _PRINT_DPI = 200
+_COLOURS = 128
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,7 +35,7 @@ class Picture:
     def _repr_png_(self) -> bytes:
         buffer = BytesIO()
         self._write(buffer, format="png", dpi=_SCREEN_DPI, metadata={"Software": None})
-        return buffer.getvalue()
+        return _smaller(buffer)
 
     def save(self, path: str | Path) -> None:
         """Write the figure to a file; the ending (.png, .svg, .pdf) names the format."""
@@ -45,6 +46,17 @@ class Picture:
             # A label in a script that the font lacks is drawn as boxes; no need to say so.
             warnings.filterwarnings("ignore", message="Glyph .* missing from")
             self.figure.savefig(target, **options)
+
+
+def _smaller(png: BytesIO) -> bytes:
+    """Write a PNG with a palette: notebooks keep their pictures, and learners clone them."""
+    from PIL import Image
+
+    # few flat colours and the edges of letters: more than enough of them for both
+    image = Image.open(png).convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
+    buffer = BytesIO()
+    image.save(buffer, format="png", optimize=True)
+    return buffer.getvalue()
 
 
 def new_figure(width: float, height: float) -> Figure:
