@@ -83,7 +83,8 @@ class Exercise:
     cases: from a seeded generator, the cases; the same function gives visible and hidden ones.
     rules: what must hold of the trace of every case. programme: for kind MODULE, "module:function":
     called on each rank as programme(answer, rank, world_size, *inputs). look: from a case and its
-    run, the first thing to look at, or "" (tried before the general advice).
+    run, the first thing to look at, or "" (tried before the general advice). own_network: its ranks make
+    connections beside those of the groups that they were given, or close some.
 
     For kind SCRIPT a case's world_size counts the script's own processes; programme is called in one
     rank as programme(source, 0, 1, *inputs[0]), starts the script by `scripts`, and returns its report.
@@ -103,6 +104,7 @@ class Exercise:
     programme: str = ""
     look: Callable[[Case, Run], str] | None = None
     further: bool = False
+    own_network: bool = False
 
     @property
     def heading(self) -> str:

@@ -134,6 +134,7 @@ EXERCISES = (
         difficulty=1,
         programme=f"{_PROGRAMMES}:from_env",
         look=look_at_env,
+        own_network=True,
     ),
     Exercise(
         "init_from_tcp",
@@ -155,6 +156,7 @@ EXERCISES = (
         difficulty=3,
         programme=f"{_PROGRAMMES}:from_tcp",
         look=look_at_jobs,
+        own_network=True,
     ),
     Exercise(
         "init_from_file",
@@ -175,6 +177,7 @@ EXERCISES = (
         difficulty=2,
         programme=f"{_PROGRAMMES}:from_file",
         look=look_at_files,
+        own_network=True,
     ),
     Exercise(
         "pick_backend",

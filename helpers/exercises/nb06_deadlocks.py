@@ -265,6 +265,7 @@ EXERCISES = (
         ),
         programme=f"{_PROGRAMMES}:with_absent_ranks",
         look=look_at_missing,
+        own_network=True,
     ),
     Exercise(
         "repair_shape_mismatch",

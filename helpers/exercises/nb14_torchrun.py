@@ -116,5 +116,6 @@ EXERCISES = (
         difficulty=3,
         programme=f"{_RESUME}:reshard",
         look=look_at_resharded,
+        own_network=True,
     ),
 )

@@ -50,6 +50,7 @@ EXERCISES = (
         difficulty=3,
         programme="helpers.exercises.rpc_programmes:serve",
         look=look_at_rpc,
+        own_network=True,
     ),
     Exercise(
         "slurm_script",

@@ -15,6 +15,7 @@ import shutil
 import site
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from typing import Any
 from helpers.grading.limits import Limits
 from helpers.grading.processes import children_of, inner_pid
 from helpers.grading.staged import Staged
+from helpers.grading.traffic import Counters, counters, traffic_of
+from helpers.ranks.site import Traffic
 
 ROOT = "/course"
 SCRATCH = "/tmp/worlds"
@@ -44,7 +47,10 @@ STOPS = (
     "seeing or signalling processes outside, and what they have in memory",
     "leaving a process behind",
 )
-DOES_NOT_STOP = ("an attack on the kernel itself",)
+DOES_NOT_STOP = (
+    "an attack on the kernel itself",
+    "talking past a rule on traffic by files or memory, behind a show of the right calls",
+)
 
 
 class Bubblewrap:
@@ -63,6 +69,7 @@ class Bubblewrap:
         self.first = 0
         """The process id, out here, of the first process within."""
         self._info = -1
+        self._before = Counters()
 
     def command(self, source: str) -> list[str]:
         prelude = (
@@ -134,6 +141,18 @@ class Bubblewrap:
             if inner_pid(child) == pid:
                 return child
         return 0
+
+    def starting(self) -> None:
+        with suppress(OSError):
+            self._before = counters(self.first)
+
+    def traffic(self, pids: Sequence[int]) -> Traffic | None:
+        try:
+            return traffic_of(pids, self._before)
+        except PermissionError:  # some systems let nobody but root look
+            return None
+        except OSError as error:
+            return Traffic(problem=str(error.strerror or error))
 
     def cwd(self) -> str:
         return "/tmp"

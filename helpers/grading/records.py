@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import itertools
 
 from helpers.exercises.answers import Answer, Problem
 from helpers.exercises.model import Exercise
 from helpers.exercises.result import CaseVerdict, CheckResult
 from helpers.grading import roads
+from helpers.grading.explained import mismatch
 from helpers.grading.record import CaseRecord, ExerciseRecord
 
 _MOST = 4_000
@@ -39,9 +41,22 @@ def exercise_record(
         tuple(cases),
         message=visible.message[:_MOST],
         notes=tuple(note[:_MOST] for note in visible.notes),
-        flags=inner_imports(source) + (roads.flags(source) if _has_forbidden(exercise) else ()),
+        flags=(
+            *inner_imports(source),
+            *(roads.flags(source) if _has_forbidden(exercise) else ()),
+            *_unexplained(exercise, visible),
+            *(_unexplained(exercise, hidden) if hidden is not None else ()),
+        ),
         answer=source,
     )
+
+
+def _unexplained(exercise: Exercise, result: CheckResult) -> tuple[str, ...]:
+    """Give the first mismatch between calls and bytes in a case that has brought points."""
+    if exercise.own_network:
+        return ()
+    runs = (case.run for case in result.cases if case.credit and case.run is not None)
+    return tuple(itertools.islice(filter(None, map(mismatch, runs)), 1))
 
 
 def _has_forbidden(exercise: Exercise) -> bool:

@@ -127,6 +127,7 @@ def _one_world(
     display: Quiet,
 ) -> tuple[World, RankFailure | None]:
     """Start ranks, give them their task, watch them, end them."""
+    connection.site.starting()
     world = World(connection, setting)
     end = world.end
     with one_stop():  # so at most one KeyboardInterrupt comes, and it finds a `finally` behind it
@@ -137,6 +138,7 @@ def _one_world(
                 world.give(heads, [(load.shared, own) for own in load.own])
                 failure = follow(world, timeout, display)
                 if failure is None:
+                    world.traffic = connection.site.traffic([m.pid for m in world.members])
                     end = world.dismiss
             finally:
                 end()
@@ -162,6 +164,7 @@ def make_run(
         world.setting.backend if world.setting.init else "",
         seconds,
         notes,
+        world.traffic,
     )
     if failure is not None:
         failure.run = run

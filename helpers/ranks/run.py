@@ -9,6 +9,7 @@ from helpers.trace.events import Trace
 
 if TYPE_CHECKING:
     from helpers.ranks.failures import RankFailure
+    from helpers.ranks.site import Traffic
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,7 @@ class Run:
     values[r]: what rank r returned (None if it did not return). output[r]: what it printed.
     trace: every communication call. failure: None, or why the launch did not end well.
     seconds: call to result in the launching process. notes: what else the reader should know.
+    traffic: what was seen from outside of the ranks, where they ran behind walls and all answered.
     """
 
     world_size: int
@@ -28,6 +30,7 @@ class Run:
     backend: str = "gloo"
     seconds: float = 0.0
     notes: tuple[str, ...] = field(default=())
+    traffic: Traffic | None = None
 
     @property
     def ok(self) -> bool:

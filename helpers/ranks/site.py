@@ -10,10 +10,28 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from helpers.ranks import wire
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What ranks have sent to each other over TCP, as the kernel counted it.
+
+    sent: (from, to) -> bytes, framing included, on all connections that are open at both ends. open: how
+    many those are. opened: how many connections were made since the ranks were started. datagrams: sent
+    since then. problem: why nothing of this could be read, although the kernel allows it, or "".
+    """
+
+    sent: dict[tuple[int, int], int] = field(default_factory=dict)
+    open: int = 0
+    opened: int = 0
+    datagrams: int = 0
+    problem: str = ""
 
 
 class Site(Protocol):
@@ -42,6 +60,15 @@ class Site(Protocol):
 
     def outside(self, pid: int) -> int:
         """Give the process id out here of what the server calls `pid`; 0 if there is none."""
+
+    def starting(self) -> None:
+        """Hear that ranks are about to be started."""
+
+    def traffic(self, pids: Sequence[int]) -> Traffic | None:
+        """Give what the ranks with these process ids have sent; None where nobody can tell from outside.
+
+        Asked for when all of them have answered, and before they are ended.
+        """
 
     def cwd(self) -> str:
         """Give the folder in which ranks start."""
@@ -76,6 +103,12 @@ class Beside:
 
     def outside(self, pid: int) -> int:
         return pid
+
+    def starting(self) -> None:
+        pass
+
+    def traffic(self, pids: Sequence[int]) -> Traffic | None:
+        return None
 
     def cwd(self) -> str:
         return os.getcwd()

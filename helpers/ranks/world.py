@@ -21,6 +21,7 @@ from helpers.ranks import wire
 from helpers.ranks.cells import is_learner_file, place_of
 from helpers.ranks.connection import HUGE_PAGES, Connection, ServerGone
 from helpers.ranks.failures import LaunchError, RankError
+from helpers.ranks.site import Traffic
 from helpers.trace.collector import Collector
 from helpers.trace.events import Place
 
@@ -100,6 +101,7 @@ class World:
         self.members: list[Member] = []
         self.server_gone = False
         self.ended = False
+        self.traffic: Traffic | None = None
         self.collector = Collector(setting.world_size, setting.place_of)
         self._selector = selectors.DefaultSelector()
         self._selector.register(connection, selectors.EVENT_READ, None)

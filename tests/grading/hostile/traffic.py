@@ -126,11 +126,95 @@ def total(rank, world_size, x):
     dist.all_reduce(x)
     return x
 """,
-    "any of these, its name put together at run time": """
+    "the backend's methods, named at run time": """
 def total(rank, world_size, x):
     group = dist.group.WORLD
     getattr(group, "_get" + "_backend")(torch.device("cpu")).allreduce([x]).wait()
     return x
+""",
+    "a new gloo group, made below torch's own": """
+from datetime import timedelta
+def total(rank, world_size, x):
+    store = getattr(dist.distributed_c10d, "_get_" + "default_store")()
+    group = dist.ProcessGroupGloo(store, rank, world_size, timedelta(seconds=10))
+    group.allreduce([x]).wait()
+    dist.kept = group
+    return x
+""",
+    "a connection over TCP, named at run time": """
+import pickle, time
+def total(rank, world_size, x):
+    net, parts = __import__("soc" + "ket"), [x]
+    if rank:
+        while True:
+            try:
+                with net.create_connection(("127.0.0.1", 29_999)) as one:
+                    one.sendall(pickle.dumps(x))
+                    one.shutdown(net.SHUT_WR)
+                    return pickle.loads(one.recv(100_000, net.MSG_WAITALL))
+            except ConnectionRefusedError:
+                time.sleep(0.01)
+    with net.create_server(("127.0.0.1", 29_999)) as door:
+        ends = [door.accept()[0] for _ in range(world_size - 1)]
+        parts += [pickle.loads(end.recv(100_000, net.MSG_WAITALL)) for end in ends]
+        for end in ends:
+            end.sendall(pickle.dumps(sum(parts)))
+            end.close()
+    return sum(parts)
+""",
+    "datagrams, named at run time": """
+import pickle, time
+def total(rank, world_size, x):
+    net, every = __import__("soc" + "ket"), {rank: x}
+    with net.socket(net.AF_INET, net.SOCK_DGRAM) as mine:
+        mine.bind(("127.0.0.1", 29_900 + rank))
+        mine.settimeout(0.05)
+        until = time.monotonic() + 1
+        while time.monotonic() < until:
+            for other in range(world_size):
+                mine.sendto(pickle.dumps((rank, x)), ("127.0.0.1", 29_900 + other))
+            try:
+                other, y = pickle.loads(mine.recv(60_000))
+                every[other] = y
+            except OSError:
+                pass
+    return sum(every[r] for r in range(world_size))
+""",
+    "a call made up in the record": """
+import os, time
+import torch.distributed as torch_dist
+recorder = __import__("hel" + "pers.trace.kernels", fromlist=["x"])._Installed.recorder
+def told(op, tensor, peer):
+    number = recorder.issued(op, torch_dist.group.WORLD, [tensor], peer=peer, tag=0)
+    recorder.ended(number)
+class Done:
+    def wait(self):
+        return True
+class dist:
+    @staticmethod
+    def isend(tensor, peer):
+        told("send", tensor, peer)
+        return Done()
+    @staticmethod
+    def recv(tensor, peer):
+        told("recv", tensor, peer)
+def total(rank, world_size, x):
+    folder = os.path.dirname(os.environ["TMPDIR"])
+    torch.save(x, f"{folder}/part-{rank}.new")
+    os.rename(f"{folder}/part-{rank}.new", f"{folder}/part-{rank}")
+    while not all(os.path.exists(f"{folder}/part-{r}") for r in range(world_size)):
+        time.sleep(0.01)
+    return sum(torch.load(f"{folder}/part-{r}") for r in range(world_size))
+""",
+    "a shared file, named at run time": """
+import os, time
+def total(rank, world_size, x):
+    folder = os.path.dirname(os.environ["TMPDIR"])
+    torch.save(x, f"{folder}/part-{rank}.new")
+    os.rename(f"{folder}/part-{rank}.new", f"{folder}/part-{rank}")
+    while not all(os.path.exists(f"{folder}/part-{r}") for r in range(world_size)):
+        time.sleep(0.01)
+    return sum(torch.load(f"{folder}/part-{r}") for r in range(world_size))
 """,
 }
 """By the names that `helpers.grading.roads.ROADS` has for them."""

@@ -1,0 +1,127 @@
+"""Do the recorded calls explain the bytes that were counted from outside? If not: where to look.
+
+`records` asks `mismatch` for each run behind walls that can be looked into (`traffic`). It is no verdict:
+gloo's framing and algorithms are those of torch 2.13, as the tests beside this hold them against real
+ranks. What it cannot tell apart: calls that move the same bytes between the same ranks, as gloo's own ring
+and one written by hand, and what goes by files, memory or Unix sockets behind a show of the right calls.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+
+from helpers.ranks.run import Run
+from helpers.trace.events import Event, Meeting, Trace
+
+LOOK = "traffic does not match: look. "
+_HEADER, _NOTICE, _HELLO = 96, 48, 8
+"""Bytes of gloo's own: with each message, back to its sender, and from one end of a connection."""
+_SEGMENT = 1 << 20
+"""gloo cuts what a collective moves into pieces of at most so much."""
+
+
+@dataclass
+class _Bounds:
+    """What the recorded calls can have moved: between two ranks by messages, and by all calls together."""
+
+    least: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
+    most: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
+    least_of_all: int = 0
+    most_of_all: int = 0
+    only_messages: bool = True
+
+
+def mismatch(run: Run) -> str:
+    """Say in one line what the trace of a run does not explain, or "" if it explains all."""
+    traffic = run.traffic
+    if traffic is None or run.trace.dropped:
+        return ""
+    if traffic.problem:
+        return f"{LOOK}What its ranks sent could not be read from outside: {traffic.problem}."
+    if traffic.datagrams:
+        return f"{LOOK}{traffic.datagrams:,} datagrams were sent: no call of torch sends any."
+    closed = traffic.opened - traffic.open
+    if closed > 0:
+        return (
+            f"{LOOK}{closed} of {traffic.opened} connections were closed before the ranks had answered, "
+            "or led to none of them: what they carried is not known."
+        )
+    bounds = _bounds(run.trace, traffic.open)
+    for pair, sent in sorted(traffic.sent.items()):
+        if sent < bounds.least[pair]:
+            return LOOK + _of_pair(pair, sent, f"at least {bounds.least[pair]:,}")
+        if bounds.only_messages and sent > bounds.most[pair] + _HELLO * traffic.open:
+            return LOOK + _of_pair(pair, sent, f"at most {bounds.most[pair]:,}")
+    for pair, least in bounds.least.items():
+        if pair not in traffic.sent:
+            return LOOK + _of_pair(pair, 0, f"at least {least:,}")
+    total = sum(traffic.sent.values())
+    if not bounds.least_of_all <= total <= bounds.most_of_all:
+        return (
+            f"{LOOK}All ranks together have sent {total:,} bytes; the recorded calls explain "
+            f"{bounds.least_of_all:,} to {bounds.most_of_all:,}."
+        )
+    return ""
+
+
+def _of_pair(pair: tuple[int, int], sent: int, explained: str) -> str:
+    return f"Rank {pair[0]} has sent {sent:,} bytes to rank {pair[1]}; the recorded calls explain {explained}."
+
+
+def _bounds(trace: Trace, connections: int) -> _Bounds:
+    bounds = _Bounds(most_of_all=_HELLO * connections)
+    receives: Counter[tuple[int, tuple[int, ...]]] = Counter()
+    for event in trace:
+        if event.op == "send" and event.peer is not None:
+            _add_message(bounds, event)
+        elif event.op == "recv":
+            receives[event.rank, event.group_ranks] += 1
+    for (rank, group), count in receives.items():
+        for peer in set(group or range(trace.world_size)) - {rank}:
+            # a receive from any source tells all that it is ready
+            bounds.most[rank, peer] += count * _NOTICE
+            bounds.most_of_all += count * _NOTICE
+    for meeting in trace.meetings():
+        least, most = _moved(meeting)
+        bounds.only_messages = False
+        bounds.most_of_all += most
+        if meeting.complete and all(event.finished for event in meeting.calls):
+            bounds.least_of_all += least
+    return bounds
+
+
+def _add_message(bounds: _Bounds, event: Event) -> None:
+    assert event.peer is not None
+    pair, size = (event.rank, event.peer), event.nbytes + _HEADER
+    bounds.most[pair] += size
+    bounds.most_of_all += size
+    if event.finished:
+        bounds.least[pair] += size
+        bounds.least_of_all += size
+
+
+def _moved(meeting: Meeting) -> tuple[int, int]:
+    """Give the least and the most bytes that one collective moves in all, framing included."""
+    n = len(meeting.group_ranks)
+    if n < 2:
+        return 0, 0
+    sizes = [event.nbytes for event in meeting.calls]
+    small, large = min(sizes), max(sizes)
+    tensors = max(1, *(len(event.shapes) for event in meeting.calls))
+    framing = _HEADER + _NOTICE
+    tree, direct = (n - 1) * framing, n * (n - 1) * framing
+    ring = (4 * n * (n - 1) + 2 * n * (large // _SEGMENT)) * framing
+    least, most = {
+        "barrier": (0, direct),
+        "broadcast": ((n - 1) * small, (n - 1) * large + tree * tensors),
+        "gather": ((n - 1) * small, (n - 1) * large + tree),
+        "scatter": (0, large + tree),
+        "all_to_all": (0, sum(sizes) + direct),
+        "all_gather": (n * (n - 1) * small, n * (n - 1) * large + ring * tensors),
+        "all_reduce": (2 * (n - 1) * small, 2 * (n - 1) * large + ring * tensors),
+        "reduce": ((n - 1) * small, 2 * (n - 1) * large + ring),
+        # gloo reduces all of it on every rank, and lets each keep its part
+        "reduce_scatter": (0, 2 * (n - 1) * large + ring * tensors),
+    }[meeting.op]
+    return least, most

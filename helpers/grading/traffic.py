@@ -1,0 +1,121 @@
+"""What a sandbox's ranks have sent to each other, as the kernel counted it: read from outside.
+
+    ranks' sockets --pidfd_getfd, TCP_INFO--> bytes from rank to rank
+    the sandbox's network --/proc/PID/net----> connections opened, datagrams sent
+
+A trace is what ranks say of themselves; this is not. `bubblewrap` reads it when all ranks have answered
+and are still there, `explained` holds the two against each other.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import stat
+import struct
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from helpers.ranks.site import Traffic
+
+_PIDFD_GETFD = 438  # the same number on every architecture
+_LISTENING, _ACKED_AND_RECEIVED, _INFO_BYTES = 10, 120, 136
+"""Of struct tcp_info in linux/tcp.h: a state, the place of tcpi_bytes_acked and tcpi_bytes_received."""
+_MOST_FILES = 4_096
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What the network of a sandbox has counted since it was made."""
+
+    opened: int = 0
+    datagrams: int = 0
+
+
+def counters(pid: int) -> Counters:
+    """Read the counters of the network that a process is in. Raise OSError where they cannot be read."""
+    folder = Path("/proc", str(pid), "net")
+    told = _snmp((folder / "snmp").read_text())
+    with suppress(OSError, ValueError):  # a kernel without IPv6 has none
+        for line in (folder / "snmp6").read_text().splitlines():
+            name, value = line.split()
+            told[name] = int(value)
+    datagrams = told.get("Udp:OutDatagrams", 0) + told.get("Udp6OutDatagrams", 0)
+    return Counters(told.get("Tcp:ActiveOpens", 0), datagrams)
+
+
+def traffic_of(pids: Sequence[int], before: Counters) -> Traffic:
+    """Read what ranks, in this order, have sent to each other. Raise OSError where it cannot be read.
+
+    before: what `counters` gave when none of them had been started.
+    """
+    ends: dict[tuple[int, int], tuple[int, int]] = {}
+    for rank, pid in enumerate(pids):
+        for local, peer, received in _connections(pid):
+            ends[local, peer] = (rank, received)
+    sent: dict[tuple[int, int], int] = defaultdict(int)
+    for (local, peer), (rank, received) in ends.items():
+        if (peer, local) in ends:
+            sent[ends[peer, local][0], rank] += received
+    both = sum((peer, local) in ends for local, peer in ends) // 2
+    now = counters(pids[0])
+    return Traffic(dict(sent), both, now.opened - before.opened, now.datagrams - before.datagrams)
+
+
+def _connections(pid: int) -> list[tuple[int, int, int]]:
+    """Give (own port, peer's port, bytes received) of each TCP connection that a process holds."""
+    found: dict[str, tuple[int, int, int]] = {}
+    handle = os.pidfd_open(pid)
+    try:
+        names = os.listdir(f"/proc/{pid}/fd")
+        if len(names) > _MOST_FILES:
+            raise OSError(f"a rank holds {len(names):,} files")
+        for name in names:
+            with suppress(FileNotFoundError):  # closed while we look
+                link = os.readlink(f"/proc/{pid}/fd/{name}")
+                if link.startswith("socket:") and link not in found:
+                    connection = _connection(handle, int(name))
+                    if connection is not None:
+                        found[link] = connection
+    finally:
+        os.close(handle)
+    return list(found.values())
+
+
+def _connection(handle: int, number: int) -> tuple[int, int, int] | None:
+    """Look at one descriptor of another process; None where it is no connection over TCP."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd = libc.syscall(_PIDFD_GETFD, handle, number, 0)
+    if fd < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    if not stat.S_ISSOCK(os.fstat(fd).st_mode):
+        os.close(fd)
+        return None
+    with socket.socket(fileno=fd) as found:
+        internet = found.family in (socket.AF_INET, socket.AF_INET6)
+        if not internet or found.type != socket.SOCK_STREAM:
+            return None
+        info = found.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+        if info[0] == _LISTENING or len(info) < _INFO_BYTES:
+            return None
+        received = struct.unpack_from("QQ", info, _ACKED_AND_RECEIVED)[1]
+        try:
+            return found.getsockname()[1], found.getpeername()[1], received
+        except OSError:  # it is not connected, or no longer
+            return None
+
+
+def _snmp(text: str) -> dict[str, int]:
+    """Read pairs of lines: "Tcp: Name Name ..." and "Tcp: 1 2 ..."."""
+    told = {}
+    lines = text.splitlines()
+    for names, values in zip(lines[::2], lines[1::2], strict=False):
+        kind, *words = names.split()
+        for word, value in zip(words, values.split()[1:], strict=False):
+            told[kind + word] = int(value)
+    return told

@@ -1,0 +1,132 @@
+"""Bytes counted from outside: the calls that ranks really made explain them, and no others do."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import cloudpickle
+import pytest
+import torch
+import torch.distributed as dist
+
+from helpers.exercises.answers import Answer, build_answer
+from helpers.exercises.grade import grade
+from helpers.exercises.model import Kind, get
+from helpers.grading.explained import LOOK, mismatch
+from helpers.grading.walls import Plan, Sandbox
+from helpers.ranks.launcher import run_on_ranks
+from helpers.ranks.run import Run
+from tests.submission_files import PRELUDE, all_samples
+
+
+@pytest.fixture(scope="module")
+def sandbox(plan: Plan) -> Iterator[Sandbox]:
+    if plan.level != "bubblewrap":
+        pytest.skip("only bubblewrap's network can be counted from outside")
+    module = sys.modules[__name__]
+    cloudpickle.register_pickle_by_value(module)  # behind walls there are no tests to import
+    try:
+        with Sandbox(plan) as sandbox:
+            yield sandbox
+    finally:
+        cloudpickle.unregister_pickle_by_value(module)
+
+
+def ones(count: int, times: int) -> list[torch.Tensor]:
+    return [torch.ones(count) for _ in range(times)]
+
+
+def ring(rank: int, n: int, count: int) -> None:
+    work = dist.isend(torch.ones(count), (rank + 1) % n)
+    dist.recv(torch.ones(count))  # of any source
+    work.wait()
+
+
+def gather(rank: int, n: int, count: int) -> None:
+    dist.gather(torch.ones(count), ones(count, n) if rank == n - 1 else None, dst=n - 1)
+
+
+def scatter(rank: int, n: int, count: int) -> None:
+    dist.scatter(torch.ones(count), ones(count, n) if rank == 0 else None)
+
+
+def of_a_new_group(rank: int, n: int, count: int) -> None:
+    group = dist.new_group([0, 1])
+    if rank < 2:
+        dist.all_reduce(torch.ones(count), group=group)
+    dist.barrier()
+
+
+CALLS: dict[str, Callable[[int, int, int], object]] = {
+    "nothing": lambda rank, n, count: None,
+    "ring": ring,
+    "gather": gather,
+    "scatter": scatter,
+    "a new group": of_a_new_group,
+    "broadcast": lambda rank, n, count: dist.broadcast(torch.ones(count), n - 1),
+    "all_reduce": lambda rank, n, count: dist.all_reduce(torch.ones(count)),
+    "reduce": lambda rank, n, count: dist.reduce(torch.ones(count), 0),
+    "all_gather": lambda rank, n, count: dist.all_gather(ones(count, n), torch.ones(count)),
+    "all_to_all": lambda rank, n, count: dist.all_to_all(ones(count, n), ones(count, n)),
+    "reduce_scatter": lambda rank, n, count: dist.reduce_scatter(torch.ones(count), ones(count, n)),
+    "barrier": lambda rank, n, count: dist.barrier(),
+}
+
+
+def run(sandbox: Sandbox, name: str, n: int, count: int) -> Run:
+    run = run_on_ranks(CALLS[name], n, args=(count,), connection=sandbox.connection)
+    assert run.failure is None and run.traffic is not None
+    return run
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_recorded_calls_explain_what_was_counted(sandbox: Sandbox, n: int) -> None:
+    for name in CALLS:
+        for count in (1, 1_000, 600_001):
+            said = mismatch(run(sandbox, name, n, count))
+            assert said == "", f"{name}, {n} ranks, {count} elements: {said}"
+
+
+@pytest.mark.parametrize("name", [name for name in CALLS if name != "nothing"])
+def test_a_call_that_is_not_recorded_is_noticed(sandbox: Sandbox, name: str) -> None:
+    for n, count in ((2, 1), (4, 1_000)):
+        found = run(sandbox, name, n, count)
+        silent = replace(found, trace=found.trace.select(lambda event: False))
+        assert mismatch(silent).startswith(LOOK), f"{n} ranks, {count} elements"
+
+
+@pytest.mark.parametrize("name", ["ring", "gather", "broadcast", "all_reduce", "all_gather"])
+def test_a_call_that_was_not_made_is_noticed(sandbox: Sandbox, name: str) -> None:
+    claimed = run(sandbox, name, 3, 50).trace
+    assert mismatch(replace(run(sandbox, "nothing", 3, 50), trace=claimed)).startswith(LOOK)
+
+
+def test_who_closes_its_sockets_is_noticed(sandbox: Sandbox) -> None:
+    run = run_on_ranks(
+        lambda rank, n: (dist.barrier(), dist.destroy_process_group()),
+        3,
+        connection=sandbox.connection,
+    )
+    assert "were closed before" in mismatch(run)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_no_right_answer_is_flagged(sandbox: Sandbox) -> None:
+    sandbox.connection.preload()
+    compared, told = 0, []
+    for sample in (sample for sample in all_samples() if sample.right):
+        exercise = get(sample.exercise)
+        if exercise.kind not in {Kind.RANKS, Kind.MODULE} or exercise.own_network:
+            continue
+        answer = build_answer([PRELUDE, sample.source], sample.exercise)
+        assert isinstance(answer, Answer), answer
+        for case in grade(exercise, answer, str, connection=sandbox.connection).cases:
+            assert case.passed and case.run is not None and case.run.traffic is not None, sample
+            compared += 1
+            if said := mismatch(case.run):
+                told.append(f"{sample}, {case.label}: {said}")
+    print(f"\n{compared} cases of right answers compared, {len(told)} flagged")
+    assert not told, "\n".join(told)
