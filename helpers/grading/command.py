@@ -50,6 +50,8 @@ def grade_folder(
 
     Raise CannotGrade where nothing can be done.
     """
+    if out.resolve().is_relative_to(folder.resolve()):
+        raise CannotGrade(f"{out} lies in {folder}, among what was handed in: name another place.")
     try:
         found, notices = find_submissions(folder)
         if release is not None:

@@ -66,7 +66,9 @@ def mismatch(run: Run) -> str:
 
 
 def _of_pair(pair: tuple[int, int], sent: int, explained: str) -> str:
-    return f"Rank {pair[0]} has sent {sent:,} bytes to rank {pair[1]}; its calls explain {explained}."
+    return (
+        f"Rank {pair[0]} has sent {sent:,} bytes to rank {pair[1]}; its calls explain {explained}."
+    )
 
 
 def _bounds(trace: Trace, connections: int) -> _Bounds:

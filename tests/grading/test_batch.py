@@ -100,7 +100,9 @@ def test_a_process_that_dies_costs_nobody_anything(tmp_path: Path) -> None:
     assert set(points(out).values()) == {10.0}
 
 
-@pytest.mark.parametrize("what", ["no folder", "empty", "out is a file", "roster", "sandbox"])
+@pytest.mark.parametrize(
+    "what", ["no folder", "empty", "out is a file", "out within", "roster", "sandbox"]
+)
 def test_bad_input_is_one_clear_line_and_exit_code_2(tmp_path: Path, what: str) -> None:
     folder, out, options = make_class(tmp_path / "class"), tmp_path / "out", []
     if what == "no folder":
@@ -110,6 +112,8 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(tmp_path: Path, what: str) 
         folder.mkdir()
     elif what == "out is a file":
         out.write_text("")
+    elif what == "out within":
+        out = folder / "results"
     elif what == "roster":
         options = ["--roster", str(tmp_path / "none.csv")]
     else:
