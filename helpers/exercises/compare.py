@@ -33,7 +33,7 @@ def difference(expected: Any, got: Any, tolerance: float | None = None, path: st
 
 def _tensors(expected: torch.Tensor, got: Any, tolerance: float | None) -> str:
     if isinstance(got, np.ndarray):
-        got = torch.as_tensor(got)
+        got = torch.tensor(got)  # a copy: an array from the wire may not be written to
     if not isinstance(got, torch.Tensor):
         if expected.dim() == 0 and isinstance(got, (int, float, complex)):
             return _numbers(expected.item(), got, tolerance)

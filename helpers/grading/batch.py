@@ -15,6 +15,7 @@ import multiprocessing
 import os
 import secrets
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -44,6 +45,7 @@ class Setting:
 
     out: Path
     level: str
+    staged: Staged
     secret: str
     solutions: Path | None
     pictures: str = "failed"
@@ -62,28 +64,25 @@ def grade_all(
     """
     slugs = page_names(f"{job.learner} {job.file}" for job in jobs)
     names = {job: Path(slugs[f"{job.learner} {job.file}"]).stem for job in jobs}
-    with Staged() as staged:
-        versions = {**versions_here(setting.level), "secret": _mark_of(setting.secret)}
-        rest = []
-        for job in jobs:
-            kept = _kept(job, _path(setting, names[job]), versions) if setting.use_cache else None
-            if kept is not None:
-                yield job, kept
-            else:
-                rest.append(job)
-        for job, record in _records(rest, setting, staged, processes):
-            path = _path(setting, names[job])
-            # the line first: a kill in between costs a second one, and none is ever missing
-            _log(setting.out, job, record, path)
-            write_whole(path, json.dumps(record.as_json(), ensure_ascii=True).encode())
-            yield job, record
+    versions = {**versions_here(setting.level), "secret": _mark_of(setting.secret)}
+    rest = []
+    for job in jobs:
+        kept = _kept(job, _path(setting, names[job]), versions) if setting.use_cache else None
+        if kept is not None:
+            yield job, kept
+        else:
+            rest.append(job)
+    for job, record in _records(rest, setting, processes):
+        path = _path(setting, names[job])
+        # the line first: a kill in between costs a second one, and none is ever missing
+        _log(setting.out, job, record, path)
+        write_whole(path, json.dumps(record.as_json(), ensure_ascii=True).encode())
+        yield job, record
 
 
-def _records(
-    jobs: Sequence[Job], setting: Setting, staged: Staged, processes: int
-) -> Iterator[tuple[Job, Record]]:
+def _records(jobs: Sequence[Job], setting: Setting, processes: int) -> Iterator[tuple[Job, Record]]:
     if not setting.scheduler:
-        return _run(jobs, setting, Plan(setting.level, staged, setting.limits), processes)
+        return _run(jobs, setting, Plan(setting.level, setting.staged, setting.limits), processes)
     marks = {"secret": _mark_of(setting.secret)}
     return (
         (job, replace(record, versions={**record.versions, **marks}))
@@ -134,7 +133,9 @@ def _outcome(job: Job, future: Future[Record], level: str) -> tuple[Job, Record]
 
 
 def _pool(setting: Setting, plan: Plan, processes: int) -> ProcessPoolExecutor:
-    context = multiprocessing.get_context("spawn")
+    # torch is imported here: a fork has it at once, and is safe where nobody else runs
+    alone = sys.platform == "linux" and threading.active_count() == 1
+    context = multiprocessing.get_context("fork" if alone else "spawn")
     counter = context.Value("i", os.getpid() * 7 % 3000)
     return ProcessPoolExecutor(
         processes, context, initializer=_begin, initargs=(setting, plan, counter)
@@ -156,6 +157,7 @@ def _begin(setting: Setting, plan: Plan, counter: Any) -> None:
     with counter.get_lock():
         counter.value += 1
         slot = counter.value
+    plan.begin()
     versions = versions_here(setting.level)
     cache = Cache(setting.out / "cache" if setting.use_cache else None)
     references = References(setting.solutions, plan, slot)
@@ -229,15 +231,12 @@ def _log(out: Path, job: Job, record: Record, path: Path) -> None:
 def secret_of(out: Path) -> str:
     """Give the secret of this batch's hidden cases; make one where there is none yet."""
     path = out / "secret"
-    try:
-        return path.read_text().strip()
-    except FileNotFoundError:
-        secret = secrets.token_hex(16)
-        out.mkdir(parents=True, exist_ok=True)
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(fd, "w") as file:
-            file.write(secret + "\n")
-        return secret
+    with suppress(FileNotFoundError):
+        if secret := path.read_text().strip():
+            return secret
+    secret = secrets.token_hex(16)
+    write_whole(path, f"{secret}\n".encode())  # as mkstemp makes it: for nobody else to read
+    return secret
 
 
 def _mark_of(secret: str) -> str:

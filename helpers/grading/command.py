@@ -60,25 +60,33 @@ def grade_folder(
         if members is not None:
             match_roster(members, (job.learner for job in found))  # better told now than afterwards
         _make(out)
-        with Staged() as staged:
-            level = choose(sandbox, staged)
         secret = secret_of(out)
-    except (NoSubmissions, NoWalls, RosterError, ReleaseError, WorkspaceError) as error:
+    except (NoSubmissions, RosterError, ReleaseError, WorkspaceError) as error:
         raise CannotGrade(str(error)) from None
     except OSError as error:
         raise CannotGrade(f"{out} cannot be written: {error.strerror}.") from None
     for notice in notices:
         click.echo(notice)
-    click.echo(f"Sandbox: {level}. It does not stop: {'; '.join(WALLS[level].does_not_stop)}.")
-    setting = Setting(
-        out, level, secret, _solutions(), pictures, use_cache=not verify, scheduler=scheduler
-    )
     processes = min(jobs or os.cpu_count() or 1, len(found))
-    if verify:
-        return _verify(found, setting, processes)
     try:
-        records = _graded(found, setting, processes)
-    except NoScheduler as error:
+        with Staged() as staged:
+            level = choose(sandbox, staged)
+            beyond = "; ".join(WALLS[level].does_not_stop)
+            click.echo(f"Sandbox: {level}. It does not stop: {beyond}.")
+            setting = Setting(
+                out,
+                level,
+                staged,
+                secret,
+                _solutions(),
+                pictures,
+                use_cache=not verify,
+                scheduler=scheduler,
+            )
+            if verify:
+                return _verify(found, setting, processes)
+            records = _graded(found, setting, processes)
+    except (NoScheduler, NoWalls) as error:
         raise CannotGrade(str(error)) from None
     try:
         _write(records, out, title or folder.resolve().name, members)

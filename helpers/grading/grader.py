@@ -142,7 +142,7 @@ class Grader:
             # else it would only fail once more, and take as long
             hidden = None if hopeless else self._check(exercise, answer, self.secret)
             results = [result for result in (visible, hidden) if result is not None]
-            suspect = any(result.outcome in _SUSPICIOUS for result in results)
+            suspect = any(_outcomes(result) & _SUSPICIOUS for result in results)
             broke = any(not result.cases for result in results)
             works = not suspect or self.references.works(exercise)
             if works and (attempt == 2 or not (suspect and broke)):
@@ -176,9 +176,10 @@ class Grader:
 
     def _is_soiled(self, result: CheckResult) -> bool:
         """Tell whether something may be left in the sandbox: its server ends what it can see."""
-        if result.outcome is Outcome.TIMED_OUT or not result.cases:
+        outcomes = _outcomes(result)
+        if Outcome.TIMED_OUT in outcomes or not result.cases:
             return True
-        return self.plan.level != "bubblewrap" and result.outcome in _SUSPICIOUS
+        return self.plan.level != "bubblewrap" and bool(outcomes & _SUSPICIOUS)
 
     def _open(self, exercise: Exercise, secret: str) -> Sandbox:
         """Give a sandbox: for visible cases one that has seen no hidden ones."""
@@ -186,9 +187,8 @@ class Grader:
         if self._sandbox is not None and (self._sandbox.gone or (self._has_seen and not hidden)):
             self._drop()
         if self._sandbox is None:
-            self._sandbox, self._has_seen = Sandbox(self.plan, self.slot), False
-            if exercise.notebook >= "09":
-                self._sandbox.connection.preload()
+            late = exercise.notebook >= "09"
+            self._sandbox, self._has_seen = Sandbox(self.plan, self.slot, preload=late), False
         self._has_seen = self._has_seen or hidden
         return self._sandbox
 
@@ -196,6 +196,10 @@ class Grader:
         if self._sandbox is not None:
             self._sandbox.close()
             self._sandbox = None
+
+
+def _outcomes(result: CheckResult) -> set[Outcome]:
+    return {result.outcome, *(case.outcome for case in result.cases)}
 
 
 def _without_values(case: CaseVerdict) -> CaseVerdict:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from helpers.grading.limits import Limits
-from helpers.grading.processes import children_of
+from helpers.grading.processes import children_of, end
 
 LOOK_S = 0.05
 _ROUNDS = 100
@@ -66,12 +66,6 @@ class Guard:
     def close(self) -> None:
         self._over.set()
         self._thread.join(5.0)
-
-
-def end(pid: int) -> None:
-    """End a process, and where it is the first of its namespace all others in it."""
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
 
 
 def end_family(first: int) -> None:

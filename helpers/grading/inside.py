@@ -1,6 +1,6 @@
 """Inside the walls: what a rank server gives up for itself and its ranks, before it serves.
 
-`bubblewrap` and `landlocked` put a call of `confine` in front of the server's own program.
+`template` and `landlocked` call `confine` before the server's own program.
 """
 
 from __future__ import annotations
@@ -47,9 +47,15 @@ def confine(
 def drop_capabilities() -> None:
     """Give up what root may do beyond its own files: lift limits, configure the network, and so on."""
     libc = ctypes.CDLL(None, use_errno=True)
-    for number in range(_MOST_CAPABILITIES):
-        libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)  # an error: not root, or no such capability
+    bound_capabilities()
     head = ctypes.create_string_buffer(struct.pack("Ii", _CAPABILITIES_VERSION_3, 0))
     none = ctypes.create_string_buffer(24)  # effective, permitted, inheritable; twice 32 bits
     if libc.capset(head, none):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def bound_capabilities() -> None:
+    """See to it that no program started later, whoever owns it, brings any of them back."""
+    libc = ctypes.CDLL(None)
+    for number in range(_MOST_CAPABILITIES):
+        libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)  # an error: not root, or no such capability

@@ -9,15 +9,15 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import IO
 
 from helpers.grading import landlock
 from helpers.grading.bubblewrap import LIBRARIES, SETTINGS, python_folders
 from helpers.grading.guard import threads_of
 from helpers.grading.limits import Limits
 from helpers.grading.staged import Staged
-from helpers.ranks.site import Traffic
+from helpers.ranks.site import Process, Spawned, Traffic, server_program
 
 _SYSTEM = (*LIBRARIES, "/proc", "/sys/devices", "/sys/class/net", "/sys/bus/pci")
 _ETC = ("hosts", "host.conf", "resolv.conf", "nsswitch.conf", "passwd", "group")
@@ -50,12 +50,7 @@ class Landlocked:
         self.most_output, self.most_result = limits.output_bytes, limits.result_bytes
         self.first = 0
 
-    def options(self) -> dict[str, Any]:
-        path = os.pathsep.join([f"{sys.prefix}/bin", "/usr/bin", "/bin"])
-        env = {"PATH": path, "HOME": self.scratch, "TMPDIR": self.scratch, "LANG": "C.UTF-8"}
-        return {"env": env, "pass_fds": (), "cwd": self.scratch}
-
-    def command(self, source: str) -> list[str]:
+    def start(self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]) -> Process:
         etc = (*SETTINGS, *(f"/etc/{name}" for name in _ETC))
         readable = (*_SYSTEM, *etc, *python_folders(), self.root)
         limits = self.limits.of_a_process()
@@ -65,10 +60,12 @@ class Landlocked:
             "from helpers.grading.inside import confine; "
             f"confine({limits!r}, {readable!r}, {(*_DEVICES, self.scratch)!r}); "
         )
-        return [sys.executable, "-P", "-c", prelude + source]
-
-    def started(self, pid: int) -> None:
-        self.first = pid
+        path = os.pathsep.join([f"{sys.prefix}/bin", "/usr/bin", "/bin"])
+        own = {"PATH": path, "HOME": self.scratch, "TMPDIR": self.scratch, "LANG": "C.UTF-8"}
+        program = prelude + server_program(self, control, method)
+        process = Spawned(program, log, env={**own, **env}, pass_fds=(control,), cwd=self.scratch)
+        self.first = process.pid
+        return process
 
     def outside(self, pid: int) -> int:
         return pid

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -24,3 +25,9 @@ def inner_pid(pid: int) -> int:
             if line.startswith("NSpid:"):
                 return int(line.split()[-1])
     return 0
+
+
+def end(pid: int) -> None:
+    """End a process, and where it is the first of its namespace all others in it."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)

@@ -31,9 +31,8 @@ class References:
         if not isinstance(answer, Answer):
             return True
         try:
-            with Sandbox(self.plan, self.slot) as sandbox:
-                if exercise.notebook >= "09":
-                    sandbox.connection.preload()
+            late = exercise.notebook >= "09"
+            with Sandbox(self.plan, self.slot, preload=late) as sandbox:
                 result = grade(exercise, answer, cell_number, connection=sandbox.connection)
         except LaunchError:
             return False

@@ -83,13 +83,13 @@ def grade_there(
     with TemporaryDirectory(prefix="real-ranks-job-") as folder, Staged() as staged:
         path = Path(folder) / os.path.basename(file)
         path.write_bytes(content)
-        plan = Plan(level, staged, limits)
         slot = (os.getpid() * 7 + threading.get_ident()) % 3000
-        references = References(_solutions(), plan, slot)
-        with Grader(
-            plan, secret, Cache(None), versions_here(level), references, slot, "failed"
-        ) as grader:
-            return grader.grade(Job(learner, path, file)).as_json()
+        with Plan(level, staged, limits) as plan:
+            references = References(_solutions(), plan, slot)
+            with Grader(
+                plan, secret, Cache(None), versions_here(level), references, slot, "failed"
+            ) as grader:
+                return grader.grade(Job(learner, path, file)).as_json()
 
 
 def _solutions() -> Path | None:

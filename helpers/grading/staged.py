@@ -7,20 +7,28 @@ from __future__ import annotations
 
 import ast
 import compileall
+import fcntl
+import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from helpers.exercises.model import exercises
 
 _ROOT = Path(__file__).parents[2]
+_PREFIX = "real-ranks-course-"
+_NEW_S = 60.0
+"""A folder younger than this may be about to be locked."""
 _SERVER = (
     "helpers.ranks.server",
     "helpers.ranks.worker",
     "helpers.trace.kernels",
     "helpers.exercises.drive",
     "helpers.grading.inside",
+    "helpers.grading.template",
 )
 _OPEN = ("helpers/views", "helpers/ranks", "helpers/trace", "helpers/data")
 """Folders in which nothing needs to be hidden: answers may import from the door what lies there."""
@@ -38,7 +46,10 @@ class Staged:
     """A copy of the modules that ranks may import. Use as a context manager."""
 
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="real-ranks-course-"))
+        _sweep()
+        self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        self._held = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fcntl.flock(self._held, fcntl.LOCK_SH)  # gone with this process, however it ends
         for path in sorted(needed()):
             target = self.folder / path.relative_to(_ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -56,6 +67,21 @@ class Staged:
 
     def __exit__(self, *args: object) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
+        os.close(self._held)
+
+
+def _sweep() -> None:
+    """Remove the folders that killed runs of this user have left."""
+    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                told = os.fstat(fd)
+                if told.st_uid == os.geteuid() and told.st_mtime < time.time() - _NEW_S:
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)  # OSError: somebody uses it
+                    shutil.rmtree(path, ignore_errors=True)
+            finally:
+                os.close(fd)
 
 
 def needed() -> set[Path]:

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from helpers.grading import bubblewrap, landlocked
-from helpers.grading.bubblewrap import Bubblewrap
+from helpers.grading.bubblewrap import Bubblewrap, Template
 from helpers.grading.guard import Guard
 from helpers.grading.landlocked import Landlocked
 from helpers.grading.limits import Limits
@@ -33,18 +33,56 @@ class NoWalls(Exception):
     """The walls that were asked for cannot be had here. One line: why, and what to do."""
 
 
+class _Held:
+    """The template of this process, once there is one; another process makes its own."""
+
+    def __init__(self) -> None:
+        self.template: Template | None = None
+
+    def __reduce__(self) -> tuple[type[_Held], tuple[()]]:
+        return _Held, ()
+
+
 @dataclass(frozen=True)
 class Plan:
-    """How sandboxes are made in this batch: at which level, of which files, with which limits."""
+    """How sandboxes are made in this batch: at which level, of which files, with which limits.
+
+    Use as a context manager where the process lives on: behind bubblewrap it holds a `Template`, which
+    forks the rank servers of all sandboxes. One thread makes them.
+    """
 
     level: str
     staged: Staged
     limits: Limits = Limits()
+    _held: _Held = field(default_factory=_Held, compare=False, repr=False)
+
+    def __enter__(self) -> Plan:
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        if self._held.template is not None:
+            self._held.template.close()
+            self._held.template = None
+
+    def begin(self) -> None:
+        """Start what takes a while, without waiting for it."""
+        if self.level == "bubblewrap":
+            self._template()
 
     def site(self, slot: int) -> Site:
         if self.level == "bubblewrap":
-            return Bubblewrap(self.staged, self.limits, slot)
+            return Bubblewrap(self._template(), self.limits, slot)
         return Landlocked(self.staged, self.limits) if self.level == "landlock" else Beside()
+
+    def preload(self) -> None:
+        """Have what the later notebooks need imported once, if servers are forked from a template."""
+        if self.level == "bubblewrap":
+            self._template().preload()
+
+    def _template(self) -> Template:
+        if self._held.template is None or not self._held.template.alive:
+            self._held.template = Template(self.staged)
+        return self._held.template
 
 
 def choose(asked: str, staged: Staged) -> str:
@@ -69,15 +107,22 @@ def choose(asked: str, staged: Staged) -> str:
 
 
 class Sandbox:
-    """A rank server behind walls, with its guard. Use as a context manager."""
+    """A rank server behind walls, with its guard. Use as a context manager.
 
-    def __init__(self, plan: Plan, slot: int = 0) -> None:
+    preload: what the later notebooks need is imported already.
+    """
+
+    def __init__(self, plan: Plan, slot: int = 0, preload: bool = False) -> None:
         self.plan, self.slot = plan, slot
+        if preload:
+            plan.preload()
         site = plan.site(slot)
         self.connection = Connection(site)
         first = getattr(site, "first", 0)
         enclosed = plan.level == "bubblewrap"
         self.guard = Guard(first, plan.limits, enclosed) if first else None
+        if preload:
+            self.connection.preload()
 
     def __enter__(self) -> Sandbox:
         return self

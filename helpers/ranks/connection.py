@@ -8,7 +8,6 @@ import itertools
 import json
 import os
 import select
-import signal
 import socket
 import subprocess
 import sys
@@ -32,10 +31,6 @@ HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "PYTHONMALLOC": "mallo
 of fifty thousand, and takes a third of the time. Ranks' own children do not inherit the setting."""
 
 READY_S = 120.0
-_PROGRAM = (
-    "import sys; sys.path.insert(0, {root!r}); "
-    "from helpers.ranks.server import main; main({fd}, {method!r}, {folder!r}, {emptied!r})"
-)
 
 
 class ServerGone(Exception):
@@ -63,37 +58,11 @@ class Connection:
 
     def _start(self) -> None:
         self.control, theirs = socket.socketpair()
-        site = self.site
-        program = _PROGRAM.format(
-            root=site.root,
-            fd=theirs.fileno(),
-            method=start_method(),
-            folder=site.scratch,
-            emptied=site.emptied,
-        )
-        options = site.options()
-        # One thread each: ranks share the cores, and fork copies only the thread that calls it.
-        threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-        loopback = "lo0" if sys.platform == "darwin" else "lo"
-        self._process = subprocess.Popen(
-            site.command(program),
-            pass_fds=(theirs.fileno(), *options.pop("pass_fds")),
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=self._log,
-            start_new_session=True,  # a Ctrl-C or Stop for the kernel is not for the server
-            env={
-                **options.pop("env"),
-                **threads,
-                **HUGE_PAGES,
-                "GLOO_SOCKET_IFNAME": loopback,
-                **RESOLVER,
-            },
-            **options,
-        )
-        theirs.close()
+        with theirs:
+            self._process = self.site.start(
+                theirs.fileno(), self._log, start_method(), rank_settings()
+            )
         self.pid = self._process.pid
-        site.started(self.pid)
 
     def wait_until_ready(self) -> None:
         """Wait for the server's import of torch. Raise LaunchError if it does not come."""
@@ -202,7 +171,7 @@ class Connection:
         try:
             self._process.wait(5.0)
         except subprocess.TimeoutExpired:
-            os.killpg(self.pid, signal.SIGKILL)
+            self._process.kill()
             self._process.wait(5.0)
         self._log.close()
         self.site.close()
@@ -235,6 +204,14 @@ class Connection:
                 self._ready = True
             else:
                 self._messages.append(message)
+
+
+def rank_settings() -> dict[str, str]:
+    """Give the environment variables that a rank server needs to have from its start."""
+    # One thread each: ranks share the cores, and fork copies only the thread that calls it.
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    loopback = "lo0" if sys.platform == "darwin" else "lo"
+    return {**threads, **HUGE_PAGES, "GLOO_SOCKET_IFNAME": loopback, **RESOLVER}
 
 
 def _launch_of(message: dict[str, Any]) -> int | None:

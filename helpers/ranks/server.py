@@ -25,6 +25,7 @@ import stat
 import struct
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -100,13 +101,8 @@ class _Server:
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         if self.start_method == "fork":
-            importlib.import_module("torch.distributed").set_debug_level_from_env()
-            importlib.import_module("torch").set_num_threads(1)
-            importlib.import_module("cloudpickle")
-            importlib.import_module("helpers.trace.kernels").install()
-            importlib.import_module("helpers.ranks.worker")
+            import_all()
             self._todo = list(PRELOAD)
-            gc.freeze()  # keeps the collector from touching, and so copying, pages shared by fork
         self._say(ready=True)
 
     def serve(self) -> None:
@@ -125,14 +121,8 @@ class _Server:
 
     def preload(self, count: int) -> None:
         """Import the next `count` modules that ranks are likely to want."""
-        for name in self._todo[:count]:
-            with contextlib.suppress(ImportError):
-                importlib.import_module(name)
+        preload(self._todo[:count])
         del self._todo[:count]
-        if (rules := sys.modules.get("torch._dynamo.trace_rules")) is not None:
-            # init_process_group empties this cache; done here, no rank need copy the pages it is on
-            rules.clear_lru_cache()
-        gc.freeze()
 
     def obey(self, message: dict[str, Any]) -> None:
         if message["do"] == "start":
@@ -258,6 +248,29 @@ class _Server:
         self._fds += fds
         self._buffer += data
         return list(take_messages(self._buffer))
+
+
+def import_all() -> None:
+    """Import what every rank needs, so that none has to after the fork."""
+    if "helpers.ranks.worker" in sys.modules:
+        return  # whoever forked this process has
+    importlib.import_module("torch.distributed").set_debug_level_from_env()
+    importlib.import_module("torch").set_num_threads(1)
+    importlib.import_module("cloudpickle")
+    importlib.import_module("helpers.trace.kernels").install()
+    importlib.import_module("helpers.ranks.worker")
+    gc.freeze()  # keeps the collector from touching, and so copying, pages shared by fork
+
+
+def preload(names: Sequence[str] = PRELOAD) -> None:
+    """Import modules that ranks are likely to want."""
+    for name in names:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    if (rules := sys.modules.get("torch._dynamo.trace_rules")) is not None:
+        # init_process_group empties this cache; done here, no rank need copy the pages it is on
+        rules.clear_lru_cache()
+    gc.freeze()
 
 
 def take_messages(buffer: bytearray) -> list[dict[str, Any]]:

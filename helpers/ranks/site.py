@@ -1,19 +1,21 @@
 """Where a rank server runs: beside its launcher, or behind walls that a grader puts up.
 
-`Connection` asks a `Site` for the command, the environment and the folders of the server; ranks see
-what the server sees.
+`Connection` has a `Site` start the server; ranks see what the server sees.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 from helpers.ranks import wire
 
@@ -34,6 +36,48 @@ class Traffic:
     problem: str = ""
 
 
+class Process(Protocol):
+    """A rank server as its launcher sees it."""
+
+    pid: int
+
+    def poll(self) -> int | None:
+        """Give None while it is there."""
+
+    def wait(self, timeout: float) -> int:
+        """Wait for its end. Raise subprocess.TimeoutExpired if that does not come in time (seconds)."""
+
+    def kill(self) -> None:
+        """End it, and all that is in its session or place, without asking."""
+
+
+class Spawned(subprocess.Popen[bytes]):
+    """A rank server that was started as a program: the first process of its session."""
+
+    def __init__(self, program: str, log: IO[bytes], **options: Any) -> None:
+        # -P: a timeit.py or json.py in the learner's folder must not be taken for Python's own
+        super().__init__(
+            [sys.executable, "-P", "-c", program],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # a Ctrl-C or Stop for the kernel is not for the server
+            **options,
+        )
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+
+def server_program(site: Site, control: int, method: str) -> str:
+    """Give the text of a program that is a rank server."""
+    return (
+        f"import sys; sys.path.insert(0, {site.root!r}); from helpers.ranks.server import main; "
+        f"main({control}, {method!r}, {site.scratch!r}, {site.emptied!r})"
+    )
+
+
 class Site(Protocol):
     """A place for one rank server.
 
@@ -49,14 +93,11 @@ class Site(Protocol):
     most_result: int
     emptied: tuple[str, ...]
 
-    def options(self) -> dict[str, Any]:
-        """Give what subprocess.Popen needs: env, and descriptors to pass. Asked for first."""
+    def start(self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]) -> Process:
+        """Start the server with this end of its control socket; `log` takes what it prints.
 
-    def command(self, source: str) -> list[str]:
-        """Give what to execute so that Python runs `source` in this place."""
-
-    def started(self, pid: int) -> None:
-        """Hear that the command runs as process `pid`."""
+        method: "fork" or "spawn". env: what it needs besides the place's own environment.
+        """
 
     def outside(self, pid: int) -> int:
         """Give the process id out here of what the server calls `pid`; 0 if there is none."""
@@ -91,15 +132,9 @@ class Beside:
         self.root = str(Path(__file__).parents[2])
         self.scratch = tempfile.mkdtemp(prefix=f"real-ranks-{os.getpid()}-")
 
-    def options(self) -> dict[str, Any]:
-        return {"env": dict(os.environ), "pass_fds": ()}
-
-    def command(self, source: str) -> list[str]:
-        # -P: a timeit.py or json.py in the learner's folder must not be taken for Python's own
-        return [sys.executable, "-P", "-c", source]
-
-    def started(self, pid: int) -> None:
-        pass
+    def start(self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]) -> Process:
+        program = server_program(self, control, method)
+        return Spawned(program, log, env={**os.environ, **env}, pass_fds=(control,))
 
     def outside(self, pid: int) -> int:
         return pid

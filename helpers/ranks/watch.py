@@ -73,7 +73,8 @@ class Watcher:
             self._since, self._cpu = now, cpu
             return None
         states, trace = self.states(), self.world.collector.trace()
-        if can_complete(states, trace) and now - self._since < STUCK_THOUGH_IT_FITS_S:
+        unsure = can_complete(states, trace) or any(_is_hidden(member.pid) for member in live)
+        if unsure and now - self._since < STUCK_THOUGH_IT_FITS_S:
             return None
         return diagnose(states, trace)
 
@@ -144,6 +145,16 @@ def _is_busy(pid: int, ignore: int = 0) -> bool:
             call = (task / "syscall").read_text().split()[0]
             if call == "running" or (waiting is not None and int(call) not in waiting):
                 return True
+    return False
+
+
+def _is_hidden(pid: int) -> bool:
+    """Tell whether this user may not see in which system calls a process waits: so it is behind walls."""
+    with contextlib.suppress(OSError):
+        try:
+            Path(f"/proc/{pid}/syscall").read_text()
+        except PermissionError:
+            return True
     return False
 
 

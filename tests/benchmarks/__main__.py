@@ -12,7 +12,7 @@ import torch
 
 from helpers.ranks.launcher import disconnect
 from helpers.views.curve import curves
-from tests.benchmarks import cells, engine, grading, launching
+from tests.benchmarks import cells, engine, grading, grading_peers, launching
 from tests.benchmarks.timing import Figure, table
 
 HERE = Path(__file__).parent
@@ -40,7 +40,7 @@ def main() -> int:
         lambda: [engine.diagnosis()],
         engine.memory,
         grading.in_the_sandbox,
-        grading.beside_nbgrader,
+        grading_peers.beside_peers,
     ]
     rows, points = launching.by_world_size()
     figures += rows

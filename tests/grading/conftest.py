@@ -23,12 +23,15 @@ def staged() -> Iterator[Staged]:
 
 
 @pytest.fixture(scope="session")
-def plan(staged: Staged) -> Plan:
-    """The strongest walls that work here."""
+def plan(staged: Staged) -> Iterator[Plan]:
+    """The strongest walls that work here, their template made before any test counts processes."""
     try:
-        return Plan(choose("auto", staged), staged)
+        level = choose("auto", staged)
     except NoWalls as error:
         pytest.skip(str(error))
+    with Plan(level, staged) as plan:
+        plan.preload()
+        yield plan
 
 
 @pytest.fixture

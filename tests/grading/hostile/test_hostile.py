@@ -17,10 +17,11 @@ from helpers.exercises.model import get
 from helpers.grading.bubblewrap import FIRST_USER
 from helpers.grading.grader import Grader
 from helpers.grading.walls import Plan
-from tests.grading.hostile import files, network, processes, values, wire
+from tests.grading.hostile import files, network, processes, stopped, values, wire
 from tests.grading.hostile.attack import TOUCHED, Attack, graded, hand_in, slots, text_of
 from tests.grading.hostile.conftest import SLOT, grader_of
 from tests.grading.notebooks import RIGHT, write_notebook
+from tests.submission_files import all_samples
 
 COURSE = Path(__file__).parents[3]
 SETTLE_S = 5.0
@@ -249,3 +250,23 @@ def test_a_submission_of_many_attacks_loses_only_what_they_cost(
     record = graded(lenient, tmp_path, broken, RIGHT, notebook="02_blocking_p2p")
     points = {each.name: each.points for each in record.exercises}
     assert points["ping_pong"] == 10 and points["token_ring"] == 0
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    "walled", ["bubblewrap", pytest.param("landlock", marks=pytest.mark.soak)], indirect=True
+)
+def test_what_is_stopped_costs_its_own_exercise(walled: Grader, tmp_path: Path) -> None:
+    """A rank, its peers, the server: each ends at a deadline; who comes after it has all points."""
+    right = next(s.source for s in all_samples() if s.right and s.exercise == "global_argmax")
+    # ranks are ended in the same way at each level; the server is within reach at the weaker one
+    attacks = stopped.STOPS if walled.plan.level == "bubblewrap" else stopped.STOPS[-1:]
+    cells = [
+        a.source.replace("def attack(", f"def {n}(") for a, n in zip(attacks, slots(), strict=False)
+    ]
+    record = graded(walled, tmp_path, *cells, right)
+    found = {each.name: each for each in record.exercises}
+    for attack, name in zip(attacks, slots(), strict=False):
+        assert found[name].points == 0 and found[name].outcome in attack.outcomes, attack.name
+        assert attack.says in text_of(found[name])
+    assert (found["global_argmax"].outcome, found["global_argmax"].points) == ("passed", 10)

@@ -1,0 +1,128 @@
+"""One exercise as nbgrader and as otter-grader have it, for `grading_peers`: same answer, same test.
+
+nbgrader: metadata on the solution cell and the test cell (its documentation, "Creating and grading
+assignments"). otter: raw cells that delimit question, solution and tests, the test a function that is
+handed names of the notebook (its documentation, "Notebook Format", exception-based test cells).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tests.grading.notebooks import IMPORTS, RIGHT, WRONG
+
+ASSIGNMENT = "exercise"
+Cell = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """An exercise, two answers to it, and its test.
+
+    before, after: cells around the answer. test: asserts, what nbgrader and otter run instead of our
+    checks. names: what the asserts use of the notebook.
+    """
+
+    what: str
+    exercise: str
+    right: str
+    wrong: str
+    test: str
+    names: str
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+_SIGNATURE = "def threads_per_rank(cores, ranks):\n"
+THREADS = Trial(
+    what="a plain function (nbgrader, otter: five asserts)",
+    exercise="threads_per_rank",
+    right=f"{_SIGNATURE}    return max(1, cores // ranks)",
+    wrong=f"{_SIGNATURE}    return max(1, ranks // cores)",
+    test="\n".join(
+        f"assert threads_per_rank({cores}, {ranks}) == {threads}"
+        for cores, ranks, threads in ((40, 8, 5), (80, 16, 5), (21, 1, 21), (23, 4, 5), (5, 10, 1))
+    ),
+    names="threads_per_rank",
+)
+PING_PONG = Trial(
+    what="a function on ranks (nbgrader, otter: our check)",
+    exercise="ping_pong",
+    right=RIGHT.strip(),
+    wrong=WRONG.strip(),
+    test="assert check(ping_pong).points == 10",
+    names="check, ping_pong",
+    before=(IMPORTS, "from helpers import check"),
+    after=("result = check(ping_pong)\nresult",),
+)
+
+
+def nbgrader_source(trial: Trial, points: int) -> Cell:
+    """Give the instructor's notebook for `nbgrader generate_assignment`."""
+    return _notebook(
+        *map(_code, trial.before),
+        _code(_solved(trial), nbgrader=_mark("answer", solution=True)),
+        *map(_code, trial.after),
+        _code(trial.test, nbgrader={**_mark("points", grade=True, locked=True), "points": points}),
+    )
+
+
+def otter_master(trial: Trial, points: int) -> Cell:
+    """Give the instructor's notebook for `otter assign`."""
+    test = "\n    ".join([f"def test_answer({trial.names}):", *trial.test.splitlines()])
+    return _notebook(
+        _raw(
+            "# ASSIGNMENT CONFIG\nexport_cell: false\ngenerate: true\ntests:\n    ok_format: false"
+        ),
+        *map(_code, trial.before),
+        _raw(f"# BEGIN QUESTION\nname: {trial.exercise}\npoints: {points}"),
+        _raw("# BEGIN SOLUTION"),
+        _code(_solved(trial)),
+        _raw("# END SOLUTION"),
+        _raw("# BEGIN TESTS"),
+        _code(test),
+        _raw("# END TESTS"),
+        _raw("# END QUESTION"),
+        *map(_code, trial.after),
+    )
+
+
+def answered(released: Cell, trial: Trial, answer: str) -> Cell:
+    """Give a learner's copy of a released notebook: the cell with the stub holds the answer."""
+    stub = f"def {trial.exercise}("
+    cells = [
+        {**cell, "source": answer} if "".join(cell["source"]).startswith(stub) else cell
+        for cell in released["cells"]
+    ]
+    assert cells != released["cells"], f"{trial.exercise} has no stub"
+    return {**released, "cells": cells}
+
+
+def _solved(trial: Trial) -> str:
+    """Mark the right answer's body as the solution, in the words that both know."""
+    head, _, body = trial.right.partition("\n")
+    return f"{head}\n    # BEGIN SOLUTION\n{body}\n    # END SOLUTION"
+
+
+def _mark(
+    grade_id: str, *, solution: bool = False, grade: bool = False, locked: bool = False
+) -> Cell:
+    mark = {"grade_id": grade_id, "solution": solution, "grade": grade, "locked": locked}
+    return {"schema_version": 3, "task": False, **mark}
+
+
+def _code(source: str, **metadata: Cell) -> Cell:
+    cell: Cell = {"cell_type": "code", "metadata": metadata, "source": source}
+    return {**cell, "outputs": [], "execution_count": None}
+
+
+def _raw(source: str) -> Cell:
+    return {"cell_type": "raw", "metadata": {}, "source": source}
+
+
+def _notebook(*cells: Cell) -> Cell:
+    named = [{**cell, "id": f"c{number}"} for number, cell in enumerate(cells)]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    return {"cells": named, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}

@@ -1,0 +1,263 @@
+"""`course grade`, killed by SIGKILL at any moment and started again, goes on and leaves nothing running."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from helpers.grading.batch import read_records
+from helpers.grading.record import Status
+from tests.grading.generated import Expected, make_class
+from tests.grading.notebooks import RIGHT, WRONG, write_notebook
+from tests.grading.test_class import assert_as_expected
+
+COURSE = [sys.executable, "-m", "helpers.course.cli"]
+GONE_S = 20.0
+"""How long processes of a killed run may take to end: a rank server that imports torch, on a busy
+machine, hears only afterwards that its launcher has gone."""
+EVERYTHING = 1_000_000
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When to kill: so many kept files further than the run before, and a while later.
+
+    Counted in files and not in seconds alone, so that each part of a run is met on any machine.
+    worker: kill one of its processes first, and the run itself the same while after that.
+    """
+
+    files: int
+    delay_s: float
+    worker: bool = False
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What was there when all of a killed run had gone."""
+
+    seconds: float
+    gone_s: float
+    """How long after the kill the last of its processes ended."""
+    records: dict[str, tuple[int, int]]
+    """Of submissions that were graded: the record's name -> which file it is (inode, time)."""
+    exercises: dict[str, tuple[int, int]]
+    lines: int
+    """Of the run log."""
+
+
+@dataclass
+class Batch:
+    """One `course grade` that is killed and started again, with a temp folder of its own."""
+
+    folder: Path
+    out: Path
+    temp: Path
+    before: frozenset[int]
+    """Processes of the test itself."""
+
+    def start(self) -> subprocess.Popen[bytes]:
+        self.temp.mkdir(exist_ok=True)
+        return subprocess.Popen(
+            [*COURSE, "grade", str(self.folder), "--out", str(self.out), "--jobs", "2"],
+            env={**os.environ, "TMPDIR": str(self.temp)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def kill_at(self, moment: Moment, most_s: float = 900) -> Kept | None:
+        """Start it and kill it at a moment; None if it was done before."""
+        began, wanted = time.monotonic(), len(self._files()) + moment.files
+        process = self.start()
+        try:
+            while not self._done() and len(self._files()) < wanted and process.poll() is None:
+                assert time.monotonic() < began + most_s, "it does not go on"
+                time.sleep(0.005)
+            if moment.worker:
+                _wait(process, moment.delay_s)
+                for worker in _workers(process)[:1]:
+                    worker.kill()
+            _wait(process, moment.delay_s)
+            ended = process.poll() is not None
+        finally:
+            process.kill()
+            process.wait()
+        killed = time.monotonic()
+        self.wait_until_gone()
+        return None if ended else self._kept(killed - began, time.monotonic() - killed)
+
+    def finish(self, most_s: float) -> int:
+        """Start it and let it end; give its exit code."""
+        process = self.start()
+        try:
+            return process.wait(most_s)
+        finally:
+            process.kill()
+            process.wait()
+
+    def wait_until_gone(self) -> None:
+        """Wait until no process is left of a run that was killed: each is below this process by now."""
+        deadline = time.monotonic() + GONE_S
+        while left := self._left():
+            assert time.monotonic() < deadline, f"outlived the run: {left}"
+            time.sleep(0.02)
+
+    def _left(self) -> list[str]:
+        left = []
+        for process in psutil.Process().children(recursive=True):
+            with suppress(psutil.NoSuchProcess, ChildProcessError):
+                if process.pid in self.before:
+                    continue
+                if process.status() != psutil.STATUS_ZOMBIE:
+                    left.append(f"{process.pid} {' '.join(process.cmdline())[:200]}")
+                elif process.ppid() == os.getpid():
+                    os.waitpid(process.pid, os.WNOHANG)
+        return left
+
+    def _done(self) -> bool:
+        there = len(list((self.out / "records").glob("*.json")))
+        return there == len(list(self.folder.rglob("*.ipynb")))
+
+    def _files(self) -> list[Path]:
+        return [*self.out.glob("records/*.json"), *self.out.glob("cache/*/*.json")]
+
+    def _kept(self, seconds: float, gone_s: float) -> Kept:
+        graded = self.records(Status.GRADED) if (self.out / "records").is_dir() else {}
+        log = self.out / "log.jsonl"
+        return Kept(
+            seconds,
+            gone_s,
+            {name: _identity(self.out / "records" / name) for name in graded},
+            {str(path): _identity(path) for path in self.out.glob("cache/*/*.json")},
+            len(log.read_bytes().splitlines()) if log.exists() else 0,
+        )
+
+    def records(self, status: Status) -> list[str]:
+        """Give the names of the files of records, those with a status."""
+        paths = sorted((self.out / "records").glob("*.json"))
+        return [p.name for p in paths if json.loads(p.read_text())["status"] == status.value]
+
+    def log(self) -> list[dict[str, str]]:
+        return [json.loads(line) for line in (self.out / "log.jsonl").read_text().splitlines()]
+
+
+def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(seconds)
+
+
+def _workers(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    """Give the processes of a run that grade, those first that hold a sandbox."""
+    with suppress(psutil.NoSuchProcess):
+        children = psutil.Process(process.pid).children()
+        workers = [each for each in children if each.status() != psutil.STATUS_ZOMBIE]
+        return sorted(workers, key=lambda each: -len(each.children()))
+    return []
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    told = path.stat()
+    return told.st_ino, told.st_mtime_ns
+
+
+@pytest.fixture
+def batch(tmp_path: Path) -> Iterator[Batch]:
+    """A batch below this process, which is the parent of all that lose theirs."""
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    assert prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+    before = frozenset(each.pid for each in psutil.Process().children(recursive=True))
+    yield Batch(tmp_path / "class", tmp_path / "out", tmp_path / "temp", before)
+    prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
+def assert_nothing_was_done_twice(batch: Batch, kept: list[Kept]) -> None:
+    log = batch.log()
+    for each in kept:
+        again = {line["record"] for line in log[each.lines :]} & set(each.records)
+        assert not again, f"graded again after a kill: {again}"
+        for name, identity in each.records.items():
+            assert _identity(batch.out / "records" / name) == identity, name
+        for path, identity in each.exercises.items():
+            assert _identity(Path(path)) == identity, f"tried again: {path}"
+
+
+def assert_one_record_each(batch: Batch, expected: list[Expected]) -> None:
+    learners = [record.learner for record in read_records(batch.out)]
+    assert sorted(learners) == sorted(each.learner for each in expected)
+    assert_as_expected(batch.out, expected)
+
+
+def left_in(folder: Path) -> dict[str, int]:
+    """Give what is in a temp folder, with its size in bytes."""
+    return {
+        path.name: sum(p.lstat().st_size for p in (path, *path.rglob("*")))
+        for path in folder.iterdir()
+    }
+
+
+@pytest.mark.usefixtures("plan")
+@pytest.mark.timeout(300)
+def test_after_two_kills_nothing_is_lost_or_done_twice(batch: Batch) -> None:
+    expected = []
+    for learner, cell, right in (
+        ("anna", RIGHT, True),
+        ("bela", WRONG, False),
+        ("cyd", RIGHT, True),
+    ):
+        write_notebook(batch.folder / learner / "02_blocking_p2p.ipynb", cell)
+        expected.append(Expected(learner, "02_blocking_p2p", {"ping_pong": right}))
+    moments = Moment(1, 0.01), Moment(2, 0.01)
+    kept = [each for each in map(batch.kill_at, moments) if each is not None]
+    assert kept
+    assert batch.finish(110) == 0
+    batch.wait_until_gone()
+    assert_one_record_each(batch, expected)
+    assert_nothing_was_done_twice(batch, kept)
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("plan")
+@pytest.mark.timeout(3600)
+def test_after_twenty_kills_nothing_is_lost_or_done_twice(batch: Batch) -> None:
+    expected = make_class(batch.folder, 12, seed=3)
+    rng = random.Random(5)
+    early = [Moment(0, rng.uniform(0.1, 6.0)) for _ in range(6)]
+    amid = [Moment(rng.randrange(8), rng.uniform(0.0, 3.0), rng.random() < 0.4) for _ in range(12)]
+    late = [Moment(EVERYTHING, rng.uniform(0.0, 0.3)) for _ in range(2)]
+    moments = [*rng.sample(early + amid, 18), *late]
+    kept = []
+    for number, moment in enumerate(moments, 1):
+        while (found := batch.kill_at(moment)) is None:  # it was done before
+            moment = replace(moment, delay_s=moment.delay_s / 2)
+        kept.append(found)
+        print(
+            f"kill {number:2} after {found.seconds:5.1f} s{', a worker first' * moment.worker}: "
+            f"{len(found.records)} submissions, {len(found.exercises)} exercises kept; "
+            f"all gone after {found.gone_s:.1f} s"
+        )
+    left = left_in(batch.temp)
+    readable = sum(each.readable for each in expected)
+    assert batch.finish(900) == (0 if readable == len(expected) else 1)
+    batch.wait_until_gone()
+    assert_one_record_each(batch, expected)
+    assert_nothing_was_done_twice(batch, kept)
+    lines = [line for line in batch.log() if line["status"] == Status.GRADED.value]
+    print(
+        f"{len(kept)} kills, {len(lines)} lines for {readable} graded submissions; the killed runs left "
+        f"{len(left)} folders of {sum(left.values()) >> 10:,} KB"
+    )
+    assert len(lines) <= readable + len(kept)
+    assert set(left_in(batch.temp)) <= set(left), "the last run left something"
