@@ -222,8 +222,8 @@ class Bubblewrap:
 
     def traffic(self, pids: Sequence[int]) -> Traffic | None:
         try:
-            return traffic_of(pids, self._before)
-        except PermissionError:  # some systems let nobody but root look
+            return traffic_of(pids, self._before, self.limits.open_files)
+        except PermissionError:  # some systems let nobody look but root
             return None
         except OSError as error:
             return Traffic(problem=str(error.strerror or error))

@@ -21,6 +21,7 @@ import select
 import signal
 import socket
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 

@@ -10,6 +10,7 @@ and are still there, `explained` holds the two against each other.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import socket
 import stat
@@ -25,7 +26,7 @@ from helpers.ranks.site import Traffic
 _PIDFD_GETFD = 438  # the same number on every architecture
 _LISTENING, _ACKED_AND_RECEIVED, _INFO_BYTES = 10, 120, 136
 """Of struct tcp_info in linux/tcp.h: a state, the place of tcpi_bytes_acked and tcpi_bytes_received."""
-_MOST_FILES = 4_096
+_LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True)
@@ -48,14 +49,14 @@ def counters(pid: int) -> Counters:
     return Counters(told.get("Tcp:ActiveOpens", 0), datagrams)
 
 
-def traffic_of(pids: Sequence[int], before: Counters) -> Traffic:
+def traffic_of(pids: Sequence[int], before: Counters, most_files: int) -> Traffic:
     """Read what ranks, in this order, have sent to each other. Raise OSError where it cannot be read.
 
-    before: what `counters` gave when none of them had been started.
+    before: what `counters` gave when none of them had been started. most_files: that one may have open.
     """
     ends: dict[tuple[int, int], tuple[int, int]] = {}
     for rank, pid in enumerate(pids):
-        for local, peer, received in _connections(pid):
+        for local, peer, received in _connections(pid, most_files):
             ends[local, peer] = (rank, received)
     sent: dict[tuple[int, int], int] = defaultdict(int)
     for (local, peer), (rank, received) in ends.items():
@@ -66,32 +67,26 @@ def traffic_of(pids: Sequence[int], before: Counters) -> Traffic:
     return Traffic(dict(sent), both, now.opened - before.opened, now.datagrams - before.datagrams)
 
 
-def _connections(pid: int) -> list[tuple[int, int, int]]:
+def _connections(pid: int, most_files: int) -> set[tuple[int, int, int]]:
     """Give (own port, peer's port, bytes received) of each TCP connection that a process holds."""
-    found: dict[str, tuple[int, int, int]] = {}
+    found = set()
     handle = os.pidfd_open(pid)
     try:
-        names = os.listdir(f"/proc/{pid}/fd")
-        if len(names) > _MOST_FILES:
-            raise OSError(f"a rank holds {len(names):,} files")
-        for name in names:
-            with suppress(FileNotFoundError):  # closed while we look
-                link = os.readlink(f"/proc/{pid}/fd/{name}")
-                if link.startswith("socket:") and link not in found:
-                    connection = _connection(handle, int(name))
-                    if connection is not None:
-                        found[link] = connection
+        # each number is tried: who is not root may take a rank's files, but not list them
+        for number in range(most_files):
+            if (connection := _connection(handle, number)) is not None:
+                found.add(connection)
     finally:
         os.close(handle)
-    return list(found.values())
+    return found
 
 
 def _connection(handle: int, number: int) -> tuple[int, int, int] | None:
     """Look at one descriptor of another process; None where it is no connection over TCP."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    fd = libc.syscall(_PIDFD_GETFD, handle, number, 0)
+    fd = _LIBC.syscall(_PIDFD_GETFD, handle, number, 0)
     if fd < 0:
-        code = ctypes.get_errno()
+        if (code := ctypes.get_errno()) == errno.EBADF:
+            return None
         raise OSError(code, os.strerror(code))
     if not stat.S_ISSOCK(os.fstat(fd).st_mode):
         os.close(fd)
