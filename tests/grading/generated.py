@@ -1,4 +1,4 @@
-"""A class made up of kept answers: right, wrong and broken, over all notebooks, points known beforehand."""
+"""A class of kept answers, right and wrong, and of hostile ones, over all notebooks; points are known."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from helpers.exercises.model import exercises
+from helpers.exercises.model import Kind, exercises, get
 from tests.grading.notebooks import IMPORTS, write_notebook
 from tests.submission_files import Sample, all_samples
 
@@ -19,6 +19,16 @@ _HOSTILE = (
     "import torch\ntorch.equal = torch.allclose = lambda *a, **k: True",
 )
 """Cells beside answers: no answer needs them, so none of them runs."""
+_HOSTILE_ANSWERS = (
+    "import os\ndef {name}(*args):\n    os._exit(0)",
+    "import os, signal\ndef {name}(*args):\n    os.kill(os.getppid(), signal.SIGKILL)",
+    "def {name}(*args):\n    raise SystemExit(0)",
+    "def {name}(*args):\n    while True:\n        print('x' * 100_000)",
+    "def {name}(*args):\n    return [0] * (1 << 33)",
+    "import os\ndef {name}(*args):\n    os.write(3, b'\\x0c' + bytes(8))\n    return args",
+    "class Same_{name}:\n    def __eq__(self, other):\n        return True\n"
+    "def {name}(*args):\n    return Same_{name}()",
+)
 
 
 @dataclass
@@ -60,6 +70,11 @@ def _chosen(rng: random.Random, samples: list[Sample]) -> Iterator[Sample]:
     bound = _names(IMPORTS)
     tasks = {sample.exercise for sample in samples}
     for name in dict.fromkeys(sample.exercise for sample in samples):
+        if get(name).kind is Kind.RANKS and rng.random() < 0.1:
+            source = rng.choice(_HOSTILE_ANSWERS).format(name=name)
+            bound |= _names(source)
+            yield Sample(name, samples[0].notebook, False, "hostile", source)
+            continue
         right = rng.random() < 0.6
         fitting = [s for s in samples if s.exercise == name and s.right is right]
         rng.shuffle(fitting)
