@@ -40,3 +40,10 @@ def frugal(plan: Plan) -> Iterator[Grader]:
     """A grader with small limits, for bombs."""
     with grader_of(replace(plan, limits=SMALL)) as grader:
         yield grader
+
+
+@pytest.fixture
+def enclosed(plan: Plan) -> None:
+    """For what only a sandbox with its own /tmp, /dev/shm and process ids does."""
+    if plan.level != "bubblewrap":
+        pytest.skip("bubblewrap alone gives each sandbox files and process ids of its own")

@@ -75,10 +75,12 @@ def test_an_answer_that_ends_ends_alone(lenient: Grader, tmp_path: Path) -> None
     contained(lenient, tmp_path, processes.ENDINGS)
 
 
+@pytest.mark.usefixtures("enclosed")
 def test_nothing_is_left_for_the_next_exercise(lenient: Grader, tmp_path: Path) -> None:
     contained(lenient, tmp_path, processes.REMAINS)
 
 
+@pytest.mark.usefixtures("enclosed")
 def test_what_is_too_much_is_told_apart(lenient: Grader, tmp_path: Path) -> None:
     contained(lenient, tmp_path, processes.FLOODS)
 
@@ -221,6 +223,7 @@ def test_nobody_outside_is_talked_to(walled: Grader, tmp_path: Path, listeners: 
         assert record.points == 0 and listeners.heard > 0
 
 
+@pytest.mark.usefixtures("enclosed")
 def test_hidden_inputs_do_not_reach_what_the_learner_is_told(
     lenient: Grader, tmp_path: Path
 ) -> None:

@@ -44,6 +44,8 @@ def test_every_road_that_is_told_of_is_gone_here() -> None:
 def test_what_becomes_of_a_road(sandbox: Sandbox, road: Road) -> None:
     if road.fate is Fate.COUNTED and sandbox.plan.level != "bubblewrap":
         pytest.skip("only bubblewrap's network can be counted from outside")
+    if road.name == "shared memory" and sandbox.plan.level != "bubblewrap":
+        pytest.skip("what one case leaves in this machine's /dev/shm is in the way of the next")
     record = gone(sandbox, road.name)
     if road.fate is Fate.CONTAINED:
         assert (record.outcome, record.points) == ("forbidden call", 0.0), text_of(record)
