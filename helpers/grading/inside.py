@@ -1,6 +1,6 @@
 """Inside the walls: what a rank server gives up for itself and its ranks, before it serves.
 
-`template` and `landlocked` call `confine` before the server's own program.
+`template_inside` and `landlocked` call `confine` before the server's own program.
 """
 
 from __future__ import annotations

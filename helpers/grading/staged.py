@@ -28,7 +28,7 @@ _SERVER = (
     "helpers.trace.kernels",
     "helpers.exercises.drive",
     "helpers.grading.inside",
-    "helpers.grading.template",
+    "helpers.grading.template_inside",
 )
 _OPEN = ("helpers/views", "helpers/ranks", "helpers/trace", "helpers/data")
 """Folders in which nothing needs to be hidden: answers may import from the door what lies there."""

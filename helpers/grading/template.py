@@ -1,176 +1,167 @@
-"""A process that has imported what rank servers need, and forks one into each new set of namespaces.
+"""The outer half of the template: start it behind bubblewrap, have it fork rank servers, end it.
 
-    grader --fork, with a control socket--> template (behind bubblewrap: read-only system, no network)
-                                               `--fork--> keeper: own network, processes, mounts
-                                                            `--fork--> rank server, the first process there
-                                                                         `--fork--> ranks
+    grader --Template.fork--> | bwrap: a read-only system, no network                    |
+                              |   template_inside --fork--> | own network, own /tmp |    |
+                              |                             |   rank server -> ranks|    |
 
-Importing torch costs a second, forking some milliseconds: so each submission has a rank server of its own
-at no cost. Here nothing but the course's own code runs; a server gives up all rights before it serves.
-Started by `bubblewrap`, which holds the other end; ends when that closes.
+`walls.Plan` holds one for each grading process.
 """
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import fcntl
 import json
 import os
 import select
 import signal
 import socket
-import struct
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import IO, Any
 
-from helpers.grading.inside import bound_capabilities, confine
-from helpers.ranks import server
+from helpers.grading.bubblewrap import ROOT, bwrap_words, environment
+from helpers.grading.processes import children_of, end, inner_pid
+from helpers.grading.staged import Staged
+from helpers.ranks.connection import rank_settings
+from helpers.ranks.failures import LaunchError
 from helpers.ranks.server import LENGTH, take_messages
 
-_NEW = 0x00020000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000
-"""CLONE_NEW*: mounts, the host's name, IPC, processes, network."""
-_NOSUID_NODEV, _NOEXEC, _REC_PRIVATE = 2 | 4, 8, (1 << 14) | (1 << 18)
-_BIND = 4096 | (1 << 14)
-_PR_SET_PDEATHSIG = 1
-OWN = ("/tmp", "/dev/shm")
-"""Folders of which each rank server has its own, in memory."""
-_SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
+_ANSWER_S = 60.0
 
 
-def main(fd: int) -> None:
-    """Obey the grader at the other end of `fd` until it goes away. Must be the only thread."""
-    control = socket.socket(fileno=fd)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    server.import_all()
-    _say(control, ready=True)
-    buffer, fds = bytearray(), list[int]()
-    while True:
-        readable, _, _ = select.select([control], [], [], 1.0)
-        _reap()
-        if not readable:
-            continue
-        data, more, _, _ = socket.recv_fds(control, 1 << 16, 16)
-        if not data:
-            return
-        buffer += data
-        fds += more
-        for message in take_messages(buffer):
-            if "preload" in message:
-                server.preload()
-                _say(control, preloaded=True)
-            else:
-                pair = fds.pop(0), fds.pop(0)
-                _say(control, keeper=_fork_keeper(control.fileno(), message, *pair))
-                for each in pair:
-                    os.close(each)
+class Template:
+    """The process behind bubblewrap that forks rank servers (`template_inside`), from outside.
 
-
-def _fork_keeper(own: int, asked: dict[str, Any], fd: int, log: int) -> int:
-    """Fork the parent of a new rank server; give its process id."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.close(own)
-            _keep(asked, fd, log)
-        finally:
-            os._exit(70)
-    return pid
-
-
-def _keep(asked: dict[str, Any], fd: int, log: int) -> None:
-    """Enter namespaces of one's own, have their first process fork, and wait for its end."""
-    _die_with_parent()
-    _call("unshare", _NEW)
-    first = os.fork()
-    if first == 0:
-        try:
-            _serve(asked, fd, log)
-        finally:
-            os._exit(70)
-    for each in (fd, log):
-        os.close(each)
-    os.waitpid(first, 0)
-    os._exit(0)
-
-
-def _serve(asked: dict[str, Any], fd: int, log: int) -> None:
-    """As the first process: furnish the place, give up all rights, and be a rank server."""
-    enter(int(asked["disk_bytes"]), asked["kept"])
-    for target in (1, 2):
-        os.dup2(log, target)
-    os.close(log)
-    os.setsid()
-    become(int(asked["user"]))
-    _die_with_parent()  # asked again: becoming somebody else has undone it
-    os.chdir("/tmp")
-    os.mkdir(asked["folder"])
-    confine(asked["limits"])
-    server.main(fd, "fork", asked["folder"], tuple(asked["emptied"]))
-    os._exit(0)
-
-
-def enter(disk_bytes: int, kept: Sequence[str] = ()) -> None:
-    """Give new namespaces their own files in memory, their own view of processes, and a loopback.
-
-    kept: folders below /tmp that stay to be seen, as they were: Python itself may lie there.
+    Used by one thread. Ends with the thread that made it, or by `close`.
     """
-    _call("mount", b"none", b"/", None, _REC_PRIVATE, None)
-    held = {folder: os.open(folder, os.O_PATH) for folder in kept}
-    size = f"size={disk_bytes},mode=1777".encode()
-    for folder in OWN:
-        _call("mount", b"tmpfs", folder.encode(), b"tmpfs", _NOSUID_NODEV, size)
-    for folder, fd in held.items():
-        os.makedirs(folder)
-        _call("mount", f"/proc/self/fd/{fd}".encode(), folder.encode(), None, _BIND, None)
-        os.close(fd)
-    _call("mount", b"proc", b"/proc", b"proc", _NOSUID_NODEV | _NOEXEC, None)
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        flags = fcntl.ioctl(any_socket, _SIOCGIFFLAGS, struct.pack("16sh22x", b"lo", 0))
-        (known,) = struct.unpack_from("h", flags, 16)
-        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", known | _IFF_UP))
+
+    def __init__(self, staged: Staged) -> None:
+        self.owner = os.getpid()
+        self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (for the process's life)
+        self._control, theirs = socket.socketpair()
+        self._control.settimeout(_ANSWER_S)
+        self._buffer = bytearray()
+        program = (
+            f"import sys; sys.path.insert(0, {ROOT!r}); "
+            f"from helpers.grading.template_inside import main; main({theirs.fileno()})"
+        )
+        info, write = os.pipe()
+        with theirs:
+            self._process = subprocess.Popen(
+                [*bwrap_words(staged, write), sys.executable, "-P", "-c", program],
+                pass_fds=(theirs.fileno(), write),
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=self._log,
+                start_new_session=True,
+                env={**environment(), **rank_settings()},
+            )
+        os.close(write)
+        self._first = _first_process(info)
+        self._preloaded = False
+
+    @property
+    def alive(self) -> bool:
+        return self.owner == os.getpid() and self._process.poll() is None
+
+    def fork(self, asked: Mapping[str, Any], control: int, log: int) -> int:
+        """Have a rank server made in namespaces of its own; give its process id out here.
+
+        control: the server's end of its control socket. log: takes what it prints. Raise LaunchError.
+        """
+        keeper = self._asked(asked, [control, log], "keeper")
+        deadline = time.monotonic() + _ANSWER_S
+        while time.monotonic() < deadline:
+            for child in children_of(self._first):
+                if inner_pid(child) == keeper:
+                    for first in children_of(child):
+                        return first
+            time.sleep(0.001)
+        raise LaunchError(f"the rank server did not start: {self._words()}")
+
+    def preload(self) -> None:
+        """Have it import what the later notebooks need, once for all servers to come."""
+        if not self._preloaded:
+            self._asked({"preload": True}, [], "preloaded")
+            self._preloaded = True
+
+    def close(self) -> None:
+        """End it, and all servers that it has made."""
+        self._control.close()
+        if self.alive:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        if self.owner == os.getpid():
+            self._process.wait(5.0)
+        self._log.close()
+
+    def _asked(self, message: Mapping[str, Any], fds: list[int], word: str) -> int:
+        """Ask, and wait for the answer of that name. Raise LaunchError."""
+        text = json.dumps(message).encode()
+        data = LENGTH.pack(len(text)) + text
+        try:
+            sent = socket.send_fds(self._control, [data], fds)
+            self._control.sendall(data[sent:])
+            while True:
+                for said in take_messages(self._buffer):
+                    if word in said:
+                        return int(said[word])
+                data = self._control.recv(4096)
+                if not data:
+                    raise EOFError("it has gone")
+                self._buffer += data
+        except (OSError, EOFError) as error:
+            raise LaunchError(f"no rank server could be made ({error}): {self._words()}") from None
+
+    def _words(self) -> str:
+        self._log.seek(0)
+        return self._log.read()[-500:].decode(errors="replace").strip() or "it said nothing"
 
 
-def become(user: int) -> None:
-    """As root, become a user who owns nothing (0: stay who one is). `confine` takes the rest."""
-    if user:
-        bound_capabilities()
-        os.setgroups([])
-        os.setresgid(user, user, user)
-        os.setresuid(user, user, user)
+class Forked:
+    """A rank server that a template made: nobody's child out here."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._handle = -1
+        with suppress(ProcessLookupError):
+            self._handle = os.pidfd_open(pid)
+
+    def poll(self) -> int | None:
+        return 0 if self._ended(0.0) else None
+
+    def wait(self, timeout: float) -> int:
+        if not self._ended(timeout):
+            raise subprocess.TimeoutExpired("rank server", timeout)
+        return 0
+
+    def kill(self) -> None:
+        end(self.pid)
+
+    def _ended(self, within_s: float) -> bool:
+        if self._handle < 0:
+            return True
+        poll = select.poll()
+        poll.register(self._handle, select.POLLIN)
+        if not poll.poll(within_s * 1000):
+            return False
+        os.close(self._handle)
+        self._handle = -1
+        return True
 
 
-def probe() -> None:
-    """Do what a rank server's place needs, and say "ok". Raise OSError where it cannot be done."""
-    _call("unshare", _NEW)
-    if os.fork() == 0:
-        with contextlib.suppress(OSError):
-            enter(1 << 20)
-            Path("/tmp/it").write_text("is writable")
-            print("ok", flush=True)
-        os._exit(0)
-    os.wait()
-
-
-def _die_with_parent() -> None:
-    _call("prctl", _PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-
-
-def _call(name: str, *arguments: Any) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    words = [ctypes.c_ulong(a) if isinstance(a, int) else a for a in arguments]
-    if getattr(libc, name)(*words):
-        code = ctypes.get_errno()
-        raise OSError(code, f"{name}: {os.strerror(code)}")
-
-
-def _reap() -> None:
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG) != (0, 0):
-            pass
-
-
-def _say(control: socket.socket, **message: Any) -> None:
-    text = json.dumps(message).encode()
-    control.sendall(LENGTH.pack(len(text)) + text)
+def _first_process(info: int) -> int:
+    """Read what bwrap tells of itself: the process id of the program, out here."""
+    said = b""
+    with open(info, "rb", buffering=0) as pipe:
+        poll = select.poll()
+        poll.register(pipe, select.POLLIN)
+        while not said.rstrip().endswith(b"}") and poll.poll(_ANSWER_S * 1000):
+            if not (chunk := pipe.read(4096)):
+                break
+            said += chunk
+    with suppress(ValueError, KeyError, TypeError):
+        return int(json.loads(said)["child-pid"])
+    return 0

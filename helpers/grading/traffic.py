@@ -3,7 +3,7 @@
     ranks' sockets --pidfd_getfd, TCP_INFO--> bytes from rank to rank
     the sandbox's network --/proc/PID/net----> connections opened, datagrams sent
 
-A trace is what ranks say of themselves; this is not. `bubblewrap` reads it when all ranks have answered
+A trace is what ranks say of themselves; this is not. `bubblewrapped` reads it when all ranks have answered
 and are still there, `explained` holds the two against each other.
 """
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field
 
-from helpers.grading import bubblewrap, landlocked
-from helpers.grading.bubblewrap import Bubblewrap, Template
+from helpers.grading import bubblewrap, bubblewrapped, landlocked
+from helpers.grading.bubblewrapped import Bubblewrapped
 from helpers.grading.guard import Guard
 from helpers.grading.landlocked import Landlocked
 from helpers.grading.limits import Limits
 from helpers.grading.record import Walls
 from helpers.grading.staged import Staged
+from helpers.grading.template import Template
 from helpers.ranks.connection import Connection
 from helpers.ranks.site import Beside, Site
 
@@ -22,7 +23,7 @@ LEVELS = ("bubblewrap", "landlock", "none")
 _FILTER = "reading other ranks' memory, making namespaces, mounting, loading kernel code"
 
 WALLS = {
-    "bubblewrap": Walls("bubblewrap", (*bubblewrap.STOPS, _FILTER), (*bubblewrap.DOES_NOT_STOP,)),
+    "bubblewrap": Walls("bubblewrap", (*bubblewrapped.STOPS, _FILTER), bubblewrapped.DOES_NOT_STOP),
     "landlock": Walls("landlock", (*landlocked.STOPS, _FILTER), landlocked.DOES_NOT_STOP),
     "none": Walls("none", (), ("anything: answers run as whoever grades",)),
 }
@@ -71,7 +72,7 @@ class Plan:
 
     def site(self, slot: int) -> Site:
         if self.level == "bubblewrap":
-            return Bubblewrap(self._template(), self.limits, slot)
+            return Bubblewrapped(self._template(), self.limits, slot)
         return Landlocked(self.staged, self.limits) if self.level == "landlock" else Beside()
 
     def preload(self) -> None:

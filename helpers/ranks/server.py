@@ -25,33 +25,16 @@ import stat
 import struct
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from helpers.ranks import warm
 from helpers.ranks.scratch import empty, remove_tree
 
 LENGTH = struct.Struct("!I")
 MAX_MESSAGE = 1 << 20
 MAX_FDS = 240
-PRELOAD = (
-    "numpy.random",
-    "torch.nn.parallel",
-    "torch.distributed._functional_collectives",
-    "torch.distributed.tensor",
-    "torch.distributed.optim",
-    "torch.distributed.fsdp",
-    "torch.distributed.tensor.parallel",
-    "torch.distributed.pipelining",
-    "torch.distributed.checkpoint",
-    "torch.distributed.algorithms.join",
-    "torch.distributed.algorithms.ddp_comm_hooks.default_hooks",
-    "torch._dynamo",
-    "torch.utils.data",
-)
-"""Imported while idle, in this order, because each takes a fork's first user 0.1 to 1 s."""
-
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
@@ -101,8 +84,8 @@ class _Server:
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         if self.start_method == "fork":
-            import_all()
-            self._todo = list(PRELOAD)
+            warm.import_all()
+            self._todo = list(warm.PRELOAD)
         self._say(ready=True)
 
     def serve(self) -> None:
@@ -121,7 +104,7 @@ class _Server:
 
     def preload(self, count: int) -> None:
         """Import the next `count` modules that ranks are likely to want."""
-        preload(self._todo[:count])
+        warm.preload(self._todo[:count])
         del self._todo[:count]
 
     def obey(self, message: dict[str, Any]) -> None:
@@ -248,29 +231,6 @@ class _Server:
         self._fds += fds
         self._buffer += data
         return list(take_messages(self._buffer))
-
-
-def import_all() -> None:
-    """Import what every rank needs, so that none has to after the fork."""
-    if "helpers.ranks.worker" in sys.modules:
-        return  # whoever forked this process has
-    importlib.import_module("torch.distributed").set_debug_level_from_env()
-    importlib.import_module("torch").set_num_threads(1)
-    importlib.import_module("cloudpickle")
-    importlib.import_module("helpers.trace.kernels").install()
-    importlib.import_module("helpers.ranks.worker")
-    gc.freeze()  # keeps the collector from touching, and so copying, pages shared by fork
-
-
-def preload(names: Sequence[str] = PRELOAD) -> None:
-    """Import modules that ranks are likely to want."""
-    for name in names:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
-    if (rules := sys.modules.get("torch._dynamo.trace_rules")) is not None:
-        # init_process_group empties this cache; done here, no rank need copy the pages it is on
-        rules.clear_lru_cache()
-    gc.freeze()
 
 
 def take_messages(buffer: bytearray) -> list[dict[str, Any]]:

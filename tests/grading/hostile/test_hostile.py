@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from helpers.exercises.model import get
-from helpers.grading.bubblewrap import FIRST_USER
+from helpers.grading.bubblewrapped import FIRST_USER
 from helpers.grading.grader import Grader
 from helpers.grading.walls import Plan
 from tests.grading.hostile import files, network, processes, stopped, values, wire

@@ -1,0 +1,176 @@
+"""A process that has imported what rank servers need, and forks one into each new set of namespaces.
+
+    grader --fork, with a control socket--> template (behind bubblewrap: read-only system, no network)
+                                               `--fork--> keeper: own network, processes, mounts
+                                                            `--fork--> rank server, the first process there
+                                                                         `--fork--> ranks
+
+Importing torch costs a second, forking some milliseconds: so each submission has a rank server of its own
+at no cost. Here nothing but the course's own code runs; a server gives up all rights before it serves.
+Started by `template`, which holds the other end; ends when that closes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import select
+import signal
+import socket
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from helpers.grading.inside import bound_capabilities, confine
+from helpers.ranks import server, warm
+from helpers.ranks.server import LENGTH, take_messages
+
+_NEW = 0x00020000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000
+"""CLONE_NEW*: mounts, the host's name, IPC, processes, network."""
+_NOSUID_NODEV, _NOEXEC, _REC_PRIVATE = 2 | 4, 8, (1 << 14) | (1 << 18)
+_BIND = 4096 | (1 << 14)
+_PR_SET_PDEATHSIG = 1
+OWN = ("/tmp", "/dev/shm")
+"""Folders of which each rank server has its own, in memory."""
+_SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
+
+
+def main(fd: int) -> None:
+    """Obey the grader at the other end of `fd` until it goes away. Must be the only thread."""
+    control = socket.socket(fileno=fd)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    warm.import_all()
+    _say(control, ready=True)
+    buffer, fds = bytearray(), list[int]()
+    while True:
+        readable, _, _ = select.select([control], [], [], 1.0)
+        _reap()
+        if not readable:
+            continue
+        data, more, _, _ = socket.recv_fds(control, 1 << 16, 16)
+        if not data:
+            return
+        buffer += data
+        fds += more
+        for message in take_messages(buffer):
+            if "preload" in message:
+                warm.preload()
+                _say(control, preloaded=True)
+            else:
+                pair = fds.pop(0), fds.pop(0)
+                _say(control, keeper=_fork_keeper(control.fileno(), message, *pair))
+                for each in pair:
+                    os.close(each)
+
+
+def _fork_keeper(own: int, asked: dict[str, Any], fd: int, log: int) -> int:
+    """Fork the parent of a new rank server; give its process id."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(own)
+            _keep(asked, fd, log)
+        finally:
+            os._exit(70)
+    return pid
+
+
+def _keep(asked: dict[str, Any], fd: int, log: int) -> None:
+    """Enter namespaces of one's own, have their first process fork, and wait for its end."""
+    _die_with_parent()
+    _call("unshare", _NEW)
+    first = os.fork()
+    if first == 0:
+        try:
+            _serve(asked, fd, log)
+        finally:
+            os._exit(70)
+    for each in (fd, log):
+        os.close(each)
+    os.waitpid(first, 0)
+    os._exit(0)
+
+
+def _serve(asked: dict[str, Any], fd: int, log: int) -> None:
+    """As the first process: furnish the place, give up all rights, and be a rank server."""
+    enter(int(asked["disk_bytes"]), asked["kept"])
+    for target in (1, 2):
+        os.dup2(log, target)
+    os.close(log)
+    os.setsid()
+    become(int(asked["user"]))
+    _die_with_parent()  # asked again: becoming somebody else has undone it
+    os.chdir("/tmp")
+    os.mkdir(asked["folder"])
+    confine(asked["limits"])
+    server.main(fd, "fork", asked["folder"], tuple(asked["emptied"]))
+    os._exit(0)
+
+
+def enter(disk_bytes: int, kept: Sequence[str] = ()) -> None:
+    """Give new namespaces their own files in memory, their own view of processes, and a loopback.
+
+    kept: folders below /tmp that stay to be seen, as they were: Python itself may lie there.
+    """
+    _call("mount", b"none", b"/", None, _REC_PRIVATE, None)
+    held = {folder: os.open(folder, os.O_PATH) for folder in kept}
+    size = f"size={disk_bytes},mode=1777".encode()
+    for folder in OWN:
+        _call("mount", b"tmpfs", folder.encode(), b"tmpfs", _NOSUID_NODEV, size)
+    for folder, fd in held.items():
+        os.makedirs(folder)
+        _call("mount", f"/proc/self/fd/{fd}".encode(), folder.encode(), None, _BIND, None)
+        os.close(fd)
+    _call("mount", b"proc", b"/proc", b"proc", _NOSUID_NODEV | _NOEXEC, None)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        flags = fcntl.ioctl(any_socket, _SIOCGIFFLAGS, struct.pack("16sh22x", b"lo", 0))
+        (known,) = struct.unpack_from("h", flags, 16)
+        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", known | _IFF_UP))
+
+
+def become(user: int) -> None:
+    """As root, become a user who owns nothing (0: stay who one is). `confine` takes the rest."""
+    if user:
+        bound_capabilities()
+        os.setgroups([])
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
+
+
+def probe() -> None:
+    """Do what a rank server's place needs, and say "ok". Raise OSError where it cannot be done."""
+    _call("unshare", _NEW)
+    if os.fork() == 0:
+        with contextlib.suppress(OSError):
+            enter(1 << 20)
+            Path("/tmp/it").write_text("is writable")
+            print("ok", flush=True)
+        os._exit(0)
+    os.wait()
+
+
+def _die_with_parent() -> None:
+    _call("prctl", _PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def _call(name: str, *arguments: Any) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    words = [ctypes.c_ulong(a) if isinstance(a, int) else a for a in arguments]
+    if getattr(libc, name)(*words):
+        code = ctypes.get_errno()
+        raise OSError(code, f"{name}: {os.strerror(code)}")
+
+
+def _reap() -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG) != (0, 0):
+            pass
+
+
+def _say(control: socket.socket, **message: Any) -> None:
+    text = json.dumps(message).encode()
+    control.sendall(LENGTH.pack(len(text)) + text)
