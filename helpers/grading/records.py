@@ -6,7 +6,7 @@ import ast
 import itertools
 
 from helpers.exercises.answers import Answer, Problem
-from helpers.exercises.model import Exercise
+from helpers.exercises.model import Exercise, Kind
 from helpers.exercises.result import CaseVerdict, CheckResult
 from helpers.grading import roads
 from helpers.grading.explained import mismatch
@@ -53,7 +53,7 @@ def exercise_record(
 
 def _unexplained(exercise: Exercise, result: CheckResult) -> tuple[str, ...]:
     """Give the first mismatch between calls and bytes in a case that has brought points."""
-    if exercise.own_network:
+    if exercise.own_network or exercise.kind not in {Kind.RANKS, Kind.MODULE}:
         return ()
     runs = (case.run for case in result.cases if case.credit and case.run is not None)
     return tuple(itertools.islice(filter(None, map(mismatch, runs)), 1))

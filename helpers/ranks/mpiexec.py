@@ -153,8 +153,10 @@ def _environment(more: Mapping[str, str], folder: Path) -> dict[str, str]:
         if name not in NOT_INHERITED
         and not name.startswith(("PMI_", "MPI_", "OMPI_", "HYDRA_", "LOCAL_", "REAL_RANKS_"))
     }
-    # shared memory between ranks, and TCP on loopback: nothing of a job leaves this machine
+    # Shared memory between ranks, and TCP on loopback: nothing of a job leaves this machine. UCX, below
+    # MPICH, would take System V's shared memory too, which outlives a job, and which walls refuse.
     quiet = {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", "HYDRA_LAUNCHER": "fork"}
+    quiet["UCX_TLS"] = "self,posix"
     return {**kept, **quiet, "HYDRA_IFACE": "lo", "TMPDIR": str(folder), **more}
 
 

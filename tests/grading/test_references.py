@@ -1,0 +1,35 @@
+"""Behind the walls every reference solution has all its points, and nobody is asked to look at one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from helpers.grading.grader import Grader
+from helpers.grading.record import Status
+from helpers.grading.submissions import Job
+from tests.grading.conftest import SOLUTIONS
+
+NOTEBOOKS = sorted(SOLUTIONS.glob("*.ipynb"))
+SHORT = ("02", "05", "12", "16")
+"""Looked at each time: messages, a programme's own check, MPI and RPC. The others are a soak test."""
+
+
+def by_name(path: Path) -> object:
+    often = path.name.startswith(SHORT)
+    return pytest.param(path, id=path.stem, marks=() if often else pytest.mark.soak)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("path", map(by_name, NOTEBOOKS))
+def test_a_solved_notebook_has_all_points(grader: Grader, path: Path) -> None:
+    record = grader.grade(Job("anna", path, path.name))
+    assert record.status is Status.GRADED, record.message
+    told = [
+        f"{each.name}: {each.outcome}, {each.points} of {each.out_of} {each.message} {each.flags} "
+        + " ".join(case.message for case in each.cases)
+        for each in record.exercises
+        if each.outcome != "passed" or each.points != each.out_of or each.flags
+    ]
+    assert not told, "\n".join(told)
