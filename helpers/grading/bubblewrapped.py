@@ -33,6 +33,7 @@ STOPS = (
 DOES_NOT_STOP = (
     "an attack on the kernel itself",
     "talking past a rule on traffic by files or memory, behind a show of the right calls",
+    "signs between sandboxes that run at the same time, by locks on files that all may read",
 )
 
 
@@ -52,6 +53,11 @@ class Bubblewrapped:
         self.first = 0
         """The process id, out here, of the first process within."""
         self._before = Counters()
+
+    @property
+    def lost(self) -> bool:
+        """The template has gone, and all its servers with it: no answer can reach so far."""
+        return not self.template.alive
 
     def start(self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]) -> Process:
         asked = {

@@ -35,8 +35,12 @@ class _Bounds:
 def mismatch(run: Run) -> str:
     """Say in one line what the trace of a run does not explain, or "" if it explains all."""
     traffic = run.traffic
-    if traffic is None or run.trace.dropped:
+    if traffic is None:
         return ""
+    if run.trace.dropped:
+        return (
+            f"{LOOK}{run.trace.dropped:,} records of calls were too many, or none that torch makes."
+        )
     if traffic.problem:
         return f"{LOOK}What its ranks sent could not be read from outside: {traffic.problem}."
     if traffic.datagrams:
@@ -45,7 +49,8 @@ def mismatch(run: Run) -> str:
     if closed > 0:
         return (
             f"{LOOK}{closed} of {traffic.opened} connections were closed before the ranks had answered, "
-            "or led to none of them: what they carried is not known."
+            "or led to none of them (destroy_process_group closes some, too): what they carried is "
+            "not known."
         )
     bounds = _bounds(run.trace, traffic.open)
     for pair, sent in sorted(traffic.sent.items()):
@@ -74,11 +79,19 @@ def _of_pair(pair: tuple[int, int], sent: int, explained: str) -> str:
 def _bounds(trace: Trace, connections: int) -> _Bounds:
     bounds = _Bounds(most_of_all=_HELLO * connections)
     receives: Counter[tuple[int, tuple[int, ...]]] = Counter()
+    sends: Counter[tuple[int, int]] = Counter()
+    taken: Counter[tuple[int, int]] = Counter()
     for event in trace:
         if event.op == "send" and event.peer is not None:
-            _add_message(bounds, event)
+            _add_message(bounds, event, sends)
         elif event.op == "recv":
             receives[event.rank, event.group_ranks] += 1
+            if event.peer is not None and not event.error:
+                taken[event.peer, event.rank] += event.nbytes + _HEADER
+    for pair, size in sends.items():
+        # what both ends have asked for was moved, whether or not they wait for the end of it
+        bounds.least[pair] = min(size, taken[pair])
+        bounds.least_of_all += bounds.least[pair]
     for (rank, group), count in receives.items():
         for peer in set(group or range(trace.world_size)) - {rank}:
             # a receive from any source tells all that it is ready
@@ -93,14 +106,13 @@ def _bounds(trace: Trace, connections: int) -> _Bounds:
     return bounds
 
 
-def _add_message(bounds: _Bounds, event: Event) -> None:
+def _add_message(bounds: _Bounds, event: Event, sends: Counter[tuple[int, int]]) -> None:
     assert event.peer is not None
     pair, size = (event.rank, event.peer), event.nbytes + _HEADER
     bounds.most[pair] += size
     bounds.most_of_all += size
-    if event.finished:
-        bounds.least[pair] += size
-        bounds.least_of_all += size
+    if not event.error:
+        sends[pair] += size
 
 
 def _moved(meeting: Meeting) -> tuple[int, int]:
@@ -115,7 +127,7 @@ def _moved(meeting: Meeting) -> tuple[int, int]:
     tree, direct = (n - 1) * framing, n * (n - 1) * framing
     ring = (4 * n * (n - 1) + 2 * n * (large // _SEGMENT)) * framing
     least, most = {
-        "barrier": (0, direct),
+        "barrier": (0, direct + 4 * n * (n - 1)),  # monitored_barrier sends a word each way
         "broadcast": ((n - 1) * small, (n - 1) * large + tree * tensors),
         "gather": ((n - 1) * small, (n - 1) * large + tree),
         "scatter": (0, large + tree),

@@ -65,6 +65,9 @@ class Grader:
     _has_seen: bool = field(default=False, init=False)
     """The sandbox has seen hidden cases."""
 
+    _lost: bool = field(default=False, init=False)
+    """A sandbox was ended from outside: what was seen in it says nothing of the answer."""
+
     def __enter__(self) -> Grader:
         return self
 
@@ -137,6 +140,7 @@ class Grader:
         began = time.monotonic() - begun.seconds
         for attempt in (1, 2):
             if attempt == 2:
+                self._lost = False
                 visible = self._check(exercise, answer, VISIBLE_SECRET)
             hopeless = visible.outcome in _SUSPICIOUS and not any(c.passed for c in visible.cases)
             # else it would only fail once more, and take as long
@@ -145,7 +149,7 @@ class Grader:
             suspect = any(_outcomes(result) & _SUSPICIOUS for result in results)
             broke = any(not result.cases for result in results)
             works = not suspect or self.references.works(exercise)
-            if works and (attempt == 2 or not (suspect and broke)):
+            if works and ((attempt == 2 and not self._lost) or not (suspect and broke)):
                 record = exercise_record(exercise, answer, visible, hidden)
                 picture = picture_of(visible, self.pictures)
                 return replace(record, picture=picture, seconds=round(time.monotonic() - began, 3))
@@ -170,6 +174,9 @@ class Grader:
         if self._sandbox is not None and self._sandbox.found:
             message = f"{self._sandbox.found}."
             result = replace(result, outcome=Outcome.OUT_OF_MEMORY, message=message)
+        if self._sandbox is not None and self._sandbox.lost:
+            result = replace(result, outcome=Outcome.CRASHED, cases=())
+            self._lost = True
         if self._sandbox is not None and (self._sandbox.gone or self._is_soiled(result)):
             self._drop()
         return replace(result, cases=tuple(map(_without_values, result.cases)))

@@ -13,6 +13,7 @@ from helpers.exercises.grade import grade
 from helpers.exercises.model import Exercise, exercises
 from helpers.exercises.reader import UnreadableNotebook, read_answers
 from helpers.grading.walls import Plan, Sandbox
+from helpers.ranks.connection import ServerGone
 from helpers.ranks.failures import LaunchError
 
 
@@ -34,7 +35,7 @@ class References:
             late = exercise.notebook >= "09"
             with Sandbox(self.plan, self.slot, preload=late) as sandbox:
                 result = grade(exercise, answer, cell_number, connection=sandbox.connection)
-        except LaunchError:
+        except (LaunchError, ServerGone):
             return False
         return result.passed
 

@@ -96,6 +96,8 @@ _PRLIMIT, _SOCKET = (302, 261), (41, 198)
 _FAMILIES = (1, 2, 10, 16)
 """Of sockets: Unix, IPv4, IPv6, and netlink, by which glibc asks for addresses. Others, as those to the
 host of a virtual machine, know no namespaces."""
+_PROTOCOLS = (0, 6, 17)
+"""The family's own, TCP, UDP: bytes of others (UDP-Lite, SCTP, between netlink's ends) nobody counts."""
 _ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 _X32_BIT = 0x40000000
 _NEW_NAMESPACES = 0x7E020000
@@ -134,10 +136,13 @@ def filter_program(metadata: bool = True) -> bytes:
         (_EQUAL, 1, 0, 0),
         (_RETURN, 0, 0, refuse),
         (_LOAD, 0, 0, 0),
-        (_EQUAL, 0, 2 + len(_FAMILIES), _SOCKET[column]),
+        (_EQUAL, 0, 4 + len(_FAMILIES) + len(_PROTOCOLS), _SOCKET[column]),
         (_LOAD, 0, 0, 16),
         *((_EQUAL, len(_FAMILIES) - at, 0, family) for at, family in enumerate(_FAMILIES)),
         (_RETURN, 0, 0, _ERRNO | errno.EAFNOSUPPORT),
+        (_LOAD, 0, 0, 32),  # its third argument
+        *((_EQUAL, len(_PROTOCOLS) - at, 0, one) for at, one in enumerate(_PROTOCOLS)),
+        (_RETURN, 0, 0, _ERRNO | errno.EPROTONOSUPPORT),
         (_LOAD, 0, 0, 0),
     ]
     code += [

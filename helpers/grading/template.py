@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import select
-import signal
 import socket
 import subprocess
 import sys
@@ -29,7 +28,8 @@ from helpers.ranks.connection import rank_settings
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.server import LENGTH, take_messages
 
-_ANSWER_S = 60.0
+_ANSWER_S = 120.0
+_LOOKS = 50
 
 
 class Template:
@@ -65,7 +65,14 @@ class Template:
 
     @property
     def alive(self) -> bool:
-        return self.owner == os.getpid() and self._process.poll() is None
+        here = self.owner == os.getpid() and self._control.fileno() >= 0
+        return here and self._process.poll() is None and not self._hung_up()
+
+    def _hung_up(self) -> bool:
+        """Tell whether it has gone: seen sooner than that bwrap, which waits for it, has gone as well."""
+        poll = select.poll()
+        poll.register(self._control, 0)
+        return bool(poll.poll(0))
 
     def fork(self, asked: Mapping[str, Any], control: int, log: int) -> int:
         """Have a rank server made in namespaces of its own; give its process id out here.
@@ -74,11 +81,12 @@ class Template:
         """
         keeper = self._asked(asked, [control, log], "keeper")
         deadline = time.monotonic() + _ANSWER_S
-        while time.monotonic() < deadline:
-            for child in children_of(self._first):
-                if inner_pid(child) == keeper:
-                    for first in children_of(child):
-                        return first
+        missed = 0
+        while missed < _LOOKS and time.monotonic() < deadline:
+            found = [child for child in children_of(self._first) if inner_pid(child) == keeper]
+            for first in (each for child in found for each in children_of(child)):
+                return first
+            missed += not found  # the kernel's list may have gaps, but not again and again
             time.sleep(0.001)
         raise LaunchError(f"the rank server did not start: {self._words()}")
 
@@ -91,9 +99,8 @@ class Template:
     def close(self) -> None:
         """End it, and all servers that it has made."""
         self._control.close()
-        if self.alive:
-            os.killpg(self._process.pid, signal.SIGKILL)
         if self.owner == os.getpid():
+            self._process.kill()  # bwrap, and with it all that is within
             self._process.wait(5.0)
         self._log.close()
 
@@ -113,7 +120,9 @@ class Template:
                     raise EOFError("it has gone")
                 self._buffer += data
         except (OSError, EOFError) as error:
-            raise LaunchError(f"no rank server could be made ({error}): {self._words()}") from None
+            words = self._words()
+            self.close()  # a late answer would be taken for that to the next question
+            raise LaunchError(f"no rank server could be made ({error}): {words}") from None
 
     def _words(self) -> str:
         self._log.seek(0)

@@ -26,6 +26,12 @@ from helpers.ranks.site import Traffic
 _PIDFD_GETFD = 438  # the same number on every architecture
 _LISTENING, _ACKED_AND_RECEIVED, _INFO_BYTES = 10, 120, 136
 """Of struct tcp_info in linux/tcp.h: a state, the place of tcpi_bytes_acked and tcpi_bytes_received."""
+_DATAGRAMS = (
+    "Udp:OutDatagrams",
+    "UdpLite:OutDatagrams",
+    "Udp6OutDatagrams",
+    "UdpLite6OutDatagrams",
+)
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -45,7 +51,7 @@ def counters(pid: int) -> Counters:
         for line in (folder / "snmp6").read_text().splitlines():
             name, value = line.split()
             told[name] = int(value)
-    datagrams = told.get("Udp:OutDatagrams", 0) + told.get("Udp6OutDatagrams", 0)
+    datagrams = sum(told.get(name, 0) for name in _DATAGRAMS)
     return Counters(told.get("Tcp:ActiveOpens", 0), datagrams)
 
 

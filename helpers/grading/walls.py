@@ -123,7 +123,11 @@ class Sandbox:
         enclosed = plan.level == "bubblewrap"
         self.guard = Guard(first, plan.limits, enclosed) if first else None
         if preload:
-            self.connection.preload()
+            try:
+                self.connection.preload()
+            except BaseException:
+                self.close()
+                raise
 
     def __enter__(self) -> Sandbox:
         return self
@@ -139,6 +143,11 @@ class Sandbox:
     @property
     def gone(self) -> bool:
         return self.connection.gone or not self.connection.alive()
+
+    @property
+    def lost(self) -> bool:
+        """It was ended from outside, by nothing that an answer can do."""
+        return bool(getattr(self.connection.site, "lost", False))
 
     def close(self) -> None:
         if self.guard:

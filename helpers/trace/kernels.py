@@ -324,12 +324,23 @@ def _kernels(device: torch.device) -> dict[str, Callable[..., Any]]:
     ) -> Any:
         kind = _reduce_op(op)
         o = _options(c10d.ReduceScatterOptions, ms, reduceOp=kind, asyncOp=asy)
+
+        def do(backend: Any) -> Any:
+            if device.type != "cpu":
+                return backend.reduce_scatter_tensor_coalesced(outs, ins, o)
+            # Python's gloo lacks that method as well
+            pairs = zip(outs, ins, strict=True)
+            works = [backend._reduce_scatter_base(out, inp, o) for out, inp in pairs]
+            for work in works[:-1]:
+                work.wait()
+            return works[-1]
+
         return run(
             "reduce_scatter",
             pg,
             ins,
             asy,
-            lambda b: b.reduce_scatter_tensor_coalesced(outs, ins, o),
+            do,
             reduce_op=_op_name(kind),
         )
 

@@ -22,7 +22,7 @@ def by_name(path: Path) -> object:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("path", map(by_name, NOTEBOOKS))
+@pytest.mark.parametrize("path", [by_name(path) for path in NOTEBOOKS])
 def test_a_solved_notebook_has_all_points(grader: Grader, path: Path) -> None:
     record = grader.grade(Job("anna", path, path.name))
     assert record.status is Status.GRADED, record.message

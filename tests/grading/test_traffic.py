@@ -112,6 +112,17 @@ def test_who_closes_its_sockets_is_noticed(sandbox: Sandbox) -> None:
     assert "were closed before" in mismatch(run)
 
 
+def test_sends_that_never_end_count_where_somebody_receives(sandbox: Sandbox) -> None:
+    claimed = run(sandbox, "ring", 3, 50).trace
+    open_ended = replace(claimed, events=tuple(replace(e, end_ns=None) for e in claimed))
+    assert mismatch(replace(run(sandbox, "nothing", 3, 50), trace=open_ended)).startswith(LOOK)
+
+
+def test_monitored_barriers_are_explained(sandbox: Sandbox) -> None:
+    found = run_on_ranks(lambda rank, n: dist.monitored_barrier(), 2, connection=sandbox.connection)
+    assert found.failure is None and mismatch(found) == ""
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 def test_no_right_answer_is_flagged(sandbox: Sandbox) -> None:

@@ -206,6 +206,19 @@ def total(rank, world_size, x):
         time.sleep(0.01)
     return sum(torch.load(f"{folder}/part-{r}") for r in range(world_size))
 """,
+    "a record that is none": """
+def total(rank, world_size, x):
+    hidden = __import__("hel" + "pers.trace.kernels", fromlist=["x"])._Installed.recorder
+    hidden._emit(["end", 10**6, 0, "", None], True)
+    getattr(dist.group.WORLD, "_get" + "_backend")(torch.device("cpu")).allreduce([x]).wait()
+    return x
+""",
+    "a sparse tensor": """
+def total(rank, world_size, x):
+    sparse = x.to_sparse()
+    dist.all_reduce(sparse)
+    return sparse.to_dense()
+""",
     "a shared file, named at run time": """
 import os, time
 def total(rank, world_size, x):
