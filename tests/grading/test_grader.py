@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+import time
 from pathlib import Path
 
+import pytest
+
 from helpers.exercises.model import get
+from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import FAULT, Grader
+from helpers.grading.processes import children_of
 from helpers.grading.record import ExerciseRecord, Record, Status
 from helpers.grading.references import References
 from helpers.grading.submissions import Job
+from helpers.grading.walls import Plan
+from tests.grading.conftest import SOLUTIONS
 from tests.grading.notebooks import HANGS, RIGHT, WRONG, write_notebook
 
 
@@ -81,3 +91,33 @@ def test_imports_of_the_courses_inner_modules_are_flagged(grader: Grader, tmp_pa
     exercise = ping_pong(handed_in(grader, tmp_path, sly))
     assert exercise.points == 10
     assert "helpers.exercises" in exercise.flags[0]
+
+
+def test_a_template_that_is_killed_costs_nobody_points(plan: Plan, tmp_path: Path) -> None:
+    if plan.level != "bubblewrap":
+        pytest.skip("only behind bubblewrap are rank servers forked from a template")
+    slow = RIGHT.replace("rounds):\n", "rounds):\n    import time\n    time.sleep(0.6)\n", 1)
+    with Plan(plan.level, plan.staged) as mine:
+        mine.begin()
+        references = References(SOLUTIONS, mine, slot=2)
+        versions = versions_here(mine.level)
+        with Grader(mine, "a secret of the tests", Cache(None), versions, references, 1) as grader:
+            begun = threading.Event()
+            killer = threading.Thread(target=_kill_template, args=(mine, begun))
+            killer.start()
+            path = write_notebook(tmp_path / "02_blocking_p2p.ipynb", slow)
+            record = grader.grade(Job("anna", path, path.name), told=lambda name: begun.set())
+            killer.join()
+    assert (ping_pong(record).outcome, ping_pong(record).points) == ("passed", 10.0)
+
+
+def _kill_template(plan: Plan, begun: threading.Event) -> None:
+    """Do what the kernel may do where memory is short, while an answer runs."""
+    assert begun.wait(60)
+    template = plan._held.template
+    assert template is not None
+    deadline = time.monotonic() + 60
+    while not list(children_of(template._first)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.4)
+    os.kill(template._first, signal.SIGKILL)
