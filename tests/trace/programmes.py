@@ -39,8 +39,15 @@ def functional(rank: int, world_size: int) -> float:
 
     x = funcol.all_reduce(torch.ones(4), "sum", dist.group.WORLD)
     y = funcol.all_gather_tensor(torch.ones(2), 0, dist.group.WORLD)
-    z = funcol.reduce_scatter_tensor(torch.ones(4), "sum", 0, dist.group.WORLD)
-    return float(x[0] + y.sum() + z.sum())
+    return float(x[0] + y.sum())
+
+
+def reduce_scattered(rank: int, world_size: int) -> list[float]:
+    import torch.distributed._functional_collectives as funcol
+
+    parts = torch.arange(2.0 * world_size)
+    mine = funcol.reduce_scatter_tensor(parts, "sum", 0, dist.group.WORLD)
+    return [float(each) for each in mine]
 
 
 def dtensor(rank: int, world_size: int) -> float:
@@ -89,7 +96,7 @@ ROADS = {
     "python_calls": (python_calls, {"send", "recv", "broadcast", "all_gather", "barrier"}),
     "asynchronous": (asynchronous, {"all_reduce"}),
     "inference": (inference, {"all_reduce"}),
-    "functional": (functional, {"all_reduce", "all_gather", "reduce_scatter"}),
+    "functional": (functional, {"all_reduce", "all_gather"}),
     "dtensor": (dtensor, {"all_gather"}),
     "ddp": (ddp, {"all_reduce", "broadcast"}),
     "fsdp2": (fsdp2, {"all_gather", "reduce_scatter"}),

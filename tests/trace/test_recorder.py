@@ -14,7 +14,7 @@ import torch.distributed as dist
 
 from helpers.ranks.inside import span
 from helpers.ranks.launcher import launch
-from tests.trace.programmes import ROADS
+from tests.trace.programmes import ROADS, reduce_scattered
 
 RUNS = 20
 
@@ -50,6 +50,12 @@ def test_each_road_is_recorded_on_every_rank(road: str) -> None:
     plain = launch(programme, 2, timeout=60, trace=False)
     assert plain.values == run.values, "recording changed what the programme computes"
     assert not plain.trace
+
+
+def test_a_functional_reduce_scatter_runs_while_it_is_recorded() -> None:
+    run = launch(reduce_scattered, 2, timeout=60)
+    assert run.values == [[0.0, 2.0], [4.0, 6.0]]
+    assert [event.op for event in run.trace] == ["reduce_scatter"] * 2
 
 
 @pytest.mark.parametrize("road", ROADS)
