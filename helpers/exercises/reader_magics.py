@@ -29,12 +29,13 @@ _STORED_CELL = "get_ipython().run_cell_magic("
 _STORED_TIME = re.compile(r"get_ipython\(\)\.run_line_magic\('time', (?P<text>(['\"]).*\2)\)")
 
 # What matters for finding where a logical line ends. Possessive (`*+`), so that no input makes it
-# go back; a string without an end runs to the line's end, or for triple quotes to the cell's.
+# go back; never around a group, which Python gets wrong up to 3.11.4. A string without an end runs to
+# the line's end, or for triple quotes to the cell's.
 _TOKEN = re.compile(
-    r'"""(?:[^"\\]++|\\.|"(?!""))*+(?:"""|\Z)'
-    r"|'''(?:[^'\\]++|\\.|'(?!''))*+(?:'''|\Z)"
-    r'|"(?:[^"\\\n]++|\\.)*+"?'
-    r"|'(?:[^'\\\n]++|\\.)*+'?"
+    r'"""[^"\\]*+(?:(?:\\.|"(?!""))[^"\\]*+)*(?:"""|\Z)'
+    r"|'''[^'\\]*+(?:(?:\\.|'(?!''))[^'\\]*+)*(?:'''|\Z)"
+    r'|"[^"\\\n]*+(?:\\.[^"\\\n]*+)*"?'
+    r"|'[^'\\\n]*+(?:\\.[^'\\\n]*+)*'?"
     r"|\#[^\n]*+|\\\n|[()\[\]{}]|\n",
     re.DOTALL,
 )
