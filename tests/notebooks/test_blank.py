@@ -13,7 +13,7 @@ import pytest
 from helpers.course.build import learner_copy
 from helpers.course.notebook_file import Notebook, read_notebook, source_of, write_notebook
 from helpers.course.progress_format import decode
-from tests.notebooks.solved import code_cells, each_solved, environment, exercises_in
+from tests.notebooks.solved import SOLVED, code_cells, environment, exercises_in
 
 DEADLINE_S = 200
 
@@ -29,8 +29,14 @@ def run_all(notebook: Path, env: dict[str, str]) -> Notebook:
     return read_notebook(notebook.with_name("done.ipynb"))
 
 
+def often(path: Path) -> object:
+    """Leave the notebooks that start jobs of their own, and run longest, to `make soak`."""
+    long = path.name.startswith(("14", "15", "16"))
+    return pytest.param(path, id=path.stem, marks=pytest.mark.soak if long else ())
+
+
 @pytest.mark.timeout(DEADLINE_S + 20)
-@each_solved
+@pytest.mark.parametrize("path", [often(path) for path in SOLVED])
 def test_a_blank_copy_runs_whole_and_says_not_attempted(path: Path, tmp_path: Path) -> None:
     blank = tmp_path / path.name
     write_notebook(blank, learner_copy(read_notebook(path), path.name))
