@@ -35,7 +35,8 @@ def exercise_record(
         exercise.number,
         exercise.heading,
         worst.outcome.value,
-        round(hidden.points, 4) if hidden is not None else 0.0,
+        # whoever fails a visible case has not all points, even where no hidden one finds it
+        round(min(visible.points, hidden.points), 4) if hidden is not None else 0.0,
         exercise.points,
         exercise.further,
         tuple(cases),
