@@ -3,9 +3,10 @@
     file --read_answers (capped child)--> answers --Sandbox, grade--> verdicts --> Record
 
 Points come from the hidden cases (the visible ones can only lower them), what the learner is told from
-the visible ones. So the visible cases of all exercises are tried before any hidden one: whatever an answer leaves in its sandbox of a hidden
-case, by whatever trick, cannot reach what its author is told. Called by `batch`, once for each file;
-holds one sandbox at a time and puts up another where an answer has broken one.
+the visible ones. So the visible cases of all exercises are tried before any hidden one: whatever an
+answer leaves in its sandbox of a hidden case, by whatever trick, cannot reach what its author is told.
+Called by `batch`, once for each file; holds one sandbox at a time and puts up another where an answer
+has broken one.
 """
 
 from __future__ import annotations
