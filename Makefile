@@ -1,13 +1,15 @@
 # `make lab` and `make test` are all that most people need; `make` alone lists the rest.
 # Written for GNU make 3.81 and BSD tools, which macOS ships, as well as for newer ones.
 
-# Extra words for JupyterLab, pytest and `course outputs`:
+# Extra words for JupyterLab, pytest, `course outputs` and the benchmarks:
 #   make lab LAB_ARGS="--no-browser --port 8899"
 #   make test TEST_ARGS="tests/course -x"
 #   make outputs NN="01 02"
+#   make bench BENCH="recording deadlocks"
 LAB_ARGS ?=
 TEST_ARGS ?=
 NN ?=
+BENCH ?=
 
 # The first Python that is new enough; `make lab PYTHON=/path/to/python3.12` chooses another.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -52,7 +54,7 @@ outputs: $(VENV)/.installed  ## run solutions/ and store what the cells gave
 	$(BIN)/course outputs $(NN)
 
 bench: $(VENV)/.installed-bench $(VENV)/.installed-test  ## measure against peers, as ratios in one run
-	$(BIN)/python -m tests.benchmarks
+	$(BIN)/python -m tests.benchmarks$(if $(BENCH), $(BENCH))
 
 clean:  ## remove .venv and caches; work/ stays
 	rm -rf $(VENV) build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

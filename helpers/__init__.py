@@ -6,6 +6,7 @@ to start in the background because the reader will soon need it.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -15,21 +16,20 @@ if TYPE_CHECKING:
     from helpers.data.digits import digits
     from helpers.exercises.check import check
     from helpers.exercises.held import storage_bytes, tensors_held
+    from helpers.jobs.mpiexec import mpiexec
+    from helpers.jobs.ports import free_port
+    from helpers.jobs.run import MpiFailed, TorchrunFailed
+    from helpers.jobs.torchrun import start_torchrun, torchrun
     from helpers.ranks.failures import (
         Deadlock,
         LaunchError,
         RankDied,
         RankFailed,
-        RankFailure,
         RankTimeout,
     )
     from helpers.ranks.inside import span
     from helpers.ranks.launcher import launch
-    from helpers.ranks.mpiexec import MpiFailed, mpiexec
-    from helpers.ranks.ports import free_port
-    from helpers.ranks.run import Run
-    from helpers.ranks.torchrun import start_torchrun, torchrun
-    from helpers.ranks.torchrun_run import TorchrunFailed
+    from helpers.ranks.run import RankFailure, Run
     from helpers.views.before_after import before_after
     from helpers.views.cost_explorer import cost_explorer
     from helpers.views.curve import curves
@@ -67,13 +67,13 @@ _HOME = {
     "predict": "helpers.course.quizzes",
     "launch": "helpers.ranks.launcher",
     "span": "helpers.ranks.inside",
-    "free_port": "helpers.ranks.ports",
+    "free_port": "helpers.jobs.ports",
     "Run": "helpers.ranks.run",
-    "MpiFailed": "helpers.ranks.mpiexec",
-    "mpiexec": "helpers.ranks.mpiexec",
-    "TorchrunFailed": "helpers.ranks.torchrun_run",
-    "start_torchrun": "helpers.ranks.torchrun",
-    "torchrun": "helpers.ranks.torchrun",
+    "MpiFailed": "helpers.jobs.run",
+    "mpiexec": "helpers.jobs.mpiexec",
+    "TorchrunFailed": "helpers.jobs.run",
+    "start_torchrun": "helpers.jobs.torchrun",
+    "torchrun": "helpers.jobs.torchrun",
     "count_rounds": "helpers.views.one_port",
     "before_after": "helpers.views.before_after",
     "cost_explorer": "helpers.views.cost_explorer",
@@ -105,7 +105,7 @@ _HOME = {
     "LaunchError": "helpers.ranks.failures",
     "RankDied": "helpers.ranks.failures",
     "RankFailed": "helpers.ranks.failures",
-    "RankFailure": "helpers.ranks.failures",
+    "RankFailure": "helpers.ranks.run",
     "RankTimeout": "helpers.ranks.failures",
 }
 
@@ -165,6 +165,7 @@ def __getattr__(name: str) -> Any:
     """Load a name from its module when it is first asked for."""
     if name not in _HOME:
         raise AttributeError(f"module 'helpers' has no name {name!r}")
+    _show_results()
     return getattr(import_module(_HOME[name]), name)
 
 
@@ -172,7 +173,18 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
+def _show_results() -> None:
+    """Have results show themselves, but on ranks: nobody sees one there, and each would wait for it."""
+    from helpers.ranks.inside import inside_rank
+
+    if not inside_rank():
+        from helpers.views.show import tie
+
+        tie()
+
+
 def _greet_kernel() -> None:
+    """Make a kernel, or an IPython in a terminal, ready for `launch` and `%%ranks`."""
     from helpers.ranks.cells import in_kernel, ipython
 
     if in_kernel():
@@ -184,6 +196,8 @@ def _greet_kernel() -> None:
         from helpers.ranks.magics import register
 
         register(shell)
+        _show_results()
 
 
-_greet_kernel()
+if "IPython" in sys.modules:
+    _greet_kernel()

@@ -52,7 +52,8 @@ def hint(asked: Any, *, get: Callable[[Any], Hinted] | None = None) -> Told:
 def _registered(asked: Any) -> Hinted:
     from helpers.exercises.model import find
 
-    return find(asked)
+    found: Hinted = find(asked)
+    return found
 
 
 def _heading(found: Hinted, level: int, seen: int) -> str:

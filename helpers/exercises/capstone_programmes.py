@@ -5,7 +5,6 @@ Each gives back plain values; the launching process alone knows what they must b
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ from helpers.exercises.script_models import classifier_with_dropout
 from helpers.exercises.sgd_models import weights
 from helpers.exercises.start_groups import watch_new_group
 from helpers.exercises.tp_programmes import there_and_back
+from helpers.ranks.inside import launch_folder
 
 Samples = tuple[torch.Tensor, torch.Tensor]
 
@@ -96,8 +96,7 @@ def run_script(
 ) -> dict[str, Any]:
     """Let the answer train a model that begins differently on each rank, and note what it does."""
     model = classifier_with_dropout(seed + rank)
-    # each rank's own temp folder lies in one that the whole world shares
-    path = Path(tempfile.gettempdir()).parent / name
+    path = launch_folder() / name
     seen = _Onlooker(model, train[0])
     with seen.watch_saves(rank):
         history = answer(

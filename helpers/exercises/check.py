@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from helpers.exercises.answers_data import Answer, Problem
-from helpers.exercises.answers_history import answer_from_history, input_number
+from helpers.answers.data import Answer, Problem
+from helpers.answers.history import answer_from_history, input_number
+from helpers.checks.result import CheckResult, Outcome
 from helpers.exercises.grade import grade
 from helpers.exercises.model import UnknownExercise, get
-from helpers.exercises.result import CheckResult, Outcome
 from helpers.ranks.cells import ipython
 
 

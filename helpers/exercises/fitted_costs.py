@@ -8,7 +8,7 @@ from math import log2
 from operator import index
 from typing import Any
 
-from helpers.exercises.scripted_timings import Script, Stopwatch
+from helpers.checks.stopwatch import Script, Stopwatch
 
 CLOSE = 0.10
 """How far alpha and beta may be off, as a part of the truth; what robust fits miss is below 0.05."""

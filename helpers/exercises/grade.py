@@ -6,13 +6,16 @@ Answer, Exercise --draw--> cases --run_on_ranks(drive)--> Runs --judge--> CheckR
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from helpers.exercises.answers import Answer, Problem
-from helpers.exercises.drive import FILE, drive
+from helpers.answers.build import Answer, Problem
+from helpers.checks import grade as rebuilt
+from helpers.checks.drive import FILE, drive
+from helpers.checks.exercise import Exercise as NewExercise
+from helpers.checks.result import CaseVerdict, CheckResult, Outcome
+from helpers.checks.script_runs import run_of_script
 from helpers.exercises.judge import judge
 from helpers.exercises.model import VISIBLE_SECRET, Case, Exercise, Kind
-from helpers.exercises.result import CaseVerdict, CheckResult, Outcome
-from helpers.exercises.script_runs import run_of_script
 from helpers.ranks.cells import place_of
 from helpers.ranks.connection import Connection
 from helpers.ranks.failures import LaunchError
@@ -30,7 +33,7 @@ _STOP_AFTER = frozenset(
 
 
 def grade(
-    exercise: Exercise,
+    exercise: Any,
     found: Answer | Problem,
     name_cell: NameCell,
     secret: str = VISIBLE_SECRET,
@@ -44,6 +47,10 @@ def grade(
     and its advice are the same, and come sooner. connection: the rank server that runs it, by default this
     process's own.
     """
+    if isinstance(exercise, NewExercise):
+        return rebuilt.grade(
+            exercise, found, name_cell, secret, every_case=every_case, connection=connection
+        )
     notes = found.notes
     if isinstance(found, Problem):
         return _result(exercise, _outcome_of(found), message=found.message, notes=notes)
@@ -102,7 +109,7 @@ def try_case(
         name_place=name_place,
         connection=connection,
     )
-    return run_of_script(case, run, name_place) if script else run
+    return run_of_script(case.world_size, case.timeout_s, run, name_place) if script else run
 
 
 def _outcome_of(problem: Problem) -> Outcome:

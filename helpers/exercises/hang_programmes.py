@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from helpers.ranks.inside import span
+from helpers.ranks.inside import launch_folder, span
 
 PREPARING_S = 0.15
 """How long preparing takes: long enough that a rank which does not wait comes too early."""
@@ -42,8 +40,7 @@ def with_a_file(
     answer: Callable[..., Any], rank: int, world_size: int, name: str, content: str
 ) -> Any:
     """Hand the answer `prepare`, which takes a while to write a file, and `read`, which needs it."""
-    # each rank's own temp folder lies in one that the whole world shares
-    path = Path(tempfile.gettempdir()).parent / hashlib.sha256(name.encode()).hexdigest()[:16]
+    path = launch_folder() / hashlib.sha256(name.encode()).hexdigest()[:16]
 
     def prepare() -> None:
         with span("prepare"):

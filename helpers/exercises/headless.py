@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from helpers.exercises.answers import Answer, Problem, cell_number
+from helpers.answers.build import Answer, Problem, cell_number
+from helpers.answers.reader import UnreadableNotebook, read_answers
+from helpers.checks.result import CheckResult, Outcome
 from helpers.exercises.grade import grade
 from helpers.exercises.model import VISIBLE_SECRET, Exercise, exercises
-from helpers.exercises.reader import UnreadableNotebook, read_answers
-from helpers.exercises.result import CheckResult, Outcome
 from helpers.ranks.launcher import disconnect
+from helpers.views.verdict import verdict_text
 
 
 def check_notebook(path: Path, secret: str = VISIBLE_SECRET) -> int:
@@ -21,7 +22,7 @@ def check_notebook(path: Path, secret: str = VISIBLE_SECRET) -> int:
         return 2
     try:
         for result in results:
-            print(result, end="\n\n")
+            print(verdict_text(result), end="\n\n")
     finally:
         disconnect()
     print(summary(results))

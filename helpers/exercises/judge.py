@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
+from helpers.checks.result import CaseVerdict, Outcome, Row
 from helpers.exercises.compare import difference
-from helpers.exercises.look_at_time import look_at_time
+from helpers.exercises.look_at_time import look_at_time, look_at_unwaited
 from helpers.exercises.model import Case, Exercise, Kind
-from helpers.exercises.result import CaseVerdict, Outcome, Row
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout
 from helpers.ranks.run import Run
 from helpers.ranks.world import FLOOD
@@ -53,6 +53,8 @@ def _failed(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
         advice = (
             "`from helpers import wait_graph`; wait_graph(result.run) draws who waits for whom."
         )
+        if failure.diagnosis.kind == "never_waited":
+            advice = look_at_unwaited(run) or advice
     elif isinstance(failure, RankTimeout):
         outcome = Outcome.TIMED_OUT
         advice = look_at_time(run)

@@ -163,12 +163,10 @@ def _some_right(case: Case, run: Run) -> bool:
 
 
 def _look_at_waits(run: Run) -> str:
-    """Tell of a Work that was thrown away: gloo then drops its message, and the receiver hangs.
-
-    To a watcher that message is still on its way, so the run ends by its timeout, not as a deadlock.
-    """
+    """Tell of a Work that was thrown away: gloo then drops its message, and the receiver hangs."""
     for event in run.trace.calls:
-        if isinstance(run.failure, RankTimeout) and event.asynchronous and event.wait_ns is None:
+        stuck = isinstance(run.failure, (RankTimeout, Deadlock))
+        if stuck and event.asynchronous and event.wait_ns is None:
             where = f" ({event.where})" if event.where else ""
             return (
                 f"Rank {event.rank} has not waited for its {event.call}{where}. Does your code keep "

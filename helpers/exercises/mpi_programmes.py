@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
-from helpers.exercises.script_mpi import under_mpiexec
-from helpers.exercises.scripts import Source, compose
+from helpers.checks.script_mpi import under_mpiexec
+from helpers.checks.scripts import Source, compose
 
 MPIEXEC_S = 25.0
 """How long the ranks may take: 2 s are usual, but thirty learners may share the machine."""

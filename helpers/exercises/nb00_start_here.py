@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from helpers.checks.rules import OnlyCalls
 from helpers.exercises.failing_programs import (
     TIMEOUT,
     Failure,
@@ -15,7 +16,6 @@ from helpers.exercises.failing_programs import (
     plain_failures,
 )
 from helpers.exercises.model import Case, Exercise, Kind
-from helpers.exercises.rules import OnlyCalls
 from helpers.exercises.slices import covers, judge_slices, pair_of, within
 from helpers.ranks.run import Run
 from helpers.views.plain import plural

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import torch
 
+from helpers.checks.rules import Holds, OnlyCalls
 from helpers.exercises.backends import (
     describe_machine,
     draw_machines,
@@ -22,7 +23,6 @@ from helpers.exercises.look_at_starts import (
     reduced_once_each,
 )
 from helpers.exercises.model import Case, Exercise, Kind
-from helpers.exercises.rules import Holds, OnlyCalls
 from helpers.exercises.start_groups import ENV, STARTS
 
 NOTEBOOK = "01_process_groups"

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import torch
 
+from helpers.checks.rules import Count, Holds, OnlyCalls, Order, Peers
 from helpers.exercises.draws import describe, tensor, tensors
 from helpers.exercises.model import Case, Exercise, Kind
-from helpers.exercises.rules import Count, Holds, OnlyCalls, Order, Peers
 from helpers.ranks.run import Run
 from helpers.trace.events import Trace
 

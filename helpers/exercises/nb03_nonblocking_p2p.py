@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from helpers.checks.rules import Count, Holds, OnlyCalls, Peers
+from helpers.checks.rules_transfers import (
+    EachIsWaitedFor,
+    InFlightTogether,
+    NothingBlocks,
+    SpanInFlight,
+)
 from helpers.exercises import transfer_cases as cases
 from helpers.exercises.look_at_transfers import (
     look_at_buffers,
@@ -11,13 +18,6 @@ from helpers.exercises.look_at_transfers import (
     look_at_swap,
 )
 from helpers.exercises.model import Exercise, Kind
-from helpers.exercises.rules import Count, Holds, OnlyCalls, Peers
-from helpers.exercises.rules_transfers import (
-    EachIsWaitedFor,
-    InFlightTogether,
-    NothingBlocks,
-    SpanInFlight,
-)
 
 NOTEBOOK = "03_nonblocking_p2p"
 

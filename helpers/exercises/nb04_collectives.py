@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from helpers.checks.rules import Count, OnlyCalls
+from helpers.checks.rules_collectives import Awaited, Calls, HandedIn
 from helpers.exercises import collective_cases as cases
 from helpers.exercises.look_at_collectives import (
     look_at_argmax,
@@ -14,8 +16,6 @@ from helpers.exercises.look_at_collectives import (
     look_at_transpose,
 )
 from helpers.exercises.model import Exercise, Kind
-from helpers.exercises.rules import Count, OnlyCalls
-from helpers.exercises.rules_collectives import Awaited, Calls, HandedIn
 
 NOTEBOOK = "04_collectives"
 EXERCISES = (

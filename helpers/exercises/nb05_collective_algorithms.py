@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import torch
 
+from helpers.checks.rules import BytesSent, Count, OnlyCalls, Peers, TotalMessages
+from helpers.checks.rules_rounds import PortRounds
 from helpers.exercises.draws import describe, tensor, tensors
 from helpers.exercises.fitted_costs import fits, overtakes
 from helpers.exercises.look_at_algorithms import (
@@ -18,12 +20,9 @@ from helpers.exercises.look_at_algorithms import (
     look_at_tree,
 )
 from helpers.exercises.model import Case, Exercise, Kind
-from helpers.exercises.rules import BytesSent, Count, OnlyCalls, Peers, TotalMessages
-from helpers.exercises.rules_rounds import PortRounds
 
 NOTEBOOK = "05_collective_algorithms"
 TIMEOUT_S = 6.0
-"""An isend whose Work is thrown away leaves a hang that only the timeout ends."""
 
 _P2P = OnlyCalls(("send", "recv"))
 _KEEP_INPUT = "helpers.exercises.keep_input:keep_input"

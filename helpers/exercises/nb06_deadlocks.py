@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from helpers.checks.rules import Count, Holds, OnlyCalls
 from helpers.exercises.draws import describe, tensor, tensors
 from helpers.exercises.flight_dumps import Scenario, dumps_of
 from helpers.exercises.look_at_hangs import (
@@ -20,7 +21,6 @@ from helpers.exercises.look_at_hangs import (
     steps,
 )
 from helpers.exercises.model import Case, Exercise, Kind
-from helpers.exercises.rules import Count, Holds, OnlyCalls
 from helpers.trace.events import Trace
 from helpers.views.plain import plural
 

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader, DistributedSampler
 
+from helpers.checks.rules import Count, OnlyCalls
 from helpers.exercises.data_programmes import APART, FIRST
 from helpers.exercises.look_at_data import (
     look_at_accuracy,
@@ -23,7 +24,6 @@ from helpers.exercises.look_at_data import (
     torch_gives,
 )
 from helpers.exercises.model import Case, Exercise, Kind
-from helpers.exercises.rules import Count, OnlyCalls
 from helpers.ranks.run import Run
 from helpers.views.values import short_value
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from helpers.checks.rules import Count, Holds, OnlyCalls
+from helpers.checks.rules_collectives import Awaited
 from helpers.exercises.look_at_sgd import look_at_gradients, look_at_training, look_at_weighted
 from helpers.exercises.look_at_sgd_steps import look_at_accumulated, look_at_local, look_at_server
 from helpers.exercises.model import Exercise, Kind
-from helpers.exercises.rules import Count, Holds, OnlyCalls
-from helpers.exercises.rules_collectives import Awaited
 from helpers.exercises.rules_gradients import TotalHandedIn
 from helpers.exercises.sgd_cases import (
     accumulation_bytes,

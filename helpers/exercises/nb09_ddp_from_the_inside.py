@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from helpers.checks.rules import Count, Holds, OnlyCalls
+from helpers.checks.rules_collectives import Awaited
+from helpers.checks.rules_overlap import IssuedInside
 from helpers.exercises.ddp_cases import (
     all_used,
     broadcast_cases,
@@ -25,10 +28,7 @@ from helpers.exercises.ddp_cases import (
 from helpers.exercises.look_at_comm import look_at_compressed, look_at_search, look_at_switch
 from helpers.exercises.look_at_ddp import look_at_broadcast, look_at_buckets, look_at_hooked
 from helpers.exercises.model import Exercise, Kind
-from helpers.exercises.rules import Count, Holds, OnlyCalls
-from helpers.exercises.rules_collectives import Awaited
 from helpers.exercises.rules_gradients import TotalHandedIn
-from helpers.exercises.rules_overlap import IssuedInside
 
 NOTEBOOK = "09_ddp_from_the_inside"
 _PROGRAMMES = "helpers.exercises.ddp_programmes"

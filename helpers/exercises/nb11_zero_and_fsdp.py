@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from helpers.checks.rules import Count, Holds, OnlyCalls
+from helpers.checks.rules_collectives import Awaited, HandedIn
 from helpers.exercises.look_at_zero import look_at_optimizer
 from helpers.exercises.look_at_zero_layers import look_at_layers
 from helpers.exercises.look_at_zero_more import look_at_fsdp2, look_at_scatter
 from helpers.exercises.memory_plans import look_at_plan, plan_cases
 from helpers.exercises.model import Exercise, Kind
-from helpers.exercises.rules import Count, Holds, OnlyCalls
-from helpers.exercises.rules_collectives import Awaited, HandedIn
 from helpers.exercises.rules_gradients import TotalHandedIn
 from helpers.exercises.zero_cases import (
     fsdp_cases,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from helpers.checks.rules import BytesSent, Count, OnlyCalls, Peers
+from helpers.checks.rules_transfers import EachIsWaitedFor
 from helpers.exercises.look_at_bubble import look_at_bubble
 from helpers.exercises.look_at_pipeline import look_at_one_f_one_b, look_at_stage
 from helpers.exercises.look_at_placement import look_at_split, look_at_torchs
@@ -17,9 +19,7 @@ from helpers.exercises.pipeline_cases import (
     split_cases,
     torchs_cases,
 )
-from helpers.exercises.rules import BytesSent, Count, OnlyCalls, Peers
 from helpers.exercises.rules_pipeline import PassedOnAtOnce
-from helpers.exercises.rules_transfers import EachIsWaitedFor
 
 NOTEBOOK = "12_pipeline_parallel"
 _PROGRAMMES = "helpers.exercises.pipeline_programmes"

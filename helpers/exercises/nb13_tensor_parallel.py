@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from helpers.checks.rules import OnlyCalls
+from helpers.checks.rules_phases import AwaitedByHand, CallsIn
 from helpers.exercises.look_at_tp import (
     look_at_attention,
     look_at_column,
@@ -11,8 +13,6 @@ from helpers.exercises.look_at_tp import (
     look_at_row,
 )
 from helpers.exercises.model import Exercise, Kind
-from helpers.exercises.rules import OnlyCalls
-from helpers.exercises.rules_phases import AwaitedByHand, CallsIn
 from helpers.exercises.tp_cases import (
     attention_cases,
     column_cases,

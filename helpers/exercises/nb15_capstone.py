@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from helpers.checks.rules import Holds, OnlyCalls
+from helpers.checks.rules_phases import AwaitedByHand, CallsIn
 from helpers.exercises.expert_cases import expert_cases, most_exchanged
 from helpers.exercises.look_at_capstone import (
     look_at_experts,
@@ -17,9 +19,7 @@ from helpers.exercises.mesh_cases import (
 )
 from helpers.exercises.model import Exercise, Kind
 from helpers.exercises.plan_cases import PLAN_A_RUN
-from helpers.exercises.rules import Holds, OnlyCalls
 from helpers.exercises.rules_gradients import TotalHandedIn
-from helpers.exercises.rules_phases import AwaitedByHand, CallsIn
 from helpers.exercises.script_cases import reduced_bytes, script_cases
 
 NOTEBOOK = "15_capstone"

@@ -10,7 +10,6 @@ import importlib
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,9 @@ import torch.distributed as dist
 from torch import nn
 from torch._C._distributed_c10d import FileStore
 
-from helpers.exercises.scripts import Source, compose, under_fork, under_torchrun
+from helpers.checks.scripts import Source, compose, under_fork, under_torchrun
 from helpers.exercises.start_groups import meet
+from helpers.ranks.inside import launch_folder
 
 _HERE = "helpers.exercises.resume_programmes"
 CURE = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
@@ -169,7 +169,7 @@ def reshard(
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import DTensor, Shard, distribute_tensor
 
-    shared = Path(tempfile.gettempdir()).parent
+    shared = launch_folder()
     folder = str(shared / "checkpoint")
     if rank < before:
         _join(shared / "first job", rank, before)

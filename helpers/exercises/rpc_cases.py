@@ -126,6 +126,8 @@ def _order(found: dict[Any, Any]) -> str:
 
 def look_at_rpc(case: Case, run: Run) -> str:
     """Say what an exception on the server mostly comes from."""
+    if run.failure is not None and "in init_rpc" in str(run.failure):
+        return "RPC is up already: every process has joined before your function is called."
     if not isinstance(run.failure, RankFailed):
         return ""
     message = run.failure.error.message
@@ -140,7 +142,7 @@ def look_at_rpc(case: Case, run: Run) -> str:
         )
     if "missing 1 required positional argument" in message:
         return "The trainer calls `gradient` with what `args` holds: args=(w,)"
-    if "already initialized" in message or "MASTER_ADDR" in message:
+    if "already initialized" in message:
         return "RPC is up already: every process has joined before your function is called."
     if "shutdown" in message or "not been initialized" in message:
         return "The check shuts RPC down itself, after your function has returned."

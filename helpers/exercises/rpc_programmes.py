@@ -7,7 +7,6 @@ there: RPC copies no CPU tensor, so none of them may have been changed meanwhile
 
 from __future__ import annotations
 
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -18,6 +17,8 @@ from typing import Any
 import torch
 import torch.distributed.rpc as rpc
 import torch.distributed.rpc.api as api
+
+from helpers.ranks.inside import launch_folder
 
 _APART_S = 0.02
 """How much later than the one before each trainer answers: time enough to use the first answer."""
@@ -60,8 +61,7 @@ def serve(
     lr: float,
 ) -> dict[str, Any] | None:
     """Call the answer on rank 0, the server, while the trainers wait for its calls."""
-    # each rank's own temp folder lies in one that the whole world shares
-    folder = Path(tempfile.gettempdir()).parent / "rpc"
+    folder = launch_folder() / "rpc"
     folder.mkdir(exist_ok=True)
     warnings.filterwarnings("ignore", message="You are using a Backend")  # RPC's own inner calls
     names = ["server", *(f"trainer{r}" for r in range(1, world_size))]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from helpers.checks.rules import Amount, amount_of
 from helpers.exercises.model import Case
-from helpers.exercises.rules import Amount
 from helpers.trace.events import Event, Trace
 from helpers.views.plain import plural
 
@@ -24,14 +24,14 @@ class TotalHandedIn:
     why: Callable[[int, Case], str] = lambda nbytes, case: ""
     counts: Callable[[Event], bool] = lambda event: True
     forbids: bool = False
+    on_each_call: bool = False
 
     def problem(self, trace: Trace, case: Case) -> str:
         for rank in range(case.world_size):
             events = [e for e in trace.of(rank) if e.op != "span" and self.counts(e)]
             handed = sum(event.nbytes for event in events)
             most, calls = (
-                amount if isinstance(amount, int) else amount(case, rank)
-                for amount in (self.most_bytes, self.most_calls)
+                amount_of(amount, case, rank) for amount in (self.most_bytes, self.most_calls)
             )
             if handed > most:
                 why = self.why(handed, case)

@@ -21,6 +21,7 @@ class PassedOnAtOnce:
 
     text: str = "each activation and gradient is sent as soon as it is there"
     forbids: bool = False
+    on_each_call: bool = False
 
     def problem(self, trace: Trace, case: Case) -> str:
         for rank in range(case.world_size):

@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from helpers.exercises.scripted_timings import Script, Stopwatch
+from helpers.checks.stopwatch import Script, Stopwatch
 
 NOISE = 0.04
 """What is added to a lap at most, as a part of its true length."""

@@ -11,7 +11,6 @@ own group is not joined (`Case.init=False`), so that the answer can do it.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -25,8 +24,8 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import FileStore, PrefixStore, Store, TCPStore
 from torch.distributed.distributed_c10d import _get_default_store
 
-from helpers.ranks.inside import span
-from helpers.ranks.ports import free_port
+from helpers.jobs.ports import free_port
+from helpers.ranks.inside import launch_folder, span
 
 NO_GROUP = "no process group"
 STARTS = ("start 1", "start 2")
@@ -221,8 +220,8 @@ def _leave_group() -> None:
 
 
 def _shared_folder() -> Path:
-    """Give the folder of this launch: each rank's own temp folder lies in it."""
-    return Path(tempfile.gettempdir()).parent
+    """Give the folder of this launch, which its ranks have in common."""
+    return launch_folder()
 
 
 def _own_store(name: str, world_size: int) -> Store:

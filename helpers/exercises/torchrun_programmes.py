@@ -17,7 +17,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from helpers.exercises.scripts import (
+from helpers.checks.scripts import (
     Source,
     compose,
     endings_of,
@@ -27,9 +27,9 @@ from helpers.exercises.scripts import (
     under_fork,
     under_torchrun,
 )
-from helpers.ranks.owned import Owned
-from helpers.ranks.ports import held_port
-from helpers.ranks.torchrun_command import environment_of
+from helpers.jobs.owned import Owned
+from helpers.jobs.ports import held_port
+from helpers.jobs.torchrun_command import environment_of
 
 _HERE = "helpers.exercises.torchrun_programmes"
 _ROOT = str(Path(__file__).parents[2])

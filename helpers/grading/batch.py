@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from helpers.exercises.reader_notebook import UnreadableNotebook, bytes_of
+from helpers.answers.notebook import UnreadableNotebook, bytes_of
 from helpers.grading.cache import Cache, versions_here, write_whole
 from helpers.grading.grader import Grader
 from helpers.grading.limits import Limits

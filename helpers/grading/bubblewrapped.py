@@ -13,10 +13,11 @@ from typing import IO
 
 from helpers.grading.bubblewrap import LIBRARIES, ROOT, python_folders
 from helpers.grading.limits import Limits
-from helpers.grading.processes import children_of, end, inner_pid
 from helpers.grading.template import Forked, Template
 from helpers.grading.traffic import Counters, counters, traffic_of
-from helpers.ranks.site import Process, Traffic
+from helpers.ranks.processes import children_of, end, inner_pid
+from helpers.ranks.run import Traffic
+from helpers.ranks.site import Process
 
 SCRATCH = "/tmp/worlds"
 FIRST_USER = 61_184
@@ -46,6 +47,7 @@ class Bubblewrapped:
     root = ROOT
     scratch = SCRATCH
     emptied: tuple[str, ...] = ("/tmp", "/dev/shm")
+    idle_s: float = 0.0
 
     def __init__(self, template: Template, limits: Limits, slot: int = 0) -> None:
         self.template, self.limits, self.slot = template, limits, slot
@@ -89,6 +91,9 @@ class Bubblewrapped:
             return None
         except OSError as error:
             return Traffic(problem=str(error.strerror or error))
+
+    def environment(self) -> tuple[dict[str, str], list[str]]:
+        return {}, []  # ranks behind walls hear nothing of the grader's
 
     def cwd(self) -> str:
         return "/tmp"

@@ -17,7 +17,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from helpers.exercises.answers import Answer
+from helpers.answers.build import Answer
 from helpers.exercises.model import Exercise
 from helpers.grading.record import ExerciseRecord, exercise_from_json
 

@@ -18,13 +18,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from helpers.exercises.answers import Answer, Problem, cell_number
+from helpers.answers.build import Answer, Problem, cell_number
+from helpers.answers.notebook import bytes_of
+from helpers.answers.reader import UnreadableNotebook, read_answers
+from helpers.checks.result import CaseVerdict, CheckResult, Outcome
 from helpers.exercises.grade import grade
 from helpers.exercises.headless import exercises_of
 from helpers.exercises.model import VISIBLE_SECRET, Exercise
-from helpers.exercises.reader import UnreadableNotebook, read_answers
-from helpers.exercises.reader_notebook import bytes_of
-from helpers.exercises.result import CaseVerdict, CheckResult, Outcome
 from helpers.grading.cache import Cache, key_of
 from helpers.grading.pictures import picture_of
 from helpers.grading.record import ExerciseRecord, Record, Status
@@ -148,6 +148,13 @@ class Grader:
             hidden = None if hopeless else self._check(exercise, answer, self.secret)
             results = [result for result in (visible, hidden) if result is not None]
             suspect = any(_outcomes(result) & _SUSPICIOUS for result in results)
+            if any(result.outcome is Outcome.FAULT for result in results):
+                if not self.references.works(exercise):
+                    return fault_record(exercise)
+                # only what this answer has sent could not be judged: it is wrong
+                visible = replace(visible, outcome=Outcome.WRONG, points=0.0)
+                record = exercise_record(exercise, answer, visible, hidden)
+                return replace(record, points=0.0)
             broke = any(not result.cases for result in results)
             works = not suspect or self.references.works(exercise)
             if works and ((attempt == 2 and not self._lost) or not (suspect and broke)):
@@ -214,8 +221,10 @@ def _without_values(case: CaseVerdict) -> CaseVerdict:
     """Let go of what ranks returned and printed, which has been judged: it can be a lot."""
     if case.run is None:
         return case
-    nothing: list[Any] = [None] * case.run.world_size
-    return replace(case, run=replace(case.run, values=nothing, output=[""] * case.run.world_size))
+    size = case.run.world_size
+    nothing: dict[str, Any] = {"values": [None] * size, "output": [""] * size}
+    world = replace(case.world, **nothing) if case.world is not None else None
+    return replace(case, run=replace(case.run, **nothing), world=world)
 
 
 def fault_record(exercise: Exercise) -> ExerciseRecord:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from helpers.grading.limits import Limits
-from helpers.grading.processes import children_of, end
+from helpers.ranks.processes import children_of, end
 
 LOOK_S = 0.05
 _ROUNDS = 100

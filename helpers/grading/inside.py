@@ -10,6 +10,9 @@ import os
 import resource
 import struct
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from helpers.ranks.processes import prctl
 
 _PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 4, 24
 _CAPABILITIES_VERSION_3 = 0x20080522
@@ -34,7 +37,7 @@ def confine(
         resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (value, most))
     drop_capabilities()
     # No rank may read another's memory, or the server's, by /proc or ptrace. Ranks inherit it.
-    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    prctl(_PR_SET_DUMPABLE, 0)
     if readable or writable:
         from helpers.grading import landlock
 
@@ -56,6 +59,6 @@ def drop_capabilities() -> None:
 
 def bound_capabilities() -> None:
     """See to it that no program started later, whoever owns it, brings any of them back."""
-    libc = ctypes.CDLL(None)
     for number in range(_MOST_CAPABILITIES):
-        libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)  # an error: not root, or no such capability
+        with suppress(OSError):  # not root, or no such capability
+            prctl(_PR_CAPBSET_DROP, number)

@@ -12,9 +12,10 @@ import stat
 import struct
 from collections.abc import Sequence
 
+from helpers.ranks.processes import NO_NEW_PRIVS, prctl
+
 _CREATE, _ADD_RULE, _RESTRICT = 444, 445, 446
 _VERSION_FLAG, _RULE_PATH_BENEATH = 1, 1
-_PR_SET_NO_NEW_PRIVS = 38
 
 _EXECUTE, _WRITE, _READ, _READ_DIR = 1, 2, 4, 8
 _TRUNCATE, _IOCTL = 1 << 14, 1 << 15
@@ -51,7 +52,7 @@ def restrict(readable: Sequence[str], writable: Sequence[str]) -> None:
         ):
             for path in paths:
                 _allow(libc, ruleset, path, access & handled)
-        libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        prctl(NO_NEW_PRIVS, 1)
         _call(libc, _RESTRICT, ruleset, 0)
     finally:
         os.close(ruleset)

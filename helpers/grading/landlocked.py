@@ -17,7 +17,8 @@ from helpers.grading.bubblewrap import LIBRARIES, SETTINGS, python_folders
 from helpers.grading.guard import threads_of
 from helpers.grading.limits import Limits
 from helpers.grading.staged import Staged
-from helpers.ranks.site import Process, Spawned, Traffic, server_program
+from helpers.ranks.run import Traffic
+from helpers.ranks.site import Process, Spawned, server_program
 
 _SYSTEM = (*LIBRARIES, "/proc", "/sys/devices", "/sys/class/net", "/sys/bus/pci")
 _ETC = ("hosts", "host.conf", "resolv.conf", "nsswitch.conf", "passwd", "group")
@@ -46,6 +47,7 @@ class Landlocked:
         self.root = str(staged.folder)
         self.scratch = tempfile.mkdtemp(prefix=f"real-ranks-{os.getpid()}-")
         self.emptied: tuple[str, ...] = (self.scratch,)
+        self.idle_s = 0.0
         self.limits = limits
         self.most_output, self.most_result = limits.output_bytes, limits.result_bytes
         self.first = 0
@@ -75,6 +77,9 @@ class Landlocked:
 
     def traffic(self, pids: Sequence[int]) -> Traffic | None:
         return None  # the network is this machine's: others use it too
+
+    def environment(self) -> tuple[dict[str, str], list[str]]:
+        return {}, []  # ranks behind walls hear nothing of the grader's
 
     def cwd(self) -> str:
         return self.scratch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 
-from helpers.exercises.result import CheckResult
+from helpers.checks.result import CheckResult
 
 _MOST_EVENTS = 400
 

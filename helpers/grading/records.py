@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import itertools
 
-from helpers.exercises.answers import Answer, Problem
+from helpers.answers.build import Answer, Problem
+from helpers.checks.result import CaseVerdict, CheckResult
 from helpers.exercises.model import Exercise, Kind
-from helpers.exercises.result import CaseVerdict, CheckResult
 from helpers.grading import roads
 from helpers.grading.explained import mismatch
 from helpers.grading.record import CaseRecord, ExerciseRecord
@@ -56,8 +56,9 @@ def _unexplained(exercise: Exercise, result: CheckResult) -> tuple[str, ...]:
     """Give the first mismatch between calls and bytes in a case that has brought points."""
     if exercise.own_network or exercise.kind not in {Kind.RANKS, Kind.MODULE}:
         return ()
-    runs = (case.run for case in result.cases if case.credit and case.run is not None)
-    return tuple(itertools.islice(filter(None, map(mismatch, runs)), 1))
+    runs = (case.world or case.run for case in result.cases if case.credit)
+    worlds = {id(run): run for run in runs if run is not None}
+    return tuple(itertools.islice(filter(None, map(mismatch, worlds.values())), 1))
 
 
 def _has_forbidden(exercise: Exercise) -> bool:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from helpers.exercises.answers import Answer, Problem, cell_number
+from helpers.answers.build import Answer, Problem, cell_number
+from helpers.answers.reader import UnreadableNotebook, read_answers
 from helpers.exercises.grade import grade
 from helpers.exercises.model import Exercise, exercises
-from helpers.exercises.reader import UnreadableNotebook, read_answers
 from helpers.grading.walls import Plan, Sandbox
 from helpers.ranks.connection import ServerGone
 from helpers.ranks.failures import LaunchError

@@ -56,7 +56,7 @@ ROADS = (
     Road("datagrams, named at run time", Fate.COUNTED),
     Road("a call made up in the record", Fate.COUNTED),
     Road("a record that is none", Fate.COUNTED),
-    Road("a sparse tensor", Fate.COUNTED),
+    Road("a sparse tensor", Fate.CONTAINED),
     Road("a shared file, named at run time", Fate.UNDETECTABLE),
 )
 

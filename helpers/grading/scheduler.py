@@ -15,8 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from helpers.exercises.reader import UnreadableNotebook
-from helpers.exercises.reader_notebook import bytes_of
+from helpers.answers.notebook import bytes_of
+from helpers.answers.reader import UnreadableNotebook
 from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import Grader
 from helpers.grading.limits import Limits

@@ -11,6 +11,8 @@ import errno
 import platform
 import struct
 
+from helpers.ranks.processes import NO_NEW_PRIVS, prctl
+
 _REFUSED: dict[str, tuple[int, int]] = {
     # name: number on x86_64, on aarch64
     "ptrace": (101, 117),
@@ -105,7 +107,7 @@ _NEW_NAMESPACES = 0x7E020000
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
-_PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _MODE_FILTER = 38, 22, 2
+_PR_SET_SECCOMP, _MODE_FILTER = 22, 2
 
 
 def filter_program(metadata: bool = True) -> bytes:
@@ -158,10 +160,7 @@ def filter_program(metadata: bool = True) -> bytes:
 def install(metadata: bool = True) -> None:
     """Put the filter on this process and all that it will start. Raise OSError where it cannot be."""
     program = filter_program(metadata)
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
-        raise OSError(ctypes.get_errno(), "no_new_privs")
+    prctl(NO_NEW_PRIVS, 1)
     buffer = ctypes.create_string_buffer(program)
     head = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))
-    if libc.prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.create_string_buffer(head), 0, 0):
-        raise OSError(ctypes.get_errno(), "seccomp")
+    prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.create_string_buffer(head))

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from helpers.exercises.model import exercises
 
@@ -26,11 +27,11 @@ _SERVER = (
     "helpers.ranks.server",
     "helpers.ranks.worker",
     "helpers.trace.kernels",
-    "helpers.exercises.drive",
+    "helpers.checks.drive",
     "helpers.grading.inside",
     "helpers.grading.template_inside",
 )
-_OPEN = ("helpers/views", "helpers/ranks", "helpers/trace", "helpers/data")
+_OPEN = ("helpers/views", "helpers/ranks", "helpers/jobs", "helpers/trace", "helpers/data")
 """Folders in which nothing needs to be hidden: answers may import from the door what lies there."""
 
 _ETC = {
@@ -86,7 +87,7 @@ def _sweep() -> None:
 
 def needed() -> set[Path]:
     """Give the files of the modules that ranks may import."""
-    starts = {*_SERVER, *(e.programme.partition(":")[0] for e in exercises().values())}
+    starts = {*_SERVER, *(_programme(e) for e in exercises().values())}
     found = {path for folder in _OPEN for path in (_ROOT / folder).glob("*.py")}
     todo = [name for name in starts if name]
     seen: set[str] = set()
@@ -101,6 +102,13 @@ def needed() -> set[Path]:
             todo += _imports(path)
         todo.append(name.rpartition(".")[0])
     return found
+
+
+def _programme(exercise: Any) -> str:
+    """Name the module of what ranks run for an exercise beside its answer; "" if there is none."""
+    programme = exercise.programme
+    named = programme.__module__ if callable(programme) else programme or ""
+    return str(named).partition(":")[0]
 
 
 def _file_of(name: str) -> Path | None:

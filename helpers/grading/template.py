@@ -22,11 +22,11 @@ from contextlib import suppress
 from typing import IO, Any
 
 from helpers.grading.bubblewrap import ROOT, bwrap_words, environment
-from helpers.grading.processes import children_of, end, inner_pid
 from helpers.grading.staged import Staged
 from helpers.ranks.connection import rank_settings
 from helpers.ranks.failures import LaunchError
-from helpers.ranks.server import LENGTH, take_messages
+from helpers.ranks.messages import Messages
+from helpers.ranks.processes import children_of, end, inner_pid
 
 _ANSWER_S = 120.0
 _LOOKS = 50
@@ -41,9 +41,9 @@ class Template:
     def __init__(self, staged: Staged) -> None:
         self.owner = os.getpid()
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (for the process's life)
-        self._control, theirs = socket.socketpair()
-        self._control.settimeout(_ANSWER_S)
-        self._buffer = bytearray()
+        ours, theirs = socket.socketpair()
+        ours.settimeout(_ANSWER_S)
+        self._control = Messages(ours)
         program = (
             f"import sys; sys.path.insert(0, {ROOT!r}); "
             f"from helpers.grading.template_inside import main; main({theirs.fileno()})"
@@ -106,19 +106,12 @@ class Template:
 
     def _asked(self, message: Mapping[str, Any], fds: list[int], word: str) -> int:
         """Ask, and wait for the answer of that name. Raise LaunchError."""
-        text = json.dumps(message).encode()
-        data = LENGTH.pack(len(text)) + text
         try:
-            sent = socket.send_fds(self._control, [data], fds)
-            self._control.sendall(data[sent:])
+            self._control.send(message, fds)
             while True:
-                for said in take_messages(self._buffer):
+                for said in self._control.receive():
                     if word in said:
                         return int(said[word])
-                data = self._control.recv(4096)
-                if not data:
-                    raise EOFError("it has gone")
-                self._buffer += data
         except (OSError, EOFError) as error:
             words = self._words()
             self.close()  # a late answer would be taken for that to the next question

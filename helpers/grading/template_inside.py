@@ -15,9 +15,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import fcntl
-import json
 import os
-import select
 import signal
 import socket
 import struct
@@ -28,7 +26,8 @@ from typing import Any
 
 from helpers.grading.inside import bound_capabilities, confine
 from helpers.ranks import server, warm
-from helpers.ranks.server import LENGTH, take_messages
+from helpers.ranks.messages import Messages
+from helpers.ranks.processes import end_with_parent
 
 _NEW = 0x00020000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000
 """CLONE_NEW*: mounts, the host's name, IPC, processes, network."""
@@ -36,7 +35,6 @@ _NOSUID_NODEV, _NOEXEC, _REC_PRIVATE = 2 | 4, 8, (1 << 14) | (1 << 18)
 _BIND = 4096 | (1 << 14)
 _SHUT = 32 | 4096 | 1 | 2 | _NOEXEC
 """MS_REMOUNT, _BIND, _RDONLY, _NOSUID, _NOEXEC."""
-_PR_SET_PDEATHSIG = 1
 OWN = ("/tmp", "/dev/shm")
 """Folders of which each rank server has its own, in memory."""
 _SHARED = ("null", "zero", "full", "random", "urandom", "tty", "pts")
@@ -46,29 +44,24 @@ _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
 
 def main(fd: int) -> None:
     """Obey the grader at the other end of `fd` until it goes away. Must be the only thread."""
-    control = socket.socket(fileno=fd)
+    control = Messages(socket.socket(fileno=fd), most_fds=16)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.umask(0o022)  # not the grader's: folders made here are for whom a server becomes
     warm.import_all()
-    _say(control, ready=True)
-    buffer, fds = bytearray(), list[int]()
+    control.send({"ready": True})
     while True:
-        readable, _, _ = select.select([control], [], [], 1.0)
-        _reap()
-        if not readable:
-            continue
-        data, more, _, _ = socket.recv_fds(control, 1 << 16, 16)
-        if not data:
+        try:
+            messages = control.receive(1.0)
+        except EOFError:
             return
-        buffer += data
-        fds += more
-        for message in take_messages(buffer):
+        _reap()
+        for message in messages:
             if "preload" in message:
                 warm.preload()
-                _say(control, preloaded=True)
+                control.send({"preloaded": True})
             else:
-                pair = fds.pop(0), fds.pop(0)
-                _say(control, keeper=_fork_keeper(control.fileno(), message, *pair))
+                pair = control.fds.pop(0), control.fds.pop(0)
+                control.send({"keeper": _fork_keeper(control.fileno(), message, *pair)})
                 for each in pair:
                     os.close(each)
 
@@ -89,7 +82,7 @@ def _fork_keeper(own: int, asked: dict[str, Any], fd: int, log: int) -> int:
 
 def _keep(asked: dict[str, Any], fd: int, log: int) -> None:
     """Enter namespaces of one's own, have their first process fork, and wait for its end."""
-    _die_with_parent()
+    end_with_parent()
     _call("unshare", _NEW)
     first = os.fork()
     if first == 0:
@@ -113,7 +106,7 @@ def _serve(asked: dict[str, Any], fd: int, log: int) -> None:
     os.close(log)
     os.setsid()
     become(int(asked["user"]))
-    _die_with_parent()  # asked again: becoming somebody else has undone it
+    end_with_parent()  # asked again: becoming somebody else has undone it
     os.chdir("/tmp")
     os.mkdir(asked["folder"])
     confine(asked["limits"])
@@ -174,10 +167,6 @@ def probe() -> None:
     os.wait()
 
 
-def _die_with_parent() -> None:
-    _call("prctl", _PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-
-
 def _call(name: str, *arguments: Any) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     words = [ctypes.c_ulong(a) if isinstance(a, int) else a for a in arguments]
@@ -190,8 +179,3 @@ def _reap() -> None:
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG) != (0, 0):
             pass
-
-
-def _say(control: socket.socket, **message: Any) -> None:
-    text = json.dumps(message).encode()
-    control.sendall(LENGTH.pack(len(text)) + text)

@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from helpers.ranks.site import Traffic
+from helpers.ranks.run import Traffic
 
 _PIDFD_GETFD = 438  # the same number on every architecture
 _LISTENING, _ACKED_AND_RECEIVED, _INFO_BYTES = 10, 120, 136

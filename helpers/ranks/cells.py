@@ -5,12 +5,21 @@ from __future__ import annotations
 import functools
 import linecache
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from helpers.trace.events import Place
 
 _OURS = str(Path(__file__).parents[1])
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of a cell, and what the reader calls the cell."""
+
+    name: str
+    text: str
 
 
 def ipython() -> Any:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import atexit
 import contextlib
 import itertools
-import json
 import os
-import select
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterable, Sequence
 from typing import IO, Any
 
 from helpers.ranks.failures import LaunchError
-from helpers.ranks.server import LENGTH, MAX_FDS, take_messages
+from helpers.ranks.messages import MAX_FDS, Messages
 from helpers.ranks.site import Beside, Site
 
 START_METHOD = "REAL_RANKS_START"
@@ -49,15 +48,16 @@ class Connection:
         """The server's end of the socket has closed."""
         self.closed = False
         self._ready = False
+        self._wanted: set[str] = set()
         self._launches = itertools.count(1)
-        self._buffer = bytearray()
         self._messages: list[dict[str, Any]] = []
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (for the server's life)
         self._start()
         atexit.register(self.close)
 
     def _start(self) -> None:
-        self.control, theirs = socket.socketpair()
+        ours, theirs = socket.socketpair()
+        self.control = Messages(ours)
         with theirs:
             self._process = self.site.start(
                 theirs.fileno(), self._log, start_method(), rank_settings()
@@ -77,8 +77,15 @@ class Connection:
                     f"the rank server could not start. It said:\n{self.last_words()}"
                 ) from None
 
+    def want(self, names: Iterable[str]) -> None:
+        """Have the server import modules before it forks the next ranks, unless it has. Do not wait."""
+        new = [name for name in names if name not in self._wanted]
+        if new:
+            self._wanted.update(new)
+            self._send({"do": "import", "names": new})
+
     def preload(self) -> None:
-        """Have the server import now what it would import when idle: before a long row of launches."""
+        """Have the server import all that ranks may want: before a long row of launches."""
         self.wait_until_ready()
         self._send({"do": "preload"})
         deadline = time.monotonic() + READY_S
@@ -101,17 +108,17 @@ class Connection:
     def fileno(self) -> int:
         return self.control.fileno()
 
-    def start_ranks(self, launch: int, folder: str, ends: list[tuple[int, int]]) -> None:
+    def start_ranks(self, launch: int, folder: str, log: int, ends: list[tuple[int, int]]) -> None:
         """Ask for one rank for each pair of descriptors (channel, output), rank 0 first.
 
-        folder: made by the server, for the files of this launch.
+        folder: made by the server, for the files of this launch. log: the memory for their records.
         """
-        step = MAX_FDS // 2
+        step = (MAX_FDS - 1) // 2
         for first in range(0, len(ends), step):
             some = ends[first : first + step]
             ranks = list(range(first, first + len(some)))
             message = {"do": "start", "launch": launch, "folder": folder, "ranks": ranks}
-            self._send(message, [fd for pair in some for fd in pair])
+            self._send(message, [log, *(fd for pair in some for fd in pair)])
 
     def end_launch(self, launch: int, deadline_s: float = 5.0) -> bool:
         """End all ranks of a launch; tell whether the server confirmed it in time."""
@@ -157,6 +164,10 @@ class Connection:
     def has_word_for(self, launch: int) -> bool:
         return any(_launch_of(message) == launch for message in self._messages)
 
+    def has_retired(self) -> bool:
+        """Tell whether the server has left by itself, because nobody needed it."""
+        return self.owner == os.getpid() and self._process.poll() == 0
+
     def alive(self) -> bool:
         return self.owner == os.getpid() and self._process.poll() is None
 
@@ -176,30 +187,20 @@ class Connection:
         self._log.close()
         self.site.close()
 
-    def _send(self, message: dict[str, Any], fds: list[int] | None = None) -> None:
-        text = json.dumps(message).encode()
-        data = LENGTH.pack(len(text)) + text
+    def _send(self, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
         try:
-            sent = socket.send_fds(self.control, [data], fds or [])
-            self.control.sendall(data[sent:])
+            self.control.send(message, fds)
         except OSError:
             self.gone = True
             raise ServerGone from None
 
     def _read(self, wait_s: float) -> None:
-        poll = select.poll()  # not select(): a kernel may hold more than 1,024 descriptors
-        poll.register(self.control, select.POLLIN)
-        if not poll.poll(wait_s * 1000):
-            return
         try:
-            data = self.control.recv(1 << 16)
-        except OSError:
-            data = b""
-        if not data:
+            messages = self.control.receive(wait_s)
+        except (OSError, EOFError):
             self.gone = True
-            raise ServerGone
-        self._buffer += data
-        for message in take_messages(self._buffer):
+            raise ServerGone from None
+        for message in messages:
             if "ready" in message:
                 self._ready = True
             else:

@@ -17,12 +17,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from helpers.trace.events import Diagnosis, Place, Wait
-
-if TYPE_CHECKING:
-    from helpers.ranks.run import Run
+from helpers.ranks.run import RankFailure
+from helpers.trace.events import Diagnosis, Event, Place, Wait
 
 
 class LaunchError(Exception):
@@ -52,20 +49,6 @@ class Stopped(KeyboardInterrupt):
         return [f"Stopped: {self}"]
 
 
-class RankFailure(Exception):
-    """Base of all failures that a launch's ranks had. `.run` is what was seen until then."""
-
-    run: Run | None = None
-
-    @property
-    def title(self) -> str:
-        """One line: what happened, without the details."""
-        return str(self).split("\n", 1)[0]
-
-    def _render_traceback_(self) -> list[str]:
-        return [f"{type(self).__name__}: {self}"]
-
-
 @dataclass(frozen=True, slots=True)
 class RankError:
     """An exception as a rank reported it: text and places only, never the object.
@@ -88,8 +71,52 @@ class RankError:
         return "\n".join(lines)
 
 
+_ADVICE: tuple[tuple[str, str, str], ...] = (
+    (
+        "",
+        "initialize the default process group twice",
+        "launch() and %%ranks join the process group before your code begins: leave "
+        "init_process_group(...) out. To join in your own code, as a script does, write "
+        "launch(..., init=False).",
+    ),
+    (
+        "",
+        "Default process group has not been initialized",
+        "Here no process group is joined: launch(..., init=False) leaves that to your code, and "
+        "destroy_process_group() ends it. Call dist.init_process_group('gloo') first.",
+    ),
+    (
+        "",
+        "EADDRINUSE|address already in use",
+        "Another program has this port. Take the one that every launch holds for itself: "
+        "os.environ['MASTER_PORT'], which dist.init_process_group('gloo') reads by itself.",
+    ),
+    (
+        "BdbQuit",
+        "",
+        "A rank has no keyboard, so a debugger has nobody to ask. print() on the rank what you want to "
+        "see, or return it and look at launch(...).values[rank] in the notebook.",
+    ),
+    (
+        "EOFError",
+        "EOF when reading a line",
+        "A rank has no keyboard: call input() in the notebook and pass on what it gives, "
+        "launch(f, args=(text,)).",
+    ),
+)
+"""(kind, what the message says, what to do) for errors whose own words show no way out here."""
+
+
+def advice_for(error: RankError) -> str:
+    """Give what to do about an error that torch or Python does not explain for ranks; "" if nothing."""
+    for kind, says, advice in _ADVICE:
+        if kind in {"", error.kind} and re.search(says, error.message, re.IGNORECASE):
+            return advice
+    return ""
+
+
 _PEER_WENT = re.compile(
-    r"connection (closed|reset|was closed)|broken pipe|closed by peer|remote process|"
+    r"connection (closed|reset|was closed|was likely closed)|broken pipe|closed by peer|remote process|"
     r"application timeout caused pair closure|\[[^\]]*gloo/transport",
     re.IGNORECASE,
 )
@@ -122,6 +149,8 @@ class RankFailed(RankFailure):
         names = ", ".join(f"rank {e.rank} ({e.kind})" for e in others if is_consequence(e))
         if names:
             text += f"\n  (after that, because a peer had gone: {names})"
+        if advice := advice_for(error):
+            text += f"\n{advice}"
         super().__init__(text)
         self.rank = error.rank
         self.error = error
@@ -186,11 +215,8 @@ def describe_wait(wait: Wait) -> str:
     return "".join(parts)
 
 
-def describe_call(event: object) -> str:
+def describe_call(event: Event) -> str:
     """Write a call as a learner would read it aloud: `send to rank 1`, `all_reduce SUM of (3,)`."""
-    from helpers.trace.events import Event
-
-    assert isinstance(event, Event)
     if event.op == "send":
         text = f"{event.call} to rank {event.peer}"
     elif event.op == "recv":

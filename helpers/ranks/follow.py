@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import time
 
+from helpers.ranks.budget import Budget, ranks_of
 from helpers.ranks.display import Quiet
-from helpers.ranks.failures import Deadlock, RankFailure, RankTimeout
+from helpers.ranks.failures import Deadlock, RankTimeout
 from helpers.ranks.rootcause import failure_of
+from helpers.ranks.run import RankFailure
 from helpers.ranks.watch import LOOK_S, Watcher, waits_now
 from helpers.ranks.world import World
 from helpers.trace.events import Event
@@ -18,37 +20,40 @@ GRACE_S = 1.0
 """How long the others may go on after a rank has failed, to say what became of them."""
 GRACE_MONITORED_S = 3.0
 """While rank 0 still asks the others one by one in monitored_barrier, which then names the missing."""
+_LAST_WORDS_S = 0.5
+"""How long ranks whose time is up are given to say where they are."""
 
 
 def follow(world: World, timeout: float, display: Quiet) -> RankFailure | None:
     """Pump a world until its ranks have answered; give the failure if they did not end well."""
-    watcher = Watcher(world)
     start = time.monotonic()
+    budget = Budget(lambda: ranks_of(world), timeout, start)
+    watcher = Watcher(world, timeout)
     next_look, give_up = start + LOOK_S, float("inf")
     while True:
+        world.pump(max(0.0, min(next_look, give_up) - time.monotonic()))
         now = time.monotonic()
-        world.pump(max(0.0, min(next_look, start + timeout) - now))
-        now = time.monotonic()
-        if all(member.done for member in world.members):
-            return failure_of(world)
-        if world.server_gone:
+        if all(member.done for member in world.members) or world.server_gone:
             return failure_of(world)
         if any(member.state in {"failed", "died"} for member in world.members):
             give_up = min(give_up, now + _grace(world))
             if now >= give_up or _others_wait(world):
                 return failure_of(world)
-        if now >= start + timeout:
-            return RankTimeout(timeout, waits_now(watcher).waits)
-        if now >= next_look:
-            next_look = now + LOOK_S
-            diagnosis = watcher.look(now)
-            if diagnosis is not None:
-                return failure_of(world) or Deadlock(diagnosis)
-            display.update(world, watcher, now - start)
+        if now < next_look:
+            continue
+        if budget.is_spent(now):
+            world.ask_and_wait(_LAST_WORDS_S)
+            return failure_of(world) or RankTimeout(timeout, waits_now(watcher).waits)
+        diagnosis = watcher.look(now)
+        if diagnosis is not None:
+            return failure_of(world) or Deadlock(diagnosis)
+        next_look = now + watcher.next_s
+        display.update(world, watcher, now - start)
 
 
 def _blocked(world: World) -> list[Event | None]:
     """Give, for each rank that is left, the call that it waits in."""
+    world.read_logs()
     return [world.collector.blocked_in(member.rank) for member in world.members if not member.done]
 
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from helpers.ranks.failures import LaunchError
 
 if TYPE_CHECKING:
     from helpers.trace.recorder import Recorder
 
 
 class _Here:
-    """The recorder of the rank that this process is; None in every other process."""
+    """What the rank that this process is was given; nothing in every other process."""
 
     recorder: Recorder | None = None
+    folder: str = ""
 
 
 def set_recorder(recorder: Recorder) -> None:
@@ -22,9 +26,43 @@ def set_recorder(recorder: Recorder) -> None:
     _Here.recorder = recorder
 
 
+def set_folder(folder: str) -> None:
+    """Tell this process that it is a rank whose launch keeps its files in `folder`."""
+    _Here.folder = folder
+
+
+def launch_folder() -> Path:
+    """Give the folder that all ranks of this launch have in common; it goes when the launch ends."""
+    if not _Here.folder:
+        raise RuntimeError("only a rank has a folder of its launch")
+    return Path(_Here.folder)
+
+
+def calls_made() -> int:
+    """Give how many calls and spans this rank has recorded until now."""
+    return _Here.recorder.count if _Here.recorder is not None else 0
+
+
 def inside_rank() -> bool:
     """Tell whether this process is a rank, or was started by one."""
     return os.environ.get("REAL_RANKS_INSIDE") == "1"
+
+
+def refuse_where_ranks_must_not_start() -> None:
+    """Raise LaunchError inside a rank, a multiprocessing child or a torchrun worker."""
+    import multiprocessing
+
+    if inside_rank():
+        raise LaunchError("launch() was called inside a rank. Call it from the notebook.")
+    # While a spawned child imports the main script again, it does not know its parent yet.
+    importing = getattr(multiprocessing.current_process(), "_inheriting", False)
+    if multiprocessing.parent_process() is not None or importing:
+        raise LaunchError(
+            "launch() was called in a child of multiprocessing, which imports the main script again. "
+            "Put the call under `if __name__ == '__main__':`."
+        )
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        raise LaunchError("launch() was called in a worker of torchrun, which is a rank already.")
 
 
 @contextmanager

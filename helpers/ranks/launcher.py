@@ -1,29 +1,32 @@
 """launch(): run a function on real ranks, watch them, and give back what happened.
 
-fn, args --payload--> World.start --> World.give --> pump ... pump --> Run
-                                          |             |
-                                      Watcher       live view
+fn, args --payload--> World.start --> World.give --> follow ... follow --> Run
+                                                     |    |
+                                                 Watcher  live view
 whatever happens: World.end, which leaves no process, descriptor or file behind
+
+`%%ranks` goes the same way (`undisturbed`, `carry_out`, `make_run`) with a world that stays.
 """
 
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
 from helpers.ranks import payload as payloads
 from helpers.ranks.cells import in_kernel, place_of
-from helpers.ranks.connection import Connection
+from helpers.ranks.connection import Connection, ServerGone
 from helpers.ranks.display import Display, Quiet
-from helpers.ranks.failures import LaunchError, RankFailure, Stopped
+from helpers.ranks.failures import LaunchError, Stopped
 from helpers.ranks.follow import follow
-from helpers.ranks.inside import inside_rank
-from helpers.ranks.run import Run
+from helpers.ranks.inside import refuse_where_ranks_must_not_start
+from helpers.ranks.run import RankFailure, Run
+from helpers.ranks.stop import one_stop
+from helpers.ranks.wanted import wanted_by
 from helpers.ranks.world import Setting, World
 from helpers.trace.events import Place
 
@@ -46,13 +49,14 @@ def launch(
 ) -> Run:
     """Call `fn(rank, world_size, *args, *per_rank[rank])` on each of `world_size` real ranks.
 
-    Each rank is a process of its own, which has joined the default process group (unless
-    `init=False`). `env`: environment variables, one mapping for all or one for each rank, set before
-    the group is joined. `timeout`: seconds that the whole launch may take. `backend`: "gloo", "nccl",
-    or "auto": where there are at least `world_size` GPUs, NCCL for tensors on GPUs (and gloo for those
-    on the CPU), else gloo. `on_failure`: "raise", or "return" (the Run carries its failure).
-    `trace=False` records no calls and so explains no deadlock; use it to measure latencies of
-    microseconds.
+    Each rank is a process of its own, which has joined the default process group. With `init=False`
+    it has not: it finds the environment that torchrun gives, so that `init_process_group("gloo")`
+    works there as in a script. `env`: environment variables, one mapping for all or one for each
+    rank, set before the group is joined. `timeout`: seconds that the whole launch may take.
+    `backend`: "gloo", "nccl", or "auto": where there are at least `world_size` GPUs, NCCL for tensors
+    on GPUs (and gloo for those on the CPU), else gloo. `on_failure`: "raise", or "return" (the Run
+    carries its failure). `trace=False` records no calls and so explains no deadlock; use it to
+    measure latencies of microseconds.
 
     Raise LaunchError or CannotSend when nothing could be started, and otherwise a RankFailure:
     RankFailed, RankDied, Deadlock or RankTimeout, each with what was seen as `.run`.
@@ -70,6 +74,7 @@ def launch(
         backend=backend,
         init=init,
         trace=trace,
+        own_temp=False,
         display=display,
     )
     if run.failure is not None and on_failure == "raise":
@@ -90,12 +95,15 @@ def run_on_ranks(
     backend: str = "auto",
     init: bool = True,
     trace: bool = True,
+    own_temp: bool = True,
     display: Quiet | None = None,
     name_place: Callable[[str, int, str], Place] = place_of,
     connection: Connection | None = None,
 ) -> Run:
     """Do what `launch` does, but always return the Run: what checks and graders call.
 
+    own_temp: what ranks leave in the temp directory goes when they end. Under `launch` it stays, as
+    under torchrun: one cell saves, another loads. Of checks each case must find what the first found.
     name_place: names a line of the code that ran for the reader, as a place in their notebook.
     connection: the rank server to use, by default this process's own.
     """
@@ -105,56 +113,74 @@ def run_on_ranks(
         refuse_where_ranks_must_not_start()
     load = payloads.make_payload(fn, world_size, args, per_rank)
     setting = make_setting(world_size, backend, init, trace, env)
-    setting = replace(setting, place_of=name_place)
+    setting = replace(setting, place_of=name_place, own_temp=own_temp)
     display = display or Quiet()
+    heads = [{"do": "call", **load.head()}] * world_size
+    bodies = [(load.shared, own) for own in load.own]
+    wanted = wanted_by(load.shared, *load.own)
     for attempt in (1, 2):
         server = connection or connect()
-        with server.lock:
-            notes = taken_notes(server)
-            server.wait_until_ready()
-            world, failure = _one_world(server, setting, load, timeout, display)
+        with undisturbed(server, world_size, display):
+            notes = taken_notes()
+            server.want(wanted)
+            world = World(server, setting)
+            failure = carry_out(world, heads, bodies, timeout, display)
         never_began = world.server_gone and not any(member.pid for member in world.members)
         if connection or not (never_began and attempt == 1):
             break
     return make_run(world, failure, time.monotonic() - began, notes)
 
 
-def _one_world(
-    connection: Connection,
-    setting: Setting,
-    load: payloads.Payload,
-    timeout: float,
-    display: Quiet,
-) -> tuple[World, RankFailure | None]:
-    """Start ranks, give them their task, watch them, end them."""
-    connection.site.starting()
-    world = World(connection, setting)
-    end = world.end
-    with one_stop():  # so at most one KeyboardInterrupt comes, and it finds a `finally` behind it
+@contextmanager
+def undisturbed(connection: Connection, world_size: int, display: Quiet) -> Iterator[None]:
+    """Have the rank server to oneself, ready to serve. A Stop meanwhile is raised as Stopped."""
+    with connection.lock, one_stop():
+        connection.wait_until_ready()
         try:
-            try:
-                world.start()
-                heads = [{"do": "call", "shared": len(load.shared)}] * setting.world_size
-                world.give(heads, [(load.shared, own) for own in load.own])
-                failure = follow(world, timeout, display)
-                if failure is None:
-                    world.traffic = connection.site.traffic([m.pid for m in world.members])
-                    end = world.dismiss
-            finally:
-                end()
-            return world, failure
+            yield
         except KeyboardInterrupt:
             display.clear()  # it says that the ranks run
-            raise Stopped(setting.world_size) from None
+            raise Stopped(world_size) from None
+
+
+def carry_out(
+    world: World,
+    heads: Sequence[Mapping[str, Any]],
+    bodies: Sequence[Sequence[bytes]],
+    timeout: float,
+    display: Quiet,
+    stays: bool = False,
+) -> RankFailure | None:
+    """Start a world's ranks, unless they live already, give them their task, and watch them.
+
+    The world has ended when this returns or raises, unless it `stays` and all went well.
+    """
+    well = False
+    try:
+        try:
+            if not world.members:
+                world.connection.site.starting()
+                world.start()
+            world.give(heads, bodies)
+            failure = follow(world, timeout, display)
+            if failure is None:
+                world.traffic = world.connection.site.traffic([m.pid for m in world.members])
+                well = True
+            return failure
         finally:
-            if not world.ended:
-                world.end()
+            if not (well and stays):
+                (world.dismiss if well else world.end)()
+    except BaseException:
+        if not world.ended:  # a Stop came while it was about to: no second one comes
+            world.end()
+        raise
 
 
 def make_run(
     world: World, failure: RankFailure | None, seconds: float, notes: tuple[str, ...]
 ) -> Run:
-    """Put what a world's ranks said into a Run, once the world has ended."""
+    """Put what a world's ranks said into a Run, once they have answered or the world has ended."""
+    world.read_logs()
     run = Run(
         world.setting.world_size,
         [member.value for member in world.members],
@@ -204,23 +230,6 @@ def _gpus() -> int:
     return torch.cuda.device_count()
 
 
-def refuse_where_ranks_must_not_start() -> None:
-    """Raise LaunchError inside a rank, a multiprocessing child or a torchrun worker."""
-    import multiprocessing
-
-    if inside_rank():
-        raise LaunchError("launch() was called inside a rank. Call it from the notebook.")
-    # While a spawned child imports the main script again, it does not know its parent yet.
-    importing = getattr(multiprocessing.current_process(), "_inheriting", False)
-    if multiprocessing.parent_process() is not None or importing:
-        raise LaunchError(
-            "launch() was called in a child of multiprocessing, which imports the main script again. "
-            "Put the call under `if __name__ == '__main__':`."
-        )
-    if "TORCHELASTIC_RUN_ID" in os.environ:
-        raise LaunchError("launch() was called in a worker of torchrun, which is a rank already.")
-
-
 class _Held:
     """The one connection of this process, and what to tell about it at the next launch."""
 
@@ -233,7 +242,8 @@ def connect() -> Connection:
     held = _Held.connection
     if held is not None and (held.gone or not held.alive()):
         if held.owner == os.getpid():
-            _Held.note = "the rank server had been ended from outside; a new one was started"
+            if not held.has_retired():
+                _Held.note = "the rank server had been ended from outside; a new one was started"
             held.close()
         held = None
     if held is None:
@@ -258,32 +268,18 @@ def start_in_background() -> None:
         connect()
 
 
-def taken_notes(connection: Connection) -> tuple[str, ...]:
+def prepare_for(source: str) -> None:
+    """Have the rank server import what a cell is likely to need soon, if the server has time for it."""
+    held = _Held.connection
+    if held is not None and held.alive() and held.lock.acquire(blocking=False):
+        try:
+            with suppress(ServerGone):
+                held.want(wanted_by(source.encode()))
+        finally:
+            held.lock.release()
+
+
+def taken_notes() -> tuple[str, ...]:
     """Give what the reader of the next Run should know, once."""
     notes, _Held.note = (_Held.note,) if _Held.note else (), ""
     return notes
-
-
-@contextmanager
-def one_stop() -> Iterator[None]:
-    """Let the first Stop (or Ctrl-C) raise KeyboardInterrupt and ignore all that follow it.
-
-    Who presses Stop again and again must not interrupt the ending of the ranks.
-    """
-    pressed = False
-
-    def once(number: int, frame: object) -> None:
-        nonlocal pressed
-        if not pressed:
-            pressed = True
-            raise KeyboardInterrupt
-
-    try:
-        previous = signal.signal(signal.SIGINT, once)
-    except ValueError:  # not in the main thread: no KeyboardInterrupt comes here
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)

@@ -4,23 +4,45 @@ from __future__ import annotations
 
 import ast
 import time
+from dataclasses import dataclass
 from typing import Any
 
+from helpers.ranks.cells import Source, cell_name, in_kernel
+from helpers.ranks.connection import Connection
 from helpers.ranks.display import Display
-from helpers.ranks.failures import LaunchError, Stopped
-from helpers.ranks.follow import follow
-from helpers.ranks.launcher import connect, make_run, make_setting, one_stop, taken_notes
-from helpers.ranks.payload import check_world_size, names_payload
+from helpers.ranks.failures import LaunchError
+from helpers.ranks.launcher import (
+    carry_out,
+    connect,
+    make_run,
+    make_setting,
+    prepare_for,
+    start_in_background,
+    taken_notes,
+    undisturbed,
+)
+from helpers.ranks.payload import Payload, check_world_size, names_payload
 from helpers.ranks.run import Run
+from helpers.ranks.wanted import wanted_by
 from helpers.ranks.world import World
 
-USAGE = "%%ranks WORLD_SIZE [--send name,name] [--timeout SECONDS] [--fresh]"
-
+USAGE = "%%ranks WORLD_SIZE [--send name,name] [--timeout SECONDS] [--fresh] [--no-trace]"
 
 _AFTER_A_FAILURE = (
     "These ranks have ended, with all that was defined on them. The next %%ranks cell starts new ones: "
     "run the cells that define what you need again."
 )
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What stands behind `%%ranks`. names: to send. fresh: new ranks. trace: ranks that are recorded."""
+
+    world_size: int = 2
+    names: tuple[str, ...] = ()
+    timeout: float = 30.0
+    fresh: bool = False
+    trace: bool = True
 
 
 class _Live:
@@ -35,46 +57,45 @@ def ranks(line: str, cell: str) -> Run:
 
     `rank`, `world_size`, `torch` and `dist` are at hand. Names that a cell defines are there in the
     next `%%ranks` cell, on the ranks only: they are not the kernel's. `--send f,x` copies names of
-    the kernel to every rank first. Another size, a failure or `--fresh` begins with new ranks. The
-    cell's last expression is what each rank gives back.
+    the kernel to every rank first. Another size, a failure or `--fresh` begins with new ranks. So does
+    `--no-trace`, whose ranks record no calls, to measure latencies of microseconds: without a record no
+    deadlock is explained. The cell's last expression is what each rank gives back.
     """
-    world_size, names, timeout, fresh = _parse(line)
+    asked = _parse(line)
     from IPython import get_ipython
 
     shell = get_ipython()
     source = shell.transform_cell(cell)
     file = shell.compile.cache(source, shell.execution_count, cell)
     ast.parse(source, file)  # a mistake in the syntax is shown here, once, and not by every rank
-    missing = [name for name in names if name not in shell.user_ns]
+    missing = [name for name in asked.names if name not in shell.user_ns]
     if missing:
         raise LaunchError(f"--send {missing[0]}: the notebook has no variable of this name.")
-    payload = names_payload({name: shell.user_ns[name] for name in names}) if names else b""
-    return run_cell(world_size, source, file, payload, timeout, fresh)
+    payload = names_payload({name: shell.user_ns[name] for name in asked.names})
+    payload.sources[file] = Source(cell_name(file), source)
+    return run_cell(asked, source, file, payload)
 
 
-def run_cell(
-    world_size: int, source: str, file: str, payload: bytes, timeout: float, fresh: bool
-) -> Run:
-    """Run source on each rank of the live world, making it first where there is none of that size."""
+def run_cell(asked: _Asked, source: str, file: str, payload: Payload) -> Run:
+    """Run source on each rank of the live world, making one first where there is none as asked for."""
     began = time.monotonic()
+    size = asked.world_size
     display = Display()
     connection = connect()
-    with connection.lock, one_stop():
-        connection.wait_until_ready()
+    with undisturbed(connection, size, display):
         try:
-            world, notes = _live_world(world_size, fresh)
-            head = {"do": "cell", "source": source, "file": file}
-            world.give([head] * world_size, [(payload,)] * world_size)
-            failure = follow(world, timeout, display)
-            if failure is not None:
-                end_live_world("a cell failed on them")
-        except KeyboardInterrupt:
-            end_live_world("you stopped it")
-            display.clear()
-            raise Stopped(world_size) from None
-        except BaseException:
-            end_live_world("of an error")
+            connection.want(wanted_by(source.encode(), payload.shared))
+            world, notes = _live_world(connection, asked)
+            heads = [{"do": "cell", "source": source, "file": file, **payload.head()}] * size
+            failure = carry_out(
+                world, heads, [(payload.shared,)] * size, asked.timeout, display, stays=True
+            )
+        except BaseException as error:
+            stopped = isinstance(error, KeyboardInterrupt)
+            end_live_world("you stopped it" if stopped else "of an error")
             raise
+        if failure is not None:
+            end_live_world("a cell failed on them")
     run = make_run(world, failure, time.monotonic() - began, notes)
     if failure is not None:
         display.keep(run)
@@ -84,59 +105,80 @@ def run_cell(
     return run
 
 
-def _live_world(world_size: int, fresh: bool) -> tuple[World, tuple[str, ...]]:
-    connection = connect()
-    notes = list(taken_notes(connection))
-    world = _Live.world
-    if world is not None:
-        world.pump(0.0)
-        if world.connection is not connection or any(m.exitcode is not None for m in world.members):
-            end_live_world("their processes had gone")
-        elif fresh:
-            end_live_world("you asked for fresh ones")
-        elif world.setting.world_size != world_size:
-            end_live_world(f"there were {world.setting.world_size} and you asked for {world_size}")
+def _live_world(connection: Connection, asked: _Asked) -> tuple[World, tuple[str, ...]]:
+    """Give the live world, or a new one that is yet to start, and what the reader should know of it."""
+    notes = list(taken_notes())
+    if _Live.world is not None and (because := _why_not(_Live.world, connection, asked)):
+        end_live_world(because)
     if _Live.world is None:
         if _Live.ended_because:
             notes.append(
                 f"new ranks, with nothing defined yet: the old ones ended because {_Live.ended_because}"
             )
         _Live.ended_because = ""
-        _Live.world = World(connection, make_setting(world_size, "auto", True, True, None))
-        _Live.world.start()
-    assert _Live.world is not None
+        _Live.world = World(
+            connection, make_setting(asked.world_size, "auto", True, asked.trace, None)
+        )
     return _Live.world, tuple(notes)
+
+
+def _why_not(world: World, connection: Connection, asked: _Asked) -> str:
+    """Say why the live ranks cannot serve; "" if they can."""
+    world.pump(0.0)
+    size, recorded = world.setting.world_size, world.setting.trace
+    if world.connection is not connection or any(m.exitcode is not None for m in world.members):
+        return "their processes had gone"
+    if asked.fresh:
+        return "you asked for fresh ones"
+    if size != asked.world_size:
+        return f"there were {size} and you asked for {asked.world_size}"
+    if recorded != asked.trace:
+        was, wanted = ("", " not") if recorded else (" not", "")
+        return f"they were{was} recorded and you asked for ranks that are{wanted}"
+    return ""
 
 
 def end_live_world(because: str) -> None:
     """End the ranks that stay between cells; the next `%%ranks` says why it starts new ones."""
     if _Live.world is not None:
         _Live.ended_because = because
-        _Live.world.end()
+        if not _Live.world.ended:
+            _Live.world.end()
         _Live.world = None  # not before: a Stop in between must find it again
 
 
-def _parse(line: str) -> tuple[int, list[str], float, bool]:
+def _parse(line: str) -> _Asked:
     words = line.split()
-    names: list[str] = []
-    timeout, fresh = 30.0, False
+    asked: dict[str, Any] = {}
     try:
-        world_size = int(words.pop(0)) if words and not words[0].startswith("-") else 2
+        if words and not words[0].startswith("-"):
+            asked["world_size"] = int(words.pop(0))
         while words:
             word = words.pop(0)
             if word == "--send":
-                names += [name for name in words.pop(0).split(",") if name]
+                names = [name for name in words.pop(0).split(",") if name]
+                asked["names"] = (*asked.get("names", ()), *names)
             elif word == "--timeout":
-                timeout = float(words.pop(0))
+                asked["timeout"] = float(words.pop(0))
             elif word == "--fresh":
-                fresh = True
+                asked["fresh"] = True
+            elif word == "--no-trace":
+                asked["trace"] = False
             else:
                 raise ValueError(word)
     except (ValueError, IndexError) as error:
         raise LaunchError(f"%%ranks {line}: cannot be read ({error}). Write {USAGE}.") from None
-    return check_world_size(world_size), names, timeout, fresh
+    check_world_size(asked.get("world_size", 2))
+    return _Asked(**asked)
 
 
 def register(shell: Any) -> None:
-    """Make `%%ranks` known to an IPython shell."""
+    """Make `%%ranks` known to an IPython shell, and its cells known to the rank server."""
     shell.register_magic_function(ranks, magic_kind="cell", magic_name="ranks")
+    if in_kernel():
+        shell.events.register("pre_run_cell", _before_a_cell)
+
+
+def _before_a_cell(info: Any) -> None:
+    start_in_background()  # it may have retired
+    prepare_for(str(info.raw_cell))

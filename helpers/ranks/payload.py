@@ -6,11 +6,12 @@ them. Nothing that comes back is ever unpickled (`wire.py`).
 
 from __future__ import annotations
 
-import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from helpers.ranks.cells import Source
 from helpers.ranks.failures import CannotSend, LaunchError
 
 MAX_WORLD_SIZE = 256
@@ -18,10 +19,19 @@ MAX_WORLD_SIZE = 256
 
 @dataclass(frozen=True)
 class Payload:
-    """Bytes for the ranks: `shared` holds (fn, args) for all, `own[r]` the rest for rank r alone."""
+    """Bytes for the ranks: `shared` holds (fn, args) for all, `own[r]` the rest for rank r alone.
+
+    sources: the cells from which code is sent, by file, so that a rank can show its lines.
+    """
 
     shared: bytes
     own: tuple[bytes, ...]
+    sources: dict[str, Source] = field(default_factory=dict)
+
+    def head(self) -> dict[str, Any]:
+        """Give what a rank must know to read it."""
+        cells = {file: [source.name, source.text] for file, source in self.sources.items()}
+        return {"shared": len(self.shared), "cells": cells}
 
 
 def check_world_size(world_size: Any) -> int:
@@ -43,7 +53,7 @@ def make_payload(
     fn: Callable[..., Any], world_size: int, args: Sequence[Any], per_rank: Sequence[Any] | None
 ) -> Payload:
     """Pickle the function and its arguments. Raise CannotSend, naming the variable that cannot go."""
-    import cloudpickle
+    from helpers.ranks import sending, unsendable  # only now: they import torch
 
     if not callable(fn):
         raise LaunchError(
@@ -52,23 +62,76 @@ def make_payload(
     if not isinstance(args, (tuple, list)):
         raise LaunchError(f"args must be a tuple, such as args=(x,); got {type(args).__name__}.")
     parts = _per_rank(world_size, per_rank)
+    _check_call(fn, world_size, args, parts)
+    _check_arguments(args, parts)
     try:
-        shared = cloudpickle.dumps((fn, tuple(args)))
-        own = tuple(cloudpickle.dumps(part) for part in parts)
+        shared, sources = sending.dumps((fn, tuple(args)))
+        own = tuple(sending.dumps(part)[0] if part else b"" for part in parts)
     except Exception as error:
-        raise _explain(error, fn, args, parts) from None
-    return Payload(shared, own)
+        raise unsendable.explain(error, fn, args, parts) from None
+    return Payload(shared, own, sources)
 
 
-def names_payload(names: Mapping[str, Any]) -> bytes:
+def names_payload(names: Mapping[str, Any]) -> Payload:
     """Pickle variables by name, for `%%ranks --send`. Raise CannotSend for the one that cannot go."""
-    import cloudpickle
+    if not names:
+        return Payload(b"", ())
+    from helpers.ranks import sending, unsendable
 
-    for name, value in names.items():
-        problem = _problem(value)
-        if problem:
-            raise CannotSend(_message(name, value, problem), name)
-    return bytes(cloudpickle.dumps(dict(names)))
+    try:
+        # not into __main__: ranks that stay have variables of their own under these names
+        shared, sources = sending.dumps(dict(names), into_main=False)
+    except Exception:
+        for name, value in names.items():
+            if unsendable.problem(value):
+                raise CannotSend(unsendable.message(name, value), name) from None
+        raise
+    return Payload(shared, (), sources)
+
+
+def _check_arguments(args: Sequence[Any], parts: Sequence[Sequence[Any]]) -> None:
+    """Refuse a lock or queue that is passed to all ranks as if they shared it.
+
+    One that a function only mentions is no mistake: each process that runs a script makes its own.
+    """
+    from helpers.ranks import unsendable
+
+    named = {f"args[{i}]": value for i, value in enumerate(args)}
+    named |= {f"per_rank[{r}][{i}]": v for r, part in enumerate(parts) for i, v in enumerate(part)}
+    for name, value in named.items():
+        if type(value).__module__ in {"_thread", "threading", "queue", "_queue"}:
+            raise CannotSend(unsendable.message(name, value), name)
+
+
+def _check_call(
+    fn: Callable[..., Any], world_size: int, args: Sequence[Any], parts: Sequence[Sequence[Any]]
+) -> None:
+    """Raise LaunchError where calling `fn` as ranks do cannot work, whatever it does."""
+    name = getattr(fn, "__name__", type(fn).__name__)
+    if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
+        raise LaunchError(
+            f"{name} has a `yield`: a call of it runs none of its lines, it makes a generator. "
+            f"Write a function that returns what a rank is to give back, such as list({name}(...))."
+        )
+    if inspect.iscoroutinefunction(fn):
+        raise LaunchError(
+            f"{name} is an async function: a call of it runs none of its lines, it makes a coroutine. "
+            f"Launch a plain function that calls asyncio.run({name}(...))."
+        )
+    try:
+        signature = inspect.signature(fn, follow_wrapped=False)
+    except (TypeError, ValueError):  # some of C have none
+        return
+    for rank, part in enumerate(parts):
+        try:
+            signature.bind(rank, world_size, *args, *part)
+        except TypeError as error:
+            given = ["rank", "world_size", *(f"args[{i}]" for i in range(len(args)))]
+            given += [f"per_rank[{rank}][{i}]" for i in range(len(part))]
+            advice = "" if len(given) > 2 else f" Write def {name}(rank, world_size): ..."
+            raise LaunchError(
+                f"launch() calls {name}({', '.join(given)}), but it is {name}{signature}: {error}.{advice}"
+            ) from None
 
 
 def _per_rank(world_size: int, per_rank: Sequence[Any] | None) -> list[tuple[Any, ...]]:
@@ -86,79 +149,3 @@ def _per_rank(world_size: int, per_rank: Sequence[Any] | None) -> list[tuple[Any
                 f"got {type(part).__name__}."
             )
     return [tuple(part) for part in per_rank]
-
-
-def _explain(
-    error: Exception, fn: Callable[..., Any], args: Sequence[Any], parts: list[tuple[Any, ...]]
-) -> CannotSend:
-    """Find the variable because of which pickling failed."""
-    for name, value in _candidates(fn, args, parts):
-        problem = _problem(value)
-        if problem:
-            return CannotSend(_message(name, value, problem), name)
-    name = getattr(fn, "__name__", "the function")
-    return CannotSend(f"{name} cannot be sent to the ranks: {error}", name)
-
-
-def _candidates(
-    fn: Callable[..., Any], args: Sequence[Any], parts: list[tuple[Any, ...]]
-) -> Iterator[tuple[str, Any]]:
-    for i, value in enumerate(args):
-        yield f"args[{i}]", value
-    for rank, part in enumerate(parts):
-        for i, value in enumerate(part):
-            yield f"per_rank[{rank}][{i}]", value
-    seen: set[int] = set()
-    queue: list[Any] = [fn]
-    while queue:
-        found = queue.pop()
-        if id(found) in seen or not isinstance(found, types.FunctionType):
-            continue
-        seen.add(id(found))
-        used = dict(zip(found.__code__.co_freevars, found.__closure__ or (), strict=False))
-        values = {name: _content(cell) for name, cell in used.items()}
-        names = _names(found.__code__)
-        values |= {n: found.__globals__[n] for n in names if n in found.__globals__}
-        values |= found.__kwdefaults__ or {}
-        for name, value in values.items():
-            if isinstance(value, types.FunctionType):
-                queue.append(value)
-            else:
-                yield name, value
-        yield from ((f"a default of {found.__name__}", v) for v in found.__defaults__ or ())
-    bound = getattr(fn, "__self__", None)
-    if bound is not None:
-        yield f"the object that {getattr(fn, '__name__', 'it')} belongs to", bound
-
-
-def _names(code: types.CodeType) -> set[str]:
-    names = set(code.co_names)
-    for const in code.co_consts:
-        if isinstance(const, types.CodeType):
-            names |= _names(const)
-    return names
-
-
-def _content(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not filled yet
-        return None
-
-
-def _problem(value: Any) -> str:
-    import cloudpickle
-
-    try:
-        cloudpickle.dumps(value)
-    except Exception as error:
-        return str(error).split("\n", 1)[0][:200] or type(error).__name__
-    return ""
-
-
-def _message(name: str, value: Any, problem: str) -> str:
-    return (
-        f"{name} cannot be sent to the ranks: it is a {type(value).__name__} ({problem}). "
-        "Ranks are processes of their own, so an open file, a socket, a lock or a generator cannot "
-        "travel to them. Make it inside the function, or pass the plain data that it is made from."
-    )

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import signal
 
-from helpers.ranks.failures import (
-    RankDied,
-    RankError,
-    RankFailed,
-    RankFailure,
-    is_consequence,
-)
+from helpers.ranks.failures import RankDied, RankError, RankFailed, is_consequence
+from helpers.ranks.run import RankFailure
 from helpers.ranks.world import Member, World
 from helpers.trace.mismatch import mismatch_in
 
@@ -24,6 +19,7 @@ _ADVICE = {
 
 def failure_of(world: World) -> RankFailure | None:
     """Give the root cause of a world that did not end well, or None if it did."""
+    world.read_logs()  # what a rank that died was in stands there
     errors = sorted(
         (member.error for member in world.members if member.error is not None),
         key=lambda error: error.when_ns,

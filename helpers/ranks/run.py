@@ -3,13 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from helpers.trace.events import Trace
 
-if TYPE_CHECKING:
-    from helpers.ranks.failures import RankFailure
-    from helpers.ranks.site import Traffic
+
+@dataclass(frozen=True)
+class Traffic:
+    """What ranks have sent to each other over TCP, as the kernel counted it.
+
+    sent: (from, to) -> bytes, framing included, on all connections that are open at both ends. open: how
+    many those are. opened: how many connections were made since the ranks were started. datagrams: sent
+    since then. problem: why nothing of this could be read, although the kernel allows it, or "".
+    """
+
+    sent: dict[tuple[int, int], int] = field(default_factory=dict)
+    open: int = 0
+    opened: int = 0
+    datagrams: int = 0
+    problem: str = ""
+
+
+class RankFailure(Exception):
+    """Base of all failures that a launch's ranks had. `.run` is what was seen until then."""
+
+    run: Run | None = None
+
+    @property
+    def title(self) -> str:
+        """One line: what happened, without the details."""
+        return str(self).split("\n", 1)[0]
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"{type(self).__name__}: {self}"]
 
 
 @dataclass(frozen=True)
@@ -35,13 +61,3 @@ class Run:
     @property
     def ok(self) -> bool:
         return self.failure is None
-
-    def __repr__(self) -> str:
-        from helpers.views.lanes import lanes_text
-
-        return lanes_text(self)
-
-    def _repr_html_(self) -> str:
-        from helpers.views.lanes import lanes_html
-
-        return lanes_html(self)

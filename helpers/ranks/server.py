@@ -13,16 +13,13 @@ a new interpreter instead.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import importlib
-import json
 import os
 import select
 import signal
 import socket
 import stat
-import struct
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -30,21 +27,21 @@ from pathlib import Path
 from typing import Any
 
 from helpers.ranks import warm
+from helpers.ranks.messages import MAX_FDS, Messages
+from helpers.ranks.processes import adopt_orphans, children_of, end, end_group, end_with_parent
 from helpers.ranks.scratch import empty, remove_tree
 
-LENGTH = struct.Struct("!I")
-MAX_MESSAGE = 1 << 20
-MAX_FDS = 240
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
-
-def main(fd: int, start_method: str, folder: str, emptied: tuple[str, ...] = ()) -> None:
+def main(
+    fd: int, start_method: str, folder: str, emptied: tuple[str, ...] = (), idle_s: float = 0.0
+) -> None:
     """Serve the launcher at the other end of `fd` until it goes away; then remove its `folder`.
 
     emptied: folders that nobody but the ranks uses, to be empty again when a launch has ended.
+    idle_s: leave when there was nothing to do for so many seconds; 0 to stay.
     """
-    control = socket.socket(fileno=fd)
-    server = _Server(control, start_method, (folder, emptied))
+    control = Messages(socket.socket(fileno=fd), MAX_FDS)
+    server = _Server(control, start_method, (folder, emptied), idle_s)
     try:
         server.warm_up()
         server.serve()
@@ -57,27 +54,23 @@ def main(fd: int, start_method: str, folder: str, emptied: tuple[str, ...] = ())
 
 @dataclass
 class _Server:
-    control: socket.socket
+    control: Messages
     start_method: str
     own: tuple[str, tuple[str, ...]]
     """The folder of all worlds, and those to empty when a launch has ended."""
+    idle_s: float = 0.0
     ranks: dict[int, tuple[int, int]] = field(default_factory=dict)
     """process id -> (launch, rank)"""
     folders: dict[int, Path] = field(default_factory=dict)
     """launch -> the folder with its files"""
-    _fds: list[int] = field(default_factory=list)
-    _buffer: bytearray = field(default_factory=bytearray)
+    ports: dict[int, socket.socket] = field(default_factory=dict)
+    """launch -> what holds its MASTER_PORT: no other program is given it while the ranks live"""
     _wake: int = -1
-    _todo: list[str] = field(default_factory=list)
-    """Modules that are yet to be preloaded."""
 
     def warm_up(self) -> None:
         """Import what every rank needs, then say so."""
-        self._libc = ctypes.CDLL(None, use_errno=True)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a rank may send what it likes
-        if sys.platform == "linux":
-            # what a rank leaves behind when it ends becomes our child, so that we can end it
-            self._libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        adopt_orphans()  # what a rank leaves behind when it ends
         self._wake, write = os.pipe()
         os.set_blocking(self._wake, False)
         os.set_blocking(write, False)
@@ -85,81 +78,91 @@ class _Server:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         if self.start_method == "fork":
             warm.import_all()
-            self._todo = list(warm.PRELOAD)
-        self._say(ready=True)
+        self.control.send({"ready": True})
 
     def serve(self) -> None:
         while True:
-            idle = 0.2 if self._todo else None
+            idle = self.idle_s if self.idle_s and not self.ranks else None
             readable, _, _ = select.select([self.control.fileno(), self._wake], [], [], idle)
+            if not readable:
+                return  # who reads for so long needs the memory more than a second at the next launch
             if self._wake in readable:
                 with contextlib.suppress(BlockingIOError):
                     os.read(self._wake, 4096)
                 self.reap()
             if self.control.fileno() in readable:
-                for message in self._receive():
+                for message in self.control.receive():
                     self.obey(message)
-            if not readable and not self.ranks:
-                self.preload(1)
-
-    def preload(self, count: int) -> None:
-        """Import the next `count` modules that ranks are likely to want."""
-        warm.preload(self._todo[:count])
-        del self._todo[:count]
 
     def obey(self, message: dict[str, Any]) -> None:
         if message["do"] == "start":
             folder = self.folders[message["launch"]] = Path(message["folder"])
+            log = self.control.fds.pop(0)
             for rank in message["ranks"]:
-                fd, output = self._fds.pop(0), self._fds.pop(0)
+                fd, output = self.control.fds.pop(0), self.control.fds.pop(0)
                 try:
                     folder.mkdir(exist_ok=True)
-                    pid = self._start(fd, output)
+                    pid = self._start((fd, output, log), self._port_of(message["launch"]))
                     self.ranks[pid] = (message["launch"], rank)
-                    self._say(started=[message["launch"], rank, pid])
+                    self.control.send({"started": [message["launch"], rank, pid]})
                 except OSError as error:
-                    self._say(refused=[message["launch"], rank, str(error)])
+                    self.control.send({"refused": [message["launch"], rank, str(error)]})
                 finally:
                     os.close(fd)
                     os.close(output)
+            os.close(log)
         elif message["do"] == "end":
             self.end(message["launch"])
             if "quietly" not in message:  # else the launcher does not wait
-                self._say(ended=message["launch"])
+                self.control.send({"ended": message["launch"]})
         elif message["do"] == "preload":
-            self.preload(len(self._todo))
-            self._say(preloaded=True)
+            warm.preload()
+            self.control.send({"preloaded": True})
+        elif message["do"] == "import" and self.start_method == "fork":
+            warm.preload(message["names"])
 
-    def _start(self, fd: int, output: int) -> int:
+    def _port_of(self, launch: int) -> int:
+        """Give the port on which the ranks of a launch may open a store, held as in `ports.held_port`.
+
+        Chosen here and not by the launcher: behind walls its ports are those of another world.
+        """
+        if launch not in self.ports:
+            held = self.ports[launch] = socket.socket()
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            held.bind(("127.0.0.1", 0))
+        return int(self.ports[launch].getsockname()[1])
+
+    def _start(self, fds: tuple[int, ...], port: int) -> int:
+        """Start a rank with these descriptors: its channel, its output, its world's log."""
         if self.start_method == "spawn":
-            command = [sys.executable, "-m", "helpers.ranks.worker", str(fd), str(output)]
+            command = [sys.executable, "-m", "helpers.ranks.worker", *map(str, fds)]
             root = str(Path(__file__).parents[2])
             path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
             return subprocess.Popen(
                 command,
-                pass_fds=(fd, output),
+                pass_fds=fds,
                 start_new_session=True,
-                env={**os.environ, "PYTHONPATH": path},
+                env={**os.environ, "PYTHONPATH": path, "MASTER_PORT": str(port)},
             ).pid
         server = os.getpid()
         pid = os.fork()
         if pid == 0:
             try:
-                self._become_rank(fd, output, server)
+                os.environ["MASTER_PORT"] = str(port)
+                self._become_rank(fds, server)
             finally:
                 os._exit(70)
         return pid
 
-    def _become_rank(self, fd: int, output: int, server: int) -> None:
+    def _become_rank(self, fds: tuple[int, ...], server: int) -> None:
         os.setsid()
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        if sys.platform == "linux":
-            self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-            if os.getppid() != server:  # it died before we could ask to die with it
-                os._exit(70)
+        end_with_parent()
+        if os.getppid() != server:  # it died before we could ask to die with it
+            os._exit(70)
         gc.enable()
-        importlib.import_module("helpers.ranks.worker").start(fd, output)
+        importlib.import_module("helpers.ranks.worker").start(*fds)
 
     def reap(self) -> None:
         """Tell the launcher how each ended rank ended, and end what that rank left behind."""
@@ -172,21 +175,23 @@ class _Server:
                 return
             if pid in self.ranks:
                 launch, rank = self.ranks.pop(pid)
-                _kill_group(pid)
+                end_group(pid)
                 code = os.waitstatus_to_exitcode(status)
                 fault = _fault(self.folders[launch] / f"rank-{rank}") if code < 0 else ""
-                self._say(exit=[launch, rank, code, fault])
+                self.control.send({"exit": [launch, rank, code, fault]})
 
     def end(self, launch: int) -> None:
         """End all ranks of a launch, and every process that they made."""
         for pid, (of, _) in list(self.ranks.items()):
             if of == launch:
-                _kill_group(pid)
+                end_group(pid)
         for pid, (of, _) in list(self.ranks.items()):
             if of == launch:
                 os.waitpid(pid, 0)
                 del self.ranks[pid]
         self._end_orphans()
+        if launch in self.ports:
+            self.ports.pop(launch).close()
         if launch in self.folders:
             remove_tree(self.folders.pop(launch))
         if not self.ranks:
@@ -197,7 +202,7 @@ class _Server:
 
     def end_all(self) -> None:
         for pid in self.ranks:
-            _kill_group(pid)
+            end_group(pid)
         for pid in self.ranks:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, 0)
@@ -210,45 +215,14 @@ class _Server:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(-1, signal.SIGKILL)
         for _ in range(100):  # each round can uncover the children of those it ended
-            orphans = _children() - set(self.ranks)
+            orphans = set(children_of(os.getpid())) - set(self.ranks)
             if not orphans:
                 return
             for pid in orphans:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+                end(pid)
             for pid in orphans:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(pid, 0)
-
-    def _say(self, **message: Any) -> None:
-        text = json.dumps(message).encode()
-        self.control.sendall(LENGTH.pack(len(text)) + text)
-
-    def _receive(self) -> list[dict[str, Any]]:
-        data, fds, _, _ = socket.recv_fds(self.control, 1 << 16, MAX_FDS)
-        if not data:
-            raise EOFError
-        self._fds += fds
-        self._buffer += data
-        return list(take_messages(self._buffer))
-
-
-def take_messages(buffer: bytearray) -> list[dict[str, Any]]:
-    """Take the whole messages off the front of `buffer`."""
-    messages = []
-    while len(buffer) >= LENGTH.size:
-        (length,) = LENGTH.unpack_from(buffer)
-        if len(buffer) < LENGTH.size + length:
-            break
-        messages.append(json.loads(buffer[LENGTH.size : LENGTH.size + length]))
-        del buffer[: LENGTH.size + length]
-    return messages
-
-
-def _kill_group(pid: int) -> None:
-    for kill in (os.killpg, os.kill):  # the group is not there yet in the first moment of its life
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            kill(pid, signal.SIGKILL)
 
 
 def _fault(folder: Path) -> str:
@@ -261,11 +235,3 @@ def _fault(folder: Path) -> str:
         finally:
             os.close(fd)
     return ""
-
-
-def _children() -> set[int]:
-    found: set[int] = set()
-    for path in Path("/proc/self/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            found.update(int(pid) for pid in path.read_text().split())
-    return found

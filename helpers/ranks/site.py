@@ -7,33 +7,16 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
 
 from helpers.ranks import wire
-
-
-@dataclass(frozen=True)
-class Traffic:
-    """What ranks have sent to each other over TCP, as the kernel counted it.
-
-    sent: (from, to) -> bytes, framing included, on all connections that are open at both ends. open: how
-    many those are. opened: how many connections were made since the ranks were started. datagrams: sent
-    since then. problem: why nothing of this could be read, although the kernel allows it, or "".
-    """
-
-    sent: dict[tuple[int, int], int] = field(default_factory=dict)
-    open: int = 0
-    opened: int = 0
-    datagrams: int = 0
-    problem: str = ""
+from helpers.ranks.processes import end_group
+from helpers.ranks.run import Traffic
 
 
 class Process(Protocol):
@@ -66,15 +49,14 @@ class Spawned(subprocess.Popen[bytes]):
         )
 
     def kill(self) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
+        end_group(self.pid)
 
 
 def server_program(site: Site, control: int, method: str) -> str:
     """Give the text of a program that is a rank server."""
     return (
         f"import sys; sys.path.insert(0, {site.root!r}); from helpers.ranks.server import main; "
-        f"main({control}, {method!r}, {site.scratch!r}, {site.emptied!r})"
+        f"main({control}, {method!r}, {site.scratch!r}, {site.emptied!r}, {site.idle_s!r})"
     )
 
 
@@ -84,7 +66,8 @@ class Site(Protocol):
     root: the folder in which the server finds `helpers`. scratch: where its worlds keep their files.
     Both are named as the server sees them. most_output: how many bytes a rank may print before it is
     ended, 0 for any number (what is kept of them is another matter). most_result: bytes of one value.
-    emptied: folders that nobody but the ranks uses: emptied when a launch has ended.
+    emptied: folders that nobody but the ranks uses: emptied when a launch has ended. idle_s: the server
+    leaves when nothing was asked of it for so many seconds; 0: it stays.
     """
 
     root: str
@@ -92,6 +75,7 @@ class Site(Protocol):
     most_output: int
     most_result: int
     emptied: tuple[str, ...]
+    idle_s: float
 
     def start(self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]) -> Process:
         """Start the server with this end of its control socket; `log` takes what it prints.
@@ -111,6 +95,13 @@ class Site(Protocol):
         Asked for when all of them have answered, and before they are ended.
         """
 
+    def environment(self) -> tuple[dict[str, str], list[str]]:
+        """Give what of the launcher's environment ranks must have beyond their server's, and must not.
+
+        os.environ as a cell leaves it is what processes that the notebook starts now would inherit; the
+        server was started before that.
+        """
+
     def cwd(self) -> str:
         """Give the folder in which ranks start."""
 
@@ -125,16 +116,19 @@ class Beside:
     """Right beside the launcher: the same files, the same environment, the same process ids."""
 
     emptied: tuple[str, ...] = ()
+    idle_s: float = 300.0
     most_output = 0
     most_result = wire.MAX_BYTES[wire.RESULT]
 
     def __init__(self) -> None:
         self.root = str(Path(__file__).parents[2])
         self.scratch = tempfile.mkdtemp(prefix=f"real-ranks-{os.getpid()}-")
+        self._given: dict[str, str] = {}
 
     def start(self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]) -> Process:
         program = server_program(self, control, method)
-        return Spawned(program, log, env={**os.environ, **env}, pass_fds=(control,))
+        self._given = dict(os.environ)
+        return Spawned(program, log, env={**self._given, **env}, pass_fds=(control,))
 
     def outside(self, pid: int) -> int:
         return pid
@@ -144,6 +138,11 @@ class Beside:
 
     def traffic(self, pids: Sequence[int]) -> Traffic | None:
         return None
+
+    def environment(self) -> tuple[dict[str, str], list[str]]:
+        now = dict(os.environ)
+        changed = {k: v for k, v in now.items() if self._given.get(k) != v}
+        return changed, [name for name in self._given if name not in now]
 
     def cwd(self) -> str:
         return os.getcwd()

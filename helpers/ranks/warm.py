@@ -26,7 +26,8 @@ PRELOAD = (
     "torch._dynamo",
     "torch.utils.data",
 )
-"""Imported while idle, in this order, because each takes a fork's first user 0.1 to 1 s."""
+"""What a grader's rank servers import, because each takes a fork's first user 0.1 to 1 s. A learner's
+server imports only what `wanted` has found in a programme's text."""
 
 
 def import_all() -> None:
@@ -35,9 +36,11 @@ def import_all() -> None:
         return  # whoever forked this process has
     importlib.import_module("torch.distributed").set_debug_level_from_env()
     importlib.import_module("torch").set_num_threads(1)
-    importlib.import_module("cloudpickle")
+    importlib.import_module("helpers.ranks.sending")
     importlib.import_module("helpers.trace.kernels").install()
     importlib.import_module("helpers.ranks.worker")
+    importlib.import_module("helpers.trace.recorder")
+    importlib.import_module("helpers.trace.log")
     gc.freeze()  # keeps the collector from touching, and so copying, pages shared by fork
 
 

@@ -1,109 +1,266 @@
 """Decides, from outside and while it runs, whether a world is stuck.
 
-A world is stuck when every rank that is still there waits inside a call, no call has begun or ended
-for a while, and no thread of any rank uses the CPU or sleeps on a clock or on I/O. A rank that
-computes, sleeps or reads is busy: then there is nothing to tell, however long it takes.
+    each look:  the kernel's word on every thread ──> can one go on? ──yes──> forget all, look again later
+                                                          │ no
+                ask each rank where it is, look again:    │
+                has any thread run since? ────────yes─────┘ begin again
+                          │ no
+                do the records prove it? ──yes──> Diagnosis
+                          │ no
+                has it been so for a while, although gloo's own threads did get the processor? ──> Diagnosis
+
+Two looks between which no thread has run make one moment at which all of them waited: so no message can
+have passed from one to the other between the looks, however slow or busy the machine is. A rank that
+computes, sleeps, reads, is stopped or has a process of its own to wait for can go on: then there is
+nothing to tell, however long it takes, and the launch's budget has the last word.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import platform
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
+from helpers.ranks.budget import BACKSTOP
+from helpers.ranks.processes import living_children
+from helpers.ranks.status import SOON_S
+from helpers.ranks.threads import FOREVER, GLOO_LOOP, Thread, threads_of
+from helpers.ranks.unread import queues_of
+from helpers.ranks.worker import CHANNEL_FD
 from helpers.ranks.world import Member, World
 from helpers.trace.diagnosis import RankState, can_complete, diagnose
 from helpers.trace.events import Diagnosis
 
 LOOK_S = 0.1
-STUCK_S = 0.35
-STUCK_THOUGH_IT_FITS_S = 5.0
-"""How long nothing may move: when calls do not fit together, and when they do (a transfer that is
-starved on a crowded machine would look like this)."""
-STUCK_IN_START_S = 2.5
-"""How long nothing may move while ranks join a group. torch's TCPStore client sleeps before it tries
-again, and its server looks up each client's name, which takes a second where DNS is slow."""
-STUCK_IN_MONITORED_S = 6.0
-"""How long nothing may move while a rank is in monitored_barrier. That call mostly has a short
-timeout of its own, after which it names who is missing: what it says should be heard."""
-_IDLE_SHARE = 0.3
-"""Of a CPU, for a rank that joins a group: it polls its store."""
+LOOK_AGAIN_S = 0.02
+"""The pause before the next look while nobody seems to be able to go on."""
+STUCK_UNPROVEN_S = 0.6
+"""How long nothing may move where the records do not prove that nothing can: a store is polled, a transfer
+has both its ends, nothing is recorded."""
+HIDDEN_S = 5.0
+"""The same where the kernel does not tell in which system calls ranks wait: behind a grader's walls."""
+_LOOKS = 10
+"""How often each of `_LOOPS` must have looked at its connections meanwhile; gloo's does so every 10 ms. On
+a machine so busy that it cannot, nothing is known. And how often we must have looked at what it does."""
+_ANSWER_S = 1.0
+"""How long a rank is given to say where it is. One that a call in C++ keeps from it is judged without."""
 
-_WAITING_CALLS = {
-    "x86_64": {202, 232, 281, 441, 7, 271, 449},
-    "aarch64": {98, 22, 441, 73, 449},
-}
-"""System calls in which gloo, autograd and the interpreter wait for one another: futex, futex_waitv,
-epoll_wait, epoll_pwait, epoll_pwait2, poll, ppoll. Not among them: nanosleep, read, recv, select."""
-_CPU_TICKS = 1  # our own reporting thread may tip the counter over once
+_LOOPS = frozenset({GLOO_LOOP, "TP_SHM_reactor"})
+"""Threads that look again and again whether a message has come: gloo's, and RPC's, which never rests."""
+_TORCHS = ("gloo_", "pt_", "TP_")
+"""How threads that torch makes for itself are called. What they wait for comes from other ranks."""
+_GPUS = ("pt_nccl", "cuda")
+"""Such threads look at their GPUs every now and then, for as long as the process lives."""
+_WAITS_OF_TORCH = frozenset({"futex", "poll", "ppoll", "epoll_wait", "epoll_pwait"})
+_POLLS = frozenset({"nanosleep", "clock_nanosleep"})
+_HELPERS = (b"pt_data_worker", b"multiprocessing.resource_tracker", b"torch_shm_manager")
+"""Processes beside a rank that do nothing of their own accord."""
+_NAME_S = 3.0
+"""A wait in a rendezvous that ends sooner may be for the name of a machine, which a slow DNS will give."""
+_STORE = "pt_tcpstore"
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What one look has seen: for each thread, how often it had given up the processor.
+
+    switches: of those that count; none of them may have run since. loops: of `_LOOPS` and of main threads
+    that poll a store, all of which must have.
+    """
+
+    at: float
+    switches: dict[tuple[int, int], int]
+    loops: dict[tuple[int, int], int]
+    changes: int
 
 
 @dataclass
 class Watcher:
-    """Looks at a world every `LOOK_S` seconds; says when it is stuck, and why."""
+    """Looks at a world now and then; says when it is stuck, and why.
+
+    budget_s: how long the world may take; no wait of torch that would end later is going to end.
+    """
 
     world: World
-    _since: float | None = None
-    _changes: int = -1
-    _cpu: dict[int, int] = field(default_factory=dict)
+    budget_s: float
+    next_s: float = LOOK_S
+    """After how many seconds to look again."""
+    _first: _Look | None = None
+    _queues: tuple[int, dict[int, tuple[int, int]]] = (0, {})
+    """How many looks have found gloo's threads busy, and the connections as they were then."""
+    _asked: float | None = None
 
     def look(self, now: float) -> Diagnosis | None:
         """Give the diagnosis of a stuck world, or None. `now` in seconds, on any steady clock."""
+        self.next_s = LOOK_S
         live = [member for member in self.world.members if not member.done]
-        moved = self.world.collector.changes != self._changes
-        self._changes = self.world.collector.changes
-        if moved or not live or not all(self._waits(member) for member in live):
-            self._since = None
+        if sys.platform != "linux" or not live or not all(member.pid for member in live):
             return None
-        cpu = {member.rank: _cpu_ticks(member.pid) for member in live}
-        busy = any(self._is_busy(member) for member in live) or any(
-            cpu[rank] > self._cpu.get(rank, -9) + _CPU_TICKS for rank in cpu
-        )
-        patience = self._patience(live)
-        polling = patience > STUCK_S  # such calls look busy at moments, and wait all the same
-        if self._since is None or (busy and not polling):
-            self._since, self._cpu = now, cpu
+        threads = {member.rank: threads_of(member.pid) for member in live}
+        if not all(some and self._may_wait(some) for some in threads.values()):
+            self._forget()
             return None
-        if now - self._since < patience:
+        self.next_s = LOOK_AGAIN_S
+        if self._asked is None:
+            self._asked = now
+            self.world.ask()
             return None
-        if polling and self._works(cpu, now - self._since):
-            self._since, self._cpu = now, cpu
+        if not self.world.all_answered() and now - self._asked < _ANSWER_S:
             return None
-        states, trace = self.states(), self.world.collector.trace()
-        unsure = can_complete(states, trace) or any(_is_hidden(member.pid) for member in live)
-        if unsure and now - self._since < STUCK_THOUGH_IT_FITS_S:
+        self.world.read_logs()
+        stuck = all(self._is_stuck(member, threads[member.rank]) for member in live)
+        if not stuck or self._left_processes():
+            self.next_s = LOOK_S
+            self._forget()
+            return None
+        look = self._seen(live, threads, now)
+        first, self._first = self._first, self._first or look
+        moved = first is None or look.changes != first.changes or look.switches != first.switches
+        if moved or self._bytes_move(live, threads):
+            self._first, self._queues = look, (0, {})
+            return None
+        return self._judge(live, threads, look)
+
+    def _may_wait(self, threads: list[Thread]) -> bool:
+        """Tell, without asking the rank, whether it may be one that cannot go on by itself."""
+        main = threads[0]
+        waits = main.call == "?" or main.call in _POLLS or main.call in _WAITS_OF_TORCH
+        return waits and all(thread.state == "S" or _looks_round(thread) for thread in threads)
+
+    def _judge(
+        self, live: list[Member], threads: dict[int, list[Thread]], look: _Look
+    ) -> Diagnosis | None:
+        """Give the diagnosis of a world of which no thread has run between two looks, if it is sure."""
+        assert self._first is not None
+        lasted = look.at - self._first.at
+        every = [thread for some in threads.values() for thread in some]
+        if lasted < HIDDEN_S and any(thread.call == "?" for thread in every):
+            return None
+        both = self._first.loops.keys() & look.loops.keys()
+        looked = all(look.loops[t] - self._first.loops[t] >= _LOOKS for t in both)
+        # Gloo's thread works on a message; or it turns round and round and moves no byte, because a Work
+        # that nobody has kept took its transfer along.
+        in_vain = self._queues[0] >= _LOOKS
+        asleep = all(t.state == "S" or t.name in _LOOPS - {GLOO_LOOP} for t in every)
+        unproven = lasted >= STUCK_UNPROVEN_S and looked and (asleep or in_vain)
+        if not unproven and not self._is_proven(live):
+            return None
+        states, trace = self.states(), self.world.collector.trace()  # a long one takes a while
+        if not unproven and can_complete(states, trace):
+            return None
+        # What ranks said came before the last look. Has one answered since, or gone on after a poll?
+        said = [(m.at, m.inside, m.meets, m.answered >= m.asked) for m in live]
+        self.world.ask_and_wait(_ANSWER_S)
+        self.world.read_logs()
+        again = [(m.at, m.inside, m.meets, m.answered >= m.asked) for m in live]
+        moved = self.world.collector.changes != look.changes or any(m.done for m in live)
+        if moved or said != again:
+            self._forget()
             return None
         return diagnose(states, trace)
 
-    def _patience(self, live: list[Member]) -> float:
-        blocked = (self.world.collector.blocked_in(member.rank) for member in live)
-        if any(event is not None and event.call == "monitored_barrier" for event in blocked):
-            return STUCK_IN_MONITORED_S
-        starting = any(self._starts(member) for member in live)
-        return STUCK_IN_START_S if starting else STUCK_S
+    def _bytes_move(self, live: list[Member], threads: dict[int, list[Thread]]) -> bool:
+        """Tell, where gloo's threads are busy, whether other bytes wait in the connections than before."""
+        busy = [t for some in threads.values() for t in some if t.name == GLOO_LOOP]
+        if all(thread.state == "S" for thread in busy):
+            return False
+        now: dict[int, tuple[int, int]] = {}
+        for member in live:
+            queues = queues_of(member.pid)
+            if queues is None:
+                self._queues = (0, {})
+                return False
+            now |= queues
+        looks, before = self._queues
+        self._queues = looks + 1, now
+        return looks > 0 and before != now
 
-    def _starts(self, member: Member) -> bool:
-        """Tell whether a rank is joining a group: inside torch, but in no call between ranks."""
-        return bool(member.inside) and not self.world.collector.unfinished(member.rank)
+    def _forget(self) -> None:
+        self._first = self._asked = None
+        self._queues = (0, {})
 
-    def _works(self, cpu: dict[int, int], seconds: float) -> bool:
-        """Tell whether a rank has used more of the CPU than polling a store takes."""
-        ticks = _IDLE_SHARE * seconds * os.sysconf("SC_CLK_TCK")
-        return any(cpu[rank] - self._cpu.get(rank, 0) > ticks for rank in cpu)
+    def _seen(self, live: list[Member], threads: dict[int, list[Thread]], now: float) -> _Look:
+        switches, loops = {}, {}
+        for member in live:
+            for thread in threads[member.rank]:
+                key = (member.rank, thread.id)
+                polls = thread.id == member.pid and thread.call in _POLLS
+                if thread.name in _LOOPS or polls:
+                    loops[key] = thread.switches
+                elif not self._comes_to_nothing(member, thread):
+                    switches[key] = thread.switches
+        return _Look(now, switches, loops, self.world.collector.changes)
 
-    def _is_busy(self, member: Member) -> bool:
-        # Within a call the main thread may sleep between two attempts to reach a peer, or to read
-        # a store. Outside of torch it sleeps because the learner's code does.
-        in_call = self.world.collector.blocked_in(member.rank) is not None or member.inside
-        return _is_busy(member.pid, ignore=member.pid if in_call else 0)
+    def _comes_to_nothing(self, member: Member, thread: Thread) -> bool:
+        """Tell a thread that may run and nothing has happened: it listens to us, polls, passes time."""
+        if thread.id == member.pid:
+            polls = thread.call in _POLLS or thread.ends_in_s > _NAME_S
+            return bool(member.meets) and polls and self.budget_s <= SOON_S
+        listens = thread.fd == CHANNEL_FD or thread.inner in member.idle
+        return listens or thread.name.startswith((_STORE, *_GPUS))
 
-    def _waits(self, member: Member) -> bool:
-        """Tell whether a rank is in a call that waits, as it says itself or as its stack shows."""
-        collector = self.world.collector
-        return collector.blocked_in(member.rank) is not None or bool(member.inside)
+    def _is_proven(self, live: list[Member]) -> bool:
+        """Tell whether the records say of each rank what it waits for."""
+        collector, logs = self.world.collector, self.world.logs
+        if collector.dropped or any(logs.lost(member.rank) for member in live):
+            return False  # what is missing may be the call that answers
+        return all(
+            collector.blocked_in(member.rank) is not None
+            or (member.inside in {"backward", "grad"} and bool(collector.unfinished(member.rank)))
+            or self._misses_ranks(member, live)
+            for member in live
+        )
+
+    def _misses_ranks(self, member: Member, live: list[Member]) -> bool:
+        """Tell whether a rank is in a rendezvous to which not all can come who are needed."""
+        there = {other.rank for other in live if other.meets == member.meets}
+        needed = member.needs or range(self.world.setting.world_size)
+        return bool(member.meets) and not there.issuperset(needed)
+
+    def _is_stuck(self, member: Member, threads: list[Thread]) -> bool:
+        """Tell whether no thread of a rank can go on unless another rank makes it."""
+        if member.alarm or any(map(_may_act, living_children(member.pid))):
+            return False
+        return all(self._waits(member, thread) for thread in threads)
+
+    def _left_processes(self) -> bool:
+        """Tell whether one of a rank's processes goes on although the one that started it has ended.
+
+        The rank server has adopted it; its session is still the rank's.
+        """
+        ranks = {member.pid for member in self.world.members}
+        adopted = set(living_children(self.world.connection.pid)) - ranks
+        return any(_session(pid) in ranks and _may_act(pid) for pid in adopted)
+
+    def _waits(self, member: Member, thread: Thread) -> bool:
+        """Tell whether a thread waits for other ranks, or for threads that wait for them."""
+        main = thread.id == member.pid
+        if thread.name.startswith(_STORE) and thread.call != "?":
+            # Asked for something, it runs; or it looks up the name of who has come, for a second where
+            # the DNS is slow. All others may seem to wait meanwhile.
+            return thread.call.startswith("epoll") and thread.ends_in_s == FOREVER
+        if thread.name in _LOOPS or self._comes_to_nothing(member, thread):
+            return True
+        if thread.call == "?":  # hidden: what the rank itself says must do
+            return not main or self._in_torch(member)
+        never = (
+            thread.ends_in_s > self.budget_s * BACKSTOP
+        )  # not before the launch itself has ended
+        if thread.call == "futex" and thread.private and never:
+            return True  # for another thread of its own process
+        of_torch = thread.name.startswith(_TORCHS) or (main and self._in_torch(member))
+        if not of_torch or thread.call not in _WAITS_OF_TORCH or thread.ends_in_s <= self.budget_s:
+            return False
+        # A main thread in torch's code may wait for a process of its own: a worker that loads data.
+        return thread.private or not main or not living_children(member.pid)
+
+    def _in_torch(self, member: Member) -> bool:
+        """Tell whether the main thread is in torch's code: by its own word, or where it cannot speak."""
+        if member.answered >= member.asked:
+            return bool(member.inside)
+        return self.world.collector.blocked_in(member.rank) is not None
 
     def states(self) -> list[RankState]:
         """Give what is known of each rank, for the diagnosis or for the reader of a live view."""
@@ -122,52 +279,31 @@ class Watcher:
 
 def waits_now(watcher: Watcher) -> Diagnosis:
     """Say what each rank does now, whether or not it is stuck."""
+    watcher.world.ask()  # for the next time, if they cannot answer at once
+    watcher.world.pump(0.0)
+    watcher.world.read_logs()
     return diagnose(watcher.states(), watcher.world.collector.trace())
 
 
-def _is_busy(pid: int, ignore: int = 0) -> bool:
-    """Tell whether any thread of a process runs, or waits for a clock, a disk or a pipe.
+def _may_act(child: int) -> bool:
+    """Tell whether something may come of a process that a rank has started: a message, a signal.
 
-    ignore: the id of a thread whose system call says nothing.
+    Not of those that load data: who waits for one of them waits at a pipe.
     """
-    if sys.platform != "linux" or not pid:
-        return False
-    waiting = _WAITING_CALLS.get(platform.machine())
-    tasks: list[Path] = []
-    with contextlib.suppress(OSError):  # it may go at any moment
-        tasks = [Path(f"/proc/{pid}/task/{name}") for name in os.listdir(f"/proc/{pid}/task")]
-    for task in tasks:
-        with contextlib.suppress(OSError, IndexError, ValueError):
-            if _stat(task / "stat")[0] in "RD":
-                return True
-            if int(task.name) == ignore:
-                continue
-            call = (task / "syscall").read_text().split()[0]
-            if call == "running" or (waiting is not None and int(call) not in waiting):
-                return True
-    return False
-
-
-def _is_hidden(pid: int) -> bool:
-    """Tell whether this user may not see in which system calls a process waits: so it is behind walls."""
     with contextlib.suppress(OSError):
-        try:
-            Path(f"/proc/{pid}/syscall").read_text()
-        except PermissionError:
-            return True
-    return False
+        about = (
+            Path(f"/proc/{child}/cmdline").read_bytes() + Path(f"/proc/{child}/comm").read_bytes()
+        )
+        return not any(word in about for word in _HELPERS)
+    return False  # it has ended
 
 
-def _cpu_ticks(pid: int) -> int:
-    """Give the CPU time that a process has used, in clock ticks (10 ms on Linux)."""
-    if sys.platform != "linux" or not pid:
-        return 0
-    with contextlib.suppress(OSError, IndexError, ValueError):
-        fields = _stat(Path(f"/proc/{pid}/stat"))
-        return int(fields[11]) + int(fields[12])
+def _session(pid: int) -> int:
+    with contextlib.suppress(OSError):
+        return os.getsid(pid)
     return 0
 
 
-def _stat(path: Path) -> list[str]:
-    """Give the fields of a /proc stat file after the command's name, which may hold spaces."""
-    return path.read_text().rpartition(")")[2].split()
+def _looks_round(thread: Thread) -> bool:
+    """Tell a thread that wakes now and then to look whether there is something to do."""
+    return thread.name in _LOOPS or thread.name.startswith(_GPUS)

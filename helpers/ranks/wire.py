@@ -7,7 +7,12 @@ tensors, and nothing else. Nothing is ever unpickled here.
 
 from __future__ import annotations
 
+import collections
+import dataclasses
+import enum
+import inspect
 import json
+import keyword
 import math
 import socket
 import struct
@@ -22,15 +27,21 @@ if TYPE_CHECKING:
 HEADER = struct.Struct("!BQ")
 LENGTH = struct.Struct("!I")
 
-TASK, EXIT = 1, 2  # to the rank
-EVENTS, STATUS, RESULT, ERROR = 10, 11, 12, 13  # from the rank
+TASK, ASK = 1, 2  # to the rank
+STATUS, RESULT, ERROR = 11, 12, 13  # from the rank
 
-MAX_BYTES = {EVENTS: 4 << 20, STATUS: 64 << 10, RESULT: 2 << 30, ERROR: 256 << 10}
+MAX_BYTES = {STATUS: 64 << 10, RESULT: 2 << 30, ERROR: 256 << 10}
 MAX_DEPTH = 60
 MAX_DIMENSIONS = 64
 MAX_NODES = 2_000_000
+MAX_NAMED = 50
+"""Kinds of named tuple in one value; of more the parts come without names."""
+MAX_FIELDS = 200
+_MAX_NAME = 80
 _ALIGN = 16
 _BIG_INT = 1 << 63
+_MAX_TREE = (1 << 32) - 1
+"""Bytes of the JSON text: its length is written in four."""
 
 
 class WireError(Exception):
@@ -119,13 +130,20 @@ class FrameReader:
         self._head.clear()
 
 
-def encode(value: Any) -> list[bytes | memoryview]:
+def encode(value: Any, most_bytes: int = MAX_BYTES[RESULT]) -> list[bytes | memoryview]:
     """Write a value as the chunks of a frame's body. Raise CannotReturn, naming the part."""
     writer = _Writer()
     tree = writer.node(value, "value", 0)
     text = json.dumps(tree, separators=(",", ":")).encode()
     pad = -(LENGTH.size + len(text)) % _ALIGN
     text += b" " * pad
+    total = LENGTH.size + len(text) + writer.offset
+    if total > most_bytes or LENGTH.size + len(text) > _MAX_TREE:
+        raise CannotReturn(
+            f"the value takes {_size(total)}, and a rank can give back at most {_size(most_bytes)}. "
+            "Return what you want to look at: a part, a sum, a norm. For all of it, torch.save it to a "
+            "file and return the file's name."
+        )
     return [LENGTH.pack(len(text)), text, *writer.chunks]
 
 
@@ -164,6 +182,12 @@ class _Writer:
         return self._compound(value, path, depth)
 
     def _compound(self, value: Any, path: str, depth: int) -> Any:
+        if isinstance(value, tuple) and (names := _field_names(value)):
+            parts = [
+                self.node(v, f"{path}.{name}", depth + 1)
+                for name, v in zip(names, value, strict=True)
+            ]
+            return ["named", type(value).__name__, names, parts]
         if isinstance(value, (list, tuple)) and not _is_size(value):
             kind = "list" if isinstance(value, list) else "tuple"
             return [kind, [self.node(v, f"{path}[{i}]", depth + 1) for i, v in enumerate(value)]]
@@ -212,11 +236,20 @@ class _Writer:
 
         if type(value).__name__ == "AsyncCollectiveTensor":
             value = value.wait()  # type: ignore[attr-defined]
-        if type(value) not in {torch.Tensor, torch.nn.Parameter}:
+        if type(value) not in {torch.Tensor, torch.nn.Parameter, torch.nn.Buffer}:
+            raise CannotReturn(f"{path} is {_a(value)}. {_plain_tensor_of(value)}")
+        if value.is_meta:
             raise CannotReturn(
-                f"{path} is a {type(value).__name__}. Return .full_tensor() or .to_local() of it."
+                f"{path} is a tensor on the device 'meta', which has a shape and no elements. Return its "
+                ".shape and .dtype, or give it elements first: module.to_empty(device='cpu')."
             )
-        if value.layout != torch.strided or value.is_quantized or value.is_meta:
+        if value.is_quantized:
+            raise CannotReturn(f"{path} is a quantized tensor. Return .dequantize() of it.")
+        if value.is_nested:
+            raise CannotReturn(
+                f"{path} is a nested tensor. Return .unbind() of it, a list of tensors."
+            )
+        if value.layout != torch.strided:
             raise CannotReturn(f"{path} is a {value.layout} tensor. Return .to_dense() of it.")
         flat = value.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
         # one element counts as contiguous whatever its stride is; a view as bytes needs stride 1
@@ -237,6 +270,7 @@ class _Reader:
     def __init__(self, body: bytearray, base: int) -> None:
         self.body, self.base = body, base
         self.nodes = 0
+        self.named: dict[tuple[str, ...], Any] = {}
 
     def value(self, tree: Any, depth: int) -> Any:
         self.nodes += 1
@@ -252,9 +286,26 @@ class _Reader:
         if kind in {"list", "tuple", "set", "frozenset"}:
             parts = [self.value(part, depth + 1) for part in rest[0]]
             return {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}[kind](parts)
+        if kind == "named":
+            name, fields, parts = rest
+            return self._named(name, fields, parts, depth)
         if kind == "dict":
             return {self.value(k, depth + 1): self.value(v, depth + 1) for k, v in rest[0]}
         return self._leaf(kind, rest)
+
+    def _named(self, name: Any, fields: Any, parts: Any, depth: int) -> Any:
+        """Read a tuple whose parts have names. To look at it no class of a rank's is needed."""
+        values = [self.value(part, depth + 1) for part in parts]
+        _check_names(name, fields)
+        if len(fields) != len(values):
+            raise WireError("a tuple with other names than parts")
+        kind = (name, *fields)
+        if kind not in self.named:
+            if len(self.named) >= MAX_NAMED:
+                return tuple(values)
+            # A class takes a fifth of a millisecond to make: one for all tuples of its kind.
+            self.named[kind] = _named_tuple(name, tuple(fields))
+        return self.named[kind](*values)
 
     def _leaf(self, kind: str, rest: list[Any]) -> Any:
         if kind == "float":
@@ -317,6 +368,53 @@ def _is_size(value: Any) -> bool:
     return type(value).__name__ == "Size" and type(value).__module__ == "torch"
 
 
+def _field_names(value: tuple[Any, ...]) -> list[str]:
+    """Give the names of a tuple's parts: a namedtuple's, or those of what x.max(dim=0) gives."""
+    kind = type(value)
+    names = getattr(kind, "_fields", None)
+    if names is None and hasattr(kind, "n_sequence_fields"):
+        names = getattr(kind, "__match_args__", None)
+    try:
+        _check_names(kind.__name__, list(names or ()))
+    except (WireError, TypeError):
+        return []
+    return list(names or ()) if len(names or ()) == len(value) else []
+
+
+def _check_names(name: Any, fields: Any) -> None:
+    """Refuse what collections.namedtuple would not take, or what is too long to be a name."""
+    if not isinstance(fields, list) or len(fields) > MAX_FIELDS:
+        raise WireError("names that no tuple has")
+    for each in (name, *fields):
+        if type(each) is not str or not each.isidentifier() or keyword.iskeyword(each):
+            raise WireError("a name that is none")
+        if len(each) > _MAX_NAME:
+            raise WireError("a name that is too long")
+    if any(field.startswith("_") for field in fields) or len(set(fields)) != len(fields):
+        raise WireError("names that no tuple has")
+
+
+def _named_tuple(name: str, fields: tuple[str, ...]) -> Any:
+    made: Any = collections.namedtuple(name, fields)  # type: ignore[misc]
+    # No module has this class: pickle is told how to make it again.
+    return type(name, (made,), {"__slots__": (), "__reduce__": _reduce_named})
+
+
+def _reduce_named(value: Any) -> tuple[Any, ...]:
+    return _named_again, (type(value).__name__, value._fields, tuple(value))
+
+
+def _named_again(name: str, fields: tuple[str, ...], values: tuple[Any, ...]) -> Any:
+    return _named_tuple(name, fields)(*values)
+
+
+def _size(nbytes: int) -> str:
+    for unit, scale in (("GB", 10**9), ("MB", 10**6)):
+        if nbytes >= scale:
+            return f"{nbytes / scale:.1f} {unit}"
+    return f"{nbytes:,} bytes"
+
+
 def _check_shape(shape: Any) -> None:
     """Refuse what is no shape before anything is computed from it: a product can take minutes."""
     fits = isinstance(shape, list) and len(shape) <= MAX_DIMENSIONS
@@ -344,6 +442,28 @@ def _instead_of(value: Any) -> str:
 
     if isinstance(value, torch.nn.Module):
         return "Return its state_dict(), or the parameters that you want to see."
+    if isinstance(value, torch.optim.Optimizer):
+        return "Return its state_dict()."
+    if inspect.isgenerator(value):
+        return "The function has a `yield`, or gives back what has: return list(...) of it."
+    if inspect.iscoroutine(value):
+        return "Nobody awaited it: return asyncio.run(...) of it."
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return "Return dataclasses.asdict(...) of it."
+    if isinstance(value, enum.Enum):
+        return "Return its .name or its .value."
+    if isinstance(value, BaseException):
+        return "Raise it, or return repr(...) of it."
+    if type(value).__module__ == "numpy":
+        return "Return its .tolist(): an array of objects, texts or times has no plain numbers."
     if callable(value):
         return "Return what it computes instead."
     return "Return numbers, strings, lists, tuples, dicts, sets, arrays or tensors instead."
+
+
+def _plain_tensor_of(value: torch.Tensor) -> str:
+    if hasattr(value, "full_tensor"):
+        return "Return .full_tensor() or .to_local() of it."
+    if type(value).__name__ == "FakeTensor":
+        return "It has a shape and no elements: return its .shape and .dtype."
+    return "Return .as_subclass(torch.Tensor) of it, or what you want to see of it."

@@ -7,11 +7,19 @@ launcher, which is also its identity, and the pipe that takes what it prints.
 
 from __future__ import annotations
 
+import _thread
+import atexit
+import builtins
 import contextlib
 import faulthandler
+import fcntl
 import io
 import json
+import linecache
+import multiprocessing.process
 import os
+import pickle
+import queue
 import random
 import signal
 import socket
@@ -19,18 +27,22 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Callable
+import warnings
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from helpers.ranks import wire
-from helpers.ranks.inside import set_recorder
+from helpers.ranks import meeting, wire
+from helpers.ranks.inside import set_folder, set_recorder
+from helpers.ranks.status import status
 
+CHANNEL_FD, LOG_FD = 3, 4
+"""The only descriptors that a rank has besides 0, 1 and 2."""
 MARK = "REAL_RANKS_INSIDE"
 """Set in every rank's environment: nothing may be launched from there."""
 
-FLUSH_S = 0.05
-STATUS_S = 0.25
 _MAX_MESSAGE = 20_000
 
 
@@ -49,114 +61,130 @@ def main(sock: socket.socket) -> None:
 
 
 class _Rank:
-    """One rank: its channel, its recorder, its namespace."""
+    """One rank: its channel, its recorder, its namespace.
+
+    The main thread does the tasks. Another one listens to the launcher: it hands tasks on, and says
+    where the main thread is when it is asked, also while that thread is deep inside torch.
+    """
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.channel = _Channel(sock)
         self.recorder: Any = None
-        self.busy = False
+        self.log: Any = None
+        self.tasks: queue.SimpleQueue[bytearray] = queue.SimpleQueue()
         self.namespace: dict[str, Any] = _fresh_main()
+        self.most_result = wire.MAX_BYTES[wire.RESULT]
+        self.inherited: frozenset[Any] = frozenset()
 
     def serve(self) -> None:
+        # Not by `threading`, whose list of threads shows the learner's own, as in any other process.
+        _thread.start_new_thread(self._listen, ())
         while True:
-            kind, body = wire.recv_frame(self.sock)
-            if kind == wire.EXIT:
-                return
-            head, payload = _split(body)
+            head, payload = _split(self.tasks.get())
             self.run(head, payload)
 
     def run(self, head: dict[str, Any], payload: memoryview) -> None:
         """Do one task and answer with RESULT or ERROR, whatever the task does."""
-        self.busy = True
         try:
             if "rank" in head:
                 self._set_up(head)
+            elif head["rewind"] and self.log is not None:
+                self.log.rewind()
             value = self._work(head, payload)
             if self.recorder is not None:
                 self.recorder.settle()
-            chunks = wire.encode(value)
+            chunks = wire.encode(value, self.most_result)
+            if head["do"] == "call":
+                _end_as_a_process_does(self.inherited)
             _flush_output()
-            self.channel.flush()
             self.channel.send(wire.RESULT, *chunks)
         except BaseException as error:  # SystemExit and KeyboardInterrupt are the learner's as well
             with contextlib.suppress(Exception):
                 _flush_output()
-            self.channel.flush()
             self.channel.send(wire.ERROR, json.dumps(describe_error(error)).encode())
-        finally:
-            self.busy = False
 
     def _work(self, head: dict[str, Any], payload: memoryview) -> Any:
-        import cloudpickle
-
-        if head["do"] == "cell":
-            self.namespace.update(cloudpickle.loads(payload) if len(payload) else {})
-            return _shown(run_cell(head["source"], head["file"], self.namespace))
-        shared = cloudpickle.loads(payload[: head["shared"]])
-        own = cloudpickle.loads(payload[head["shared"] :])
-        fn, args = shared
-        return fn(self.rank, self.world_size, *args, *own)
+        for file, (name, text) in head["cells"].items():
+            _know_cell(file, name, text)
+        with _leaving_well_is_returning():
+            if head["do"] == "cell":
+                self.namespace.update(pickle.loads(payload) if len(payload) else {})
+                return _shown(run_cell(head["source"], head["file"], self.namespace))
+            fn, args = pickle.loads(payload[: head["shared"]])
+            own = pickle.loads(payload[head["shared"] :]) if len(payload) > head["shared"] else ()
+            value = fn(self.rank, self.world_size, *args, *own)
+            _join_threads()
+            return value
+        return None
 
     def _set_up(self, head: dict[str, Any]) -> None:
         """Become rank `head["rank"]`: environment, folders, random state, process group."""
         self.rank, self.world_size = int(head["rank"]), int(head["world_size"])
+        self.most_result = int(head["most_result"])
         for name in head["unset"]:
             os.environ.pop(name, None)
         os.environ.update(head["env"])
         os.environ[MARK] = "1"
-        _private_temp(head["temp"])
+        _use_temp(head["temp"])
+        set_folder(head["folder"])
         with contextlib.suppress(OSError):
             os.chdir(head["cwd"])
         sys.path[:] = head["path"]
-        faulthandler.enable(Path(head["temp"], "fault").open("wb"))  # noqa: SIM115
+        own = Path(head["folder"], f"rank-{self.rank}")
+        own.mkdir(exist_ok=True)
+        faulthandler.enable(Path(own, "fault").open("wb"))  # noqa: SIM115
+        # The sockets of DataLoader's workers lie there. A rank that is killed cannot remove them.
+        vars(multiprocessing.process.current_process())["_config"]["tempdir"] = str(own)
         _seed_like_a_new_process()
+        self.inherited = _forget_the_servers_end()
+        warnings.formatwarning = _format_warning
         import torch
         import torch.distributed as dist
         from torch._C import _distributed_c10d as c10d
 
         torch.set_num_threads(1)
         c10d.set_debug_level_from_env()  # it was read once at import, before the fork
+        meeting.install()
         self._record(head["trace"], head["backend"])
-        threading.Thread(target=self._report, name="real-ranks", daemon=True).start()
         os.register_at_fork(after_in_child=self._leave_child_alone)
         if head["init"]:
-            join_group(self.rank, self.world_size, head["backend"], head["store"])
-        self.namespace.update(
-            rank=self.rank, world_size=self.world_size, torch=torch, dist=dist, __name__="__main__"
-        )
+            join_group(self.rank, self.world_size, head["backend"], head["folder"])
+        if head["do"] == "cell":  # a function under launch has no name that it did not bring along
+            self.namespace.update(
+                rank=self.rank, world_size=self.world_size, torch=torch, dist=dist
+            )
 
     def _record(self, trace: bool, backend: str) -> None:
         from helpers.trace import kernels
+        from helpers.trace.log import Log
         from helpers.trace.recorder import Recorder
 
         if not trace:
             kernels.uninstall()  # the server put them in place before the fork
+            os.close(LOG_FD)
             return
         kernels.install()
         if "nccl" in backend:
             kernels.install("cuda")
-        self.recorder = Recorder(self.rank, self.channel.record)
+        self.log = Log(LOG_FD, self.rank)
+        os.close(LOG_FD)  # what is mapped stays
+        self.recorder = Recorder(self.rank, self.log.write)
         kernels.record_with(self.recorder)
         set_recorder(self.recorder)
 
-    def _report(self) -> None:
-        """Send what has gathered, and where the rank is, while the rank works."""
-        last, due = "", 0.0
-        pause = STATUS_S * max(1.0, self.world_size / 32)
-        never = threading.Event()
-        while True:
-            never.wait(FLUSH_S)  # a futex; sleep() would look like a rank that sleeps
-            try:
-                self.channel.flush()
-                if self.busy and time.monotonic() >= due and self.recorder is not None:
-                    place, inside = self.recorder.whereabouts()
-                    status = json.dumps({"at": place, "inside": inside})
-                    if status != last:
-                        self.channel.send(wire.STATUS, status.encode())
-                    last, due = status, time.monotonic() + pause
-            except OSError:
-                os._exit(0)  # the launcher has gone
+    def _listen(self) -> None:
+        """Take in what the launcher says, for as long as it is there."""
+        main, own = threading.main_thread().ident or 0, threading.get_native_id()
+        try:
+            while True:
+                kind, body = wire.recv_frame(self.sock)
+                if kind == wire.TASK:
+                    self.tasks.put(body)
+                elif kind == wire.ASK:
+                    self.channel.send(wire.STATUS, json.dumps(status(main, own)).encode())
+        except (EOFError, OSError):
+            os._exit(0)  # the launcher has gone
 
     def _leave_child_alone(self) -> None:
         """In a process that the learner forks (a DataLoader's worker): it is no rank."""
@@ -168,31 +196,12 @@ class _Rank:
 
 
 class _Channel:
-    """The way to the launcher: frames from any thread, records gathered into few of them."""
+    """The way to the launcher: frames from any thread, one after the other."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.closed = False
         self._sending = threading.Lock()
-        self._gathering = threading.Lock()
-        self._gathered: list[str] = []
-
-    def record(self, record: list[Any], urgent: bool) -> None:
-        text = json.dumps(record, separators=(",", ":"))
-        with self._gathering:  # flush() takes the list away: what is appended after that is lost
-            self._gathered.append(text)
-        if urgent:
-            self.flush()
-
-    def flush(self) -> None:
-        if not self._gathered or self.closed:
-            return
-        with self._sending:
-            with self._gathering:
-                records, self._gathered = self._gathered, []
-            for start in range(0, len(records), 1000):
-                text = "[" + ",".join(records[start : start + 1000]) + "]"
-                wire.send_frame(self.sock, wire.EVENTS, text.encode())
 
     def send(self, kind: int, *chunks: bytes | memoryview) -> None:
         if not self.closed:
@@ -200,7 +209,7 @@ class _Channel:
                 wire.send_frame(self.sock, kind, *chunks)
 
 
-def join_group(rank: int, world_size: int, backend: str, store: str) -> None:
+def join_group(rank: int, world_size: int, backend: str, folder: str) -> None:
     """Join the default process group over a `FileStore`, which beats a TCPStore on one machine."""
     import torch
     import torch.distributed as dist
@@ -210,9 +219,30 @@ def join_group(rank: int, world_size: int, backend: str, store: str) -> None:
         os.environ.setdefault("TORCH_GLOO_LAZY_INIT", "1")
     if "nccl" in backend:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group(
-        backend, store=c10d.FileStore(store, world_size), rank=rank, world_size=world_size
-    )
+    with _until_all_have_joined(f"{folder}/joining"):
+        store = c10d.FileStore(f"{folder}/store", world_size)
+        dist.init_process_group(backend, store=store, rank=rank, world_size=world_size)
+
+
+@contextmanager
+def _until_all_have_joined(path: str) -> Iterator[None]:
+    """Go on when every rank has left the block.
+
+    A rank is through gloo's connections before its peers have seen all of theirs. Where its first
+    line destroys the group, a peer that still connects fails: "Connection closed by peer" in one
+    launch of three. Each rank holds a shared lock while it joins, and the exclusive one is free when
+    nobody joins any more; as no rank is through before all have come, none is missed. The kernel
+    wakes who waits, some 20 us each: a barrier over gloo would be traffic that a trace or a count
+    of bytes shows.
+    """
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        yield
+        fcntl.flock(file, fcntl.LOCK_UN)
+        fcntl.flock(file, fcntl.LOCK_EX)
+    finally:
+        os.close(file)
 
 
 def run_cell(source: str, file: str, namespace: dict[str, Any]) -> Any:
@@ -247,23 +277,104 @@ def _split(body: bytearray) -> tuple[dict[str, Any], memoryview]:
 def _fresh_main() -> dict[str, Any]:
     """Give this process an empty `__main__`, as a new interpreter has, in place of the server's."""
     module = types.ModuleType("__main__")
+    module.__dict__["__builtins__"] = builtins
     sys.modules["__main__"] = module
     return module.__dict__
 
 
-def _private_temp(folder: str) -> None:
+def _use_temp(folder: str) -> None:
+    """Use `folder` for temporary files; "": the launcher's, as processes under torchrun do.
+
+    There what one rank saves is there for all, and for the next launch: notebooks save in one cell
+    and load in another.
+    """
     import tempfile
 
-    Path(folder).mkdir(exist_ok=True)
-    os.environ["TMPDIR"] = folder
-    tempfile.tempdir = None
+    if folder:
+        Path(folder).mkdir(exist_ok=True)
+        os.environ["TMPDIR"] = folder
+    tempfile.tempdir = None  # what the server found: the environment may say something else now
 
 
 def _seed_like_a_new_process() -> None:
-    """Undo what the fork copied: python and numpy seed from the system, torch has its default."""
+    """Undo what the fork copied: all random states begin where nobody knows.
+
+    So it is in every new process: torch.initial_seed(), random and numpy's global state differ
+    from rank to rank and from run to run under torchrun and mp.spawn (measured with torch 2.13).
+    One thing cannot be undone: hash() of a text is the same on all forked ranks, where new processes
+    have each its own, because strings that live already know their hash.
+    """
+    import torch
+
+    torch.default_generator.seed()
     random.seed()
     if "numpy.random" in sys.modules:  # otherwise it seeds itself when it is first imported
         sys.modules["numpy.random"].seed()
+
+
+def _forget_the_servers_end() -> frozenset[Any]:
+    """Leave to the server what it would do at its end; give the finalizers that are not this rank's."""
+    atexit._clear()
+    if (logging := sys.modules.get("logging")) is not None:  # what a new process registers as well
+        atexit.register(logging.shutdown)
+    if (util := sys.modules.get("multiprocessing.util")) is not None:
+        atexit.register(util._exit_function)
+    return frozenset(vars(weakref.finalize)["_registry"])
+
+
+def _join_threads() -> None:
+    """Wait for threads that are no daemons, as Python does when its main programme has ended."""
+    for call in reversed(getattr(threading, "_threading_atexits", ())):
+        call()  # a pool's threads wait for ever until this tells them to go
+    threading.__dict__.get("_threading_atexits", []).clear()
+    own = threading.current_thread()
+    while left := [t for t in threading.enumerate() if t is not own and not t.daemon]:
+        left[0].join()
+
+
+def _end_as_a_process_does(inherited: frozenset[Any]) -> None:
+    """Run what the learner's code has asked to be run at the end: the rank itself is killed later."""
+    atexit._run_exitfuncs()
+    for finalizer in list(vars(weakref.finalize)["_registry"]):
+        if finalizer not in inherited and finalizer.atexit:
+            finalizer()
+
+
+@contextmanager
+def _leaving_well_is_returning() -> Iterator[None]:
+    """Take sys.exit(), or sys.exit(0), for an end without a value: so does whoever starts processes."""
+    try:
+        yield
+    except SystemExit as leave:
+        if leave.code not in (None, 0):
+            raise
+        _join_threads()
+
+
+def _know_cell(file: str, name: str, text: str) -> None:
+    """Have tracebacks, warnings and inspect.getsource show the lines of a notebook's cell."""
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    _CELL_NAMES[file] = name
+
+
+_CELL_NAMES: dict[str, str] = {}
+"""file -> "cell [5]", for the cells that this rank knows"""
+_plain_warning = warnings.formatwarning
+
+
+def _format_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    line: str | None = None,
+) -> str:
+    """Name the cell that a warning speaks of, in place of the kernel's temporary file."""
+    if filename not in _CELL_NAMES:
+        return _plain_warning(message, category, filename, lineno, line)
+    text = line if line is not None else linecache.getline(filename, lineno)
+    place = f"{_CELL_NAMES[filename]}, line {lineno}"
+    return f"{place}: {category.__name__}: {message}\n  {text.strip()}\n"
 
 
 def _flush_output() -> None:
@@ -281,10 +392,11 @@ def describe_error(error: BaseException) -> dict[str, Any]:
         trace = trace.tb_next
     if isinstance(error, SyntaxError) and error.filename:
         frames.append([error.filename, error.lineno or 0, "<module>"])
-    try:
-        text = str(error)
-    except Exception:
-        text = "(its message could not be read)"
+    text = _message_of(error)
+    for note in getattr(error, "__notes__", ()):
+        text += f"\n{note}"
+    if (cause := error.__cause__) is not None:
+        text += f"\n(raised because of {type(cause).__name__}: {_message_of(cause)})"
     kind = type(error).__name__
     return {
         "kind": kind,
@@ -294,6 +406,13 @@ def describe_error(error: BaseException) -> dict[str, Any]:
     }
 
 
+def _message_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "(its message could not be read)"
+
+
 def stream_output() -> None:
     """Make print() leave the process line by line, so that the launcher sees it at once."""
     for name, fd in (("stdout", 1), ("stderr", 2)):
@@ -301,19 +420,19 @@ def stream_output() -> None:
         setattr(sys, name, io.TextIOWrapper(raw, "utf-8", "replace", line_buffering=True))
 
 
-def start(fd: int, output_fd: int, after: Callable[[], None] = lambda: None) -> None:
+def start(fd: int, output_fd: int, log_fd: int) -> None:
     """Make this process the rank whose channel is `fd`, printing to `output_fd`. Never returns."""
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.dup2(output_fd, 1)
     os.dup2(output_fd, 2)
-    own = os.dup2(fd, 3) if fd != 3 else 3
-    os.closerange(4, _highest_fd())
-    os.set_inheritable(own, False)
-    after()
+    fd, log_fd = os.dup(fd), os.dup(log_fd)  # so that neither is in the other's place
+    os.dup2(fd, CHANNEL_FD, inheritable=False)
+    os.dup2(log_fd, LOG_FD, inheritable=False)
+    os.closerange(LOG_FD + 1, _highest_fd())
     signal.signal(signal.SIGINT, signal.default_int_handler)  # the server ignores it
     stream_output()
-    main(socket.socket(fileno=own))
+    main(socket.socket(fileno=CHANNEL_FD))
 
 
 def _highest_fd() -> int:
@@ -324,4 +443,4 @@ def _highest_fd() -> int:
 
 
 if __name__ == "__main__":
-    start(int(sys.argv[1]), int(sys.argv[2]))
+    start(*(int(fd) for fd in sys.argv[1:4]))

@@ -21,14 +21,13 @@ from helpers.ranks import wire
 from helpers.ranks.cells import is_learner_file, place_of
 from helpers.ranks.connection import HUGE_PAGES, Connection, ServerGone
 from helpers.ranks.failures import LaunchError, RankError
-from helpers.ranks.site import Traffic
+from helpers.ranks.run import Traffic
 from helpers.trace.collector import Collector
 from helpers.trace.events import Place
+from helpers.trace.log import Logs
 
 MAX_OUTPUT = 100_000
-"""Characters kept of what one rank prints in one launch."""
-RECORDS = frozenset({"call", "wait", "end", "group"})
-"""The kinds of record that the collector takes; no other word of a rank reaches it."""
+"""Bytes kept of what one rank prints in one launch: half from its beginning, half from its end."""
 FLOOD = "Flood"
 """The kind of error of a rank that printed more than its site allows."""
 
@@ -52,11 +51,23 @@ class Member:
     """What Python wrote about its threads when a signal ended it."""
     at: Place | None = None
     inside: str = ""
-    _text: list[bytes] = field(default_factory=list)
-    _kept: int = 0
+    meets: str = ""
+    """The rendezvous that it is in: "init_process_group", "new_group", ... or ""."""
+    needs: tuple[int, ...] = ()
+    """The ranks that must come to it; none are named where all of the world must."""
+    alarm: bool = False
+    """A signal is going to reach it when its timer runs out."""
+    idle: frozenset[int] = frozenset()
+    """Its threads from which no other rank need expect anything, by their ids as the rank knows them."""
+    asked: int = 0
+    answered: int = 0
+    """How often it was asked where it is, and how often it has said so."""
+    _first: bytearray = field(default_factory=bytearray)
+    _last: bytearray = field(default_factory=bytearray)
+    _between: int = 0
+    """Bytes that were not kept: they stood between `_first` and `_last`."""
     printed: int = 0
-    """Bytes, those included that were not kept."""
-    cut: bool = False
+    """Bytes in the life of this rank, those included that were not kept."""
 
     @property
     def done(self) -> bool:
@@ -64,18 +75,32 @@ class Member:
 
     def add_output(self, data: bytes) -> None:
         self.printed += len(data)
-        room = MAX_OUTPUT - self._kept
-        if room > 0:
-            self._text.append(data[:room])
-            self._kept += len(self._text[-1])
-        self.cut = self.cut or len(data) > room
+        room = MAX_OUTPUT // 2 - len(self._first)
+        self._first += data[:room]
+        self._last += data[room:]
+        if len(self._last) > MAX_OUTPUT:  # not at each byte too many: this moves what is kept
+            self._drop(len(self._last) - MAX_OUTPUT // 2)
+
+    def forget_output(self) -> None:
+        self._first, self._last, self._between = bytearray(), bytearray(), 0
+
+    def _drop(self, count: int) -> None:
+        del self._last[:count]
+        self._between += count
 
     @property
     def output(self) -> str:
-        text = b"".join(self._text).decode("utf-8", "replace")
-        if self.cut:
-            text += f"\n... (cut here: only the first {MAX_OUTPUT:,} bytes of a rank's output are kept)\n"
-        return text
+        if len(self._last) > MAX_OUTPUT // 2:
+            self._drop(len(self._last) - MAX_OUTPUT // 2)
+        if not self._between:
+            return (self._first + self._last).decode("utf-8", "replace")
+        # Whole lines only, where there are any: the cut may be in the middle of one, or of a letter.
+        first = self._first[: self._first.rfind(b"\n") + 1] or self._first
+        last = self._last[self._last.find(b"\n") + 1 :] or self._last
+        gone = self._between + len(self._first) - len(first) + len(self._last) - len(last)
+        gap = f"... ({gone:,} bytes are left out here: of a rank's output its beginning and its end are kept)"
+        begin = first.decode("utf-8", "replace").removesuffix("\n")
+        return f"{begin}\n{gap}\n{last.decode('utf-8', 'replace')}"
 
 
 @dataclass(frozen=True)
@@ -87,8 +112,34 @@ class Setting:
     init: bool = True
     trace: bool = True
     env: tuple[Mapping[str, str], ...] = ()
+    own_temp: bool = False
+    """Temporary files go into a folder of this world, and with it; else where the launcher's go."""
     place_of: Callable[[str, int, str], Place] = place_of
     """Names a line for the reader, from what a rank calls its file, line and function."""
+
+
+def _as_torchrun(rank: int, world_size: int) -> dict[str, str]:
+    """Give what `torchrun --nproc-per-node WORLD_SIZE` sets for a worker, but for what needs its agent.
+
+    Not here: MASTER_PORT, which the rank server sets, as only a port that is free where the ranks run
+    will do; TORCHELASTIC_USE_AGENT_STORE, since no agent opens a store at that port (rank 0 does).
+    """
+    size = str(world_size)
+    return {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "GROUP_RANK": "0",
+        "ROLE_RANK": str(rank),
+        "ROLE_NAME": "default",
+        "WORLD_SIZE": size,
+        "LOCAL_WORLD_SIZE": size,
+        "GROUP_WORLD_SIZE": "1",
+        "ROLE_WORLD_SIZE": size,
+        "MASTER_ADDR": "127.0.0.1",
+        "TORCHELASTIC_RUN_ID": "none",
+        "TORCHELASTIC_RESTART_COUNT": "0",
+        "TORCHELASTIC_MAX_RESTARTS": "0",
+    }
 
 
 class World:
@@ -103,6 +154,7 @@ class World:
         self.ended = False
         self.traffic: Traffic | None = None
         self.collector = Collector(setting.world_size, setting.place_of)
+        self.logs = Logs(setting.world_size)
         self._selector = selectors.DefaultSelector()
         self._selector.register(connection, selectors.EVENT_READ, None)
         self._fresh = True
@@ -126,7 +178,7 @@ class World:
                 self._selector.register(
                     member.output_fd, selectors.EVENT_READ, (member, self._read_output)
                 )
-            self.connection.start_ranks(self.launch, self.folder, ends)
+            self.connection.start_ranks(self.launch, self.folder, self.logs.fd, ends)
         except ServerGone:
             self.server_gone = True
         except OSError as error:
@@ -142,11 +194,13 @@ class World:
 
     def give(self, heads: Sequence[Mapping[str, Any]], payloads: Sequence[Sequence[bytes]]) -> None:
         """Send each rank its task. The first one also tells it who it is."""
+        self.read_logs()  # what a former task's threads have left there
         self.collector = self.collector.next()
+        again = {"rewind": self.logs.rewind_if_full()}
         for member, head, payload in zip(self.members, heads, payloads, strict=True):
             member.state, member.value, member.error = "running", None, None
-            member._text, member._kept, member.cut = [], 0, False
-            full = {**self._identity(member.rank), **head} if self._fresh else dict(head)
+            member.forget_output()
+            full = {**(self._identity(member.rank) if self._fresh else again), **head}
             text = json.dumps(full).encode()
             member.sock.settimeout(30.0)
             with contextlib.suppress(OSError):  # it died: its exit, not this, tells how
@@ -155,14 +209,12 @@ class World:
         self._fresh = False
 
     def _identity(self, rank: int) -> dict[str, Any]:
-        setting = self.setting
-        size = str(setting.world_size)
-        env = {
-            "RANK": str(rank),
-            "LOCAL_RANK": str(rank),
-            "WORLD_SIZE": size,
-            "LOCAL_WORLD_SIZE": size,
-        }
+        setting, site = self.setting, self.connection.site
+        changed, removed = site.environment()
+        # As torchrun does: a tutorial's first cell sets a port that may be taken.
+        changed.pop("MASTER_PORT", None)
+        env = {**changed, **_as_torchrun(rank, setting.world_size)}
+        # Asked for by name, even a port of its own: whoever does so knows why.
         env |= setting.env[rank] if setting.env else {}
         return {
             "rank": rank,
@@ -171,11 +223,12 @@ class World:
             "init": setting.init,
             "trace": setting.trace,
             "env": env,
-            "unset": [name for name in HUGE_PAGES if name not in os.environ],
-            "store": f"{self.folder}/store",
-            "temp": f"{self.folder}/rank-{rank}",
-            "cwd": self.connection.site.cwd(),
-            "path": self.connection.site.path(),
+            "unset": [*removed, *(name for name in HUGE_PAGES if name not in os.environ)],
+            "folder": self.folder,
+            "temp": f"{self.folder}/temp" if setting.own_temp else "",
+            "most_result": site.most_result,
+            "cwd": site.cwd(),
+            "path": site.path(),
         }
 
     def pump(self, wait_s: float) -> None:
@@ -248,25 +301,45 @@ class World:
             self._fail(member, RankError(member.rank, "WireError", str(error)[:200]))
 
     def _hear(self, member: Member, kind: int, body: bytearray) -> None:
-        if kind == wire.EVENTS:
-            for record in json.loads(body):
-                self._take(member.rank, record)
-        elif kind == wire.STATUS:
-            status = json.loads(body)
-            member.at = self.collector.place(status["at"])
-            member.inside = str(status["inside"])[:80]
+        if kind == wire.STATUS:
+            said = json.loads(body)
+            member.at = self.collector.place(said["at"])
+            member.inside = str(said["inside"])[:80]
+            member.meets = str(said["meets"])[:80]
+            member.needs = tuple(int(rank) for rank in said["needs"][:1024])
+            member.alarm = bool(said["alarm"])
+            member.idle = frozenset(int(tid) for tid in said["idle"][:1000])
+            member.answered += 1
         elif kind == wire.RESULT and not member.done:
             member.value = wire.decode(body)
             member.state, member.ended_ns = "returned", time.monotonic_ns()
         elif kind == wire.ERROR and not member.done:
             self._fail(member, self._read_error(member.rank, json.loads(body)))
 
-    def _take(self, rank: int, record: Any) -> None:
-        known = isinstance(record, list) and record and record[0] in RECORDS
-        try:
-            self.collector.feed(rank, record if known else None)
-        except (OverflowError, RecursionError):  # no place in time, or no text, is so large
-            self.collector.dropped += 1
+    def read_logs(self) -> None:
+        """Take in what the ranks have recorded until now."""
+        if not self.ended:
+            for member in self.members:
+                self.collector.feed(member.rank, self.logs.read(member.rank))
+
+    def ask(self) -> None:
+        """Ask each rank that is left where it is; `pump` takes in what it says, if it can say it."""
+        for member in self.members:
+            if not member.done:
+                with contextlib.suppress(OSError):  # it died, or has not taken its task in yet
+                    wire.send_frame(member.sock, wire.ASK)
+                    member.asked += 1
+
+    def ask_and_wait(self, patience_s: float) -> None:
+        """Ask each rank where it is, and wait for the answers, at most so long."""
+        self.ask()
+        deadline = time.monotonic() + patience_s
+        while not self.all_answered() and time.monotonic() < deadline:
+            self.pump(0.02)
+
+    def all_answered(self) -> bool:
+        """Tell whether each rank that is left has said where it is since it was last asked."""
+        return all(m.done or m.answered >= m.asked for m in self.members)
 
     def _fail(self, member: Member, error: RankError) -> None:
         if not member.done:
@@ -306,8 +379,10 @@ class World:
             for member in self.members:
                 if member.output_fd >= 0:
                     self._read_output(member)
+            self.read_logs()
         finally:
             self._selector.close()
+            self.logs.close()
             for member in self.members:
                 member.sock.close()
                 if member.output_fd >= 0:

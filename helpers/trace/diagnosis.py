@@ -43,6 +43,7 @@ def diagnose(states: Sequence[RankState], trace: Trace) -> Diagnosis:
         _different_shapes,
         _mismatch,
         _skipped_backward,
+        _never_waited,
         _left,
         _tags,
         _cycle,
@@ -61,6 +62,14 @@ def diagnose(states: Sequence[RankState], trace: Trace) -> Diagnosis:
             "every rank, for the same groups in the same order.",
             waits,
         )
+    if not any(wait.event for wait in waits) and not any(state.inside for state in states):
+        return Diagnosis(
+            "stuck",
+            "No rank can go on: each waits in its own code for something that no thread of it will do.",
+            "A lock that is never released, a queue into which nobody puts, a thread that does not end: "
+            "look at the lines below.",
+            waits,
+        )
     return Diagnosis(
         "stuck",
         "No rank can go on, and their calls give no plain reason.",
@@ -71,17 +80,24 @@ def diagnose(states: Sequence[RankState], trace: Trace) -> Diagnosis:
 
 def can_complete(states: Sequence[RankState], trace: Trace) -> bool:
     """Tell whether some pending call has all its counterparts, so that the world may yet go on."""
-    pending = {id(e) for s in states for e in s.pending}
     for meeting in trace.meetings():
         open_calls = [call for call in meeting.calls if not call.finished]
         if open_calls and meeting.complete and problem_of(meeting) is None:
             return True
-    blocked = [s.blocked for s in states if s.blocked is not None]
+    blocked = {(s.rank, s.blocked.seq) for s in states if s.blocked is not None}
+    from_any = [e for e in trace if e.op == "recv" and e.peer is None and not e.finished]
     for message in trace.messages():
-        if message.recv is None or message.send.finished and message.recv.finished:
-            continue
-        if message.send in blocked or message.recv in blocked:
-            return id(message.send) in pending or id(message.recv) in pending
+        send, recv = message.send, message.recv
+        if recv is None:  # one who takes messages of whoever sends names its sender only in the end
+            takers = [
+                e for e in from_any if (e.rank, e.group, e.tag) == (send.peer, send.group, send.tag)
+            ]
+            if takers and not blocked.isdisjoint((e.rank, e.seq) for e in (send, *takers)):
+                return True
+        elif not (send.finished and recv.finished) and not blocked.isdisjoint(
+            {(send.rank, send.seq), (recv.rank, recv.seq)}
+        ):
+            return True
     return False
 
 
@@ -193,6 +209,27 @@ def _skipped_backward(states: Sequence[RankState], trace: Trace, waits: Waits) -
         waits,
         tuple(s.rank for s in others),
     )
+
+
+def _never_waited(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
+    """Find a call that has its counterpart: an isend or irecv whose Work nobody has waited for."""
+    blocked = {(w.event.rank, w.event.seq): w.event for w in waits if w.event is not None}
+    for message in trace.messages():
+        ends = [message.send, message.recv]
+        for one, other in (ends, ends[::-1]):
+            if one is None or other is None or (one.rank, one.seq) not in blocked:
+                continue
+            if other.asynchronous and other.wait_ns is None and not other.finished:
+                return Diagnosis(
+                    "never_waited",
+                    f"Rank {one.rank} waits in {one.call}{at(one)} for the {other.call} of rank "
+                    f"{other.rank}{at(other)}, and nobody has waited for that one.",
+                    f"Keep the Work that {other.call} returns, and call its wait(): under gloo a transfer "
+                    "is sure to happen only then. A Work that nobody keeps takes its transfer along.",
+                    waits,
+                    (other.rank,),
+                )
+    return None
 
 
 def _left(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:

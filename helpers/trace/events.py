@@ -7,7 +7,7 @@ and diagnosis, views and checks read it. Nothing here imports torch.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 COLLECTIVES = frozenset(
@@ -148,6 +148,10 @@ class Trace:
         """Give the events of one rank in the order in which it issued them."""
         return tuple(event for event in self.events if event.rank == rank)
 
+    def between(self, bounds: Sequence[tuple[int, int]]) -> Trace:
+        """Give the trace of the events that bounds[rank] = (first, last + 1) numbers of each rank."""
+        return self.select(lambda e: bounds[e.rank][0] <= e.seq < bounds[e.rank][1])
+
     @property
     def calls(self) -> Trace:
         """The communication calls, without spans."""
@@ -213,6 +217,7 @@ class Diagnosis:
     """Why no rank can go on.
 
     kind: "cycle", "mismatched_collectives", "different_shapes", "rank_left", "skipped_backward",
+        "never_waited" (a transfer has both its ends, one of them as a Work that nobody waits for),
         "unmatched" (sends and receives that do not fit), or "stuck".
     summary: one sentence: who did what. advice: what to do next.
     waits: one for each rank, in rank order. guilty: the ranks to look at first.

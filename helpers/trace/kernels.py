@@ -19,47 +19,32 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch._C import _distributed_c10d as c10d
 
+from helpers.trace.c10d_ops import OPS, Op, kernel_for, plain_call
 from helpers.trace.recorder import Recorder
 
-_WRAPPED = [
-    "allreduce",
-    "allreduce_coalesced",
-    "allgather",
-    "_allgather_base",
-    "allgather_coalesced",
+_OTHERS = (
     "allgather_into_tensor_coalesced",
     "all_gather_single",
     "all_gather_single_coalesced",
-    "reduce",
-    "reduce_scatter",
-    "_reduce_scatter_base",
     "reduce_scatter_tensor_coalesced",
     "reduce_scatter_single",
     "reduce_scatter_single_coalesced",
-    "broadcast",
-    "gather",
-    "scatter",
-    "alltoall",
-    "alltoall_base",
     "all_to_all_single",
     "barrier",
-    "send",
-    "recv",
-    "recv_anysource",
-]
+)
+"""Methods of ProcessGroup that always take the long way through the dispatcher."""
 
 
 class _Installed:
     """What is in place in this process, and the recorder of the rank that it is, if it is one."""
 
     libraries: dict[str, torch.library.Library] = {}
+    methods: dict[tuple[type, str], Any] = {}
     recorder: Recorder | None = None
 
 
@@ -68,14 +53,19 @@ def install(device_type: str = "cpu") -> None:
     if device_type in _Installed.libraries:
         return
     if not _Installed.libraries:
-        for name in filter(functools.partial(hasattr, dist.ProcessGroup), _WRAPPED):
-            setattr(dist.ProcessGroup, name, _binding(getattr(dist.ProcessGroup, name)))
-        dist.Work.wait = _waiting(dist.Work.wait)  # type: ignore[method-assign]
+        for op in OPS.values():
+            if op.method and op.method not in _OTHERS and hasattr(dist.ProcessGroup, op.method):
+                _wrap(dist.ProcessGroup, op.method, functools.partial(_straight, op))
+        for name in filter(functools.partial(hasattr, dist.ProcessGroup), _OTHERS):
+            _wrap(dist.ProcessGroup, name, _binding)
+        _wrap(dist.Work, "wait", _waiting)
     library = _Installed.libraries[device_type] = torch.library.Library("c10d", "IMPL")  # noqa: TOR901
+    device = torch.device(device_type)
     with warnings.catch_warnings(), _quiet_stderr():
         warnings.simplefilter("ignore")  # that we override kernels is the purpose
-        for name, kernel in _kernels(torch.device(device_type)).items():
-            library.impl(name, kernel, device_type.upper())
+        for name, op in OPS.items():
+            kernel = kernel_for(name, op, device, functools.partial(_run, op.records, device))
+            library.impl(name, _uncompiled(kernel), device_type.upper())
 
 
 def uninstall() -> None:
@@ -83,6 +73,9 @@ def uninstall() -> None:
     for library in _Installed.libraries.values():
         library._destroy()
     _Installed.libraries.clear()
+    for (owner, name), method in _Installed.methods.items():
+        setattr(owner, name, method)
+    _Installed.methods.clear()
 
 
 def record_with(recorder: Recorder) -> None:
@@ -93,6 +86,93 @@ def record_with(recorder: Recorder) -> None:
 def _active() -> Recorder | None:
     recorder = _Installed.recorder
     return recorder if recorder is not None and recorder.active else None
+
+
+def _run(
+    op: str,
+    device: torch.device,
+    boxed_pg: Any,
+    tensors: list[torch.Tensor],
+    asynchronous: bool,
+    do: Callable[[Any], dist.Work | None],
+    about: dict[str, Any],
+) -> Any:
+    """Make a call by the backend's own method; record it if this process is a rank that records."""
+    pg = dist.ProcessGroup.unbox(boxed_pg)
+    backend = pg._get_backend(device)
+    recorder = _active()
+    if recorder is None:
+        work = do(backend)
+        return work.boxed() if work is not None else None
+    seq = recorder.issued(op, pg, tensors, asynchronous=asynchronous, **about)
+    try:
+        work = do(backend)
+    except BaseException as error:
+        recorder.ended(seq, str(error) or type(error).__name__)
+        raise
+    recorder.follow(seq, work, asynchronous)
+    return work.boxed() if work is not None else None
+
+
+def _wrap(owner: type, name: str, wrapper: Callable[..., Any]) -> None:
+    _Installed.methods[owner, name] = vars(owner)[name]  # getattr would give what no longer binds
+    setattr(owner, name, _uncompiled(wrapper(getattr(owner, name))))
+
+
+def _uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Keep torch.compile off a function of ours, and off all that it calls: it runs as it is.
+
+    As torch.compiler.disable does, which would import the compiler, a second's work, to do it.
+    """
+    frames = torch._C._dynamo.eval_frame
+    skip = frames._FrameAction.SKIP
+    strategy = frames._FrameExecStrategy(skip, skip)  # this frame, and those below it
+    frames.set_code_exec_strategy(function.__code__, strategy)
+    function._torchdynamo_disable = True  # type: ignore[attr-defined]  # not inlined, either
+    function._torchdynamo_disable_msg = "it records communication"  # type: ignore[attr-defined]
+    return function
+
+
+def _straight(op: Op, method: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a method of ProcessGroup: ask the backend at once where the dispatcher would only hand on.
+
+    Python's own calls are the most. On the long way each would be packed for the dispatcher, unpacked for
+    our kernel, its Work packed and unpacked again: four times what recording takes.
+    """
+    read = plain_call(op)
+    cpu = torch.device("cpu")
+
+    @functools.wraps(method)
+    def call(pg: dist.ProcessGroup, *args: Any, **kwargs: Any) -> Any:
+        recorder = _active()
+        if recorder is None:
+            return method(pg, *args, **kwargs)
+        given = None if kwargs or _dispatcher_matters() else read(args)
+        if given is None:
+            work = method(pg, *args, **kwargs)
+            recorder.bind(work)
+            return work
+        tensors, asynchronous, about = given
+        seq = recorder.issued(op.records, pg, tensors, asynchronous=asynchronous, **about)
+        try:
+            work = getattr(pg._get_backend(cpu), op.method)(*args)
+        except BaseException as error:
+            recorder.ended(seq, str(error) or type(error).__name__)
+            raise
+        recorder.follow(seq, work, asynchronous)
+        recorder.bind(work)
+        return work
+
+    return call
+
+
+def _dispatcher_matters() -> bool:
+    """Tell whether somebody between Python and the backend waits for this call: a mode, a profiler."""
+    return bool(
+        torch._C._len_torch_dispatch_stack()
+        or torch._C._autograd._profiler_enabled()
+        or torch._C._functorch.peek_interpreter_stack()
+    )
 
 
 def _binding(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -123,10 +203,19 @@ def _waiting(method: Callable[..., Any]) -> Callable[..., Any]:
         except BaseException as error:
             recorder.ended(seq, str(error) or type(error).__name__)
             raise
-        recorder.ended(seq, source=_source_of(work))
+        recorder.ended(seq, source=_source_of(work) if recorder.is_from_any(seq) else None)
         return result
 
     return wait
+
+
+def waited(work: dist.Work) -> None:
+    """Record that somebody has waited for a Work otherwise than by its wait(): by its future, by asking."""
+    recorder = _active()
+    seq = recorder.seq_of(work) if recorder is not None else None
+    if recorder is not None and seq is not None:
+        recorder.waits(seq, time.monotonic_ns())
+        recorder.ended(seq)
 
 
 def _source_of(work: dist.Work) -> int | None:
@@ -147,262 +236,3 @@ def _quiet_stderr() -> Iterator[None]:
         os.dup2(saved, 2)
         os.close(saved)
         os.close(null)
-
-
-def _flat(lists: Any) -> list[torch.Tensor]:
-    return [t for item in lists for t in (item if isinstance(item, (list, tuple)) else [item])]
-
-
-def _options(kind: type, timeout_ms: int = -1, **fields: Any) -> Any:
-    options = kind()
-    for name, value in fields.items():
-        setattr(options, name, value)
-    if timeout_ms >= 0:
-        options.timeout = timedelta(milliseconds=timeout_ms)
-    return options
-
-
-def _reduce_op(boxed: Any) -> dist.ReduceOp:
-    kind = dist.ReduceOp.RedOpType(boxed.op())
-    if kind.name == "PREMUL_SUM":
-        raise RuntimeError(
-            "ReduceOp.PREMUL_SUM carries a factor, which a recorded call cannot hand on; gloo does not "
-            "take it at all. With NCCL use launch(..., trace=False)."
-        )
-    return dist.ReduceOp(kind)
-
-
-def _kernels(device: torch.device) -> dict[str, Callable[..., Any]]:
-    """One kernel for each `c10d` op, with the arguments that its schema names.
-
-    Each does what torch's own kernel does (torch/csrc/distributed/c10d/Ops.cpp): it finds the
-    backend for its device and calls that backend's method.
-    """
-
-    def run(
-        op: str,
-        boxed_pg: Any,
-        tensors: list[torch.Tensor],
-        asynchronous: bool,
-        do: Callable[[Any], dist.Work | None],
-        **more: Any,
-    ) -> Any:
-        pg = dist.ProcessGroup.unbox(boxed_pg)
-        backend = pg._get_backend(device)
-        rec = _active()
-        if rec is None:
-            work = do(backend)
-            return work.boxed() if work is not None else None
-        seq = rec.issued(op, pg, tensors, asynchronous=asynchronous, **more)
-        try:
-            work = do(backend)
-        except BaseException as error:
-            rec.ended(seq, str(error) or type(error).__name__)
-            raise
-        rec.follow(seq, work, asynchronous)
-        return work.boxed() if work is not None else None
-
-    def send(tensors: Any, pg: Any, dst: int, tag: int) -> Any:
-        return run(
-            "send", pg, tensors, True, lambda b: b.send(tensors, dst, tag), peer=dst, tag=tag
-        )
-
-    def recv(tensors: Any, pg: Any, src: int, tag: int) -> Any:
-        return run(
-            "recv", pg, tensors, True, lambda b: b.recv(tensors, src, tag), peer=src, tag=tag
-        )
-
-    def recv_any(tensors: Any, pg: Any, tag: int) -> Any:
-        return run("recv", pg, tensors, True, lambda b: b.recv_anysource(tensors, tag), tag=tag)
-
-    def broadcast(
-        tensors: Any, pg: Any, root: int, root_tensor: int, asy: bool = True, ms: int = -1
-    ) -> Any:
-        o = _options(c10d.BroadcastOptions, ms, rootRank=root, rootTensor=root_tensor, asyncOp=asy)
-        return tensors, run(
-            "broadcast", pg, tensors, asy, lambda b: b.broadcast(tensors, o), root=root
-        )
-
-    def allreduce(
-        tensors: Any, pg: Any, op: Any, sparse: Any, asy: bool = True, ms: int = -1
-    ) -> Any:
-        kind = _reduce_op(op)
-        o = _options(c10d.AllreduceOptions, ms, reduceOp=kind, asyncOp=asy)
-        name = _op_name(kind)
-        work = run(
-            "all_reduce", pg, tensors, asy, lambda b: b.allreduce(tensors, o), reduce_op=name
-        )
-        return tensors, work
-
-    def allreduce_coalesced(tensors: Any, pg: Any, op: Any, asy: bool = True, ms: int = -1) -> Any:
-        kind = _reduce_op(op)
-        o = _options(c10d.AllreduceCoalescedOptions, ms, reduceOp=kind, asyncOp=asy)
-        name = _op_name(kind)
-        return run(
-            "all_reduce",
-            pg,
-            tensors,
-            asy,
-            lambda b: b.allreduce_coalesced(tensors, o),
-            reduce_op=name,
-        )
-
-    def reduce(
-        tensors: Any, pg: Any, op: Any, root: int, root_tensor: int, asy: bool = True, ms: int = -1
-    ) -> Any:
-        kind = _reduce_op(op)
-        o = _options(
-            c10d.ReduceOptions,
-            ms,
-            reduceOp=kind,
-            rootRank=root,
-            rootTensor=root_tensor,
-            asyncOp=asy,
-        )
-        name = _op_name(kind)
-        return run(
-            "reduce", pg, tensors, asy, lambda b: b.reduce(tensors, o), root=root, reduce_op=name
-        )
-
-    def allgather(outs: Any, ins: Any, pg: Any, asy: bool = True, ms: int = -1) -> Any:
-        o = _options(c10d.AllgatherOptions, ms, asyncOp=asy)
-        return outs, run("all_gather", pg, ins, asy, lambda b: b.allgather(outs, ins, o))
-
-    def allgather_base(out: Any, inp: Any, pg: Any, asy: bool = True, ms: int = -1) -> Any:
-        o = _options(c10d.AllgatherOptions, ms, asyncOp=asy)
-        return out, run("all_gather", pg, [inp], asy, lambda b: b._allgather_base(out, inp, o))
-
-    def allgather_coalesced(outs: Any, ins: Any, pg: Any, asy: bool = True) -> Any:
-        o = _options(c10d.AllgatherOptions, asyncOp=asy)
-        return run("all_gather", pg, ins, asy, lambda b: b.allgather_coalesced(outs, ins, o))
-
-    def allgather_into(outs: Any, ins: Any, pg: Any, asy: bool = True) -> Any:
-        o = _options(c10d.AllgatherOptions, asyncOp=asy)
-
-        def do(backend: Any) -> Any:
-            # the one method that Python's Backend lacks; gloo's own is these lines in C++
-            if device.type == "cpu":
-                chunks = zip(*(out.chunk(backend.size()) for out in outs), strict=True)
-                return backend.allgather_coalesced([list(c) for c in chunks], ins, o)
-            works = [backend._allgather_base(out, i, o) for out, i in zip(outs, ins, strict=True)]
-            return works[-1]  # NCCL ends them in order, on one stream
-
-        return run("all_gather", pg, ins, asy, do)
-
-    def reduce_scatter(
-        outs: Any, ins: Any, pg: Any, op: Any, asy: bool = True, ms: int = -1
-    ) -> Any:
-        kind = _reduce_op(op)
-        o = _options(c10d.ReduceScatterOptions, ms, reduceOp=kind, asyncOp=asy)
-        work = run(
-            "reduce_scatter",
-            pg,
-            _flat(ins),
-            asy,
-            lambda b: b.reduce_scatter(outs, ins, o),
-            reduce_op=_op_name(kind),
-        )
-        return outs, work
-
-    def reduce_scatter_base(
-        out: Any, inp: Any, pg: Any, op: Any, asy: bool = True, ms: int = -1
-    ) -> Any:
-        kind = _reduce_op(op)
-        o = _options(c10d.ReduceScatterOptions, ms, reduceOp=kind, asyncOp=asy)
-        work = run(
-            "reduce_scatter",
-            pg,
-            [inp],
-            asy,
-            lambda b: b._reduce_scatter_base(out, inp, o),
-            reduce_op=_op_name(kind),
-        )
-        return out, work
-
-    def reduce_scatter_into(
-        outs: Any, ins: Any, pg: Any, op: Any, asy: bool = True, ms: int = -1
-    ) -> Any:
-        kind = _reduce_op(op)
-        o = _options(c10d.ReduceScatterOptions, ms, reduceOp=kind, asyncOp=asy)
-
-        def do(backend: Any) -> Any:
-            if device.type != "cpu":
-                return backend.reduce_scatter_tensor_coalesced(outs, ins, o)
-            # Python's gloo lacks that method as well
-            pairs = zip(outs, ins, strict=True)
-            works = [backend._reduce_scatter_base(out, inp, o) for out, inp in pairs]
-            for work in works[:-1]:
-                work.wait()
-            return works[-1]
-
-        return run(
-            "reduce_scatter",
-            pg,
-            ins,
-            asy,
-            do,
-            reduce_op=_op_name(kind),
-        )
-
-    def gather(outs: Any, ins: Any, pg: Any, root: int, asy: bool = True, ms: int = -1) -> Any:
-        o = _options(c10d.GatherOptions, ms, rootRank=root, asyncOp=asy)
-        return run("gather", pg, ins, asy, lambda b: b.gather(outs, ins, o), root=root)
-
-    def scatter(outs: Any, ins: Any, pg: Any, root: int, asy: bool = True, ms: int = -1) -> Any:
-        o = _options(c10d.ScatterOptions, ms, rootRank=root, asyncOp=asy)
-        return outs, run(
-            "scatter", pg, _flat(ins), asy, lambda b: b.scatter(outs, ins, o), root=root
-        )
-
-    def alltoall(outs: Any, ins: Any, pg: Any, asy: bool = True, ms: int = -1) -> Any:
-        o = _options(c10d.AllToAllOptions, ms, asyncOp=asy)
-        return outs, run("all_to_all", pg, ins, asy, lambda b: b.alltoall(outs, ins, o))
-
-    def alltoall_base(
-        out: Any, inp: Any, pg: Any, out_split: Any, in_split: Any, asy: bool = True, ms: int = -1
-    ) -> Any:
-        o = _options(c10d.AllToAllOptions, ms, asyncOp=asy)
-        return run(
-            "all_to_all",
-            pg,
-            [inp],
-            asy,
-            lambda b: b.alltoall_base(out, inp, list(out_split), list(in_split), o),
-        )
-
-    def barrier(tensor: Any, pg: Any, device_ids: Any, asy: bool = True, ms: int = -1) -> Any:
-        o = _options(c10d.BarrierOptions, ms, device_ids=list(device_ids), asyncOp=asy)
-        return run("barrier", pg, [], asy, lambda b: b.barrier(o))
-
-    def monitored(tensor: Any, pg: Any, device_ids: Any, ms: int, wait_all: bool) -> None:
-        def do(backend: Any) -> None:
-            backend.monitored_barrier(timedelta(milliseconds=ms), wait_all)
-
-        run("barrier", pg, [], False, do)
-
-    return {
-        "send": send,
-        "recv_": recv,
-        "recv_any_source_": recv_any,
-        "broadcast_": broadcast,
-        "allreduce_": allreduce,
-        "allreduce_coalesced_": allreduce_coalesced,
-        "reduce_": reduce,
-        "allgather_": allgather,
-        "_allgather_base_": allgather_base,
-        "allgather_coalesced_": allgather_coalesced,
-        "allgather_into_tensor_coalesced_": allgather_into,
-        "reduce_scatter_": reduce_scatter,
-        "_reduce_scatter_base_": reduce_scatter_base,
-        "reduce_scatter_tensor_coalesced_": reduce_scatter_into,
-        "gather_": gather,
-        "scatter_": scatter,
-        "alltoall_": alltoall,
-        "alltoall_base_": alltoall_base,
-        "barrier": barrier,
-        "monitored_barrier_": monitored,
-    }
-
-
-def _op_name(op: dist.ReduceOp) -> str:
-    return str(op.op if hasattr(op, "op") else op).rsplit(".", 1)[-1]

@@ -1,61 +1,63 @@
-"""Makes records of one rank's communication calls and hands them on to the launcher.
+"""Makes records of one rank's communication calls and writes them into the rank's log.
 
 `kernels.py` calls it for every call that passes the dispatcher, `inside.span` for a rank's own
-spans. A record is a short list; `collector.py` puts the records of all ranks together.
+spans. A record is one line (`collector.py` says which there are); what a line of the learner's code
+needs to say of itself is written once, as a site.
 """
 
 from __future__ import annotations
 
 import functools
-import os
+import json
 import sys
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-Record = list[Any]
-"""One line of a trace on its way to the launcher; `collector.py` reads it."""
+from helpers.trace.frames import API, LEARNER, kind_of, learner_frame, place
 
 MAX_EVENTS = 50_000
 SETTLE_S = 0.1
-_TORCH = str(Path(torch.__file__).parent) + os.sep
-_HELPERS = str(Path(__file__).parent.parent) + os.sep
-_STDLIB = str(Path(os.__file__).parent) + os.sep
 _BLOCKING_P2P = frozenset({"send", "recv"})
+
+# Lines are put together by hand: json.dumps would cost a tenth of what a recorded call may take.
+_CALL = '["call",%d,%d,%s,%d,%d,"%s",%s,%s]'
+_WAIT = b'["wait",%d,%d]'
+_END = '["end",%d,%d,%s,%s]'
 
 
 class Recorder:
-    """Makes records of a rank's calls and gives them to `emit`, in order, from any thread.
+    """Makes records of a rank's calls and gives them to `write`, in order, from any thread."""
 
-    emit(record, urgent): urgent records leave before the call that follows can block or crash.
-    """
-
-    def __init__(self, rank: int, emit: Callable[[Record, bool], None]) -> None:
+    def __init__(self, rank: int, write: Callable[[bytes], None]) -> None:
         self.rank = rank
-        self._emit = emit
-        self._seq = 0
+        self._write = write
+        self._seq = self._task_began = 0
         self._lock = threading.Lock()
         self._main = threading.main_thread().ident
         self._here = threading.local()
         self._by_work: weakref.WeakKeyDictionary[dist.Work, int] = weakref.WeakKeyDictionary()
         self._open: set[int] = set()
         self._futures: dict[int, torch.futures.Future[Any]] = {}
-        self._groups: dict[str, list[int]] = {}
+        self._groups: dict[str, tuple[str, list[int]]] = {}
+        self._sites: dict[tuple[Any, ...], int] = {}
+        self._from_any: set[int] = set()
         self.active = True
+        """Not in a process that the rank has forked: there a lock may be held by a thread that is not."""
 
     def bind(self, work: dist.Work | None) -> None:
         """Take note that `work` is what the call that this thread made last has returned."""
         # Until here our kernel kept the Work's Python object alive, so that this is the same
         # object. From now on only the caller does: a Work that nobody keeps must be dropped.
-        seq, self._here.work = getattr(self._here, "seq", None), None
+        here = self._here.__dict__
+        seq, here["work"] = here.pop("seq", None), None
         if work is not None and seq is not None:
             self._by_work[work] = seq
 
@@ -63,39 +65,43 @@ class Recorder:
         """Give the number of the call that returned `work`, if it was recorded."""
         return self._by_work.get(work)
 
+    def is_from_any(self, seq: int) -> bool:
+        """Tell a receive that takes a message of whoever sends one."""
+        return seq in self._from_any
+
     def waits(self, seq: int, when_ns: int) -> None:
         """Record that the rank begins to wait for a call."""
-        self._emit(["wait", seq, when_ns], True)
+        self._write(_WAIT % (seq, when_ns))
 
     def issued(
         self, op: str, pg: dist.ProcessGroup, tensors: list[torch.Tensor], **more: Any
     ) -> int:
         """Record that a call was made; give its number on this rank."""
-        call, place = self._caller(op)
+        call, site = self._site_of(op)
         if op in _BLOCKING_P2P:
             more["asynchronous"] = call not in _BLOCKING_P2P
         group, ranks = self._members(pg)
-        if more.get("peer") is not None and not 0 <= more["peer"] < len(ranks):
-            # gloo does not look: it would read memory that is not its own, and hang or crash by chance
-            raise ValueError(
-                f"{call} names rank {more['peer']}, but its group has only {len(ranks)} ranks, "
-                f"0 to {len(ranks) - 1}. Is `% world_size` missing, or should this rank not "
-                "make the call at all?"
-            )
         for key in ("peer", "root"):
-            if more.get(key) is not None:
-                more[key] = ranks[more[key]] if 0 <= more[key] < len(ranks) else more[key]
+            if (named := more.get(key)) is not None:
+                if key == "peer" and not 0 <= named < len(ranks):
+                    # gloo does not look: it would read memory not its own, and hang or crash by chance
+                    raise ValueError(_no_such_peer(call, named, len(ranks)))
+                more[key] = ranks[named] if 0 <= named < len(ranks) else named
         with self._lock:
             seq = self._seq
             self._seq += 1
-        more["nbytes"] = sum(t.numel() * t.element_size() for t in tensors)
-        more["dtype"] = str(tensors[0].dtype).removeprefix("torch.") if tensors else ""
-        more["shapes"] = [list(t.shape) for t in tensors[:16]]
-        if seq >= MAX_EVENTS:
-            more = {"nbytes": 0}
         self._open.add(seq)
+        if op == "recv" and "peer" not in more:
+            self._from_any.add(seq)
         self._here.seq = seq
-        self._emit(["call", seq, op, call, group, place, time.monotonic_ns(), more], True)
+        nbytes, dtype, shapes = 0, "", "[]"
+        if tensors:
+            dtype = _name_of(tensors[0].dtype)
+            nbytes = sum([t.numel() * t.element_size() for t in tensors])
+            shapes = str([list(t.shape) for t in tensors[:16]])
+        if seq - self._task_began < MAX_EVENTS:
+            about = (group, time.monotonic_ns(), nbytes, dtype, shapes, _about(more))
+            self._write((_CALL % (seq, site, *about)).encode())
         return seq
 
     def follow(self, seq: int, work: dist.Work | None, asynchronous: bool) -> None:
@@ -112,108 +118,114 @@ class Recorder:
             future.add_done_callback(lambda done: self.ended(seq))
 
     def settle(self) -> None:
-        """Wait a moment for the ends of transfers that are over but whose callback is still to run."""
+        """Wait a moment for the ends of transfers that are over but whose callback is still to run.
+
+        Called when a task has ended: the next one may have as many events again.
+        """
         deadline = time.monotonic() + SETTLE_S
         while time.monotonic() < deadline and any(f.done() for f in list(self._futures.values())):
             time.sleep(0.0002)
+        self._task_began = self._seq
 
     def ended(self, seq: int, error: str = "", source: int | None = None) -> None:
         """Record that a call's Work has finished, once."""
+        if not self.active:
+            return
         now = time.monotonic_ns()
         with self._lock:
             if seq not in self._open:
                 return
             self._open.discard(seq)
-        if self.active:
-            self._emit(["end", seq, now, error[:500], source], False)
+        said = json.dumps(error[:500]) if error else '""'
+        self._write((_END % (seq, now, said, "null" if source is None else source)).encode())
         self._futures.pop(seq, None)
 
     @property
-    def outstanding(self) -> int:
-        return len(self._open)
+    def count(self) -> int:
+        """How many calls and spans were recorded until now: the number of the next one."""
+        return self._seq
 
     @contextmanager
     def span(self, name: str) -> Iterator[None]:
         """Record the time that the block takes as a span of the rank's own work."""
+        if not self.active:
+            yield
+            return
         with self._lock:
             seq = self._seq
             self._seq += 1
-        frame = _learner_frame(sys._getframe(1))
-        place = _place(frame) if frame else None
-        self._emit(["call", seq, "span", name[:80], "", place, time.monotonic_ns(), {}], False)
+        frame = learner_frame(sys._getframe(1))
+        site = self._site("span", name[:80], frame)
         self._open.add(seq)
+        self._write((_CALL % (seq, site, '""', time.monotonic_ns(), 0, "", "[]", "{}")).encode())
         try:
             yield
         finally:
             self.ended(seq)
 
-    def whereabouts(self) -> tuple[list[Any] | None, str]:
-        """Tell where the main thread is: the learner's line, and the torch function that it called.
-
-        The function is "" unless the thread is inside torch at this moment.
-        """
-        frame = sys._current_frames().get(self._main or 0)
-        if frame is None:
-            return None, ""
-        learner, called = _learner_frame(frame), ""
-        if frame.f_code.co_filename.startswith(_TORCH):
-            while frame is not None and frame is not learner:
-                if frame.f_code.co_name not in _WRAPPERS:
-                    called = frame.f_code.co_name
-                frame = frame.f_back
-        return (_place(learner) if learner else None), called
-
-    def _caller(self, op: str) -> tuple[str, list[Any] | None]:
+    def _site_of(self, op: str) -> tuple[str, int]:
+        """Give the function that the learner called to make this call, and the number of its site."""
         frame: FrameType | None = sys._getframe(2)
         if threading.get_ident() != self._main:
-            place = _learner_frame(frame)
-            if (
-                place is None
-            ):  # DDP's reducer calls from autograd's thread: the line is backward()'s
-                frame = sys._current_frames().get(self._main or 0)
-                place = _learner_frame(frame)
-                return op, _place(place) if place else None
+            learner = learner_frame(frame)
+            if learner is None:
+                # DDP's reducer calls from autograd's thread: the line is backward()'s
+                learner = learner_frame(sys._current_frames().get(self._main or 0))
+                return op, self._site(op, op, learner)
         call = op
-        while frame is not None and not _is_learner(frame.f_code):
-            name = frame.f_code.co_filename
-            of_api = name.startswith(_TORCH) and name.endswith(_API_FILES)
-            if of_api and frame.f_code.co_name not in _WRAPPERS:
+        while frame is not None:
+            kind = kind_of(frame.f_code)
+            if kind is LEARNER:
+                break
+            if kind is API:
                 call = frame.f_code.co_name
             frame = frame.f_back
-        return call, _place(frame) if frame else None
+        return call, self._site(op, call, frame)
+
+    def _site(self, op: str, call: str, frame: FrameType | None) -> int:
+        key = (op, call, frame and frame.f_code, frame and frame.f_lasti)
+        number = self._sites.get(key)
+        if number is None:
+            number = self._sites[key] = len(self._sites)
+            where = place(frame) if frame else None
+            self._write(json.dumps(["site", number, op, call, where]).encode())
+        return number
 
     def _members(self, pg: dist.ProcessGroup) -> tuple[str, list[int]]:
+        """Give a group's name as JSON and its global ranks."""
         name = pg.group_name
-        if name not in self._groups:
+        known = self._groups.get(name)
+        if known is None:
+            text = json.dumps(name)
             try:
-                ranks = list(dist.get_process_group_ranks(pg))
+                known = text, list(dist.get_process_group_ranks(pg))
             except (KeyError, ValueError):  # used while init_process_group is still under way
-                return name, list(range(pg.size()))
-            self._groups[name] = ranks
-            self._emit(["group", name, ranks], False)
-        return name, self._groups[name]
+                return text, list(range(pg.size()))
+            self._groups[name] = known
+            self._write(json.dumps(["group", name, known[1]]).encode())
+        return known
 
 
-_API_FILES = ("distributed_c10d.py", "_functional_collectives.py", "_ops.py")
+def _about(more: dict[str, Any]) -> str:
+    """Write what a call's record says besides, as JSON: numbers, flags and plain words only."""
+    parts = []
+    for key, value in more.items():
+        if value is True:
+            parts.append(f'"{key}":true')
+        elif isinstance(value, str):
+            parts.append(f'"{key}":"{value}"')
+        elif value is not None and value is not False:
+            parts.append(f'"{key}":{int(value)}')
+    return "{" + ",".join(parts) + "}"
 
 
-_WRAPPERS = frozenset({"wrapper", "call", "wait"})
+def _no_such_peer(call: str, peer: int, size: int) -> str:
+    return (
+        f"{call} names rank {peer}, but its group has only {size} ranks, 0 to {size - 1}. "
+        "Is `% world_size` missing, or should this rank not make the call at all?"
+    )
 
 
 @functools.cache
-def _is_learner(code: CodeType) -> bool:
-    name = code.co_filename
-    ours = (_TORCH, _HELPERS, _STDLIB, "<frozen", "<string>")  # the last is the server's own start
-    return not (name.startswith(ours) or "site-packages" in name)
-
-
-def _learner_frame(frame: FrameType | None) -> FrameType | None:
-    while frame is not None and not _is_learner(frame.f_code):
-        frame = frame.f_back
-    return frame
-
-
-def _place(frame: FrameType) -> list[Any]:
-    # on the way back to a loop's begin a frame has no line
-    line = frame.f_lineno or frame.f_code.co_firstlineno
-    return [frame.f_code.co_filename, line, frame.f_code.co_name]
+def _name_of(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

@@ -1,7 +1,6 @@
 """A job under torchrun: for each node its command and how it ended, a lane for each of its workers.
 
-`TorchrunRun` draws itself with these. No times, ports, process ids or folders: the same from run to
-run if what the workers print is.
+No times, ports, process ids or folders: the same from run to run if what the workers print is.
 """
 
 from __future__ import annotations
@@ -9,8 +8,7 @@ from __future__ import annotations
 import re
 from html import escape
 
-from helpers.ranks.torchrun_log import Round, Worker
-from helpers.ranks.torchrun_run import Agent, TorchrunRun, describe_exit, only_follows
+from helpers.jobs.run import Agent, Round, TorchrunRun, Worker, describe_exit, only_follows
 from helpers.views.plain import clean, lines_of, plural
 
 _RED = "rgb(200, 74, 0)"

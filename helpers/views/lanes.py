@@ -1,8 +1,8 @@
 """One lane for each rank, in rank order: what it printed, what it returned, how it failed.
 
-`Run` draws itself with `lanes_text` and `lanes_html`; the launcher shows `lanes_live_html` while
-it waits. Only styles that JupyterLab keeps in a notebook it does not trust are used: inline, and
-of translucent greys in place of theme variables, so that light and dark themes both show them.
+`lanes_live_html` is what a notebook shows while a launch runs. Only styles that JupyterLab keeps in a
+notebook it does not trust are used: inline, and of translucent greys in place of theme variables, so
+that light and dark themes both show them.
 """
 
 from __future__ import annotations
@@ -11,15 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from helpers.ranks.failures import (
-    Deadlock,
-    RankDied,
-    RankFailed,
-    RankFailure,
-    RankTimeout,
-    describe_wait,
-)
-from helpers.ranks.run import Run
+from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout, describe_wait
+from helpers.ranks.run import RankFailure, Run
 from helpers.trace.events import Wait
 from helpers.views.plain import clean, clip, lines_of, one_line, plural
 from helpers.views.values import short_value

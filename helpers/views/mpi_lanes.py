@@ -1,7 +1,6 @@
 """A job under mpiexec: its command, a lane for each rank with what it printed, how it ended.
 
-`MpiRun` draws itself with these. No times, process ids or folders: the same from run to run if what
-the ranks print is.
+No times, process ids or folders: the same from run to run if what the ranks print is.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 from helpers.views.plain import clean, lines_of
 
 if TYPE_CHECKING:
-    from helpers.ranks.mpiexec import MpiRun
+    from helpers.jobs.run import MpiRun
 
 _RED = "rgb(200, 74, 0)"
 _GREY = "rgba(128, 128, 128, 0.45)"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from helpers.ranks.torchrun_log import Round, Worker
-from helpers.ranks.torchrun_run import TorchrunRun, describe_exit, only_follows
+from helpers.jobs.run import Round, TorchrunRun, Worker, describe_exit, only_follows
 from helpers.views.palette import FAILURE, INK, RECV, SPAN, WAIT, Look
 from helpers.views.picture import Picture, new_figure
 from helpers.views.plain import plural

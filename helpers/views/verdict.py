@@ -1,17 +1,17 @@
 """A check's result for its reader: what was given, expected, got, on which rank, and where to look.
 
-`CheckResult` draws itself with `verdict_text` and `verdict_html`; `course check` prints the text.
-Everything that came from an answer is cleaned and clipped.
+`course check` prints the text. Everything that came from an answer is cleaned and clipped.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from html import escape
 
-from helpers.exercises.result import CaseVerdict, CheckResult, Row
-from helpers.views.plain import clean, clip
+from helpers.checks.result import CaseVerdict, CheckResult, Row
+from helpers.views.plain import clean, clip, plural
 
-_MAX_ROWS = 8
+_MAX_ROWS, _MAX_CASES = 8, 8
 _MESSAGE = 3000
 _PROBLEM = 300
 _RED, _GREEN = "rgb(200, 74, 0)", "rgb(0, 114, 178)"
@@ -24,8 +24,8 @@ def verdict_text(result: CheckResult) -> str:
     lines = [_headline(result)]
     if result.message:
         lines += _indented(result.message)
-    for case in result.cases:
-        lines.append(f"  {case.outcome.value:<14} {case.label}")
+    for outcome, label in _tried(result):
+        lines.append(f"  {outcome:<14} {label}")
     worst = _worst(result)
     if worst is not None:
         lines += _case_text(worst)
@@ -45,9 +45,9 @@ def verdict_html(result: CheckResult) -> str:
         parts.append(_paragraph(result.message))
     if result.cases:
         marks = "".join(
-            f'<tr><td style="{_CELL}">{escape(case.outcome.value)}</td>'
-            f'<td style="{_CELL}">{escape(case.label)}</td></tr>'
-            for case in result.cases
+            f'<tr><td style="{_CELL}">{escape(outcome)}</td>'
+            f'<td style="{_CELL}">{escape(label)}</td></tr>'
+            for outcome, label in _tried(result)
         )
         parts.append(f'<table style="margin: 4px 0px">{marks}</table>')
     worst = _worst(result)
@@ -62,6 +62,14 @@ def verdict_html(result: CheckResult) -> str:
         f'<div style="border-left: 6px solid {colour}; padding: 2px 10px; max-width: 70em">'
         f"{''.join(parts)}</div>"
     )
+
+
+def _tried(result: CheckResult) -> list[tuple[str, str]]:
+    """Give (outcome, what was tried) for each line: a case, or how many there are of an outcome."""
+    if len(result.cases) <= _MAX_CASES:
+        return [(case.outcome.value, case.label) for case in result.cases]
+    counts = Counter(case.outcome.value for case in result.cases)
+    return [(outcome, plural(count, "case")) for outcome, count in counts.items()]
 
 
 def _wants_hint(result: CheckResult) -> bool:

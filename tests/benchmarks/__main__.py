@@ -1,4 +1,7 @@
-"""Run every measurement, print the table, write it and the plot beside this file."""
+"""Run every measurement, print the table, write it and the plot beside this file.
+
+`python -m tests.benchmarks NAME ...` runs only the sections named, and writes nothing.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import torch
 
 from helpers.ranks.launcher import disconnect
 from helpers.views.curve import curves
-from tests.benchmarks import cells, engine, grading, grading_peers, launching
+from tests.benchmarks import cells, deadlocks, engine, grading, grading_peers, launching, learners
 from tests.benchmarks.timing import Figure, table
 
 HERE = Path(__file__).parent
@@ -28,27 +31,50 @@ def machine() -> str:
     )
 
 
-def main() -> int:
+Section = Callable[[], Iterable[Figure]]
+
+SECTIONS: dict[str, Section] = {
+    "first_launch": engine.first_launch,
+    "peers": launching.beside_peers,
+    "cells": cells.live_cell,
+    "recording": engine.recording,
+    "deadlocks": deadlocks.by_kind,
+    "first_made": learners.first_made,
+    "memory": engine.memory,
+    "idle": learners.idle_memory,
+    "thirty": learners.thirty_at_once,
+    "grading": grading.in_the_sandbox,
+    "grading_peers": grading_peers.beside_peers,
+}
+WORLDS = "worlds"
+"""The section that also draws the picture."""
+
+
+def main(names: list[str]) -> int:
+    if unknown := sorted(set(names) - {WORLDS, *SECTIONS}):
+        print(f"no such section: {', '.join(unknown)}; there are {', '.join([WORLDS, *SECTIONS])}")
+        return 2
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo0" if sys.platform == "darwin" else "lo")
     torch.set_num_threads(1)
+    print(f"load {os.getloadavg()[0]:.1f}; {machine()}\n")
     figures: list[Figure] = []
-    sections: list[Callable[[], Iterable[Figure]]] = [
-        lambda: [engine.first_launch()],
-        launching.beside_peers,
-        cells.live_cell,
-        engine.recording,
-        lambda: [engine.diagnosis()],
-        engine.memory,
-        grading.in_the_sandbox,
-        grading_peers.beside_peers,
-    ]
-    rows, points = launching.by_world_size()
-    figures += rows
-    print(table(rows), flush=True)
-    for section in sections:
-        more = list(section())
-        print(table(more), flush=True)
-        figures += more
+    points: dict[str, list[tuple[int, float]]] = {}
+    if not names or WORLDS in names:
+        rows, points = launching.by_world_size()
+        print(table(rows), flush=True)
+        figures += rows
+    for name, section in SECTIONS.items():
+        if not names or name in names:
+            rows = list(section())
+            print(table(rows), flush=True)
+            figures += rows
+    disconnect()
+    if not names:
+        _write(figures, points)
+    return 0
+
+
+def _write(figures: list[Figure], points: dict[str, list[tuple[int, float]]]) -> None:
     text = f"{machine()}\n\n{table(figures)}\n"
     (HERE / "RESULTS.md").write_text("# Measured by `make bench`\n\n" + text)
     picture = curves(
@@ -56,9 +82,7 @@ def main() -> int:
     )
     picture.save(HERE / "launch.png")
     print(f"\nwritten: {HERE / 'RESULTS.md'} and launch.png")
-    disconnect()
-    return 0
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(sys.argv[1:]))

@@ -36,7 +36,7 @@ def _magic() -> list[float]:
 def _ipyparallel() -> list[float]:
     import ipyparallel
 
-    from helpers.ranks.ports import free_port
+    from helpers.jobs.ports import free_port
 
     times = []
     with ipyparallel.Cluster(n=RANKS, log_level=40) as engines:

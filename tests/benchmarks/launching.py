@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import torch.multiprocessing as mp
 
+from helpers.jobs.ports import free_port
 from helpers.ranks.launcher import connect, launch
-from helpers.ranks.ports import free_port
 from tests.benchmarks.programmes import (
     bare_fork,
     fresh_store,

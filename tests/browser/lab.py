@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from helpers.course.workspace import find_workspace
-from helpers.ranks.ports import free_port
+from helpers.jobs.ports import free_port
 
 START_S = 60.0
 

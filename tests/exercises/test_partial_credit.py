@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from helpers.exercises.answers import Answer, build_answer
+from helpers.answers.build import Answer, build_answer
+from helpers.checks.result import CheckResult, Outcome
 from helpers.exercises.grade import grade
 from helpers.exercises.model import get
-from helpers.exercises.result import CheckResult, Outcome
 
 RIGHT_WHERE_IT_DIVIDES = """
 import torch.distributed as dist

@@ -13,11 +13,11 @@ import pytest
 from helpers.exercises.model import get
 from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import FAULT, Grader
-from helpers.grading.processes import children_of
 from helpers.grading.record import ExerciseRecord, Record, Status
 from helpers.grading.references import References
 from helpers.grading.submissions import Job
 from helpers.grading.walls import Plan
+from helpers.ranks.processes import children_of
 from tests.grading.conftest import SOLUTIONS
 from tests.grading.notebooks import HANGS, RIGHT, WRONG, write_notebook
 
@@ -85,12 +85,10 @@ def test_a_file_that_is_no_notebook_is_told_in_one_line(grader: Grader, tmp_path
 
 
 def test_imports_of_the_courses_inner_modules_are_flagged(grader: Grader, tmp_path: Path) -> None:
-    sly = RIGHT.replace(
-        "    if rank > 1", "    from helpers.exercises import drive\n    if rank > 1"
-    )
+    sly = RIGHT.replace("    if rank > 1", "    from helpers.checks import drive\n    if rank > 1")
     exercise = ping_pong(handed_in(grader, tmp_path, sly))
     assert exercise.points == 10
-    assert "helpers.exercises" in exercise.flags[0]
+    assert "helpers.checks" in exercise.flags[0]
 
 
 def test_a_template_that_is_killed_costs_nobody_points(plan: Plan, tmp_path: Path) -> None:

@@ -71,6 +71,18 @@ def test_fresh_ranks_can_be_asked_for(kernel: Kernel) -> None:
     assert "you asked for fresh ones" in shown and "False" in shown
 
 
+def test_ranks_can_go_unrecorded_and_are_new_ones_then(kernel: Kernel) -> None:
+    cell = "dist.barrier()\n'kept' in globals(), rank"
+    kernel.value("%%ranks 2\nkept = 1")
+    shown = kernel.value(f"%%ranks 2 --no-trace\n{cell}")
+    assert "they were recorded and you asked for ranks that are not" in shown
+    assert "(False, 1)" in shown and kernel.value("len(_.trace.events)") == "0\n"
+    assert "new ranks" not in kernel.value(f"%%ranks 2 --no-trace\n{cell}\nkept = 1")
+    shown = kernel.value(f"%%ranks 2\n{cell}")
+    assert "they were not recorded and you asked for ranks that are" in shown
+    assert "(False, 0)" in shown and kernel.value("len(_.trace.events)") == "2\n"
+
+
 def test_names_of_the_kernel_are_sent_on_demand(kernel: Kernel) -> None:
     kernel.value("x = torch.arange(3)\ndef double(t):\n    return 2 * t")
     assert kernel.value("%%ranks 2 --send double,x\ndouble(x)[rank].item()").startswith(
@@ -114,3 +126,14 @@ def test_the_server_killed_between_cells_is_replaced_and_told(new_kernel: MakeKe
     assert "a new one was started" in shown and "rank 1 → 1" in shown
     shown = kernel.value("%%ranks 2\n'kept' in globals()")
     assert "their processes had gone" in shown and "False" in shown
+
+
+def test_a_cell_may_destroy_the_group_and_make_it_again_as_a_script_does(kernel: Kernel) -> None:
+    again = "dist.destroy_process_group()\ndist.init_process_group('gloo')\n"
+    shown = kernel.value(f"%%ranks 3\n{again * 3}x = torch.ones(1)\ndist.all_reduce(x)\nx.item()")
+    assert shown.count("3.0") == 3
+
+
+def test_a_second_init_in_a_cell_is_told_the_way_out(kernel: Kernel) -> None:
+    cell = kernel.run("%%ranks 2\ndist.init_process_group('gloo')")
+    assert "leave init_process_group(...) out" in cell.message

@@ -90,7 +90,7 @@ def test_a_rank_looks_like_a_fresh_process() -> None:
         return (
             random.random(),
             float(np.random.rand()),
-            float(torch.rand(1)),
+            (float(torch.rand(1)), torch.initial_seed()),
             torch.get_num_threads(),
             tempfile.gettempdir(),
             fds,
@@ -102,12 +102,12 @@ def test_a_rank_looks_like_a_fresh_process() -> None:
     values = [*first, *second]
     assert len({v[0] for v in values}) == 4, "python's random state is shared"
     assert len({v[1] for v in values}) == 4, "numpy's random state is shared"
-    assert len({v[2] for v in values}) == 1, "torch's state is not that of a new process"
+    assert len({v[2] for v in values}) == 4, "torch's random state is shared"
     assert all(v[3] == 1 for v in values)
-    assert len({v[4] for v in values}) == 4, "the temp directory is shared"
-    # 0, 1, 2; its channel; the file for fatal signals; the listing itself
-    assert all(len(v[5]) <= 6 for v in values), values[0][5]
-    assert all(v[6] == ["dist", "rank", "torch", "world_size"] for v in values)
+    assert {v[4] for v in values} == {tempfile.gettempdir()}, "not one temp directory for all"
+    # 0, 1, 2; its channel; its log; the file for fatal signals; the listing itself
+    assert all(len(v[5]) <= 7 for v in values), values[0][5]
+    assert all(v[6] == [] for v in values), "names that no cell has defined"
     assert all(v[7] for v in values)
 
 
@@ -160,9 +160,9 @@ def test_what_cannot_be_sent_is_named() -> None:
             launch(lambda rank, n: connection.fileno(), 2)
         assert caught.value.name == "connection"
         with pytest.raises(CannotSend, match=r"args\[1\]"):
-            launch(total, 2, args=(1, connection))
+            launch(lambda rank, n, a, b: a, 2, args=(1, connection))
         with pytest.raises(CannotSend, match=r"per_rank\[1\]\[0\]"):
-            launch(total, 2, per_rank=[(1,), (connection,)])
+            launch(total, 2, per_rank=[(1.0,), (connection,)])
 
 
 @pytest.mark.parametrize(
@@ -222,18 +222,34 @@ def test_output_is_kept_in_order_for_each_rank_and_from_every_layer() -> None:
     assert [output.splitlines() for output in run.output] == [lines] * 3
 
 
-def test_endless_output_is_cut_and_the_launch_goes_on() -> None:
+def test_endless_output_keeps_its_beginning_and_its_end() -> None:
     def flood(rank: int, world_size: int) -> str:
         if rank == 0:
-            for _ in range(200_000):
-                print("x" * 80)
+            for i in range(200_000):
+                print(f"{i:>9} " + "é" * 35)  # cut in the middle of a letter, it would be no text
         dist.barrier()
+        print("the last line")
         return "done"
 
     run = launch(flood, 2)
-    assert run.values == ["done", "done"]
-    assert MAX_OUTPUT < len(run.output[0]) < MAX_OUTPUT + 200
-    assert "only the first 100,000 bytes" in run.output[0]
+    assert run.values == ["done", "done"] and run.output[1] == "the last line\n"
+    lines = run.output[0].splitlines()
+    assert lines[0].split()[0] == "0" and lines[-1] == "the last line"
+    gap = next(i for i, line in enumerate(lines) if line.startswith("..."))
+    assert [int(line.split()[0]) for line in lines[:gap]] == list(range(gap))
+    rest = [int(line.split()[0]) for line in lines[gap + 1 : -1]]
+    assert rest == list(range(rest[0], 200_000))
+    left_out = (rest[0] - gap) * len(f"{0:>9} {'é' * 35}\n".encode())
+    assert lines[gap].startswith(f"... ({left_out:,} bytes are left out here")
+    assert MAX_OUTPUT * 0.99 < len(run.output[0].encode()) < MAX_OUTPUT + 200
+
+
+def test_output_that_is_one_endless_line_is_cut_as_well() -> None:
+    def flood(rank: int, world_size: int) -> None:
+        print("a" * 80_000 + "b" * 80_000, end="")
+
+    first, gap, last = launch(flood, 1).output[0].split("\n")
+    assert (first, last) == ("a" * 50_000, "b" * 50_000) and "(60,000 bytes are left out" in gap
 
 
 def test_nothing_is_launched_from_inside_a_rank() -> None:

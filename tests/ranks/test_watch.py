@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import queue
-import subprocess
+import os
+import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import timedelta
 
 import pytest
@@ -14,8 +15,12 @@ import torch
 import torch.distributed as dist
 
 from helpers.ranks.failures import Deadlock, RankFailed
-from helpers.ranks.launcher import launch
+from helpers.ranks.inside import span
+from helpers.ranks.launcher import connect, launch
+from helpers.ranks.processes import children_of
 from helpers.trace.events import Diagnosis
+from tests.ranks.slow_programmes import SLOW, STOPPED
+from tests.ranks.stuck_programmes import STUCK
 
 
 def stuck(fn: Callable[[int, int], object], world_size: int = 2) -> Diagnosis:
@@ -145,70 +150,61 @@ def test_functional_collectives_and_futures_that_wait_in_cpp() -> None:
     assert stuck(talk).kind == "rank_left"
 
 
-def _sleep() -> None:
-    time.sleep(3)
+@pytest.mark.parametrize("recorded", [True, False], ids=["recorded", "unrecorded"])
+@pytest.mark.parametrize("name", STUCK)
+def test_each_way_to_be_stuck_is_named(name: str, recorded: bool) -> None:
+    programme = STUCK[name]
+    run = launch(
+        programme.work,
+        programme.world_size,
+        on_failure="return",
+        timeout=20,  # so long that only a diagnosis comes sooner
+        init=programme.init,
+        trace=recorded,
+    )
+    assert isinstance(run.failure, Deadlock), run.failure
+    kinds = programme.kinds if recorded else programme.unrecorded
+    assert run.failure.diagnosis.kind in kinds, run.failure
 
 
-def _compute() -> None:
-    end = time.monotonic() + 3
-    while time.monotonic() < end:
-        torch.ones(50, 50) @ torch.ones(50, 50)
+@pytest.mark.parametrize("name", SLOW)
+def test_no_alarm_while_something_may_come(name: str) -> None:
+    work, init = SLOW[name]
+    with stopping_a_rank(1.0) if name in STOPPED else nullcontext():
+        launch(work, 2, args=(1.1,), init=init, timeout=30)
 
 
-def _read_a_pipe() -> None:
-    subprocess.run(["sleep", "3"], check=True, capture_output=True)
+@contextmanager
+def stopping_a_rank(seconds: float, must: bool = True) -> Iterator[None]:
+    """Stop one rank of the world that is started meanwhile, and continue it after some time.
 
+    must: fail if it came too late to stop any.
+    """
+    server = connect()
+    server.wait_until_ready()
+    before = set(children_of(server.pid))
+    stopped = threading.Event()
 
-def _wait_for_a_thread_that_sleeps() -> None:
-    box: queue.Queue[int] = queue.Queue()
-    threading.Thread(target=lambda: (time.sleep(3), box.put(1)), daemon=True).start()
-    box.get()
+    def stop() -> None:
+        deadline = time.monotonic() + 20
+        while not (ranks := set(children_of(server.pid)) - before):
+            if time.monotonic() > deadline:
+                return
+            time.sleep(0.01)
+        time.sleep(0.3)
+        with suppress(ProcessLookupError):
+            os.kill(min(ranks), signal.SIGSTOP)
+            stopped.set()
+            time.sleep(seconds)
+            os.kill(min(ranks), signal.SIGCONT)
 
-
-def _read_from_a_socket() -> None:
-    import socket
-
-    a, b = socket.socketpair()
-    threading.Timer(3, b.send, (b"x",)).start()
-    a.recv(1)
-
-
-def _hold_the_gil_in_c() -> None:
-    sum(range(100_000_000))
-
-
-@pytest.mark.parametrize(
-    "work",
-    [
-        _sleep,
-        _compute,
-        _read_a_pipe,
-        _wait_for_a_thread_that_sleeps,
-        _read_from_a_socket,
-        _hold_the_gil_in_c,
-    ],
-)
-def test_no_alarm_while_one_rank_is_busy(work: Callable[[], None]) -> None:
-    def talk(rank: int, n: int) -> int:
-        if rank == 0:
-            work()
-        dist.barrier()
-        return rank
-
-    assert launch(talk, 2).values == [0, 1]
-
-
-def test_no_alarm_while_another_thread_will_answer() -> None:
-    def talk(rank: int, n: int) -> float:
-        x = one()
-        if rank == 0:
-            dist.recv(x, 1)
-        else:
-            threading.Timer(2.0, lambda: dist.send(torch.ones(1) * 5, 0)).start()
-            time.sleep(2.5)
-        return float(x)
-
-    assert launch(talk, 2).values == [5.0, 1.0]
+    helper = threading.Thread(target=stop)
+    helper.start()
+    try:
+        yield
+    finally:
+        helper.join(30)
+    assert stopped.is_set() or not must, "no rank was stopped"
 
 
 def test_no_alarm_during_large_transfers() -> None:
@@ -219,16 +215,6 @@ def test_no_alarm_during_large_transfers() -> None:
         return float(x[0])
 
     assert launch(talk, 2, timeout=60).values == [16.0, 16.0]
-
-
-def test_no_alarm_when_ranks_sleep_inside_hooks_of_backward() -> None:
-    def train(rank: int, n: int) -> None:
-        layer = torch.nn.Linear(4, 4)
-        layer.weight.register_hook(lambda grad: (time.sleep(1.5), grad)[1] if rank == 0 else grad)
-        model = torch.nn.parallel.DistributedDataParallel(layer)
-        model(torch.ones(2, 4)).sum().backward()
-
-    assert launch(train, 2).ok
 
 
 def test_monitored_barrier_may_name_who_is_missing_before_anybody_is_called_stuck() -> None:
@@ -250,3 +236,13 @@ def test_a_monitored_barrier_without_a_short_timeout_is_named_too() -> None:
 
     found = stuck(patient, 3)
     assert found.kind == "rank_left" and found.guilty == (0,)
+
+
+def test_a_very_long_trace_does_not_hide_that_nobody_can_go_on() -> None:
+    def chatter(rank: int, n: int) -> None:
+        for _ in range(51_000):
+            with span("s"):
+                pass
+        dist.recv(one(), 1 - rank)
+
+    assert stuck(chatter).kind in {"cycle", "stuck"}

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import copy
+import dataclasses
+import enum
 import json
 import os
 import pickle
 import socket
 import struct
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -109,6 +115,17 @@ def body(tree: object, raw: bytes = b"") -> bytearray:
         ["device", "; rm -rf"],
         ["dict", [[["list", []], 1]]],  # a key that cannot be one
         ["int", "zz"],
+        ["named", "P", ["x"], [1, 2]],
+        ["named", "P", ["x", "x"], [1, 2]],
+        ["named", "P", ["_make"], [1]],
+        ["named", "P", ["class"], [1]],
+        ["named", "P", ["x): import os #"], [1]],
+        ["named", "P(object)", ["x"], [1]],
+        ["named", "P" * 100, ["x"], [1]],
+        ["named", "P", [f"x{i}" for i in range(300)], [0] * 300],
+        ["named", "P", "xy", [1, 2]],
+        ["named", "P", [["x"]], [1]],
+        ["named", ["P"], ["x"], [1]],
         [],
         {"not": "a node"},
     ],
@@ -116,6 +133,91 @@ def body(tree: object, raw: bytes = b"") -> bytearray:
 def test_hostile_trees_are_refused(tree: object) -> None:
     with pytest.raises(wire.WireError):
         wire.decode(body(tree))
+
+
+class Point(NamedTuple):
+    x: int
+    y: Any = None
+
+
+def test_the_names_of_a_tuples_parts_arrive() -> None:
+    value = [Point(1, Point(2, torch.ones(1))), torch.tensor([3, 9]).max(dim=0)]
+    got: Any = through(value)
+    assert got[0].x == 1 and got[0].y.x == 2 and torch.equal(got[0].y.y, torch.ones(1))
+    assert type(got[0]).__name__ == "Point" and type(got[0]) is type(got[0].y)
+    assert (got[1].values, got[1].indices) == (9, 1)
+    again: Any = through(Point(1, 2))
+    assert again == Point(1, 2) == (1, 2) and repr(again) == "Point(x=1, y=2)"
+    assert pickle.loads(pickle.dumps(again)) == again and copy.deepcopy(again).x == 1
+
+
+def test_many_kinds_of_named_tuple_cost_no_more_than_few() -> None:
+    kinds = [["named", f"P{i}", ["x"], [i]] for i in range(20_000)]
+    got = wire.decode(body(["list", kinds]))
+    assert got == [(i,) for i in range(20_000)] and got[0].x == 0
+    assert len({type(value) for value in got}) == wire.MAX_NAMED + 1
+
+
+def test_names_that_are_none_are_left_behind() -> None:
+    odd = collections.namedtuple("Odd", ["a"])  # type: ignore[misc]
+    odd._fields = ("not a name",)
+    assert type(through(odd(1))) is tuple
+
+
+@dataclasses.dataclass
+class Settings:
+    lr: float = 0.1
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+def yields() -> Iterator[int]:
+    yield 1
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (torch.ones(2, device="meta"), r"no elements. Return its .shape and .dtype"),
+        (torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8), r"\.dequantize\(\)"),
+        (torch.eye(2).to_sparse(), r"\.to_dense\(\)"),
+        (torch.nested.nested_tensor([torch.ones(1), torch.ones(2)]), r"\.unbind\(\)"),
+        (
+            torch.ones(2).as_subclass(type("Mine", (torch.Tensor,), {})),
+            r"as_subclass\(torch.Tensor\)",
+        ),
+        (torch.nn.Linear(1, 1), r"state_dict\(\)"),
+        (torch.optim.SGD(torch.nn.Linear(1, 1).parameters()), r"state_dict\(\)"),
+        (yields(), r"return list\(...\)"),
+        (Settings(), r"dataclasses.asdict"),
+        (Colour.RED, r"\.name or its \.value"),
+        (ValueError("x"), r"Raise it"),
+        (np.array(["a", None]), r"\.tolist\(\)"),
+    ],
+)
+def test_what_cannot_come_back_is_given_a_remedy_of_its_own(value: object, says: str) -> None:
+    with pytest.raises(wire.CannotReturn, match=rf"value\['a'\]\[0\] is .*{says}"):
+        wire.encode({"a": [value]})
+
+
+def test_a_value_that_is_too_large_is_told_with_its_size() -> None:
+    large = torch.empty(1).expand(10).clone()
+    with pytest.raises(
+        wire.CannotReturn, match="takes .* bytes, and a rank can give back at most 50"
+    ):
+        wire.encode([large] * 20, 50)
+
+
+def test_2_gigabytes_and_more_do_not_come_back() -> None:
+    def give(rank: int, world_size: int) -> list[torch.Tensor]:
+        return [torch.zeros(1_000_000)] * 600  # 4 MB each, written 600 times
+
+    with pytest.raises(
+        RankFailed, match="2.4 GB, and a rank can give back at most 2.1 GB.*torch.save"
+    ):
+        launch(give, 1)
 
 
 def test_deep_nesting_is_refused_on_both_sides() -> None:
@@ -134,7 +236,7 @@ def test_frames_are_cut_wherever_the_bytes_are_split() -> None:
     with ours, theirs:
         ours.setblocking(False)
         reader = wire.FrameReader()
-        data = b"".join(wire.HEADER.pack(wire.EVENTS, n) + b"x" * n for n in (0, 1, 300))
+        data = b"".join(wire.HEADER.pack(wire.STATUS, n) + b"x" * n for n in (0, 1, 300))
         frames = []
         for i in range(len(data)):
             theirs.send(data[i : i + 1])
@@ -148,7 +250,7 @@ def test_frames_are_cut_wherever_the_bytes_are_split() -> None:
     "head",
     [
         struct.pack("!BQ", wire.RESULT, 1 << 60),
-        struct.pack("!BQ", wire.EVENTS, (4 << 20) + 1),
+        struct.pack("!BQ", wire.STATUS, (64 << 10) + 1),
         struct.pack("!BQ", 99, 1),
     ],
 )
@@ -174,8 +276,6 @@ class Evil:
         b"garbage" * 100,
         wire.HEADER.pack(wire.RESULT, 5) + b"abcde",
         wire.HEADER.pack(wire.RESULT, len(pickle.dumps(Evil()))) + pickle.dumps(Evil()),
-        wire.HEADER.pack(wire.EVENTS, 9) + b'[["call"]',
-        wire.HEADER.pack(wire.EVENTS, 14) + b'[["__init__"]]',
         wire.HEADER.pack(wire.STATUS, 2) + b"[]",
         wire.HEADER.pack(wire.ERROR, 2) + b"{}",
         wire.HEADER.pack(wire.RESULT, 1 << 62),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,8 +14,10 @@ import pytest
 import torch
 import torch.distributed as dist
 
+from helpers.ranks.display import Quiet
 from helpers.ranks.inside import span
-from helpers.ranks.launcher import launch
+from helpers.ranks.launcher import carry_out, connect, launch
+from helpers.ranks.world import Setting, World
 from tests.trace.programmes import ROADS, reduce_scattered
 
 RUNS = 10
@@ -152,3 +156,50 @@ def test_no_event_is_lost_while_others_are_on_their_way() -> None:
         trace = launch(many, 2, timeout=60).trace
         assert (len(trace), trace.dropped) == (40_000, 0)
         assert all(event.end_ns is not None for event in trace)
+
+
+def test_each_task_of_a_world_that_stays_may_have_as_many_events() -> None:
+    server = connect()
+    server.wait_until_ready()
+    world = World(server, Setting(1))
+    source = (
+        "from helpers.ranks.inside import span\n"
+        "for _ in range(30_000):\n"
+        "    with span('s'):\n"
+        "        pass\n"
+    )
+    try:
+        for _ in range(3):
+            head = {"do": "cell", "source": source, "file": "cell", "shared": 0, "cells": {}}
+            assert carry_out(world, [head], [(b"",)], 60, Quiet(), stays=True) is None
+            trace = world.collector.trace()
+            assert (len(trace), trace.dropped) == (30_000, 0)
+    finally:
+        world.end()
+
+
+def test_a_forked_process_may_come_to_a_span_that_another_thread_is_in() -> None:
+    def fork_often(rank: int, world_size: int) -> int:
+        over = threading.Event()
+
+        def work() -> None:
+            while not over.is_set():
+                with span("in a thread"):
+                    pass
+
+        threading.Thread(target=work).start()
+        for _ in range(20):
+            child = os.fork()
+            if child == 0:
+                try:
+                    with span("in the child"):
+                        pass
+                finally:
+                    os._exit(0)
+            os.waitpid(child, 0)
+        over.set()
+        return rank
+
+    run = launch(fork_often, 2, timeout=60)
+    assert run.values == [0, 1]
+    assert {event.call for event in run.trace} == {"in a thread"}

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from helpers.ranks.failures import RankFailure
-from helpers.ranks.run import Run
+from helpers.ranks.run import RankFailure, Run
 from helpers.trace.events import Trace
 from helpers.views.before_after import before_after
 

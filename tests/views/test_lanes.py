@@ -25,7 +25,7 @@ def failed() -> Run:
 
 def test_text_gives_what_each_rank_printed_and_returned() -> None:
     run = run_of(["hello\n\nthere\n", "", "hi"], [3, None, None])
-    assert repr(run) == (
+    assert lanes_text(run) == (
         "rank 0 | hello\nrank 0 |\nrank 0 | there\nrank 0 → 3\nrank 1 → None\nrank 2 | hi"
     )
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from helpers.ranks.owned import Piece
-from helpers.ranks.torchrun_log import Round, Worker, own_words, rounds_of
-from helpers.ranks.torchrun_run import Agent, TorchrunRun, failure_of
+from helpers.jobs.owned import Piece
+from helpers.jobs.run import Agent, TorchrunRun, failure_of
+from helpers.jobs.torchrun_log import Round, Worker, own_words, rounds_of
 from helpers.views.agents import agents_html, agents_text
 from helpers.views.restarts import restart_timeline
 

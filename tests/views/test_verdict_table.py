@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from helpers.exercises.result import CaseVerdict, CheckResult, Outcome, Row
+from helpers.checks.result import CaseVerdict, CheckResult, Outcome, Row
 from helpers.views.verdict import verdict_html, verdict_text
 
 

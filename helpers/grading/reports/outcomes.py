@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 
-from helpers.exercises.result import Outcome
+from helpers.checks.result import Outcome
 from helpers.grading.record import CaseRecord, ExerciseRecord
 
 HARNESS_FAULT = "harness fault"

@@ -27,6 +27,8 @@ atexit.register(lambda: os.write(3, b"x" * 1000))
 faulthandler.register(signal.SIGTERM, chain=True)
 return 1
 """,
+        "crashed",
+        says="WireError",
     ),
     _attack(
         "all signals to everybody else",
@@ -135,10 +137,19 @@ return "contained"
         "threads that do not end",
         """
 for _ in range(50):
-    threading.Thread(target=time.sleep, args=(1000,)).start()
+    threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
 return "contained"
 """,
         says="contained",
+    ),
+    _attack(
+        "threads for which its end must wait",
+        """
+for _ in range(50):
+    threading.Thread(target=time.sleep, args=(1000,)).start()
+return "contained"
+""",
+        "timed out",
     ),
     _attack(
         "state for the next exercise",

@@ -26,6 +26,9 @@ from tests.submission_files import all_samples
 COURSE = Path(__file__).parents[3]
 SETTLE_S = 5.0
 
+pytestmark = pytest.mark.timeout(400)
+"""Each hands in ten and more submissions, some of which take all the time that they are given."""
+
 
 def contained(grader: Grader, folder: Path, attacks: Sequence[Attack]) -> None:
     """Hand the attacks in; tell of all that were not contained."""

@@ -32,8 +32,8 @@ def test_what_is_no_notebook_is_told_in_one_line(
 
 
 def test_an_answer_among_hostile_cells_is_found(lenient: Grader, tmp_path: Path) -> None:
-    from helpers.exercises.answers import Answer
-    from helpers.exercises.reader import read_answers
+    from helpers.answers.build import Answer
+    from helpers.answers.reader import read_answers
 
     for what, content in READABLE.items():
         path = tmp_path / NAME

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from helpers.exercises.answers import Answer, build_answer
+from helpers.answers.build import Answer, build_answer
 from helpers.exercises.grade import grade
 from helpers.exercises.model import get
 from helpers.grading.explained import LOOK

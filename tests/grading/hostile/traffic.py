@@ -99,17 +99,19 @@ def total(rank, world_size, x):
     "shared memory": """
 import time
 from multiprocessing import resource_tracker, shared_memory
+calls = []
 def total(rank, world_size, x):
     resource_tracker.register = lambda *args: None
+    calls.append(rank)
     size = 8 * len(x) + 1
-    kept = shared_memory.SharedMemory(f"sum-{rank}", create=True, size=size)
+    kept = shared_memory.SharedMemory(f"sum-{len(calls)}-{rank}", create=True, size=size)
     kept.buf[1:size] = x.double().numpy().tobytes()
     kept.buf[0] = 1
     sums = torch.zeros(len(x), dtype=torch.double)
     for other in range(world_size):
         while True:
             try:
-                area = shared_memory.SharedMemory(f"sum-{other}")
+                area = shared_memory.SharedMemory(f"sum-{len(calls)}-{other}")
                 if area.buf[0] == 1:
                     break
             except (FileNotFoundError, ValueError):
@@ -209,7 +211,7 @@ def total(rank, world_size, x):
     "a record that is none": """
 def total(rank, world_size, x):
     hidden = __import__("hel" + "pers.trace.kernels", fromlist=["x"])._Installed.recorder
-    hidden._emit(["end", 10**6, 0, "", None], True)
+    hidden._write(b'["end", 1000000, 0, "", null]')
     getattr(dist.group.WORLD, "_get" + "_backend")(torch.device("cpu")).allreduce([x]).wait()
     return x
 """,

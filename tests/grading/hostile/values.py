@@ -93,7 +93,7 @@ def attack(rank, world_size, *inputs):
         """
 def attack(rank, world_size, *inputs):
     from helpers.ranks import wire
-    wire.encode = lambda value: [b"\\x00\\x00\\x00\\x04true"]
+    wire.encode = lambda *_: [b"\\x00\\x00\\x00\\x04true"]
     return None
 """,
     ),
@@ -103,7 +103,7 @@ def attack(rank, world_size, *inputs):
 def attack(rank, world_size, *inputs):
     from helpers.ranks import wire
     text = b'["tensor","float32",[],0,4]    '
-    wire.encode = lambda value: [wire.LENGTH.pack(len(text)), text, b"\\0\\0\\xc0\\x7f"]
+    wire.encode = lambda *_: [wire.LENGTH.pack(len(text)), text, b"\\0\\0\\xc0\\x7f"]
     return None
 """,
     ),
@@ -122,7 +122,7 @@ def attack(rank, world_size, *inputs):
         """
 import sys, types
 def attack(rank, world_size, *inputs):
-    import helpers.exercises.drive as drive
+    import helpers.checks.drive as drive
     drive.build = drive.drive = lambda *args: (lambda *args: True)
     sys.modules["__main__"] = types.ModuleType("__main__")
     sys.modules["__main__"].passed = True

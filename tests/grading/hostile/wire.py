@@ -1,6 +1,7 @@
-"""Answers that write on their channel to the launcher themselves: frames of their own making.
+"""Answers that write to the launcher themselves: frames on their channel, lines in their log.
 
-Descriptor 3 is the rank's channel. Behind each forgery the answer returns a wrong value.
+Descriptor 3 is the rank's channel; its log is found on the stack. Behind each forgery
+the answer returns a wrong value.
 """
 
 from __future__ import annotations
@@ -8,12 +9,19 @@ from __future__ import annotations
 from tests.grading.hostile.attack import Attack
 
 _SEND = """
-import json, os, struct, time
+import json, os, struct, sys, time
+def log():
+    frame = sys._getframe()
+    while not hasattr(frame.f_locals.get("self"), "log"):
+        frame = frame.f_back
+    return frame.f_locals["self"].log
+def note(record):
+    log().write(json.dumps(record).encode())
 def send(kind, body, length=None):
     data = struct.pack("!BQ", kind, len(body) if length is None else length) + body
     while data:
         data = data[os.write(3, data):]
-EVENTS, STATUS, RESULT, ERROR = 10, 11, 12, 13
+STATUS, RESULT, ERROR = 11, 12, 13
 """
 
 
@@ -53,7 +61,7 @@ WIRE = (
     _forged(
         "JSON nested a hundred thousand deep",
         "deep = b'[' * 100_000\n"
-        "send(EVENTS, deep)\n"
+        "log().write(deep)\n"
         "send(RESULT, struct.pack('!I', len(deep)) + deep)",
         _BROKEN,
     ),
@@ -77,7 +85,7 @@ WIRE = (
     _forged("an error that is a list", "send(ERROR, b'[]')", _BROKEN),
     _forged(
         "a status of nonsense",
-        'send(STATUS, b\'{"at": ["x", 1e999, {}], "inside": [[[]]]}\')',
+        'send(STATUS, b\'{"at": ["x", 1e999, {}], "inside": [[[]]], "meets": 1, "needs": 5, "idle": {}}\')',
         _BROKEN,
         "wrong",
     ),
@@ -85,17 +93,20 @@ WIRE = (
         "events of nonsense",
         """
 records = [None, 1, "x", [], [[]], ["call"], ["end", 0, 0, "", 0], ["wait", {}, []],
-    ["call", float("inf"), "send", "send", "", None, 0, {}],
-    ["call", 10**400, "send", "send", "", ["x", 10**400, ""], -10**400, {"peer": -10**30}],
-    ["call", 1, "send", "send", "", None, float("nan"), {"nbytes": float("-inf")}],
-    ["call", 2, "all_reduce", "x" * 10_000, "g" * 10_000, ["f", -5, "$\\\\frac"], 10**18,
-        {"shapes": [[-1, 10**30]]}],
+    ["site", 1, "send", "send", None], ["site", 2, "all_reduce", "x" * 10_000, ["f", -5, "$\\frac"]],
+    ["site", 10**400, "send", "send", ["x", 10**400, ""]], ["site", {}, "rm", "", []],
+    ["call", float("inf"), 1, "", 0, 0, "", [], {}],
+    ["call", 10**400, 1, "", -10**400, 0, "", [], {"peer": -10**30}],
+    ["call", 1, 1, "", float("nan"), float("-inf"), "", [], {}],
+    ["call", 2, 2, "g" * 10_000, 10**18, -1, {}, [[-1, 10**30]], {}],
+    ["call", 3, 2, "", 0, 0, "", 7, None], ["call", 4, 2, "", 0], ["call", [], [], [], [], 0],
     ["group", "", [-1, 10**30, "x"]], ["group", "g", "abc"], ["end", 2, -10**18, {}, -7],
     ["_init__", None, 0, 0, {}], ["_class__"], ["put", 1], ["_init_subclass__"], ["_del__"]]
 for record in records:
-    send(EVENTS, json.dumps([record]).encode())
-send(EVENTS, b"{}")
-send(EVENTS, b"[1e999, NaN, -Infinity]")
+    note(record)
+log().write(b"{}")
+log().write(b"[1e999, NaN, -Infinity]")
+log().write(b"\\0" * 1000 + b"\\xff")
 """,
         "wrong",
         _BROKEN,
@@ -103,18 +114,16 @@ send(EVENTS, b"[1e999, NaN, -Infinity]")
     _forged(
         "the collector's own methods",
         """
-send(EVENTS, json.dumps([["_init__", None, 0, 0, {"x": 1}, [], [], []]]).encode())
-send(EVENTS, json.dumps([["_init__", 0, 0, 0, [1, 2], 5]]).encode())
+note(["_init__", None, 0, 0, {"x": 1}, [], [], []])
+note(["__class__", 0, 0, 0, [1, 2], 5])
 """,
     ),
     _forged(
         "a flood of events",
         """
-one = ["call", 0, "send", "send", "", ["/x/y.py", 1, "f"], 0, {}]
-for part in range(30):
-    records = [["call", part * 4000 + n, "send", "send", "", [f"/x/{n}.py", n, "f"], n, {"peer": 1}]
-        for n in range(4000)]
-    send(EVENTS, json.dumps(records).encode())
+for n in range(120_000):
+    note(["site", n, "send", "send", [f"/x/{n}.py", n, "f"]])
+    note(["call", n, n, "", n, 0, "", [], {"peer": 1}])
 """,
         "wrong",
         _BROKEN,
@@ -130,7 +139,7 @@ for part in range(30):
     ),
     _forged(
         "a result, and then half a frame",
-        "send(RESULT, struct.pack('!I', 4) + b'true')\nsend(EVENTS, b'[', 1000)",
+        "send(RESULT, struct.pack('!I', 4) + b'true')\nsend(STATUS, b'[', 1000)",
         after="time.sleep(60)",
     ),
     _forged(
@@ -146,5 +155,13 @@ exec(compile("raise ValueError('planted')", "/etc/passwd", "exec"))
 """,
         _BROKEN,
         says="planted",
+    ),
+    _forged(
+        "a log that says to be longer than it is",
+        "log()._map[:16] = struct.pack('=QQ', 1 << 63, 1 << 63)",
+    ),
+    _forged(
+        "a log without a line's end",
+        "log()._map[:16] = struct.pack('=QQ', 9 << 20, 0)\nlog()._map[16:9 << 20] = b'x' * ((9 << 20) - 16)",
     ),
 )

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from helpers.exercises.result import Outcome
+from helpers.checks.result import Outcome
 from helpers.grading.record import Record
 from helpers.grading.reports.learner_page import learner_page
 from helpers.grading.reports.outcomes import FAULT_SAYS, hidden_says

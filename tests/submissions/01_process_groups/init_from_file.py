@@ -38,7 +38,7 @@ def init_from_file(rank, world_size, folder, job_id):
     )
 
 
-# %% wrong: a temp folder that is each rank's own | crashed | says: place of its own
+# %% wrong: this machine's temp folder | wrong | says: other machines may not see it
 def init_from_file(rank, world_size, folder, job_id):
     path = f"{tempfile.gettempdir()}/{job_id}"
     dist.init_process_group(
@@ -68,6 +68,7 @@ def init_from_file(rank, world_size, folder, job_id):
     dist.init_process_group(
         "gloo", init_method=f"file://{folder}/{job_id}", rank=rank, world_size=world_size
     )
+    dist.barrier()
     dist.destroy_process_group()
 
 

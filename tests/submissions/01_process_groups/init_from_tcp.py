@@ -87,7 +87,7 @@ def init_from_tcp(rank, world_size, folder):
 
 # %% wrong: the port is left in a folder that only rank 0 has | crashed | says: FileNotFoundError
 def init_from_tcp(rank, world_size, folder):
-    path = Path(tempfile.gettempdir()) / "port"
+    path = Path(tempfile.mkdtemp()) / "port"
     if rank == 0:
         path.write_text(str(free_port()))
     dist.init_process_group(

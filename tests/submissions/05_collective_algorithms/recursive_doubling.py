@@ -268,7 +268,7 @@ def recursive_doubling(rank, world_size, x):
     return total
 
 
-# %% wrong: isend is never waited for | timed out | says: has not waited for its isend
+# %% wrong: isend is never waited for | deadlocked | says: has not waited for its isend
 def recursive_doubling(rank, world_size, x):
     total, theirs = x.clone(), torch.empty_like(x)
     most = 2 ** (world_size.bit_length() - 1)

@@ -38,7 +38,7 @@ def partition(rank, world_size, length, seed):
     return torch.randperm(length, generator=generator).tolist()[rank::world_size]
 
 
-# %% wrong: torch's generator without the seed | wrong | says: with the same seed
+# %% wrong: torch's generator without the seed | wrong | says: seeded with `seed`
 def partition(rank, world_size, length, seed):
     return torch.randperm(length).tolist()[rank::world_size]
 

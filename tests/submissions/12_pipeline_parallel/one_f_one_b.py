@@ -270,7 +270,7 @@ def one_f_one_b(rank, world_size, stage, microbatches):
     steps.finish()
 
 
-# %% wrong: the Works of the sends are dropped | timed out | says: keep the Work that the call returns
+# %% wrong: the Works of the sends are dropped | deadlocked | says: eep the Work that
 def one_f_one_b(rank, world_size, stage, microbatches):
     steps = Steps(rank, world_size, stage)
     steps.sends = type("Nowhere", (), {"append": lambda self, work: None})()

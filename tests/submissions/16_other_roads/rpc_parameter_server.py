@@ -137,7 +137,7 @@ def rpc_parameter_server(trainers, weights, gradient, steps, lr):
     print(w)
 
 
-# %% wrong: starts RPC itself | crashed | says: RPC is up already
+# %% wrong: starts RPC itself | timed out | says: RPC is up already
 def rpc_parameter_server(trainers, weights, gradient, steps, lr):
     rpc.init_rpc("server", rank=0, world_size=len(trainers) + 1)
     return weights

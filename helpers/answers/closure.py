@@ -1,0 +1,219 @@
+"""The closure of an answer: the statements, of all cells, without which it cannot run.
+
+    answer's name --> binders --> names they use --> binders and changers of those --> ... --> order
+
+Called by `build`; the names come from `names`, the statements from `listing`.
+This is static slicing (Weiser, 1981) for a module's top level: a statement is taken if the answer
+may see what it binds or changes. What a function uses is looked up as it stands when all cells
+have run; what a statement uses at once, as it stands there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from helpers.answers.listing import Listing, Position, Statement
+from helpers.answers.lookup import END, binders_at, changers_of
+from helpers.answers.order import in_order
+from helpers.answers.origin import outside_source
+
+# Which functions a statement calls as it runs is a guess, and its cost grows as the square of the
+# closure's size: beyond this many only names' last definitions are followed.
+_MAX_CALLS = 20_000
+_STAR_IMPORT = re.compile(r"\bimport\s*\*")
+_KERNEL_MEMORY = re.compile(r"_{1,3}|_\d+|_i+|_i\d+|_oh|_ih|_dh|Out|In")
+
+
+class Unresolved(Exception):
+    """The closure needs a value that cannot be had here. The text is for the learner."""
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How a statement came into the closure: as `name`, used (`later`: when called) by `user`."""
+
+    name: str
+    user: Statement | None
+    later: bool
+
+
+@dataclass(frozen=True)
+class Closure:
+    """The statements in the order in which they must run, and what is worth a note about them.
+
+    reached: for each statement, why it is here. unknown: names that no cell binds, with a user.
+    """
+
+    statements: tuple[Statement, ...]
+    reached: dict[Position, Reached]
+    unknown: dict[str, Statement]
+
+
+@dataclass
+class _Search:
+    listing: Listing
+    where: Callable[[int], str]
+    reached: dict[Position, Reached] = field(default_factory=dict)
+    taken: dict[Position, Statement] = field(default_factory=dict)
+    unknown: dict[str, Statement] = field(default_factory=dict)
+    hard: dict[Position, set[Position]] = field(default_factory=lambda: defaultdict(set))
+    soft: dict[Position, set[Position]] = field(default_factory=lambda: defaultdict(set))
+    outside: dict[Position, str] = field(default_factory=dict)
+    seen: set[tuple[Position, Position]] = field(default_factory=set)
+    pending: deque[tuple[Statement, Position]] = field(default_factory=deque)
+
+    def run(self, name: str) -> Closure:
+        self.follow(name, END, Reached(name, None, later=True), self.hard)
+        for statement in _star_imports(self.listing):
+            self.reached.setdefault(statement.position, Reached("*", None, later=True))
+            self.pending.append((statement, END))
+        while self.pending:
+            statement, point = self.pending.popleft()
+            if point != END:
+                self._called_at(statement, point)
+            if statement.position not in self.taken:
+                self._take(statement)
+        ordered = in_order(self.taken, self.hard, self.soft)
+        return Closure(tuple(ordered), self.reached, self.unknown)
+
+    def _take(self, statement: Statement) -> None:
+        self.taken[statement.position] = statement
+        names = statement.names
+        for name in sorted(names.now):
+            self.follow(name, statement.position, Reached(name, statement, False), self.hard)
+        for name in sorted(names.at_once):
+            self.follow(name, statement.position, Reached(name, statement, False), self.soft)
+        for name in sorted(names.later):
+            self.follow(name, END, Reached(name, statement, True), self.hard)
+        for name in sorted(names.hints):
+            self.follow(name, END, Reached(name, statement, True), self.soft)
+
+    def _called_at(self, statement: Statement, point: Position) -> None:
+        """A statement that ran at `point` may have called this one's functions there and then.
+
+        And those of what its value was made of: `g = decorate(h)` keeps h.
+        """
+        if len(self.seen) > _MAX_CALLS:
+            return
+        user = self.taken[point]
+        for name in sorted(statement.names.later):
+            self.follow(name, point, Reached(name, user, False), self.soft)
+        for name in sorted(statement.names.now | statement.names.at_once):
+            for kept in binders_at(self.listing, name, statement.position):
+                if not self._outside(kept):
+                    self._put(kept, point, Reached(name, user, False))
+
+    def follow(
+        self,
+        name: str,
+        point: Position,
+        reached: Reached,
+        edges: dict[Position, set[Position]],
+    ) -> None:
+        """Put what gives `name` its value at `point` on the list. Soft edges never fail."""
+        is_soft = edges is self.soft
+        binders = binders_at(self.listing, name, point)
+        if not binders and not is_soft:
+            self._missing(name, reached)
+        for statement in [*binders, *changers_of(self.listing, name, binders)]:
+            if self._outside(statement):
+                if not is_soft:
+                    raise Unresolved(self._outside_message(statement, reached))
+                continue
+            if point != END and statement.position != point and statement in binders:
+                edges[point].add(statement.position)
+            in_force = statement in binders or statement.position < point
+            self._put(statement, point if in_force else END, reached)
+
+    def _put(self, statement: Statement, point: Position, reached: Reached) -> None:
+        if (statement.position, point) not in self.seen:
+            self.seen.add((statement.position, point))
+            self.reached.setdefault(statement.position, reached)
+            self.pending.append((statement, point))
+
+    def _outside(self, statement: Statement) -> str:
+        if statement.position not in self.outside:
+            self.outside[statement.position] = outside_source(self.listing, statement)
+        return self.outside[statement.position]
+
+    # --- what cannot be had ----------------------------------------------------------------------
+
+    def _missing(self, name: str, reached: Reached) -> None:
+        user = reached.user
+        if user is None:
+            return
+        for statement in self.listing.binders(name):
+            raise Unresolved(_skipped_message(name, reached, statement, self.where))
+        if _KERNEL_MEMORY.fullmatch(name):
+            raise Unresolved(
+                f"{_user(reached)} uses `{name}` ({self.where(user.cell)}), which is the "
+                "kernel's memory of another cell and not kept in a notebook. "
+                f"Give that value a name of its own. {_ADVICE}"
+            )
+        self.unknown.setdefault(name, user)
+
+    def _outside_message(self, statement: Statement, reached: Reached) -> str:
+        """Name the variable that the function uses, and the call at the end of the chain."""
+        source = f"{self._place(statement)} {self._outside(statement)}"
+        if reached.user is None:
+            return (
+                f"`{reached.name}` cannot be made without what is outside the cells: {source}. "
+                f"That is not repeated when an answer is checked. {_ADVICE}"
+            )
+        chain = [reached.name]
+        while (before := self._before(reached)) is not None:
+            reached = before
+            chain.append(reached.name)
+        via = ", ".join(f"`{name}`" for name in dict.fromkeys(chain[-2::-1]))
+        through = f" by way of {via}" if via else ""
+        return (
+            f"{_user(reached)} uses `{chain[-1]}`, whose value comes{through} from outside the "
+            f"cells: {source}. That is not repeated when an answer is checked. {_ADVICE}"
+        )
+
+    def _before(self, reached: Reached) -> Reached | None:
+        """Why the user of this name was reached, up to a function or the answer itself."""
+        user = reached.user
+        if user is None or reached.later or user.is_definition:
+            return None
+        before = self.reached[user.position]
+        return before if before.user is not None else None
+
+    def _place(self, statement: Statement) -> str:
+        return f"{self.where(statement.cell)} (line {statement.line})"
+
+
+def _user(reached: Reached) -> str:
+    names = sorted(reached.user.names.binds) if reached.user else [reached.name]
+    return f"`{names[0]}`" if names else "The answer"
+
+
+_ADVICE = "Write the value into the function, or pass it as an argument."
+
+
+def _skipped_message(
+    name: str, reached: Reached, statement: Statement, where: Callable[[int], str]
+) -> str:
+    why = {
+        "main": 'only under `if __name__ == "__main__":`, which is not run here. Move it out of it',
+        "await": "with a top-level `await`, which is not run here. Compute it without, or pass it",
+    }[statement.skipped]
+    user = _user(reached)
+    return f"{user} uses `{name}`, which {where(statement.cell)} sets {why}."
+
+
+def find_closure(listing: Listing, name: str, where: Callable[[int], str]) -> Closure:
+    """Find what the answer called `name` needs, itself included.
+
+    Raises Unresolved where it needs a value that only another run, a file or the kernel has.
+    """
+    return _Search(listing, where).run(name)
+
+
+def _star_imports(listing: Listing) -> list[Statement]:
+    """Kept always: which names they give cannot be known without importing."""
+    stars = [s for s in listing.matching(_STAR_IMPORT) if "*" in s.text and s.names.star]
+    return [s for s in stars if not s.skipped and not outside_source(listing, s)]

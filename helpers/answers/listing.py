@@ -1,0 +1,253 @@
+"""Cells as numbered top-level statements, found by the names that they bind or change.
+
+`build` makes one `Listing` of a notebook (or of a kernel's history) and asks it for every answer;
+`closure` asks it who binds a name. A cell is parsed when a name that occurs in its text is first
+asked for: in a long history most cells have nothing to do with the answer.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import unicodedata
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from helpers.answers.magics import has_stored_magics, strip_magics
+from helpers.answers.names import Names, names_of
+from helpers.answers.scopes import imported_name
+from helpers.answers.search import may_bind
+
+Position = tuple[int, int]  # (cell, how many statements of that cell come before)
+Skip = Literal["", "await", "main"]
+
+AWAIT = re.compile(r"\bawait\b|\basync\s+(?:for|with)\b")
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """One top-level statement of a learner's cell. line: its first, decorators included, from 1."""
+
+    position: Position
+    line: int
+    text: str
+    node: ast.stmt
+
+    @property
+    def cell(self) -> int:
+        return self.position[0]
+
+    @cached_property
+    def names(self) -> Names:
+        return names_of(self.node)
+
+    @cached_property
+    def skipped(self) -> Skip:
+        """Why this statement is never run, or ""."""
+        if isinstance(self.node, ast.If) and _is_main_guard(self.node.test):
+            return "main"
+        return "await" if AWAIT.search(self.text) and self.names.awaits else ""
+
+    @property
+    def is_definition(self) -> bool:
+        return isinstance(self.node, _DEFINITIONS)
+
+    @property
+    def is_import(self) -> bool:
+        return isinstance(self.node, (ast.Import, ast.ImportFrom))
+
+
+@dataclass(frozen=True)
+class BrokenCell:
+    """A cell that is not Python. line: where parsing stopped, 0 if unknown."""
+
+    cell: int
+    line: int
+    reason: str
+
+
+class Listing:
+    """The cells of one notebook or history, in order, parsed as far as was asked."""
+
+    def __init__(self, cells: Sequence[str]) -> None:
+        self._sources = [cell if isinstance(cell, str) else "" for cell in cells]
+        # Python reads names in their NFKC form, so that is what is searched for.
+        self._searched = [
+            text if text.isascii() else unicodedata.normalize("NFKC", text)
+            for text in self._sources
+        ]
+        self._parsed: dict[int, list[Statement]] = {}
+        self._broken: dict[int, BrokenCell] = {}
+        self._binders: dict[str, list[Statement]] = {}
+        self._changers: dict[str, list[Statement]] = {}
+        self._asked: set[str] = set()
+
+    def binders(self, name: str) -> list[Statement]:
+        """Statements that bind `name`, in order; those that are never run are among them."""
+        self._ask(name)
+        return self._binders.get(name, [])
+
+    def changers(self, name: str) -> list[Statement]:
+        """Statements that change the object called `name`, in order."""
+        self._ask(name)
+        return self._changers.get(name, [])
+
+    def forget(self, name: str, statements: Sequence[Statement]) -> None:
+        """Take these out of what binds `name`."""
+        self._binders[name] = [s for s in self.binders(name) if s not in statements]
+
+    def matching(self, pattern: re.Pattern[str]) -> list[Statement]:
+        """All statements of the cells in whose text `pattern` is found."""
+        found = [index for index, text in enumerate(self._searched) if pattern.search(text)]
+        for index in found:
+            self._load(index)
+        return [statement for index in found for statement in self._parsed[index]]
+
+    def broken(self, name: str = "") -> list[BrokenCell]:
+        """The cells that cannot be parsed, among those in whose text `name` occurs."""
+        found = [index for index, text in enumerate(self._searched) if name in text]
+        for index in found:
+            if index not in self._parsed:
+                self._parse(index)  # the tree is not kept: few of these cells are ever asked for
+        return [self._broken[index] for index in found if index in self._broken]
+
+    def sources(self) -> Sequence[str]:
+        """The text of every cell."""
+        return self._sources
+
+    def _ask(self, name: str) -> None:
+        if name in self._asked:
+            return
+        self._asked.add(name)
+        for index, text in enumerate(self._searched):
+            if may_bind(name, text):
+                self._load(index)
+
+    def _load(self, index: int) -> None:
+        if index not in self._parsed:
+            self._parsed[index] = self._parse(index)
+            for statement in self._parsed[index]:
+                self._enter(statement)
+
+    def _parse(self, index: int) -> list[Statement]:
+        source = _one_newline(self._sources[index])
+        try:
+            return list(parse_cell(source, index))
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            self._broken[index] = _broken(index, error)
+            return []
+
+    def _enter(self, statement: Statement) -> None:
+        binds, changes = _effects(statement)
+        for name in binds:
+            _insert(self._binders.setdefault(name, []), statement)
+        for name in changes:
+            _insert(self._changers.setdefault(name, []), statement)
+
+
+def _insert(statements: list[Statement], new: Statement) -> None:
+    statements.append(new)
+    if len(statements) > 1 and statements[-2].position > new.position:
+        statements.sort(key=lambda statement: statement.position)
+
+
+def _one_newline(source: str) -> str:
+    return source.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _broken(index: int, error: Exception) -> BrokenCell:
+    if isinstance(error, SyntaxError):
+        return BrokenCell(index, error.lineno or 0, error.msg or "invalid syntax")
+    if isinstance(error, (RecursionError, MemoryError)):
+        return BrokenCell(index, 0, "it is nested too deeply")
+    return BrokenCell(index, 0, "it holds characters that are no text")
+
+
+def parse_quietly(source: str) -> ast.Module:
+    """Parse, without the warnings on odd escapes that a learner has seen when the cell ran."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(source)
+
+
+def parse_cell(source: str, index: int) -> Iterator[Statement]:
+    """Give the top-level statements of a cell, magics and shell lines taken out."""
+    text = strip_magics(source) if has_stored_magics(source) else source
+    try:
+        tree = parse_quietly(text)
+    except SyntaxError:
+        text = strip_magics(text)
+        tree = parse_quietly(text)
+    lines = text.split("\n")
+    number = 0
+    for node in tree.body:
+        for part in _parts(node):
+            body = _text_of(part, lines) if part is node else ast.unparse(part)
+            yield Statement((index, number), _first_line(part), body, part)
+            number += 1
+
+
+def _parts(node: ast.stmt) -> list[ast.stmt]:
+    """Take apart what does several things of which one may be needed, the other unwanted.
+
+    `from helpers import check, span`: ranks need no checks. `del model, run`: run is unknown there.
+    """
+    if isinstance(node, ast.Delete) and len(node.targets) > 1:
+        return [ast.copy_location(ast.Delete([target]), target) for target in node.targets]
+    if isinstance(node, ast.Import) and len(node.names) > 1:
+        return [ast.copy_location(ast.Import([alias]), alias) for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and len(node.names) > 1 and node.module != "__future__":
+        single = ((ast.ImportFrom(node.module, [alias], node.level), alias) for alias in node.names)
+        return [ast.copy_location(part, alias) for part, alias in single]
+    return [node]
+
+
+def _first_line(node: ast.stmt) -> int:
+    decorators = getattr(node, "decorator_list", [])
+    lines: list[int] = [node.lineno, *(decorator.lineno for decorator in decorators)]
+    return min(lines)
+
+
+def _text_of(node: ast.stmt, lines: list[str]) -> str:
+    first, last = _first_line(node), node.end_lineno or node.lineno
+    block = lines[first - 1 : last]
+    block[-1] = _cut(block[-1], 0, node.end_col_offset)
+    if first == node.lineno:  # a statement may follow another on its line: `a = 1; b = 2`
+        block[0] = _cut(block[0], node.col_offset, None)
+    return "\n".join(block)
+
+
+def _cut(line: str, start: int, end: int | None) -> str:
+    if line.isascii():
+        return line[start:end]
+    return line.encode()[start:end].decode()  # the tree counts bytes
+
+
+def _is_main_guard(test: ast.expr) -> bool:
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+        return False
+    sides = (test.left, test.comparators[0])
+    named = any(isinstance(side, ast.Name) and side.id == "__name__" for side in sides)
+    main = any(isinstance(side, ast.Constant) and side.value == "__main__" for side in sides)
+    return named and main and isinstance(test.ops[0], ast.Eq)
+
+
+def _effects(statement: Statement) -> tuple[Sequence[str], Sequence[str]]:
+    """(names bound, names changed); common forms are read off without walking the whole tree."""
+    node, text = statement.node, statement.text
+    if isinstance(node, _DEFINITIONS) and not node.decorator_list and ":=" not in text:
+        return [node.name], []
+    if isinstance(node, ast.Import):
+        return [imported_name(alias) for alias in node.names], []
+    if isinstance(node, ast.ImportFrom):
+        return [imported_name(alias) for alias in node.names if alias.name != "*"], []
+    if isinstance(node, ast.Assign) and ":=" not in text:
+        names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+        if len(names) == len(node.targets):
+            return names, []
+    found = statement.names
+    return [*found.binds, *found.maybe], [*found.stores, *found.registers, *found.pokes]

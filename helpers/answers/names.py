@@ -1,0 +1,208 @@
+"""Which module-level names one top-level statement binds, changes, uses and calls.
+
+Called by `listing` for the statements of a learner's cells; `closure` follows the names from
+statement to statement. Only the syntax tree is read: nothing is imported or executed.
+
+A use is *now* (when the statement itself runs: decorators, defaults, annotations, base classes,
+class bodies) or *later* (when a function or lambda defined by it is called). The difference
+decides which of several definitions of a name is meant.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from helpers.answers.scopes import imported_name, root_name
+from helpers.answers.walk import ScopeWalker
+
+_SETTERS = frozenset({"setattr", "delattr"})
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Names:
+    """What one top-level statement does with module-level names.
+
+    binds: bound whenever it runs. maybe: bound on some paths only, or added to (`import a.b`).
+    now, later: used when it runs, when its functions run. at_once: those of `later` that it may use
+    as it runs, because it may call its own lambdas (or, in a class body, functions) itself.
+    hints: used in annotations that are text.
+    set_globally: bound by its functions, through `global`.
+    stores: changed by assignment (`C.f = g`, setattr). registers: used as `@registry.add`.
+    pokes: changed, perhaps, by a bare method call (`xs.append(1)`).
+    calls_now, calls_later: dotted paths of what is called; root "" where it is no global name.
+    awaits: it needs a running event loop. star: it holds `from x import *`.
+    """
+
+    binds: frozenset[str]
+    maybe: frozenset[str]
+    now: frozenset[str]
+    later: frozenset[str]
+    at_once: frozenset[str]
+    hints: frozenset[str]
+    set_globally: frozenset[str]
+    stores: frozenset[str]
+    registers: frozenset[str]
+    pokes: frozenset[str]
+    calls_now: frozenset[Path]
+    calls_later: frozenset[Path]
+    awaits: bool
+    star: bool
+
+
+def names_of(statement: ast.stmt) -> Names:
+    """Find the names of one top-level statement. Raises RecursionError on absurdly deep code."""
+    walker = _Recorder()
+    walker.visit(statement)
+    return walker.names()
+
+
+class _Recorder(ScopeWalker):
+    def __init__(self) -> None:
+        super().__init__()
+        self.ever_bound: set[str] = set()
+        self.used: dict[bool, set[str]] = {False: set(), True: set()}
+        self.called: dict[bool, set[Path]] = {False: set(), True: set()}
+        self.in_lambdas: set[str] = set()
+        self.calls_its_own = False
+        self.hints: set[str] = set()
+        self.set_globally: set[str] = set()
+        self.stores: set[str] = set()
+        self.registers: set[str] = set()
+        self.pokes: set[str] = set()
+        self.star = False
+
+    def names(self) -> Names:
+        binds = frozenset(self.module.bound)
+        return Names(
+            binds=binds,
+            maybe=frozenset(self.ever_bound) - binds,
+            now=frozenset(self.used[False]),
+            later=frozenset(self.used[True]),
+            at_once=frozenset(self.used[True] if self.calls_its_own else self.in_lambdas),
+            hints=frozenset(self.hints),
+            set_globally=frozenset(self.set_globally),
+            stores=frozenset(self.stores),
+            registers=frozenset(self.registers),
+            pokes=frozenset(self.pokes),
+            calls_now=frozenset(self.called[False]),
+            calls_later=frozenset(self.called[True]),
+            awaits=self.awaits,
+            star=self.star,
+        )
+
+    # --- names -----------------------------------------------------------------------------------
+
+    def use(self, name: str) -> None:
+        if self.scope.is_global(name):
+            self.used[self.deferred].add(name)
+            if self.deferred and not self.in_definition:
+                self.in_lambdas.add(name)
+
+    def bind(self, name: str) -> None:
+        owner = self.scope.owner()
+        is_global = owner is self.module or name in owner.global_names
+        if is_global and self.deferred:
+            self.used[True].add(name)
+            self.set_globally.add(name)
+        elif is_global:
+            self.module.bound.add(name)
+            self.ever_bound.add(name)
+        elif owner.kind == "class":
+            owner.bound.add(name)  # a function's names are known before its body is walked
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if not isinstance(node.ctx, ast.Store):
+            self.use(node.id)
+        if not isinstance(node.ctx, ast.Load):
+            self.bind(node.id)
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            if alias.asname or self.scope is not self.module:
+                self.bind(imported_name(alias))
+            else:
+                # `import torch` after `import torch.nn.utils` adds to one object: both are kept.
+                self.ever_bound.add(imported_name(alias))
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        for alias in node.names:
+            if alias.name == "*":
+                self.star = True
+            else:
+                self.bind(imported_name(alias))
+
+    def annotation(self, node: ast.expr | None) -> None:
+        if node is None:
+            return
+        self.visit(node)
+        for part in ast.walk(node):
+            if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                self._hint(part.value)
+
+    def _hint(self, text: str) -> None:
+        try:
+            tree = ast.parse(text.strip(), mode="eval")
+        except (SyntaxError, ValueError):
+            return  # a text that is no type, as in Literal["two words"]
+        loaded = (part.id for part in ast.walk(tree) if isinstance(part, ast.Name))
+        self.hints.update(name for name in loaded if self.scope.is_global(name))
+
+    # --- changes to objects ----------------------------------------------------------------------
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        self._store(node)
+        self.visit(node.value)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        self._store(node)
+        self.generic_visit(node)
+
+    def _store(self, target: ast.Attribute | ast.Subscript) -> None:
+        if not isinstance(target.ctx, ast.Load) and self.scope is self.module:
+            self._note(self.stores, root_name(target))
+
+    @staticmethod
+    def _note(roots: set[str], root: str) -> None:
+        if root:
+            roots.add(root)
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        call = node.value
+        if isinstance(call, ast.Call) and self.scope is self.module:
+            if isinstance(call.func, ast.Attribute):
+                kind = self.registers if call.func.attr.startswith("register") else self.pokes
+                self._note(kind, root_name(call.func))
+            elif isinstance(call.func, ast.Name) and call.func.id in _SETTERS and call.args:
+                self._note(self.stores, root_name(call.args[0]))
+        self.visit(call)
+
+    def decorator(self, node: ast.expr) -> None:
+        called = node.func if isinstance(node, ast.Call) else node
+        if isinstance(called, ast.Attribute) and self.scope is self.module:
+            self._note(self.registers, root_name(called))
+        if isinstance(node, ast.Call):
+            # Not counted as a call: `@span("work")` computes no value.
+            self.visit_all((node.func, *node.args, *node.keywords))
+        else:
+            self.visit(node)
+
+    # --- calls -----------------------------------------------------------------------------------
+
+    def visit_Call(self, node: ast.Call) -> None:
+        path = self._path(node.func)
+        self.called[self.deferred].add(path)
+        # In a class body or branch: a function that was defined a few lines above.
+        self.calls_its_own |= not self.deferred and isinstance(node.func, ast.Name) and not path[0]
+        self.generic_visit(node)
+
+    def _path(self, func: ast.expr) -> Path:
+        attributes: list[str] = []
+        while isinstance(func, ast.Attribute):
+            attributes.append(func.attr)
+            func = func.value
+        is_global = isinstance(func, ast.Name) and self.scope.is_global(func.id)
+        root = func.id if isinstance(func, ast.Name) and is_global else ""
+        return (root, *reversed(attributes))

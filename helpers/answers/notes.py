@@ -1,0 +1,94 @@
+"""What a learner should know about how their answer was put together, in plain words.
+
+Called by `build`. Notes are about repairs (definitions chosen, moved or skipped); in a kernel's
+history, where cells are edited and run again all the time, only those that still matter are
+given.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterator
+
+from helpers.answers.closure import Closure
+from helpers.answers.listing import AWAIT, BrokenCell, Listing, Statement
+
+Where = Callable[[int], str]
+
+_GIVEN = frozenset(dir(builtins)) | {"__file__", "__annotations__", "__class__", "display"}
+
+
+def repair_notes(listing: Listing, closure: Closure, where: Where) -> Iterator[str]:
+    """Tell what was chosen or moved, in a notebook whose cells may be duplicated or reordered."""
+    yield from _redefinitions(listing, closure, where)
+    yield from _below(closure, where)
+    yield from _moved(closure, where)
+
+
+def _redefinitions(listing: Listing, closure: Closure, where: Where) -> Iterator[str]:
+    taken = set(closure.statements)
+    definitions = (s for s in closure.statements if s.is_definition)
+    for name in dict.fromkeys(name for s in definitions for name in sorted(s.names.binds)):
+        rivals = [s for s in listing.binders(name) if s.is_definition and not s.skipped]
+        last = rivals[-1] if rivals else None
+        if last in taken and len(rivals) > 1 and any(s not in taken for s in rivals):
+            times = len(rivals)
+            yield f"`{name}` is defined {times} times: the last one is taken ({_at(last, where)})"
+
+
+def _at(statement: Statement | None, where: Where) -> str:
+    return where(statement.cell) if statement else ""
+
+
+def _below(closure: Closure, where: Where) -> Iterator[str]:
+    for statement in closure.statements:
+        reached = closure.reached[statement.position]
+        user = reached.user
+        if user is None or not reached.later or not statement.is_definition:
+            continue
+        if statement.cell > user.cell:
+            yield (
+                f"helper `{reached.name}` is defined below the function that uses it "
+                f"({where(statement.cell)})"
+            )
+
+
+def _moved(closure: Closure, where: Where) -> Iterator[str]:
+    highest = -1
+    for statement in reversed(closure.statements):
+        reached = closure.reached[statement.position]
+        if 0 <= highest < statement.cell and reached.name != "*":
+            yield (
+                f"`{reached.name}` ({where(statement.cell)}) is needed further up, in "
+                f"{where(highest)}: it is moved there"
+            )
+        highest = statement.cell if highest < 0 else min(highest, statement.cell)
+
+
+def standing_notes(closure: Closure, where: Where) -> Iterator[str]:
+    """Tell what is wrong wherever the cells come from: deleted and unknown names."""
+    for statement in closure.statements:
+        if statement.text.startswith("del ") and statement.names.binds:
+            name = min(statement.names.binds)
+            yield f"{where(statement.cell)} deletes `{name}`, which the answer uses"
+    if any(statement.names.star for statement in closure.statements):
+        return  # a star import may give any name
+    set_inside = {name for s in closure.statements for name in s.names.set_globally}
+    for name, user in closure.unknown.items():
+        if name not in _GIVEN and name not in set_inside:
+            function = min(user.names.binds, default="the answer")
+            yield f"no cell defines `{name}`, which `{function}` uses ({where(user.cell)})"
+
+
+def broken_note(cell: BrokenCell, where: Where) -> str:
+    """Tell that a cell was left out because it is not Python."""
+    line = f" (line {cell.line})" if cell.line else ""
+    return f"{where(cell.cell)} cannot be parsed{line}: skipped"
+
+
+def await_notes(listing: Listing, where: Where) -> Iterator[str]:
+    """Tell which statements are left out because they need the notebook's event loop."""
+    for statement in listing.matching(AWAIT):
+        if statement.skipped == "await":
+            at = f"{where(statement.cell)}, line {statement.line}"
+            yield f"{at}: a top-level `await` is not run here"

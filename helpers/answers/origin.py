@@ -1,0 +1,88 @@
+"""Does a statement compute its value from what is not there when the answer is graded?
+
+Asked by `closure` for each statement that it is about to take: a value from another run (`launch`,
+`check`, ...), from a file, from the keyboard or from the kernel cannot be computed again in a rank.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from helpers.answers.listing import Listing, Position, Statement
+from helpers.answers.lookup import binders_at
+from helpers.answers.names import Path
+
+COURSE = "helpers"
+_RUNS = frozenset({"launch", "check", "hint", "predict", "timeline", "traffic", "wait_graph"})
+_WORKS_IN_RANKS = frozenset({"span"})
+_READERS = frozenset(
+    {"open", "read_text", "read_bytes", "loadtxt", "genfromtxt", "fromfile", "memmap"}
+    | {"read_csv", "read_json"}
+)
+_OUTSIDE = {
+    "open": "reads a file (`open`)",
+    "input": "asks for input (`input`)",
+    "get_ipython": "asks the notebook's kernel (a magic or a shell line)",
+}
+
+
+def outside_source(listing: Listing, statement: Statement) -> str:
+    """Say where the statement gets its value ("calls `launch`"), or "" if from the cells alone.
+
+    Calls are followed through the learner's own functions; what those do with a function that they
+    are handed is not.
+    """
+    pending = sorted(statement.names.calls_now)
+    followed: set[Position] = set()
+    while pending:
+        path = pending.pop()
+        binders = binders_at(listing, path[0], statement.position) if path[0] else []
+        if reason := _reason(path, binders):
+            return reason
+        if len(path) == 1:
+            fresh = [b for b in binders if _is_function(b) and b.position not in followed]
+            followed.update(b.position for b in fresh)
+            pending.extend(call for b in fresh for call in sorted(b.names.calls_later))
+    return ""
+
+
+def _is_function(statement: Statement) -> bool:
+    node = statement.node
+    if isinstance(node, ast.Assign):
+        return isinstance(node.value, ast.Lambda)
+    return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+
+
+def _reason(path: Path, binders: Iterable[Statement]) -> str:
+    if len(path) > 1 and path[-1] in _READERS:
+        return f"reads a file (`{path[-1]}`)"
+    binders = list(binders)
+    if not binders and path[0] in _RUNS:
+        return f"calls `{path[0]}`"
+    if not binders:
+        return _OUTSIDE.get(path[0], "") if len(path) == 1 else ""
+    return next(filter(None, (_imported_reason(path, binder.node) for binder in binders)), "")
+
+
+def _imported_reason(path: Path, node: ast.stmt) -> str:
+    if not isinstance(node, (ast.Import, ast.ImportFrom)):
+        return ""
+    module, name = imported_from(node, path[0])
+    called = name or path[-1]
+    top = module.split(".")[0]
+    if top == COURSE and called not in _WORKS_IN_RANKS:
+        return f"calls `{called}`"
+    if top == "subprocess":
+        return f"starts another program (`{called}`)"
+    return f"reads a file (`{path[0]}.load`)" if path[-1] == "load" else ""
+
+
+def imported_from(node: ast.Import | ast.ImportFrom, name: str) -> tuple[str, str]:
+    """(module, name in it) of what an import binds to `name`; ("", "") if it does not."""
+    for alias in node.names:
+        if isinstance(node, ast.Import) and name == (alias.asname or alias.name.split(".")[0]):
+            return alias.name, ""
+        if isinstance(node, ast.ImportFrom) and name == (alias.asname or alias.name):
+            return "." * node.level + (node.module or ""), alias.name
+    return "", ""

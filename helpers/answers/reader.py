@@ -1,0 +1,123 @@
+"""Read answers out of a notebook file in a child process that is capped in time and memory.
+
+    read_answers -- path, names --> child: read_notebook, build_answer -- JSON --> Answer | Problem
+         `-- deadline, size cap, kill            `-- rlimits on CPU, memory, files
+
+Called by `course check` and by graders. Parsing a hostile notebook may take any amount of time
+and memory, or end the interpreter; here that costs the deadline at most, and is told as an
+unreadable notebook.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+from helpers.answers.data import Answer, Origin, Problem
+from helpers.answers.notebook import (
+    Cell,
+    Notebook,
+    UnreadableNotebook,
+    read_notebook,
+    shown_name,
+)
+
+__all__ = ["Cell", "Notebook", "UnreadableNotebook", "read_answers", "read_notebook"]
+
+MAX_REPLY_BYTES = 16_000_000
+_CHUNK = 1 << 16
+_CHILD = "helpers.answers.reader_child"
+
+_ADVICE = "Look for a cell of enormous size or depth: no exercise needs one."
+
+Found = dict[str, Answer | Problem]
+
+
+def read_answers(
+    path: str | os.PathLike[str], names: Sequence[str], timeout_s: float = 20.0
+) -> Found:
+    """Build the answers called `names` from the notebook at `path`, within `timeout_s`.
+
+    Raises UnreadableNotebook where the file gives none: it is no notebook, or reading it took
+    more time or memory than any notebook needs.
+    """
+    name = shown_name(path)
+    request = {"path": os.fsdecode(path), "names": list(names), "timeout_s": timeout_s}
+    reply, status = _ask_child(json.dumps(request).encode(), time.monotonic() + timeout_s)
+    if reply is None:
+        raise UnreadableNotebook(f"{name} could not be read within {timeout_s:g} s. {_ADVICE}")
+    try:
+        data = json.loads(reply)
+    except ValueError:
+        why = f"its reader {_ending(status)}"
+        raise UnreadableNotebook(f"{name} could not be read: {why}. {_ADVICE}") from None
+    if "unreadable" in data:
+        raise UnreadableNotebook(data["unreadable"])
+    return {name: _decoded(entry) for name, entry in data["answers"].items()}
+
+
+def _ask_child(request: bytes, deadline: float) -> tuple[bytes | None, int]:
+    """Return (what the child wrote, its exit status); None if it was not done by the deadline."""
+    child = subprocess.Popen(
+        [sys.executable, "-P", "-m", _CHILD],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=_child_environment(),
+        start_new_session=True,  # Ctrl-C is for the caller, which then ends the child below
+    )
+    assert child.stdin is not None and child.stdout is not None  # both are pipes
+    try:
+        with suppress(BrokenPipeError), child.stdin:
+            child.stdin.write(request)
+        reply = _read_until(child.stdout, deadline)
+        return reply, child.wait(max(0.1, deadline - time.monotonic())) if reply is not None else 0
+    except subprocess.TimeoutExpired:
+        return None, 0
+    finally:
+        child.kill()
+        child.wait()
+        child.stdout.close()
+
+
+def _read_until(pipe: IO[bytes], deadline: float) -> bytes | None:
+    """All that comes until the pipe closes, or None at the deadline or beyond the size cap."""
+    received = bytearray()
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, selectors.EVENT_READ)
+        while (left := deadline - time.monotonic()) > 0 and len(received) <= MAX_REPLY_BYTES:
+            if not selector.select(left):
+                continue
+            chunk = os.read(pipe.fileno(), _CHUNK)
+            if not chunk:
+                return bytes(received)
+            received += chunk
+    return None
+
+
+def _child_environment() -> dict[str, str]:
+    """The caller's, with this package found wherever it was imported from."""
+    root = str(Path(__file__).resolve().parents[2])
+    inherited = os.environ.get("PYTHONPATH")
+    return {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{inherited}" if inherited else root}
+
+
+def _ending(status: int) -> str:
+    return f"was ended by {signal.Signals(-status).name}" if status < 0 else "stopped half-way"
+
+
+def _decoded(entry: dict[str, Any]) -> Answer | Problem:
+    notes = tuple(entry["notes"])
+    if "kind" in entry:
+        return Problem(entry["kind"], entry["message"], entry["name"], notes)
+    origins = tuple(Origin(**origin) for origin in entry["origins"])
+    return Answer(entry["name"], entry["source"], origins, notes)

@@ -1,0 +1,63 @@
+"""The capped child process in which a notebook file is read: one request in, one reply out.
+
+Started by `reader`, as `python -m helpers.answers.reader_child`. The limits are set before the
+file is opened; what then goes wrong is a reply, or the end of this process.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any
+
+from helpers.answers.build import build_answer
+from helpers.answers.listing import Listing
+from helpers.answers.notebook import UnreadableNotebook, read_notebook, shown_name
+
+MAX_MEMORY_BYTES = 1 << 30
+
+
+def main() -> None:
+    """Answer the one request on standard input, then end."""
+    request = json.loads(sys.stdin.buffer.read())
+    _limit(request["timeout_s"])
+    try:
+        reply = json.dumps({"answers": _answers(request["path"], request["names"])})
+    except UnreadableNotebook as error:
+        reply = json.dumps({"unreadable": str(error)})
+    except (MemoryError, RecursionError):
+        name = shown_name(request["path"])
+        reply = json.dumps({"unreadable": f"{name} needs more memory than any notebook does."})
+    sys.stdout.write(reply)
+
+
+def _answers(path: str, names: Sequence[str]) -> dict[str, Any]:
+    notebook = read_notebook(path)
+    listing = Listing([cell.code for cell in notebook.cells])
+    found = {name: build_answer(listing, name) for name in names}
+    return {
+        name: {**asdict(each), "notes": [*notebook.repairs, *each.notes]}
+        for name, each in found.items()
+    }
+
+
+def _limit(timeout_s: float) -> None:
+    """Cap this process: the deadline ends it anyway, but not if the caller was killed."""
+    seconds = int(timeout_s) + 1
+    limits = {
+        resource.RLIMIT_CPU: seconds,
+        resource.RLIMIT_AS: MAX_MEMORY_BYTES,
+        resource.RLIMIT_FSIZE: 0,
+        resource.RLIMIT_CORE: 0,
+    }
+    for kind, limit in limits.items():
+        with suppress(ValueError, OSError):  # macOS knows some of them only in name
+            resource.setrlimit(kind, (limit, limit))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""All that a file of content needs: `from helpers.checks.author import Case, Draw, Exercise, ...`."""
+
+from helpers.checks.case import Case, Each, Finding, Mistake
+from helpers.checks.compare import difference, same
+from helpers.checks.draw import FLOATS, INTEGERS, SUMMED, Draw
+from helpers.checks.exercise import Exercise
+from helpers.checks.failed import Failed, Stuck
+from helpers.checks.kinds import Kind
+from helpers.checks.rules import (
+    BytesSent,
+    Count,
+    Holds,
+    OnlyCalls,
+    Order,
+    Peers,
+    Rounds,
+    TotalMessages,
+)
+from helpers.checks.rules_collectives import Awaited, Calls, HandedIn, Root
+from helpers.checks.rules_phases import AwaitedByHand, CallsIn
+
+__all__ = [
+    "FLOATS",
+    "INTEGERS",
+    "SUMMED",
+    "Awaited",
+    "AwaitedByHand",
+    "BytesSent",
+    "Calls",
+    "CallsIn",
+    "Case",
+    "Count",
+    "Draw",
+    "Each",
+    "Exercise",
+    "Failed",
+    "Finding",
+    "HandedIn",
+    "Holds",
+    "Kind",
+    "Mistake",
+    "OnlyCalls",
+    "Order",
+    "Peers",
+    "Root",
+    "Rounds",
+    "Stuck",
+    "TotalMessages",
+    "difference",
+    "same",
+]

@@ -1,0 +1,101 @@
+"""One world on which an answer is tried: what each rank is given, what is right, what mistakes give."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+
+
+@dataclass(frozen=True)
+class Each:
+    """What differs from rank to rank: values[r] belongs to rank r."""
+
+    values: Sequence[Any]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What differs in one rank's value, as a fact; and what to do, where the cause is known.
+
+    advice: a sentence, or several of which each explains what differs.
+    """
+
+    what: str
+    advice: str | tuple[str, ...] = ()
+
+
+class Mistake(NamedTuple):
+    """What a usual mistake gives, and what its author should hear.
+
+    gives: a value, `Each`, or a function from (what a rank gave back, its rank) to whether this is it.
+    words: names in braces are filled in from the case's facts ("rank {src}"), {n} is the world size.
+    """
+
+    gives: Any
+    words: str
+
+
+Judge = Callable[[Any, int], "Finding | str | None"]
+"""From what a rank gave back, and its rank, to what is wrong with it, if anything."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One world: its ranks' inputs, and what they must give back.
+
+    label: a few words that tell it from others of its size ("from rank 2").
+    given[r]: what rank r is given after rank and world_size; so its length is the world size.
+    right: a value, compared part by part, `Each`, or a `Judge`, which is called only where a rank gave
+    back something of the types and keys of `like`.
+    mistakes: asked in this order, once a value is wrong.
+    facts: numbers of this case that rules and words speak of.
+    tolerance: largest difference relative to `scale`, by default the largest element of what is right; 0
+    for the same bits; by default what a sum over some ranks loses in the dtype at hand.
+    seconds: of processor time that all its ranks together may need.
+    shown: what the ranks are given, in words, where `given` is the check's own plan.
+    """
+
+    label: str
+    given: Sequence[tuple[Any, ...]]
+    right: Any
+    mistakes: Sequence[Mistake] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    tolerance: float | None = None
+    scale: float | None = None
+    like: Any = None
+    env: Mapping[str, str] | Sequence[Mapping[str, str]] | None = None
+    init: bool = True
+    seconds: float = 10.0
+    shown: str | None = None
+
+    @property
+    def world_size(self) -> int:
+        return len(self.given)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """How large it is to look at: ranks, then elements; a single rank shows least."""
+        ranks = self.world_size if self.world_size > 1 else 1 << 20
+        return ranks, sum(_elements(value) for part in self.given for value in part)
+
+    def say(self, words: str) -> str:
+        """Fill the facts of this case into words."""
+        known = {"n": self.world_size, **self.facts}
+        return re.sub(r"\{(\w+)\}", lambda m: str(known.get(m[1], m[0])), words)
+
+
+def for_rank(value: Any, rank: int) -> Any:
+    """Give what a value says of one rank."""
+    return value.values[rank] if isinstance(value, Each) else value
+
+
+def _elements(value: Any) -> int:
+    if isinstance(value, torch.Tensor):
+        return value.numel()
+    if isinstance(value, (list, tuple)):
+        return sum(map(_elements, value))
+    return _elements(list(value.values())) if isinstance(value, dict) else 1

@@ -1,0 +1,184 @@
+"""Is what a rank gave back what is right? Compared with our own types, part by part."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+
+from helpers.views.values import short_value
+
+_LOST = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 1e-5, torch.float64: 1e-9}
+_NUMBER = 1e-6
+
+
+def difference(
+    right: Any,
+    got: Any,
+    tolerance: float | None = None,
+    path: str = "",
+    scale: float | None = None,
+) -> str:
+    """Give "" if `got` is what is right, else in a few words where and how it differs.
+
+    tolerance: largest difference relative to `scale`, or else to the largest element of a tensor, or to a
+    number; 0: none.
+    """
+    where = f"{path}: " if path else ""
+    if isinstance(right, np.ndarray):
+        right = torch.as_tensor(right)
+    if isinstance(right, torch.Tensor):
+        return where + problem if (problem := _tensors(right, got, tolerance, scale)) else ""
+    if isinstance(right, dict):
+        return _dicts(right, got, tolerance, path, scale)
+    if isinstance(right, (list, tuple)):
+        return _sequences(right, got, tolerance, path, scale)
+    if isinstance(right, (int, float, complex)) and not isinstance(right, bool):
+        return where + problem if (problem := _numbers(right, got, tolerance)) else ""
+    if type(got) is not type(right) or got != right:
+        return f"{where}{_short(got)} is not {_short(right)}"
+    return ""
+
+
+def same(right: Any, got: Any, tolerance: float | None = None, scale: float | None = None) -> bool:
+    """Tell whether two values are equal as far as `difference` looks."""
+    return not difference(right, got, tolerance, scale=scale)
+
+
+def _tensors(right: torch.Tensor, got: Any, tolerance: float | None, scale: float | None) -> str:
+    if isinstance(got, np.ndarray):
+        got = torch.tensor(got)  # a copy: an array from the wire may not be written to
+    if not isinstance(got, torch.Tensor):
+        if right.dim() == 0 and isinstance(got, (int, float, complex)):
+            return _numbers(right.item(), got, tolerance)
+        return f"{_short(got)} is not a tensor"
+    if got.shape != right.shape:
+        return f"its shape is {tuple(got.shape)}, not {tuple(right.shape)}"
+    if got.dtype != right.dtype:
+        return f"its dtype is {_name(got.dtype)}, not {_name(right.dtype)}"
+    wrong = ~_close(right, got, tolerance, scale)
+    if not wrong.any():
+        return ""
+    at = tuple(int(i) for i in wrong.nonzero()[0])
+    one, other = _apart(got[at].item(), right[at].item())
+    if not right.dim():
+        return f"it is {one}, not {other}"
+    element = f"element [{', '.join(map(str, at))}] is {one}, not {other}"
+    count, of = int(wrong.sum()), right.numel()
+    return element if of == 1 else f"{element} ({count} of {of} elements differ)"
+
+
+def _close(
+    right: torch.Tensor, got: torch.Tensor, tolerance: float | None, scale: float | None
+) -> torch.Tensor:
+    """Tell for each element whether it is near enough."""
+    equal = (got == right) | ((got != got) & (right != right))
+    if not (right.is_floating_point() or right.is_complex()) or tolerance == 0:
+        return equal
+    room = tolerance if tolerance is not None else _LOST.get(right.dtype, 1e-5)
+    wide = torch.complex128 if right.is_complex() else torch.float64
+    sizes = right.to(wide).abs()
+    finite = sizes[sizes.isfinite()]
+    largest = finite.max().item() if finite.numel() else 0.0
+    near = room * (largest if scale is None else scale)
+    return equal | ((got.to(wide) - right.to(wide)).abs() <= near)
+
+
+def _numbers(right: Any, got: Any, tolerance: float | None) -> str:
+    if (isinstance(got, torch.Tensor) and got.numel() == 1) or isinstance(got, np.generic):
+        got = got.item()
+    if isinstance(got, bool) or not isinstance(got, (int, float, complex)):
+        return f"{_short(got)} is not a number"
+    if isinstance(right, int) and tolerance is None:
+        close = got == right
+    elif isinstance(right, complex) or isinstance(got, complex):
+        close = abs(right - got) <= (_NUMBER if tolerance is None else tolerance) * abs(right)
+    else:
+        near = _NUMBER if tolerance is None else tolerance
+        close = math.isclose(got, right, rel_tol=near, abs_tol=0 if right else near)
+        close = close or (math.isnan(right) and math.isnan(got))
+    if close:
+        return ""
+    one, other = _apart(got, right)
+    return f"{one} is not {other}"
+
+
+def _dicts(
+    right: dict[Any, Any], got: Any, tolerance: float | None, path: str, scale: float | None
+) -> str:
+    where = f"{path}: " if path else ""
+    if not isinstance(got, dict):
+        return f"{where}{_short(got)} is not a dict"
+    for key in right:
+        if key not in got:
+            return f"{where}the key {key!r} is missing"
+    for key in got:
+        if key not in right:
+            return f"{where}there is a key {_short(key)} too many"
+    for key, value in right.items():
+        if problem := difference(value, got[key], tolerance, f"{path}[{key!r}]", scale):
+            return problem
+    return ""
+
+
+def _sequences(
+    right: Any, got: Any, tolerance: float | None, path: str, scale: float | None
+) -> str:
+    if isinstance(got, torch.Tensor) and all(isinstance(v, (int, float)) for v in right):
+        if got.dim() != 1 or got.shape[0] != len(right):  # before tolist(), which may be dear
+            return (
+                f"{path + ': ' if path else ''}a tensor of shape {tuple(got.shape)}, not "
+                f"{len(right)} numbers"
+            )
+        got = got.tolist()
+    where = f"{path}: " if path else ""
+    if not isinstance(got, (list, tuple, torch.Size)):
+        return f"{where}{_short(got)} is not a list or tuple"
+    if len(got) != len(right):
+        return f"{where}{len(got)} parts, not {len(right)}"
+    for index, (one, other) in enumerate(zip(right, got, strict=True)):
+        if problem := difference(one, other, tolerance, f"{path}[{index}]", scale):
+            return problem
+    return ""
+
+
+def _apart(got: Any, right: Any) -> tuple[str, str]:
+    """Write two numbers with as many digits as it takes to see that they differ."""
+    if isinstance(got, float) and isinstance(right, float):
+        for digits in (5, 7, 9, 12, 17):
+            one, other = f"{got:.{digits}g}", f"{right:.{digits}g}"
+            if one != other:
+                return one, other
+    return _short(got), _short(right)
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _short(value: Any) -> str:
+    return short_value(value, 60)
+
+
+def like(example: Any, got: Any) -> str:
+    """Give "" if `got` has the types and keys of an example, else what it is instead.
+
+    An empty dict stands for any, None for anything.
+    """
+    if example is None:
+        return ""
+    if isinstance(example, dict):
+        if not isinstance(got, dict) or (example and set(got) != set(example)):
+            return "not everything that was asked for came back"
+        return next(filter(None, (like(v, got[k]) for k, v in example.items())), "")
+    if isinstance(example, (list, tuple)):
+        if not isinstance(got, (list, tuple)) or len(got) != len(example):
+            return f"{_short(got)} is not {len(example)} parts"
+        return next(filter(None, map(like, example, got)), "")
+    if isinstance(example, bool) or not isinstance(example, (int, float)):
+        kinds: Any = type(example)
+    else:
+        kinds = (int, float)
+    return "" if isinstance(got, kinds) else f"{_short(got)} is not a {type(example).__name__}"

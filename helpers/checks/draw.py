@@ -1,0 +1,164 @@
+"""Draws worlds: sizes, roots, shapes, dtypes and values, as hard as a task's text allows.
+
+    plan(exercise, secret) -> a Draw for each case -> exercise.case(draw) -> Case
+
+What is drawn "of" some options comes from a deck that is dealt out before it is shuffled again, over
+all cases of a plan: so each option is there, and which case has it depends on the secret alone.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import torch
+
+FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+INTEGERS = (torch.int64, torch.int32, torch.uint8, torch.int8)
+SUMMED = (torch.float64, torch.float32, torch.int64)
+"""Dtypes in which a sum over eight ranks neither overflows nor is lost in rounding."""
+
+T = TypeVar("T")
+
+
+@dataclass
+class Draw:
+    """What one case is drawn from. ranks: its world size."""
+
+    rng: random.Random
+    ranks: int
+    decks: dict[Any, list[Any]] = field(default_factory=dict)
+
+    def of(self, *options: T) -> T:
+        """Deal one of the options."""
+        return self._deal(options, options)
+
+    def _deal(self, key: Any, options: Sequence[T]) -> T:
+        deck: list[T] = self.decks.setdefault(key, [])
+        if not deck:
+            deck += options
+            self.rng.shuffle(deck)
+        return deck.pop()
+
+    def rank(self) -> int:
+        """Deal a rank of this world."""
+        return self._deal(("rank", self.ranks), range(self.ranks))
+
+    def whole(self, least: int, most: int) -> int:
+        """Draw a whole number, both ends included."""
+        return self.rng.randint(least, most)
+
+    def length(self, least: int = 0) -> int:
+        """Deal a length that the ranks share out evenly, or not, or so that some ranks go empty."""
+        n = self.ranks
+        kind = self._deal(("length", n), ("few", "even", "uneven", "last goes empty", "many"))
+        return max(
+            least,
+            {
+                "few": self.whole(0, n),
+                "even": n * self.whole(1, 3),
+                "uneven": n * self.whole(1, 3) + self.whole(min(1, n - 1), n - 1),
+                "last goes empty": max(1, 2 * n - 3),
+                "many": self.whole(4 * n, 9 * n),
+            }[kind],
+        )
+
+    def shape(self, dims: Sequence[int] = (0, 1, 2, 3), least: int = 0) -> tuple[int, ...]:
+        """Deal a number of dimensions, and draw the sizes; `least` 0 allows a tensor without elements."""
+        count = self.of(*dims)
+        shape = [self.whole(1, 4) for _ in range(count)]
+        if count and least == 0 and self.of(True, *[False] * 6):
+            shape[self.rng.randrange(count)] = 0
+        return tuple(shape)
+
+    def dtype(self, *options: torch.dtype) -> torch.dtype:
+        """Deal a dtype; by default any floating or integer one that gloo sends."""
+        return self.of(*(options or FLOATS + INTEGERS))
+
+    def generator(self) -> torch.Generator:
+        """Give a generator for torch's own functions, such as torch.randn."""
+        return torch.Generator().manual_seed(self.rng.randrange(1 << 31))
+
+    def tensor(
+        self,
+        shape: Sequence[int] | None = None,
+        dtype: torch.dtype | None = None,
+        scale: float | None = None,
+    ) -> torch.Tensor:
+        """Draw a tensor whose values show any detour through another dtype.
+
+        Negative, zero and odd ones, and by turns decimals that no binary fraction equals, tiny ones, and
+        numbers at the edge of what the dtype can tell apart. No two neighbours are alike.
+        """
+        dtype = self.dtype() if dtype is None else dtype
+        shape = self.shape() if shape is None else shape
+        count = 1
+        for size in shape:
+            count *= size
+        numbers = [self.whole(-99, 99) for _ in range(count)]
+        for i in range(1, count):
+            numbers[i] += numbers[i] == numbers[i - 1]
+        if count > 1:
+            zero = self.rng.randrange(count)
+            numbers = [n or 7 for n in numbers]
+            numbers[zero] = 0
+        values = torch.tensor(numbers, dtype=torch.float64).reshape(tuple(shape))
+        scale = self.of(*_SCALES[dtype]) if scale is None else scale
+        if dtype.is_floating_point:
+            return (values / 7 * scale).to(dtype)
+        values = values.to(torch.int64)
+        if dtype is torch.uint8:
+            values = values.remainder(255)
+        return (values + int(scale) * values.sign()).to(dtype)
+
+    def tensors(
+        self, shape: Sequence[int] | None = None, dtype: torch.dtype | None = None
+    ) -> list[torch.Tensor]:
+        """Draw one tensor for each rank, all of one shape and dtype."""
+        dtype = self.dtype() if dtype is None else dtype
+        shape = self.shape() if shape is None else shape
+        scale = self.of(*_SCALES[dtype])
+        return [self.tensor(shape, dtype, scale) for _ in range(self.ranks)]
+
+    def laid_out(self, x: torch.Tensor) -> torch.Tensor:
+        """Deal the same tensor in another memory order: as it is, transposed, or every second element."""
+        way = self.of("plain", "transposed", "every second")
+        if way == "transposed" and x.dim() > 1:
+            return x.transpose(0, -1).contiguous().transpose(0, -1)
+        if way == "every second" and x.dim():
+            return torch.stack([x, torch.zeros_like(x)], dim=-1).flatten(-2)[..., ::2]
+        return x
+
+
+_SCALES = {
+    torch.float64: (1.0, 1e-300, 1e12),
+    torch.float32: (1.0, 1e-30, 1e6),
+    torch.float16: (1.0, 1 / 64),
+    torch.bfloat16: (1.0, 1e-30),
+    torch.int64: (0, 1 << 53),
+    torch.int32: (0, 1 << 24),
+    torch.uint8: (0,),
+    torch.int8: (0,),
+}
+"""What numbers of a float are multiplied by; what is added to whole ones: there float32 and float64 end."""
+
+
+def worlds(sizes: Sequence[int], count: int, rng: random.Random) -> list[int]:
+    """Give the world size of each of `count` cases: the four smallest often, one larger one at times."""
+    few, many = sorted(sizes)[:4], sorted(sizes)[4:]
+    chosen = [*few, rng.choice(many)] if many else few
+    weights = [1 if size == 1 < len(chosen) else 3 if size <= 4 else 2 for size in chosen]
+    total = sum(weights)
+    counts = [count * weight // total for weight in weights]
+    for i in range(count - sum(counts)):
+        counts[-1 - i % len(counts)] += 1
+    return [size for size, times in zip(chosen, counts, strict=True) for _ in range(times)]
+
+
+def plan(sizes: Sequence[int], count: int, seed: str) -> list[Draw]:
+    """Give the draws of `count` cases: always the same ones for the same seed."""
+    rng = random.Random(seed)
+    decks: dict[Any, list[Any]] = {}
+    return [Draw(rng, size, decks) for size in worlds(sizes, count, rng)]

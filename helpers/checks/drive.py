@@ -1,0 +1,121 @@
+"""Inside a rank: the answer's source becomes a function, and the exercise's kind says how to call it.
+
+Sent to the ranks by name; only the answer's source and this rank's inputs travel with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import sys
+import time
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+import torch
+
+from helpers.checks.kinds import Kind
+from helpers.ranks.inside import calls_made
+
+FILE = "<answer>"
+"""What Python calls the file that an answer's source would be; `grade.py` turns its lines back into
+places in the learner's notebook."""
+_LATE_S = 0.003
+
+
+def drive(
+    rank: int,
+    world_size: int,
+    source: str,
+    name: str,
+    kind: str,
+    programme: str,
+    inputs: Sequence[Any],
+) -> Any:
+    """Execute the answer in an empty `__main__`, then call it as its kind wants. Runs in ranks only."""
+    if kind == "script":
+        from helpers.checks.scripts import Source
+
+        answer: Any = Source(source, name)  # its programme decides which process executes it
+    else:
+        answer = build(source, name)
+    if programme:
+        module, _, function = programme.partition(":")
+        return getattr(import_module(module), function)(answer, rank, world_size, *inputs)
+    if kind in {"local", "judgement"}:
+        return answer(*inputs)
+    return answer(rank, world_size, *inputs)
+
+
+def drive_cases(
+    rank: int,
+    world_size: int,
+    source: str,
+    name: str,
+    kind: Kind,
+    programme: Callable[..., Any] | None,
+    late: Sequence[int | None],
+    given: Sequence[Sequence[Any]],
+) -> list[list[Any]]:
+    """Call the answer on one case after the other. Runs in ranks only.
+
+    kind: how it is called; a script's programme gets its source. late[k]: the rank that comes late to
+    case k. given[k]: this rank's inputs there. Give for each case what was returned, the names of the inputs
+    that were changed, and the numbers of the first and of the last call that were recorded meanwhile.
+    """
+    from helpers.checks.hard import hard_world
+    from helpers.checks.scripts import Source
+
+    sleep, results = time.sleep, []
+    script, alone = kind is Kind.SCRIPT, kind.is_alone
+    with hard_world() if kind.is_hard else contextlib.nullcontext():
+        answer: Any = Source(source, name) if script else build(source, name)
+        for inputs, late_one in zip(given, late, strict=True):
+            before = [_copy(value) for value in inputs]
+            first = calls_made()
+            if late_one == rank:
+                sleep(_LATE_S)
+            if programme is not None:
+                returned = programme(answer, rank, world_size, *inputs)
+            elif alone:
+                returned = answer(*inputs)
+            else:
+                returned = answer(rank, world_size, *inputs)
+            changed = [
+                _parameter(answer, i + (0 if alone else 2))
+                for i, (old, new) in enumerate(zip(before, inputs, strict=True))
+                if programme is None and not _as_it_was(old, new)
+            ]
+            results.append([returned, changed, first, calls_made()])
+    return results
+
+
+def build(source: str, name: str) -> Any:
+    """Execute an answer's source and give the object called `name`."""
+    namespace = sys.modules["__main__"].__dict__
+    exec(compile(source, FILE, "exec"), namespace)
+    return namespace[name]
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    return [_copy(part) for part in value] if isinstance(value, (list, tuple)) else value
+
+
+def _as_it_was(old: Any, new: Any) -> bool:
+    if isinstance(old, torch.Tensor):
+        if old.shape != new.shape or old.dtype != new.dtype:
+            return False
+        return torch.equal(old, new) or bool(((old == new) | (old.isnan() & new.isnan())).all())
+    if isinstance(old, list) and isinstance(new, (list, tuple)):
+        return len(old) == len(new) and all(map(_as_it_was, old, new))
+    return True
+
+
+def _parameter(answer: Any, position: int) -> str:
+    try:
+        return list(inspect.signature(answer).parameters)[position]
+    except (TypeError, ValueError, IndexError):
+        return f"argument {position + 1}"

@@ -1,0 +1,105 @@
+"""What an exercise is: one file of content, read by `check`, by the hints, by graders.
+
+The file of the exercise that is solved by the function `broadcast_from` is
+
+    helpers/exercises/nb04_collectives/broadcast_from.py
+
+Its docstring begins with number, title, minutes and difficulty, and lists the hints; it ends with
+EXERCISE = Exercise(case, ...). From the file's place come the names of function and notebook.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import ModuleType
+from typing import Any
+
+from helpers.checks.case import Case
+from helpers.checks.draw import Draw, plan
+from helpers.checks.failed import Failed, Stuck
+from helpers.checks.kinds import Kind
+from helpers.checks.rules import Rule
+
+VISIBLE_SECRET = "visible"
+"""Takes the place of the grader's secret in the seed of the cases that everybody may see."""
+
+_HEAD = re.compile(
+    r"(?P<number>\d+\.\d+) (?P<title>.+) \((?P<minutes>\d+) min, (?P<dots>[●○]{5})(?P<further>, further)?\)"
+)
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One exercise: how a case of it is drawn, what must hold besides, its place in the course.
+
+    case: from a `Draw`, one case; called `count` times for the visible cases, and as often for hidden ones.
+    rules: what must hold of the trace of every case. failed: what to say of a run that did not end well.
+    programme: for kind MODULE, called on each rank as programme(answer, rank, world_size, *given); it
+    stands in the folder's in_ranks.py. sizes: the world sizes that the text allows. last: one more
+    case, which takes seconds, as real agents do, and is tried only if all others have passed. keeps_input:
+    the text says that what was given stays as it was. own_network: its ranks make connections beside those
+    of the groups that they were given, or close some.
+    """
+
+    case: Callable[[Draw], Case]
+    rules: tuple[Rule, ...] = ()
+    failed: tuple[Failed | Stuck, ...] = ()
+    kind: Kind = Kind.RANKS
+    programme: Callable[..., Any] | None = None
+    sizes: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8)
+    count: int = 24
+    last: Callable[[Draw], Case] | None = None
+    keeps_input: bool = False
+    own_network: bool = False
+    points: int = 10
+    name: str = ""
+    notebook: str = ""
+    number: str = ""
+    title: str = ""
+    minutes: int = 0
+    difficulty: int = 0
+    further: bool = False
+    hints: tuple[str, ...] = ()
+
+    @property
+    def heading(self) -> str:
+        dots = "●" * self.difficulty + "○" * (5 - self.difficulty)
+        further = ", further" if self.further else ""
+        return f"Exercise {self.number}: {self.title} ({self.minutes} min, {dots}{further})"
+
+    def draw(self, secret: str = VISIBLE_SECRET) -> tuple[Case, ...]:
+        """Give the cases that belong to a secret, small ones first: always the same for one secret."""
+        draws = plan(self.sizes, self.count, f"{secret}/{self.name}")
+        cases = sorted(map(self.case, draws), key=lambda case: case.size)
+        return (*cases, self.last(draws[0])) if self.last is not None else tuple(cases)
+
+    @cached_property
+    def is_together(self) -> bool:
+        """Tell whether many cases may share a world."""
+        return self.kind is not Kind.SCRIPT
+
+
+def read(module: ModuleType) -> Exercise:
+    """Give the exercise of a content file, with all that its docstring and its place say of it."""
+    head, _, rest = (module.__doc__ or "").strip().partition("\n")
+    match = _HEAD.fullmatch(head.strip())
+    if match is None:
+        raise ValueError(
+            f"{module.__name__}: its docstring must begin like '4.1 Broadcast (5 min, ●○○○○)'"
+        )
+    *_, folder, name = module.__name__.split(".")
+    exercise: Exercise = module.EXERCISE
+    return replace(
+        exercise,
+        name=name,
+        notebook=folder.removeprefix("nb"),
+        number=match["number"],
+        title=match["title"],
+        minutes=int(match["minutes"]),
+        difficulty=match["dots"].count("●"),
+        further=match["further"] is not None,
+        hints=tuple(" ".join(part.split()) for part in re.split(r"^- ", rest, flags=re.M)[1:]),
+    )

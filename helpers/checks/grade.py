@@ -1,0 +1,276 @@
+"""Try one answer on the cases of its exercise: what `check` and every grader call.
+
+    Exercise.draw -> cases -- many in a world --> passed
+                                  |
+                                  v what did not pass, or left something behind
+                               one in a world of its own --> judged, and told
+
+Cases of one world size follow each other in one world, so that dozens cost what a few launches do. What
+passes there passes: its values are right, its rules hold, and nothing of it is left for the next case.
+Everything else is tried again alone, the smallest first, and only that run is judged and told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby, zip_longest
+from typing import Any
+
+from helpers.answers.build import Answer, Problem
+from helpers.checks.case import Case
+from helpers.checks.drive import FILE, drive_cases
+from helpers.checks.exercise import VISIBLE_SECRET, Exercise
+from helpers.checks.judge import Tried, judge
+from helpers.checks.kinds import Kind
+from helpers.checks.result import CaseVerdict, CheckResult, Outcome
+from helpers.checks.script_runs import run_of_script
+from helpers.ranks.cells import place_of
+from helpers.ranks.connection import Connection
+from helpers.ranks.failures import LaunchError
+from helpers.ranks.launcher import run_on_ranks
+from helpers.ranks.run import Run
+from helpers.trace.events import Place, Trace
+
+NameCell = Callable[[int], str]
+"""From the index of a cell to what its reader calls it: "cell 7", "cell [12]"."""
+
+_STOP_AFTER = frozenset(
+    {Outcome.DEADLOCKED, Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.NOT_ATTEMPTED}
+)
+"""Outcomes after which the other cases would only repeat the message, and cost a second each."""
+_MOST_ALONE = 8
+"""Cases that are tried again in worlds of their own: after so many that went wrong alike, others do too."""
+_TOGETHER_S = 4.0
+"""Processor time of a world with many cases, beyond which each is tried alone, with its own budget."""
+
+
+class CheckFault(Exception):
+    """The exercise's own functions failed: a fault of the check, never of the answer."""
+
+
+def grade(
+    exercise: Exercise,
+    found: Answer | Problem,
+    name_cell: NameCell,
+    secret: str = VISIBLE_SECRET,
+    *,
+    every_case: bool = True,
+    connection: Connection | None = None,
+) -> CheckResult:
+    """Try an answer, or say why there is none. Never raises on account of the answer.
+
+    every_case: go on after a case that failed, so that the points are right. Without it the verdict
+    and its advice are the same, and come sooner. connection: the rank server that runs it, by default this
+    process's own.
+    """
+    if isinstance(found, Problem):
+        outcome = Outcome.NOT_ATTEMPTED if found.kind == "not_attempted" else Outcome.UNREADABLE
+        return _result(exercise, found, outcome, message=found.message)
+    trial = _Trial(exercise, found, name_cell, connection)
+    cases = exercise.draw(secret)
+    verdicts: list[CaseVerdict] = []
+    drawn = cases[:-1] if exercise.last is not None else cases
+    groups = [list(group) for _, group in groupby(drawn, key=lambda case: case.world_size)]
+    try:
+        for group, following in zip_longest(groups, groups[1:], fillvalue=()):
+            verdicts += trial.group(group, following, every_case)
+            if trial.ended or not (every_case or all(v.passed for v in verdicts)):
+                break
+        if all(verdict.passed for verdict in verdicts):
+            verdicts += trial.group(cases[len(drawn) :], (), every_case)
+    except CheckFault as fault:
+        message = f"This check is at fault, not your answer. Please report it: {fault}"
+        return _result(exercise, found, Outcome.FAULT, message=message)
+    except LaunchError as error:
+        return _result(exercise, found, Outcome.CRASHED, message=str(error))
+    return _summed(exercise, found, tuple(verdicts), len(cases))
+
+
+_Together = dict[int, tuple[Tried, CaseVerdict]]
+"""Place of a case among those that were tried in one world -> what came of it."""
+
+
+@dataclass
+class _Trial:
+    """One answer on its way through the cases."""
+
+    exercise: Exercise
+    answer: Answer
+    name_cell: NameCell
+    connection: Connection | None
+    ended: bool = False
+    """An outcome came that the other cases would only repeat."""
+    _alone: int = field(default=0, init=False)
+    _known: dict[int, tuple[Sequence[Case], _Together]] = field(default_factory=dict, init=False)
+
+    def group(
+        self, cases: Sequence[Case], following: Sequence[Case], every_case: bool
+    ) -> list[CaseVerdict]:
+        """Try cases of one world size: together, then alone what did not pass.
+
+        following: cases of another size; what is advised must be true of those that go wrong there, too.
+        """
+        together = self._together(cases)
+        wrong = _wrong(together)
+        if wrong:
+            wrong += _wrong(self._together(following))
+        verdicts: list[CaseVerdict] = []
+        for index, case in enumerate(cases):
+            known = together.get(index)
+            if known is not None and known[1].passed:
+                verdicts.append(known[1])
+                continue
+            if known is not None and self._alone >= _MOST_ALONE:
+                verdicts.append(known[1])
+                continue
+            self._alone += 1
+            run = self._run([case], index)
+            tried = self._alone_in_its_world(case, run)
+            verdict = self._judge(tried, wrong)
+            verdicts.append(verdict)
+            self.ended = verdict.outcome in _STOP_AFTER
+            if self.ended or not (every_case or verdict.passed):
+                break
+        return verdicts
+
+    def _together(self, cases: Sequence[Case]) -> _Together:
+        """Try cases in one world; give what is known of each: nothing, where one of them has ended it."""
+        if id(cases) in self._known:
+            return self._known[id(cases)][1]
+        together = self._all_in_one(cases)
+        self._known[id(cases)] = cases, together
+        return together
+
+    def _all_in_one(self, cases: Sequence[Case]) -> _Together:
+        plain = [i for i, case in enumerate(cases) if case.init and case.env is None]
+        if not self.exercise.is_together or len(plain) < 2:
+            return {}
+        chosen = [cases[i] for i in plain]
+        run = self._run(chosen)
+        if not run.ok:
+            return {}
+        parts = _apart(chosen, run, self.exercise.keeps_input)
+        return {
+            i: (tried, replace(self._judge(tried), world=run))
+            for i, tried in zip(plain, parts, strict=True)
+            if _is_clean(tried.run.trace)
+        }
+
+    def _alone_in_its_world(self, case: Case, run: Run) -> Tried:
+        if (
+            self.exercise.kind is Kind.SCRIPT
+        ):  # its own processes' values and errors are what counts
+            value = _told(run.values[0], 0, 1)[0] if run.ok else None
+            run = replace(run, values=[value])
+            return Tried(case, run_of_script(case.world_size, case.seconds, run, self._place))
+        return _apart([case], run, self.exercise.keeps_input)[0] if run.ok else Tried(case, run)
+
+    def _judge(self, tried: Tried, others: Sequence[Tried] = ()) -> CaseVerdict:
+        try:
+            return judge(self.exercise, tried, others)
+        except Exception as error:
+            said = f"{type(error).__name__}: {str(error)[:200]}"
+            raise CheckFault(f"case {tried.case.label}: {said}") from error
+
+    def _run(self, cases: Sequence[Case], first: int = 0) -> Run:
+        """Run cases one after the other in one world."""
+        exercise, script = self.exercise, self.exercise.kind is Kind.SCRIPT
+        size = 1 if script else cases[0].world_size
+        alone = exercise.kind.is_alone
+        late = [(first + k) % (size + 1) for k in range(len(cases))]
+        together = len(cases) > 1
+        return run_on_ranks(
+            drive_cases,
+            size,
+            args=(
+                self.answer.source,
+                self.answer.name,
+                exercise.kind,
+                exercise.programme,
+                [rank if rank < size else None for rank in late],
+            ),
+            per_rank=[([case.given[rank] for case in cases],) for rank in range(size)],
+            env=cases[0].env,
+            init=cases[0].init and not alone,
+            timeout=_TOGETHER_S if together else cases[0].seconds,
+            name_place=self._place,
+            connection=self.connection,
+        )
+
+    def _place(self, file: str, line: int, function: str) -> Place:
+        at = self.answer.place(line) if file == FILE else None
+        if at is None:
+            return place_of(file, line, function)
+        lines = self.answer.source.splitlines()
+        text = lines[line - 1] if 0 < line <= len(lines) else ""
+        return Place(file, at[1], function, self.name_cell(at[0]), text)
+
+
+def _wrong(together: _Together) -> list[Tried]:
+    return [tried for tried, verdict in together.values() if not verdict.passed]
+
+
+def _apart(cases: Sequence[Case], run: Run, keeps: bool) -> list[Tried]:
+    """Cut what came of a world into its cases. A rank that lies about them costs its own answer."""
+    parts = []
+    for k, case in enumerate(cases):
+        told = [_told(value, k, len(cases)) for value in run.values]
+        trace = run.trace.between([(first, last) for _, _, first, last in told])
+        values = [returned for returned, *_ in told]
+        part = replace(
+            run, values=values, trace=trace, traffic=run.traffic if len(cases) == 1 else None
+        )
+        parts.append(Tried(case, part, [changed for _, changed, *_ in told] if keeps else ()))
+    return parts
+
+
+def _told(value: Any, k: int, count: int) -> tuple[Any, list[str], int, int]:
+    """Read what a rank told of case k; nothing, where it is not what `drive_cases` gives."""
+    if isinstance(value, list) and len(value) == count:
+        part = value[k]
+        if isinstance(part, list) and len(part) == 4 and isinstance(part[1], list):
+            returned, changed, first, last = part
+            if type(first) is int and type(last) is int:
+                return returned, [str(name)[:80] for name in changed[:20]], first, last
+    return None, [], 0, 0
+
+
+def _is_clean(trace: Trace) -> bool:
+    """Tell whether a case left nothing for the next one: all calls ended, all messages were taken."""
+    if any(event.end_ns is None for event in trace.calls):
+        return False
+    if any(message.recv is None for message in trace.messages()):
+        return False
+    sent = sum(event.op == "send" for event in trace)
+    received = sum(event.op == "recv" for event in trace)
+    return sent == received and all(meeting.complete for meeting in trace.meetings())
+
+
+def _summed(
+    exercise: Exercise, found: Answer, verdicts: tuple[CaseVerdict, ...], count: int
+) -> CheckResult:
+    credit = sum(verdict.credit for verdict in verdicts)
+    if exercise.kind is Kind.JUDGEMENT and credit < count:
+        credit = 0.0  # some of the answers to a few questions can be guessed
+    failed: Iterator[CaseVerdict] = (verdict for verdict in verdicts if not verdict.passed)
+    worst = next(failed, None)
+    return replace(
+        _result(exercise, found, worst.outcome if worst else Outcome.PASSED),
+        cases=verdicts,
+        points=exercise.points * credit / count if count else 0.0,
+    )
+
+
+def _result(
+    exercise: Exercise, found: Answer | Problem, outcome: Outcome, message: str = ""
+) -> CheckResult:
+    return CheckResult(
+        exercise.name,
+        exercise.heading,
+        outcome,
+        message=message,
+        out_of=exercise.points,
+        notes=found.notes,
+        rules=tuple(rule.text for rule in exercise.rules),
+    )

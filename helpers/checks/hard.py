@@ -1,0 +1,282 @@
+"""Inside a rank: a world that takes every liberty it has, so that no verdict depends on luck.
+
+    async call -> its tensors hold nonsense until somebody has waited; what is sent must stay as it was
+    torch.empty -> holds nonsense, as memory that was used before may
+    time.sleep  -> returns at once: sleeping is no waiting
+
+Only calls that the answer's own lines make are treated so: torch's code knows what it may rely on. What
+stands in for a call's tensors is a copy that gloo reads and writes; `wait()` brings the result home.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from helpers.trace.frames import API, LEARNER, OTHER, kind_of
+from helpers.trace.kernels import waited
+
+_METHODS = {
+    "send": (None, 0),
+    "recv": (0, None),
+    "recv_anysource": (0, None),
+    "broadcast": (0, 0),
+    "allreduce": (0, 0),
+    "allreduce_coalesced": (0, 0),
+    "reduce": (0, 0),
+    "allgather": (0, 1),
+    "_allgather_base": (0, 1),
+    "all_gather_single": (0, 1),
+    "allgather_coalesced": (0, 1),
+    "reduce_scatter": (0, 1),
+    "_reduce_scatter_base": (0, 1),
+    "reduce_scatter_single": (0, 1),
+    "gather": (0, 1),
+    "scatter": (0, 1),
+    "alltoall": (0, 1),
+    "alltoall_base": (0, 1),
+    "all_to_all_single": (0, 1),
+}
+"""Method of ProcessGroup -> which of its arguments gloo writes, and which it reads."""
+_POINT_TO_POINT = frozenset({"send", "recv", "recv_anysource"})
+
+
+class BufferInUse(RuntimeError):
+    """A tensor was written to while a transfer still read it."""
+
+
+@contextmanager
+def hard_world() -> Iterator[None]:
+    """Make this process's world hard while the block runs."""
+    group, undo = dist.ProcessGroup, []
+    for name in filter(functools.partial(hasattr, group), _METHODS):
+        undo.append(_replace(group, name, _held_back))
+    for owner, name in ((torch, "empty"), (torch, "empty_like"), (torch.Tensor, "new_empty")):
+        undo.append(_replace(owner, name, _full_of_nonsense))
+    undo.append(_replace(time, "sleep", _at_once))
+    try:
+        yield
+    finally:
+        for owner, name, real in undo:
+            setattr(owner, name, real)
+
+
+def _replace(owner: Any, name: str, by: Callable[[str, Any], Any]) -> tuple[Any, str, Any]:
+    real = getattr(owner, name)
+    setattr(owner, name, functools.wraps(real)(by(name, real)))
+    return owner, name, real
+
+
+def _asked_by_the_answer() -> bool:
+    """Tell whether the answer's own lines made the call that is under way, with torch.distributed's help."""
+    frame = sys._getframe(2)
+    while frame is not None and kind_of(frame.f_code) in {API, OTHER}:
+        if frame.f_code.co_filename.endswith(_DRIVER):
+            return False
+        frame = frame.f_back  # type: ignore[assignment]
+    return frame is not None and kind_of(frame.f_code) is LEARNER
+
+
+_DRIVER = os.path.join("checks", "drive.py")
+
+
+def _at_once(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+    def sleep(seconds: float) -> None:
+        if kind_of(sys._getframe(1).f_code) is LEARNER and seconds >= 0:
+            os.sched_yield()
+        else:
+            real(seconds)
+
+    return sleep
+
+
+def _full_of_nonsense(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+    def empty(*args: Any, **kwargs: Any) -> Any:
+        made = real(*args, **kwargs)
+        if kind_of(sys._getframe(1).f_code) is LEARNER and type(made) is torch.Tensor:
+            _spoil(made)
+        return made
+
+    return empty
+
+
+def _spoil(tensor: torch.Tensor) -> None:
+    with torch.no_grad():
+        if tensor.is_floating_point() or tensor.is_complex():
+            tensor.fill_(float("nan"))
+        elif tensor.dtype is not torch.bool:
+            tensor.fill_(torch.iinfo(tensor.dtype).max)
+
+
+# --- calls that are under way ---------------------------------------------------------------------
+
+
+def _held_back(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+    writes, reads = _METHODS[name]
+
+    def call(group: Any, *args: Any, **kwargs: Any) -> Any:
+        if kwargs or not _is_asynchronous(name, args) or not _asked_by_the_answer():
+            return real(group, *args, **kwargs)
+        under_way = _UnderWay(args, writes, reads)
+        return _Held(real(group, *under_way.args), under_way)
+
+    return call
+
+
+def _is_asynchronous(name: str, args: tuple[Any, ...]) -> bool:
+    return name in _POINT_TO_POINT or bool(getattr(args[-1], "asyncOp", False) if args else False)
+
+
+class _UnderWay:
+    """The tensors of one call: the answer's own, and those that gloo has in their place."""
+
+    def __init__(self, args: tuple[Any, ...], writes: int | None, reads: int | None) -> None:
+        self.args: tuple[Any, ...] = args
+        self._home: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._sent: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._over = False
+        places = {place for place in (writes, reads) if place is not None}
+        tensors = [t for place in places for t in _tensors(args[place])]
+        if not all(_may_be_copied(t) for t in tensors):
+            return  # gloo takes it as it is, or says what it does not like about it
+        given = list(args)
+        if reads is not None:
+            given[reads] = self._stand_ins(args[reads], self._sent)
+        if writes is not None:
+            source = given[writes] if writes == reads else args[writes]
+            self._home = [
+                (own, copy)
+                for own, copy in zip(_tensors(args[writes]), _tensors(source), strict=True)
+            ]
+            if writes != reads:
+                self._home = []
+                given[writes] = self._stand_ins(args[writes], self._home)
+            for own, _ in self._home:
+                _spoil(own)
+            written = [own for own, _ in self._home]
+            self._sent = [
+                (own, copy)
+                for own, copy in self._sent
+                if not any(_share(own, other) for other in written)
+            ]
+            self._sent = [(own, copy.clone()) for own, copy in self._sent]
+        self.args = tuple(given)
+
+    def _stand_ins(self, given: Any, pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> Any:
+        if isinstance(given, (list, tuple)):
+            return [self._stand_ins(part, pairs) for part in given]
+        if not isinstance(given, torch.Tensor):
+            return given
+        with torch.no_grad():
+            copy = torch.empty_strided(given.shape, given.stride(), dtype=given.dtype)
+            copy.copy_(given)
+        pairs.append((given, copy))
+        return copy
+
+    def end(self) -> None:
+        """Bring home what the call has written; raise BufferInUse if what it read was changed meanwhile."""
+        if self._over:
+            return
+        self._over = True
+        for own, copy in self._sent:
+            if not _same_bits(own, copy):
+                raise BufferInUse(
+                    "a tensor that was handed in was changed before wait(): what arrives may be the old "
+                    "value, the new one, or some of both. Wait before you write, or write into another "
+                    "tensor."
+                )
+        with torch.no_grad():
+            for own, copy in self._home:
+                own.copy_(copy)
+
+
+class _Held(dist.Work):
+    """A Work whose result is there when somebody has waited for it, and not before."""
+
+    def __init__(self, work: dist.Work, under_way: _UnderWay) -> None:
+        super().__init__()
+        self._work, self._under_way = work, under_way
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        done = self._work.wait() if timeout is None else self._work.wait(timeout)
+        self._under_way.end()
+        return done
+
+    def synchronize(self) -> None:
+        self._work.synchronize()
+        self._under_way.end()
+
+    def is_completed(self) -> bool:
+        done = self._work.is_completed()
+        if done:
+            waited(self._work)
+            self._under_way.end()
+        return done
+
+    def get_future(self) -> torch.futures.Future[Any]:
+        def arrived(future: torch.futures.Future[Any]) -> Any:
+            value = future.value()
+            waited(self._work)
+            self._under_way.end()
+            homes = [own for own, _ in self._under_way._home]
+            return homes if isinstance(value, list) and len(value) == len(homes) else value
+
+        return self._work.get_future().then(arrived)
+
+    def is_success(self) -> bool:
+        return self._work.is_success()
+
+    def exception(self) -> Any:
+        return self._work.exception()
+
+    def source_rank(self) -> int:
+        return self._work.source_rank()
+
+    def _source_rank(self) -> int:
+        return self._work._source_rank()
+
+    def result(self) -> list[torch.Tensor]:
+        self._under_way.end()
+        return [own for own, _ in self._under_way._home]
+
+
+def _tensors(given: Any) -> list[torch.Tensor]:
+    if isinstance(given, torch.Tensor):
+        return [given]
+    if isinstance(given, (list, tuple)):
+        return [tensor for part in given for tensor in _tensors(part)]
+    return []
+
+
+def _may_be_copied(tensor: torch.Tensor) -> bool:
+    """Tell whether a copy with the same strides is possible: no two elements in one place, no gaps."""
+    return (
+        type(tensor) in {torch.Tensor, torch.nn.Parameter}
+        and tensor.layout is torch.strided
+        and tensor.is_cpu
+        and torch.ops.aten.is_non_overlapping_and_dense(tensor)
+    )
+
+
+def _share(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Tell whether two dense tensors share bytes."""
+    (a, b), (c, d) = (
+        (t.data_ptr(), t.data_ptr() + t.numel() * t.element_size()) for t in (one, other)
+    )
+    return a < d and c < b
+
+
+def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Compare bit by bit, so that NaN equals itself."""
+    plain = torch.contiguous_format
+    bits = [t.detach().flatten().clone(memory_format=plain).view(torch.uint8) for t in (one, other)]
+    return torch.equal(*bits)

@@ -1,0 +1,295 @@
+"""What the ranks of one case gave back, against what is right: a verdict, and advice that is true.
+
+    values: right? -> which mistakes give just this, on every wrong rank of every wrong case? -> advice
+    trace:  rules  -> facts, told beside it
+
+Advice is a sentence that explains all that is wrong, or none is given and only what differs is told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from helpers.checks.case import Case, Each, Finding, for_rank
+from helpers.checks.compare import difference, like, same
+from helpers.checks.exercise import Exercise
+from helpers.checks.kinds import Kind
+from helpers.checks.result import CaseVerdict, Outcome, Row
+from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout
+from helpers.ranks.run import Run
+from helpers.ranks.world import FLOOD
+from helpers.trace.mismatch import at
+from helpers.views.plain import plural
+from helpers.views.values import short_value
+
+_OUT_OF_MEMORY = re.compile(
+    r"^MemoryError|can't allocate memory|std::bad_alloc|Cannot allocate memory"
+)
+NOTHING = "The function returns nothing: is there a `return` on every path?"
+PRINTS = "The function prints, but returns nothing: the value must come back by `return`."
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One case and what its ranks did. changed[r]: the names of the inputs that rank r has changed."""
+
+    case: Case
+    run: Run
+    changed: Sequence[Sequence[str]] = ()
+
+    def findings(self) -> list[Finding | None]:
+        """Give what is wrong with each rank's value; None where it is right."""
+        return [self._finding(rank) for rank in range(self.case.world_size)]
+
+    def _finding(self, rank: int) -> Finding | None:
+        case, got = self.case, self.run.values[rank]
+        wanted = for_rank(case.right, rank)
+        if callable(wanted):
+            if other := like(for_rank(case.like, rank), got):
+                return Finding(other)
+            found = wanted(got, rank)
+        else:
+            found = _differs(case, wanted, got)
+        if found:
+            return found if isinstance(found, Finding) else Finding(found)
+        if self.changed and self.changed[rank]:
+            names = " and ".join(f"`{name}`" for name in self.changed[rank])
+            return Finding(
+                f"it has changed {names}, which it was given",
+                "The caller still needs what it gave: work on a copy, such as `x.clone()`.",
+            )
+        return None
+
+
+def judge(exercise: Exercise, tried: Tried, others: Sequence[Tried] = ()) -> CaseVerdict:
+    """Judge one case. others: more cases that went wrong, which advice must explain as well.
+
+    Raises only where the exercise's own functions do: a fault of the check, not of the answer.
+    """
+    case, run, label = tried.case, tried.run, label_of(exercise, tried.case)
+    if run.failure is not None:
+        return _failed(exercise, case, run)
+    findings = tried.findings()
+    rows = tuple(_row(exercise, tried, rank, found) for rank, found in enumerate(findings))
+    problems = [(rule.problem(run.trace, case), rule.forbids) for rule in exercise.rules]
+    broken = tuple(problem for problem, _ in problems if problem)
+    if any(findings):
+        advice = advise([tried, *others])
+        return CaseVerdict(label, Outcome.WRONG, rows, broken, advice=advice, run=run)
+    if broken:
+        forbidden = any(problem and forbids for problem, forbids in problems)
+        outcome = Outcome.FORBIDDEN if forbidden else Outcome.WRONG
+        kept = 0.0 if forbidden else 1 - len(broken) / (1 + len(exercise.rules))
+        return CaseVerdict(label, outcome, rows, broken, run=run, partial=kept)
+    return CaseVerdict(label, Outcome.PASSED, rows, run=run)
+
+
+def label_of(exercise: Exercise, case: Case) -> str:
+    """Name a case by its ranks and by what tells it from others of its size."""
+    label = case.label.replace("torch.", "")
+    return label if exercise.kind.is_alone else f"{plural(case.world_size, 'rank')}, {label}"
+
+
+def _row(exercise: Exercise, tried: Tried, rank: int, found: Finding | None) -> Row:
+    case = tried.case
+    wanted = for_rank(case.right, rank)
+    # a programme's inputs and findings are the check's own; `problem` says them in words
+    wordy = callable(wanted) and exercise.kind in {Kind.MODULE, Kind.MEASUREMENT}
+    shown = () if wordy else case.given[rank]
+    given = ", ".join(short_value(v, 80) for v in shown) if case.shown is None else case.shown
+    expected = "" if callable(wanted) else short_value(wanted, 80)
+    got = "" if wordy else short_value(tried.run.values[rank], 80)
+    return Row(rank, given, expected, got, found.what if found else "")
+
+
+# --- advice ---------------------------------------------------------------------------------------
+
+
+def advise(tried: Sequence[Tried]) -> str:
+    """Give the first sentence that explains every wrong rank of every wrong case, or ""."""
+    wrong = [
+        (each, rank, found)
+        for each in tried
+        if each.run.failure is None
+        for rank, found in enumerate(each.findings())
+        if found is not None
+    ]
+    if not wrong:
+        return ""
+    if all(value is None for each, *_ in wrong for value in each.run.values):
+        return PRINTS if any(tried[0].run.output) else NOTHING
+    first, *rest = wrong
+    for words in _explanations(*first):
+        if all(words in _explanations(*other) for other in rest):
+            return first[0].case.say(words)
+    return ""
+
+
+def _explanations(tried: Tried, rank: int, found: Finding) -> list[str]:
+    """Give all sentences that explain what one rank gave back: the exercise's own first."""
+    words = [*_own(tried, rank, found)]
+    with contextlib.suppress(Exception):
+        words += _usual(tried.case, rank, tried.run.values[rank])
+    return words
+
+
+def _own(tried: Tried, rank: int, found: Finding) -> Iterator[str]:
+    case, got = tried.case, tried.run.values[rank]
+    yield from (found.advice,) if isinstance(found.advice, str) else found.advice
+    for gives, words in case.mistakes:
+        value = for_rank(gives, rank)
+        # a hostile rank may send what no function of ours expects: then it is not this mistake
+        with contextlib.suppress(Exception):
+            if callable(value):
+                is_it = bool(value(got, rank))
+            else:
+                is_it = same(value, got, case.tolerance, case.scale)
+            if is_it:
+                yield words
+
+
+def _differs(case: Case, wanted: Any, got: Any) -> str:
+    """Compare; what a rank sent that cannot even be compared is wrong, and raises nothing."""
+    try:
+        return difference(wanted, got, case.tolerance, scale=case.scale)
+    except Exception as error:
+        return f"it cannot be compared ({type(error).__name__})"
+
+
+def _usual(case: Case, rank: int, got: Any) -> Iterator[str]:
+    """Give simple relations between a wrong value and the right one: facts, whatever the exercise."""
+    right = for_rank(case.right, rank)
+    if callable(right):
+        return
+    given = case.given[rank]
+    if any(same(value, got, 0) for value in given if isinstance(value, torch.Tensor)):
+        yield "This is what the rank was given, unchanged."
+    if got is None:
+        yield "A rank that has to return something returns nothing: is there a `return` on every path?"
+    if isinstance(case.right, Each):
+        for other in range(case.world_size):
+            if other != rank and same(case.right.values[other], got, case.tolerance):
+                yield "This is what another rank has to return: who is it that you look at?"
+                break
+    yield from _related(case, right, got)
+
+
+def _related(case: Case, right: Any, got: Any) -> Iterator[str]:
+    if isinstance(right, torch.Tensor) and not isinstance(got, torch.Tensor):
+        if got is True:
+            yield (
+                "This is what `wait()` returns; the data is in the tensor that you gave to the call."
+            )
+        if isinstance(got, (list, tuple)) and right.dim() == 1 and same(right.tolist(), list(got)):
+            yield "The values are right, but not in a tensor: return a tensor."
+        return
+    if isinstance(right, (list, tuple)) and isinstance(got, (list, tuple)):
+        if len(got) == len(right) and sorted(map(repr, right)) == sorted(map(repr, got)):
+            yield "These are the right parts, in another order."
+        return
+    if type(got) is not type(right) or isinstance(right, bool):
+        return
+    if not isinstance(right, (int, float, torch.Tensor)):
+        return
+    one, other = torch.as_tensor(right), torch.as_tensor(got)
+    if one.shape != other.shape or not one.numel():
+        return
+    if one.dtype != other.dtype and torch.equal(one.double(), other.double()):
+        yield "The numbers are right, the dtype is not."
+    one, other = one.double(), other.double()
+    if case.world_size > 1:
+        for factor, words in (
+            (
+                case.world_size,
+                "This is {n} times too large: is a division by the world size missing?",
+            ),
+            (
+                1 / case.world_size,
+                "This is {n} times too small: is it divided by the world size once too often?",
+            ),
+        ):
+            if same(one * factor, other, 1e-4):
+                yield words
+    if one.abs().sum() > 0 and same(-one, other, 1e-6):
+        yield "The sign is the other way round."
+    if one.numel() > 1:
+        if one.dim() and same(one.flatten().flip(0), other.flatten(), 0):
+            yield "These are the right elements, in reverse order."
+        if same(one.flatten().sort().values, other.flatten().sort().values, 0):
+            yield "These are the right elements, in another order."
+
+
+# --- runs that did not end well -------------------------------------------------------------------
+
+
+def _failed(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
+    failure = run.failure
+    outcome, advice = Outcome.CRASHED, ""
+    if isinstance(failure, RankFailed) and is_the_stub(failure):
+        advice = "Replace `raise NotImplementedError(...)` with your own lines."
+        outcome = Outcome.NOT_ATTEMPTED
+    elif isinstance(failure, Deadlock):
+        outcome = Outcome.DEADLOCKED
+        advice = _unwaited(run) if failure.diagnosis.kind == "never_waited" else ""
+        advice = advice or (
+            "`from helpers import wait_graph`; wait_graph(result.run) draws who waits for whom."
+        )
+    elif isinstance(failure, RankTimeout):
+        outcome = Outcome.TIMED_OUT
+        advice = _unwaited(run)
+    elif isinstance(failure, RankFailed) and failure.error.kind == FLOOD:
+        outcome, advice = Outcome.FLOODED, "Print less: a loop that prints seems not to end."
+    elif isinstance(failure, RankFailed) and _OUT_OF_MEMORY.search(str(failure.error)):
+        outcome = Outcome.OUT_OF_MEMORY
+        advice = "No exercise needs so much: which tensor is too large?"
+    elif isinstance(failure, RankDied) and failure.signal == "SIGXCPU":
+        outcome = Outcome.TIMED_OUT
+        advice = "A rank has used all of the processor time that there is."
+    if outcome is not Outcome.NOT_ATTEMPTED:
+        words = (each.words for each in exercise.failed if each.fits(case, run))
+        advice = next(words, advice)
+    message = str(failure)
+    if exercise.kind.is_alone or (case.world_size == 1 and not case.init):
+        message = message.replace("rank 0 raised ", "your function raised ", 1)
+    # its last line speaks of launch(timeout=...), which whoever answers an exercise does not call
+    if outcome is Outcome.TIMED_OUT:
+        message = message.rpartition("\n")[0]
+    # a call that was made is a fact also where the run ended early; one that is missing then is not
+    broken = tuple(
+        problem
+        for rule in exercise.rules
+        if rule.on_each_call and (problem := rule.problem(run.trace, case))
+    )
+    return CaseVerdict(
+        label_of(exercise, case),
+        outcome,
+        broken=broken,
+        message=message,
+        advice=case.say(advice),
+        run=run,
+    )
+
+
+def is_the_stub(failure: RankFailed) -> bool:
+    """Tell a stub that was reached from a NotImplementedError of torch, which has words of its own."""
+    kind, message = failure.error.kind, failure.error.message
+    return kind == "NotImplementedError" and (not message or message.startswith("Exercise "))
+
+
+def _unwaited(run: Run) -> str:
+    """Name a transfer that nobody has waited for and that was not seen to end."""
+    for event in run.trace.calls:
+        if event.asynchronous and event.wait_ns is None and event.end_ns is None:
+            peer = "" if event.peer is None else f" with rank {event.peer}"
+            return (
+                f"Rank {event.rank} never waits for its {event.call}{peer}{at(event)}. Under gloo a "
+                "transfer is over, and sure to happen at all, only when wait() has returned: keep the "
+                "Work that the call returns. is_completed() stays False until then."
+            )
+    return ""

@@ -1,0 +1,104 @@
+"""What a check found: frozen data that the notebook, `course check` and a gradebook all read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from helpers.ranks.run import Run
+
+
+_MANY, _READABLE = 8, 4
+
+
+class Outcome(Enum):
+    """What became of an answer. One word for the learner, one for the gradebook, the same one."""
+
+    PASSED = "passed"
+    WRONG = "wrong"
+    FORBIDDEN = "forbidden call"
+    NOT_ATTEMPTED = "not attempted"
+    UNREADABLE = "cannot be read"
+    CRASHED = "crashed"
+    DEADLOCKED = "deadlocked"
+    TIMED_OUT = "timed out"
+    OUT_OF_MEMORY = "out of memory"
+    FLOODED = "flooded"
+    FAULT = "harness fault"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One rank of one case: what it was given, had to return, and returned. problem: "" if right."""
+
+    rank: int
+    given: str
+    expected: str
+    got: str
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class CaseVerdict:
+    """What became of one case.
+
+    rows: one for each rank. broken: the rules on traffic that do not hold, a sentence each.
+    advice: the first thing to look at. partial: the share of the case's points that right values and
+    the rules that hold are worth where some rule does not. world: all that was run in the world in which
+    the case was tried, if that was more than the case.
+    """
+
+    label: str
+    outcome: Outcome
+    rows: tuple[Row, ...] = ()
+    broken: tuple[str, ...] = ()
+    message: str = ""
+    advice: str = ""
+    run: Run | None = None
+    partial: float = 0.0
+    world: Run | None = None
+
+    @property
+    def passed(self) -> bool:
+        return self.outcome is Outcome.PASSED
+
+    @property
+    def credit(self) -> float:
+        """The share of the case's points that the answer gets, from 0 to 1."""
+        return 1.0 if self.passed else self.partial
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What `check` found.
+
+    run: the run to look at, with `timeline(result.run)` and the like: that of the first case that
+    failed, or else of the largest case, of few ranks where there are many cases. notes: repairs made to
+    find the answer, in plain words.
+    """
+
+    name: str
+    heading: str
+    outcome: Outcome
+    cases: tuple[CaseVerdict, ...] = ()
+    message: str = ""
+    points: float = 0.0
+    out_of: float = 0.0
+    notes: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        return self.outcome is Outcome.PASSED
+
+    @property
+    def run(self) -> Run | None:
+        for case in self.cases:
+            if not case.passed:
+                return case.run
+        runs = [case.run for case in self.cases if case.run is not None]
+        if len(runs) > _MANY:  # a picture of four ranks is easier to read than one of eight
+            runs = [run for run in runs if run.world_size <= _READABLE] or runs
+        return max(runs, key=lambda run: run.world_size) if runs else None

@@ -1,0 +1,286 @@
+"""How the ranks must talk: rules on the trace of a run, each one sentence for the learner.
+
+A rule is a small object with `text`, which the learner reads before and after, and `problem`, which
+gives "" or what is wrong with this trace. Amounts may be a number, or a function of the case and the
+rank. They teach; what a learner's process records about itself is no proof.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from helpers.trace.events import Event, Trace
+from helpers.views.plain import plural
+
+Case = Any
+"""What rules ask of a case: its world_size, and its facts."""
+Amount = int | str | Callable[[Case, int], int]
+"""A number, the name of a fact of the case, or a function of (case, rank) that gives one."""
+
+
+class Rule(Protocol):
+    """What every rule can do.
+
+    forbids: breaking it makes the outcome "forbidden call". on_each_call: it looks at each call by itself,
+    so that it holds, or not, also of a run that ended early.
+    """
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def forbids(self) -> bool: ...
+
+    @property
+    def on_each_call(self) -> bool: ...
+
+    def problem(self, trace: Trace, case: Case) -> str:
+        """Give "" or one sentence that says which rank broke the rule, and how."""
+        ...
+
+
+@dataclass(frozen=True)
+class OnlyCalls:
+    """Every communication call is one of these ops (`Event.op` in torch's words)."""
+
+    ops: tuple[str, ...]
+    forbids: bool = True
+    on_each_call: bool = True
+
+    @property
+    def text(self) -> str:
+        return f"uses only {_and(self.ops)}" if self.ops else "does not communicate"
+
+    def problem(self, trace: Trace, case: Case) -> str:
+        for event in trace.calls:
+            if event.op not in self.ops:
+                allowed = (
+                    f"only {_and(self.ops)} may be used here" if self.ops else "none is needed"
+                )
+                return f"rank {event.rank} calls {event.call}{_at(event)}; {allowed}."
+        return ""
+
+
+@dataclass(frozen=True)
+class Count:
+    """Each rank makes exactly (or at most) so many calls of an op."""
+
+    op: str
+    amount: Amount
+    at_most: bool = False
+    why: str = ""
+    forbids: bool = False
+    on_each_call: bool = False
+
+    @property
+    def text(self) -> str:
+        how = "at most " if self.at_most else ""
+        number = str(self.amount) if isinstance(self.amount, int) else "the right number of"
+        return f"{how}{number} {self.op} on each rank"
+
+    def problem(self, trace: Trace, case: Case) -> str:
+        for rank in range(case.world_size):
+            made = sum(event.op == self.op for event in trace.of(rank))
+            wanted = amount_of(self.amount, case, rank)
+            if made > wanted or (made < wanted and not self.at_most):
+                how = "at most " if self.at_most else ""
+                return (
+                    f"rank {rank} calls {self.op} {_times(made)}; "
+                    f"{how}{_times(wanted)} is right.{_why(self.why)}"
+                )
+        return ""
+
+
+@dataclass(frozen=True)
+class TotalMessages:
+    """All ranks together send exactly (or at most) so many messages."""
+
+    amount: Callable[[Case], int]
+    at_most: bool = False
+    why: str = ""
+    forbids: bool = False
+    on_each_call: bool = False
+
+    @property
+    def text(self) -> str:
+        return "no more messages than needed" if self.at_most else "the right number of messages"
+
+    def problem(self, trace: Trace, case: Case) -> str:
+        sent = sum(event.op == "send" for event in trace)
+        wanted = self.amount(case)
+        if sent > wanted or (sent < wanted and not self.at_most):
+            return (
+                f"the ranks send {plural(sent, 'message')} in all; "
+                f"{wanted} {_are(wanted)} needed.{_why(self.why)}"
+            )
+        return ""
+
+
+@dataclass(frozen=True)
+class Peers:
+    """A rank sends only to the ranks that `allowed(case, rank)` gives."""
+
+    allowed: Callable[[Case, int], tuple[int, ...]]
+    text: str
+    forbids: bool = False
+    on_each_call: bool = True
+
+    def problem(self, trace: Trace, case: Case) -> str:
+        for event in trace:
+            if event.op == "send" and event.peer not in self.allowed(case, event.rank):
+                to = _and(tuple(map(str, self.allowed(case, event.rank)))) or "nobody"
+                return (
+                    f"rank {event.rank} sends to rank {event.peer}{_at(event)}; "
+                    f"here it sends only to {to}."
+                )
+        return ""
+
+
+@dataclass(frozen=True)
+class BytesSent:
+    """Each rank sends at most so many bytes in all its messages."""
+
+    amount: Amount
+    why: str = ""
+    forbids: bool = False
+    on_each_call: bool = False
+
+    @property
+    def text(self) -> str:
+        return "sends no more bytes than needed"
+
+    def problem(self, trace: Trace, case: Case) -> str:
+        for rank in range(case.world_size):
+            sent = sum(event.nbytes for event in trace.of(rank) if event.op == "send")
+            most = amount_of(self.amount, case, rank)
+            if sent > most:
+                return f"rank {rank} sends {sent:,} bytes; {most:,} are enough.{_why(self.why)}"
+        return ""
+
+
+@dataclass(frozen=True)
+class Order:
+    """The ops of each rank come in the order that `wanted(case, rank)` gives."""
+
+    wanted: Callable[[Case, int], tuple[str, ...]]
+    text: str
+    forbids: bool = False
+    on_each_call: bool = False
+
+    def problem(self, trace: Trace, case: Case) -> str:
+        for rank in range(case.world_size):
+            made = tuple(event.op for event in trace.of(rank) if event.op != "span")
+            wanted = self.wanted(case, rank)
+            if made != wanted:
+                made_text = f"makes the calls {', '.join(made)}" if made else "makes no calls"
+                wanted_text = ", ".join(wanted) or "none"
+                return f"rank {rank} {made_text}; wanted: {wanted_text}."
+        return ""
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """The longest chain of messages, each sent only after the one before it came, is at most so long.
+
+    A message counts as depending on another when its sender received that one before sending.
+    """
+
+    amount: Callable[[Case], int]
+    why: str = ""
+    forbids: bool = False
+    on_each_call: bool = False
+
+    @property
+    def text(self) -> str:
+        return "takes no more rounds than needed"
+
+    def problem(self, trace: Trace, case: Case) -> str:
+        rounds, most = rounds_of(trace), self.amount(case)
+        if rounds > most:
+            return (
+                f"the messages form {plural(rounds, 'round')}; "
+                f"{most} {_are(most)} enough.{_why(self.why)}"
+            )
+        return ""
+
+
+@dataclass(frozen=True)
+class Holds:
+    """Check something of the trace that no other rule says: `find` gives "" or what is wrong."""
+
+    find: Callable[[Trace, Case], str]
+    text: str
+    forbids: bool = False
+    on_each_call: bool = False
+
+    def problem(self, trace: Trace, case: Case) -> str:
+        return self.find(trace, case)
+
+
+def rounds_of(trace: Trace) -> int:
+    """Count the rounds of a point-to-point algorithm: the depth of its messages' dependencies."""
+    sent_at = {(m.src, m.send.seq): m for m in trace.messages()}
+    took = {(m.dst, m.recv.seq): m for m in trace.messages() if m.recv is not None}
+    depth: dict[tuple[int, int], int] = {}
+    for _ in range(trace.world_size + 1):  # a message's depth settles once its sender's has
+        before = dict(depth)
+        for rank in range(trace.world_size):
+            reached = 0
+            for event in sorted(trace.of(rank), key=_takes_effect):
+                key = (rank, event.seq)
+                if key in took:
+                    message = took[key]
+                    reached = max(reached, depth.get((message.src, message.send.seq), 0))
+                elif key in sent_at:
+                    depth[key] = reached + 1
+        if depth == before:
+            break
+    return max(depth.values(), default=0)
+
+
+def _takes_effect(event: Event) -> int:
+    """Give when a call matters for what the rank sends: a receive does once it has ended.
+
+    What an `irecv` brings may be there early; it can be used only after the wait.
+    """
+    if event.op != "recv":
+        return event.start_ns
+    if event.asynchronous and event.end_ns is not None:
+        return max(event.end_ns, event.wait_ns or 0)
+    return event.end_ns or sys.maxsize
+
+
+def amount_of(amount: Amount, case: Case, rank: int) -> int:
+    """Give the number that an amount is on one rank of a case."""
+    if isinstance(amount, str):
+        return int(case.facts[amount])
+    return amount if isinstance(amount, int) else amount(case, rank)
+
+
+def _at(event: Event) -> str:
+    return f" ({event.where})" if event.where else ""
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _why(text: str) -> str:
+    return f" {text}" if text else ""
+
+
+def _and(words: tuple[str, ...]) -> str:
+    return (
+        words[0]
+        if len(words) == 1
+        else ", ".join(words[:-1]) + " and " + words[-1]
+        if words
+        else ""
+    )

@@ -1,0 +1,93 @@
+"""From the report of a script exercise to a Run over the script's own ranks.
+
+Called by `grade` in the launching process, on what the one rank that ran the script sent back: plain
+data that a hostile answer may have made, so nothing of it is believed but its types.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from helpers.ranks.cells import is_learner_file
+from helpers.ranks.failures import RankDied, RankError, RankFailed, RankTimeout, is_consequence
+from helpers.ranks.run import RankFailure, Run
+from helpers.trace.events import Place
+
+NamePlace = Callable[[str, int, str], Place]
+
+
+def run_of_script(world_size: int, seconds: float, run: Run, name_place: NamePlace) -> Run:
+    """Make the Run of a script's ranks from the Run of the one rank that launched it.
+
+    seconds: what the case was given.
+    """
+    said = run.values[0]
+    if run.failure is not None or not isinstance(said, Mapping):
+        empty: list[Any] = [None] * world_size
+        return replace(
+            run,
+            world_size=world_size,
+            values=empty,
+            output=[*run.output, *[""] * (world_size - 1)],
+        )
+    values = _list(said.get("values"), world_size)
+    output = [str(text) if text else "" for text in _list(said.get("output"), world_size)]
+    made = replace(
+        run, world_size=world_size, values=values, output=output, failure=None, backend="gloo"
+    )
+    failure = _failure(world_size, seconds, said, name_place)
+    if failure is not None:
+        made = replace(made, failure=failure)
+        failure.run = made
+    return made
+
+
+def _failure(
+    world_size: int, seconds: float, said: Mapping[Any, Any], name_place: NamePlace
+) -> RankFailure | None:
+    errors = [
+        _error(rank, error, name_place)
+        for rank, error in enumerate(_list(said.get("errors"), world_size))
+        if isinstance(error, Mapping)
+    ]
+    errors.sort(key=lambda error: (is_consequence(error), error.when_ns))
+    if said.get("late"):
+        limit = said.get("seconds")  # the programme's own, shorter than the case's
+        return RankTimeout(limit if isinstance(limit, float) else seconds, ())
+    exits = said.get("exits")
+    codes = exits.items() if isinstance(exits, Mapping) else ()
+    if errors and not is_consequence(errors[0]):
+        return RankFailed(errors[0], tuple(errors[1:]))
+    for rank, code in sorted(codes):
+        if isinstance(code, int) and code and -code != signal.SIGTERM:
+            name = signal.Signals(-code).name if -code in set(signal.Signals) else ""
+            return RankDied(int(rank), name, code, "The worker's process ended without a word.")
+    if errors:
+        return RankFailed(errors[0], tuple(errors[1:]))
+    return None
+
+
+def _error(rank: int, said: Mapping[Any, Any], name_place: NamePlace) -> RankError:
+    frames = said.get("frames")
+    own = [
+        name_place(str(frame[0]), int(frame[1]), str(frame[2]))
+        for frame in (frames[:60] if isinstance(frames, list) else [])
+        if isinstance(frame, list) and len(frame) == 3 and isinstance(frame[1], int)
+        if is_learner_file(str(frame[0]))
+    ]
+    when = said.get("when_ns")
+    return RankError(
+        rank,
+        str(said.get("kind"))[:200],
+        str(said.get("message"))[:20_000],
+        tuple(own[-8:]),
+        when if isinstance(when, int) else 0,
+    )
+
+
+def _list(value: Any, length: int) -> list[Any]:
+    found = list(value) if isinstance(value, (list, tuple)) else []
+    return [*found[:length], *[None] * (length - len(found))]

@@ -1,0 +1,240 @@
+"""Inside a rank: compose a script from an answer, run it under a launcher, report what came of it.
+
+    Source + worker programme + inputs --compose--> folder/main.py
+    folder --a launcher: under_torchrun, under_fork--> reports in the folder --> a report for each rank
+
+Called by the programmes of script exercises, which run in one rank of their own: whatever they start
+ends with that rank. `script_runs` makes a Run of the report in the launching process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from helpers.checks import script_worker
+from helpers.jobs.owned import head_of
+from helpers.jobs.ports import free_port
+from helpers.jobs.run import TorchrunRun
+from helpers.jobs.torchrun_job import start_job
+from helpers.ranks import wire
+from helpers.ranks.budget import Budget
+from helpers.ranks.processes import living_children
+
+ROOT = str(Path(__file__).parents[2])
+_MAIN = """import os
+import sys
+from pathlib import Path
+
+from helpers.checks.script_worker import main
+
+main(Path(__file__).parent)
+sys.stdout.flush()
+sys.stderr.flush()
+os._exit(0)  # no teardown of the interpreter: gloo's threads must not outlive Python's state
+"""
+_MAX_TEXT = 20_000
+
+
+@dataclass(frozen=True)
+class Source:
+    """An answer as a script exercise's programme gets it: not executed yet."""
+
+    text: str
+    name: str
+
+    def build(self) -> Any:
+        """Execute the source in this rank and give the answer itself."""
+        from helpers.checks.drive import build
+
+        return build(self.text, self.name)
+
+
+def compose(answer: Source, programme: Callable[..., Any] | str, inputs: Sequence[Any]) -> Path:
+    """Write a script into a folder of its own in the temp folder; give its path.
+
+    programme: what the script's processes call with the answer and the inputs, a module's function. They
+    are other processes, so it travels by its name.
+    """
+    if not isinstance(programme, str):
+        programme = f"{programme.__module__}:{programme.__name__}"
+    folder = Path(tempfile.mkdtemp(prefix="script-"))
+    (folder / "answer.py").write_text(answer.text)
+    (folder / "job.json").write_text(json.dumps({"answer": answer.name, "programme": programme}))
+    (folder / "inputs").write_bytes(b"".join(wire.encode(list(inputs))))
+    (folder / "main.py").write_text(_MAIN)
+    return folder / "main.py"
+
+
+def under_torchrun(
+    script: Path,
+    nproc_per_node: int,
+    *,
+    nnodes: int = 1,
+    rdzv: str = "c10d",
+    max_restarts: int = 0,
+    env: Mapping[str, str] | None = None,
+    timeout_s: float = 12.0,
+) -> dict[str, Any]:
+    """Run a composed script under real torchrun agents and give its report."""
+    run = run_under_torchrun(
+        script,
+        nproc_per_node,
+        nnodes=nnodes,
+        rdzv=rdzv,
+        max_restarts=max_restarts,
+        env=env,
+        timeout_s=timeout_s,
+    )
+    return report(script.parent, nproc_per_node * nnodes, endings_of(run), run.output)
+
+
+def run_under_torchrun(
+    script: Path,
+    nproc_per_node: int,
+    *,
+    nnodes: int = 1,
+    rdzv: str = "c10d",
+    max_restarts: int = 0,
+    env: Mapping[str, str] | None = None,
+    timeout_s: float = 12.0,
+) -> TorchrunRun:
+    """Run a composed script under real torchrun agents and give all that they told."""
+    with start_job(
+        script,
+        nproc_per_node,
+        nnodes=nnodes,
+        rdzv=rdzv,
+        max_restarts=max_restarts,
+        env={"PYTHONPATH": ROOT, **(env or {})},
+        timeout=timeout_s,
+    ) as job:
+        return job.wait()
+
+
+def under_fork(
+    script: Path, nproc: int, *, max_restarts: int = 0, timeout_s: float = 8.0
+) -> dict[str, Any]:
+    """Run a composed script as one agent would, its workers forked from this rank: in milliseconds.
+
+    A worker finds the environment that torchrun gives. When one fails, the others are ended, and all
+    are started again, so many times. The file for `@record` is `error_file(script, rank)`.
+    """
+    budget = Budget(lambda: living_children(os.getpid()), timeout_s, time.monotonic())
+    exits: dict[int, int] = {}
+    for attempt in range(max_restarts + 1):
+        port = free_port()
+        pids = {
+            _fork(script, rank, nproc, attempt, max_restarts, port): rank for rank in range(nproc)
+        }
+        exits = _wait_for_all(pids, budget)
+        if not any(exits.values()) or budget.is_spent(time.monotonic()):
+            break
+    endings = {"late": budget.is_spent(time.monotonic()), "exits": exits}
+    output = [head_of(script.parent / f"{rank}.output", _MAX_TEXT) for rank in range(nproc)]
+    return report(script.parent, nproc, endings, output)
+
+
+def error_file(script: Path, rank: int) -> Path:
+    """Give where a forked worker's `@record` writes."""
+    return script.parent / f"{rank}.error.json"
+
+
+def report(
+    folder: Path, world_size: int, endings: Mapping[str, Any], output: Sequence[str]
+) -> dict[str, Any]:
+    """Gather what each rank's last attempt left: its value or its error, and how it all ended."""
+    values: list[Any] = [None] * world_size
+    errors: list[Any] = [None] * world_size
+    attempts = 0
+    for path in sorted(folder.glob("*-*.*"), key=lambda path: int(path.name.split("-")[0])):
+        attempt, _, rank = path.stem.partition("-")
+        if not rank.isdigit() or int(rank) >= world_size:
+            continue
+        attempts = max(attempts, int(attempt))
+        if path.suffix == ".value":
+            values[int(rank)] = wire.decode(bytearray(path.read_bytes()))
+            errors[int(rank)] = None
+        elif path.suffix == ".error":
+            errors[int(rank)] = json.loads(path.read_text())
+    return {
+        "values": values,
+        "errors": errors,
+        "output": output,
+        "late": bool(endings["late"]),
+        "exits": dict(endings["exits"]),
+    }
+
+
+def endings_of(run: TorchrunRun) -> dict[str, Any]:
+    """Say whether a job's time was up, and with what its workers ended that failed."""
+    failed = {worker.rank: worker.exitcode for worker in run.workers if worker.exitcode is not None}
+    late = run.failure is not None and str(run.failure).startswith("not done after")
+    return {"late": late, "exits": failed}
+
+
+def _fork(script: Path, rank: int, nproc: int, attempt: int, max_restarts: int, port: int) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        os.setsid()
+        output = os.open(
+            script.parent / f"{rank}.output", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600
+        )
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.environ.update(
+            RANK=str(rank),
+            LOCAL_RANK=str(rank),
+            GROUP_RANK="0",
+            WORLD_SIZE=str(nproc),
+            LOCAL_WORLD_SIZE=str(nproc),
+            GROUP_WORLD_SIZE="1",
+            MASTER_ADDR="127.0.0.1",
+            MASTER_PORT=str(port),
+            TORCHELASTIC_RUN_ID="fork",
+            TORCHELASTIC_RESTART_COUNT=str(attempt),
+            TORCHELASTIC_MAX_RESTARTS=str(max_restarts),
+            TORCHELASTIC_ERROR_FILE=str(error_file(script, rank)),
+        )
+        sys.argv = [str(script)]
+        script_worker.main(script.parent)
+        code = 0
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+    finally:
+        os._exit(code)
+
+
+def _wait_for_all(pids: Mapping[int, int], budget: Budget) -> dict[int, int]:
+    """Wait for workers; when one has failed, give the others a moment and end them."""
+    exits: dict[int, int] = {}
+    give_up = float("inf")
+    while len(exits) < len(pids):
+        for pid, rank in pids.items():
+            if rank not in exits and (status := os.waitpid(pid, os.WNOHANG))[0]:
+                exits[rank] = os.waitstatus_to_exitcode(status[1])
+                if exits[rank]:
+                    give_up = min(give_up, time.monotonic() + 0.3)
+        now = time.monotonic()
+        if now >= give_up or budget.is_spent(now):
+            break
+        select.select([], [], [], 0.01)
+    for pid, rank in pids.items():
+        if rank not in exits:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+    return exits

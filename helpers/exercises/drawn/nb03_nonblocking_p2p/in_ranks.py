@@ -1,0 +1,187 @@
+"""What ranks run for exercises of notebook 03: transfers whose Works are kept, `fill`, `compute`.
+
+    answer -- isend, irecv --> Work, kept here too --> ended here if the answer waits for it nowhere
+
+A Work that the answer drops may take its transfer along, or not, as it happens. Kept, it never does: so a
+rule on the trace tells of each that nobody waits for, on every run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed import distributed_c10d
+
+from helpers.checks.hard import BufferInUse
+from helpers.checks.hard import _Held as Held
+from helpers.ranks.inside import span
+
+BATCH, COMPUTE, FILL = "batch", "compute", "fill"
+"""What spans are called: "batch of 2", "compute", "fill 0"."""
+_FINISH = timedelta(seconds=3)
+"""For transfers that nobody waited for: longer than a message takes that will come at all."""
+_BUSY_TURNS = 5
+
+
+class WaitedTwice(RuntimeError):
+    """A second `wait()` on one transfer, which under gloo may never return."""
+
+
+@dataclass(eq=False)
+class Flight:
+    """A transfer under way."""
+
+    tensor: torch.Tensor
+    work: Held
+    waited: bool = False
+
+    def wait(self, *args: Any, **kwargs: Any) -> Any:
+        if self.waited:
+            raise WaitedTwice(
+                "wait() is called twice on one transfer: gloo may wait for ever the second time. "
+                "Wait for each transfer once."
+            )
+        self.waited = True
+        return Held.wait(self.work, *args, **kwargs)
+
+
+@contextmanager
+def kept_flights() -> Iterator[list[Flight]]:
+    """Keep every send and receive in a hard world; afterwards end, unseen, what nobody waited for."""
+    flights: list[Flight] = []
+
+    def keeping(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(group: Any, tensors: list[torch.Tensor], *args: Any) -> Any:
+            work = real(group, tensors, *args)
+            if isinstance(work, Held):  # else torch's own code has asked for it
+                flights.append(Flight(tensors[0], work))
+                work.wait = flights[-1].wait  # type: ignore[method-assign]
+            return work
+
+        return call
+
+    before = {name: getattr(dist.ProcessGroup, name) for name in ("send", "recv", "recv_anysource")}
+    for name, real in before.items():
+        setattr(dist.ProcessGroup, name, keeping(real))
+    try:
+        yield flights
+        unseen = getattr(dist.Work.wait, "__wrapped__", dist.Work.wait)
+        for flight in flights:
+            if not flight.waited:
+                try:
+                    unseen(flight.work._work, _FINISH)
+                except RuntimeError:
+                    break  # no one takes part in it: the trace says so
+    finally:
+        for name, real in before.items():
+            setattr(dist.ProcessGroup, name, real)
+
+
+def transfers_kept(answer: Callable[..., Any], rank: int, world_size: int, *given: Any) -> Any:
+    """Call the answer as kind RANKS would."""
+    with kept_flights():
+        return answer(rank, world_size, *given)
+
+
+def batches_seen(answer: Callable[..., Any], rank: int, world_size: int, *given: Any) -> Any:
+    """Record an empty span "batch of 2" for each call of batch_isend_irecv with two operations."""
+    real: Callable[..., None] = distributed_c10d._check_p2p_op_list
+
+    def check(ops: Any) -> None:
+        real(ops)
+        with span(f"{BATCH} of {len(ops)}"):
+            pass
+
+    distributed_c10d._check_p2p_op_list = check  # type: ignore[assignment]
+    try:
+        return transfers_kept(answer, rank, world_size, *given)
+    finally:
+        distributed_c10d._check_p2p_op_list = real
+
+
+def with_compute(
+    answer: Callable[..., Any], rank: int, world_size: int, x: torch.Tensor, result: torch.Tensor
+) -> Any:
+    """Hand the answer a `compute()` that records a span of this name and gives `result`."""
+
+    def compute() -> torch.Tensor:
+        with span(COMPUTE):
+            _keep_busy()
+        return result.clone()
+
+    return transfers_kept(answer, rank, world_size, x, compute)
+
+
+def fill_and_send(
+    answer: Callable[..., Any], rank: int, world_size: int, dst: int, messages: torch.Tensor
+) -> Any:
+    """Call the answer on every rank but `dst`, which takes the messages of one rank after the other.
+
+    A sender gives how many buffers it has filled or sent; `dst` gives what came, by rank.
+    """
+    count, length = messages.shape
+    if rank == dst:
+        boxes = {src: torch.zeros(count, length) for src in range(world_size) if src != dst}
+        for src, rows in boxes.items():
+            for row in rows:
+                dist.recv(row, src=src)
+        return boxes
+    with kept_flights() as flights:
+        filling = _Filling(messages, flights)
+        answer(filling.fill, count, length, dst)
+    used = [*filling.buffers, *(flight.tensor for flight in flights)]
+    return len({tensor.data_ptr() for tensor in used})
+
+
+@dataclass
+class _Filling:
+    """Writes messages into the answer's buffers, if they are free."""
+
+    messages: torch.Tensor
+    flights: list[Flight]
+    buffers: list[torch.Tensor] = field(default_factory=list)
+    """Kept, so that no two have the same address by turns."""
+
+    def fill(self, buffer: torch.Tensor, index: int) -> None:
+        """Write message `index` into `buffer`."""
+        if not 0 <= index < len(self.messages):
+            raise ValueError(
+                f"there are {len(self.messages)} messages here, counted from 0: no message {index}."
+            )
+        wanted = self.messages[index]
+        if buffer.shape != wanted.shape or buffer.dtype != wanted.dtype:
+            raise ValueError(
+                f"fill() writes {len(wanted)} elements of float32, but this buffer has the shape "
+                f"{tuple(buffer.shape)} and the dtype {buffer.dtype}. Make it by torch.empty(length)."
+            )
+        for number, flight in enumerate(self.flights):
+            if not flight.waited and _overlap(flight.tensor, buffer):
+                raise BufferInUse(
+                    f"message {index} is to be filled into the buffer of message {number}, which nobody "
+                    f"has waited for: wait for message {number} first, or fill another buffer."
+                )
+        self.buffers.append(buffer)
+        with span(f"{FILL} {index}"):
+            _keep_busy()
+            buffer.copy_(wanted)
+
+
+def _keep_busy() -> None:
+    """Compute for a moment, so that a span can be seen beside the transfers."""
+    busy = torch.full((160, 160), 1 / 160)
+    for _ in range(_BUSY_TURNS):
+        busy = busy @ busy
+
+
+def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Tell whether two contiguous tensors share bytes, as p2p tensors are contiguous."""
+    (a, b), (c, d) = (
+        (t.data_ptr(), t.data_ptr() + t.numel() * t.element_size()) for t in (one, other)
+    )
+    return a < d and c < b

@@ -1,0 +1,34 @@
+"""4.1 Broadcast (5 min, ●○○○○)
+
+- Which ranks must call `dist.broadcast`? And what does a rank hand in that has no data?
+- All ranks make the same call with the same `src`. A rank that receives needs a tensor of the right
+  shape and dtype to receive into: `torch.empty(shape, dtype=dtype)`.
+- if rank != src: x = torch.empty(shape, dtype=dtype). Then, on every rank: dist.broadcast(x, src=src);
+  return x.
+"""
+
+from helpers.checks.author import *
+
+BOX = "Only rank {src} has `x`. The others make a tensor to receive into: `torch.empty(shape, dtype=dtype)`."
+WHY = "One call moves a whole tensor; the functions for objects pickle it and make two."
+
+
+def case(draw: Draw) -> Case:
+    x, src = draw.tensor(), draw.rank()
+    return Case(
+        f"{tuple(x.shape)} of {x.dtype}, from rank {src}",
+        [(x if rank == src else None, tuple(x.shape), x.dtype, src) for rank in range(draw.ranks)],
+        right=x,
+        mistakes=[
+            Mistake(None, "Every rank returns the tensor, also the one that it received into.")
+        ],
+        facts={"src": src},
+        tolerance=0,
+    )
+
+
+EXERCISE = Exercise(
+    case,
+    (Awaited(), OnlyCalls(("broadcast",)), Root("src"), Count("broadcast", 1, why=WHY)),
+    failed=(Failed("NoneType", BOX, died=True),),
+)

@@ -1,0 +1,106 @@
+"""4.4 Global mean and variance (10 min, ●●●○○)
+
+- The mean of the means is wrong where the lengths differ. Which numbers of each rank can be added up?
+- Three sums say it all: how many numbers, their sum, the sum of their squares. Put them into one tensor of
+  float64.
+- x = x.double(); t = torch.stack([torch.tensor(len(x)).double(), x.sum(), (x * x).sum()]);
+  dist.all_reduce(t); n, s, q = t.tolist(); return s / n, q / n - (s / n) ** 2.
+"""
+
+import torch
+
+from helpers.checks.author import *
+
+FAR = "near 10,000"
+SQUARES = (
+    "The mean is right, the variance is not: the sum of squares is large here, and float32 keeps about 7 "
+    "digits of it. Use float64 before you square, and for the tensor of the sums: `dtype=torch.float64`."
+)
+
+
+def case(draw: Draw) -> Case:
+    dtype = draw.dtype(torch.float32, torch.float64, torch.int64)
+    around, how = draw.of("near 0", FAR), draw.of("alike", "different", "one has none", "different")
+    n = draw.ranks
+    lengths = [draw.whole(1, 6)] * n if how == "alike" else [draw.whole(1, 6) for _ in range(n)]
+    lengths[draw.rank()] = draw.whole(2, 7)
+    if how == "one has none" and n > 1:
+        lengths[lengths.index(min(lengths))] = 0
+    parts = [(torch.randn(k, generator=draw.generator()) * 9).to(dtype) for k in lengths]
+    parts = [part + (10_000 if around == FAR else 3) for part in parts]
+    means = [part.double().mean().item() for part in parts]
+    whole = torch.cat(parts).double()
+    mean, variance, count = whole.mean().item(), whole.var(correction=0).item(), len(whole)
+
+    def with_mean(other: float) -> Mistake:
+        mine = lambda got, rank: near(got, 0, other)  # noqa: E731
+        return Mistake(mine, MEANS)
+
+    return Case(
+        f"{', '.join(map(str, lengths))} numbers of {dtype}, {around}",
+        [(part,) for part in parts],
+        right=(mean, variance),
+        mistakes=[
+            Mistake(
+                (mean, variance * count / max(count - 1, 1)),
+                "That is the variance with n - 1 below. Here all numbers are known: divide by n.",
+            ),
+            Mistake(
+                (mean, variance**0.5), "That is the standard deviation, the root of the variance."
+            ),
+            Mistake(
+                (variance, mean),
+                "These are the right two numbers in the other order: first the mean.",
+            ),
+            Mistake(
+                lambda got, rank: near(got, 0, float("nan")),
+                "One rank has no numbers at all: its own mean is nan, but its sum is 0.",
+            ),
+            with_mean(sum(means) / n),
+            with_mean(sum(m for m in means if m == m) / sum(m == m for m in means)),
+            Mistake(
+                Each(
+                    [
+                        (m, (p.double() - m).square().mean().item())
+                        for m, p in zip(means, parts, strict=True)
+                    ]
+                ),
+                "These are the mean and variance of the rank's own numbers: all ranks' are wanted.",
+            ),
+            Mistake(lambda got, rank: around == FAR and near(got, 0, mean), SQUARES),
+        ],
+        facts={"bytes": 24},
+        tolerance=1e-5,
+    )
+
+
+MEANS = (
+    "That is the mean of the ranks' means. It is right only where all ranks have as many "
+    "numbers: add up sums and counts."
+)
+
+
+def near(got: object, place: int, wanted: float) -> bool:
+    """Tell whether a pair of numbers has this one in this place."""
+    if isinstance(got, torch.Tensor):
+        got = got.flatten()[:3].tolist()
+    if not isinstance(got, (list, tuple)) or len(got) != 2:
+        return False
+    number = got[place]
+    number = number.item() if isinstance(number, torch.Tensor) and number.numel() == 1 else number
+    if not isinstance(number, (int, float)):
+        return False
+    return (
+        bool(number != number) if wanted != wanted else abs(number - wanted) <= 1e-5 * abs(wanted)
+    )
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        Awaited(),
+        OnlyCalls(("all_reduce",)),
+        Count("all_reduce", 1, why="Put what has to be added into one tensor."),
+        HandedIn("bytes", "no more than three numbers", "Three float64 numbers have 24 bytes."),
+    ),
+)

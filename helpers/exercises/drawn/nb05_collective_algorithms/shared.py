@@ -1,0 +1,59 @@
+"""What exercises of notebook 05 share: sums to draw, and what their ranks get stuck on or fail with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from helpers.checks.author import *
+from helpers.checks.rules import Case as RuleCase
+from helpers.ranks.failures import Deadlock
+from helpers.ranks.run import Run
+
+P2P = OnlyCalls(("send", "recv"))
+
+
+def summands(draw: Draw) -> list[torch.Tensor]:
+    """Draw each rank's 1-D tensor: sums neither overflow nor are lost, but show a detour by float32."""
+    return draw.tensors((draw.length(least=1),), draw.dtype(*SUMMED))
+
+
+def largest(mine: list[torch.Tensor]) -> float:
+    """Give the size of what is summed, to which the error of a sum belongs."""
+    return max((float(x.double().abs().max()) for x in mine if x.numel()), default=0.0)
+
+
+def doublings(case: RuleCase) -> int:
+    """Give how often a world can be halved: the exponent of the largest power of two in it."""
+    return int(case.world_size).bit_length() - 1
+
+
+def extra(case: RuleCase) -> int:
+    """Give how many ranks there are beyond the largest power of two."""
+    return int(case.world_size - 2 ** doublings(case))
+
+
+def _with_itself(case: Case, run: Run) -> bool:
+    return any(event.peer == event.rank for event in run.trace.calls)
+
+
+def _all_send(case: Case, run: Run) -> bool:
+    failure = run.failure
+    calls = [wait.call for wait in failure.waits] if isinstance(failure, Deadlock) else []
+    return "send" in calls and "recv" not in calls
+
+
+ITSELF = "A rank sends to itself or receives from itself. What it has already needs no message."
+FAILED: tuple[Any, ...] = (
+    Failed("should not be the same as the rank of the current process", ITSELF),
+    Failed(".", ITSELF, when=_with_itself),
+    Stuck(ITSELF, when=_with_itself),
+)
+"""`Exercise.failed` of all these exercises."""
+SEND_FIRST: Any = Stuck(
+    "Both directions can go in one round: begin your message with `isend`, receive, then `wait()` for what "
+    "you sent.",
+    ("cycle",),
+    _all_send,
+)

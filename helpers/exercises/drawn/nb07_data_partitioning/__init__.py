@@ -1,0 +1,1 @@
+"""Exercises of notebook 07: which rank gets which sample."""

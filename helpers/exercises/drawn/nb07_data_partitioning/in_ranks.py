@@ -1,0 +1,100 @@
+"""What ranks run around an answer of notebook 07: several seeds, torch's sampler away, many readers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from torch.utils.data import DataLoader, DistributedSampler, IterableDataset, get_worker_info
+from torch.utils.data._utils import worker
+
+MOST_ROUNDS = 16
+"""How many rounds of all readers an endless stream gives before the third sample is handed on."""
+
+
+def with_several_seeds(
+    answer: Callable[..., Any], rank: int, world_size: int, length: int, seeds: Sequence[int]
+) -> list[Any]:
+    """Call the answer once with each seed."""
+    return [answer(rank, world_size, length, seed) for seed in seeds]
+
+
+def without_torchs_sampler(
+    answer: Callable[..., Any], rank: int, world_size: int, *setting: Any
+) -> Any:
+    """Call the answer with one setting, torch's own sampler out of reach under any name."""
+    for method in ("__init__", "__iter__"):
+        setattr(DistributedSampler, method, _withheld)
+    return answer(*setting)
+
+
+def _withheld(*args: Any, **kwargs: Any) -> Any:
+    raise RuntimeError("this exercise builds DistributedSampler by hand; torch's is put away")
+
+
+def by_all_readers(
+    answer: Callable[..., Iterable[int]],
+    rank: int,
+    world_size: int,
+    samples: Sequence[int],
+    workers: int,
+    processes: bool,
+) -> list[list[int]]:
+    """Give what each reader of this rank hands on: in worker processes, or one after the other here.
+
+    Each is tried on an endless stream before. Without processes, torch is told who reads.
+    """
+    readers, shares = max(1, workers), []
+    nothing: Any = None
+    for number in range(readers):
+        if workers:
+            worker._worker_info = worker.WorkerInfo(
+                id=number, num_workers=workers, seed=number, dataset=nothing
+            )
+        try:
+            list(islice(answer(_endless(world_size * readers), rank, world_size), 3))
+            shares.append(list(answer(iter(samples), rank, world_size)))
+        finally:
+            worker._worker_info = None
+    return _by_processes(answer, rank, world_size, samples, workers) if processes else shares
+
+
+def _by_processes(
+    answer: Callable[..., Iterable[int]],
+    rank: int,
+    world_size: int,
+    samples: Sequence[int],
+    workers: int,
+) -> list[list[int]]:
+    shares: list[list[int]] = [[] for _ in range(workers)]
+    stream = _Stream(answer, rank, world_size, samples)
+    # a rank is a fork itself: its answer cannot be pickled
+    loader = DataLoader(
+        stream, batch_size=None, num_workers=workers, multiprocessing_context="fork"
+    )
+    for reader, sample in loader:
+        shares[reader].append(sample)
+    return shares
+
+
+class _Stream(IterableDataset[tuple[int, int]]):
+    """The samples, sharded by the answer wherever they are read; each with the worker that read it."""
+
+    def __init__(
+        self, answer: Callable[..., Any], rank: int, world_size: int, samples: Sequence[int]
+    ) -> None:
+        self.answer, self.place, self.samples = answer, (rank, world_size), samples
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        info: Any = get_worker_info()
+        for sample in self.answer(iter(self.samples), *self.place):
+            yield info.id, sample
+
+
+def _endless(readers: int) -> Iterator[int]:
+    yield from range(MOST_ROUNDS * readers)
+    raise RuntimeError(
+        f"{MOST_ROUNDS * readers} samples were read before {readers} readers handed on three each: hand "
+        "them on as you read, for a stream may have no end"
+    )

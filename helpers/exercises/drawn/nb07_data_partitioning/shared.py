@@ -1,0 +1,85 @@
+"""What exercises of notebook 07 share: torch's own deal, and what all ranks' shares are together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.utils.data import DistributedSampler
+
+from helpers.checks.author import *
+
+Own = Callable[[Any], Finding | None]
+
+
+def torch_gives(
+    length: int,
+    replicas: int,
+    rank: int,
+    shuffle: bool = False,
+    drop_last: bool = False,
+    seed: int = 0,
+    epoch: int = 0,
+) -> list[int]:
+    """Give what torch's own DistributedSampler yields."""
+    places: Any = range(length)
+    sampler: DistributedSampler[int] = DistributedSampler(
+        places, replicas, rank, shuffle, seed, drop_last
+    )
+    sampler.set_epoch(epoch)
+    return list(sampler)
+
+
+def numbers(value: Any) -> list[int] | None:
+    """Give a list of ints that came as a list, a tuple or a 1-D tensor; None for anything else."""
+    if isinstance(value, torch.Tensor):
+        whole = value.dim() == 1 and not (value.is_floating_point() or value.is_complex())
+        value = value.tolist() if whole else None
+    if not isinstance(value, (list, tuple)):
+        return None
+    values: list[Any] = [
+        v.item() if isinstance(v, torch.Tensor) and v.dim() == 0 else v for v in value
+    ]
+    return values if all(type(v) is int for v in values) else None
+
+
+def of_all_ranks(
+    ranks: int, own: Own, together: Callable[[list[Any]], Finding | None]
+) -> Callable[[Any, int], Finding | None]:
+    """Give what judges each rank's value by itself, and at the last rank those of all ranks together.
+
+    It relies on being asked rank by rank, rank 0 first, as `Tried.findings` does.
+    """
+    seen: dict[int, Any] = {}
+
+    def judge(got: Any, rank: int) -> Finding | None:
+        seen[rank] = got
+        found = own(got)
+        if found or rank < ranks - 1 or any(own(seen[other]) for other in range(ranks)):
+            return found
+        return together([seen[other] for other in range(ranks)])
+
+    return judge
+
+
+def not_dealt(shares: Mapping[str, Sequence[int]], samples: Sequence[int]) -> str:
+    """Say what keeps shares, named by who has them, from being all samples, dealt out evenly; or ""."""
+    left, owner = Counter(samples), dict[int, str]()
+    for name, share in shares.items():
+        for sample in share:
+            if sample not in left:
+                return f"{name} has {sample}, which is none of the samples"
+            if not left[sample]:
+                other = "it" if owner[sample] == name else owner[sample]
+                return f"{name} has {sample}, which {other} has already"
+            left[sample] -= 1
+            owner[sample] = name
+    if missing := [sample for sample in dict.fromkeys(samples) if left[sample]]:
+        few = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
+        return f"nobody has {few}"
+    sizes = [len(share) for share in shares.values()]
+    if max(sizes) - min(sizes) > 1:
+        return f"the shares have {', '.join(map(str, sizes))} samples: more than one apart"
+    return ""

@@ -1,0 +1,1 @@
+"""Exercises of notebook 10: DataParallel against DDP, and how well either scales."""

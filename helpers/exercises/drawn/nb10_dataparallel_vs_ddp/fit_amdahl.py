@@ -1,0 +1,116 @@
+"""10.5 Fit Amdahl's law (8 min, ●●○○○)
+
+- Over which quantity, instead of p, is T(p) = a + b / p a straight line?
+- Fit a line through the points (1 / p, T(p)), with `numpy.polyfit` or `statistics.linear_regression`.
+  Its height at 0 is what no rank makes shorter.
+- b, a = linear_regression([1 / p for p in times], list(times.values())); s = a / (a + b); return s, 1 /
+  (s + (1 - s) / ranks)
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from statistics import linear_regression
+from typing import Any
+
+from helpers.checks.author import *
+
+UNEVEN = (0, -0.5, 1, -1, -1, 1)
+"""How much too slow each time is, in parts of the noise: the times of 1, 2, 3, 4, 6 and 8 ranks.
+
+Laid so that least squares over all points, weighted or not, find the truth within 0.005, and a line
+through the first two, the last two, or the first and the last point misses it by 0.018 or more.
+"""
+CLOSE_NOISY = 0.012
+
+
+def case(draw: Draw) -> Case:
+    worlds, ranks, least, most, noise = draw.of(
+        ((1, 2, 4, 8), 64, 0.05, 0.2, 0.0),
+        ((2, 4, 8, 16), 100, 0.1, 0.3, 0.0),
+        ((1, 2, 3, 4, 6, 8), 32, 0.2, 0.4, draw.of(-0.065, 0.065)),
+        ((8, 1, 4), 16, 0.5, 0.8, 0.0),
+        ((3, 5, 12), 24, 0.02, 0.4, 0.0),
+    )
+    serial, whole = draw.rng.uniform(least, most), draw.rng.uniform(0.02, 4.0)
+    slower = [noise * part for part in UNEVEN] if noise else [0.0] * len(worlds)
+    times = {
+        p: whole * (serial + (1 - serial) / p) * (1 + more)
+        for p, more in zip(worlds, slower, strict=True)
+    }
+    label = ", ".join(map(str, worlds))
+    return Case(
+        f"{label} ranks{', noisy' if noise else ''}",
+        [(times, ranks)],
+        right=fitted(times, ranks, serial, whole, noise),
+        facts={"worlds": label},
+    )
+
+
+def fitted(
+    times: Mapping[int, float], ranks: int, serial: float, whole: float, noise: float
+) -> Callable[[Any, int], str]:
+    """Make the function that says what is wrong with (serial, speedup), or ""."""
+    close = CLOSE_NOISY if noise else 1e-3
+
+    def find(got: Any, rank: int) -> str:
+        try:
+            found = [float(value) for value in got]
+        except (TypeError, ValueError):
+            return f"two numbers must come back, (serial, speedup), not {got!r:.60}."
+        if len(found) != 2:
+            return f"two numbers must come back, (serial, speedup), not {len(found)}."
+        share, speedup = found
+        if not abs(share - serial) <= close:
+            return f"serial is {share:.4g}, the truth is {serial:.4g}.{_why(share)}"
+        wanted = 1 / (share + (1 - share) / ranks)
+        if math.isclose(speedup, wanted, rel_tol=0.01):
+            return ""
+        said = f"serial is right; speedup on {ranks} ranks is {speedup:.4g}, it should be {wanted:.4g}."
+        if math.isclose(speedup, 1 / share, rel_tol=0.01):
+            return f"{said} That is the limit for ever more ranks; put p = {ranks} in."
+        if math.isclose(speedup, ranks - share * (ranks - 1), rel_tol=0.01):
+            return f"{said} That is weak scaling's law (Gustafson). Amdahl's work stays the same."
+        if math.isclose(speedup, 1 / wanted, rel_tol=0.01):
+            return f"{said} It is upside down."
+        return f"{said} It is T(1) / T(p) = 1 / (s + (1 - s) / p)."
+
+    def _why(share: float) -> str:
+        if abs(share - 100 * serial) < 4:
+            return " A share is between 0 and 1, no percentage."
+        if abs(share - (1 - serial)) <= close:
+            return " That is the other part: what the ranks share."
+        most = max(times)
+        if 1 in times and abs(share - times[most] / times[1]) < 1e-3:
+            return f" T({most}) still holds (1 - s) / {most} of the work that is shared."
+        if math.isclose(share, serial * whole, rel_tol=0.05 if noise else 0.01):
+            return " That is a, in seconds: it becomes a share by a / (a + b)."
+        slope, height = linear_regression(list(times), list(times.values()))
+        if math.isclose(share, height / (height + slope), rel_tol=0.01):
+            return (
+                " That is a / (a + b) of a line over p. T = a + b / p is a straight line over 1 / p: "
+                "those are the x of the fit."
+            )
+        if not 0 <= share <= 1:
+            return " A share is between 0 and 1: s = a / (a + b)."
+        if noise and abs(share - serial) < 0.1:
+            return (
+                " That is near. These times are noisy, and a line through two or three of them has "
+                "their noise in full: fit a line over 1 / p through all points, by least squares."
+            )
+        return " Fit T = a + b / p, a line over 1 / p, through all points; then s = a / (a + b)."
+
+    return find
+
+
+EXERCISE = Exercise(
+    case,
+    failed=(
+        Failed(
+            "KeyError",
+            "`times` has not every number of ranks: here they are {worlds}. T(1) need not be measured: it "
+            "is a + b, the height of the fitted line at 1 / p = 1.",
+        ),
+    ),
+    kind=Kind.LOCAL,
+    sizes=(1,),
+)

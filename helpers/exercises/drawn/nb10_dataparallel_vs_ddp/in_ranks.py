@@ -1,0 +1,186 @@
+"""What ranks run for notebook 10: replicas in threads, and laps that are scripted.
+
+    module and x --answer--> replicas, each in a thread of its own --Watch--> who was where
+    plan --Stopwatch--> measure(...) --answer--> times, ratios
+
+Most answers are ratios of times. A stopwatch whose first laps are all six times too slow would hide in
+a ratio, so each tuple of arguments has a warm-up and outliers of its own size.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from threading import Barrier, BrokenBarrierError, Condition
+from typing import Any
+
+import torch
+
+from helpers.checks.stopwatch import Script, Stopwatch
+
+TOGETHER_S = 1.5
+"""How long a replica waits in its forward for the others: they are there in milliseconds."""
+
+
+class Watch:
+    """What all replicas of one module share: who came, with which rows, and whether all met.
+
+    Replicas wait for each other, then leave in reverse: whoever gathers in the order in which they
+    end, gets the rows in another order.
+    """
+
+    def __init__(self, replicas: int) -> None:
+        self.visits: list[tuple[int, int, int, int]] = []
+        """Of each forward: its first row, its number of rows, its module, its memory."""
+        self.together = True
+        self._all_are_in = Barrier(replicas)
+        self._leaves = Condition()
+        self._inside: list[int] = []
+
+    def __deepcopy__(self, memo: Any) -> Watch:
+        return self
+
+    def enter(self, module: torch.nn.Module, x: torch.Tensor, weight: torch.Tensor) -> None:
+        """Note a forward, and wait until all replicas are in theirs."""
+        first = int(x[0, 0]) if len(x) else -1
+        with self._leaves:
+            self.visits.append((first, len(x), id(module), weight.data_ptr()))
+            self._inside.append(first)
+        try:
+            self._all_are_in.wait(TOGETHER_S)
+        except BrokenBarrierError:
+            self.together = False
+
+    def leave(self, x: torch.Tensor) -> None:
+        """Wait until the replicas with later rows have left."""
+        first = int(x[0, 0]) if len(x) else -1
+        with self._leaves:
+            self._leaves.wait_for(lambda: first == max(self._inside), TOGETHER_S)
+            self._inside.remove(first)
+            self._leaves.notify_all()
+
+
+class Watched(torch.nn.Module):
+    """A small module with a frozen layer and a buffer; the first column of x is the row's number."""
+
+    def __init__(self, seed: int, watch: Watch | None = None) -> None:
+        super().__init__()
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            self.one = torch.nn.Linear(4, 5, dtype=torch.float64)
+            self.frozen = torch.nn.Linear(5, 5, dtype=torch.float64).requires_grad_(False)
+            self.two = torch.nn.Linear(5, 3, dtype=torch.float64)
+        self.register_buffer("scale", torch.full((1,), 0.5, dtype=torch.float64))
+        self.watch = watch
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.watch is not None:
+            self.watch.enter(self, x, self.one.weight)
+        y: torch.Tensor = self.two(self.frozen(self.one(x).tanh()).tanh()) * self.scale
+        if self.watch is not None:
+            self.watch.leave(x)
+        return y
+
+
+def rows(plan: Mapping[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Give the input of a plan, and the weights with which its outputs are added to a loss."""
+    generator = torch.Generator().manual_seed(plan["seed"])
+    x = torch.randn(plan["rows"], 4, generator=generator, dtype=torch.float64)
+    x[:, 0] = torch.arange(plan["rows"])
+    return x, torch.randn(plan["rows"], 3, generator=generator, dtype=torch.float64)
+
+
+def on_threads(answer: Any, rank: int, world_size: int, plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Call answer(module, x, workers), run backward, return the output, gradients and visits."""
+    x, weights = rows(plan)
+    watch = Watch(len(x.chunk(plan["workers"])))
+    module = Watched(plan["seed"], watch)
+    names = {id(module): 0}
+    memory = module.one.weight.data_ptr()
+    output = answer(module, x, plan["workers"])
+    found: dict[str, Any] = {"output": output, "together": watch.together, "grads": None}
+    visits = sorted(watch.visits)
+    found["rows"] = [count for _, count, _, _ in visits]
+    found["modules"] = [names.setdefault(name, len(names)) for _, _, name, _ in visits]
+    found["own_memory"] = [
+        place != memory or name == 0
+        for (_, _, _, place), name in zip(visits, found["modules"], strict=True)
+    ]
+    found["memories"] = len({place for _, _, _, place in visits})
+    if isinstance(output, torch.Tensor) and output.shape == weights.shape and output.requires_grad:
+        (output * weights).sum().backward()
+        found["grads"] = {name: p.grad for name, p in module.named_parameters()}
+    if isinstance(output, torch.Tensor):
+        found["output"] = output.detach()
+    return found
+
+
+# --- scripted laps ----------------------------------------------------------------------------
+
+NOISE = 0.04
+"""What is added to a lap at most, as a part of its true length."""
+
+
+def gil_seconds(plan: Mapping[str, Any], threads: int) -> float:
+    """Give the true seconds of so many pieces of work, each in a thread of its own."""
+    held: float = plan["held"]
+    seconds: float = plan["seconds"] * (1 - held + held * threads)
+    return seconds
+
+
+def step_seconds(plan: Mapping[str, Any], ranks: int, samples: int) -> float:
+    """Give the true seconds of a step with `samples` on each rank."""
+    communication = plan["communication"] * (ranks - 1) / ranks
+    seconds: float = plan["fixed"] + plan["sample"] * samples + communication
+    return seconds
+
+
+def with_scripted_threads(answer: Any, rank: int, world_size: int, plan: Mapping[str, Any]) -> Any:
+    """Call answer(measure, threads), `measure(threads)` being scripted."""
+    watch = _watches(plan["seed"], lambda threads: gil_seconds(plan, threads))
+
+    def measure(threads: int) -> float:
+        return watch(_whole("measure(threads)", "threads", threads))
+
+    return answer(measure, plan["threads"])
+
+
+def with_scripted_steps(answer: Any, rank: int, world_size: int, plan: Mapping[str, Any]) -> Any:
+    """Call answer(measure, worlds, samples), `measure(ranks, samples)` being scripted.
+
+    Return what it found, and the laps that it was handed for each (ranks, samples).
+    """
+    watch = _watches(plan["seed"], lambda ranks, samples: step_seconds(plan, ranks, samples))
+    laps: dict[tuple[int, int], list[float]] = {}
+
+    def measure(ranks: int, samples: int) -> float:
+        asked = "measure(ranks, samples)"
+        lap = watch(_whole(asked, "ranks", ranks), _whole(asked, "samples", samples))
+        laps.setdefault((int(ranks), int(samples)), []).append(lap)
+        return lap
+
+    return {"found": answer(measure, list(plan["worlds"]), plan["samples"]), "laps": laps}
+
+
+def _watches(seed: int, truth: Callable[..., float]) -> Callable[..., float]:
+    watches: dict[tuple[int, ...], Stopwatch] = {}
+
+    def watch(*arguments: int) -> float:
+        if arguments not in watches:
+            rng = random.Random(f"{seed}/{arguments}")
+            warm_up, outlier = rng.uniform(3, 12), rng.uniform(6, 20)
+            script = Script(seed, NOISE * truth(*arguments), warm_up, outlier)
+            watches[arguments] = Stopwatch(script, truth)
+        return watches[arguments](*arguments)
+
+    return watch
+
+
+def _whole(call: str, name: str, value: Any) -> int:
+    try:
+        whole = int(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{call}: {name} is a whole number, not {value!r:.60}.") from None
+    if whole != value or whole < 1:
+        raise ValueError(f"{call}: {name} is a whole number, 1 or more; it was {value!r:.60}.")
+    return whole

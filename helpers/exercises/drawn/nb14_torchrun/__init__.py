@@ -1,0 +1,1 @@
+"""Exercises of notebook 14: torchrun, its environment, its failures, and checkpoints."""

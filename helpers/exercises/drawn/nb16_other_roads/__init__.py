@@ -1,0 +1,1 @@
+"""Exercises of notebook 16: MPI, RPC, Slurm, and which of them to take."""

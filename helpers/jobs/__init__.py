@@ -1,0 +1,9 @@
+"""Run a script under the real agents that start ranks: torchrun, mpiexec.
+
+torchrun() --> Owned ==socket==> supervisor --> agents --> workers --output--> Round --> TorchrunRun
+mpiexec()  --> owned.py          supervisor.py                                torchrun_log.py
+                                            --> mpiexec -> ranks --output--------------> MpiRun
+
+Nothing here forks a rank: a script is what it is outside of the course as well, and the supervisor
+ends whatever it leaves behind. ports.py: where the agents of a job meet.
+"""

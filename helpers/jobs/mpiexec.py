@@ -1,0 +1,142 @@
+"""mpiexec(): run a script on real MPI ranks, started by the mpiexec of an MPI that pip installed.
+
+script --command--> Owned.start: mpiexec --> a process for each rank --> a file of output each --> MpiRun
+whatever happens: the supervisor behind `Owned` ends every process
+
+Called from notebooks; `run_mpiexec` also inside a rank, by checks that run an answer as a script.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from helpers.jobs.owned import Owned, head_of
+from helpers.jobs.run import MpiFailed, MpiRun, describe_exit
+from helpers.jobs.torchrun_command import NOT_INHERITED
+from helpers.ranks.budget import Budget
+from helpers.ranks.failures import LaunchError, Stopped
+from helpers.ranks.inside import refuse_where_ranks_must_not_start
+from helpers.ranks.stop import one_stop
+
+MOST_OUTPUT = 200_000
+"""Characters that are kept of what one rank printed."""
+_LOOK_S = 0.02
+_KEY = "mpiexec"
+
+
+def mpiexec(
+    script: str | Path,
+    n: int = 2,
+    *,
+    args: Sequence[str] = (),
+    module: str = "",
+    env: Mapping[str, str] | None = None,
+    timeout: float = 30.0,
+    on_failure: str = "raise",
+) -> MpiRun:
+    """Run a script on `n` MPI ranks and give back what each of them printed.
+
+    module: run the script through a module, as `python -m module script` does: with "mpi4py" an
+    exception on one rank ends all of them, without it the others wait for that one for ever. env:
+    added to what the ranks inherit. timeout: seconds for the whole job. on_failure: "raise", or
+    "return" (the result carries its failure).
+
+    Raise LaunchError when nothing could be started, MpiFailed when the job did not end well.
+    """
+    if on_failure not in {"raise", "return"}:
+        raise LaunchError(f"on_failure must be 'raise' or 'return'; got {on_failure!r}.")
+    refuse_where_ranks_must_not_start()
+    try:
+        run = run_mpiexec(script, n, args=args, module=module, env=env, timeout=timeout)
+    except KeyboardInterrupt:
+        raise Stopped(n) from None
+    if run.failure is not None and on_failure == "raise":
+        raise run.failure
+    return run
+
+
+def run_mpiexec(
+    script: str | Path,
+    n: int,
+    *,
+    args: Sequence[str] = (),
+    module: str = "",
+    env: Mapping[str, str] | None = None,
+    timeout: float = 30.0,
+) -> MpiRun:
+    """Do what `mpiexec` does, also inside a rank. Never raises for a failure of the script."""
+    path = Path(script).resolve()
+    if not path.is_file():
+        raise LaunchError(f"there is no script {str(script)!r}. Give the path of a file.")
+    if not 1 <= n <= 64:
+        raise LaunchError(f"n must be between 1 and 64; got {n}.")
+    program = mpiexec_path()
+    through = ("-m", module) if module else ()
+    words = (*through, str(path), *map(str, args))
+    late = ""
+    with one_stop(), Owned() as owned:
+        files = (str(owned.folder / "%r.out"), str(owned.folder / "%r.err"))
+        kept = ("-outfile-pattern", files[0], "-errfile-pattern", files[1])
+        argv = (program, *kept, "-n", str(n), sys.executable, *words)
+        budget = Budget(owned.alive, timeout, time.monotonic())
+        try:
+            owned.start(_KEY, argv, env=_environment(env or {}, owned.folder), cwd=path.parent)
+        except OSError as error:
+            raise LaunchError(f"mpiexec could not start: {error}") from None
+        while owned.running():
+            if budget.is_spent(time.monotonic()):
+                late = f"not done after {timeout:g} s; mpiexec and all ranks were ended."
+                break
+            owned.look(_LOOK_S)
+        exitcode = owned.exits.get(_KEY)
+        owned.end()
+        output = tuple(head_of(owned.folder / f"{rank}.out", MOST_OUTPUT) for rank in range(n))
+        errors = tuple(head_of(owned.folder / f"{rank}.err", MOST_OUTPUT) for rank in range(n))
+    return _result(("mpiexec", "-n", str(n), "python", *words), output, errors, exitcode, late)
+
+
+def mpiexec_path() -> str:
+    """Find the mpiexec beside this Python, as pip installs it, or on the PATH. Else LaunchError."""
+    beside = Path(sys.executable).parent / "mpiexec"
+    found = str(beside) if beside.exists() else shutil.which("mpiexec")
+    if not found:
+        raise LaunchError("there is no mpiexec here: `pip install mpi4py mpich` brings one.")
+    return found
+
+
+def _environment(more: Mapping[str, str], folder: Path) -> dict[str, str]:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in NOT_INHERITED
+        and not name.startswith(("PMI_", "MPI_", "OMPI_", "HYDRA_", "LOCAL_", "REAL_RANKS_"))
+    }
+    # Shared memory between ranks, and TCP on loopback: nothing of a job leaves this machine. UCX, below
+    # MPICH, would take System V's shared memory too, which outlives a job, and which walls refuse.
+    quiet = {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", "HYDRA_LAUNCHER": "fork"}
+    quiet["UCX_TLS"] = "self,posix"
+    return {**kept, **quiet, "HYDRA_IFACE": "lo", "TMPDIR": str(folder), **more}
+
+
+def _result(
+    command: tuple[str, ...],
+    output: tuple[str, ...],
+    errors: tuple[str, ...],
+    exitcode: int | None,
+    late: str,
+) -> MpiRun:
+    if not late and exitcode == 0:
+        return MpiRun(command, output, errors, exitcode)
+    said = [
+        (rank, text.strip().splitlines()[-1]) for rank, text in enumerate(errors) if text.strip()
+    ]
+    words = [late or f"mpiexec {describe_exit(exitcode)}."]
+    words += [f"rank {rank}'s last words: {line}" for rank, line in said[:1]]
+    failure = MpiFailed("\n".join(words))
+    failure.run = run = MpiRun(command, output, errors, exitcode, failure)
+    return run

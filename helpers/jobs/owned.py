@@ -1,0 +1,170 @@
+"""Programs that this process owns: started here, ended with it, whatever becomes of it.
+
+`Owned` is the owner's side of `supervisor.py`. Called by `torchrun` in a notebook, and inside a rank
+by checks that run an answer as a script.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from helpers.jobs.supervisor import RECORD
+from helpers.ranks.messages import Messages
+
+_ANSWER_S = 10.0
+_ROOT = str(Path(__file__).parents[2])
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of output as it came: 1 for stdout, 2 for stderr; when, in seconds."""
+
+    stream: int
+    at_s: float
+    text: str
+
+
+@dataclass
+class Owned:
+    """A folder of its own, and the programs started there. Use it in a `with` statement."""
+
+    folder: Path = field(default_factory=lambda: _new_folder())
+    pids: dict[str, int] = field(default_factory=dict)
+    """Every program that was started, by its key; also those that have ended."""
+    exits: dict[str, int] = field(default_factory=dict)
+    """How each program ended: its exit code, or minus the number of the signal that ended it."""
+    _ended: bool = False
+
+    def __enter__(self) -> Owned:
+        ours, theirs = socket.socketpair()
+        self.control = Messages(ours)
+        program = (
+            f"import sys; sys.path.insert(0, {_ROOT!r}); from helpers.jobs.supervisor import main; "
+            f"main({theirs.fileno()}, {str(self.folder)!r})"
+        )
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", program],  # -S: nothing that is installed is needed
+            pass_fds=(theirs.fileno(),),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # a Ctrl-C is for the owner, which says what is to be done
+        )
+        theirs.close()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+        self.control.close()
+        try:
+            self._process.wait(_ANSWER_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def start(
+        self, key: str, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | str
+    ) -> None:
+        """Start a program under a name of your own. Raise OSError if that is impossible."""
+        message = {"do": "start", "key": key, "argv": list(argv), "env": dict(env)}
+        self.control.send({**message, "cwd": str(cwd), "record": str(self._record(key))})
+        deadline = time.monotonic() + _ANSWER_S
+        while key not in self.pids:
+            if time.monotonic() > deadline:
+                raise OSError(f"{argv[0]} did not start within {_ANSWER_S:g} s")
+            self.look(0.05)
+
+    def running(self) -> list[str]:
+        """Give the keys of the programs that have not ended, in the order of their start."""
+        return [key for key in self.pids if key not in self.exits]
+
+    def alive(self) -> list[int]:
+        """Give the process ids of the programs that have not ended."""
+        return [self.pids[key] for key in self.running()]
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until every program has ended; tell whether they all did in time."""
+        deadline = time.monotonic() + seconds
+        while self.running() and time.monotonic() < deadline:
+            self.look(0.05)
+        return not self.running()
+
+    def send(self, key: str, number: int = signal.SIGTERM) -> None:
+        """Send a signal to one program; nothing happens if it has ended."""
+        if key in self.running():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pids[key], number)
+
+    def pieces(self, key: str) -> list[Piece]:
+        """Give what a program has printed until now, in the order in which it came."""
+        try:
+            data = self._record(key).read_bytes()
+        except FileNotFoundError:
+            return []
+        pieces, at = [], 0
+        while at + RECORD.size <= len(data):
+            stream, when_ns, length = RECORD.unpack_from(data, at)
+            at += RECORD.size
+            text = data[at : at + length].decode(errors="replace")
+            pieces.append(Piece(stream, when_ns / 1e9, text))
+            at += length
+        return pieces
+
+    def look(self, wait_s: float) -> None:
+        """Take in what the supervisor says, waiting at most so long for a word of it."""
+        try:
+            messages = self.control.receive(wait_s)
+        except EOFError:
+            raise OSError("the process that owns the programs has gone") from None
+        for message in messages:
+            self._take(message)
+
+    def end(self) -> None:
+        """End every program and every process that they made; their outputs can still be read."""
+        with contextlib.suppress(OSError):
+            self.control.send({"do": "end"})
+            deadline = time.monotonic() + _ANSWER_S
+            while not self._ended and time.monotonic() < deadline:
+                self.look(0.2)
+        self._ended = False
+
+    def _take(self, message: dict[str, Any]) -> None:
+        if "started" in message:
+            key, pid = message["started"]
+            self.pids[key] = pid
+        elif "exit" in message:
+            key, code = message["exit"]
+            self.exits[key] = code
+        elif "refused" in message:
+            raise OSError(message["refused"][1])
+        elif "ended" in message:
+            self._ended = True
+
+    def _record(self, key: str) -> Path:
+        return self.folder / f"{key}.output"
+
+
+def _new_folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix=f"real-ranks-{os.getpid()}-job-"))
+
+
+def head_of(path: Path, most: int) -> str:
+    """Read the first `most` bytes of a file that an owned program wrote, as text; "" without one."""
+    try:
+        with path.open("rb") as file:
+            return file.read(most).decode(errors="replace")
+    except OSError:
+        return ""

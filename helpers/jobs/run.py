@@ -1,0 +1,185 @@
+"""What a job gives back: frozen data that views and checks read, and the one way in which it can fail."""
+
+from __future__ import annotations
+
+import re
+import signal
+from dataclasses import dataclass
+
+from helpers.ranks.failures import RankError, is_consequence
+
+_ADDRESS = re.compile(r"\[?127\.0\.0\.1\]?:\d+[$\d]*")
+"""An address in a message of gloo: other ports in each run, and of no use to a reader."""
+
+
+@dataclass(frozen=True)
+class Worker:
+    """One worker process of one round: its places, what it printed, how it ended if it failed.
+
+    exitcode: None where the agent reported none: it ended well, or was ended because a peer failed.
+    error: the message of its error file, written under `@record`; traceback: the text beside it.
+    """
+
+    node: int
+    local_rank: int
+    rank: int
+    output: str = ""
+    errors: str = ""
+    exitcode: int | None = None
+    error: str = ""
+    traceback: str = ""
+
+
+@dataclass(frozen=True)
+class Round:
+    """One rendezvous, as one agent saw it: who it started, when, and how that ended.
+
+    ending: "succeeded", "failed", "membership changed" or "ended" (with its agent).
+    """
+
+    node: int
+    restart: int
+    group_rank: int
+    group_world_size: int
+    world_size: int
+    workers: tuple[Worker, ...]
+    began_s: float
+    ended_s: float = 0.0
+    ending: str = "ended"
+
+
+@dataclass(frozen=True)
+class Agent:
+    """One torchrun process: its node, its command, how it ended, what it said itself, its rounds.
+
+    exitcode: None if it had to be ended; minus the number of a signal that ended it.
+    """
+
+    node: int
+    command: tuple[str, ...]
+    exitcode: int | None
+    words: str
+    rounds: tuple[Round, ...]
+
+
+@dataclass(frozen=True)
+class TorchrunRun:
+    """What happened under every agent of one job.
+
+    agents: in the order of their start. failure: None, or why the job did not end well.
+    """
+
+    agents: tuple[Agent, ...]
+    failure: TorchrunFailed | None = None
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        return self.failure is None
+
+    @property
+    def rounds(self) -> tuple[Round, ...]:
+        """Every rendezvous of every agent, in the order in which they began."""
+        found = [made for agent in self.agents for made in agent.rounds]
+        return tuple(sorted(found, key=lambda made: made.began_s))
+
+    @property
+    def workers(self) -> tuple[Worker, ...]:
+        """The workers of each agent's last round, in rank order."""
+        last = [w for agent in self.agents if agent.rounds for w in agent.rounds[-1].workers]
+        return tuple(sorted(last, key=lambda worker: (worker.rank, worker.node)))
+
+    @property
+    def output(self) -> list[str]:
+        """What the workers of the last round printed, in rank order."""
+        return [worker.output for worker in self.workers]
+
+
+class TorchrunFailed(Exception):
+    """A job under torchrun did not end well. `.run` is what was seen until then."""
+
+    run: TorchrunRun | None = None
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"{type(self).__name__}: {self}"]
+
+
+@dataclass(frozen=True)
+class MpiRun:
+    """What happened under one mpiexec.
+
+    command: as one would type it. output[r]: what rank r printed, errors[r]: to stderr. exitcode: of
+    mpiexec, None if it had to be ended. failure: None, or why the job did not end well.
+    """
+
+    command: tuple[str, ...]
+    output: tuple[str, ...]
+    errors: tuple[str, ...]
+    exitcode: int | None
+    failure: MpiFailed | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.failure is None
+
+
+class MpiFailed(Exception):
+    """A job under mpiexec did not end well. `.run` is what was seen until then."""
+
+    run: MpiRun | None = None
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"{type(self).__name__}: {self}"]
+
+
+def failure_of(agents: tuple[Agent, ...], late: str) -> TorchrunFailed | None:
+    """Say why a job did not end well: who failed first, and with what. late: if time was up."""
+    bad = [agent for agent in agents if agent.exitcode]
+    if not bad and not late:
+        return None
+    failed = [
+        (_likeness(worker), made.ended_s, worker.rank, worker)
+        for agent in agents
+        for made in agent.rounds[-1:]
+        for worker in made.workers
+        if worker.exitcode is not None or worker.error
+    ]
+    lines = [late] if late else []
+    if failed:
+        lines.append(describe_worker(min(failed, key=lambda entry: entry[:3])[3]))
+    elif bad:
+        lines.append(f"the agent of node {bad[0].node} {describe_exit(bad[0].exitcode)}.")
+        lines += bad[0].words.splitlines()[-3:]
+    return TorchrunFailed("\n".join(lines))
+
+
+def only_follows(worker: Worker) -> bool:
+    """Tell a worker that failed only because a peer had gone, by what it said last."""
+    last = worker.error or "\n".join(worker.errors.splitlines()[-2:])
+    return is_consequence(RankError(worker.rank, "", last))
+
+
+def _likeness(worker: Worker) -> int:
+    """Order failures by how likely they are the cause: agents see only which one they saw first."""
+    if only_follows(worker) or worker.exitcode == -signal.SIGTERM:
+        return 2
+    return 0 if worker.exitcode is not None and worker.exitcode < 0 else 1
+
+
+def describe_worker(worker: Worker) -> str:
+    """Say how a worker failed: the exception of its error file, else its exit code, by name."""
+    who = f"rank {worker.rank} (node {worker.node}, local_rank {worker.local_rank})"
+    if worker.error:
+        return f"{who} raised {worker.error}"
+    text = f"{who} {describe_exit(worker.exitcode)}"
+    last = [_ADDRESS.sub("a peer", line) for line in worker.errors.strip().splitlines()[-1:]]
+    return f"{text}; its last words: {last[0]}" if last else f"{text}."
+
+
+def describe_exit(exitcode: int | None) -> str:
+    """Write an exit code, or minus the number of a signal, in words."""
+    if exitcode is None:
+        return "was ended with the job"
+    if exitcode < 0:
+        return f"was ended by {signal.Signals(-exitcode).name}"
+    return f"left with exit code {exitcode}"

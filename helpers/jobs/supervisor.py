@@ -1,0 +1,185 @@
+"""A small process that owns other programs, so that none of them can outlive who asked for them.
+
+    owner (kernel or rank) ==control socket==> supervisor --starts--> torchrun agents --start--> workers
+                             start, end        keeps what they print, ends all that is left
+
+torchrun's workers are sessions of their own: end an agent by SIGKILL and they live on. So a process
+stands between: whatever loses its parent below it becomes its child (on Linux), and it ends every
+one of them when its owner says so, goes away, or dies. It serves `owned`, which starts it without
+site-packages: it imports nothing but the standard library and what here needs no more than that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from helpers.ranks.messages import Messages
+from helpers.ranks.processes import adopt_orphans, children_of, end_group, end_with_parent
+
+RECORD = struct.Struct("!BQI")
+"""Before each piece of output in a program's file: stream (1 or 2), time in ns, length in bytes."""
+MAX_OUTPUT = 4 << 20
+MAX_FILE = 256 << 20
+"""No program may write a larger file: one that prints for ever must not fill the disk."""
+_LOOK_S = 0.2
+
+
+def main(fd: int, folder: str) -> None:
+    """Serve the owner at the other end of `fd` until it closes; then end all, remove its `folder`."""
+    supervisor = Supervisor(Messages(socket.socket(fileno=fd)), os.getppid())
+    try:
+        supervisor.serve()
+    except (EOFError, ConnectionError):
+        pass
+    finally:
+        supervisor.end_all()
+        shutil.rmtree(folder, ignore_errors=True)  # the owner may have died without doing so
+
+
+@dataclass
+class _Program:
+    """A program that was started, and the file that keeps what it prints."""
+
+    key: str
+    process: subprocess.Popen[bytes]
+    record: IO[bytes]
+    streams: dict[int, int]
+    """descriptor -> 1 for stdout, 2 for stderr"""
+    written: int = 0
+
+
+@dataclass
+class Supervisor:
+    """The programs that are alive, and the socket to their owner."""
+
+    control: Messages
+    owner: int
+    programs: list[_Program] = field(default_factory=list)
+
+    def serve(self) -> None:
+        """Start what the owner asks for and say what has ended, until the owner goes away."""
+        for number in (signal.SIGINT, signal.SIGHUP):  # meant for the owner, who says what to do
+            signal.signal(number, signal.SIG_IGN)
+        adopt_orphans()
+        while os.getppid() == self.owner:
+            streams = [fd for program in self.programs for fd in program.streams]
+            control = self.control.fileno()
+            readable, _, _ = select.select([control, *streams], [], [], _LOOK_S)
+            for program in self.programs:
+                self._keep_output(program, readable)
+            if control in readable:
+                self._obey()
+            self._reap()
+
+    def _obey(self) -> None:
+        for message in self.control.receive():
+            if message["do"] == "start":
+                self._start(message)
+            elif message["do"] == "end":
+                self.end_all()
+                self.control.send({"ended": True})
+
+    def _start(self, message: dict[str, Any]) -> None:
+        try:
+            process = subprocess.Popen(
+                message["argv"],
+                cwd=message["cwd"],
+                env=message["env"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                preexec_fn=_before_exec,
+            )
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            self.control.send({"refused": [message["key"], str(error)]})
+            return
+        assert process.stdout is not None and process.stderr is not None
+        streams = {process.stdout.fileno(): 1, process.stderr.fileno(): 2}
+        record = Path(message["record"]).open("wb", buffering=0)  # noqa: SIM115
+        self.programs.append(_Program(message["key"], process, record, streams))
+        self.control.send({"started": [message["key"], process.pid]})
+
+    def _keep_output(self, program: _Program, readable: list[int]) -> None:
+        for fd in [fd for fd in program.streams if fd in readable]:
+            data = os.read(fd, 1 << 16)
+            if not data:
+                del program.streams[fd]
+            elif program.written < MAX_OUTPUT:
+                program.written += len(data)
+                head = RECORD.pack(program.streams[fd], time.time_ns(), len(data))
+                program.record.write(head + data)
+
+    def _reap(self) -> None:
+        """Say which programs have ended, and take the children that were left to this process."""
+        for program in list(self.programs):
+            # its workers hold copies of the pipes' ends: what counts is the program's own end
+            if program.process.poll() is not None:
+                for _ in range(64):
+                    ready, _, _ = select.select(list(program.streams), [], [], 0)
+                    if not ready:
+                        break
+                    self._keep_output(program, ready)
+                self.programs.remove(program)
+                program.record.close()
+                for stream in (program.process.stdout, program.process.stderr):
+                    assert stream is not None
+                    stream.close()
+                self.control.send({"exit": [program.key, program.process.returncode]})
+        owned = {program.process.pid for program in self.programs}
+        for pid in set(children_of(os.getpid())) - owned:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+
+    def end_all(self) -> None:
+        """End every process below this one, whoever started it."""
+        deadline = time.monotonic() + 5.0
+        while time.monotonic() < deadline:
+            # Agents first: one that lives would start its workers again.
+            mine = {x.process.pid for x in self.programs if x.process.returncode is None}
+            left = set(children_of(os.getpid())) | mine
+            if not left:
+                break
+            elsewhere = set() if sys.platform == "linux" else _tree(left)
+            for pid in [*(left & mine), *(left - mine), *elsewhere]:
+                end_group(pid)
+            for program in self.programs:
+                program.process.wait()
+            for pid in left - mine:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, 0)
+        with contextlib.suppress(OSError):
+            self._reap()
+
+
+def _before_exec() -> None:
+    """In a program about to start: end with the supervisor, and write no endless file."""
+    # SIGTERM, on which an agent ends its workers: it is sent when nobody else can end them
+    end_with_parent(signal.SIGTERM)
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE if hard < 0 else min(MAX_FILE, hard), hard))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+
+
+def _tree(roots: set[int]) -> set[int]:
+    """Give everything below `roots`, where nobody adopts orphans: asked for before the roots end."""
+    table = subprocess.run(["ps", "-Ao", "pid=,ppid="], capture_output=True, text=True).stdout
+    pairs = [tuple(map(int, line.split())) for line in table.splitlines()]
+    found, grown = set(roots), True
+    while grown:
+        more = {pid for pid, parent in pairs if parent in found} - found
+        found, grown = found | more, bool(more)
+    return found - roots

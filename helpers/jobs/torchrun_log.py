@@ -1,0 +1,157 @@
+"""From what torchrun agents printed to what happened: rounds, workers, their output, their errors.
+
+An agent prints log lines of its own and, because of `--tee 3`, every line of its workers, each after
+a mark with the worker's rank. Called by `torchrun`; what it hands on is frozen data.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from helpers.jobs.owned import Piece
+from helpers.jobs.run import Round, Worker
+
+MARK = "\x1f${rank}/${local_rank}\x1e"
+"""Put before a worker's line by the agent, by TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE."""
+_MARKED = re.compile(r"\x1f(\d+)/(\d+)\x1e([^\n\x1f]*\n?)")
+_ROUND = re.compile(r"Rendezvous complete for workers\. Result:")
+_FIELD = re.compile(r"\]   (\w+)=(.*)$")
+_FAILED = re.compile(r"failed \(exitcode: (-?\d+)\) local_rank: (\d+) ")
+_LOG_LINE = re.compile(r"^[IWE]\d{4} [\d:.]+ \d+ [\w./]+:\d+\] ?", re.MULTILINE)
+_MAX_ERROR_FILE = 64 << 10
+
+
+def rounds_of(node: int, pieces: Sequence[Piece], folder: Path) -> tuple[Round, ...]:
+    """Read one agent's rounds from its output, and its workers' error files from its log folder."""
+    reader = _Reader(node)
+    for piece in pieces:
+        reader.take(piece)
+    reader.take_rest()
+    reader.close(pieces[-1].at_s if pieces else 0.0)
+    last_of = {made.restart: index for index, made in enumerate(reader.rounds)}
+    return tuple(
+        # A change of members keeps the restart count, and so overwrites the files of the round before.
+        _with_error_files(made, folder) if last_of[made.restart] == index else made
+        for index, made in enumerate(reader.rounds)
+    )
+
+
+def own_words(pieces: Sequence[Piece]) -> str:
+    """Give what an agent said itself, without its workers' lines and without its INFO lines."""
+    text = "".join(piece.text for piece in pieces if piece.stream == 2)
+    lines = _MARKED.sub("", text).splitlines()
+    return "\n".join(_LOG_LINE.sub("", line) for line in lines if not re.match(r"I\d{4} ", line))
+
+
+class _Reader:
+    """Reads an agent's output piece by piece."""
+
+    def __init__(self, node: int) -> None:
+        self.node = node
+        self.rounds: list[Round] = []
+        self._output: dict[tuple[int, int], list[str]] = {}
+        self._failed: tuple[int, int] | None = None
+        self._fields: dict[str, str] | None = None
+        self._ending = "ended"
+        self._rest = {1: "", 2: ""}
+
+    def take(self, piece: Piece) -> None:
+        text = self._rest[piece.stream] + piece.text
+        cut = max(text.rfind("\n") + 1, 0)
+        self._rest[piece.stream] = text[cut:]
+        for found in _MARKED.finditer(text[:cut]):
+            key = (int(found[1]), piece.stream)
+            self._output.setdefault(key, []).append(found[3])
+        if piece.stream == 2:
+            for line in _MARKED.sub("", text[:cut]).splitlines():
+                self._agent_says(line, piece.at_s)
+
+    def take_rest(self) -> None:
+        """Take what a worker printed last without ending the line."""
+        for stream in (1, 2):
+            if self._rest[stream]:
+                self.take(Piece(stream, 0.0, "\n"))
+
+    def _agent_says(self, line: str, at_s: float) -> None:
+        if _ROUND.search(line):
+            self.close(at_s)
+            self._fields = {}
+        elif self._fields is not None and (found := _FIELD.search(line)):
+            self._fields[found[1]] = found[2]
+        elif self._fields:
+            self._open(self._fields, at_s)
+            self._fields = None
+        if found := _FAILED.search(line):
+            self._failed = (int(found[2]), int(found[1]))
+            self._end("failed", at_s)
+        elif "new nodes from group_rank" in line:
+            self._end("membership changed", at_s)
+        elif "worker group successfully finished" in line:
+            self._end("succeeded", at_s)
+
+    def _open(self, fields: dict[str, str], at_s: float) -> None:
+        ranks = json.loads(fields.get("global_ranks", "[]"))
+        sizes = json.loads(fields.get("global_world_sizes", "[]"))
+        workers = tuple(Worker(self.node, local, rank) for local, rank in enumerate(ranks))
+        self.rounds.append(
+            Round(
+                self.node,
+                int(fields.get("restart_count", 0)),
+                int(fields.get("group_rank", 0)),
+                int(fields.get("group_world_size", 1)),
+                sizes[0] if sizes else len(ranks),
+                workers,
+                at_s,
+            )
+        )
+
+    def _end(self, ending: str, at_s: float) -> None:
+        if self.rounds and not self.rounds[-1].ended_s:
+            self.rounds[-1] = replace(self.rounds[-1], ending=ending, ended_s=at_s)
+
+    def close(self, at_s: float) -> None:
+        """Give the round that is open the output that has come since it began."""
+        if not self.rounds:
+            return
+        self._end("ended", at_s)
+        made = self.rounds[-1]
+        if any(w.output or w.errors for w in made.workers):
+            return
+        failed, self._failed = self._failed, None
+        workers = tuple(
+            replace(
+                worker,
+                output="".join(self._output.pop((worker.rank, 1), [])),
+                errors="".join(self._output.pop((worker.rank, 2), [])),
+                exitcode=failed[1] if failed and failed[0] == worker.local_rank else None,
+            )
+            for worker in made.workers
+        )
+        self.rounds[-1] = replace(made, workers=workers)
+
+
+def _with_error_files(made: Round, folder: Path) -> Round:
+    workers = []
+    for worker in made.workers:
+        pattern = f"*/attempt_{made.restart}/{worker.local_rank}/error.json"
+        files = sorted(folder.glob(pattern))
+        message, traceback = _read_error(files[-1]) if files else ("", "")
+        workers.append(replace(worker, error=message, traceback=traceback))
+    return replace(made, workers=tuple(workers))
+
+
+def _read_error(path: Path) -> tuple[str, str]:
+    """Read an error file that `@record` wrote; a worker may have written anything there."""
+    try:
+        with path.open("rb") as file:
+            data: Any = json.loads(file.read(_MAX_ERROR_FILE))["message"]
+        if isinstance(data, str):
+            return data, ""
+        return str(data["message"]), str(data["extraInfo"]["py_callstack"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return "(its error file could not be read)", ""

@@ -1,0 +1,83 @@
+"""How much time a world has had: time that a busy machine kept from its ranks does not count.
+
+On a laptop that does other things as well, or with thirty learners on one machine, a rank may stand in the
+queue for a core most of the time. Of each stretch of time there counts
+
+    max(the share of the machine's cores that the ranks used, 1 - the share in which they queued)
+
+so a world that sleeps pays in full, one that computes on an idle machine pays in full, one that exchanges
+messages while others hold the cores pays for what it got. After ten times its budget it has to end anyway.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+from helpers.ranks.processes import living_children
+from helpers.ranks.threads import GLOO_LOOP, times_of
+from helpers.ranks.world import World
+
+BACKSTOP = 10
+"""No world may take longer than so many times its budget, however busy the machine is."""
+_MOST_PROCESSES = 1000
+_EVERY_S = 0.05
+
+
+def ranks_of(world: World) -> list[int]:
+    """Give the ranks that are left of a world; none before all are there.
+
+    Until then the server may be importing what they need.
+    """
+    live = [member for member in world.members if not member.done]
+    return [member.pid for member in live] if all(member.pid for member in live) else []
+
+
+class Budget:
+    """The time that processes may take, in seconds of a machine that is their own.
+
+    roots: gives those that are there now; nothing is paid while there are none. What they started counts
+    with them.
+    """
+
+    def __init__(self, roots: Callable[[], Sequence[int]], seconds: float, now: float) -> None:
+        self._roots = roots
+        self._left = seconds
+        self._end = now + seconds * BACKSTOP
+        self._last = now
+        self._times: dict[int, tuple[int, int, int]] = {}
+
+    def is_spent(self, now: float) -> bool:
+        """Take the time until `now` off the budget; tell whether nothing is left of it."""
+        if now - self._last < _EVERY_S:
+            return self._left <= 0 or now >= self._end
+        ran, queued = self._grown()
+        stretch, self._last = now - self._last, now
+        if self._times:
+            used = ran / 1e9 / (stretch * (os.cpu_count() or 1))
+            waited = queued / 1e9 / stretch
+            self._left -= stretch * min(1.0, max(used, 1.0 - waited))
+        return self._left <= 0 or now >= self._end
+
+    def _grown(self) -> tuple[int, int]:
+        """Give how much the ranks, and what they started, have run and have queued since the last call.
+
+        Gloo's own threads stand in the queue even while nobody needs them, a hundred times a second: that
+        counts as far as other threads wanted the processor too.
+        """
+        times = {pid: times_of(pid, apart=GLOO_LOOP) for pid in self._processes()}
+        grown = [self._since(pid, now) for pid, now in times.items()]
+        self._times = times
+        ran, queued, in_gloo = (sum(column) for column in zip((0, 0, 0), *grown, strict=True))
+        return ran, queued + min(in_gloo, queued)
+
+    def _since(self, pid: int, now: tuple[int, int, int]) -> list[int]:
+        before = self._times.get(pid, (0, 0, 0))
+        return [max(0, new - old) for new, old in zip(now, before, strict=True)]
+
+    def _processes(self) -> list[int]:
+        found = list(self._roots())
+        for pid in found:  # grows while it is walked: children of children as well
+            if len(found) < _MOST_PROCESSES:
+                found += living_children(pid)
+        return found

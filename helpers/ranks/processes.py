@@ -1,0 +1,86 @@
+"""Processes as the kernel has them: who is whose child, who ends with whom, and how to end one.
+
+Called wherever the course starts processes: the rank server, the supervisor of jobs, the walls around
+both. Imports nothing but the standard library: the supervisor is started without any other.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+NO_NEW_PRIVS = 38
+_PDEATHSIG, _CHILD_SUBREAPER = 1, 36
+_LIBC = ctypes.CDLL(None, use_errno=True)
+"""Opened before any fork: a new rank, or a program before its exec, is no place to load a library."""
+
+
+def prctl(option: int, *arguments: Any) -> None:
+    """Tell Linux something about this process. Raise OSError where it refuses."""
+    words = [ctypes.c_ulong(a) if isinstance(a, int) else a for a in (*arguments, 0, 0, 0, 0)[:4]]
+    if _LIBC.prctl(option, *words):
+        code = ctypes.get_errno()
+        raise OSError(code, f"prctl {option}: {os.strerror(code)}")
+
+
+def end_with_parent(number: int = signal.SIGKILL) -> None:
+    """Have the kernel send this process a signal when its parent ends (on Linux).
+
+    A parent that has ended before is not noticed. Becoming another user undoes it.
+    """
+    if sys.platform == "linux":
+        prctl(_PDEATHSIG, number)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of whatever loses its own below this process (on Linux), so as to end it."""
+    if sys.platform == "linux":
+        prctl(_CHILD_SUBREAPER, 1)
+
+
+def children_of(pid: int) -> Iterator[int]:
+    """Give the ids of a process's children, adopted ones too; none where there is no /proc."""
+    with suppress(OSError):  # it may go at any moment
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with suppress(OSError, ValueError):
+                text = Path(f"/proc/{pid}/task/{task}/children").read_text()
+                yield from (int(word) for word in text.split())
+
+
+def living_children(pid: int) -> list[int]:
+    """Give the ids of a process's children that have not ended, also if nobody has waited for them."""
+    return [child for child in children_of(pid) if _state(child) not in {"Z", "X", ""}]
+
+
+def _state(pid: int) -> str:
+    with suppress(OSError, IndexError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return ""
+
+
+def inner_pid(pid: int) -> int:
+    """Give the id that a process has in its own namespace; 0 if it has gone."""
+    with suppress(OSError, ValueError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("NSpid:"):
+                return int(line.split()[-1])
+    return 0
+
+
+def end(pid: int) -> None:
+    """End a process, and where it is the first of its namespace all others in it."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def end_group(pid: int) -> None:
+    """End a process and all of the group that it leads."""
+    for kill in (os.killpg, os.kill):  # the group is not there yet in the first moment of its life
+        with suppress(ProcessLookupError, PermissionError):
+            kill(pid, signal.SIGKILL)

@@ -1,0 +1,338 @@
+"""How what a notebook defines travels to a rank, and what it becomes there.
+
+`payload` pickles with `dumps`; a rank unpickles with `pickle.loads`, which calls the functions at the
+end of this file. Beyond cloudpickle: whatever a module names goes by that name, and what a cell
+defines stands in the rank's `__main__` afterwards, as it would had the rank run the cell.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import linecache
+import sys
+import threading
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cloudpickle import CloudPickler
+from cloudpickle.cloudpickle import (
+    _class_setstate,
+    _dynamic_class_reduce,
+    _function_setstate,
+    _lookup_module_and_qualname,
+    dynamic_subimport,
+)
+
+from helpers.ranks.cells import Source, cell_name
+
+_OF_MAIN = ("__file__", "__package__")
+"""What a script's functions may ask their `__main__` for; a notebook's has no file."""
+
+
+def dumps(value: Any, into_main: bool = True) -> tuple[bytes, dict[str, Source]]:
+    """Pickle `value`; give with it the source of each cell whose code is in it, by file.
+
+    into_main: functions of `__main__` have the rank's own `__main__` for their global variables, as
+    in a script. Else they have a namespace of their own, so that nothing in `__main__` is replaced.
+    """
+    file = io.BytesIO()
+    pickler = _Pickler(file, into_main)
+    pickler.dump(value)
+    return file.getvalue(), pickler.sources
+
+
+class _Main(dict[str, Any]):
+    """Stands for `__main__.__dict__` while it is pickled."""
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[dict[str, Any]]]:
+        return main_namespace, ({name: self[name] for name in _OF_MAIN if self.get(name)},)
+
+
+class _Pickler(CloudPickler):  # type: ignore[misc]
+    def __init__(self, file: io.BytesIO, into_main: bool) -> None:
+        super().__init__(file)
+        self.sources: dict[str, Source] = {}
+        self._main = sys.modules["__main__"].__dict__
+        if into_main:
+            self.globals_ref[id(self._main)] = _Main()
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, types.ModuleType):
+            return _reduce_module(obj)
+        for kind, reduce in _REDUCERS:
+            if isinstance(obj, kind):
+                return self._in_main(obj, reduce(obj))
+        if (of_torch := _reduce_of_torch(obj)) is not None:
+            return self._in_main(obj, of_torch)
+        if (dispatching := _reduce_dispatching(obj)) is not None:
+            return self._in_main(obj, dispatching)
+        if isinstance(obj, (types.FunctionType, type)) and _is_made_by_hand(obj.__module__):
+            if isinstance(obj, type):
+                return _dynamic_class_reduce(obj)
+            return self._dynamic_function_reduce(obj)
+        return self._in_main(obj, super().reducer_override(obj))
+
+    def _function_getnewargs(self, func: types.FunctionType) -> Any:
+        self._note_source(func.__code__.co_filename)
+        return super()._function_getnewargs(func)
+
+    def _in_main(self, obj: Any, reduced: Any) -> Any:
+        """Have what `__main__` names put under the same name into the rank's `__main__`.
+
+        Else pickle could not find it there: `torch.save(Net())`, `all_gather_object(out, Foo())`, a
+        Pool within the rank.
+        """
+        if not isinstance(reduced, tuple):
+            return reduced
+        name = getattr(obj, "__qualname__", "")
+        if not isinstance(name, str) or self._main.get(name) is not obj:
+            return reduced
+        make, args, *rest = reduced
+        setter = rest[3] if len(rest) > 3 else None
+        state = rest[0] if rest else None
+        return make, args, (name, state), None, None, _SET_IN_MAIN[setter]
+
+    def _note_source(self, file: str) -> None:
+        # Only a cell's entry has no time of change: a file can be read where the rank is.
+        entry = linecache.cache.get(file)
+        if file not in self.sources and entry is not None and len(entry) == 4 and entry[1] is None:
+            self.sources[file] = Source(cell_name(file), "".join(entry[2]))
+
+
+def _reduce_module(module: types.ModuleType) -> Any:
+    """Send a module, and what only looks like one (`torch.backends.cudnn`, `torch.ops.aten`), by name.
+
+    cloudpickle sends along each submodule whose name occurs in the code, and knows plain modules only.
+    """
+    name = getattr(module, "__name__", "")
+    found = sys.modules.get(name)
+    if found is not module:
+        names = [n for n, m in list(sys.modules.items()) if m is module and n != "__mp_main__"]
+        name = names[0] if names else name
+        if not names and _named(name) is not module:
+            return _by_value(module)
+    elif _is_made_by_hand(name):
+        return _by_value(module)
+    return _named, (name,)
+
+
+def _is_made_by_hand(name: str) -> bool:
+    """Tell a module that a cell made and entered into sys.modules: no rank can import it."""
+    top = sys.modules.get(str(name).partition(".")[0])
+    if top is None or top.__name__ in {"__main__", "__mp_main__"}:
+        return False
+    return getattr(top, "__spec__", None) is None and getattr(top, "__file__", None) is None
+
+
+def _by_value(module: types.ModuleType) -> Any:
+    state = {k: v for k, v in vars(module).items() if k != "__builtins__"}
+    return dynamic_subimport, (module.__name__, state)
+
+
+def _reduce_cached(cached: Any) -> Any:
+    """Send a function behind `functools.cache`: with the rank comes an empty cache."""
+    if _lookup_module_and_qualname(cached) is not None:
+        return NotImplemented
+    settings = cached.cache_parameters()
+    return _cached, (cached.__wrapped__, settings["maxsize"], settings["typed"]), vars(cached)
+
+
+def _reduce_cached_property(found: functools.cached_property[Any]) -> Any:
+    return _cached_property, (found.func, found.attrname)  # in Python 3.11 it has a lock as well
+
+
+def _reduce_lock_of(make: Callable[[], Any]) -> Callable[[Any], Any]:
+    # Each process that runs a script has a lock of its own under that name, and so has each rank.
+    return lambda lock: (make, ())
+
+
+def _reduce_of_thread(local: threading.local) -> Any:
+    return threading.local, (), dict(vars(local))
+
+
+def _reduce_new_type(new: Any) -> Any:
+    return _new_type, (new.__name__, new.__supertype__, new.__module__)
+
+
+def _reduce_named_parameter(parameter: Any) -> Any:
+    return type(parameter), (parameter.__name__,)
+
+
+def _reduce_dispatching(function: Any) -> Any:
+    """Send a functools.singledispatch function: its cache holds weak references."""
+    registry = getattr(function, "registry", None) if type(function) is types.FunctionType else None
+    if (
+        registry is None
+        or _lookup_module_and_qualname(function) is not None
+        or not isinstance(registry, types.MappingProxyType)
+    ):
+        return None
+    return _dispatching, (
+        registry[object],
+        [(k, v) for k, v in registry.items() if k is not object],
+    )
+
+
+_REDUCERS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+    (functools._lru_cache_wrapper, _reduce_cached),
+    (functools.cached_property, _reduce_cached_property),
+    (type(threading.Lock()), _reduce_lock_of(threading.Lock)),
+    (type(threading.RLock()), _reduce_lock_of(threading.RLock)),
+    (threading.local, _reduce_of_thread),
+    (typing.NewType, _reduce_new_type),
+    (typing.ParamSpec, _reduce_named_parameter),
+    (typing.TypeVarTuple, _reduce_named_parameter),
+)
+
+
+def _reduce_of_torch(obj: Any) -> Any:
+    """Send an operator by its name, and what torch.compile, torch.jit or torch.compiler.disable has
+    wrapped by what it wraps; None for all else.
+
+    What was compiled here is machine code and guards of this process: the rank compiles anew.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return None
+    if isinstance(obj, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+        packet = getattr(obj, "_overloadpacket", obj)
+        path = f"torch.ops.{packet._qualified_op_name.replace('::', '.')}"
+        return _named, (path if packet is obj else f"{path}.{obj._overloadname}",)
+    if isinstance(obj, (torch.jit.ScriptFunction, torch.jit.ScriptModule)):
+        file = io.BytesIO()
+        torch.jit.save(obj, file)
+        return _scripted, (file.getvalue(),)
+    if "torch._dynamo" not in sys.modules:
+        return None
+    from torch._dynamo.eval_frame import OptimizedModule
+
+    if isinstance(obj, OptimizedModule):
+        return _compiled, (obj._orig_mod, _compile_settings(obj.dynamo_ctx))
+    if not isinstance(obj, types.FunctionType) or "_torchdynamo_orig_callable" not in vars(obj):
+        return None
+    if vars(obj).get("_torchdynamo_wrapper_id", id(obj)) != id(obj):
+        return None  # functools.wraps has copied the attribute from what this function wraps
+    inner = vars(obj)["_torchdynamo_orig_callable"]
+    if getattr(obj, "_torchdynamo_disable", False):
+        return _not_compiled, (inner,)
+    closure = dict(zip(obj.__code__.co_freevars, obj.__closure__ or (), strict=True))
+    return _compiled, (inner, _compile_settings(closure["self"].cell_contents))
+
+
+def _compile_settings(context: Any) -> dict[str, Any]:
+    """Read from torch's own objects with which arguments torch.compile was called."""
+    backend = context.callback
+    while hasattr(backend, "_torchdynamo_orig_backend"):
+        backend = backend._torchdynamo_orig_backend
+    settings = {"fullgraph": bool(context.fullgraph), "dynamic": context._dynamic}
+    if type(backend).__name__ == "_TorchCompileInductorWrapper":
+        return {**settings, "backend": "inductor", "options": dict(backend.config) or None}
+    from torch._dynamo.backends.registry import list_backends
+
+    known = backend.compiler_name in list_backends(exclude_tags=None)
+    return {
+        **settings,
+        "backend": backend.compiler_name if known else backend.compiler_fn,
+        "mode": backend.kwargs.get("mode"),
+        "options": backend.kwargs.get("options"),
+    }
+
+
+# What follows runs on the rank.
+
+
+def main_namespace(of_script: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the global variables of this process's `__main__`."""
+    namespace = sys.modules["__main__"].__dict__
+    namespace.update(of_script)
+    return namespace
+
+
+def _named(path: str) -> Any:
+    """Import what is known by a path, such as `torch.ops.aten`; None if nothing is."""
+    parts = path.split(".")
+    for count in range(len(parts), 0, -1):
+        name = ".".join(parts[:count])
+        try:
+            __import__(name)
+            found: Any = sys.modules[name]
+            for part in parts[count:]:
+                found = getattr(found, part)
+            return found
+        except (ImportError, AttributeError, KeyError, ValueError):
+            continue
+    return None
+
+
+def _cached(function: Callable[..., Any], maxsize: int | None, typed: bool) -> Any:
+    return functools.lru_cache(maxsize, typed)(function)
+
+
+def _cached_property(function: Callable[..., Any], name: str | None) -> Any:
+    made = functools.cached_property(function)
+    made.attrname = name
+    return made
+
+
+def _new_type(name: str, of: Any, module: str) -> Any:
+    made = typing.NewType(name, of)  # type: ignore[misc]
+    made.__module__ = module
+    return made
+
+
+def _dispatching(default: Callable[..., Any], others: Sequence[tuple[type, Any]]) -> Any:
+    made = functools.singledispatch(default)
+    for kind, function in others:
+        made.register(kind, function)
+    return made
+
+
+def _compiled(function: Any, settings: Mapping[str, Any]) -> Any:
+    import torch
+
+    return torch.compile(function, **settings)
+
+
+def _not_compiled(function: Any) -> Any:
+    import torch
+
+    return torch.compiler.disable(function)
+
+
+def _scripted(saved: bytes) -> Any:
+    import torch
+
+    return torch.jit.load(io.BytesIO(saved))
+
+
+def _plain_setstate(obj: Any, state: Any) -> None:
+    if state:
+        vars(obj).update(state)
+
+
+def _set_in_main(setter: Callable[[Any, Any], Any], obj: Any, named: tuple[str, Any]) -> None:
+    name, state = named
+    setter(obj, state)
+    sys.modules["__main__"].__dict__.setdefault(name, obj)
+
+
+def function_in_main(obj: Any, named: tuple[str, Any]) -> None:
+    _set_in_main(_function_setstate, obj, named)
+
+
+def class_in_main(obj: Any, named: tuple[str, Any]) -> None:
+    _set_in_main(_class_setstate, obj, named)
+
+
+def object_in_main(obj: Any, named: tuple[str, Any]) -> None:
+    _set_in_main(_plain_setstate, obj, named)
+
+
+_SET_IN_MAIN = {
+    _function_setstate: function_in_main,
+    _class_setstate: class_in_main,
+    None: object_in_main,
+}

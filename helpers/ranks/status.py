@@ -1,0 +1,234 @@
+"""What a rank says of itself when its launcher asks: where it is, and which threads only pass time.
+
+Called in the rank, from the thread that listens to the launcher, whatever the others do.
+"""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import datetime
+import dis
+import io
+import signal
+import sys
+import threading
+import types
+from collections.abc import Iterator, Mapping
+from types import CodeType, FrameType
+from typing import Any
+
+from helpers.trace.frames import LEARNER, kind_of, whereabouts
+
+RENDEZVOUS = frozenset({"init_process_group", "new_group", "split_group", "init_rpc"})
+"""Functions of torch that poll a store until other ranks have come."""
+SOON_S = 300.0
+"""A rendezvous that gives up sooner than this goes on by itself. Where nobody asks for less, it gives up
+after five minutes, torch's default for a store, or later."""
+
+_ATTRIBUTES = frozenset(
+    """
+    sleep time time_ns monotonic monotonic_ns perf_counter perf_counter_ns process_time strftime
+    now datetime timedelta total_seconds isoformat random uniform randint is_set wait append copy
+    keys values items get format join strip split lower upper startswith endswith
+    sqrt sin cos exp log floor ceil pi
+    """.split()  # noqa: SIM905
+)
+"""What may be asked of plain values and of `_MODULES`. Not among them: `set`, which wakes who waits."""
+_BUILTINS = frozenset(
+    """
+    print len range int float str bool list dict tuple set min max sum abs round enumerate zip sorted
+    repr True False None
+    """.split()  # noqa: SIM905
+)
+_MODULES = frozenset({"time", "math", "random", "datetime"})
+_ATOMS = frozenset(
+    {
+        int,
+        float,
+        complex,
+        str,
+        bytes,
+        bool,
+        type(None),
+        range,
+        datetime.datetime,
+        datetime.timedelta,
+    }
+)
+_CONTAINERS = frozenset({list, tuple, set, frozenset, dict, collections.deque})
+_STREAMS = frozenset({io.TextIOWrapper, io.StringIO, type(None)})
+_MOST_VALUES = 10_000
+_READS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"})
+_ASKS = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+_REACHES_OUT = frozenset(
+    {
+        "STORE_ATTR",
+        "DELETE_ATTR",
+        "LOAD_SUPER_ATTR",
+        "IMPORT_FROM",
+        "IMPORT_STAR",
+        "LOAD_BUILD_CLASS",
+    }
+)
+_MONITORS = frozenset({"tqdm._monitor.TMonitor"})
+"""Threads of libraries that wake up to look at their own data, for as long as the process lives."""
+
+
+def status(main: int, listener: int) -> dict[str, Any]:
+    """Give what this rank is in. main, listener: the ids of those two threads."""
+    at, inside, frame = whereabouts(main)
+    meets, needs, gives_up = _rendezvous(frame)
+    return {
+        "at": at,
+        "inside": inside,
+        "meets": meets,
+        "needs": needs,
+        "idle": [listener, *_threads_that_pass_time()],
+        "alarm": gives_up or signal.getitimer(signal.ITIMER_REAL)[0] > 0,
+    }
+
+
+def _rendezvous(frame: FrameType | None) -> tuple[str, list[int], bool]:
+    """Tell in which rendezvous a thread is, who must come to it, and whether it gives up soon.
+
+    [] stands for all ranks of the world.
+    """
+    while frame is not None and kind_of(frame.f_code) is not LEARNER:
+        name, given = frame.f_code.co_name, frame.f_locals
+        if name in RENDEZVOUS:
+            size, ranks = given.get("world_size"), given.get("ranks")
+            needs: list[int] = []
+            if name == "init_process_group" and type(size) is int and 0 < size <= 1024:
+                needs = list(range(size))
+            elif given.get("use_local_synchronization") and isinstance(ranks, list):
+                needs = [rank for rank in ranks if type(rank) is int][:1024]
+            return name, needs, _gives_up_soon(given)
+        frame = frame.f_back
+    return "", [], False
+
+
+def _gives_up_soon(given: Mapping[str, Any]) -> bool:
+    limits = [given.get("timeout"), getattr(given.get("store"), "timeout", None)]
+    return any(isinstance(t, datetime.timedelta) and t.total_seconds() < SOON_S for t in limits)
+
+
+def _threads_that_pass_time() -> list[int]:
+    """Give the native ids of Python threads of which nothing can come that another rank waits for.
+
+    A thread that sleeps and looks at a list, for ever, would hide each deadlock: it can always go on.
+    It is named here only if it handles nothing but plain values, in ways known to be harmless, and if
+    nobody waits for its end; of any other nobody knows, and the launch's budget has the last word.
+    """
+    frames = sys._current_frames()
+    joined = set(_joined(frames.values()))
+    found = []
+    for thread in threading.enumerate():
+        kind = f"{type(thread).__module__}.{type(thread).__qualname__}"
+        frame = frames.get(thread.ident or 0)
+        if thread is threading.main_thread() or frame is None or thread.native_id is None:
+            continue
+        if id(thread) not in joined and (kind in _MONITORS or _only_passes_time(frame)):
+            found.append(thread.native_id)
+    return found
+
+
+def _joined(frames: Any) -> Iterator[int]:
+    """Give the ids of the thread objects for whose end some thread waits."""
+    for innermost in frames:
+        frame = innermost
+        while frame is not None:
+            if frame.f_code.co_name == "join" and frame.f_globals.get("__name__") == "threading":
+                yield id(frame.f_locals.get("self"))
+            frame = frame.f_back
+
+
+def _only_passes_time(frame: FrameType | None) -> bool:
+    own = 0
+    seen: set[int] = set()
+    while frame is not None:
+        if kind_of(frame.f_code) is LEARNER:
+            own += 1
+            if not _plain(list(frame.f_locals.values()), frame.f_code, seen):
+                return False
+            if not _harmless(frame.f_code, {**frame.f_globals, **frame.f_locals}, seen):
+                return False
+        elif frame.f_globals.get("__name__") != "threading":
+            return False
+        frame = frame.f_back
+    # A Timer has no function of the learner's on its stack, until it fires. What a thread that raises
+    # does last is the hook's; what it prints goes where stdout goes.
+    ordinary = threading.excepthook is threading.__excepthook__ and type(sys.stdout) in _STREAMS
+    return own > 0 and ordinary
+
+
+def _harmless(code: CodeType, scope: Mapping[str, Any], seen: set[int]) -> bool:
+    """Tell whether code frees nobody, given that its parameters are plain values.
+
+    scope: what its other names stand for. seen: the functions that have been looked into.
+    """
+    if any(isinstance(const, CodeType) for const in code.co_consts):
+        return False  # functions made within: not looked into
+    for step in dis.get_instructions(code):
+        name = str(step.argval)
+        if step.opname in _REACHES_OUT or (step.opname in _ASKS and name not in _ATTRIBUTES):
+            return False
+        if step.opname == "IMPORT_NAME" and not _plain(
+            [sys.modules.get(name, object())], code, seen
+        ):
+            return False
+        named = step.opname in _READS or step.opname in {"STORE_GLOBAL", "STORE_DEREF"}
+        if named and not _harmless_name(name, scope, code, seen):
+            return False
+    return True
+
+
+def _harmless_name(name: str, scope: Mapping[str, Any], code: CodeType, seen: set[int]) -> bool:
+    if name not in scope:  # not there yet: it will be given a plain value
+        return name in _BUILTINS or not hasattr(builtins, name)
+    return _plain([scope[name]], code, seen)
+
+
+def _plain(values: list[Any], code: CodeType, seen: set[int]) -> bool:
+    """Tell whether nothing that `code` does with these values, and with what is in them, frees anybody."""
+    for count, value in enumerate(values):  # grows while it is walked
+        kind = type(value)
+        if kind in _ATOMS or kind is threading.Event:
+            continue
+        if count > _MOST_VALUES or not _plain_one(value, code, seen):
+            return False
+        if kind in _CONTAINERS:
+            if len(values) + len(value) > _MOST_VALUES:
+                return False
+            values += value if kind is not dict else [*list(value), *list(value.values())]
+    return True
+
+
+def _plain_one(value: Any, code: CodeType, seen: set[int]) -> bool:
+    if type(value) in _CONTAINERS:
+        return True
+    if isinstance(value, types.ModuleType):
+        asked = (getattr(value, name, None) for name in code.co_names if name in _ATTRIBUTES)
+        return value.__name__ in _MODULES and all(_of_modules(each) for each in asked)
+    if isinstance(value, types.FunctionType) and kind_of(value.__code__) is LEARNER:
+        if id(value) in seen:
+            return True
+        seen.add(id(value))
+        given = [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
+        cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=False)
+        own = {**value.__globals__, **{free: _inside(cell) for free, cell in cells}}
+        return _plain(given, value.__code__, seen) and _harmless(value.__code__, own, seen)
+    return callable(value) and _of_modules(value)
+
+
+def _of_modules(value: Any) -> bool:
+    """Tell a function, class or constant of one of `_MODULES`: somebody may have put another there."""
+    module = getattr(value, "__module__", "") or type(getattr(value, "__self__", None)).__module__
+    return type(value) in _ATOMS or module in _MODULES
+
+
+def _inside(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not filled yet
+        return None

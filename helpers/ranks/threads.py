@@ -1,0 +1,179 @@
+"""What the kernel shows of a process's threads: does one run, wait for ever, or until when?
+
+A thread that waits is in a system call, whose number and arguments stand in /proc/PID/task/TID/syscall
+for whoever may trace the process (see proc(5)); the time until which it waits lies in its memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import struct
+import sys
+import time
+from dataclasses import dataclass
+
+FOREVER = float("inf")
+GLOO_LOOP = "gloo_tcp_loop"
+"""What gloo calls the thread that looks at its connections, every 10 ms as long as the process lives."""
+
+# Numbers of system calls, by machine: asm/unistd_64.h and asm-generic/unistd.h.
+_CALLS = {
+    "x86_64": {
+        202: "futex",
+        449: "futex_waitv",
+        232: "epoll_wait",
+        281: "epoll_pwait",
+        7: "poll",
+        271: "ppoll",
+        45: "recvfrom",
+        35: "nanosleep",
+        230: "clock_nanosleep",
+    },
+    "aarch64": {
+        98: "futex",
+        449: "futex_waitv",
+        22: "epoll_pwait",
+        73: "ppoll",
+        207: "recvfrom",
+        101: "nanosleep",
+        115: "clock_nanosleep",
+    },
+}.get(platform.machine(), {})
+_FUTEX_PRIVATE, _FUTEX_REALTIME, _FUTEX_WAIT, _FUTEX_WAIT_BITSET = 128, 256, 0, 9
+_TIMER_ABSTIME = 1
+"""time.sleep() sleeps until a moment; torch, when it polls a store, for a while."""
+_TIMESPEC = struct.Struct("=qq")
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """One thread, as it was when the kernel was asked.
+
+    inner: its id as the process itself knows it, which behind walls is another. state: a letter of proc(5),
+    such as "R" (runs), "S" (sleeps), "D" (waits for a disk), "T" (stopped). switches: how often it has given
+    up the processor, so that who has not run since can be told. call: the system call in which it waits, ""
+    if it is in none of those known here, "?" if that is hidden. ends_in_s: after how many seconds at most
+    that wait ends by itself; FOREVER if never. private: nobody but a thread of the same process can wake it.
+    fd: the descriptor from which it receives.
+    """
+
+    id: int
+    inner: int
+    name: str
+    state: str
+    switches: int
+    call: str = ""
+    ends_in_s: float = 0.0
+    private: bool = False
+    fd: int = -1
+
+
+def threads_of(pid: int) -> list[Thread]:
+    """Give the threads of a process, its main thread first; those that end meanwhile are left out."""
+    if sys.platform != "linux" or not pid:
+        return []
+    found = []
+    with contextlib.suppress(OSError):  # it may go at any moment
+        for name in sorted(os.listdir(f"/proc/{pid}/task"), key=int):
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                found.append(_thread(pid, int(name)))
+    return found
+
+
+def times_of(pid: int, apart: str = "") -> tuple[int, int, int]:
+    """Give how long a process's threads have run, and how long they stood in the queue for a core (ns).
+
+    The last number is the queueing of the threads called `apart`, which is no part of the one before it.
+    """
+    ran = queued = queued_apart = 0
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                fields = _read(f"/proc/{pid}/task/{task}/schedstat").split()
+                ran += int(fields[0])
+                if apart and _read(f"/proc/{pid}/task/{task}/comm").strip() == apart:
+                    queued_apart += int(fields[1])
+                else:
+                    queued += int(fields[1])
+    return ran, queued, queued_apart
+
+
+def _thread(pid: int, tid: int) -> Thread:
+    folder = f"/proc/{pid}/task/{tid}"
+    name, state, switches, inner = "", "?", 0, tid
+    for line in _read(f"{folder}/status").splitlines():
+        key, _, value = line.partition(":")
+        if key == "Name":
+            name = value.strip()
+        elif key == "State":
+            state = value.split()[0]
+        elif key == "NSpid":
+            inner = int(value.split()[-1])
+        elif key in {"voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"}:
+            switches += int(value)
+    if state != "S":
+        return Thread(tid, inner, name, state, switches)
+    try:
+        words = _read(f"{folder}/syscall").split()
+    except PermissionError:
+        return Thread(tid, inner, name, state, switches, "?")
+    if not words or not words[0].isdigit():
+        return Thread(tid, inner, name, "R" if words[:1] == ["running"] else state, switches)
+    call = _CALLS.get(int(words[0]), "")
+    args = [int(word, 16) for word in words[1:7]]
+    if call == "clock_nanosleep" and args[1] & _TIMER_ABSTIME:
+        call = "sleep"
+    ends_in_s, private = _ends_in(call, args, pid)
+    fd = args[0] if call == "recvfrom" else -1
+    return Thread(tid, inner, name, state, switches, call, ends_in_s, private, fd)
+
+
+def _ends_in(call: str, args: list[int], pid: int) -> tuple[float, bool]:
+    """Tell after how many seconds at most a wait ends by itself, and whether it is the process's own."""
+    if call == "futex":
+        private = bool(args[1] & _FUTEX_PRIVATE)
+        kind = args[1] & 127
+        if kind not in {_FUTEX_WAIT, _FUTEX_WAIT_BITSET}:
+            return 0.0, private
+        if not args[3]:
+            return FOREVER, private
+        at = _timespec(pid, args[3])
+        if kind == _FUTEX_WAIT_BITSET:  # until a moment, not for a while
+            clock = time.CLOCK_REALTIME if args[1] & _FUTEX_REALTIME else time.CLOCK_MONOTONIC
+            at -= time.clock_gettime(clock)
+        return max(0.0, at), private
+    if call in {"epoll_wait", "epoll_pwait"}:
+        return _milliseconds(args[3]), False
+    if call == "poll":
+        return _milliseconds(args[2]), False
+    if call == "ppoll":
+        return (_timespec(pid, args[2]) if args[2] else FOREVER), False
+    if call == "recvfrom":
+        return FOREVER, False
+    return 0.0, False
+
+
+def _milliseconds(argument: int) -> float:
+    value = argument & 0xFFFFFFFF
+    return FOREVER if value >= 1 << 31 else value / 1000
+
+
+def _timespec(pid: int, address: int) -> float:
+    fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        seconds, nanoseconds = _TIMESPEC.unpack(os.pread(fd, _TIMESPEC.size, address))
+    except struct.error:
+        return 0.0
+    finally:
+        os.close(fd)
+    return float(seconds + nanoseconds / 1e9)
+
+
+def _read(path: str) -> str:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(fd, 1 << 14).decode("utf-8", "replace")
+    finally:
+        os.close(fd)

@@ -1,0 +1,57 @@
+"""What a programme is about to import, read from its text: so that the rank server can do it once.
+
+The first optimizer, DDP or compiled function of a process imports 800 modules, a second's work for each
+rank of each launch. Where the text of a cell, or what is sent to the ranks, names such a thing, the server
+is told before it forks. Who uses none of them never waits for it, nor pays for it in memory.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+_COMPILER = ("torch._dynamo",)
+_SHARDED = ("torch.distributed.tensor", "torch.distributed.fsdp", *_COMPILER)
+_WORDS: dict[str, tuple[str, ...]] = {
+    r"optim|SGD|Adam": _COMPILER,
+    r"DistributedDataParallel|DDP|torch\.nn\.parallel": (
+        *_COMPILER,
+        "torch.distributed.algorithms.join",
+        "torch.distributed.algorithms.ddp_comm_hooks.default_hooks",
+    ),
+    r"compile": (*_COMPILER, "torch._dynamo.backends.debugging", "torch._functorch.aot_autograd"),
+    r"fully_shard|fsdp|FSDP|FullySharded": _SHARDED,
+    r"DTensor|distribute_tensor|device_mesh|parallelize_module": (
+        "torch.distributed.tensor",
+        "torch.distributed.tensor.parallel",
+        *_COMPILER,
+    ),
+    r"pipelining|PipelineStage": ("torch.distributed.pipelining", *_COMPILER),
+    r"ZeroRedundancy": ("torch.distributed.optim", *_COMPILER),
+    r"distributed\.checkpoint|dcp": ("torch.distributed.checkpoint", *_COMPILER),
+    r"_functional_collectives|funcol": ("torch.distributed._functional_collectives",),
+    r"numpy|np\.": ("numpy.random",),
+}
+_ALL = {re.compile(words.encode()): modules for words, modules in _WORDS.items()}
+_OURS = re.compile(rb"helpers\.exercises(?:\.\w+)+")
+"""Programmes of exercises. The engine's own modules, which a payload names as well, are imported already."""
+_MOST = 1 << 20
+"""Bytes that are looked through: beyond them are tensors, not names."""
+
+
+def wanted_by(*texts: bytes) -> list[str]:
+    """Give the modules that a programme will import; texts: its source, or what is sent of it."""
+    heads = [text[:_MOST] for text in texts]
+    heads += _sources({name.decode() for text in heads for name in _OURS.findall(text)})
+    found = [
+        name for words, modules in _ALL.items() if any(map(words.search, heads)) for name in modules
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _sources(names: Iterable[str]) -> list[bytes]:
+    """Give the text of those of our own modules that a payload names, such as an exercise's programme."""
+    files = (getattr(sys.modules.get(name), "__file__", None) for name in names)
+    return [Path(file).read_bytes() for file in files if file]

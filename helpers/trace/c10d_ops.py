@@ -1,0 +1,276 @@
+"""The `c10d::*` ops as a table: what each records, and the backend's method that it asks.
+
+torch's own kernels (torch/csrc/distributed/c10d/Ops.cpp) are alike: find the backend for the device,
+put the numbers into an options object, call one method. So one function makes them all, from this
+table and from the names in each op's schema.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch._C import _distributed_c10d as c10d
+
+
+@dataclass(frozen=True)
+class Op:
+    """One op. records: the event's op. method: the backend's. options: what the method takes last."""
+
+    records: str
+    method: str
+    options: type | None = None
+
+
+OPS = {
+    "send": Op("send", "send"),
+    "recv_": Op("recv", "recv"),
+    "recv_any_source_": Op("recv", "recv_anysource"),
+    "broadcast_": Op("broadcast", "broadcast", c10d.BroadcastOptions),
+    "allreduce_": Op("all_reduce", "allreduce", c10d.AllreduceOptions),
+    "allreduce_coalesced_": Op("all_reduce", "allreduce_coalesced", c10d.AllreduceCoalescedOptions),
+    "reduce_": Op("reduce", "reduce", c10d.ReduceOptions),
+    "allgather_": Op("all_gather", "allgather", c10d.AllgatherOptions),
+    "_allgather_base_": Op("all_gather", "_allgather_base", c10d.AllgatherOptions),
+    "allgather_coalesced_": Op("all_gather", "allgather_coalesced", c10d.AllgatherOptions),
+    "allgather_into_tensor_coalesced_": Op("all_gather", "", c10d.AllgatherOptions),
+    "reduce_scatter_": Op("reduce_scatter", "reduce_scatter", c10d.ReduceScatterOptions),
+    "_reduce_scatter_base_": Op(
+        "reduce_scatter", "_reduce_scatter_base", c10d.ReduceScatterOptions
+    ),
+    "reduce_scatter_tensor_coalesced_": Op("reduce_scatter", "", c10d.ReduceScatterOptions),
+    "gather_": Op("gather", "gather", c10d.GatherOptions),
+    "scatter_": Op("scatter", "scatter", c10d.ScatterOptions),
+    "alltoall_": Op("all_to_all", "alltoall", c10d.AllToAllOptions),
+    "alltoall_base_": Op("all_to_all", "alltoall_base", c10d.AllToAllOptions),
+    "barrier": Op("barrier", "barrier", c10d.BarrierOptions),
+    "monitored_barrier_": Op("barrier", "monitored_barrier"),
+}
+
+_OPTION = {
+    "reduce_op": "reduceOp",
+    "root_rank": "rootRank",
+    "root_tensor": "rootTensor",
+    "async_op": "asyncOp",
+    "device_ids": "device_ids",
+}
+"""An argument's name in a schema -> the field of the options object that it goes into."""
+_TELLS = {"src": "peer", "dst": "peer", "tag": "tag", "root_rank": "root"}
+"""An argument's name in a schema -> what the record of the call says it is."""
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+def plain_call(
+    op: Op,
+) -> Callable[[tuple[Any, ...]], tuple[list[Any], bool, dict[str, Any]] | None]:
+    """Give what reads the arguments of `ProcessGroup.method` where the backend's method takes the same.
+
+    It gives the tensors that count, whether the call is asynchronous, and what its record says besides;
+    None for arguments that only the dispatcher can sort out (another device, a tensor that is more than
+    a tensor or has a gradient to come, another overload).
+    """
+    options: Any = op.options
+    fields = [f for f in ("rootRank", "asyncOp") if options and hasattr(options(), f)]
+    reduces = options is not None and hasattr(options(), "reduceOp")
+    count = {"send": 3, "recv": 3, "recv_anysource": 2}.get(op.method)
+
+    def read(args: tuple[Any, ...]) -> tuple[list[Any], bool, dict[str, Any]] | None:
+        about: dict[str, Any] = {}
+        if options is None:
+            if len(args) != count:
+                return None
+            given, about["tag"], asynchronous = args[0], args[-1], True
+            if count == 3:
+                about["peer"] = args[1]
+        else:
+            last: Any = args[-1] if args else None
+            if not isinstance(last, options) or len(args) < 2:
+                return None
+            given = args[1] if len(args) > 2 else args[0]
+            asynchronous = last.asyncOp if "asyncOp" in fields else True
+            if "rootRank" in fields:
+                about["root"] = last.rootRank
+            if reduces:
+                about["reduce_op"] = last.reduceOp.op.name
+        tensors = _flat(given)
+        plain = all(type(t) in _PLAIN and t.is_cpu for t in tensors)
+        if not plain or not (tensors or len(args) > 2):
+            return None
+        if torch.is_grad_enabled() and any(t.requires_grad for t in _flat(list(args[:2]))):
+            return None  # on the long way autograd notes that this call has no derivative
+        return tensors, asynchronous, about
+
+    return read
+
+
+Run = Callable[..., Any]
+"""run(process group, tensors, asynchronous, do, about): make the call do(backend), and record it."""
+
+
+def kernel_for(name: str, op: Op, device: torch.device, run: Run) -> Callable[..., Any]:
+    """Give the kernel for the op `c10d::name` on a kind of device; it makes its calls through `run`."""
+    schema = getattr(torch.ops.c10d, name).default._schema
+    names = [argument.name for argument in schema.arguments]
+    defaults = [argument.default_value for argument in schema.arguments]
+    kinds = [str(argument.type) for argument in schema.arguments]
+    lists = [
+        i for i, kind in enumerate(kinds) if kind.startswith(("Tensor", "List[Tensor", "List[List"))
+    ]
+    at_pg = names.index("process_group")
+    asks = _METHODS.get(name, _by_method)(op, names, lists, device)
+    gives = {0: _nothing, 1: _work, 2: _tensors_and_work}[len(schema.returns)]
+    counts = lists[-1:] if op.records != "barrier" else []
+    tells = [(names.index(given), said) for given, said in _TELLS.items() if given in names]
+    at_op = names.index("reduce_op") if "reduce_op" in names else None
+    at_async = names.index("async_op") if "async_op" in names else None
+    waits = name == "monitored_barrier_"
+
+    def kernel(*args: Any) -> Any:
+        given = [*args, *defaults[len(args) :]]
+        about = {said: given[at] for at, said in tells}
+        if at_op is not None:
+            given[at_op], about["reduce_op"] = _reduce_op(given[at_op])
+        tensors = _flat(given[counts[0]]) if counts else []
+        asynchronous = not waits if at_async is None else given[at_async]
+        work = run(given[at_pg], tensors, asynchronous, asks(given), about)
+        return gives(given[lists[0]], work)
+
+    return kernel
+
+
+def _nothing(tensors: Any, work: Any) -> None:
+    return None
+
+
+def _work(tensors: Any, work: Any) -> Any:
+    return work
+
+
+def _tensors_and_work(tensors: Any, work: Any) -> Any:
+    return tensors, work
+
+
+Asks = Callable[[list[Any]], Callable[[Any], Any]]
+"""From an op's arguments to a function that asks a backend."""
+
+
+def _by_method(op: Op, names: Sequence[str], lists: Sequence[int], device: torch.device) -> Asks:
+    """Ask by the method of the table: tensors first, as the schema has them, then options."""
+    make = _options(op, names)
+    plain = [names.index(n) for n in ("src", "dst", "tag", *_SPLITS) if n in names]
+
+    def asks(given: list[Any]) -> Callable[[Any], Any]:
+        first = [given[at] for at in lists] if op.method != "barrier" else []
+        rest = [given[at] for at in plain]
+        options = [make(given)] if op.options else []
+        return lambda backend: getattr(backend, op.method)(*first, *rest, *options)
+
+    return asks
+
+
+_SPLITS = ("output_split_sizes", "input_split_sizes")
+
+
+def _monitored(op: Op, names: Sequence[str], lists: Sequence[int], device: torch.device) -> Asks:
+    at_timeout, at_all = names.index("timeout"), names.index("wait_all_ranks")
+    return lambda given: (
+        lambda backend: backend.monitored_barrier(
+            timedelta(milliseconds=given[at_timeout]), given[at_all]
+        )
+    )
+
+
+def _gather_into(op: Op, names: Sequence[str], lists: Sequence[int], device: torch.device) -> Asks:
+    """Ask by what there is: the backend's own method for this is not known to Python."""
+    make = _options(op, names)
+
+    def asks(given: list[Any]) -> Callable[[Any], Any]:
+        (outs, ins), options = (given[at] for at in lists), make(given)
+
+        def do(backend: Any) -> Any:
+            if device.type == "cpu":  # gloo's own is these lines in C++
+                chunks = zip(*(out.chunk(backend.size()) for out in outs), strict=True)
+                return backend.allgather_coalesced([list(c) for c in chunks], ins, options)
+            pairs = zip(outs, ins, strict=True)
+            works = [backend._allgather_base(out, inp, options) for out, inp in pairs]
+            return works[-1]  # NCCL ends them in order, on one stream
+
+        return do
+
+    return asks
+
+
+def _scatter_into(op: Op, names: Sequence[str], lists: Sequence[int], device: torch.device) -> Asks:
+    """Ask by what there is: Python's gloo lacks this method, too."""
+    make = _options(op, names)
+
+    def asks(given: list[Any]) -> Callable[[Any], Any]:
+        (outs, ins), options = (given[at] for at in lists), make(given)
+
+        def do(backend: Any) -> Any:
+            if device.type != "cpu":
+                return backend.reduce_scatter_tensor_coalesced(outs, ins, options)
+            pairs = zip(outs, ins, strict=True)
+            works = [backend._reduce_scatter_base(out, inp, options) for out, inp in pairs]
+            for work in works[:-1]:
+                work.wait()
+            return works[-1]
+
+        return do
+
+    return asks
+
+
+_METHODS: dict[str, Callable[..., Asks]] = {
+    "allgather_into_tensor_coalesced_": _gather_into,
+    "reduce_scatter_tensor_coalesced_": _scatter_into,
+    "monitored_barrier_": _monitored,
+}
+
+
+def _options(op: Op, names: Sequence[str]) -> Callable[[list[Any]], Any]:
+    """Give the function that fills the options object from an op's arguments."""
+    fields = [(names.index(name), field) for name, field in _OPTION.items() if name in names]
+    at_timeout = names.index("timeout") if "timeout" in names else None
+
+    def make(given: list[Any]) -> Any:
+        assert op.options is not None
+        options = op.options()
+        for at, field in fields:
+            setattr(options, field, given[at])
+        if at_timeout is not None and given[at_timeout] >= 0:
+            options.timeout = timedelta(milliseconds=given[at_timeout])
+        return options
+
+    return make
+
+
+def _flat(lists: Any) -> list[torch.Tensor]:
+    """Give the tensors in a tensor, a list of them, or a list of lists."""
+    if isinstance(lists, torch.Tensor):
+        return [lists]
+    if not isinstance(lists, (list, tuple)):
+        return []
+    return [tensor for item in lists for tensor in _flat(item)]
+
+
+def _reduce_op(boxed: Any) -> tuple[dist.ReduceOp, str]:
+    """Give the reduction that an op's argument stands for, and its name."""
+    return _known_reduction(boxed.op())
+
+
+@functools.cache
+def _known_reduction(number: int) -> tuple[dist.ReduceOp, str]:
+    kind = dist.ReduceOp.RedOpType(number)
+    if kind.name == "PREMUL_SUM":
+        raise RuntimeError(
+            "ReduceOp.PREMUL_SUM carries a factor, which a recorded call cannot hand on; gloo does not "
+            "take it at all. With NCCL use launch(..., trace=False)."
+        )
+    return dist.ReduceOp(kind), kind.name

@@ -1,0 +1,29 @@
+"""What ties a result to its text and its picture, and nothing else does: results are plain data.
+
+The door (`helpers/__init__`) calls `tie` before it hands out the first name. Whoever has a result
+without the door calls the view itself, as `course check` does.
+"""
+
+from __future__ import annotations
+
+from helpers.checks.result import CheckResult
+from helpers.jobs.run import MpiRun, TorchrunRun
+from helpers.ranks.run import Run
+from helpers.views.agents import agents_html, agents_text
+from helpers.views.lanes import lanes_html, lanes_text
+from helpers.views.mpi_lanes import mpi_html, mpi_text
+from helpers.views.verdict import verdict_html, verdict_text
+
+_VIEWS = {
+    Run: (lanes_text, lanes_html),
+    TorchrunRun: (agents_text, agents_html),
+    MpiRun: (mpi_text, mpi_html),
+    CheckResult: (verdict_text, verdict_html),
+}
+
+
+def tie() -> None:
+    """Have each result be its text in an interpreter, and its picture at a cell's end."""
+    for result, (text, html) in _VIEWS.items():
+        for name, view in (("__repr__", text), ("_repr_html_", html)):
+            setattr(result, name, view)

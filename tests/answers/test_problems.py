@@ -1,0 +1,247 @@
+"""Why there may be no answer: each kind of problem, and that its message helps."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from helpers.answers.build import Answer, Problem, build_answer
+
+
+def cells(text: str) -> list[str]:
+    return [part.strip("\n") for part in textwrap.dedent(text).split("\n---\n")]
+
+
+def problem(text: str, name: str = "f") -> Problem:
+    found = build_answer(cells(text), name)
+    assert isinstance(found, Problem), found.source
+    assert "\n" not in found.message
+    return found
+
+
+def is_answer(text: str, name: str = "f") -> bool:
+    return isinstance(build_answer(cells(text), name), Answer)
+
+
+# --- not attempted --------------------------------------------------------------------------------
+
+STUB = 'raise NotImplementedError("Exercise 5.3: write it")'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x = 1",
+        "# def f(): pass",
+        f"def f():\n    {STUB}",
+        f'def f():\n    """Doc."""\n    {STUB}',
+        f"async def f():\n    {STUB}",
+        f"@print\ndef f():\n    {STUB}",
+        f"def f():\n    given = 1\n    {STUB}\n    return given",
+        f"def f():\n    for i in range(3):\n        {STUB}\n    return i",
+        f"def f():\n    def hook():\n        {STUB}\n    return hook",
+        f"class f:\n    def __init__(self):\n        self.x = 1\n    def g(self):\n        {STUB}",
+        "def f(): return 1\ndel f",
+    ],
+)
+def test_not_attempted(text: str) -> None:
+    assert problem(text).kind == "not_attempted"
+
+
+def test_the_message_points_at_the_stub() -> None:
+    text = f"x = 1\n---\n@print\ndef f():\n    {STUB}"
+    assert "cell 2, line 3" in problem(text).message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"def f():\n    return 1\n    {STUB}",
+        "def f():\n    raise NotImplementedError",
+        "def f():\n    raise NotImplementedError('only for even sizes')",
+        "class f:\n    def g(self):\n        raise NotImplementedError",
+        f"def f(x):\n    if x < 0:\n        {STUB}\n    return x",
+    ],
+)
+def test_attempted(text: str) -> None:
+    assert is_answer(text)
+
+
+# --- syntax errors --------------------------------------------------------------------------------
+
+
+def test_a_broken_cell_that_defines_the_answer() -> None:
+    found = problem("x = 1\n---\nimport math\ndef f():\n    return 1 +\n")
+    assert found.kind == "syntax_error"
+    assert "cell 2, line 3" in found.message
+
+
+def test_a_broken_attempt_below_the_stub_is_what_counts() -> None:
+    assert problem(f"def f():\n    {STUB}\n---\ndef f(:\n    pass").kind == "syntax_error"
+
+
+def test_a_broken_assignment() -> None:
+    assert problem("f = lambda x: (").kind == "syntax_error"
+
+
+def test_a_broken_cell_that_only_uses_the_answer_is_no_syntax_error_of_it() -> None:
+    assert problem("x = f(").kind == "not_attempted"
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        ("def f():\n    return await g()", 2),
+        ("if True:\n    def f(): pass\n    return 1", 3),
+        ("def f():\n    x = 1\n    global x", 3),
+        ("def f():\n    break", 2),
+    ],
+)
+def test_what_only_the_compiler_sees_is_told_with_its_line(body: str, line: int) -> None:
+    found = problem(f"import math\n---\n{body}")
+    assert found.kind == "syntax_error"
+    assert f"cell 2, line {line}" in found.message
+
+
+def test_absurd_depth_is_a_problem_not_a_crash() -> None:
+    for deep in (
+        "-" * 100_000 + "1",
+        "(" * 5_000 + ")" * 5_000,
+        "a" + ".b" * 100_000,
+        "[" * 90 + "]" * 90 + "\n" + "+".join(["1"] * 20_000),
+        "\n".join(" " * i + "if 1:" for i in range(90)) + "\n" + " " * 90 + "pass",
+    ):
+        found = build_answer([f"x = {deep}", f"def f():\n    return {deep}"], "f")
+        assert isinstance(found, (Answer, Problem))
+    assert problem("def f():\n    return " + "-" * 100_000 + "1").kind == "syntax_error"
+
+
+# --- unresolved -----------------------------------------------------------------------------------
+
+HEAD = "from helpers import launch, check, span\nimport torch, numpy as np, subprocess\n---\n"
+
+
+@pytest.mark.parametrize(
+    "made_by",
+    [
+        "x = launch(print).values[0]",
+        "run = launch(print)\nx = run.values[0]",
+        "run = launch(print)\ny = run.values\nx = y[0]",
+        "def go(): return launch(print)\nx = go().values",
+        "def deep(): return launch(print)\ndef go(): return deep()\nx = go()",
+        "go = lambda: launch(print)\nx = go()",
+        "x = check('f').points",
+        "x = [launch(print) for _ in range(3)]",
+        "x = []\nx.append(launch(print))",
+        "x = {}\nx['a'] = launch(print)",
+        "x = []\nfor n in (2, 4):\n    x.append(launch(print, n))",
+        "if launch(print):\n    x = 1",
+        "import helpers\nx = helpers.launch(print)",
+        "import helpers as h\nx = h.launch(print)",
+        "from helpers import launch as go\nx = go(print)",
+        "from helpers.ranks.launcher import launch as go\nx = go(print)",
+        "x = input('n? ')",
+        "x = open('data.txt').read()",
+        "with open('data.txt') as file:\n    x = file.read()",
+        "from pathlib import Path\nx = Path('a').read_text()",
+        "x = torch.load('weights.pt')",
+        "x = np.loadtxt('a.csv')",
+        "import json\nx = json.load(print)",
+        "x = subprocess.run(['ls'])",
+        "x = !ls",
+        "x = %timeit -o print()",
+        "x = get_ipython().user_ns",
+        "import asyncio\nx = await asyncio.sleep(0)",
+        "if __name__ == '__main__':\n    x = 1",
+        "x, y = 1, launch(print)",
+        "x: int = launch(print)",
+        "x = 1\nx += launch(print).seconds",
+        "(x := launch(print))",
+        "del_me = 1\nx = lambda n=launch(print): n",
+    ],
+)
+def test_a_value_from_elsewhere_is_named(made_by: str) -> None:
+    found = problem(f"{HEAD}{made_by}\n---\ndef f():\n    return x")
+    assert found.kind == "unresolved"
+    assert "`x`" in found.message
+    assert "cell 2" in found.message
+    assert "`f` uses `x`" in found.message
+
+
+def test_the_message_tells_the_whole_way() -> None:
+    text = (
+        HEAD
+        + "run = launch(print)\n---\nbest = run.values\n---\nx = best[0]\n---\ndef f(): return x"
+    )
+    assert problem(text).message == (
+        "`f` uses `x`, whose value comes by way of `best`, `run` from outside the cells: cell 2 "
+        "(line 1) calls `launch`. That is not repeated when an answer is checked. Write the value "
+        "into the function, or pass it as an argument."
+    )
+
+
+def test_it_is_named_when_a_helper_a_default_or_a_partial_uses_it() -> None:
+    made = f"{HEAD}x = launch(print)\n---\n"
+    assert "`h` uses `x`" in problem(made + "def h(): return x\ndef f(): return h()").message
+    assert "`f` uses `x`" in problem(made + "def f(n=x): return n").message
+    assert (
+        "`f` uses `x`"
+        in problem(made + "import functools\nf = functools.partial(print, x)").message
+    )
+    assert "`f`" in problem(HEAD + "def f(n=launch(print)): return n").message
+
+
+@pytest.mark.parametrize("name", ["_", "__", "_12", "Out", "In"])
+def test_the_kernels_memory_is_no_value(name: str) -> None:
+    found = problem(f"def f():\n    return {name}")
+    assert (found.kind, f"`{name}`" in found.message) == ("unresolved", True)
+    assert is_answer(f"{name} = 1\n---\ndef f(): return {name}")
+    assert is_answer(f"def f():\n    for {name} in []: pass\n    return {name}")
+
+
+def test_an_answer_that_is_no_function_of_its_own() -> None:
+    assert problem(HEAD + "f = launch(print)").kind == "unresolved"
+    assert "imported in cell 1" in problem("from solutions import f").message
+    assert problem("import f").kind == "unresolved"
+    assert "`%%ranks`" in problem("%%ranks 2\ndef f(): return 1").message
+    assert problem("if __name__ == '__main__':\n    def f(): return 1").kind == "unresolved"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f():\n    with span('work'):\n        return 1",
+        "@span('work')\ndef f(): return 1",
+        "def f(run: launch): return 1",
+        "def f(): return launch(print)",
+        "def f(): return open('x').read()",
+        "def go(): return launch(print)\n---\ndef f(): return go",
+        "x = launch(print)\n---\nx = 1\n---\ndef f(): return x",
+        "x = 1\n---\ny = x\n---\nx = launch(print)\n---\ndef f(): return y",
+        "def load(p): return p\n---\nx = load(1)\n---\ndef f(): return x",
+        "def open(p): return p\n---\nx = open(1)\n---\ndef f(): return x",
+        "from sklearn.datasets import load_digits\nx = load_digits()\n---\ndef f(): return x",
+        "x = torch.ones(4)\nx.requires_grad_()\n---\ndef f(): return x",
+    ],
+)
+def test_what_a_rank_can_do_by_itself_is_left_to_it(text: str) -> None:
+    assert is_answer(HEAD + text)
+
+
+# --- too large ------------------------------------------------------------------------------------
+
+
+def test_too_large() -> None:
+    data = "x = [" + "1234567, " * 30_000 + "]"
+    found = problem(f"{data}\n---\ndef f(): return x")
+    assert found.kind == "too_large"
+    assert "200,000" in found.message
+    assert is_answer(f"{data}\n---\ndef f(): return 1")
+
+
+def test_notes_come_with_a_problem_too() -> None:
+    assert problem("def broken(:\n---\nx = 1").notes == (
+        "cell 1 cannot be parsed (line 1): skipped",
+    )

@@ -1,0 +1,264 @@
+"""Notebook files as they come: from other tools, damaged, and hostile."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from helpers.answers.build import Answer, Problem
+from helpers.answers.notebook import MAX_CELL_CHARS, MAX_FILE_BYTES
+from helpers.answers.reader import UnreadableNotebook, read_answers, read_notebook
+
+
+def code(source: Any, **more: Any) -> dict[str, Any]:
+    return {"cell_type": "code", "source": source, **more}
+
+
+def save(path: Path, *cells: Any, **more: Any) -> Path:
+    path = path / "nb.ipynb"
+    path.write_text(json.dumps({"cells": list(cells), **more}), encoding="utf-8")
+    return path
+
+
+# --- what is fine ---------------------------------------------------------------------------------
+
+
+def test_a_notebook_of_jupyterlab(tmp_path: Path) -> None:
+    path = save(
+        tmp_path,
+        {"cell_type": "markdown", "id": "a1", "metadata": {}, "source": "# Title"},
+        code(["x = 1\n", "y = 2"], id="b2", execution_count=None, metadata={}, outputs=[]),
+        nbformat=4,
+        nbformat_minor=5,
+        metadata={"kernelspec": {"name": "python3"}},
+    )
+    notebook = read_notebook(path)
+    assert [(c.index, c.source, c.id, c.cell_type) for c in notebook.cells] == [
+        (0, "# Title", "a1", "markdown"),
+        (1, "x = 1\ny = 2", "b2", "code"),
+    ]
+    assert [c.code for c in notebook.cells] == ["", "x = 1\ny = 2"]
+    assert notebook.repairs == ()
+
+
+def test_notebooks_of_colab_and_vs_code(tmp_path: Path) -> None:
+    colab = {"colab": {"provenance": []}, "kernelspec": {"name": "python3", "display_name": "P"}}
+    cell = code(["#@title f\n", "%%capture\n"], metadata={"id": "Xy", "cellView": "form"})
+    other = code("f = 1", metadata={"vscode": {"languageId": "python"}})
+    path = save(tmp_path, cell, other, nbformat=4, nbformat_minor=0, metadata=colab)
+    notebook = read_notebook(path)
+    assert (len(notebook.cells), notebook.repairs) == (2, ())
+
+
+def test_stripped_metadata_missing_ids_and_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "nb.ipynb"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps({"cells": [code("x = 1")]}).encode())
+    assert read_notebook(path).cells[0].code == "x = 1"
+
+
+def test_worksheets_of_format_3(tmp_path: Path) -> None:
+    cells = [
+        {"cell_type": "code", "input": ["x = 1\n", "y = 2"]},
+        {"cell_type": "heading", "source": "T"},
+    ]
+    path = tmp_path / "nb.ipynb"
+    path.write_text(json.dumps({"nbformat": 3, "worksheets": [{"cells": cells}, {}, 7]}))
+    assert [c.code for c in read_notebook(path).cells] == ["x = 1\ny = 2", ""]
+
+
+def test_unusable_cells_are_passed_over_and_noted(tmp_path: Path) -> None:
+    path = save(
+        tmp_path,
+        7,
+        code(None),
+        code(["a", 3]),
+        {"source": "f = 1"},
+        code("x" * (MAX_CELL_CHARS + 1)),
+        code("y = 1", id=5),
+        {"cell_type": ["code"], "source": "z = 1"},
+    )
+    notebook = read_notebook(path)
+    assert [c.code for c in notebook.cells] == ["", "", "", "f = 1", "", "y = 1", "z = 1"]
+    assert notebook.repairs == (
+        "cell 1 is no cell: skipped",
+        "cell 2 has no source text: skipped",
+        "cell 3 has no source text: skipped",
+        "cell 4 does not say what it is: taken as code",
+        "cell 5 is longer than 1,000,000 characters: skipped",
+        "cell 7 does not say what it is: taken as code",
+    )
+
+
+# --- what is not ----------------------------------------------------------------------------------
+
+VALID = json.dumps({"cells": [code("x = 1")], "nbformat": 4}).encode()
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "is empty"),
+        (b" \n\t", "is empty"),
+        (VALID[:-1], "is cut off"),
+        (VALID[:30], "is cut off"),
+        (b"print('hello')", "is not valid JSON"),
+        (b"{'cells': []}", "is not valid JSON"),
+        (b"[]", "not a notebook"),
+        (b"3", "not a notebook"),
+        (b'"text"', "not a notebook"),
+        (b"null", "not a notebook"),
+        (b"{}", "has no cells"),
+        (b'{"cells": {}}', "in place of its cells"),
+        (b'{"cells": "x"}', "in place of its cells"),
+        (b'{"cells": 1, "worksheets": []}', "in place of its cells"),
+        (b'{"worksheets": 3}', "has no cells"),
+        (b"\xff\xfe" + VALID.decode().encode("utf-16-le"), "not UTF-8"),
+        (b"\x80" + VALID, "not UTF-8"),
+        (b"\x89PNG\r\n\x1a\n" + b"\0" * 50, "not UTF-8"),
+        (b"[" * 200_000, "nested"),
+        (b'{"cells":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested"),
+        (b'{"a":' * 100_000, "nested"),
+        (b'{"cells": ' + b"9" * 10_000 + b"}", "is not valid JSON"),
+        (b'{"cells": [' + b"1," * 6_000 + b"1]}", "6,001 cells"),
+        (b" " * MAX_FILE_BYTES + b"{}", "larger than 20 MB"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(tmp_path: Path, content: bytes, says: str) -> None:
+    path = tmp_path / "nb.ipynb"
+    path.write_bytes(content)
+    with pytest.raises(UnreadableNotebook) as caught:
+        read_notebook(path)
+    assert says in str(caught.value)
+    assert str(caught.value).startswith("nb.ipynb ")
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_file(tmp_path: Path) -> None:
+    target = save(tmp_path, code("x = 1"))
+    (tmp_path / "link").symlink_to(target)
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    os.mkfifo(tmp_path / "fifo")
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(tmp_path / "socket"))
+    wrong = {
+        tmp_path: "no regular file",
+        tmp_path / "missing": "does not exist",
+        tmp_path / "link": "is a symbolic link",
+        tmp_path / "circle": "is a symbolic link",
+        tmp_path / "fifo": "no regular file",
+        tmp_path / "socket": "cannot be opened",
+        Path("/dev/zero"): "no regular file",
+        target / "inside": "cannot be opened",
+        tmp_path / ("x" * 400): "cannot be opened",
+        tmp_path / "a\0b": "not a file name",
+    }
+    with listener:
+        for path, says in wrong.items():
+            with pytest.raises(UnreadableNotebook, match=says):
+                read_notebook(path)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
+    path = save(tmp_path, code("x = 1"))
+    path.chmod(0)
+    with pytest.raises(UnreadableNotebook, match="may not be read"):
+        read_notebook(path)
+
+
+def test_a_name_with_a_newline_still_gives_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableNotebook) as caught:
+        read_notebook(tmp_path / "a\nb")
+    assert str(caught.value).startswith("a?b does not exist")
+
+
+# --- the capped child -----------------------------------------------------------------------------
+
+
+def test_answers_are_read_in_a_child(tmp_path: Path) -> None:
+    path = save(
+        tmp_path,
+        {"cell_type": "markdown", "source": "def f(): return 'prose'"},
+        code("%matplotlib inline\nimport math"),
+        code("def f():\n    return math.pi\n"),
+        code("def g():\n    raise NotImplementedError('Exercise 1.1')"),
+        code("def broken("),
+        {"source": "é = '\\ud800'"},
+    )
+    found = read_answers(path, ["f", "g", "h", "broken"])
+    answer = found["f"]
+    assert isinstance(answer, Answer)
+    assert answer.source == "import math\ndef f():\n    return math.pi\n"
+    assert answer.place(3) == (2, 2)
+    assert answer.notes == (
+        "cell 6 does not say what it is: taken as code",
+        "cell 5 cannot be parsed (line 1): skipped",
+    )
+    problems = {name: p.kind for name, p in found.items() if isinstance(p, Problem)}
+    assert problems == {"g": "not_attempted", "h": "not_attempted", "broken": "syntax_error"}
+
+
+def test_unreadable_files_are_told_through_the_child(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableNotebook, match=r"nb\.ipynb does not exist"):
+        read_answers(tmp_path / "nb.ipynb", ["f"])
+
+
+def test_the_callers_folder_cannot_stand_in_for_python_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit(3)")
+    (tmp_path / "ast.py").write_text("raise SystemExit(3)")
+    save(tmp_path, code("def f(): return 1"))
+    monkeypatch.chdir(tmp_path)
+    assert isinstance(read_answers("nb.ipynb", ["f"])["f"], Answer)
+
+
+HOSTILE = {
+    "deep unary": "x = " + "-" * 200_000 + "1",
+    "deep brackets": "x = " + "(" * 200_000,
+    "deep attributes": "x = a" + ".b" * 200_000,
+    "deep sums": "x = " + "+".join(["1"] * 200_000),
+    "deep else": "".join("if x: pass\nelif x: pass\n" for _ in range(50_000)),
+    "one elif chain": "if x: pass\n" + "elif x: pass\n" * 50_000,
+    "deep lambdas": "x = " + "lambda: " * 50_000 + "1",
+    "deep strings": "x = f'" + '{f"' * 1_000,
+    "many shell lines": "!ls\n" * 400 + "y = 1\n" * 5_000,
+    "open string": "x = '''" + "a\n" * 300_000,
+    "NUL": "x = 1\0",
+}
+
+
+@pytest.mark.parametrize("title", HOSTILE)
+def test_a_hostile_cell_costs_itself_or_the_notebook_but_not_the_caller(
+    tmp_path: Path, title: str
+) -> None:
+    hostile = HOSTILE[title] + "\ndef g(): return x\n"
+    path = save(tmp_path, code(hostile), code("def f(): return 1"))
+    try:
+        found = read_answers(path, ["f", "g"], timeout_s=30)
+    except UnreadableNotebook as error:
+        assert "could not be read" in str(error) or "more memory" in str(error)
+        return
+    assert isinstance(found["f"], Answer)
+    assert isinstance(found["g"], (Answer, Problem))
+
+
+def test_the_deadline_ends_the_child(tmp_path: Path) -> None:
+    slow = "\n".join(f"a{i} = a{i - 1}" for i in range(1, 40_000)) + "\ndef f(): return a39999"
+    path = save(tmp_path, code("a0 = 1"), code(slow))
+    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    with pytest.raises(UnreadableNotebook, match=r"could not be read within 0\.3 s"):
+        read_answers(path, ["f"], timeout_s=0.3)
+    assert {child.pid for child in psutil.Process().children(recursive=True)} <= before
+
+
+def test_a_notebook_full_of_code_ends_at_the_deadline_or_the_memory_cap(tmp_path: Path) -> None:
+    path = save(tmp_path, *[code("x = [1, 2]\n" * 80_000)] * 19, code("def f(): return x"))
+    with pytest.raises(UnreadableNotebook, match="could not be read|more memory"):
+        read_answers(path, ["f"], timeout_s=2)

@@ -1,0 +1,31 @@
+"""Programmes of the script exercises that `test_scripts` makes up."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import torch.distributed as dist
+
+from helpers.checks.scripts import Source, compose, under_fork, under_torchrun
+
+_WORK = "tests.checks.script_programmes:work"
+
+
+def start(answer: Source, rank: int, world_size: int, how: str, nproc: int) -> dict[str, Any]:
+    """Run the answer as a script, by the launcher that the case names."""
+    script = compose(answer, _WORK, (nproc,))
+    if how == "fork":
+        return under_fork(script, nproc, max_restarts=1, timeout_s=3)
+    env = {"PYTHONPATH": f"{os.environ['COURSE_ROOT']}"}
+    return under_torchrun(script, nproc, env=env)
+
+
+def work(answer: Callable[[int], Any], nproc: int) -> Any:
+    """Call the answer in a worker, the group joined."""
+    dist.init_process_group("gloo")
+    print("started")
+    value = answer(nproc)
+    dist.destroy_process_group()
+    return value

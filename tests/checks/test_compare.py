@@ -1,0 +1,111 @@
+"""Values are compared part by part, and what differs is told with enough digits to see it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from helpers.checks.compare import difference, like, same
+
+X = torch.tensor([1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize(
+    ("right", "got"),
+    [
+        (X, X + 1e-7),
+        (X, X.numpy()),
+        (torch.tensor(3.0), 3.0),
+        (torch.tensor([float("nan"), 1.0]), torch.tensor([float("nan"), 1.0])),
+        (torch.tensor([float("inf")]), torch.tensor([float("inf")])),
+        (3, torch.tensor(3)),
+        (0.1 + 0.2, 0.3),
+        ((1, 2), [1, 2]),
+        ([1, 2], torch.tensor([1, 2])),
+        ({"a": [X]}, {"a": [X]}),
+        (None, None),
+        (torch.empty(0), torch.empty(0)),
+        (float("nan"), float("nan")),
+    ],
+    ids=str,
+)
+def test_what_is_right(right: Any, got: Any) -> None:
+    assert difference(right, got) == ""
+
+
+@pytest.mark.parametrize(
+    ("right", "got", "says"),
+    [
+        (X, X.double(), "its dtype is float64, not float32"),
+        (X, X[None], r"its shape is (1, 3), not (3,)"),
+        (X, [1.0, 2.0, 3.0], "is not a tensor"),
+        (
+            X,
+            torch.tensor([1.0, 2.001, 3.0]),
+            "element [1] is 2.001, not 2 (1 of 3 elements differ)",
+        ),
+        (torch.tensor(1.0), torch.tensor(1.0001), "it is 1.0001, not 1"),
+        (
+            torch.tensor([2**53 + 1]),
+            torch.tensor([2**53]),
+            "9007199254740992, not 9007199254740993",
+        ),
+        (2.3985, 2.39851, "2.39851 is not 2.3985"),
+        (
+            torch.tensor([1e-300], dtype=torch.float64),
+            torch.zeros(1, dtype=torch.float64),
+            "not 1e-300",
+        ),
+        (3, 3.5, "3.5 is not 3"),
+        (3, True, "is not a number"),
+        (True, 1, "1 is not True"),
+        ("a", "b", "'b' is not 'a'"),
+        ({"a": 1}, {}, "the key 'a' is missing"),
+        ({}, {"b": 1}, "there is a key 'b' too many"),
+        ((1, 2), (1, 3), "[1]: 3 is not 2"),
+        ((1, 2), 5, "5 is not a list or tuple"),
+        ([1, 2], [1], "1 parts, not 2"),
+        ([1, 2], torch.zeros(1 << 10, 0), "a tensor of shape (1024, 0), not 2 numbers"),
+        (None, 0, "0 is not None"),
+    ],
+    ids=str,
+)
+def test_what_differs(right: Any, got: Any, says: str) -> None:
+    assert says in difference(right, got)
+
+
+def test_zero_tolerance_wants_the_same_bits() -> None:
+    assert same(X, X.clone(), 0) and not same(X, X * (1 + 1e-7), 0)
+
+
+def test_rounding_is_measured_against_the_scale_of_what_is_summed() -> None:
+    near_zero = torch.tensor([1e-6])
+    assert not same(torch.zeros(1), near_zero)
+    assert same(torch.zeros(1), near_zero, scale=10.0)
+    assert not same(torch.zeros(1), near_zero, scale=0.01)
+
+
+def test_a_numpy_number_is_a_number() -> None:
+    assert same(3, np.int64(3)) and same(np.array([1, 2]), torch.tensor([1, 2]))
+
+
+@pytest.mark.parametrize(
+    ("example", "got", "fits"),
+    [
+        ({"a": X, "b": True}, {"a": X, "b": False}, True),
+        ({"a": X}, {"a": None}, False),
+        ({"a": X}, {}, False),
+        ([1, 2.0], (3, 4), True),
+        ([1], [1, 2], False),
+        (1.5, "x", False),
+        (None, "anything", True),
+    ],
+    ids=str,
+)
+def test_what_a_judge_is_asked_about_looks_like_the_example(
+    example: Any, got: Any, fits: bool
+) -> None:
+    assert (like(example, got) == "") is fits

@@ -1,0 +1,95 @@
+"""What is drawn is always the same for one secret, covers its options, and holds hard values."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+import torch
+
+from helpers.checks.draw import FLOATS, INTEGERS, Draw, plan, worlds
+
+SIZES = (1, 2, 3, 4, 5, 6, 7, 8)
+
+
+def test_a_secret_gives_the_same_draws_and_another_one_others() -> None:
+    def drawn(seed: str) -> list[list[int]]:
+        return [draw.tensor((5,), torch.int64).tolist() for draw in plan(SIZES, 24, seed)]
+
+    assert drawn("one") == drawn("one")
+    assert drawn("one") != drawn("two")
+
+
+def test_small_worlds_come_often_and_a_large_one_at_times() -> None:
+    large = set()
+    for seed in range(40):
+        sizes = worlds(SIZES, 24, random.Random(seed))
+        counts = Counter(sizes)
+        assert len(sizes) == 24
+        assert min(counts[2], counts[3], counts[4]) >= 4 and counts[1] >= 1
+        large |= {size for size in sizes if size > 4}
+    assert large == {5, 6, 7, 8}
+
+
+@pytest.mark.parametrize("sizes", [(2,), (1,), (2, 4), (2, 4, 8), (3, 5, 6, 7, 8)])
+def test_only_sizes_that_are_allowed_are_drawn(sizes: tuple[int, ...]) -> None:
+    drawn = worlds(sizes, 24, random.Random(1))
+    assert len(drawn) == 24 and set(drawn) <= set(sizes)
+
+
+def test_each_option_is_dealt_equally_often() -> None:
+    draws = plan(SIZES, 24, "a secret")
+    assert set(Counter(draw.of("a", "b", "c") for draw in draws).values()) == {8}
+
+
+def test_every_root_of_a_small_world_is_dealt() -> None:
+    draws = plan((3,), 24, "a secret")
+    assert Counter(draw.rank() for draw in draws) == {0: 8, 1: 8, 2: 8}
+
+
+def test_lengths_divide_and_do_not_and_leave_ranks_without_anything() -> None:
+    lengths = {draw.length() for draw in plan((4,), 24, "a secret")}
+    each = {-(-length // 4) for length in lengths}
+    assert any(length % 4 == 0 for length in lengths) and any(length % 4 for length in lengths)
+    assert any(3 * -(-length // 4) > length for length in lengths) and max(each) >= 4
+
+
+@pytest.mark.parametrize("dtype", FLOATS + INTEGERS, ids=str)
+def test_values_show_a_detour_through_another_dtype(dtype: torch.dtype) -> None:
+    narrow = {torch.float64: torch.float32, torch.float32: torch.float16}.get(dtype)
+    narrow = narrow or (torch.float32 if dtype in INTEGERS else torch.float8_e4m3fn)
+    drawn = [draw.tensor((40,), dtype) for draw in plan((2,), 24, "a secret")]
+    lost = [bool((x.to(narrow).to(dtype) != x).any()) for x in drawn]
+    small = dtype in {torch.uint8, torch.int8}  # float32 tells all of them apart
+    assert any(lost) is not small
+    if dtype is torch.int64:
+        assert any(bool((x.double().long() != x).any()) for x in drawn)
+    for x in drawn:
+        assert x.dtype is dtype and (x == 0).any() and bool((x[1:] != x[:-1]).all())
+        assert dtype is torch.uint8 or (x < 0).any()
+
+
+def test_shapes_have_no_to_three_dimensions_and_may_be_empty() -> None:
+    shapes = [draw.shape() for draw in plan((2,), 200, "a secret")]
+    assert {len(shape) for shape in shapes} == {0, 1, 2, 3}
+    assert any(0 in shape for shape in shapes)
+    assert not any(0 in draw.shape(least=1) for draw in plan((2,), 200, "a secret"))
+
+
+def test_another_memory_order_holds_the_same_values() -> None:
+    contiguous = []
+    for draw in plan((2,), 24, "a secret"):
+        x = draw.tensor((3, 4), torch.float32)
+        y = draw.laid_out(x)
+        assert torch.equal(x, y)
+        contiguous.append(y.is_contiguous())
+    assert any(contiguous) and not all(contiguous)
+
+
+def test_ranks_of_one_world_differ_and_are_of_one_scale() -> None:
+    draw = Draw(random.Random(5), 4)
+    mine = draw.tensors((6,), torch.float64)
+    assert len({tuple(x.tolist()) for x in mine}) == 4
+    sizes = [float(x.abs().max()) for x in mine]
+    assert max(sizes) < 1000 * min(sizes)

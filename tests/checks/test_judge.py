@@ -1,0 +1,160 @@
+"""Advice is given where it explains all that is wrong, and only there; without ranks, on runs made here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from helpers.checks.case import Case, Each, Finding, Mistake
+from helpers.checks.exercise import Exercise
+from helpers.checks.failed import Failed, Stuck
+from helpers.checks.judge import NOTHING, PRINTS, Tried, judge
+from helpers.checks.kinds import Kind
+from helpers.checks.result import Outcome
+from helpers.checks.rules import Count, OnlyCalls
+from helpers.checks.rules_collectives import Root
+from helpers.ranks.failures import Deadlock, RankDied, RankError, RankFailed, RankTimeout
+from helpers.ranks.run import Run
+from helpers.trace.events import Diagnosis, Event, Trace, Wait
+
+X = torch.tensor([1.0, -2.0, 4.0])
+SUM = "This is the sum: divide by {n}."
+
+
+def case(right: Any = X, n: int = 2, **more: Any) -> Case:
+    return Case("a case", [(X,)] * n, right, **more)
+
+
+def ran(values: list[Any], *events: Event, output: str = "", failure: Any = None) -> Run:
+    n = len(values)
+    return Run(n, values, [output] * n, Trace(n, events), failure)
+
+
+def broadcast(rank: int, root: int = 0) -> Event:
+    return Event(rank, 0, "broadcast", "broadcast", "0", (0, 1), root=root, start_ns=1, end_ns=2)
+
+
+def exercise(*rules: Any, failed: tuple[Any, ...] = (), kind: Kind = Kind.RANKS) -> Exercise:
+    return Exercise(lambda draw: case(), rules, failed, kind)
+
+
+def test_right_values_pass() -> None:
+    verdict = judge(exercise(), Tried(case(), ran([X, X])))
+    assert verdict.passed and verdict.label == "2 ranks, a case"
+
+
+def test_a_mistake_that_explains_all_is_named() -> None:
+    mistakes = [Mistake(X * 3, SUM)]
+    verdict = judge(exercise(), Tried(case(n=3, mistakes=mistakes), ran([X * 3] * 3)))
+    assert verdict.advice == "This is the sum: divide by 3."
+
+
+def test_a_mistake_that_explains_one_rank_only_is_not() -> None:
+    mistakes = [Mistake(X + 3, SUM)]
+    verdict = judge(exercise(), Tried(case(mistakes=mistakes), ran([X + 3, X + 4])))
+    assert verdict.advice == "" and "element [0] is 4, not 1" in verdict.rows[0].problem
+
+
+def test_a_mistake_must_explain_the_other_wrong_cases_too() -> None:
+    one = Tried(case(mistakes=[Mistake(X + 3, SUM)]), ran([X + 3, X]))
+    alike = Tried(case(mistakes=[Mistake(X + 3, SUM)]), ran([X + 3, X]))
+    other = Tried(case(mistakes=[Mistake(X + 3, SUM)]), ran([X + 5, X]))
+    assert judge(exercise(), one, [alike]).advice
+    assert not judge(exercise(), one, [alike, other]).advice
+
+
+def test_mistakes_are_asked_in_order_and_a_function_may_say_it() -> None:
+    mistakes = [
+        Mistake(lambda got, rank: bool(got[0] > 0), "positive"),
+        Mistake(X + 3, "never reached"),
+    ]
+    assert judge(exercise(), Tried(case(mistakes=mistakes), ran([X + 3, X]))).advice == "positive"
+
+
+def test_facts_are_filled_in_and_other_braces_stay() -> None:
+    words = Mistake(X + 3, "rank {src} of {n}, {'a': 1}")
+    verdict = judge(exercise(), Tried(case(mistakes=[words], facts={"src": 1}), ran([X + 3, X])))
+    assert verdict.advice == "rank 1 of 2, {'a': 1}"
+
+
+def test_a_judges_finding_brings_its_advice() -> None:
+    def positive(got: Any, rank: int) -> Finding | None:
+        return None if got > 0 else Finding("it is negative", "Mind the sign.")
+
+    verdict = judge(exercise(), Tried(case(positive, like=1.0), ran([2.0, -1.0])))
+    assert (verdict.rows[1].problem, verdict.advice) == ("it is negative", "Mind the sign.")
+
+
+def test_a_judge_is_asked_only_about_what_looks_like_the_example() -> None:
+    def fails(got: Any, rank: int) -> None:
+        raise AssertionError("must not be asked")
+
+    verdict = judge(exercise(), Tried(case(fails, like=1.0), ran(["no number", "no number"])))
+    assert verdict.outcome is Outcome.WRONG and "is not a float" in verdict.rows[0].problem
+
+
+def test_nothing_at_all_is_told_as_such() -> None:
+    assert judge(exercise(), Tried(case(), ran([None, None]))).advice == NOTHING
+    assert judge(exercise(), Tried(case(), ran([None, None], output="4"))).advice == PRINTS
+    assert judge(exercise(), Tried(case(), ran([None, X]))).advice not in {NOTHING, PRINTS}
+
+
+def test_usual_relations_are_named_where_they_hold() -> None:
+    def said(right: Any, values: list[Any]) -> str:
+        return judge(exercise(), Tried(case(right), ran(values))).advice
+
+    other = torch.tensor([5.0, 7.0, 11.0])
+    assert "unchanged" in said(other, [X, X])
+    assert "2 times too large" in said(other, [other * 2] * 2)
+    assert "2 times too small" in said(other, [other / 2] * 2)
+    assert "sign" in said(other, [-other] * 2)
+    assert "reverse order" in said(other, [other.flip(0)] * 2)
+    assert "another order" in said(other, [other[[1, 0, 2]]] * 2)
+    assert "dtype" in said(other, [other.double()] * 2)
+    assert "wait()" in said(other, [True, True])
+    assert "another rank" in said(Each([other, X + 9]), [X + 9, X + 9])
+    assert said(other, [other + 1, other + 2]) == ""
+
+
+def test_a_changed_input_is_told_where_the_text_forbids_it() -> None:
+    tried = Tried(case(), ran([X, X]), changed=[[], ["x"]])
+    verdict = judge(exercise(), tried)
+    assert verdict.outcome is Outcome.WRONG and "`x`" in verdict.rows[1].problem
+
+
+def test_a_broken_rule_costs_a_part_and_a_forbidden_call_all() -> None:
+    events = broadcast(0), broadcast(1)
+    counted = judge(exercise(Count("broadcast", 2)), Tried(case(), ran([X, X], *events)))
+    assert (counted.outcome, counted.partial) == (Outcome.WRONG, 0.5)
+    forbidden = judge(exercise(OnlyCalls(("send",))), Tried(case(), ran([X, X], *events)))
+    assert (forbidden.outcome, forbidden.partial) == (Outcome.FORBIDDEN, 0.0)
+
+
+def test_a_failed_run_tells_of_calls_that_were_made_and_not_of_missing_ones() -> None:
+    failure = RankFailed(RankError(1, "ValueError", "no"))
+    given = exercise(Root("src"), Count("broadcast", 1))
+    tried = Tried(case(facts={"src": 1}), ran([None, None], broadcast(0, root=0), failure=failure))
+    verdict = judge(given, tried)
+    assert len(verdict.broken) == 1 and "`src` is 1" in verdict.broken[0]
+
+
+def test_failures_have_outcomes_and_words_of_their_own() -> None:
+    failed = (Failed("list size", "Cut it into {n} parts.", died=True), Stuck("Nobody answers."))
+    waits = (Wait(0, "in recv"), Wait(1, "in recv"))
+
+    def verdict(failure: Any) -> tuple[Outcome, str]:
+        found = judge(exercise(failed=failed), Tried(case(), ran([None] * 2, failure=failure)))
+        return found.outcome, found.advice
+
+    raised = RankFailed(RankError(0, "RuntimeError", "list size 1"))
+    assert verdict(raised) == (Outcome.CRASHED, "Cut it into 2 parts.")
+    assert verdict(RankDied(0, "SIGABRT", -6, "")) == (Outcome.CRASHED, "Cut it into 2 parts.")
+    assert verdict(RankFailed(RankError(0, "KeyError", "'x'"))) == (Outcome.CRASHED, "")
+    stuck = Deadlock(Diagnosis("cycle", "stuck", "", waits))
+    assert verdict(stuck) == (Outcome.DEADLOCKED, "Nobody answers.")
+    assert verdict(RankTimeout(3.0, waits)) == (Outcome.TIMED_OUT, "")
+    stub = RankFailed(RankError(0, "NotImplementedError", "Exercise 4.1: write it"))
+    assert verdict(stub)[0] is Outcome.NOT_ATTEMPTED
+    torchs = RankFailed(RankError(0, "NotImplementedError", "no kernel for this"))
+    assert verdict(torchs)[0] is Outcome.CRASHED

@@ -1,0 +1,96 @@
+"""Kind SCRIPT: the answer runs as a script of its own, and its verdict reads like any other."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from helpers.answers.build import Answer, build_answer
+from helpers.checks.result import CheckResult, Outcome
+from helpers.exercises.grade import grade
+from helpers.exercises.model import Case, Exercise, Kind
+from helpers.views.verdict import verdict_text
+
+ROOT = str(Path(__file__).parents[2])
+RIGHT = """
+import os
+import torch
+import torch.distributed as dist
+def total(nproc):
+    x = torch.tensor(float(os.environ["RANK"]))
+    dist.all_reduce(x)
+    return x
+"""
+
+
+def tried(source: str, *ways: str) -> CheckResult:
+    def cases(rng: random.Random) -> list[Case]:
+        expected = [float(sum(range(3)))] * 3
+        env = {"COURSE_ROOT": ROOT, "PYTHONPATH": ROOT}
+        return [
+            Case(
+                how,
+                3,
+                inputs=[(how, 3)] * 3,
+                expected=expected,
+                env=env,
+                timeout_s=14,
+                last=how == "torchrun",
+            )
+            for how in ways
+        ]
+
+    programme = "tests.checks.script_programmes:start"
+    exercise = Exercise(
+        "total", "0.0", "T", "none", Kind.SCRIPT, cases, (), 1, 1, programme=programme
+    )
+    answer = build_answer([source], "total")
+    assert isinstance(answer, Answer), answer
+    return grade(exercise, answer, lambda index: f"cell {index}")
+
+
+def test_a_right_answer_passes_forked_and_under_torchrun() -> None:
+    result = tried(RIGHT, "fork", "torchrun")
+    assert result.passed, verdict_text(result)
+    assert len(result.cases) == 2
+    assert result.cases[1].run is not None
+    assert result.cases[1].run.output == ["started\n"] * 3
+
+
+@pytest.mark.parametrize("how", ["fork", "torchrun"])
+def test_an_exception_names_the_learners_own_line(how: str) -> None:
+    wrong = RIGHT.replace("    dist.all", "    if nproc and x.item() == 1: {}['lr']\n    dist.all")
+    text = verdict_text(tried(wrong, how))
+    assert "rank 1 raised KeyError: 'lr'" in text
+    assert "{}['lr']" in text and "cell 0" in text
+
+
+def test_a_wrong_value_is_wrong_and_the_slow_case_is_left_out() -> None:
+    result = tried(RIGHT.replace("return x", "return x / nproc"), "fork", "torchrun")
+    assert result.outcome is Outcome.WRONG
+    assert [case.label for case in result.cases] == ["fork"]
+    assert "1.0 is not 3.0" in verdict_text(result)
+
+
+def test_a_stub_is_not_attempted() -> None:
+    result = tried(RIGHT.replace("    x =", "    raise NotImplementedError\n    x ="), "fork")
+    assert result.outcome is Outcome.NOT_ATTEMPTED
+
+
+def test_a_worker_that_dies_is_named_with_its_signal() -> None:
+    result = tried(RIGHT.replace("    x =", "    os.kill(os.getpid(), 9)\n    x ="), "fork")
+    assert result.outcome is Outcome.CRASHED
+    assert "SIGKILL" in verdict_text(result)
+
+
+def test_a_script_that_hangs_is_timed_out() -> None:
+    result = tried(RIGHT.replace("    x =", "    while True: pass\n    x ="), "fork")
+    assert result.outcome is Outcome.TIMED_OUT, verdict_text(result)
+
+
+def test_the_answer_may_start_a_script_of_its_own_group_again_after_a_death() -> None:
+    once = "    if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0': os._exit(3)\n    x ="
+    result = tried(RIGHT.replace("    x =", once), "fork")
+    assert result.passed, verdict_text(result)

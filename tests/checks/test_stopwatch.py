@@ -1,0 +1,92 @@
+"""Stopwatches whose truth is known, and the rules by which a fit is judged."""
+
+from __future__ import annotations
+
+from statistics import mean, median
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helpers.checks.stopwatch import Script, Stopwatch
+from helpers.exercises.fitted_costs import fits, overtakes, with_scripted_messages
+
+TRUTH_S = 1e-4
+seeds = st.integers(0, 10**6)
+
+
+def watch(seed: int) -> Stopwatch:
+    return Stopwatch(Script(seed, noise_s=0.04 * TRUTH_S), lambda n: TRUTH_S + n * 1e-9)
+
+
+@given(seeds)
+def test_a_lap_is_never_shorter_than_the_truth(seed: int) -> None:
+    timed = watch(seed)
+    assert all(timed(8) >= TRUTH_S for _ in range(50))
+
+
+@given(seeds, st.integers(5, 40))
+def test_robust_estimates_find_the_truth_and_a_mean_does_not(seed: int, count: int) -> None:
+    timed = watch(seed)
+    timed(0)
+    laps = [timed(0) for _ in range(count)]
+    assert median(laps) == pytest.approx(TRUTH_S, rel=0.05)
+    assert min(laps) == pytest.approx(TRUTH_S, rel=0.05)
+    assert mean(sorted(laps)[count // 5 : count - count // 5]) == pytest.approx(TRUTH_S, rel=0.05)
+    assert mean(laps) > 1.2 * TRUTH_S
+
+
+@given(seeds)
+def test_the_first_lap_of_each_length_is_slow(seed: int) -> None:
+    timed = watch(seed)
+    assert all(timed(n) > 5 * TRUTH_S for n in (1, 1000, 100_000))
+
+
+@given(seeds)
+def test_the_same_seed_gives_the_same_laps_in_any_order_of_lengths(seed: int) -> None:
+    one, other = watch(seed), watch(seed)
+    ones = [(one(1), one(2)) for _ in range(9)]
+    twos, firsts = [other(2) for _ in range(9)], [other(1) for _ in range(9)]
+    assert ones == list(zip(firsts, twos, strict=True))
+    assert one.laps == {(1,): 9, (2,): 9}
+
+
+def test_a_message_needs_a_whole_number_of_bytes() -> None:
+    scripted = {"alpha": 1e-4, "beta": 1e-9, "ranks": 4, "seed": 1}
+    for nbytes in (-1, 0.5, 1e6):
+        with pytest.raises(ValueError, match="bytes as a whole number"):
+            with_scripted_messages(lambda measure, ranks, n=nbytes: measure(n), 0, 1, scripted)
+    assert with_scripted_messages(
+        lambda measure, ranks: (measure(10**6) > 0, ranks), 0, 1, scripted
+    )
+
+
+@pytest.mark.parametrize("ranks", [4, 8, 16, 64])
+def test_at_the_crossover_both_cost_the_same(ranks: int) -> None:
+    alpha, beta = 5e-5, 4e-10
+    n, doublings = overtakes(alpha, beta, ranks), ranks.bit_length() - 1
+    ring = 2 * (ranks - 1) * (alpha + beta * n / ranks)
+    assert doublings * (alpha + beta * n) == pytest.approx(ring)
+
+
+@pytest.mark.parametrize(
+    ("got", "says"),
+    [
+        ((1e-4, 1e-9, 8e5), ""),
+        ([1.05e-4, 0.95e-9, 900_000], ""),
+        ((1e-4, 1e-9), "three numbers"),
+        (None, "three numbers"),
+        (("a", "b", "c"), "not three numbers"),
+        ((float("nan"), 1e-9, 8e5), "alpha is"),
+        ((2e-4, 1e-9, 8e5), "Too slow"),
+        ((1e-4, 2e-9, 8e5), "Long messages show beta"),
+        ((1e2, 1e-9, 8e5), "no other units"),
+        ((1e-4, 1e9, 8e5), "one over the bandwidth"),
+        ((5e-5, 1e-9, 8e5), "Too small"),
+        ((1e-2, 1e-9, 8e5), "Short messages show alpha"),
+        ((1e-4, 1e-9, 1e5), "set the two costs equal"),
+    ],
+)
+def test_each_way_to_be_wrong_has_its_words(got: object, says: str) -> None:
+    problem = fits(1e-4, 1e-9, 8e5)(got)
+    assert says in problem and bool(problem) == bool(says)

@@ -1,0 +1,170 @@
+"""Many cases share a world of real ranks, which is as hard as it may be; what fails is tried again alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from textwrap import dedent
+
+import pytest
+import torch
+
+from helpers.answers.build import Answer, build_answer
+from helpers.checks.case import Case, Each
+from helpers.checks.draw import Draw
+from helpers.checks.exercise import Exercise
+from helpers.checks.grade import grade
+from helpers.checks.result import CheckResult, Outcome
+from helpers.checks.rules_collectives import Awaited
+from helpers.views.verdict import verdict_text
+from tests.submission_files import PRELUDE
+
+
+def case(draw: Draw) -> Case:
+    mine = draw.tensors((draw.whole(1, 5),), torch.float64)
+    return Case(f"{len(mine[0])} elements", [(x,) for x in mine], right=torch.stack(mine).sum(0))
+
+
+SUM = replace(Exercise(case, (Awaited(),), sizes=(2, 3)), name="total", number="0.0", count=8)
+
+
+def tried(body: str, exercise: Exercise = SUM) -> CheckResult:
+    source = f"def total(rank, world_size, x):\n{dedent(body).strip()}".replace("\n", "\n    ")
+    answer = build_answer([PRELUDE, "import time\n" + source], "total")
+    assert isinstance(answer, Answer), answer
+    return grade(exercise, answer, lambda index: f"cell {index}")
+
+
+RIGHT = {
+    "blocking": "x = x.clone()\ndist.all_reduce(x)\nreturn x",
+    "waited for": "work = dist.all_reduce(x, async_op=True)\nwork.wait()\nreturn x",
+    "its future": "dist.all_reduce(x, async_op=True).get_future().wait()\nreturn x",
+    "what the future gives": "return dist.all_reduce(x, async_op=True).get_future().wait()[0]",
+    "a callback": """
+        done = dist.all_reduce(x, async_op=True).get_future().then(lambda f: f.value()[0] * 1)
+        return done.wait()""",
+    "asked whether it is over": """
+        work = dist.all_reduce(x, async_op=True)
+        while not work.is_completed():
+            time.sleep(0.001)
+        return x""",
+    "its own input is an output": """
+        parts = [torch.empty_like(x) for _ in range(world_size)]
+        parts[rank] = x
+        dist.all_gather(parts, x, async_op=True).wait()
+        return sum(parts)""",
+    "into one tensor": """
+        whole = torch.empty(world_size * len(x), dtype=x.dtype)
+        dist.all_gather_into_tensor(whole, x, async_op=True).wait()
+        return whole.view(world_size, -1).sum(0)""",
+    "by transfers": """
+        got = [torch.empty_like(x) for _ in range(world_size)]
+        works = [dist.isend(x, r) for r in range(world_size) if r != rank]
+        works += [dist.irecv(got[r], r) for r in range(world_size) if r != rank]
+        for work in works:
+            work.wait()
+        got[rank] = x
+        return sum(got)""",
+    "a group of its own": "dist.all_reduce(x, group=dist.new_group())\nreturn x",
+    "all in one list": """
+        got = torch.empty_like(x)
+        others = [r for r in range(world_size) if r != rank]
+        boxes = {r: torch.empty_like(x) for r in others}
+        ops = [dist.P2POp(dist.isend, x, r) for r in others]
+        ops += [dist.P2POp(dist.irecv, boxes[r], r) for r in others]
+        for work in dist.batch_isend_irecv(ops):
+            work.wait()
+        return x + sum(boxes.values())""",
+}
+
+
+@pytest.mark.parametrize("body", RIGHT.values(), ids=RIGHT)
+def test_right_answers_pass_in_a_hard_world(body: str) -> None:
+    result = tried(body)
+    assert result.passed and len(result.cases) == 8, verdict_text(result)
+
+
+WRONG = {
+    "sleeps in place of waiting": (
+        "work = dist.all_reduce(x, async_op=True)\ntime.sleep(0.3)\ny = x.clone()\nwork.wait()\nreturn y",
+        "nan",
+    ),
+    "uses it before it has waited": (
+        "work = dist.all_reduce(x, async_op=True)\ny = x + 0\nwork.wait()\nreturn y",
+        "nan",
+    ),
+    "never waits": ("dist.all_reduce(x, async_op=True)\nreturn x", "never calls wait"),
+    "writes to what is being sent": (
+        """
+        got = [torch.empty_like(x) for _ in range(world_size)]
+        work = dist.all_gather(got, x, async_op=True)
+        x += 1
+        work.wait()
+        return sum(got)""",
+        "was changed before wait",
+    ),
+    "trusts that new memory holds zeros": (
+        "y = torch.empty_like(x)\ny += x\ndist.all_reduce(y)\nreturn y",
+        "nan",
+    ),
+    "right in worlds of two only": ("dist.all_reduce(x)\nreturn x / world_size * 2", "3 ranks"),
+    "fails in worlds of three": (
+        "assert world_size < 3, 'three are too many'\ndist.all_reduce(x)\nreturn x",
+        "three are too many",
+    ),
+    "a message that nobody takes": (
+        "if rank == 0:\n    dist.isend(x.clone(), 1)\ndist.all_reduce(x)\nreturn x + rank * 0",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "says"), WRONG.values(), ids=WRONG)
+def test_wrong_answers_fail_in_a_hard_world(body: str, says: str) -> None:
+    result = tried(body)
+    assert not result.passed or says == "", verdict_text(result)
+    assert says in verdict_text(result), verdict_text(result)
+
+
+def test_the_smallest_world_that_fails_is_the_one_that_is_told() -> None:
+    result = tried("dist.all_reduce(x)\nreturn x if len(x) < 3 else x + 1")
+    first = next(case for case in result.cases if not case.passed)
+    wrong = next(case for case in SUM.draw() if len(case.given[0][0]) >= 3)  # small ones come first
+    assert first.label == f"{wrong.world_size} ranks, {wrong.label}", verdict_text(result)
+
+
+def test_what_fails_only_beside_others_passes() -> None:
+    """An answer may keep a count of its calls: each case is right in a world of its own."""
+    result = tried("""
+        total.calls = getattr(total, "calls", 0) + 1
+        dist.all_reduce(x)
+        return x if total.calls == 1 else x + 1""")
+    assert result.passed, verdict_text(result)
+
+
+def test_a_check_that_fails_itself_is_no_fault_of_the_answer() -> None:
+    def broken(draw: Draw) -> Case:
+        def judge(got: object, rank: int) -> None:
+            raise KeyError("a slip in the check")
+
+        return replace(case(draw), right=judge)
+
+    result = tried(RIGHT["blocking"], replace(SUM, case=broken))
+    assert result.outcome is Outcome.FAULT and "not your answer" in result.message
+
+
+def test_a_rank_that_lies_about_its_cases_costs_its_own_answer() -> None:
+    result = tried("""
+        import sys
+        frame = sys._getframe(1)
+        frame.f_locals["results"].extend([[x, [], 0, 0]] * 20)
+        dist.all_reduce(x)
+        return x""")
+    assert result.outcome is not Outcome.FAULT
+
+
+def test_values_may_differ_from_rank_to_rank() -> None:
+    def each(draw: Draw) -> Case:
+        return Case("ranks", [(torch.ones(1),)] * draw.ranks, right=Each(list(range(draw.ranks))))
+
+    assert tried("return rank", replace(SUM, case=each)).passed
+    assert not tried("return 0", replace(SUM, case=each)).passed

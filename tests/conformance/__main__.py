@@ -1,0 +1,76 @@
+"""python -m tests.conformance [TOPIC ...]: run programmes in all ways and print what differs."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from tests.conformance.cells import Cells
+from tests.conformance.entry import ENGINE_WAYS, all_entries
+from tests.conformance.run_entry import Compared, PlainCache, compare
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[TOPIC | TOPIC/NAME]...")
+@click.option(
+    "--plain-cache", type=click.Path(path_type=Path), help="Keep plain outcomes in a file."
+)
+@click.option("--ways", default=",".join(ENGINE_WAYS), help="Which ways, or '' for plain alone.")
+@click.option("--limit-s", default=3600.0, help="Begin no programme after this many seconds.")
+@click.option("-v", "--verbose", is_flag=True, help="Show every outcome.")
+def main(
+    names: tuple[str, ...], plain_cache: Path | None, ways: str, limit_s: float, verbose: bool
+) -> None:
+    """Run the programmes of all topics, or of some, in all ways, and print what differs."""
+    entries = all_entries(names)
+    chosen = [way for way in ways.split(",") if way]
+    plain, done = PlainCache(plain_cache), list[Compared]()
+    cells = Cells() if chosen else None
+    began = time.monotonic()
+    try:
+        for entry in entries:
+            if time.monotonic() - began > limit_s:
+                break
+            done.append(compare(entry, cells, plain, chosen))
+            _show(done[-1], verbose)
+    finally:
+        try:
+            if cells is not None:
+                cells.close()
+        except AssertionError as error:
+            click.echo(f"at the kernel's end: {error}")
+    _table(done, ["plain", *chosen])
+    if len(done) < len(entries):
+        click.echo(f"{len(entries) - len(done)} programmes were not begun: the time was up")
+
+
+def _show(compared: Compared, verbose: bool) -> None:
+    click.echo(f"{'differs' if compared.differences else 'same   '} {compared.entry.path}")
+    for way, outcome in compared.outcomes.items():
+        if verbose:
+            click.echo(f"    {way:9} {outcome.seconds:6.2f} s  {outcome.short}")
+        if outcome.named == "RankTimeout" and way != "untraced":
+            click.echo(f"  ~ {way:9} hangs as it does plainly, but nobody says why")
+    for way, text in compared.differences.items():
+        click.echo(f"  ! {way:9} {text}")
+
+
+def _table(done: list[Compared], ways: list[str]) -> None:
+    """Print for each topic how many programmes there are and how many differ in each way."""
+    topics = sorted({compared.entry.topic for compared in done})
+    width = max(map(len, [*topics, "all"]), default=3)
+    click.echo(f"\n{'topic':{width}}  programmes  " + "  ".join(f"{way:>8}" for way in ways))
+    for topic in [*topics, "all"]:
+        of_topic = [c for c in done if topic in {c.entry.topic, "all"}]
+        counts = Counter(way for compared in of_topic for way in compared.differences)
+        row = "  ".join(f"{counts[way]:8}" for way in ways)
+        click.echo(f"{topic:{width}}  {len(of_topic):10}  {row}")
+    seconds = {way: sum(c.outcomes[way].seconds for c in done) for way in ways}
+    click.echo(f"{'seconds':{width}}  {'':10}  " + "  ".join(f"{seconds[w]:8.0f}" for w in ways))
+
+
+if __name__ == "__main__":
+    main()

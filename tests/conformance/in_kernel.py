@@ -1,0 +1,74 @@
+"""Inside the kernel: tell how a launch or a %%ranks cell ended, as one marked line of JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankFailure, RankTimeout
+from helpers.ranks.run import Run
+from tests.conformance.outcome import HANG, LEFT, VALUE, Outcome, says_that_a_peer_went, text_of
+
+SAID = "@@conformance "
+
+
+def tell(run: Run) -> None:
+    """Print how a run ended."""
+    _say(_outcome(run))
+
+
+def tell_cell(ok: bool) -> None:
+    """Print how the last %%ranks cell ended: well, with a Run as its value, or with an error."""
+    from IPython import get_ipython
+
+    if ok:
+        tell(get_ipython().user_ns["_"])
+        return
+    error = sys.last_value
+    if isinstance(error, RankFailure) and error.run is not None:
+        tell(error.run)
+    else:
+        _say(Outcome(type(error).__name__, message=str(error).split("\n", 1)[0]))
+
+
+def names() -> list[str]:
+    """Give the names that the reader's namespace has."""
+    from IPython import get_ipython
+
+    return list(get_ipython().user_ns)
+
+
+def forget(kept: list[str]) -> None:
+    """Take what a programme defined out of the reader's namespace."""
+    from IPython import get_ipython
+
+    space = get_ipython().user_ns
+    for name in set(space) - set(kept):
+        if not name.startswith("_"):
+            del space[name]
+
+
+def _outcome(run: Run) -> Outcome:
+    kind, rank, message = _kind(run.failure)
+    values = tuple(text_of(value) for value in run.values) if kind == VALUE else ()
+    named = type(run.failure).__name__ if run.failure is not None else ""
+    return Outcome(kind, values, tuple(run.output), rank, message, named, round(run.seconds, 2))
+
+
+def _kind(failure: RankFailure | None) -> tuple[str, int | None, str]:
+    if failure is None:
+        return VALUE, None, ""
+    if isinstance(failure, RankFailed):
+        message = failure.error.message.split("\n", 1)[0]
+        kind = failure.error.kind
+        return LEFT if says_that_a_peer_went(kind, message) else kind, failure.rank, message
+    if isinstance(failure, RankDied):
+        return failure.signal or f"exit {failure.exitcode}", failure.rank, failure.title
+    if isinstance(failure, (Deadlock, RankTimeout)):
+        return HANG, None, str(failure)[:600].replace("\n", " | ")
+    return type(failure).__name__, None, failure.title
+
+
+def _say(outcome: Any) -> None:
+    print(f"\n{SAID}{json.dumps(outcome.as_json())}")

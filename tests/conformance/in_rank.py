@@ -1,0 +1,107 @@
+"""Inside a plain rank: join the group, call main, note how it ended. Imported by plain scripts only.
+
+Each rank writes into files of its own below the folder that the environment names: `began-R` as main
+begins, `end-R` as it ends, and `output-R`, to which its two streams go.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+FOLDER = "CONFORMANCE_FOLDER"
+
+
+def spawn(main: Callable[..., Any], world_size: int, init: bool) -> None:
+    """Start the ranks as scripts do, wait for them, and note how the job as a whole ended."""
+    import torch.multiprocessing as mp
+    from torch.multiprocessing.spawn import ProcessExitedException
+
+    context = mp.spawn(spawned, args=(main, world_size, init), nprocs=world_size, join=False)
+    job: dict[str, Any] = {}
+    try:
+        while not context.join():
+            pass
+    except ProcessExitedException as error:
+        job = {"rank": error.error_index, "signal": error.signal_name, "exit": error.exit_code}
+    except Exception:
+        pass  # a rank raised, and has noted so itself
+    _write("job", job)
+
+
+def spawned(rank: int, main: Callable[..., Any], world_size: int, init: bool) -> None:
+    """Be one rank of `spawn`."""
+    _take_output(rank)
+    if init:
+        import torch.distributed as dist
+
+        dist.init_process_group("gloo", rank=rank, world_size=world_size)
+    _run(main, rank, world_size)
+
+
+def torchrun_worker(main: Callable[..., Any], init: bool) -> None:
+    """Be one rank of a torchrun job."""
+    rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    _take_output(rank)
+    if init:
+        import torch.distributed as dist
+
+        dist.init_process_group("gloo")
+    _run(main, rank, world_size)
+
+
+def _run(main: Callable[..., Any], rank: int, world_size: int) -> None:
+    from tests.conformance.outcome import text_of
+
+    _write(f"began-{rank}", {})
+    try:
+        value = main(rank, world_size)
+        end = {"value": text_of(value)}
+    except BaseException as error:
+        _write(f"end-{rank}", _error(error))
+        raise
+    _write(f"end-{rank}", end)
+    _leave_group()
+
+
+def _leave_group() -> None:
+    """Do what every script should do last; else a rank may abort while it leaves, and the job with it."""
+    import torch.distributed as dist
+
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def _error(error: BaseException) -> dict[str, Any]:
+    try:
+        message = str(error).split("\n", 1)[0]
+    except Exception:
+        message = "(its message could not be read)"
+    return {"error": type(error).__name__, "message": message, "when_ns": time.monotonic_ns()}
+
+
+def _take_output(rank: int) -> None:
+    """Send both streams to a file of this rank, and each line at once, as to a terminal."""
+    output = os.open(_folder() / f"output-{rank}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    sys.stdout.flush()
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.close(output)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+
+
+def _write(name: str, data: dict[str, Any]) -> None:
+    """Write a file that is whole as soon as it is there."""
+    half = _folder() / f"half-{name}-{os.getpid()}"
+    half.write_text(json.dumps(data))
+    half.rename(_folder() / name)
+
+
+def _folder() -> Path:
+    return Path(os.environ[FOLDER])

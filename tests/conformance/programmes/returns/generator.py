@@ -1,0 +1,11 @@
+"""main has a yield and so returns a generator."""
+
+DIFFERS = {
+    "untraced": ("CannotReturn", "only plain data comes back; mp.spawn drops what main returns"),
+    "launch": ("CannotReturn", "only plain data comes back; mp.spawn drops what main returns"),
+    "ranks": ([None, None], "a cell's value that is no plain data is printed on the rank"),
+}
+
+
+def main(rank, world_size):
+    yield rank

@@ -1,0 +1,5 @@
+"""main returns nothing."""
+
+
+def main(rank, world_size):
+    pass

@@ -1,0 +1,7 @@
+"""main takes no arguments."""
+
+FAILS = "TypeError"
+
+
+def main():
+    return 1

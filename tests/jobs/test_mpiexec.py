@@ -1,0 +1,108 @@
+"""mpiexec(): real MPI ranks, what they print, how they fail, and nothing that outlives them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import psutil
+import pytest
+
+from helpers.checks.script_mpi import under_mpiexec
+from helpers.checks.scripts import Source, compose
+from helpers.jobs.mpiexec import MpiFailed, mpiexec
+from helpers.ranks.failures import LaunchError
+from helpers.views.mpi_lanes import mpi_html, mpi_text
+
+HEAD = "from mpi4py import MPI\nworld = MPI.COMM_WORLD\n"
+
+
+def script(folder: Path, body: str) -> Path:
+    path = folder / "job.py"
+    path.write_text(HEAD + body)
+    return path
+
+
+def left_behind(mark: str) -> list[int]:
+    """The processes that were given a variable of this value."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.pid != os.getpid() and process.environ().get("JOB_MARK") == mark:
+                found.append(process.pid)
+        except psutil.Error:
+            continue
+    return found
+
+
+def test_each_rank_has_a_lane_and_they_really_talk(tmp_path: Path) -> None:
+    path = script(tmp_path, "print('sum', world.allreduce(world.rank + 1), 'of', world.size)\n")
+    run = mpiexec(path, 3)
+    assert run.output == ("sum 6 of 3\n",) * 3
+    assert mpi_text(run).splitlines() == [
+        "mpiexec -n 3 python job.py",
+        *[f"  rank {rank} | sum 6 of 3" for rank in range(3)],
+    ]
+    assert "rank 2" in mpi_html(run)
+
+
+def test_arguments_and_environment_reach_the_ranks(tmp_path: Path) -> None:
+    path = script(tmp_path, "import os, sys\nprint(sys.argv[1:], os.environ['COLOUR'])\n")
+    assert mpiexec(path, 1, args=["a", "b"], env={"COLOUR": "red"}).output == ("['a', 'b'] red\n",)
+
+
+def test_an_exception_ends_all_ranks_when_run_through_mpi4py(tmp_path: Path) -> None:
+    path = script(
+        tmp_path, "if world.rank == 1:\n    raise ValueError('bad shard')\nworld.Barrier()\n"
+    )
+    with pytest.raises(MpiFailed, match="rank 1's last words.*") as failed:
+        mpiexec(path, 3, module="mpi4py", timeout=20)
+    assert failed.value.run is not None and "ValueError: bad shard" in failed.value.run.errors[1]
+
+
+def test_a_job_that_hangs_is_ended_at_its_time_with_all_its_ranks(tmp_path: Path) -> None:
+    path = script(tmp_path, "print('here', flush=True)\nif world.rank == 0:\n    world.recv()\n")
+    run = mpiexec(path, 2, timeout=1.5, on_failure="return", env={"JOB_MARK": str(tmp_path)})
+    assert run.exitcode is None and "not done after 1.5 s" in str(run.failure)
+    assert run.output == ("here\n", "here\n")
+    assert left_behind(str(tmp_path)) == []
+
+
+def test_a_killed_rank_ends_the_job(tmp_path: Path) -> None:
+    body = "import os\nif world.rank == 1:\n    os.kill(os.getpid(), 9)\nworld.Barrier()\n"
+    run = mpiexec(script(tmp_path, body), 2, on_failure="return", timeout=20)
+    assert run.exitcode and "left with exit code" in str(run.failure)
+
+
+@pytest.mark.parametrize("n", [0, 65])
+def test_what_cannot_be_started_is_refused(tmp_path: Path, n: int) -> None:
+    with pytest.raises(LaunchError, match="between 1 and 64"):
+        mpiexec(script(tmp_path, ""), n)
+    with pytest.raises(LaunchError, match="no script"):
+        mpiexec(tmp_path / "nowhere.py")
+
+
+def gathered(answer: object, number: int) -> object:
+    from mpi4py import MPI
+
+    value = answer(MPI.COMM_WORLD.rank + number)  # type: ignore[operator]
+    return MPI.COMM_WORLD.allgather(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "message"),
+    [
+        ("def f(x):\n    return x * x\n", [[100, 121, 144]] * 3, None),
+        ("def f(x):\n    return 1 // (x - 11)\n", None, "division"),
+    ],
+)
+def test_a_composed_script_reports_its_values_or_its_exception(
+    text: str, values: list[object] | None, message: str | None
+) -> None:
+    path = compose(Source(text, "f"), f"{__name__}:gathered", [10])
+    said = under_mpiexec(path, 3, timeout_s=20)
+    if values is not None:
+        assert said["values"] == values
+    else:
+        errors = [error for error in said["errors"] if error]
+        assert errors and message in errors[0]["message"]

@@ -1,0 +1,306 @@
+"""What a notebook's cells define reaches the ranks as a script's own lines would, or is refused in words."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.kernel.session import Kernel
+
+SENT = {
+    "a switch of torch.backends": """
+def f(rank, n):
+    torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = True, False
+    return torch.backends.cudnn.deterministic, torch.backends.mkldnn.is_available() in (True, False)
+""",
+    "modules that are none, under names of their own": """
+import torch.backends.cudnn as cudnn
+import torch.nn.functional as F
+aten, matmul = torch.ops.aten, torch.backends.cuda.matmul
+add, of_tensors = torch.ops.aten.add, torch.ops.aten.add.Tensor
+def f(rank, n):
+    cudnn.benchmark, matmul.allow_tf32 = True, False
+    one = torch.ones(1)
+    assert aten.add(one, 1) == add(one, 1) == of_tensors(one, one) == F.relu(one + 1)
+    return torch.classes.__name__, torch.special.expit(one).shape, torch.version.__version__
+""",
+    "packages whose submodules the code names": """
+import numpy as np, logging, concurrent.futures, matplotlib, os.path
+def f(rank, n):
+    np.random.seed(0)
+    logging.getLogger("mine").setLevel(logging.INFO)
+    return np.random.rand(), os.path.join("a", "b"), matplotlib.__version__, concurrent.futures.__name__
+""",
+    "a module made by hand": """
+import sys, types
+made = types.ModuleType("made"); sys.modules["made"] = made
+exec("class A: pass\\ndef g(): return 42, A()", made.__dict__)
+def f(rank, n):
+    return made.g()[0]
+""",
+    "compiled functions and modules": """
+from functools import partial
+@torch.compile(backend="eager", fullgraph=True)
+def twice(x): return 2 * x
+@torch.compile(backend=lambda graph, inputs: graph.forward)
+def thrice(x): return 3 * x
+inductor = torch.compile(lambda x: x, mode="default", dynamic=True)
+module = torch.compile(torch.nn.Linear(2, 2), backend="eager")
+@torch.compiler.disable
+def never(x): return x
+def f(rank, n):
+    assert type(module).__name__ == "OptimizedModule" and inductor._torchdynamo_orig_callable
+    assert never._torchdynamo_disable
+    return twice(torch.ones(1)).item() + thrice(torch.ones(1)).item(), module(torch.ones(2)).shape
+""",
+    "scripted functions and modules": """
+import inspect
+f0 = "def half(x: torch.Tensor):\\n    return x / 2"
+open("half_of_it.py", "w").write("import torch\\n@torch.jit.script\\n" + f0)
+import sys; sys.path.insert(0, ".")
+from half_of_it import half
+traced = torch.jit.trace(torch.nn.Linear(2, 2), torch.ones(2))
+def f(rank, n):
+    return half(torch.ones(1)), traced(torch.ones(2)).shape
+""",
+    "caches of functools, with locks and weak references inside": """
+import functools
+@functools.cache
+def fib(k): return k if k < 2 else fib(k - 1) + fib(k - 2)
+@functools.lru_cache(maxsize=3, typed=True)
+def bounded(x): return x
+@functools.singledispatch
+def kind(x): return "any"
+@kind.register
+def _(x: int): return "int"
+class C:
+    @functools.cached_property
+    def slow(self): return 9
+    @functools.lru_cache
+    def cached(self, k): return k
+fib(5)
+def f(rank, n):
+    assert fib.cache_info().currsize == 0 and bounded.cache_parameters() == {"maxsize": 3, "typed": True}
+    return fib(20), bounded(1), kind(1), kind("a"), C().slow, C().cached(3)
+""",
+    "locks and values of threads, of which a script has its own": """
+import threading, queue
+lock, again, local, waiting = threading.Lock(), threading.RLock(), threading.local(), queue.Queue()
+local.x = 3
+class Registry:
+    _lock = threading.Lock()
+lock.acquire()
+def f(rank, n):
+    with lock, again, Registry._lock:
+        waiting.put(local.x)
+    return waiting.get()
+""",
+    "callables of every kind": """
+import functools, contextlib, operator
+class Trainer:
+    def __init__(self): self.lr = 1
+    def run(self, rank, n, *more): return rank + self.lr
+    def __call__(self, rank, n): return self.run(rank, n)
+def logged(fn):
+    @functools.wraps(fn)
+    def inner(*args, **kwargs): return fn(*args, **kwargs)
+    return inner
+@logged
+def whole(rank, n): return rank
+@torch.no_grad()
+def without(rank, n): return torch.ones(1).requires_grad
+@contextlib.contextmanager
+def three(): yield 3
+def within(rank, n):
+    with three() as x: return x
+for each in (Trainer(), whole, without, within, functools.partial(Trainer().run), functools.cache(whole)):
+    launch(each, 2)
+f = Trainer().run
+""",
+    "types of every kind": """
+import typing, enum, dataclasses, collections
+T, P, Id = typing.TypeVar("T"), typing.ParamSpec("P"), typing.NewType("Id", int)
+class Box(typing.Generic[T]):
+    def __init__(self, value: T): self.value = value
+class Meta(type): pass
+class Made(metaclass=Meta): pass
+class Point(typing.NamedTuple): x: int
+class Shape(typing.TypedDict): x: int
+class Has(typing.Protocol):
+    def go(self) -> int: ...
+Alias = typing.Callable[P, T] | None
+def f(rank: int, n: "Alias") -> dict[str, Box[int]]:
+    x: Id = Id(3)
+    return x, Box(1).value, Made.__name__, Point(1), Shape(x=1), Has.__name__, str(Alias)
+""",
+    "values of every kind": """
+import random, re, pathlib, datetime, itertools, collections, logging
+import numpy as np
+log, text, place = logging.getLogger("mine"), re.compile("a+"), pathlib.Path("a")
+of_torch, of_numpy, of_python = torch.Generator().manual_seed(1), np.random.default_rng(1), random.Random(1)
+net = torch.nn.Linear(2, 1); net.register_forward_hook(lambda m, i, o: 2 * o)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+class Rows(torch.utils.data.Dataset):
+    def __len__(self): return 4
+    def __getitem__(self, i): return i
+rows = torch.utils.data.DataLoader(Rows(), batch_size=2)
+odd = [torch.eye(2).to_sparse(), torch.ones(1, device="meta"), torch.ones(1, requires_grad=True) * 2]
+def f(rank, n):
+    net(torch.ones(2)).sum().backward(); optimizer.step()
+    torch.rand(1, generator=of_torch), of_numpy.random(), of_python.random()
+    return len(list(rows)), odd[0].to_dense(), odd[1].shape, log.name, text.match("aa").group(), place.name
+""",
+}
+
+
+@pytest.mark.parametrize("what", SENT)
+def test_what_a_script_could_use_can_be_sent(kernel: Kernel, what: str) -> None:
+    cell = kernel.run(f"{SENT[what]}\nlaunch(f, 2)")
+    assert not cell.error, cell.message
+
+
+REFUSED = {
+    "an open file": (
+        "out = open('x.txt', 'w')",
+        "out",
+        "an open file .*Open it inside the function",
+    ),
+    "a file in an object": (
+        "class Log:\n    def __init__(self): self.out = open('x.txt', 'w')\nlog = {'a': [Log()]}",
+        "log",
+        r"log\['a'\]\[0\].out is an open file",
+    ),
+    "a socket": ("import socket\ns = socket.socket()", "s", "an open socket"),
+    "a generator": ("rows = (i for i in [1])", "rows", "a generator .*Send a list"),
+    "a coroutine": ("async def go(): pass\nwork = go()", "work", r"a coroutine .*asyncio.run"),
+    "a thread": ("import threading\nt = threading.Thread(target=print)", "t", "Start it inside"),
+    "a pool": (
+        "from concurrent.futures import ThreadPoolExecutor\np = ThreadPoolExecutor()",
+        "p",
+        "a pool of threads",
+    ),
+    "a queue for results": (
+        "import multiprocessing as mp\nq = mp.Queue()",
+        "q",
+        r"gives back what its function returns: launch\(...\).values\[rank\]",
+    ),
+    "shared memory": (
+        "import multiprocessing as mp\ncount = mp.Value('i', 0)",
+        "count",
+        "Ranks share no memory",
+    ),
+    "a loop that has begun": (
+        "from torch.utils.data import DataLoader\nrows = iter(DataLoader([1, 2]))",
+        "rows",
+        r"write iter\(loader\) inside the function",
+    ),
+    "a weak reference": (
+        "import weakref\nclass A: pass\na = A(); w = weakref.ref(a)",
+        "w",
+        "Send the object itself",
+    ),
+    "the notebook": ("shell = get_ipython()", "shell", "ranks have no notebook"),
+    "a database": ("import sqlite3\nd = sqlite3.connect(':memory:')", "d", "an open database"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_cannot_be_sent_is_named_with_its_line_and_a_remedy(kernel: Kernel, what: str) -> None:
+    source, name, says = REFUSED[what]
+    cell = kernel.run(f"{source}\ndef f(rank, n):\n    x = rank\n    return {name}\nlaunch(f, 2)")
+    assert cell.error == "CannotSend"
+    assert re.search(f"{name} cannot be sent to the ranks: .*{says}", cell.message), cell.message
+    assert re.search(rf"used by f at cell \[\d+\], line \d+: return {name}", cell.message)
+    if what not in {"a socket", "an open file", "a file in an object"}:
+        assert "socket" not in cell.message and "open file" not in cell.message
+
+
+MAIN = """
+import copy, dataclasses, enum, functools, io, multiprocessing, pickle, sys, inspect
+@dataclasses.dataclass
+class Setting:
+    lr: float = 0.1
+class Colour(enum.Enum):
+    RED = 1
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(1, 1)
+class Mine(ValueError): pass
+@functools.cache
+def double(x): return 2 * x
+def square(x): return x * x
+count = 0
+def more():
+    global count
+    count += 1
+"""
+
+
+def test_what_a_cell_defines_can_be_pickled_on_a_rank(kernel: Kernel) -> None:
+    shown = kernel.value(
+        MAIN
+        + """
+def f(rank, n):
+    for thing in (Setting(), Colour.RED, Net(), Mine("a"), double, square, Net):
+        again = pickle.loads(pickle.dumps(thing))
+        copy.deepcopy(thing)
+        out = [None] * n
+        dist.all_gather_object(out, thing)
+        assert type(out[1 - rank]) is type(again) is type(thing)
+    file = io.BytesIO()
+    torch.save(Net(), file)
+    queue = multiprocessing.get_context("fork").Queue()
+    queue.put(Setting())
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        return pool.map(square, [1, 2, 3]), queue.get(timeout=9).lr
+launch(f, 2)"""
+    )
+    assert shown.count("([1, 4, 9], 0.1)") == 2
+
+
+def test_the_class_of_an_argument_can_be_pickled_as_well(kernel: Kernel) -> None:
+    shown = kernel.value(
+        MAIN
+        + "launch(lambda rank, n, net: len(__import__('pickle').dumps(net)) > 0, 2, args=(Net(),))"
+    )
+    assert shown.count("True") == 2
+
+
+def test_global_variables_are_those_of_the_ranks_main(kernel: Kernel) -> None:
+    shown = kernel.value(
+        MAIN
+        + """
+def f(rank, n):
+    more(); more()
+    main = sys.modules["__main__"]
+    return count, main.count, globals()["count"], main.__dict__ is globals(), "rank" in globals()
+launch(f, 2)"""
+    )
+    assert shown.count("(2, 2, 2, True, False)") == 2
+    assert kernel.value("count") == "0\n"
+
+
+def test_names_sent_to_ranks_that_stay_replace_none_of_theirs(kernel: Kernel) -> None:
+    kernel.value("%%ranks 2\nfactor = 10 + rank")
+    kernel.value("factor = 3\nclass K: pass\ndef by_factor(x): return x * factor, K")
+    shown = kernel.value("%%ranks 2 --send by_factor\nby_factor(2)[0], factor")
+    assert shown == "rank 0 → (6, 10)\nrank 1 → (6, 11)\n"
+    shown = kernel.value(
+        "%%ranks 2\nimport pickle\nlen(pickle.dumps([by_factor, by_factor(1)[1]])) > 0"
+    )
+    assert shown.count("True") == 2
+
+
+def test_a_rank_shows_the_lines_of_cells(kernel: Kernel) -> None:
+    kernel.value("import inspect, traceback, warnings\ndef helper():\n    warnings.warn('careful')")
+    shown = kernel.value(
+        "def f(rank, n):\n    helper()\n    try:\n        1 / 0  # a remark\n    except ZeroDivisionError:"
+        "\n        traceback.print_exc()\n    print(inspect.getsource(helper))\nlaunch(f, 1)"
+    )
+    assert "1 / 0  # a remark" in shown and "def helper():" in shown
+    assert "], line 3: UserWarning: careful" in shown and "cell [" in shown
+    assert "/456" not in shown.split("UserWarning")[0].splitlines()[-1]
+    shown = kernel.value("%%ranks 1\nimport warnings\nwarnings.warn('here too')")
+    assert "], line 2: UserWarning: here too" in shown or "], line 1: UserWarning" in shown

@@ -1,0 +1,261 @@
+"""Programmes in which no rank can go on, one for each way to get there, with what must be said of it."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+from helpers.ranks.inside import launch_folder
+
+
+@dataclass(frozen=True)
+class Stuck:
+    """A programme; the kinds of diagnosis that fit, and those that fit where nothing was recorded."""
+
+    work: Callable[[int, int], object]
+    kinds: set[str]
+    unrecorded: set[str]
+    world_size: int = 2
+    init: bool = True
+
+
+STUCK: dict[str, Stuck] = {}
+
+Programme = Callable[[int, int], object]
+
+
+def stuck(
+    kinds: str, unrecorded: str = "stuck", world_size: int = 2, init: bool = True
+) -> Callable[[Programme], Programme]:
+    def put(work: Programme) -> Programme:
+        STUCK[work.__name__] = Stuck(
+            work, set(kinds.split()), set(unrecorded.split()), world_size, init
+        )
+        return work
+
+    return put
+
+
+def one() -> torch.Tensor:
+    return torch.ones(1)
+
+
+@stuck("cycle", world_size=3)
+def cycle_of_receives(rank: int, n: int) -> None:
+    dist.recv(one(), (rank + 1) % n)
+
+
+@stuck("cycle", world_size=3)
+def cycle_of_sends(rank: int, n: int) -> None:
+    dist.send(one(), (rank + 1) % n)
+
+
+@stuck("cycle")
+def irecv_that_is_waited_for(rank: int, n: int) -> None:
+    request = dist.irecv(one(), 1 - rank)
+    assert request is not None
+    request.wait()
+
+
+@stuck("rank_left", "rank_left", world_size=3)
+def left_before_a_collective(rank: int, n: int) -> None:
+    if rank:
+        dist.all_reduce(one())
+
+
+@stuck("rank_left", "rank_left")
+def left_before_a_send(rank: int, n: int) -> None:
+    if rank:
+        dist.recv(one(), 0)
+
+
+@stuck("mismatched_collectives", world_size=3)
+def another_collective(rank: int, n: int) -> None:
+    if rank == 0:
+        dist.all_reduce(one())
+    else:
+        dist.broadcast(one(), 0)
+
+
+@stuck("different_shapes", "stuck rank_left", world_size=4)
+def different_shapes(rank: int, n: int) -> None:
+    dist.all_reduce(torch.ones(3 + rank))
+
+
+@stuck("unmatched")
+def tags(rank: int, n: int) -> None:
+    if rank == 0:
+        dist.send(one(), 1, tag=1)
+    else:
+        dist.recv(one(), 0, tag=2)
+
+
+@stuck("mismatched_collectives")
+def two_groups_crosswise(rank: int, n: int) -> None:
+    groups = [dist.new_group([0, 1]), dist.new_group([0, 1])]
+    for group in groups if rank == 0 else groups[::-1]:
+        dist.all_reduce(one(), group=group)
+
+
+@stuck("rank_left", "rank_left")
+def new_group_without_a_rank(rank: int, n: int) -> None:
+    if rank == 0:
+        dist.new_group([0, 1])
+
+
+@stuck("unmatched")
+def new_group_beside_a_receive(rank: int, n: int) -> None:
+    if rank == 0:
+        dist.new_group([0, 1])
+    else:
+        dist.recv(one(), 0)
+
+
+@stuck("rank_left", "rank_left", init=False)
+def init_by_file_without_a_rank(rank: int, n: int) -> None:
+    if rank == 0:
+        store = dist.FileStore(str(launch_folder() / f"own-store-{os.environ['RANK']}"), n)
+        dist.init_process_group("gloo", store=store, rank=rank, world_size=n)
+
+
+def _environment() -> None:
+    """Name a port that nobody listens on: the server, if it comes, takes it; no port is fixed."""
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(probe.getsockname()[1]))
+
+
+@stuck("rank_left", "rank_left", init=False)
+def init_by_tcp_without_a_client(rank: int, n: int) -> None:
+    _environment()
+    if rank == 0:
+        dist.init_process_group("gloo")
+
+
+@stuck("rank_left", "rank_left", init=False)
+def init_by_tcp_without_the_server(rank: int, n: int) -> None:
+    _environment()
+    if rank == 1:
+        dist.init_process_group("gloo")
+
+
+@stuck("stuck", init=False)
+def init_with_a_wrong_world_size(rank: int, n: int) -> None:
+    folder = launch_folder()  # the same for all ranks of a world
+    store = dist.FileStore(str(folder / "own-store"), 3)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=3)
+
+
+@stuck("rank_left", "rank_left", world_size=3)
+def monitored_barrier(rank: int, n: int) -> None:
+    if rank:
+        dist.monitored_barrier(timeout=timedelta(minutes=5))
+
+
+@stuck("rank_left", "rank_left")
+def object_collective(rank: int, n: int) -> None:
+    if rank:
+        dist.all_gather_object([None] * n, rank)
+
+
+@stuck("mismatched_collectives")
+def object_collectives_that_differ(rank: int, n: int) -> None:
+    if rank:
+        dist.broadcast_object_list([1], 0)
+    else:
+        dist.all_gather_object([None] * n, rank)
+
+
+@stuck("skipped_backward", "rank_left")
+def skipped_backward(rank: int, n: int) -> None:
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
+    for step in range(2):
+        loss = model(torch.ones(2, 4)).sum()
+        if rank == 0 or step == 0:
+            loss.backward()
+
+
+@stuck("stuck")
+def lock_of_its_own(rank: int, n: int) -> None:
+    lock = threading.Lock()
+    with lock, lock:
+        pass
+
+
+@stuck("cycle")
+def beside_a_heartbeat(rank: int, n: int) -> None:
+    seen: list[float] = []
+
+    def beat() -> None:
+        while True:
+            time.sleep(0.05)
+            seen.append(time.monotonic())
+
+    threading.Thread(target=beat, daemon=True).start()
+    dist.recv(one(), 1 - rank)
+
+
+@stuck("cycle")
+def beside_a_progress_bar(rank: int, n: int) -> None:
+    from tqdm import tqdm
+
+    for _ in tqdm(range(3), mininterval=0):
+        dist.recv(one(), 1 - rank)
+
+
+@stuck("cycle")
+def beside_an_idle_pool(rank: int, n: int) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(abs, range(10)))
+        dist.recv(one(), 1 - rank)
+
+
+@stuck("cycle")
+def in_a_pool(rank: int, n: int) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    ThreadPoolExecutor(3).submit(dist.recv, one(), 1 - rank).result()
+
+
+@stuck("cycle")
+def beside_workers_that_load_data(rank: int, n: int) -> None:
+    from torch.utils.data import DataLoader
+
+    for _ in DataLoader(list(range(40)), batch_size=2, num_workers=2):  # type: ignore[arg-type]
+        dist.recv(one(), 1 - rank)
+
+
+@stuck("rank_left", "rank_left")
+def rpc_without_a_rank(rank: int, n: int) -> None:
+    from torch.distributed import rpc
+
+    _environment()
+    if rank == 0:
+        rpc.init_rpc("w0", rank=0, world_size=n)
+
+
+def _wait_for_ever() -> None:
+    threading.Event().wait()
+
+
+@stuck("stuck")
+def rpc_that_never_returns(rank: int, n: int) -> None:
+    from torch.distributed import rpc
+
+    store = launch_folder() / "rpc-store"
+    options = rpc.TensorPipeRpcBackendOptions(init_method=f"file://{store}", rpc_timeout=7200)
+    rpc.init_rpc(f"w{rank}", rank=rank, world_size=n, rpc_backend_options=options)
+    if rank == 0:
+        rpc.rpc_sync("w1", _wait_for_ever)
+    rpc.shutdown()

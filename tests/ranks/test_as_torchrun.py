@@ -1,0 +1,385 @@
+"""A rank is set up, and ends, as a process under torchrun is."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import warnings
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+
+from helpers.ranks.failures import LaunchError, RankFailed
+from helpers.ranks.launcher import launch, run_on_ranks
+
+NOT_HERE = {
+    "TORCHELASTIC_USE_AGENT_STORE",  # there is no agent whose store could be used
+    "TORCHELASTIC_ERROR_FILE",
+    "TORCHELASTIC_SIGNALS_TO_HANDLE",
+    "TORCH_NCCL_ASYNC_ERROR_HANDLING",  # torch's default as well
+}
+
+
+def test_ranks_have_the_environment_that_torchrun_gives(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"import os; open({str(tmp_path)!r} + '/' + os.environ['RANK'], 'w').write(str(dict(os.environ)))"
+    )
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", str(script)]
+    subprocess.run(
+        [*command[:3], "--master-port", "0", *command[3:]], check=True, capture_output=True
+    )
+    theirs = [eval((tmp_path / str(rank)).read_text()) for rank in range(2)]
+    ours = launch(lambda rank, n: dict(os.environ), 2).values
+    assert ours == [{**o, "MASTER_PORT": ours[0]["MASTER_PORT"]} for o in ours]
+    own = {name for name in theirs[0] if name not in os.environ} - NOT_HERE - {"LC_CTYPE"}
+    assert {"RANK", "ROLE_RANK", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT"} <= own
+    for rank in range(2):
+        for name in own - {"MASTER_PORT"}:
+            assert ours[rank][name] == theirs[rank][name], name
+
+
+def test_what_is_set_in_the_notebook_reaches_the_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINE", "gone soon")
+    launch(lambda rank, n: rank, 1)
+    monkeypatch.setenv("MINE", "1")
+    monkeypatch.setenv("MASTER_PORT", "29500")  # a tutorial's first cell; torchrun overwrites it
+    monkeypatch.delenv("PATH")
+
+    def read(rank: int, n: int) -> tuple[object, ...]:
+        return os.environ.get("MINE"), os.environ["MASTER_PORT"] != "29500", "PATH" in os.environ
+
+    assert launch(read, 1).values == [("1", True, False)]
+    assert launch(lambda rank, n: os.environ["MINE"], 1, env={"MINE": "2"}).values == ["2"]
+
+
+def joined(rank: int, world_size: int) -> float:
+    one = torch.ones(1)
+    dist.all_reduce(one)
+    return float(one)
+
+
+def again(rank: int, world_size: int) -> float:
+    for _ in range(4):
+        dist.init_process_group("gloo")
+        dist.destroy_process_group()
+    dist.init_process_group("gloo")
+    return joined(rank, world_size)
+
+
+@pytest.mark.parametrize("trace", [True, False])
+def test_a_group_can_be_made_and_destroyed_again_and_again(trace: bool) -> None:
+    for _ in range(5):
+        assert launch(again, 4, init=False, trace=trace).values == [4.0] * 4
+
+
+def test_the_group_that_launch_joined_can_be_destroyed_at_once_and_made_again() -> None:
+    def first_lines(rank: int, world_size: int) -> float:
+        dist.destroy_process_group()
+        dist.init_process_group("gloo")
+        return joined(rank, world_size)
+
+    for _ in range(10):
+        assert launch(first_lines, 6).values == [6.0] * 6
+
+
+JOINING = """
+import os, sys, time
+from pathlib import Path
+from helpers.ranks.worker import _until_all_have_joined
+
+folder, rank = Path(sys.argv[1]), 0
+while rank < 3 and os.fork() == 0:
+    rank += 1
+with _until_all_have_joined(str(folder / "joining")):
+    (folder / f"{rank}.come").touch()
+    while len(list(folder.glob("*.come"))) < 4:  # as gloo: nobody is through before all have come
+        time.sleep(0.01)
+    time.sleep(0.1 * rank)
+    through = time.monotonic()
+(folder / f"{rank}.times").write_text(f"{through} {time.monotonic()}")
+if rank < 3:
+    os.wait()
+"""
+
+
+def test_no_rank_goes_on_before_all_have_joined(tmp_path: Path) -> None:
+    """The last to come through gloo's connections is the one whose peers must not close theirs."""
+    subprocess.run([sys.executable, "-c", JOINING, str(tmp_path)], check=True, timeout=60)
+    times = [tuple(map(float, path.read_text().split())) for path in tmp_path.glob("*.times")]
+    assert len(times) == 4
+    assert min(gone for _, gone in times) >= max(through for through, _ in times)
+
+
+def test_a_late_rank_finds_the_store_of_the_next_meeting() -> None:
+    def late(rank: int, world_size: int) -> float:
+        dist.init_process_group("gloo")
+        if rank == 0:  # the others are in the next meeting while this one's group still stands
+            time.sleep(0.2)
+        dist.destroy_process_group()
+        dist.init_process_group("gloo")
+        return joined(rank, world_size)
+
+    assert launch(late, 3, init=False).values == [3.0] * 3
+
+
+def test_part_of_the_ranks_can_meet_alone_and_then_all_again() -> None:
+    def shrink(rank: int, world_size: int) -> float:
+        dist.init_process_group("gloo")
+        dist.destroy_process_group()
+        if rank < 2:
+            dist.init_process_group("gloo", rank=rank, world_size=2)
+            joined(rank, 2)
+            dist.destroy_process_group()
+        dist.init_process_group("gloo")
+        return joined(rank, world_size)
+
+    assert launch(shrink, 3, init=False).values == [3.0] * 3
+
+
+def test_a_mesh_can_be_made_without_a_group() -> None:
+    def mesh(rank: int, world_size: int) -> tuple[int, ...]:
+        from torch.distributed.device_mesh import init_device_mesh
+
+        made = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+        return tuple(made.get_coordinate() or ())
+
+    assert launch(mesh, 4, init=False).values == [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+
+def test_an_address_of_ones_own_works_as_well() -> None:
+    def setup(rank: int, world_size: int) -> float:
+        url = f"tcp://{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+        for _ in range(3):
+            dist.init_process_group("gloo", init_method=url, rank=rank, world_size=world_size)
+            dist.destroy_process_group()
+        store = dist.FileStore(f"{tempfile.gettempdir()}/{os.environ['MASTER_PORT']}", world_size)
+        dist.init_process_group("gloo", store=store, rank=rank, world_size=world_size)
+        return joined(rank, world_size)
+
+    assert launch(setup, 2, init=False).values == [2.0] * 2
+
+
+def test_two_launches_have_ports_of_their_own() -> None:
+    def port(rank: int, world_size: int) -> str:
+        dist.init_process_group("gloo")
+        return os.environ["MASTER_PORT"]
+
+    assert len({launch(port, 2, init=False).values[0] for _ in range(3)}) == 3
+
+
+def test_nobody_else_can_take_the_port_that_a_world_holds() -> None:
+    def take(rank: int, world_size: int) -> str:
+        import socket
+
+        with socket.socket() as other:
+            try:
+                other.bind(("127.0.0.1", int(os.environ["MASTER_PORT"])))
+            except OSError as error:
+                return str(error.strerror)
+        return "taken"
+
+    assert launch(take, 1, init=False).values == ["Address already in use"]
+
+
+def test_unseeded_ranks_draw_their_own_numbers_and_seeded_ones_the_same() -> None:
+    def draw(rank: int, world_size: int) -> tuple[float, ...]:
+        layer = torch.nn.Linear(1, 1)
+        return float(layer.weight), float(torch.rand(1)), random.random(), float(np.random.rand())
+
+    def seeded(rank: int, world_size: int) -> tuple[float, ...]:
+        torch.manual_seed(1)
+        random.seed(1)
+        np.random.seed(1)
+        return draw(rank, world_size)
+
+    drawn = [*launch(draw, 2).values, *launch(draw, 2).values]
+    for column in zip(*drawn, strict=True):
+        assert len(set(column)) == 4
+    assert len(set(launch(seeded, 2).values + launch(seeded, 2).values)) == 1
+
+
+def test_what_one_rank_saves_is_there_for_all_and_for_the_next_launch() -> None:
+    name = f"kept-{os.getpid()}-{time.monotonic_ns()}"
+
+    def save(rank: int, world_size: int) -> str:
+        path = Path(tempfile.gettempdir(), name)
+        if rank == 0:
+            path.write_text("kept")
+        dist.barrier()
+        return path.read_text()
+
+    path = Path(tempfile.gettempdir(), name)
+    try:
+        assert launch(save, 2).values == ["kept", "kept"]
+        assert launch(lambda rank, n: path.read_text(), 1).values == ["kept"]
+    finally:
+        path.unlink()
+
+
+def test_what_checks_leave_in_the_temp_directory_goes_with_their_world() -> None:
+    def save(rank: int, world_size: int) -> tuple[str, list[str]]:
+        folder = Path(tempfile.gettempdir())
+        dist.barrier()  # the first gettempdir() of each process tries whether it can write there
+        found = [path.name for path in folder.iterdir()]
+        dist.barrier()
+        (folder / f"{rank}").write_text("mine")
+        return str(folder), found
+
+    first, second = run_on_ranks(save, 2).values, run_on_ranks(save, 2).values
+    assert first[0] == first[1] and first[0] != second[0]
+    assert [found for _, found in [*first, *second]] == [[], [], [], []]
+    deadline = time.monotonic() + 5  # ranks that ended well go in their own time
+    while Path(first[0][0]).exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_what_a_process_does_at_its_end_is_done() -> None:
+    class Thing:
+        pass
+
+    def leave(rank: int, world_size: int) -> str:
+        atexit.register(print, "first registered, last run")
+        atexit.register(dist.destroy_process_group)
+        atexit.register(lambda: print("still joined:", dist.is_initialized()))
+        warnings.thing = Thing()  # type: ignore[attr-defined]
+        weakref.finalize(warnings.thing, print, "finalized")  # type: ignore[attr-defined]
+        threading.Thread(target=lambda: (time.sleep(0.1), print("the thread's"))).start()
+        pool = ThreadPoolExecutor()
+        pool.submit(lambda: (time.sleep(0.2), print("the pool's")))
+        return "value"
+
+    run = launch(leave, 2)
+    assert run.values == ["value", "value"]
+    said = [
+        "the thread's",
+        "the pool's",
+        "still joined: True",
+        "first registered, last run",
+        "finalized",
+    ]
+    assert [output.splitlines() for output in run.output] == [said, said]
+
+
+def test_what_the_server_has_registered_is_not_done_by_ranks() -> None:
+    assert launch(lambda rank, n: atexit._ncallbacks(), 1).values[0] <= 2
+
+
+def test_a_folder_for_sockets_goes_with_the_rank() -> None:
+    def folder(rank: int, world_size: int) -> str:
+        from multiprocessing.util import get_temp_dir
+
+        return str(get_temp_dir())
+
+    first, second = launch(folder, 2).values
+    assert first != second
+    deadline = time.monotonic() + 5  # ranks that ended well go in their own time
+    while Path(first).exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_notes_and_causes_are_told() -> None:
+    def fail(rank: int, world_size: int) -> None:
+        error = ValueError("wrong")
+        error.add_note("in the third file")
+        raise error from KeyError("x")
+
+    with pytest.raises(
+        RankFailed, match="(?s)wrong\nin the third file\n.*because of KeyError: 'x'"
+    ):
+        launch(fail, 1)
+
+
+def second_init(rank: int, world_size: int) -> None:
+    dist.init_process_group("gloo")
+
+
+def takes_nothing() -> None:
+    pass
+
+
+def takes_one(rank: int) -> None:
+    pass
+
+
+def yields(rank: int, world_size: int) -> object:
+    yield rank
+
+
+async def is_async(rank: int, world_size: int) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("fn", "says"),
+    [
+        (second_init, r"leave init_process_group\(...\) out.*launch\(..., init=False\)"),
+        (lambda rank, n: breakpoint(), "no keyboard, so a debugger has nobody to ask"),
+        (lambda rank, n: input("how many? "), "no keyboard: call input.* in the notebook"),
+        (
+            lambda rank, n: (dist.destroy_process_group(), dist.barrier()),
+            r"no process group is joined: launch\(..., init=False\)",
+        ),
+    ],
+)
+def test_errors_without_a_way_out_are_given_one(fn: object, says: str) -> None:
+    with pytest.raises(RankFailed, match=f"(?s){says}"):
+        launch(fn, 2)  # type: ignore[arg-type]
+
+
+def test_a_port_that_another_program_has_is_told() -> None:
+    import socket
+
+    with socket.socket() as other:
+        other.bind(("0.0.0.0", 0))
+        other.listen()
+        port = other.getsockname()[1]
+
+        def serve(rank: int, world_size: int) -> None:
+            dist.TCPStore("127.0.0.1", port, 1, is_master=True, use_libuv=True)
+
+        with pytest.raises(RankFailed, match=r"os.environ\['MASTER_PORT'\]"):
+            launch(serve, 1)
+
+
+@pytest.mark.parametrize(
+    ("fn", "says"),
+    [
+        (
+            takes_nothing,
+            r"calls takes_nothing\(rank, world_size\).*Write def takes_nothing\(rank, world",
+        ),
+        (takes_one, r"takes_one\(rank: 'int'\).*too many positional arguments"),
+        (yields, "has a `yield`"),
+        (is_async, r"asyncio.run\(is_async"),
+    ],
+)
+def test_functions_that_ranks_cannot_call(fn: object, says: str) -> None:
+    with pytest.raises(LaunchError, match=says):
+        launch(fn, 2)  # type: ignore[arg-type]
+
+
+def test_arguments_that_the_function_does_not_take() -> None:
+    with pytest.raises(
+        LaunchError, match=r"calls joined\(rank, world_size, args\[0\]\), but it is"
+    ):
+        launch(joined, 2, args=(1,))
+
+
+@pytest.mark.parametrize("shared", [threading.Lock(), threading.Event()])
+def test_a_lock_that_is_passed_as_if_it_were_shared(shared: object) -> None:
+    with pytest.raises(LaunchError, match=r"args\[0\] cannot be sent.* Ranks share no memory"):
+        launch(lambda rank, n, lock: None, 2, args=(shared,))

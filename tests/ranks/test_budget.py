@@ -1,0 +1,151 @@
+"""A world pays for the time that it had, not for the time that others kept from it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from helpers.ranks.budget import BACKSTOP, Budget, ranks_of
+from helpers.ranks.connection import Connection
+from helpers.ranks.failures import RankTimeout
+from helpers.ranks.launcher import connect, launch
+from helpers.ranks.world import Member, Setting, World
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel tells it on Linux")
+
+_SPIN = "import time; end = time.time() + 120\nwhile time.time() < end: pass"
+
+
+@contextmanager
+def spinning(count: int) -> Iterator[list[int]]:
+    """Keep `count` processes at work meanwhile; each would end by itself, too."""
+    workers = [subprocess.Popen([sys.executable, "-c", _SPIN]) for _ in range(count)]
+    try:
+        yield [worker.pid for worker in workers]
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.wait(10)
+
+
+def work_for(seconds: float) -> None:
+    """Use so many seconds of processor time, however long that takes."""
+    while time.process_time() < seconds:
+        pass
+
+
+def test_a_world_that_sleeps_pays_in_full() -> None:
+    with spinning(4):
+        start = time.monotonic()
+        run = launch(lambda r, n: time.sleep(60), 2, timeout=1.5, on_failure="return")
+        took = time.monotonic() - start
+    assert isinstance(run.failure, RankTimeout)
+    assert 1.4 < took < 1.5 * BACKSTOP
+
+
+def test_an_endless_loop_ends_when_its_time_is_up() -> None:
+    start = time.monotonic()
+
+    def spin(rank: int, n: int) -> None:
+        while rank == 0:
+            pass
+
+    run = launch(spin, 2, timeout=1.5, on_failure="return", init=False)
+    assert isinstance(run.failure, RankTimeout)
+    assert 1.4 < time.monotonic() - start < 1.5 * BACKSTOP + 2
+
+
+def test_work_that_fits_is_not_timed_out_because_others_hold_the_cores() -> None:
+    with spinning(8):
+        run = launch(lambda r, n: work_for(2), 1, timeout=3, on_failure="return")
+    assert run.ok, run.failure
+
+
+def test_an_endless_loop_ends_on_a_busy_machine_as_well() -> None:
+    def spin(rank: int, n: int) -> None:
+        while True:
+            pass
+
+    with spinning(8):
+        start = time.monotonic()
+        run = launch(spin, 2, timeout=1, on_failure="return", init=False)
+        took = time.monotonic() - start
+    assert isinstance(run.failure, RankTimeout)
+    assert took < BACKSTOP + 5
+
+
+def _world_of(*pids: int) -> World:
+    """A world that is not started: its members are processes of the test."""
+    connection: Connection = connect()
+    world = World(connection, Setting(len(pids)))
+    world.members = [Member(rank, None, -1, pid=pid) for rank, pid in enumerate(pids)]  # type: ignore[arg-type]
+    return world
+
+
+def _share_paid(budget: Budget, seconds: float, looks: int = 4) -> float:
+    """Let time pass; give which share of it was taken off the budget."""
+    budget.is_spent(time.monotonic())
+    before, start = budget._left, time.monotonic()
+    for _ in range(looks):
+        time.sleep(seconds / looks)
+        budget.is_spent(time.monotonic())
+    return (before - budget._left) / (time.monotonic() - start)
+
+
+def test_who_queues_for_a_core_pays_for_what_it_got() -> None:
+    with spinning(9) as pids:  # one of them is the rank
+        world = _world_of(pids[0])
+        budget = Budget(lambda: ranks_of(world), 100, time.monotonic())
+        try:
+            assert _share_paid(budget, 2.0) < 0.8
+        finally:
+            world.logs.close()
+            world._selector.close()
+
+
+def test_processes_of_ranks_count() -> None:
+    """A shell that waits for nine loops queues no less than they do."""
+    loops = (
+        "import subprocess, sys\n"
+        f"for _ in range(9): subprocess.Popen([sys.executable, '-c', {_SPIN!r}])\n"
+    )
+    shell = subprocess.Popen(
+        [sys.executable, "-c", loops + "print(flush=True); sys.stdin.read()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert shell.stdout is not None
+    world = _world_of(shell.pid)
+    try:
+        shell.stdout.readline()
+        budget = Budget(lambda: ranks_of(world), 100, time.monotonic())
+        assert len(budget._processes()) == 10
+        budget.is_spent(time.monotonic())
+        time.sleep(1)
+        ran, queued = budget._grown()
+        assert ran > 0.1e9 and queued > 1e9
+    finally:
+        os.killpg(shell.pid, signal.SIGKILL)
+        shell.communicate()
+        world.logs.close()
+        world._selector.close()
+
+
+def test_nothing_is_paid_before_the_ranks_are_there() -> None:
+    world = _world_of(0)
+    try:
+        budget = Budget(lambda: ranks_of(world), 0.2, time.monotonic())
+        time.sleep(0.3)
+        assert not budget.is_spent(time.monotonic())
+        assert budget.is_spent(time.monotonic() + 0.2 * BACKSTOP), "but not for ever"
+    finally:
+        world.logs.close()
+        world._selector.close()

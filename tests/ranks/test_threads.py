@@ -1,0 +1,204 @@
+"""What the kernel shows of a thread that waits: for whom, and until when."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from helpers.ranks.threads import FOREVER, Thread, threads_of, times_of
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel tells it on Linux")
+
+LATE_S = 2.0
+"""How much later than it began a wait may be seen here, on a busy machine."""
+
+_HEAD = """
+import asyncio, ctypes, multiprocessing, os, queue, select, socket, sys, threading, time
+def others(count, work):
+    for _ in range(count):
+        threading.Thread(target=work, daemon=True).start()
+print("begins", flush=True)
+"""
+
+
+@contextmanager
+def child(programme: str) -> Iterator[int]:
+    """Run a programme until the block ends; it has begun when this gives its id."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _HEAD + programme], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begins\n"
+        yield process.pid
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def settled(pid: int, reached: Callable[[list[Thread]], bool]) -> list[Thread]:
+    """Give the threads once they are as expected, or as they are after some time."""
+    deadline = time.monotonic() + 20
+    while True:
+        threads = threads_of(pid)
+        if (threads and reached(threads)) or time.monotonic() > deadline:
+            return threads
+        time.sleep(0.02)
+
+
+FOR_ITS_OWN = [
+    "a = threading.Lock(); a.acquire(); a.acquire()",
+    "queue.Queue().get()",
+    "queue.SimpleQueue().get()",
+    "threading.Event().wait()",
+    "threading.Barrier(2).wait()",
+    "others(1, threading.Event().wait); threading.enumerate()[-1].join()",
+]
+
+
+@pytest.mark.parametrize("programme", FOR_ITS_OWN)
+def test_a_wait_for_a_thread_of_the_same_process(programme: str) -> None:
+    with child(programme) as pid:
+        main = settled(pid, lambda some: some[0].call == "futex")[0]
+        assert (main.id, main.state, main.call) == (pid, "S", "futex")
+        assert main.ends_in_s == FOREVER and main.private
+        time.sleep(0.2)
+        assert threads_of(pid)[0].switches == main.switches, "nothing has run meanwhile"
+
+
+FOR_A_WHILE = {
+    "a = threading.Lock(); a.acquire(); a.acquire(timeout=100)": "futex",
+    "queue.Queue().get(timeout=100)": "futex",
+    "threading.Event().wait(100)": "futex",
+    "select.poll().poll(100_000)": "poll",
+    "select.epoll().poll(100)": "epoll_wait",
+    "asyncio.run(asyncio.sleep(100))": "epoll_wait",
+    "s = socket.socketpair(); s[0].settimeout(100); s[0].recv(1)": "poll",
+}
+
+
+@pytest.mark.parametrize("programme", FOR_A_WHILE)
+def test_a_wait_that_ends_by_itself(programme: str) -> None:
+    call = FOR_A_WHILE[programme]
+    with child(programme) as pid:
+        main = settled(pid, lambda some: some[0].call == call)[0]
+        assert main.call == call
+        assert 100 - 20 - LATE_S < main.ends_in_s <= 100.1
+        if call == "futex":  # those say when, not how long
+            time.sleep(0.5)
+            later = threads_of(pid)[0].ends_in_s
+            assert main.ends_in_s - LATE_S - 0.5 < later <= main.ends_in_s - 0.4
+
+
+FOR_ANYBODY = {
+    "select.poll().poll()": "poll",
+    "select.epoll().poll()": "epoll_wait",
+    "s = socket.socketpair(); s[0].recv(1)": "recvfrom",
+}
+
+
+@pytest.mark.parametrize("programme", FOR_ANYBODY)
+def test_a_wait_for_whoever_comes(programme: str) -> None:
+    call = FOR_ANYBODY[programme]
+    with child(programme) as pid:
+        main = settled(pid, lambda some: some[0].call == call)[0]
+        assert (main.call, main.ends_in_s, main.private) == (call, FOREVER, False)
+        assert (main.fd >= 3) == (call == "recvfrom")
+
+
+def test_a_semaphore_between_processes_is_not_the_process_s_own() -> None:
+    with child("multiprocessing.Semaphore(0).acquire()") as pid:
+        main = settled(pid, lambda some: some[0].call == "futex")[0]
+        assert (main.call, main.ends_in_s, main.private) == ("futex", FOREVER, False)
+    with child("multiprocessing.Semaphore(0).acquire(timeout=100)") as pid:
+        main = settled(pid, lambda some: some[0].call == "futex")[0]
+        assert 70 < main.ends_in_s <= 100 and not main.private
+
+
+NOTHING_KNOWN = [
+    "sys.stdin.read()",
+    "select.select([0], [], [])",
+    "select.select([], [], [], 100)",
+    "r, w = os.pipe(); os.read(r, 1)",
+    "import signal; signal.pause()",
+    "import fcntl; f = open(sys.executable); fcntl.flock(f, 2); g = open(sys.executable); fcntl.flock(g, 2)",
+    "os.waitpid(os.posix_spawn('/bin/sleep', ['sleep', '100'], {}), 0)",
+]
+
+
+@pytest.mark.parametrize("programme", NOTHING_KNOWN)
+def test_other_waits_have_no_name_here(programme: str) -> None:
+    with child(programme) as pid:
+        main = settled(pid, lambda some: some[0].state == "S" and not some[0].call)[0]
+        children = [int(word) for word in _read_children(pid)]
+        assert (main.state, main.call, main.ends_in_s, main.private) == ("S", "", 0.0, False)
+        for each in children:
+            os.kill(each, signal.SIGKILL)
+
+
+def _read_children(pid: int) -> list[str]:
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return file.read().split()
+
+
+def test_sleep_until_a_moment_and_sleep_for_a_while_differ() -> None:
+    with child("time.sleep(100)") as pid:
+        assert settled(pid, lambda some: some[0].call == "sleep")[0].call == "sleep"
+    with child("ctypes.CDLL(None).usleep(90_000_000)") as pid:  # as torch polls a store
+        main = settled(pid, lambda some: "nanosleep" in some[0].call)[0]
+        assert main.call in {"nanosleep", "clock_nanosleep"} and main.ends_in_s == 0.0
+
+
+def test_a_thread_that_runs_and_a_process_that_is_stopped() -> None:
+    with child("while True: pass") as pid:
+        first = settled(pid, lambda some: some[0].state == "R")[0]
+        assert (first.state, first.call) == ("R", "")
+        os.kill(pid, signal.SIGSTOP)
+        stopped = settled(pid, lambda some: some[0].state == "T")[0]
+        assert (stopped.state, stopped.call) == ("T", "")
+        os.kill(pid, signal.SIGCONT)
+        assert settled(pid, lambda some: some[0].state == "R")[0].state == "R"
+
+
+def test_each_thread_is_told_the_main_one_first() -> None:
+    programme = "others(3, threading.Event().wait); others(2, lambda: time.sleep(100)); input()"
+    with child(programme) as pid:
+        threads = settled(pid, lambda some: [t.state for t in some] == ["S"] * 6)
+        assert threads[0].id == threads[0].inner == pid
+        assert sorted(t.call for t in threads) == ["", "futex", "futex", "futex", "sleep", "sleep"]
+
+
+def test_switches_tell_who_has_run() -> None:
+    with child("others(1, threading.Event().wait)\nwhile True: time.sleep(0.001)") as pid:
+        settled(pid, lambda some: len(some) == 2 and some[1].call == "futex")
+        before = {t.id: t.switches for t in threads_of(pid)}
+        time.sleep(0.3)
+        after = {t.id: t.switches for t in threads_of(pid)}
+        assert after.pop(pid) > before.pop(pid)
+        assert after == before
+
+
+def test_how_long_a_process_has_run_and_has_queued() -> None:
+    with child("while True: pass") as pid:
+        ran, queued, _ = times_of(pid)
+        time.sleep(0.5)
+        more, longer, _ = times_of(pid)
+        assert more > ran and longer >= queued
+        assert more - ran + longer - queued > 0.3e9, "it either runs or stands in the queue"
+    with child("time.sleep(100)") as pid:
+        settled(pid, lambda some: some[0].call == "sleep")
+        before = times_of(pid)
+        time.sleep(0.3)
+        assert times_of(pid)[0] - before[0] < 0.05e9
+
+
+def test_a_process_that_is_not_there() -> None:
+    assert threads_of(0) == [] and threads_of(2**22 + 1) == []
+    assert times_of(2**22 + 1) == (0, 0, 0)

@@ -1,0 +1,91 @@
+"""The house stands as it was drawn: who may import whom among `helpers/`, read from the files' text.
+
+Arrows point one way. `trace` knows nothing above it. `views` know the trace, what a training run costs
+(`plan`), and of all others only the plain data that they draw, named in `DATA`, which in turn imports
+nothing but data. No file in `FOLDERS` imports itself by way of others, be it inside a function or
+under TYPE_CHECKING.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("ranks", "jobs", "trace", "views")
+DATA = {
+    "helpers.checks.result",
+    "helpers.jobs.run",
+    "helpers.ranks.failures",
+    "helpers.ranks.run",
+}
+
+
+@cache
+def imports() -> dict[str, set[str]]:
+    """Give, for each file of `helpers` by its dotted name, the files that it names in an import."""
+    files = {_dotted(path): path for path in (ROOT / "helpers").rglob("*.py")}
+    return {name: set(_named(path, files)) - {name} for name, path in files.items()}
+
+
+def _dotted(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def _named(path: Path, files: dict[str, Path]) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in files)
+        elif isinstance(node, ast.ImportFrom) and node.module in files:
+            inner = {f"{node.module}.{alias.name}" for alias in node.names} & set(files)
+            yield from inner or {node.module}
+
+
+def reached(start: str) -> set[str]:
+    """Give all files that a file imports, and those that they import, and so on."""
+    found: set[str] = set()
+    todo = [start]
+    while todo:
+        more = imports()[todo.pop()] - found
+        found |= more
+        todo += more
+    return found
+
+
+def _in(*folders: str) -> list[str]:
+    starts = tuple(f"helpers.{folder}." for folder in folders)
+    return sorted(name for name in imports() if name.startswith(starts))
+
+
+@pytest.mark.parametrize("name", _in(*FOLDERS))
+def test_no_file_imports_itself_by_way_of_others(name: str) -> None:
+    back = sorted(other for other in imports()[name] if name in reached(other))
+    assert not back, f"{name} imports {', '.join(back)}, and they import it"
+
+
+def test_the_trace_knows_nothing_above_it() -> None:
+    for name in _in("trace"):
+        assert not [other for other in reached(name) if not other.startswith("helpers.trace")]
+
+
+def test_views_know_only_the_data_that_they_draw() -> None:
+    for name in [*_in("views"), *DATA]:
+        above = {x for x in reached(name) if not x.startswith(("helpers.trace.", "helpers.plan."))}
+        assert not {x for x in above if not x.startswith("helpers.views")} - DATA, name
+
+
+def test_data_does_not_draw_itself() -> None:
+    for name in [*DATA, *_in("trace")]:
+        assert not [x for x in reached(name) if x.startswith("helpers.views")], name
+
+
+def test_the_launcher_does_without_torch() -> None:
+    """A kernel's rank server starts while the notebook's first cell imports torch, not after it."""
+    program = "import sys, helpers.ranks.launcher; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT).returncode == 0
