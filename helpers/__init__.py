@@ -11,11 +11,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from helpers.checks.held import storage_bytes, tensors_held
     from helpers.course.hints import hint
     from helpers.course.quizzes import predict
     from helpers.data.digits import digits
     from helpers.exercises.check import check
-    from helpers.exercises.held import storage_bytes, tensors_held
     from helpers.jobs.mpiexec import mpiexec
     from helpers.jobs.ports import free_port
     from helpers.jobs.run import MpiFailed, TorchrunFailed
@@ -62,8 +62,8 @@ _HOME = {
     "check": "helpers.exercises.check",
     "digits": "helpers.data.digits",
     "hint": "helpers.course.hints",
-    "storage_bytes": "helpers.exercises.held",
-    "tensors_held": "helpers.exercises.held",
+    "storage_bytes": "helpers.checks.held",
+    "tensors_held": "helpers.checks.held",
     "predict": "helpers.course.quizzes",
     "launch": "helpers.ranks.launcher",
     "span": "helpers.ranks.inside",

@@ -1,6 +1,7 @@
 """All that a file of content needs: `from helpers.checks.author import Case, Draw, Exercise, ...`."""
 
-from helpers.checks.case import Case, Each, Finding, Mistake
+from helpers.checks.by_name import ByName, Parts, largest
+from helpers.checks.case import AllRanks, Case, Each, Finding, Mistake
 from helpers.checks.compare import difference, same
 from helpers.checks.draw import FLOATS, INTEGERS, SUMMED, Draw
 from helpers.checks.exercise import Exercise
@@ -23,8 +24,10 @@ __all__ = [
     "FLOATS",
     "INTEGERS",
     "SUMMED",
+    "AllRanks",
     "Awaited",
     "AwaitedByHand",
+    "ByName",
     "BytesSent",
     "Calls",
     "CallsIn",
@@ -41,11 +44,13 @@ __all__ = [
     "Mistake",
     "OnlyCalls",
     "Order",
+    "Parts",
     "Peers",
     "Root",
     "Rounds",
     "Stuck",
     "TotalMessages",
     "difference",
+    "largest",
     "same",
 ]

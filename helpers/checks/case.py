@@ -44,13 +44,21 @@ Judge = Callable[[Any, int], "Finding | str | None"]
 
 
 @dataclass(frozen=True)
+class AllRanks:
+    """Judges each rank's value by itself, `own`, and where nothing is wrong those of all ranks `together`."""
+
+    own: Callable[[Any], Finding | str | None]
+    together: Callable[[list[Any]], Finding | str | None]
+
+
+@dataclass(frozen=True)
 class Case:
     """One world: its ranks' inputs, and what they must give back.
 
     label: a few words that tell it from others of its size ("from rank 2").
     given[r]: what rank r is given after rank and world_size; so its length is the world size.
-    right: a value, compared part by part, `Each`, or a `Judge`, which is called only where a rank gave
-    back something of the types and keys of `like`.
+    right: a value, compared part by part, `Each`, or a `Judge` or `AllRanks`, which are asked only where a
+    rank gave back something of the types and keys of `like`.
     mistakes: asked in this order, once a value is wrong.
     facts: numbers of this case that rules and words speak of.
     tolerance: largest difference relative to `scale`, by default the largest element of what is right; 0

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from helpers.checks.case import Case, Each, Finding, for_rank
+from helpers.checks.case import AllRanks, Case, Each, Finding, for_rank
 from helpers.checks.compare import difference, like, same
 from helpers.checks.exercise import Exercise
 from helpers.checks.kinds import Kind
@@ -45,19 +45,23 @@ class Tried:
 
     def findings(self) -> list[Finding | None]:
         """Give what is wrong with each rank's value; None where it is right."""
-        return [self._finding(rank) for rank in range(self.case.world_size)]
+        found = [self._finding(rank) for rank in range(self.case.world_size)]
+        right = self.case.right
+        if isinstance(right, AllRanks) and not any(found):
+            found[-1] = _as_finding(right.together(list(self.run.values)))
+        return found
 
     def _finding(self, rank: int) -> Finding | None:
         case, got = self.case, self.run.values[rank]
         wanted = for_rank(case.right, rank)
-        if callable(wanted):
+        if callable(wanted) or isinstance(wanted, AllRanks):
             if other := like(for_rank(case.like, rank), got):
                 return Finding(other)
-            found = wanted(got, rank)
+            found = wanted.own(got) if isinstance(wanted, AllRanks) else wanted(got, rank)
         else:
             found = _differs(case, wanted, got)
         if found:
-            return found if isinstance(found, Finding) else Finding(found)
+            return _as_finding(found)
         if self.changed and self.changed[rank]:
             names = " and ".join(f"`{name}`" for name in self.changed[rank])
             return Finding(
@@ -65,6 +69,10 @@ class Tried:
                 "The caller still needs what it gave: work on a copy, such as `x.clone()`.",
             )
         return None
+
+
+def _as_finding(found: Finding | str | None) -> Finding | None:
+    return Finding(found) if isinstance(found, str) and found else found or None
 
 
 def judge(exercise: Exercise, tried: Tried, others: Sequence[Tried] = ()) -> CaseVerdict:
@@ -100,10 +108,11 @@ def _row(exercise: Exercise, tried: Tried, rank: int, found: Finding | None) -> 
     case = tried.case
     wanted = for_rank(case.right, rank)
     # a programme's inputs and findings are the check's own; `problem` says them in words
-    wordy = callable(wanted) and exercise.kind in {Kind.MODULE, Kind.MEASUREMENT}
+    judged = callable(wanted) or isinstance(wanted, AllRanks)
+    wordy = judged and exercise.kind in {Kind.MODULE, Kind.MEASUREMENT}
     shown = () if wordy else case.given[rank]
     given = ", ".join(short_value(v, 80) for v in shown) if case.shown is None else case.shown
-    expected = "" if callable(wanted) else short_value(wanted, 80)
+    expected = "" if judged else short_value(wanted, 80)
     got = "" if wordy else short_value(tried.run.values[rank], 80)
     return Row(rank, given, expected, got, found.what if found else "")
 
@@ -165,7 +174,7 @@ def _differs(case: Case, wanted: Any, got: Any) -> str:
 def _usual(case: Case, rank: int, got: Any) -> Iterator[str]:
     """Give simple relations between a wrong value and the right one: facts, whatever the exercise."""
     right = for_rank(case.right, rank)
-    if callable(right):
+    if callable(right) or isinstance(right, AllRanks):
         return
     given = case.given[rank]
     if any(same(value, got, 0) for value in given if isinstance(value, torch.Tensor)):

@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from helpers.exercises.held import storage_bytes
+from helpers.checks.held import storage_bytes
 from helpers.exercises.tp_models import Block
 from helpers.ranks.inside import span
 

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.nn.functional import mse_loss
 
-from helpers.exercises.held import Held, storage_bytes, tensors_held
+from helpers.checks.held import Held, storage_bytes, tensors_held
 from helpers.exercises.sgd_models import backward, classifier, weights
 
 DOUBLE = 8

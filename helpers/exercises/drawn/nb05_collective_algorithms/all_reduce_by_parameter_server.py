@@ -12,7 +12,7 @@ import torch
 
 from helpers.checks.author import *
 from helpers.checks.rules import Case as RuleCase
-from helpers.exercises.drawn.nb05_collective_algorithms.shared import FAILED, P2P, largest
+from helpers.exercises.drawn.nb05_collective_algorithms.shared import FAILED, P2P
 
 FORGOTTEN = "The gradient of the server itself, rank {server}, is missing in the sum."
 EARLY = "The server has the whole sum, some worker has not: first all push, then all pull."
@@ -35,7 +35,7 @@ def case(draw: Draw) -> Case:
             Mistake(Each(sums), EARLY),
         ],
         facts={"server": server, "bytes": total.nbytes},
-        scale=largest(mine),
+        scale=largest(*mine),
     )
 
 

@@ -20,7 +20,6 @@ from helpers.exercises.drawn.nb05_collective_algorithms.shared import (
     SEND_FIRST,
     doublings,
     extra,
-    largest,
     summands,
 )
 
@@ -56,7 +55,7 @@ def case(draw: Draw) -> Case:
             Mistake(Each(doubled(mine, most // 2)), ROUND),
         ],
         facts={"most": most, "bytes": (n.bit_length() - 1 + (n > most)) * total.nbytes},
-        scale=largest(mine),
+        scale=largest(*mine),
     )
 
 

@@ -18,7 +18,6 @@ from helpers.exercises.drawn.nb05_collective_algorithms.shared import (
     FAILED,
     P2P,
     SEND_FIRST,
-    largest,
     summands,
 )
 
@@ -59,7 +58,7 @@ def case(draw: Draw) -> Case:
             "bytes": 2 * (n - 1) * -(-length // n) * total.element_size(),
             "rounds": 2 * (n - 1),
         },
-        scale=largest(mine),
+        scale=largest(*mine),
     )
 
 

@@ -19,11 +19,6 @@ def summands(draw: Draw) -> list[torch.Tensor]:
     return draw.tensors((draw.length(least=1),), draw.dtype(*SUMMED))
 
 
-def largest(mine: list[torch.Tensor]) -> float:
-    """Give the size of what is summed, to which the error of a sum belongs."""
-    return max((float(x.double().abs().max()) for x in mine if x.numel()), default=0.0)
-
-
 def doublings(case: RuleCase) -> int:
     """Give how often a world can be halved: the exponent of the largest power of two in it."""
     return int(case.world_size).bit_length() - 1

@@ -13,7 +13,7 @@ from typing import Any
 
 from helpers.checks.author import *
 from helpers.exercises.drawn.nb07_data_partitioning.in_ranks import with_several_seeds
-from helpers.exercises.drawn.nb07_data_partitioning.shared import not_dealt, numbers, of_all_ranks
+from helpers.exercises.drawn.nb07_data_partitioning.shared import not_dealt, numbers
 from helpers.views.plain import plural
 
 ONE_ORDER = (
@@ -36,7 +36,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{plural(length, 'sample')}, seed {seed}",
         [(length, [seed, seed, seed + 1, seed + 2, seed + 3])] * n,
-        right=of_all_ranks(n, own, lambda values: together(values, length)),
+        right=AllRanks(own, lambda values: together(values, length)),
     )
 
 

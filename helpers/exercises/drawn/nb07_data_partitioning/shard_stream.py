@@ -12,7 +12,7 @@ from typing import Any
 
 from helpers.checks.author import *
 from helpers.exercises.drawn.nb07_data_partitioning.in_ranks import by_all_readers
-from helpers.exercises.drawn.nb07_data_partitioning.shared import not_dealt, numbers, of_all_ranks
+from helpers.exercises.drawn.nb07_data_partitioning.shared import not_dealt, numbers
 from helpers.views.plain import plural
 
 EACH_WORKER = (
@@ -43,7 +43,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{plural(workers, 'worker')} each, {plural(length, 'sample')}, {what}",
         [(samples, workers, workers > 0 and draw.of(True, *[False] * 5))] * n,
-        right=of_all_ranks(n, own, lambda values: together(values, samples, workers)),
+        right=AllRanks(own, lambda values: together(values, samples, workers)),
         mistakes=[
             gives(lambda r, w: r, n, EACH_WORKER),
             gives(lambda r, w: w, readers, EACH_RANK),

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch.utils.data import DistributedSampler
-
-from helpers.checks.author import *
-
-Own = Callable[[Any], Finding | None]
 
 
 def torch_gives(
@@ -43,25 +39,6 @@ def numbers(value: Any) -> list[int] | None:
         v.item() if isinstance(v, torch.Tensor) and v.dim() == 0 else v for v in value
     ]
     return values if all(type(v) is int for v in values) else None
-
-
-def of_all_ranks(
-    ranks: int, own: Own, together: Callable[[list[Any]], Finding | None]
-) -> Callable[[Any, int], Finding | None]:
-    """Give what judges each rank's value by itself, and at the last rank those of all ranks together.
-
-    It relies on being asked rank by rank, rank 0 first, as `Tried.findings` does.
-    """
-    seen: dict[int, Any] = {}
-
-    def judge(got: Any, rank: int) -> Finding | None:
-        seen[rank] = got
-        found = own(got)
-        if found or rank < ranks - 1 or any(own(seen[other]) for other in range(ranks)):
-            return found
-        return together([seen[other] for other in range(ranks)])
-
-    return judge
 
 
 def not_dealt(shares: Mapping[str, Sequence[int]], samples: Sequence[int]) -> str:

@@ -16,7 +16,7 @@ from helpers.exercises.drawn.nb13_tensor_parallel.in_ranks import run_layer
 from helpers.exercises.drawn.nb13_tensor_parallel.shared import (
     ENDINGS,
     WITHOUT_BIAS,
-    ByName,
+    by_name,
     chunks,
     draw_layer,
     label_of,
@@ -51,7 +51,7 @@ def case(draw: Draw) -> Case:
         }
         for r in range(n)
     ]
-    parts = ByName(right, largest(*there, total))
+    parts = by_name(right, largest(*there, total))
     y = linear(x, weight, bias)
     return Case(
         label_of(x, weight, bias, trained),

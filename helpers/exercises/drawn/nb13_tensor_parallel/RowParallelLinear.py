@@ -18,7 +18,7 @@ from helpers.exercises.drawn.nb13_tensor_parallel.in_ranks import run_layer
 from helpers.exercises.drawn.nb13_tensor_parallel.shared import (
     ENDINGS,
     WITHOUT_BIAS,
-    ByName,
+    by_name,
     chunks,
     draw_layer,
     label_of,
@@ -57,7 +57,7 @@ def case(draw: Draw) -> Case:
         for r in range(n)
     ]
     summands = [linear(part, w) for part, w in zip(inputs, cut, strict=True)]
-    parts = ByName(right, largest(there, *summands))
+    parts = by_name(right, largest(there, *summands))
     shift = torch.zeros(1, dtype=x.dtype) if bias is None else bias
     reached = ("gradient of x",) * trained + ("gradient of weight",)
     return Case(

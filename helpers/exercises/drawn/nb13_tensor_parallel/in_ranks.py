@@ -22,7 +22,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention, silu
 
-from helpers.exercises.held import storage_bytes
+from helpers.checks.held import storage_bytes
 from helpers.ranks.inside import span
 
 _UNKNOWN_TO_AUTOGRAD = "an autograd kernel was not registered"

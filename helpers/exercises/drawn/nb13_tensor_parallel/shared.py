@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import torch
 
 from helpers.checks.author import *
-
-Parts = Mapping[str, Any]
-"""What one rank gives back, by name."""
 
 CLONE = (
     "`all_reduce` writes into its tensor, and autograd may have kept that for others: sum a clone."
@@ -63,78 +59,17 @@ ENDINGS: tuple[Any, ...] = (
 """What to say of runs that did not end well, whatever the exercise."""
 
 
-@dataclass(frozen=True)
-class ByName:
-    """What rank r must give back: right[r], looked at in this order; "" stands for nothing to complain of.
+def by_name(right: Sequence[Parts], scale: float | Mapping[str, float]) -> ByName:
+    """Give what judges all that a rank gave back, with the advice that goes with what it saw."""
+    return ByName(right, scale, _advice)
 
-    scale: the size of the numbers that are summed; or of each part, by name.
-    """
 
-    right: Sequence[Parts]
-    scale: float | Mapping[str, float]
-
-    def __call__(self, got: Any, rank: int) -> Finding | None:
-        """Judge what one rank gave back."""
-        name, problem = self.first(got, rank)
-        if not problem:
-            return None
-        if name in _SEEN:
-            return Finding(problem, _SEEN[name])
-        if not name:
-            return Finding(problem)
-        no_parameter = name in {"weight", "bias"} and isinstance(got.get(name), str)
-        advice = _REGISTERED if no_parameter else _PAIR.get(str(got.get("pair")), "")
-        return Finding(f"{name}: {problem}", advice)
-
-    def first(self, got: Any, rank: int) -> tuple[str, str]:
-        """Give the first part that is wrong: its name, and how it differs."""
-        if not isinstance(got, dict):
-            return "", "nothing came back"
-        for name, wanted in self.right[rank].items():
-            value = got.get(name)
-            if isinstance(wanted, str):
-                other = f"{value}, not {wanted}" if wanted else str(value)
-                problem = "" if isinstance(value, str) and value == wanted else other
-            elif isinstance(value, str):
-                problem = value
-            elif value is None and wanted is not None:
-                problem = "there is none"
-            else:
-                problem = difference(wanted, value, scale=self._scale(name))
-            if problem:
-                return name, problem
-        return "", ""
-
-    def _scale(self, name: str) -> float | None:
-        return self.scale.get(name) if isinstance(self.scale, Mapping) else self.scale
-
-    def mistake(
-        self, words: str, parts: Sequence[Parts] | Callable[[], Sequence[Parts]]
-    ) -> Mistake:
-        """Make a mistake of what its author's ranks give: all these parts, the first wrong one among them.
-
-        parts: for each rank; or a function that gives them, called only once somebody's answer is wrong.
-        """
-
-        @cache
-        def of_ranks() -> Sequence[Parts]:
-            return parts() if callable(parts) else parts
-
-        def gives(got: Any, rank: int) -> bool:
-            own = of_ranks()[rank]
-            return self.first(got, rank)[0] in own and all(
-                same(value, got.get(name), scale=self._scale(name)) for name, value in own.items()
-            )
-
-        return Mistake(gives, words)
-
-    def without(self, name: str, words: str) -> Mistake:
-        """Make a mistake of a first wrong part that is not there at all."""
-        return self.mistake(words, [{name: None}] * len(self.right))
-
-    def times(self, factor: float, words: str, *names: str) -> Mistake:
-        """Make a mistake of parts that are so many times too large."""
-        return self.mistake(words, [{n: own[n] * factor for n in names} for own in self.right])
+def _advice(name: str, got: Parts) -> str:
+    if name in _SEEN:
+        return _SEEN[name]
+    if name in {"weight", "bias"} and isinstance(got.get(name), str):
+        return _REGISTERED
+    return _PAIR.get(str(got.get("pair")), "")
 
 
 def there_and_back(
@@ -149,12 +84,6 @@ def there_and_back(
     y.backward(grad)
     gradients = {f"gradient of {n}": None if t is None else t.grad for n, t in own.items()}
     return {"output": y.detach(), **gradients}
-
-
-def largest(*values: Any) -> float:
-    """Give the size of the largest number in some tensors, or in dicts of them."""
-    flat = [v for value in values for v in (value.values() if isinstance(value, dict) else [value])]
-    return max(float(v.abs().max()) for v in flat if isinstance(v, torch.Tensor) and v.numel())
 
 
 # --- layers ---------------------------------------------------------------------------------------
@@ -276,7 +205,7 @@ def cut_block(
     summands = [there_and_back(dense, leaves, grad, *more) for leaves in own]
     total = {name: sum(each[name] for each in summands) for name in ("output", "gradient of x")}
     right = [{"autograd": "", "outside": "", **each, **total, "in place": ""} for each in summands]
-    return CutBlock(own, grad, more, summands, ByName(right, largest(total, *summands)))
+    return CutBlock(own, grad, more, summands, by_name(right, largest(total, *summands)))
 
 
 def one_each_way() -> tuple[Any, ...]:

@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy, one_hot
 
 from helpers.checks.author import *
 from helpers.exercises.drawn.nb13_tensor_parallel.in_ranks import run_loss
-from helpers.exercises.drawn.nb13_tensor_parallel.shared import ENDINGS, ByName
+from helpers.exercises.drawn.nb13_tensor_parallel.shared import ENDINGS, by_name
 from helpers.views.plain import plural
 
 KINDS = ("around 0", "in the thousands", "far below 0", "one rank's far above the others'")
@@ -54,7 +54,7 @@ def case(draw: Draw) -> Case:
     )
     seen = {"autograd": "", "outside": "", "logits": "", "output": y}
     size = {"output": max(1.0, 0.2 * float(logits.abs().max())), "gradient of logits": 1 / tokens}
-    parts = ByName(
+    parts = by_name(
         [{**seen, "gradient of logits": gradient[:, s], "in place": ""} for s in own], size
     )
 

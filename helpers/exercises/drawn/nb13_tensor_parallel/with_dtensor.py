@@ -14,7 +14,7 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.drawn.nb13_tensor_parallel.in_ranks import Block, run_parallelized
-from helpers.exercises.drawn.nb13_tensor_parallel.shared import ByName, largest
+from helpers.exercises.drawn.nb13_tensor_parallel.shared import by_name, largest
 
 MESHES = {2: (2,), 3: (3,), 4: (2, 2)}
 """The sizes of the meshes for each number of ranks; the model is cut over one of their dimensions."""
@@ -43,7 +43,7 @@ def case(draw: Draw) -> Case:
     truth |= {f"gradient of {name}": each.grad for name, each in block.named_parameters()}
     shapes = {f"shape of {name}": shape_of(name, tensor, p) for name, tensor in state.items()}
     right = {"block": "", **shapes, "autograd": "", **truth}
-    parts = ByName([right] * n, largest(truth))
+    parts = by_name([right] * n, largest(truth))
     over_all = {f"shape of {name}": shape_of(name, tensor, n) for name, tensor in state.items()}
 
     def of_first(words: str, shaped: Any) -> Mistake:

@@ -1,0 +1,97 @@
+"""Judge what came back by name: a right value, or something seen, for each name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+
+from helpers.checks.case import Finding, Mistake
+from helpers.checks.compare import difference, same
+
+Parts = Mapping[str, Any]
+"""What one rank gives back, by name."""
+
+
+@dataclass(frozen=True)
+class ByName:
+    """Judges a dict that a programme gave back: right[r] is rank r's, looked at in this order.
+
+    A part that is text is something that the programme saw; "" stands for nothing to complain of. Where
+    text comes in place of another value, it says why there is none. scale: the size of the numbers that are
+    summed; or of each part, by name. advice: from the name of the first wrong part and all that came
+    back, what to do about it, or "".
+    """
+
+    right: Sequence[Parts]
+    scale: float | Mapping[str, float] | None = None
+    advice: Callable[[str, Parts], str] | None = None
+
+    def __call__(self, got: Any, rank: int) -> Finding | None:
+        """Judge what one rank gave back."""
+        name, problem = self.first(got, rank)
+        if not problem:
+            return None
+        advice = self.advice(name, got) if self.advice is not None and name else ""
+        observed = not name or self.right[rank].get(name) == ""  # then its words say it all
+        return Finding(problem if observed else f"{name}: {problem}", advice)
+
+    def first(self, got: Any, rank: int) -> tuple[str, str]:
+        """Give the first part that is wrong: its name, and how it differs."""
+        if not isinstance(got, dict):
+            return "", "nothing came back"
+        for name, wanted in self.right[rank].items():
+            value = got.get(name)
+            if isinstance(wanted, str):
+                other = f"{value}, not {wanted}" if wanted else str(value)
+                problem = "" if isinstance(value, str) and value == wanted else other
+            elif isinstance(value, str):
+                problem = value
+            elif value is None and wanted is not None:
+                problem = "there is none"
+            else:
+                problem = difference(wanted, value, scale=self._scale(name))
+            if problem:
+                return name, problem
+        return "", ""
+
+    def _scale(self, name: str) -> float | None:
+        return self.scale.get(name) if isinstance(self.scale, Mapping) else self.scale
+
+    def mistake(
+        self, words: str, parts: Sequence[Parts] | Callable[[], Sequence[Parts]]
+    ) -> Mistake:
+        """Make a mistake of what its author's ranks give: all these parts, the first wrong one among them.
+
+        parts: for each rank; or a function that gives them, called only once somebody's answer is wrong.
+        """
+
+        @cache
+        def of_ranks() -> Sequence[Parts]:
+            return parts() if callable(parts) else parts
+
+        def gives(got: Any, rank: int) -> bool:
+            own = of_ranks()[rank]
+            return self.first(got, rank)[0] in own and all(
+                same(value, got.get(name), scale=self._scale(name)) for name, value in own.items()
+            )
+
+        return Mistake(gives, words)
+
+    def without(self, name: str, words: str) -> Mistake:
+        """Make a mistake of a first wrong part that is not there at all."""
+        return self.mistake(words, [{name: None}] * len(self.right))
+
+    def times(self, factor: float, words: str, *names: str) -> Mistake:
+        """Make a mistake of parts that are so many times too large."""
+        return self.mistake(words, [{n: own[n] * factor for n in names} for own in self.right])
+
+
+def largest(*values: Any) -> float:
+    """Give the size of the largest number in some tensors, or in dicts of them; 0 where there is none."""
+    flat = [v for value in values for v in (value.values() if isinstance(value, dict) else [value])]
+    tensors = [v for v in flat if isinstance(v, torch.Tensor) and v.numel()]
+    return max((float(v.double().abs().max()) for v in tensors), default=0.0)
