@@ -11,11 +11,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from helpers.checks.check import check
     from helpers.checks.held import storage_bytes, tensors_held
     from helpers.course.hints import hint
     from helpers.course.quizzes import predict
     from helpers.data.digits import digits
-    from helpers.exercises.check import check
     from helpers.jobs.mpiexec import mpiexec
     from helpers.jobs.ports import free_port
     from helpers.jobs.run import MpiFailed, TorchrunFailed
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from helpers.views.work_lanes import work_lanes
 
 _HOME = {
-    "check": "helpers.exercises.check",
+    "check": "helpers.checks.check",
     "digits": "helpers.data.digits",
     "hint": "helpers.course.hints",
     "storage_bytes": "helpers.checks.held",

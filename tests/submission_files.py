@@ -41,7 +41,7 @@ def read_samples(path: Path) -> list[Sample]:
     samples = []
     for mark, following in zip(marks, [*marks[1:], None], strict=True):
         source = text[mark.end() : following.start() if following else len(text)]
-        title, *more = (part.strip() for part in mark[2].split("|"))
+        title, *more = (part.strip() for part in mark[2].split("|", 2))
         right = mark[1] == "right"
         outcome = "passed" if right else more[0]
         says = "" if right else more[1].removeprefix("says:").strip()

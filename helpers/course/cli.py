@@ -95,9 +95,9 @@ def doctor() -> None:
 @main.command()
 def progress() -> None:
     """Show which exercises and quizzes are done."""
+    from helpers.checks.registry import exercises
     from helpers.course.progress import read
     from helpers.course.progress_table import Listed, progress_table
-    from helpers.exercises.model import exercises
 
     listed = [Listed(each.name, each.number, each.title) for each in exercises().values()]
     click.echo(progress_table(read(), listed))
@@ -125,7 +125,7 @@ def check(notebook: Path) -> None:
 
     The checks are those of the notebook itself. Exits with 0 if all pass.
     """
-    from helpers.exercises.headless import check_notebook
+    from helpers.checks.headless import check_notebook
 
     sys.exit(check_notebook(notebook))
 

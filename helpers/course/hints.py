@@ -50,7 +50,7 @@ def hint(asked: Any, *, get: Callable[[Any], Hinted] | None = None) -> Told:
 
 
 def _registered(asked: Any) -> Hinted:
-    from helpers.exercises.model import find
+    from helpers.checks.registry import find
 
     found: Hinted = find(asked)
     return found

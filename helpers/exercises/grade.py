@@ -9,9 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from helpers.answers.build import Answer, Problem
-from helpers.checks import grade as rebuilt
 from helpers.checks.drive import FILE, drive
-from helpers.checks.exercise import Exercise as NewExercise
 from helpers.checks.result import CaseVerdict, CheckResult, Outcome
 from helpers.checks.script_runs import run_of_script
 from helpers.exercises.judge import judge
@@ -47,10 +45,6 @@ def grade(
     and its advice are the same, and come sooner. connection: the rank server that runs it, by default this
     process's own.
     """
-    if isinstance(exercise, NewExercise):
-        return rebuilt.grade(
-            exercise, found, name_cell, secret, every_case=every_case, connection=connection
-        )
     notes = found.notes
     if isinstance(found, Problem):
         return _result(exercise, _outcome_of(found), message=found.message, notes=notes)

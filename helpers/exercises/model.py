@@ -5,30 +5,17 @@ Each notebook's exercises are a tuple `EXERCISES` in one module of this package 
 
 from __future__ import annotations
 
-import difflib
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
-from helpers.checks import registry
 from helpers.checks.exercise import VISIBLE_SECRET
 from helpers.checks.kinds import Kind
-from helpers.checks.registry import UnknownExercise
 
-__all__ = [
-    "VISIBLE_SECRET",
-    "Case",
-    "Exercise",
-    "Kind",
-    "UnknownExercise",
-    "exercises",
-    "find",
-    "get",
-]
+__all__ = ["VISIBLE_SECRET", "Case", "Exercise", "Kind", "old_exercises"]
 
 if TYPE_CHECKING:
     from helpers.checks.rules import Rule
@@ -103,41 +90,14 @@ class Exercise:
         return tuple(self.cases(random.Random(f"{secret}/{self.name}")))
 
 
-@cache
-def exercises() -> Mapping[str, Any]:
-    """Give every exercise of the course by the name of its function, in the course's order."""
+def old_exercises() -> list[Any]:
+    """Give the exercises that are still in the old form."""
     import helpers.exercises as package
 
-    found: dict[str, Any] = {}
-    for module in sorted(info.name for info in iter_modules(package.__path__)):
-        if module.startswith("nb") and hasattr(
-            import_module(f"helpers.exercises.{module}"), "EXERCISES"
-        ):
-            for exercise in import_module(f"helpers.exercises.{module}").EXERCISES:
-                if exercise.name in found:
-                    raise ValueError(f"two exercises are called {exercise.name}")
-                found[exercise.name] = exercise
-    new = registry.exercises()
-    for name in found.keys() & new.keys():
-        raise ValueError(f"two exercises are called {name}")
-    place: Any = lambda each: tuple(map(int, each.number.split(".")))  # noqa: E731
-    return {each.name: each for each in sorted([*found.values(), *new.values()], key=place)}
-
-
-def get(name: str) -> Any:
-    """Give the exercise whose function is called `name`. Raise UnknownExercise with the nearest."""
-    known = exercises()
-    if name in known:
-        return known[name]
-    near = difflib.get_close_matches(str(name), known, 3)
-    meant = f"Did you mean {' or '.join(near)}?" if near else "Give the name that its stub has."
-    raise UnknownExercise(f"no exercise is called {name!r}. {meant}")
-
-
-def find(asked: Any) -> Any:
-    """Give the exercise that is asked for by its name, its function, or its number ("2.1")."""
-    name = str(getattr(asked, "__name__", asked))
-    for exercise in exercises().values():
-        if name in {exercise.number, exercise.title}:
-            return exercise
-    return get(name)
+    modules = sorted(info.name for info in iter_modules(package.__path__))
+    return [
+        exercise
+        for module in modules
+        if module.startswith("old_nb")
+        for exercise in import_module(f"helpers.exercises.{module}").EXERCISES
+    ]

@@ -18,7 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from helpers.answers.build import Answer
-from helpers.exercises.model import Exercise
+from helpers.checks.exercise import Exercise
 from helpers.grading.record import ExerciseRecord, exercise_from_json
 
 _COURSE = Path(__file__).parents[1]

@@ -21,10 +21,10 @@ from typing import Any
 from helpers.answers.build import Answer, Problem, cell_number
 from helpers.answers.notebook import bytes_of
 from helpers.answers.reader import UnreadableNotebook, read_answers
+from helpers.checks.exercise import VISIBLE_SECRET, Exercise
+from helpers.checks.grade import grade
+from helpers.checks.headless import exercises_of
 from helpers.checks.result import CaseVerdict, CheckResult, Outcome
-from helpers.exercises.grade import grade
-from helpers.exercises.headless import exercises_of
-from helpers.exercises.model import VISIBLE_SECRET, Exercise
 from helpers.grading.cache import Cache, key_of
 from helpers.grading.pictures import picture_of
 from helpers.grading.record import ExerciseRecord, Record, Status

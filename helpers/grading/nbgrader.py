@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from helpers.checks.exercise import Exercise
+from helpers.checks.registry import exercises
 from helpers.course.build import BEGIN, END
 from helpers.course.notebook_file import (
     Notebook,
@@ -21,7 +23,6 @@ from helpers.course.notebook_file import (
     source_of,
     write_notebook,
 )
-from helpers.exercises.model import Exercise, exercises
 
 _CONFIG = f'''"""Written by `course nbgrader`: how nbgrader treats this course's notebooks."""
 

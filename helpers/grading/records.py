@@ -6,8 +6,9 @@ import ast
 import itertools
 
 from helpers.answers.build import Answer, Problem
+from helpers.checks.exercise import Exercise
+from helpers.checks.kinds import Kind
 from helpers.checks.result import CaseVerdict, CheckResult
-from helpers.exercises.model import Exercise, Kind
 from helpers.grading import roads
 from helpers.grading.explained import mismatch
 from helpers.grading.record import CaseRecord, ExerciseRecord

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from helpers.answers.build import Answer, Problem, cell_number
 from helpers.answers.reader import UnreadableNotebook, read_answers
-from helpers.exercises.grade import grade
-from helpers.exercises.model import Exercise, exercises
+from helpers.checks.exercise import Exercise
+from helpers.checks.grade import grade
+from helpers.checks.registry import exercises
 from helpers.grading.walls import Plan, Sandbox
 from helpers.ranks.connection import ServerGone
 from helpers.ranks.failures import LaunchError

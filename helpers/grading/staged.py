@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from helpers.exercises.model import exercises
+from helpers.checks.registry import exercises
 
 _ROOT = Path(__file__).parents[2]
 _PREFIX = "real-ranks-course-"

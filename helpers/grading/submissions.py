@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from helpers.exercises.model import exercises
+from helpers.checks.registry import exercises
 
 MOST_FILES = 20_000
 _DEEPEST = 4

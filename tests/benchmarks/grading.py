@@ -6,7 +6,8 @@ import statistics
 from collections.abc import Iterator
 from pathlib import Path
 
-from helpers.exercises.model import Kind, get
+from helpers.checks.kinds import Kind
+from helpers.checks.registry import get
 from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import Grader
 from helpers.grading.references import References

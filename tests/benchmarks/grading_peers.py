@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from helpers.exercises.model import Exercise, get
+from helpers.checks.exercise import Exercise
+from helpers.checks.registry import get
 from helpers.grading.batch import read_records
 from tests.benchmarks.grading_notebooks import (
     ASSIGNMENT,

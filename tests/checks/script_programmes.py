@@ -10,12 +10,10 @@ import torch.distributed as dist
 
 from helpers.checks.scripts import Source, compose, under_fork, under_torchrun
 
-_WORK = "tests.checks.script_programmes:work"
-
 
 def start(answer: Source, rank: int, world_size: int, how: str, nproc: int) -> dict[str, Any]:
     """Run the answer as a script, by the launcher that the case names."""
-    script = compose(answer, _WORK, (nproc,))
+    script = compose(answer, work, (nproc,))
     if how == "fork":
         return under_fork(script, nproc, max_restarts=1, timeout_s=3)
     env = {"PYTHONPATH": f"{os.environ['COURSE_ROOT']}"}

@@ -8,9 +8,9 @@ from collections import Counter
 import pytest
 
 from helpers.answers.build import Answer, build_answer
+from helpers.checks.grade import grade
+from helpers.checks.registry import exercises, get
 from helpers.checks.result import CheckResult
-from helpers.exercises.grade import grade
-from helpers.exercises.model import exercises, get
 from helpers.views.verdict import verdict_text
 from tests.submission_files import PRELUDE, Sample, all_samples
 

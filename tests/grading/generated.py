@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from helpers.exercises.model import Kind, exercises, get
+from helpers.checks.kinds import Kind
+from helpers.checks.registry import exercises, get
 from tests.grading.notebooks import IMPORTS, write_notebook
 from tests.submission_files import Sample, all_samples
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.exercises.model import get
+from helpers.checks.registry import get
 from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import FAULT, Grader
 from helpers.grading.record import ExerciseRecord, Record, Status
@@ -51,11 +51,12 @@ def test_hidden_cases_give_the_points_and_tell_nothing(grader: Grader, tmp_path:
 def test_an_answer_for_the_visible_cases_alone_has_no_points(
     grader: Grader, tmp_path: Path
 ) -> None:
-    balls = [case.inputs[0][0].tolist() for case in get("ping_pong").draw()]
+    balls = [repr(case.given[0][0]) for case in get("ping_pong").draw()]
     cheat = f"KNOWN = {balls!r}\n" + RIGHT.replace(
-        "ball += 1", "ball += 1 if (ball - i).tolist() in KNOWN else 2"
+        "ball += 1", "known = repr(ball) in KNOWN if i == 0 else known; ball += 1 if known else 2"
     ).replace("for _ in", "for i in")
     exercise = ping_pong(handed_in(grader, tmp_path, cheat))
+    assert all(case.outcome == "passed" for case in exercise.cases if not case.hidden)
     assert exercise.points == 0
     assert exercise.outcome == "wrong"
 

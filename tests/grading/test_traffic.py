@@ -12,8 +12,9 @@ import torch
 import torch.distributed as dist
 
 from helpers.answers.build import Answer, build_answer
-from helpers.exercises.grade import grade
-from helpers.exercises.model import Kind, get
+from helpers.checks.grade import grade
+from helpers.checks.kinds import Kind
+from helpers.checks.registry import get
 from helpers.grading.explained import LOOK, mismatch
 from helpers.grading.walls import Plan, Sandbox
 from helpers.ranks.launcher import run_on_ranks

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
+from helpers.checks.exercise import Exercise
+from helpers.checks.registry import exercises
 from helpers.course.build import BEGIN, END
 from helpers.course.notebook_file import Notebook, read_notebook, source_of
 from helpers.course.workspace import find_workspace
-from helpers.exercises.model import Exercise, exercises
 
 SOLVED = sorted(find_workspace().solutions.glob("*.ipynb"))
 each_solved = pytest.mark.parametrize("path", SOLVED, ids=lambda path: path.stem)

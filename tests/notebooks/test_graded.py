@@ -14,10 +14,10 @@ import pytest
 
 from helpers.answers.build import Answer
 from helpers.answers.reader import read_answers
+from helpers.checks.headless import results_of
 from helpers.checks.result import CheckResult, Outcome
 from helpers.course.build import learner_copy
 from helpers.course.notebook_file import Notebook, read_notebook, source_of, write_notebook
-from helpers.exercises.headless import results_of
 from helpers.views.verdict import verdict_text
 from tests.notebooks.solved import (
     COURSE,

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from helpers.checks.exercise import Exercise
+from helpers.checks.registry import exercises
 from helpers.course.notebook_file import read_notebook, source_of
 from helpers.course.quizzes import QUIZ_DIR, load_quizzes
-from helpers.exercises.model import Exercise, exercises
 from tests.notebooks.solved import (
     SOLVED,
     code_cells,

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from helpers.exercises.model import exercises
+from helpers.checks.registry import exercises
 from helpers.grading.record import ExerciseRecord, Record, Status
 from helpers.grading.reports.outcomes import Kind, is_fault, kind_of
 from helpers.grading.reports.text import line, numbered, shown, sound

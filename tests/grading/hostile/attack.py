@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from helpers.exercises.model import Kind, exercises
+from helpers.checks.kinds import Kind
+from helpers.checks.registry import exercises
 from helpers.grading.grader import Grader
 from helpers.grading.record import ExerciseRecord, Record, Status
 from helpers.grading.submissions import Job

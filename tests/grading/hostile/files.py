@@ -101,12 +101,12 @@ return found
         """
 import importlib
 return tried(
-    checks=lambda: importlib.import_module("helpers.exercises.nb04_collectives"),
-    judge=lambda: importlib.import_module("helpers.exercises.judge"),
-    compare=lambda: importlib.import_module("helpers.exercises.compare"),
-    truth=lambda: importlib.import_module("helpers.exercises.collective_cases"),
+    checks=lambda: importlib.import_module("helpers.exercises.nb04_collectives.split_sum"),
+    judge=lambda: importlib.import_module("helpers.checks.judge"),
+    compare=lambda: importlib.import_module("helpers.checks.compare"),
+    truth=lambda: importlib.import_module("helpers.exercises.nb04_collectives.shared"),
     grader=lambda: importlib.import_module("helpers.grading.grader"),
-    draw=lambda: importlib.import_module("helpers.exercises.model").get("split_sum").draw(),
+    draw=lambda: importlib.import_module("helpers.checks.registry").get("split_sum").draw(),
 )
 """,
         bare=True,

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from helpers.exercises.model import get
+from helpers.checks.registry import get
 from helpers.grading.bubblewrapped import FIRST_USER
 from helpers.grading.grader import Grader
 from helpers.grading.walls import Plan
@@ -231,7 +231,7 @@ def test_hidden_inputs_do_not_reach_what_the_learner_is_told(
     lenient: Grader, tmp_path: Path
 ) -> None:
     """By no trick: no visible case is tried in a sandbox that has seen a hidden one."""
-    shown = {repr(i) for n in slots() for case in get(n).draw() for i in case.inputs}
+    shown = {repr(i) for n in slots() for case in get(n).draw() for i in case.given}
     # ids of processes and threads never go back: hidden cases leave a mark that nobody can clean
     leak = f"""
 import os, threading

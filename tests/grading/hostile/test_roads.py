@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from helpers.answers.build import Answer, build_answer
-from helpers.exercises.grade import grade
-from helpers.exercises.model import get
+from helpers.checks.grade import grade
+from helpers.checks.registry import get
 from helpers.grading.explained import LOOK
 from helpers.grading.record import ExerciseRecord
 from helpers.grading.records import exercise_record

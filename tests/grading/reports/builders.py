@@ -7,7 +7,7 @@ import random
 from dataclasses import replace
 from functools import cache
 
-from helpers.exercises.model import exercises
+from helpers.checks.registry import exercises
 from helpers.grading.record import CaseRecord, ExerciseRecord, Record, Status, Walls
 from helpers.views.picture import Picture, new_figure
 

@@ -39,7 +39,7 @@ def ping_pong(rank, world_size, ball, rounds):
     return last
 
 
-# %% wrong: one round only | wrong | says: 4 rounds
+# %% wrong: one round only | wrong | says: after one round, not
 def ping_pong(rank, world_size, ball, rounds):
     if rank == 0:
         dist.send(ball, 1)
@@ -53,7 +53,7 @@ def ping_pong(rank, world_size, ball, rounds):
     return ball
 
 
-# %% wrong: rank 1 never adds | wrong | says: given
+# %% wrong: rank 1 never adds | wrong | says: Nobody has added 1
 def ping_pong(rank, world_size, ball, rounds):
     if rank > 1:
         return None
@@ -67,7 +67,7 @@ def ping_pong(rank, world_size, ball, rounds):
     return ball
 
 
-# %% wrong: adds after sending | wrong | says: expected
+# %% wrong: adds after sending | wrong | says: either rank 1 sends it back before it adds 1
 def ping_pong(rank, world_size, ball, rounds):
     if rank > 1:
         return None
@@ -94,7 +94,7 @@ def ping_pong(rank, world_size, ball, rounds):
     return ball
 
 
-# %% wrong: only two ranks thought of | deadlocked | says: rank 2
+# %% wrong: only two ranks thought of | deadlocked | says: Only ranks 0 and 1 play
 def ping_pong(rank, world_size, ball, rounds):
     for _ in range(rounds):
         if rank == 0:
@@ -107,7 +107,7 @@ def ping_pong(rank, world_size, ball, rounds):
     return ball
 
 
-# %% wrong: every rank above 1 returns its ball | wrong | says: rank 2
+# %% wrong: every rank above 1 returns its ball | wrong | says: the others return None
 def ping_pong(rank, world_size, ball, rounds):
     if rank > 1:
         return ball
@@ -131,3 +131,82 @@ def ping_pong(rank, world_size, ball, rounds):
 def ping_pong(rank, world_size, ball, rounds):
     dist.broadcast(ball, 0)
     return ball + rounds if rank < 2 else None
+
+
+# %% wrong: rank 0 looks at what it sent, not at what came back | wrong | says: or rank 0 receives into another tensor
+def ping_pong(rank, world_size, ball, rounds):
+    box = torch.empty_like(ball)
+    for _ in range(rounds if rank < 2 else 0):
+        if rank == 0:
+            dist.send(ball, 1)
+            dist.recv(box, 1)
+        else:
+            dist.recv(ball, 0)
+            ball += 1
+            dist.send(ball, 0)
+    return ball if rank < 2 else None
+
+
+# %% wrong: by way of float32 | wrong | says: expected
+def ping_pong(rank, world_size, ball, rounds):
+    if rank > 1:
+        return None
+    box = ball.float()
+    for _ in range(rounds):
+        if rank == 0:
+            dist.send(box, 1)
+            dist.recv(box, 1)
+        else:
+            dist.recv(box, 0)
+            box += 1
+            dist.send(box, 0)
+    return box.to(ball.dtype)
+
+
+# %% wrong: nobody waits for the ball that goes out | wrong | says: never waits for its isend
+def ping_pong(rank, world_size, ball, rounds):
+    if rank > 1:
+        return None
+    kept = []
+    for _ in range(rounds):
+        if rank == 0:
+            kept.append(dist.isend(ball, 1))
+            ball = torch.empty_like(ball)
+            dist.recv(ball, 1)
+        else:
+            dist.recv(ball, 0)
+            ball += 1
+            dist.send(ball, 0)
+    return ball
+
+
+# %% wrong: flat buffers | wrong | says: its shape is
+def ping_pong(rank, world_size, ball, rounds):
+    if rank > 1:
+        return None
+    ball = ball.flatten()
+    for _ in range(rounds):
+        if rank == 0:
+            dist.send(ball, 1)
+            dist.recv(ball, 1)
+        else:
+            dist.recv(ball, 0)
+            ball += 1
+            dist.send(ball, 0)
+    return ball
+
+
+# %% wrong: both add | wrong | says: only rank 1 adds
+def ping_pong(rank, world_size, ball, rounds):
+    if rank > 1:
+        return None
+    for _ in range(rounds):
+        if rank == 0:
+            dist.send(ball, 1)
+            dist.recv(ball, 1)
+            ball += 1
+        else:
+            dist.recv(ball, 0)
+            ball += 1
+            dist.send(ball, 0)
+    return ball

@@ -43,7 +43,7 @@ def token_ring(rank, world_size, token):
     return t.item()
 
 
-# %% wrong: returns the token after adding | wrong | says: expected
+# %% wrong: returns the token after adding | wrong | says: before the rank is added
 def token_ring(rank, world_size, token):
     t = torch.tensor([token])
     if rank == 0:
@@ -80,10 +80,10 @@ def token_ring(rank, world_size, token):
     t = torch.tensor([token])
     dist.broadcast(t, 0)
     n = rank or world_size
-    return token + n * (n - 1) // 2
+    return t.item() + n * (n - 1) // 2
 
 
-# %% wrong: the ring runs backwards | wrong | says: rank
+# %% wrong: the ring runs backwards | wrong | says: goes round the other way
 def token_ring(rank, world_size, token):
     t = torch.tensor([token])
     after, before = (rank - 1) % world_size, (rank + 1) % world_size
@@ -107,4 +107,65 @@ def token_ring(rank, world_size, token):
         return t.item()
     dist.recv(t, rank - 1)
     dist.send(t + rank, (rank + 1) % world_size)
+    return t.item()
+
+
+# %% wrong: the token travels as float32 | wrong | says: not exact as float32
+def token_ring(rank, world_size, token):
+    t = torch.tensor([float(token)])
+    if rank == 0:
+        dist.send(t, 1)
+        dist.recv(t, world_size - 1)
+        return int(t)
+    dist.recv(t, rank - 1)
+    dist.send(t + rank, (rank + 1) % world_size)
+    return int(t)
+
+
+# %% wrong: every rank trusts the token that it was given | wrong | says: Only rank 0's `token` counts
+def token_ring(rank, world_size, token):
+    t = torch.tensor([token + rank])
+    if rank == 0:
+        dist.send(t, 1)
+        dist.recv(t, world_size - 1)
+        return t.item()
+    box = torch.empty_like(t)
+    dist.recv(box, rank - 1)
+    dist.send(box + rank, (rank + 1) % world_size)
+    return token + rank * (rank - 1) // 2
+
+
+# %% wrong: adds its rank to the token that it was given | wrong | says: to its own `token`
+def token_ring(rank, world_size, token):
+    mine, box = torch.tensor([token + rank]), torch.zeros(1, dtype=torch.int64)
+    if rank == 0:
+        dist.send(mine, 1)
+        dist.recv(box, world_size - 1)
+    else:
+        dist.recv(box, rank - 1)
+        dist.send(mine, (rank + 1) % world_size)
+    return box.item()
+
+
+# %% wrong: 32 bits are enough | crashed | says: overflow
+def token_ring(rank, world_size, token):
+    t = torch.tensor([token], dtype=torch.int32)
+    if rank == 0:
+        dist.send(t, 1)
+        dist.recv(t, world_size - 1)
+        return t.item()
+    dist.recv(t, rank - 1)
+    dist.send(t + rank, (rank + 1) % world_size)
+    return t.item()
+
+
+# %% wrong: nobody adds | wrong | says: Nobody adds
+def token_ring(rank, world_size, token):
+    t = torch.tensor([token])
+    if rank == 0:
+        dist.send(t, 1)
+        dist.recv(t, world_size - 1)
+    else:
+        dist.recv(t, rank - 1)
+        dist.send(t, (rank + 1) % world_size)
     return t.item()

@@ -58,7 +58,7 @@ def safe_buffers(fill, count, length, dst):
         now, later = later, now
 
 
-# %% wrong: all waits at the end | wrong | says: filled again before wait
+# %% wrong: all waits at the end | crashed | says: buffer of message 0, which nobody has waited for
 def safe_buffers(fill, count, length, dst):
     buffers = [torch.empty(length), torch.empty(length)]
     works = []
@@ -69,7 +69,7 @@ def safe_buffers(fill, count, length, dst):
         work.wait()
 
 
-# %% wrong: waits after the fill | wrong | says: filled again before wait
+# %% wrong: waits after the fill | crashed | says: buffer of message 0, which nobody has waited for
 def safe_buffers(fill, count, length, dst):
     buffers = [torch.empty(length), torch.empty(length)]
     works = []
@@ -82,7 +82,7 @@ def safe_buffers(fill, count, length, dst):
         work.wait()
 
 
-# %% wrong: waits one message too late | wrong | says: filled again before wait
+# %% wrong: waits one message too late | crashed | says: buffer of message 0, which nobody has waited for
 def safe_buffers(fill, count, length, dst):
     buffers = [torch.empty(length), torch.empty(length)]
     works = []
@@ -119,7 +119,7 @@ def safe_buffers(fill, count, length, dst):
         dist.send(buffers[i % 2], dst)
 
 
-# %% wrong: a buffer for each message | wrong | says: 4 buffers; two are enough
+# %% wrong: a buffer for each message | wrong | says: \d buffers; two are enough
 def safe_buffers(fill, count, length, dst):
     works, kept = [], []
     for i in range(count):
@@ -151,7 +151,7 @@ def safe_buffers(fill, count, length, dst):
         works.append(dist.isend(buffers[i % 2], dst))
 
 
-# %% wrong: pairs of messages, an odd one is left over | wrong | says: sends 2 messages of 3
+# %% wrong: pairs of messages, an odd one is left over | deadlocked | says: has sent fewer messages than
 def safe_buffers(fill, count, length, dst):
     one, two = torch.empty(length), torch.empty(length)
     fill(one, 0)
@@ -171,7 +171,7 @@ def safe_buffers(fill, count, length, dst):
     b.wait()
 
 
-# %% wrong: every second message is not waited for | wrong | says: filled again before wait
+# %% wrong: every second message is not waited for | crashed | says: buffer of message 1, which nobody has waited for
 def safe_buffers(fill, count, length, dst):
     buffers = [torch.empty(length), torch.empty(length)]
     works = []
@@ -221,3 +221,44 @@ def safe_buffers(fill, count, length, dst):
         works = [dist.isend(buffers[i % 2], dst) for i in pair]
         for work in works:
             work.wait()
+
+
+# %% wrong: waits for the later of two messages, and fills the earlier's buffer | crashed | says: message 0, which nobody has waited for
+def safe_buffers(fill, count, length, dst):
+    buffers = [torch.empty(length), torch.empty(length)]
+    works = []
+    for i in range(0, count, 2):
+        if i:
+            works[i - 1].wait()
+        for j in range(i, min(i + 2, count)):
+            fill(buffers[j % 2], j)
+            works.append(dist.isend(buffers[j % 2], dst))
+    for i, work in enumerate(works):
+        if i % 2 == 0 or i == len(works) - 1:
+            work.wait()
+
+
+# %% wrong: a message is sent before it is filled | crashed | says: nobody has waited for
+def safe_buffers(fill, count, length, dst):
+    buffers = [torch.empty(length), torch.empty(length)]
+    works = []
+    for i in range(count):
+        if i >= 2:
+            works[i - 2].wait()
+        works.append(dist.isend(buffers[i % 2], dst))
+        fill(buffers[i % 2], i)
+    for work in works[-2:]:
+        work.wait()
+
+
+# %% wrong: each message with a tag of its own | deadlocked | says: The tags differ
+def safe_buffers(fill, count, length, dst):
+    buffers = [torch.empty(length), torch.empty(length)]
+    works = []
+    for i in range(count):
+        if i >= 2:
+            works[i - 2].wait()
+        fill(buffers[i % 2], i)
+        works.append(dist.isend(buffers[i % 2], dst, tag=i + 1))
+    for work in works[-2:]:
+        work.wait()

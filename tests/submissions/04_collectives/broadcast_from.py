@@ -8,7 +8,7 @@ def broadcast_from(rank, world_size, x, shape, dtype, src):
 
 # %% right: without waiting, and a box on every rank
 def broadcast_from(rank, world_size, x, shape, dtype, src):
-    box = torch.zeros(*shape).to(dtype)
+    box = torch.zeros(shape).to(dtype)
     if dist.get_rank() == src:
         box.copy_(x)
     work = dist.broadcast(box, src, async_op=True)
@@ -78,7 +78,7 @@ def broadcast_from(rank, world_size, x, shape, dtype, src):
     return box[0]
 
 
-# %% wrong: the box has the default dtype | wrong | says: but its dtype
+# %% wrong: the box has the default dtype | wrong | says: its dtype is float32
 def broadcast_from(rank, world_size, x, shape, dtype, src):
     box = torch.zeros(shape)
     if rank == src:
@@ -95,6 +95,14 @@ def broadcast_from(rank, world_size, x, shape, dtype, src):
 
 
 # %% wrong: started, never waited for | wrong | says: never calls wait
+def broadcast_from(rank, world_size, x, shape, dtype, src):
+    if x is None:
+        x = torch.zeros(shape, dtype=dtype)
+    work = dist.broadcast(x, src=src, async_op=True)
+    return x
+
+
+# %% right: asks until it is over
 def broadcast_from(rank, world_size, x, shape, dtype, src):
     if x is None:
         x = torch.zeros(shape, dtype=dtype)

@@ -72,7 +72,7 @@ def global_argmax(rank, world_size, x):
     return owner, int(table[owner, 1])
 
 
-# %% wrong: the last of equals | wrong | says: the lowest counts
+# %% wrong: the last of equals | wrong | says: the lowest of them counts
 def global_argmax(rank, world_size, x):
     tops = [torch.empty_like(x.max()) for _ in range(world_size)]
     dist.all_gather(tops, x.max())
@@ -83,7 +83,7 @@ def global_argmax(rank, world_size, x):
     return owner, index.item()
 
 
-# %% wrong: zeros where the values are negative | wrong | says: begin at 0
+# %% wrong: zeros where the values are negative | wrong | says: all negative
 def global_argmax(rank, world_size, x):
     values = torch.zeros(world_size + 1, dtype=x.dtype)
     values[rank] = x.max()
@@ -98,7 +98,7 @@ def global_argmax(rank, world_size, x):
     return owner, index.item()
 
 
-# %% wrong: the pair the other way round | wrong | says: first the rank, then the index
+# %% wrong: the pair the other way round | wrong | says: in the other order: first the rank
 def global_argmax(rank, world_size, x):
     tops = [torch.empty_like(x.max()) for _ in range(world_size)]
     dist.all_gather(tops, x.max())

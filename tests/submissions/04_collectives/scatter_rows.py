@@ -89,7 +89,7 @@ def scatter_rows(rank, world_size, x, src):
     return out[: max(0, rows - rank * each)]
 
 
-# %% wrong: rows that do not divide are dropped | wrong | says: lost: round up
+# %% wrong: rows that do not divide are dropped | crashed | says: add rows of zeros on `src`
 def scatter_rows(rank, world_size, x, src):
     each = len(x) // world_size
     out = torch.empty(each, x.shape[1], dtype=x.dtype)
@@ -135,7 +135,7 @@ def scatter_rows(rank, world_size, x, src):
     return out[: max(0, rows - rank * each)]
 
 
-# %% wrong: tensor_split's fair shares | wrong | says: 3, 3, 1 rows
+# %% wrong: tensor_split's fair shares | wrong | says: These are fair shares
 def scatter_rows(rank, world_size, x, src):
     rows, columns = x.shape
     shares = [len(part) for part in x.tensor_split(world_size)]

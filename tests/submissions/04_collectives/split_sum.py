@@ -86,7 +86,7 @@ def split_sum(rank, world_size, x):
     return x[rank * each : (rank + 1) * each]
 
 
-# %% wrong: fair shares | wrong | says: 3, 3, 1 elements
+# %% wrong: fair shares | wrong | says: These are fair shares
 def split_sum(rank, world_size, x):
     parts = [part.clone() for part in x.tensor_split(world_size)]
     out = torch.empty_like(parts[rank])
@@ -105,7 +105,7 @@ def split_sum(rank, world_size, x):
     return whole[rank * each : (rank + 1) * each][: max(0, len(x) - rank * each)]
 
 
-# %% wrong: floats for whole numbers | wrong | says: but its dtype
+# %% wrong: floats for whole numbers | wrong | says: its dtype is float64, not
 def split_sum(rank, world_size, x):
     each = -(-len(x) // world_size)
     padded = torch.cat([x.double(), torch.zeros(each * world_size - len(x)).double()])

@@ -80,7 +80,7 @@ def transpose_blocks(rank, world_size, x):
     return torch.cat(take).T.chunk(world_size)[rank].contiguous()
 
 
-# %% wrong: rows are cut in place of columns | wrong | says: cut `x` by columns
+# %% wrong: rows are cut in place of columns | crashed | says: cut `x` by columns
 def transpose_blocks(rank, world_size, x):
     give = [block.T.contiguous() for block in x.chunk(world_size, dim=0)]
     take = [torch.empty_like(block) for block in give]

@@ -76,7 +76,7 @@ def all_reduce_by_parameter_server(rank, world_size, x, server):
     return total
 
 
-# %% wrong: rank 0 is always the server | wrong | says: here it sends only to 2
+# %% wrong: rank 0 is always the server | wrong | says: here it sends only to
 def all_reduce_by_parameter_server(rank, world_size, x, server):
     total, box = x.clone(), torch.empty_like(x)
     if rank:
@@ -91,7 +91,7 @@ def all_reduce_by_parameter_server(rank, world_size, x, server):
     return total
 
 
-# %% wrong: only the server has the sum | wrong | says: Ranks 1, 2 return nothing
+# %% wrong: only the server has the sum | wrong | says: on every path
 def all_reduce_by_parameter_server(rank, world_size, x, server):
     if rank != server:
         dist.send(x, server)
@@ -104,7 +104,7 @@ def all_reduce_by_parameter_server(rank, world_size, x, server):
     return total
 
 
-# %% wrong: the server forgets its own gradient | wrong | says: the server itself, rank 0, is missing
+# %% wrong: the server forgets its own gradient | wrong | says: of the server itself, rank \d, is missing
 def all_reduce_by_parameter_server(rank, world_size, x, server):
     total, box = torch.zeros_like(x), torch.empty_like(x)
     if rank != server:
@@ -136,7 +136,7 @@ def all_reduce_by_parameter_server(rank, world_size, x, server):
     return total
 
 
-# %% wrong: the server sends to itself | crashed | says: Rank 0 receives from itself
+# %% wrong: the server sends to itself | crashed | says: receives from itself
 def all_reduce_by_parameter_server(rank, world_size, x, server):
     total, box = torch.zeros_like(x), torch.empty_like(x)
     if rank == server:
@@ -151,7 +151,7 @@ def all_reduce_by_parameter_server(rank, world_size, x, server):
     return total
 
 
-# %% wrong: the mean, not the sum | wrong | says: divided by the world size
+# %% wrong: the mean, not the sum | wrong | says: dtype is float32, not int64
 def all_reduce_by_parameter_server(rank, world_size, x, server):
     total, box = x.clone(), torch.empty_like(x)
     if rank != server:
@@ -169,7 +169,7 @@ def all_reduce_by_parameter_server(rank, world_size, x, server):
     return total
 
 
-# %% wrong: adds to and receives into its input | wrong | says: changed the tensor `x`
+# %% wrong: adds to and receives into its input | wrong | says: has changed `x`
 def all_reduce_by_parameter_server(rank, world_size, x, server):
     if rank != server:
         dist.send(x, server)
@@ -200,4 +200,60 @@ def all_reduce_by_parameter_server(rank, world_size, x, server):
     for worker in range(world_size):
         if worker != server:
             dist.send(total, worker)
+    return total
+
+
+# %% wrong: the sum is made in float64 | wrong | says: , not -?\d
+def all_reduce_by_parameter_server(rank, world_size, x, server):
+    total = x.double().clone()
+    if rank != server:
+        dist.send(total, server)
+        dist.recv(total, server)
+        return total.to(x.dtype)
+    workers = [other for other in range(world_size) if other != server]
+    box = torch.empty_like(total)
+    for worker in workers:
+        dist.recv(box, worker)
+        total += box
+    for worker in workers:
+        dist.send(total, worker)
+    return total.to(x.dtype)
+
+
+# %% wrong: gradients are taken for vectors | wrong | says: its shape is
+def all_reduce_by_parameter_server(rank, world_size, x, server):
+    total = x.flatten().clone()
+    if rank != server:
+        dist.send(total, server)
+        dist.recv(total, server)
+        return total
+    box = torch.empty_like(total)
+    for worker in range(world_size):
+        if worker != server:
+            dist.recv(box, worker)
+            total += box
+    for worker in range(world_size):
+        if worker != server:
+            dist.send(total, worker)
+    return total
+
+
+# %% wrong: the pushes are added before they are waited for | wrong | says: , not -?\d
+def all_reduce_by_parameter_server(rank, world_size, x, server):
+    import time
+
+    if rank != server:
+        total = torch.empty_like(x)
+        dist.send(x, server)
+        dist.recv(total, server)
+        return total
+    workers = [other for other in range(world_size) if other != server]
+    boxes = [torch.empty_like(x) for _ in workers]
+    works = [dist.irecv(box, worker) for box, worker in zip(boxes, workers)]
+    time.sleep(0.2)
+    total = x + sum(boxes)
+    for work in works:
+        work.wait()
+    for worker in workers:
+        dist.send(total, worker)
     return total

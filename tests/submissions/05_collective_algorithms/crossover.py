@@ -88,7 +88,7 @@ def crossover(measure, ranks):
     return meet(alpha, (time(10_000_000) - alpha) / 10_000_000, ranks)
 
 
-# %% wrong: least squares through all laps | wrong | says: take the median of about 20
+# %% wrong: least squares through all laps | wrong | says: alpha is
 def crossover(measure, ranks):
     import numpy as np
 
@@ -166,3 +166,27 @@ def crossover(measure, ranks):
     alpha = median(measure(1) for _ in range(20))
     beta = (median(measure(10**7) for _ in range(20)) - alpha) / 10**7
     return meet(alpha, beta, ranks)[2]
+
+
+# %% wrong: only for the numbers of ranks that one has seen | crashed | says: KeyError
+def crossover(measure, ranks):
+    def time(nbytes):
+        return sorted(measure(nbytes) for _ in range(21))[10]
+
+    alpha = time(0)
+    beta = (time(8_000_000) - alpha) / 8_000_000
+    d, s = {4: 2, 8: 3, 16: 4}[ranks], 2 * (ranks - 1)
+    return alpha, beta, alpha * (s - d) / (beta * (d - s / ranks))
+
+
+# %% wrong: the length in elements of float32 | wrong | says: the length is
+def crossover(measure, ranks):
+    from math import log2
+
+    def time(nbytes):
+        return sorted(measure(nbytes) for _ in range(21))[10]
+
+    alpha = time(0)
+    beta = (time(8_000_000) - alpha) / 8_000_000
+    d, s = log2(ranks), 2 * (ranks - 1)
+    return alpha, beta, alpha * (s - d) / (beta * (d - s / ranks)) / 4

@@ -147,7 +147,7 @@ def recursive_doubling(rank, world_size, x):
     return total
 
 
-# %% wrong: everybody sends everything to everybody | wrong | says: 12 messages in all; 8 are needed
+# %% wrong: everybody sends everything to everybody | wrong | says: 6 messages in all; 4 are needed
 def recursive_doubling(rank, world_size, x):
     total = x.clone()
     works = [dist.isend(x, other) for other in range(world_size) if other != rank]
@@ -161,7 +161,7 @@ def recursive_doubling(rank, world_size, x):
     return total
 
 
-# %% wrong: adds in place what it was given | wrong | says: changed the tensor `x`
+# %% wrong: adds in place what it was given | wrong | says: has changed `x`
 def recursive_doubling(rank, world_size, x):
     theirs = torch.empty_like(x)
     most = 2 ** (world_size.bit_length() - 1)
@@ -184,31 +184,7 @@ def recursive_doubling(rank, world_size, x):
     return x
 
 
-# %% wrong: the buffer is always float32 | crashed | says: dtypes must
-def recursive_doubling(rank, world_size, x):
-    total, theirs = x.clone(), torch.zeros(len(x))
-    most = 2 ** (world_size.bit_length() - 1)
-    if rank >= most:
-        dist.send(total, rank - most)
-        dist.recv(total, rank - most)
-        return total
-    if rank + most < world_size:
-        dist.recv(theirs.to(x.dtype), rank + most)
-        total = total + theirs
-    step = 1
-    while step < most:
-        work = dist.isend(total, rank ^ step)
-        box = torch.zeros_like(total)
-        dist.recv(box, rank ^ step)
-        work.wait()
-        total = total + box
-        step *= 2
-    if rank + most < world_size:
-        dist.send(total.to(x.dtype), rank + most)
-    return total
-
-
-# %% wrong: one round too few | wrong | says: elements differ
+# %% wrong: one round too few | wrong | says: Is a round missing
 def recursive_doubling(rank, world_size, x):
     total, theirs, step = x.clone(), torch.empty_like(x), 1
     while step < world_size // 2:
@@ -247,7 +223,7 @@ def recursive_doubling(rank, world_size, x):
     return total
 
 
-# %% wrong: a tree to rank 0 and back | wrong | says: 4 rounds; 2 are enough
+# %% wrong: a tree to rank 0 and back | wrong | says: 2 rounds; 1 is enough
 def recursive_doubling(rank, world_size, x):
     total, theirs, step = x.clone(), torch.empty_like(x), 1
     while step < world_size:
@@ -268,7 +244,7 @@ def recursive_doubling(rank, world_size, x):
     return total
 
 
-# %% wrong: isend is never waited for | deadlocked | says: has not waited for its isend
+# %% wrong: isend is never waited for | deadlocked | says: never waits for its isend
 def recursive_doubling(rank, world_size, x):
     total, theirs = x.clone(), torch.empty_like(x)
     most = 2 ** (world_size.bit_length() - 1)
@@ -288,3 +264,74 @@ def recursive_doubling(rank, world_size, x):
     if rank + most < world_size:
         dist.send(total, rank + most)
     return total
+
+
+# %% wrong: what comes from an extra rank goes into a copy | wrong | says: is what they send received, and added
+def recursive_doubling(rank, world_size, x):
+    total, theirs = x.clone(), torch.zeros(len(x))
+    most = 2 ** (world_size.bit_length() - 1)
+    if rank >= most:
+        dist.send(total, rank - most)
+        dist.recv(total, rank - most)
+        return total
+    if rank + most < world_size:
+        dist.recv(theirs.to(x.dtype), rank + most)
+        total = total + theirs
+    step = 1
+    while step < most:
+        work = dist.isend(total, rank ^ step)
+        box = torch.zeros_like(total)
+        dist.recv(box, rank ^ step)
+        work.wait()
+        total = total + box
+        step *= 2
+    if rank + most < world_size:
+        dist.send(total.to(x.dtype), rank + most)
+    return total
+
+
+# %% wrong: adds to what is still being sent | crashed | says: changed before wait
+def recursive_doubling(rank, world_size, x):
+    total, theirs = x.clone(), torch.empty_like(x)
+    most = 2 ** (world_size.bit_length() - 1)
+    if rank >= most:
+        dist.send(x, rank - most)
+        dist.recv(total, rank - most)
+        return total
+    if rank + most < world_size:
+        dist.recv(theirs, rank + most)
+        total += theirs
+    step = 1
+    while step < most:
+        work = dist.isend(total, rank ^ step)
+        dist.recv(theirs, rank ^ step)
+        total += theirs
+        work.wait()
+        step *= 2
+    if rank + most < world_size:
+        dist.send(total, rank + most)
+    return total
+
+
+# %% wrong: the sum is made in float32 | wrong | says: , not -?\d
+def recursive_doubling(rank, world_size, x):
+    total = x.float().clone()
+    theirs = torch.empty_like(total)
+    most = 2 ** (world_size.bit_length() - 1)
+    if rank >= most:
+        dist.send(total, rank - most)
+        dist.recv(total, rank - most)
+        return total.to(x.dtype)
+    if rank + most < world_size:
+        dist.recv(theirs, rank + most)
+        total += theirs
+    step = 1
+    while step < most:
+        work = dist.isend(total, rank ^ step)
+        dist.recv(theirs, rank ^ step)
+        work.wait()
+        total += theirs
+        step *= 2
+    if rank + most < world_size:
+        dist.send(total, rank + most)
+    return total.to(x.dtype)

@@ -60,7 +60,7 @@ def partition(rank, world_size, length, seed):
     return order[rank * each : end]
 
 
-# %% wrong: it is not shuffled | wrong | says: is it shuffled
+# %% wrong: it is not shuffled | wrong | says: Is it shuffled
 def partition(rank, world_size, length, seed):
     return list(range(rank, length, world_size))
 
@@ -72,7 +72,7 @@ def partition(rank, world_size, length, seed):
     return box[0][rank::world_size]
 
 
-# %% wrong: only the own shard is shuffled, blocks overlap at the ends | wrong | says: shuffle all samples first
+# %% wrong: only the own shard is shuffled, blocks overlap at the ends | wrong | says: into the same shares
 def partition(rank, world_size, length, seed):
     each = -(-length // world_size)
     start = min(rank * each, max(0, length - each))
@@ -80,14 +80,14 @@ def partition(rank, world_size, length, seed):
     return [start + i for i in order if start + i < length]
 
 
-# %% wrong: it counts from 1 | wrong | says: there are only 0 to
+# %% wrong: it counts from 1 | wrong | says: numbered from 0 to
 def partition(rank, world_size, length, seed):
     generator = torch.Generator().manual_seed(seed)
     order = torch.randperm(length, generator=generator) + 1
     return order.tolist()[rank::world_size]
 
 
-# %% wrong: shuffled within fixed shares | wrong | says: shuffle all samples first
+# %% wrong: shuffled within fixed shares | wrong | says: Shuffle all samples first
 def partition(rank, world_size, length, seed):
     own = torch.arange(rank, length, world_size)
     return own[torch.randperm(len(own), generator=torch.Generator().manual_seed(seed))].tolist()
@@ -96,3 +96,40 @@ def partition(rank, world_size, length, seed):
 # %% wrong: moved along by the seed | wrong | says: not shuffled
 def partition(rank, world_size, length, seed):
     return [(i + seed) % length for i in range(rank, length, world_size)]
+
+
+# %% right: numpy, and the samples dealt one by one
+import numpy as np
+
+
+def partition(rank, world_size, length, seed):
+    order = np.random.default_rng(seed).permutation(length)
+    return [int(sample) for place, sample in enumerate(order) if place % world_size == rank]
+
+
+# %% wrong: the ranks change places, and each shuffles a fixed block | wrong | says: Shuffle all samples first
+def partition(rank, world_size, length, seed):
+    block = torch.arange(length).tensor_split(world_size)[(rank + seed) % world_size]
+    return block[torch.randperm(len(block), generator=torch.Generator().manual_seed(seed))].tolist()
+
+
+# %% wrong: each share is sorted | wrong | says: ascending order
+def partition(rank, world_size, length, seed):
+    generator = torch.Generator().manual_seed(seed)
+    return sorted(torch.randperm(length, generator=generator)[rank::world_size].tolist())
+
+
+# %% wrong: seed 0 is taken for no seed | wrong | says: seeded with `seed` alone
+def partition(rank, world_size, length, seed):
+    if seed:
+        torch.manual_seed(seed)
+    return torch.randperm(length).tolist()[rank::world_size]
+
+
+# %% wrong: an order that is kept, but was not seeded | wrong | says: seeded with `seed` alone
+ORDERS = {}
+
+
+def partition(rank, world_size, length, seed):
+    order = ORDERS.setdefault((length, seed), torch.randperm(length))
+    return order.tolist()[rank::world_size]

@@ -36,7 +36,7 @@ def fit_amdahl(times, ranks):
     return a / (a + b), (a + b) / (a + b / ranks)
 
 
-# %% wrong: the mean of Karp and Flatt, the smallest world taken for one rank | wrong | says: T\(1\) is not measured
+# %% wrong: the mean of Karp and Flatt, the smallest world taken for one rank | wrong | says: serial is [\d.]+, the truth is
 def fit_amdahl(times, ranks):
     one = times[min(times)]
     shares = [(p * t / one - 1) / (p - 1) for p, t in times.items() if p > min(times)]
@@ -72,7 +72,7 @@ def fit_amdahl(times, ranks):
     return 100 * s, 1 / (s + (1 - s) / ranks)
 
 
-# %% wrong: what is left at the largest world | wrong | says: still holds
+# %% wrong: what is left at the largest world | crashed | says: has not every number of ranks
 def fit_amdahl(times, ranks):
     s = times[max(times)] / times[1]
     return s, 1 / (s + (1 - s) / ranks)

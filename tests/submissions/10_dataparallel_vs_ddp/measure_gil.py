@@ -48,7 +48,7 @@ def measure_gil(measure, threads):
     return threads / longer, (longer - 1) / (threads - 1)
 
 
-# %% wrong: forgets that n threads do n pieces | wrong | says: there are 2 pieces of work
+# %% wrong: forgets that n threads do n pieces | wrong | says: there are n pieces of work
 def measure_gil(measure, threads):
     longer = median(measure(threads) for _ in range(21)) / median(measure(1) for _ in range(21))
     return 1 / longer, (longer - 1) / (threads - 1)
@@ -78,7 +78,7 @@ def measure_gil(measure, threads):
     print(threads / longer)
 
 
-# %% wrong: the mean, the first lap in it, by the right formula | wrong | says: formulas are right: the times are off
+# %% wrong: the mean, the first lap in it, by the right formula | wrong | says: take the median
 def measure_gil(measure, threads):
     one = sum(measure(1) for _ in range(20)) / 20
     many = sum(measure(threads) for _ in range(20)) / 20

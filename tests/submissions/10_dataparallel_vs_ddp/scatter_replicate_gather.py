@@ -167,7 +167,7 @@ def scatter_replicate_gather(module, x, workers):
         return torch.cat(list(pool.map(run, x.chunk(workers))))
 
 
-# %% wrong: every replica gets all rows | wrong | says: chunks of 3, 3
+# %% wrong: every replica gets all rows | wrong | says: the forwards got .* rows; `x.chunk\(workers\)` gives
 def scatter_replicate_gather(module, x, workers):
     def run(_):
         parameters = {n: p.clone() for n, p in module.named_parameters()}
@@ -177,7 +177,7 @@ def scatter_replicate_gather(module, x, workers):
         return sum(pool.map(run, range(workers))) / workers
 
 
-# %% wrong: rows that do not divide are left out | wrong | says: chunks of 3, 3, 1
+# %% wrong: rows that do not divide are left out | wrong | says: the forwards got .* rows; `x.chunk\(workers\)` gives
 def scatter_replicate_gather(module, x, workers):
     chunks = x[: len(x) // workers * workers].split(max(1, len(x) // workers))
 
@@ -214,7 +214,7 @@ def scatter_replicate_gather(module, x, workers):
         return torch.stack(list(pool.map(run, x.chunk(workers)))).mean(0)
 
 
-# %% wrong: goes through the workers, of which there are more than chunks | crashed | says: gives 3 chunks
+# %% wrong: goes through the workers, of which there are more than chunks | crashed | says: fewer than it was asked for
 def scatter_replicate_gather(module, x, workers):
     chunks = x.chunk(workers)
     with ThreadPoolExecutor(workers) as pool:

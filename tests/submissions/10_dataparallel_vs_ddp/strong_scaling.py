@@ -113,7 +113,7 @@ def strong_scaling(measure, worlds, samples):
     return {p: (s, spread, found[1][0] / (p * s)) for p, (s, spread) in found.items()}
 
 
-# %% wrong: efficiency of means, times of medians | wrong | says: formula once more
+# %% wrong: efficiency of means, times of medians | wrong | says: seconds is right, but efficiency is [\d.]+, the truth
 def strong_scaling(measure, worlds, samples):
     found = {}
     for p in worlds:

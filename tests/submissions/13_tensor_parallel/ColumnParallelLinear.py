@@ -191,7 +191,7 @@ class ColumnParallelLinear(Base):
         return torch.cat(parts, dim=-1)
 
 
-# %% wrong: a view of the whole weight | wrong | says: keeps the whole dense weight in memory
+# %% wrong: a view of the whole weight | wrong | says: a slice is a view
 class ColumnParallelLinear(Base):
     def __init__(self, dense):
         super().__init__(dense)
@@ -305,3 +305,45 @@ class ColumnParallelLinear(torch.nn.Module):
 
     def forward(self, x):
         return linear(CopyToRanks.apply(x), self.weight, self.bias)
+
+
+# %% wrong: makes float64 parameters, whatever the dense layer has | crashed | says: have the same dtype
+class ColumnParallelLinear(Base):
+    def __init__(self, dense):
+        super().__init__(dense)
+        own = torch.empty(self.weight.shape, dtype=torch.float64)
+        self.weight = Parameter(own.copy_(self.weight.detach()))
+
+
+# %% wrong: the sum is made in float32 | wrong | says: gradient of x: element
+class CopyToRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        total = grad.float()
+        total = total.clone()
+        dist.all_reduce(total)
+        return total.to(grad.dtype)
+
+
+class ColumnParallelLinear(Base):
+    pass
+
+
+# %% wrong: the whole layer hides in a closure | wrong | says: or a tensor of it, is still held
+class ColumnParallelLinear(Base):
+    def __init__(self, dense):
+        super().__init__(dense)
+        self.whole = lambda: dense.weight
+
+
+# %% wrong: a view of a copy of the whole weight | wrong | says: the layer keeps .* bytes
+class ColumnParallelLinear(Base):
+    def __init__(self, dense):
+        super().__init__(dense)
+        rank, world_size = dist.get_rank(), dist.get_world_size()
+        self.weight = Parameter(dense.weight.detach().clone().chunk(world_size)[rank])
+        self.all_columns = dense.weight.detach().repeat(9, 1)

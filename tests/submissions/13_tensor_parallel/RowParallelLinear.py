@@ -39,41 +39,6 @@ class RowParallelLinear(torch.nn.Module):
         return total if self.bias is None else total + self.bias
 
 
-# %% right: the dense layer's own bias, sliced by hand
-class RowParallelLinear(torch.nn.Module):
-    def __init__(self, dense: torch.nn.Linear) -> None:
-        super().__init__()
-        n = dense.in_features // dist.get_world_size()
-        begin = dist.get_rank() * n
-        self.weight = Parameter(dense.weight[:, begin : begin + n].detach().clone())
-        self.bias = dense.bias
-
-    def forward(self, x):
-        y = SumOverRanks.apply(x @ self.weight.t())
-        if self.bias is not None:
-            y = y + self.bias
-        return y
-
-
-# %% right: mark_dirty, async, a zero bias that is a buffer-free None
-class SumOverRanks(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.mark_dirty(x)
-        dist.all_reduce(x, async_op=True).wait()
-        return x
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad.clone()
-
-
-class RowParallelLinear(Base):
-    def forward(self, x):
-        y = SumOverRanks.apply(linear(x, self.weight))
-        return y + (0 if self.bias is None else self.bias)
-
-
 # %% right: a functional collective within the function
 import torch.distributed._functional_collectives as funcol
 
@@ -92,13 +57,13 @@ class RowParallelLinear(Base):
     pass
 
 
-# %% wrong: the bias on every rank | wrong | says: it counts 2 times
+# %% wrong: the bias on every rank | wrong | says: The bias counts 2 times
 class RowParallelLinear(Base):
     def forward(self, x):
         return SumOverRanks.apply(linear(x, self.weight, self.bias))
 
 
-# %% wrong: the bias divided before the sum | wrong | says: gets a divided gradient
+# %% wrong: the bias divided before the sum | wrong | says: The bias has a divided gradient
 class RowParallelLinear(Base):
     def forward(self, x):
         bias = None if self.bias is None else self.bias / dist.get_world_size()
@@ -166,15 +131,12 @@ class RowParallelLinear(Base):
     pass
 
 
-# %% wrong: cuts the rows | wrong | says: block r of the columns|One column of
+# %% wrong: cuts the rows | crashed | says: dense.weight.chunk\(world_size, dim=1\)
 class RowParallelLinear(Base):
     def __init__(self, dense):
         super().__init__(dense)
         rank, world_size = dist.get_rank(), dist.get_world_size()
         self.weight = Parameter(dense.weight.detach().tensor_split(world_size)[rank].clone())
-
-    def forward(self, x):
-        return x
 
 
 # %% wrong: gathers the input and multiplies the whole | wrong | says: One column of
@@ -190,7 +152,7 @@ class RowParallelLinear(torch.nn.Module):
         return linear(torch.cat(parts, dim=-1), self.weight, self.bias)
 
 
-# %% wrong: a new tensor without a graph | wrong | says: nothing on the way is detached
+# %% wrong: a new tensor without a graph | crashed | says: The output has no graph
 class RowParallelLinear(Base):
     def forward(self, x):
         total = linear(x, self.weight).detach()
@@ -219,3 +181,123 @@ class RowParallelLinear(Base):
     def forward(self, x):
         own = x.chunk(dist.get_world_size(), dim=-1)[dist.get_rank()]
         return SumOverRanks.apply(linear(own, self.weight))
+
+
+# %% right: sliced by hand
+class RowParallelLinear(torch.nn.Module):
+    def __init__(self, dense: torch.nn.Linear) -> None:
+        super().__init__()
+        n = dense.in_features // dist.get_world_size()
+        begin = dist.get_rank() * n
+        self.weight = Parameter(dense.weight[:, begin : begin + n].detach().clone())
+        self.bias = None if dense.bias is None else Parameter(dense.bias.detach().clone())
+
+    def forward(self, x):
+        y = SumOverRanks.apply(x @ self.weight.t())
+        if self.bias is not None:
+            y = y + self.bias
+        return y
+
+
+# %% wrong: sums in the tensor that came, and says so to autograd | wrong | says: sums in the very tensor
+class SumOverRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        dist.all_reduce(x, async_op=True).wait()
+        return x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.clone()
+
+
+class RowParallelLinear(Base):
+    def forward(self, x):
+        y = SumOverRanks.apply(linear(x, self.weight))
+        return y + (0 if self.bias is None else self.bias)
+
+
+# %% right: the sum is waited for
+class SumOverRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        total = x.clone()
+        dist.all_reduce(total, async_op=True).wait()
+        return total
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.clone()
+
+
+class RowParallelLinear(Base):
+    def forward(self, x):
+        y = SumOverRanks.apply(linear(x, self.weight))
+        return y + (0 if self.bias is None else self.bias)
+
+
+# %% wrong: keeps the dense layer's own bias | wrong | says: its bias lies in the memory of the dense layer's
+class RowParallelLinear(Base):
+    def __init__(self, dense):
+        super().__init__(dense)
+        self.bias = dense.bias
+
+
+# %% wrong: the sum goes behind autograd's back | wrong | says: not within a function of autograd
+class RowParallelLinear(Base):
+    def forward(self, x):
+        total = linear(x, self.weight)
+        dist.all_reduce(total.data)
+        return total if self.bias is None else total + self.bias
+
+
+# %% wrong: the sum is not waited for | wrong | says: never calls wait
+class SumOverRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        total = x.clone()
+        dist.all_reduce(total, async_op=True)
+        return total
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+class RowParallelLinear(Base):
+    pass
+
+
+# %% wrong: the sum is made in float32 | wrong | says: output: element
+class SumOverRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        total = x.float() * 1
+        dist.all_reduce(total)
+        return total.to(x.dtype)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+class RowParallelLinear(Base):
+    pass
+
+
+# %% wrong: a box of float64 for the sum | wrong | says: its dtype is float64, not float32
+class SumOverRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        total = torch.empty(x.shape, dtype=torch.float64).copy_(x)
+        dist.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+class RowParallelLinear(Base):
+    pass

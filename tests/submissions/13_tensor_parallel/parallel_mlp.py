@@ -78,7 +78,7 @@ def parallel_mlp(x, gate, up, down):
     return SumOverRanks.apply(linear(hidden, down))
 
 
-# %% wrong: no sum | wrong | says: then one SumOverRanks
+# %% wrong: no sum | wrong | says: the rank's own summand of the output
 def parallel_mlp(x, gate, up, down):
     x = CopyToRanks.apply(x)
     hidden = silu(linear(x, gate)) * linear(x, up)
@@ -98,14 +98,14 @@ def parallel_mlp(x, gate, up, down):
     return SumOverRanks.apply(linear(hidden, down))
 
 
-# %% wrong: sums the hidden elements | wrong | says: on each rank by itself
+# %% wrong: sums the hidden elements | deadlocked | says: What is summed must have the same shape
 def parallel_mlp(x, gate, up, down):
     x = CopyToRanks.apply(x)
     g, u = SumOverRanks.apply(linear(x, gate)), SumOverRanks.apply(linear(x, up))
     return SumOverRanks.apply(linear(silu(g) * u, down))
 
 
-# %% wrong: torch's functional all_reduce | wrong | says: summed where it was complete already
+# %% wrong: torch's functional all_reduce | wrong | says: summed where they were complete already
 import torch.distributed._functional_collectives as funcol
 
 
@@ -115,8 +115,68 @@ def parallel_mlp(x, gate, up, down):
     return funcol.all_reduce(linear(hidden, down), "sum", dist.group.WORLD)
 
 
-# %% wrong: prints | wrong | says: Is there a `return`
+# %% wrong: prints | wrong | says: The function prints, but returns nothing
 def parallel_mlp(x, gate, up, down):
     x = CopyToRanks.apply(x)
     hidden = silu(linear(x, gate)) * linear(x, up)
     print(SumOverRanks.apply(linear(hidden, down)))
+
+
+# %% right: the functions are stubs in backward alone, as in the notebook
+class CopyToRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        raise NotImplementedError("Exercise 13.1: A column-parallel layer")
+
+
+class SumOverRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        raise NotImplementedError("Exercise 13.2: A row-parallel layer")
+
+    @staticmethod
+    def backward(ctx, grad):
+        raise NotImplementedError("Exercise 13.2: A row-parallel layer")
+
+
+def parallel_mlp(x, gate, up, down):
+    x = CopyToRanks.apply(x)
+    hidden = silu(linear(x, gate)) * linear(x, up)
+    return SumOverRanks.apply(linear(hidden, down))
+
+
+# %% wrong: its own CopyToRanks is wrong | wrong | says: Your own CopyToRanks is not right yet
+class CopyToRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+def parallel_mlp(x, gate, up, down):
+    x = CopyToRanks.apply(x)
+    hidden = silu(linear(x, gate)) * linear(x, up)
+    return SumOverRanks.apply(linear(hidden, down))
+
+
+# %% wrong: the sum goes behind autograd's back | wrong | says: not within a function of autograd
+def parallel_mlp(x, gate, up, down):
+    x = CopyToRanks.apply(x)
+    hidden = silu(linear(x, gate)) * linear(x, up)
+    total = linear(hidden, down)
+    dist.all_reduce(total.data)
+    return total
+
+
+# %% wrong: computes in float32 | wrong | says: element
+def parallel_mlp(x, gate, up, down):
+    shared = CopyToRanks.apply(x)
+    hidden = silu(linear(shared.float(), gate.float())) * linear(shared.float(), up.float())
+    return SumOverRanks.apply(linear(hidden, down.float())).to(x.dtype)

@@ -74,9 +74,10 @@ def vocab_parallel_cross_entropy(logits, target, first):
 # %% wrong: gathers the logits | forbidden call | says: never logits
 def vocab_parallel_cross_entropy(logits, target, first):
     parts = [None] * dist.get_world_size()
-    dist.all_gather_object(parts, logits.detach())
-    parts[dist.get_rank()] = logits
-    return cross_entropy(torch.cat(parts, dim=1), target)
+    dist.all_gather_object(parts, (first, logits.detach()))
+    parts[dist.get_rank()] = (first, logits)
+    parts.sort(key=lambda part: part[0])
+    return cross_entropy(torch.cat([part for _, part in parts], dim=1), target)
 
 
 # %% wrong: an all_reduce that gathers | wrong | says: never logits
@@ -88,7 +89,7 @@ def vocab_parallel_cross_entropy(logits, target, first):
     return cross_entropy(SumOverRanks.apply(whole), target)
 
 
-# %% wrong: no maximum | wrong | says: exp of a large logit overflows
+# %% wrong: no maximum | wrong | says: subtract m, the largest logit of all ranks, before exp
 def vocab_parallel_cross_entropy(logits, target, first):
     s = SumOverRanks.apply(logits.exp().sum(1))
     t = SumOverRanks.apply(of_target(logits, target, first))
@@ -103,7 +104,7 @@ def vocab_parallel_cross_entropy(logits, target, first):
     return (s.log() + m - t).mean()
 
 
-# %% wrong: the sum over tokens | wrong | says: the sum over the .* tokens
+# %% wrong: the sum over tokens | wrong | says: Return the mean over the tokens
 def vocab_parallel_cross_entropy(logits, target, first):
     m = largest(logits)
     s = SumOverRanks.apply((logits - m[:, None]).exp().sum(1))
@@ -119,7 +120,7 @@ def vocab_parallel_cross_entropy(logits, target, first):
     return (s.log() + m - t).mean()
 
 
-# %% wrong: clamps, and forgets the zero | wrong | says: from the one rank that has it
+# %% wrong: clamps, and forgets the zero | wrong | says: not the logit of the word at the edge
 def vocab_parallel_cross_entropy(logits, target, first):
     m = largest(logits)
     s = SumOverRanks.apply((logits - m[:, None]).exp().sum(1))
@@ -139,7 +140,7 @@ def vocab_parallel_cross_entropy(logits, target, first):
     return (s.log() + m - t).mean()
 
 
-# %% wrong: sums without autograd | wrong | says: goes into a plain
+# %% wrong: sums without autograd | wrong | says: autograd watches is unknown to it
 def vocab_parallel_cross_entropy(logits, target, first):
     m = largest(logits)
     s = (logits - m[:, None]).exp().sum(1)
@@ -149,7 +150,7 @@ def vocab_parallel_cross_entropy(logits, target, first):
     return (s.log() + m - t).mean()
 
 
-# %% wrong: the maximum is not detached | wrong | says: take the maximum of `logits.detach\(\)`
+# %% wrong: the maximum is not detached | wrong | says: comes from `logits.detach\(\)`
 def vocab_parallel_cross_entropy(logits, target, first):
     m = logits.amax(1)
     dist.all_reduce(m, op=dist.ReduceOp.MAX)
@@ -182,3 +183,38 @@ def vocab_parallel_cross_entropy(logits, target, first):
     s = SumOverRanks.apply(logits.exp().sum(1))
     t = SumOverRanks.apply(of_target(logits, target, first))
     return (s.log() - t).mean()
+
+
+# %% wrong: the maximum begins at 0 | wrong | says: a maximum that begins at 0
+def vocab_parallel_cross_entropy(logits, target, first):
+    m = torch.zeros(len(logits), dtype=logits.dtype).maximum(logits.detach().amax(1))
+    dist.all_reduce(m, op=dist.ReduceOp.MAX)
+    s = SumOverRanks.apply((logits - m[:, None]).exp().sum(1))
+    t = SumOverRanks.apply(of_target(logits, target, first))
+    return (s.log() + m - t).mean()
+
+
+# %% wrong: counts the words before its own by itself, rank after rank | wrong | says: output: it is
+def vocab_parallel_cross_entropy(logits, target, first):
+    m = largest(logits)
+    s = SumOverRanks.apply((logits - m[:, None]).exp().sum(1))
+    t = SumOverRanks.apply(of_target(logits, target, dist.get_rank() * logits.shape[1]))
+    return (s.log() + m - t).mean()
+
+
+# %% wrong: sums without autograd's knowledge | wrong | says: behind its back
+def vocab_parallel_cross_entropy(logits, target, first):
+    m = largest(logits)
+    s = (logits - m[:, None]).exp().sum(1)
+    dist.all_reduce(s.data)
+    t = of_target(logits, target, first)
+    dist.all_reduce(t.data)
+    return (s.log() + m - t).mean()
+
+
+# %% wrong: the sum has no gradient | wrong | says: softmax minus one-hot
+def vocab_parallel_cross_entropy(logits, target, first):
+    m = largest(logits)
+    s = SumOverRanks.apply((logits.detach() - m[:, None]).exp().sum(1))
+    t = SumOverRanks.apply(of_target(logits, target, first))
+    return (s.log() + m - t).mean()

@@ -58,7 +58,7 @@ def with_dtensor(model, mesh):
     return parallelize_module(model, mesh, plan)
 
 
-# %% wrong: the MLP stays whole | wrong | says: mlp.gate.weight has the shape
+# %% wrong: the MLP stays whole | wrong | says: shape of mlp.gate.weight: .*, not
 def with_dtensor(model, mesh):
     plan = {f"attention.{name}": ColwiseParallel() for name in "qkv"}
     return parallelize_module(model, mesh, plan | {"attention.o": RowwiseParallel()})
@@ -85,7 +85,7 @@ def with_dtensor(model, mesh):
     parallelize_module(model, mesh, plan)
 
 
-# %% wrong: the model as it is | wrong | says: has the shape
+# %% wrong: the model as it is | wrong | says: whole on every rank
 def with_dtensor(model, mesh):
     return model
 
@@ -100,3 +100,25 @@ def with_dtensor(model, mesh):
 def with_dtensor(model, mesh):
     plan = {"norm": ColwiseParallel(), "mlp.up": ColwiseParallel()}
     return parallelize_module(model, mesh, plan)
+
+
+# %% wrong: cuts a copy of the model | wrong | says: changes the model that it is given
+import copy
+
+
+def with_dtensor(model, mesh):
+    plan = {f"attention.{name}": ColwiseParallel() for name in "qkv"}
+    plan |= {f"mlp.{name}": ColwiseParallel() for name in ("gate", "up")}
+    plan |= {"attention.o": RowwiseParallel(), "mlp.down": RowwiseParallel()}
+    return parallelize_module(copy.deepcopy(model), mesh, plan)
+
+
+# %% wrong: a mesh of its own, of all ranks | wrong | says: cut over the `mesh` that is given
+from torch.distributed.device_mesh import init_device_mesh
+
+
+def with_dtensor(model, mesh):
+    plan = {f"attention.{name}": ColwiseParallel() for name in "qkv"}
+    plan |= {f"mlp.{name}": ColwiseParallel() for name in ("gate", "up")}
+    plan |= {"attention.o": RowwiseParallel(), "mlp.down": RowwiseParallel()}
+    return parallelize_module(model, init_device_mesh("cpu", (dist.get_world_size(),)), plan)

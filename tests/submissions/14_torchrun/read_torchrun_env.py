@@ -51,7 +51,7 @@ def read_torchrun_env():
     return {key: int(os.environ[name]) for key, name in NAMES.items()}
 
 
-# %% wrong: strings, not numbers | wrong | says: is the string .*make it an int
+# %% wrong: strings, not numbers | wrong | says: make each of them an int
 def read_torchrun_env():
     e = os.environ
     return {
@@ -79,7 +79,7 @@ def read_torchrun_env():
     }
 
 
-# %% wrong: the local rank is the rank | wrong | says: 'local_rank' must come from LOCAL_RANK
+# %% wrong: the local rank is the rank | wrong | says: `local_rank` must come from LOCAL_RANK
 def read_torchrun_env():
     number = lambda name, alone: int(os.environ.get(name, alone))
     return {
@@ -93,7 +93,7 @@ def read_torchrun_env():
     }
 
 
-# %% wrong: the node computed, as if all nodes were alike | wrong | says: must come from GROUP_WORLD_SIZE
+# %% wrong: the node computed, as if all nodes were alike | wrong | says: \['nodes'\]: \d is not
 def read_torchrun_env():
     number = lambda name, alone: int(os.environ.get(name, alone))
     rank, local_size = number("RANK", 0), number("LOCAL_WORLD_SIZE", 1)
@@ -108,7 +108,7 @@ def read_torchrun_env():
     }
 
 
-# %% wrong: how many restarts there may be | wrong | says: 'restart' must come from TORCHELASTIC_RESTART_COUNT
+# %% wrong: how many restarts there may be | wrong | says: `restart` must come from TORCHELASTIC_RESTART_COUNT
 def read_torchrun_env():
     number = lambda name, alone: int(os.environ.get(name, alone))
     return {
@@ -127,7 +127,7 @@ def read_torchrun_env():
     return {"rank": dist.get_rank(), "world_size": dist.get_world_size()}
 
 
-# %% wrong: alone it is rank 0 of 0 | wrong | says: Started by plain .python., 'world_size' is 1
+# %% wrong: alone it is rank 0 of 0 | wrong | says: Started by plain `python` a process is alone: rank 0 of 1
 def read_torchrun_env():
     names = {
         "rank": "RANK",

@@ -41,7 +41,7 @@ def choose_a_tool(job):
     return way, ("rpc", "process group")[job["all_alike"]]
 
 
-# %% wrong: torchrun for everything | wrong | says: (?s)\A(?!.*given).*A function of a running program
+# %% wrong: torchrun for everything | wrong | says: They do not talk by process group
 def choose_a_tool(job):
     return "torchrun", "process group"
 
@@ -56,7 +56,7 @@ def choose_a_tool(job):
     return "process group", "torchrun"
 
 
-# %% wrong: a word that is not in the table | wrong | says: The first is one of 'mp.spawn'
+# %% wrong: a word that is not in the table | wrong | says: The first is one of mp.spawn
 def choose_a_tool(job):
     return "spawn", "process group"
 

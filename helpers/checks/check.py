@@ -1,0 +1,72 @@
+"""check(fn): try the learner's answer on real ranks, on the spot, by the road that graders use."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from helpers.answers.data import Answer, Problem
+from helpers.answers.history import answer_from_history, input_number
+from helpers.checks.grade import grade
+from helpers.checks.registry import UnknownExercise, get
+from helpers.checks.result import CheckResult, Outcome
+from helpers.ranks.cells import ipython
+
+
+def check(answer: Any) -> CheckResult:
+    """Try an exercise's function or class on the visible cases and tell what came of it.
+
+    The answer is rebuilt from the cells that you have run, as a grader will rebuild it from your
+    notebook; so it must not use values that only another cell computed. Give the function itself or
+    its name. Never raises: what went wrong is in the result's `outcome` and `cases`.
+    """
+    shell = ipython()
+    if shell is None:
+        message = "check() reads the cells of a notebook. For a file, run: course check NOTEBOOK"
+        return CheckResult(str(answer), "", Outcome.UNREADABLE, message=message)
+    inputs = getattr(shell.history_manager, "input_hist_raw", shell.user_ns.get("In", []))
+    found = answer_from_history(answer, inputs, shell.user_ns)
+    try:
+        exercise = get(found.name)
+    except UnknownExercise as error:
+        message = f"check() takes the function of an exercise: {error}"
+        return CheckResult(found.name or str(answer), "", Outcome.UNREADABLE, message=message)
+    if note := _later_attempt(found, inputs):
+        found = replace(found, notes=(*found.notes, note))
+    return _recorded(grade(exercise, found, input_number))
+
+
+def _later_attempt(found: Answer | Problem, inputs: Sequence[str]) -> str:
+    """Say when the last version of the answer never ran, because its cell is not valid Python."""
+    if isinstance(found, Problem) or not found.origins:
+        return ""
+    checked = max(origin.cell for origin in found.origins)
+    starts = re.compile(rf"^(async def|def|class) {re.escape(found.name)}\b", re.MULTILINE)
+    for index in range(len(inputs) - 1, checked, -1):
+        if starts.search(inputs[index]) and not _is_python(inputs[index]):
+            return (
+                f"{input_number(index)} defines {found.name} too, but is not valid Python and did "
+                f"not run: what was checked is the version of {input_number(checked)}"
+            )
+    return ""
+
+
+def _is_python(source: str) -> bool:
+    try:
+        ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def _recorded(result: CheckResult) -> CheckResult:
+    """Keep the outcome in the learner's progress; a note, not an error, if that cannot be done."""
+    from helpers.course.progress import record
+
+    if result.outcome in {Outcome.NOT_ATTEMPTED, Outcome.UNREADABLE}:
+        return result
+    problem = record(result.name, result.outcome.value, result.points, result.out_of)
+    return replace(result, notes=(*result.notes, problem)) if problem else result

@@ -1,0 +1,71 @@
+"""`course check NOTEBOOK`: grade one notebook without a browser, by the road that `check` takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from helpers.answers.build import Answer, Problem, cell_number
+from helpers.answers.reader import UnreadableNotebook, read_answers
+from helpers.checks.exercise import VISIBLE_SECRET, Exercise
+from helpers.checks.grade import grade
+from helpers.checks.registry import exercises
+from helpers.checks.result import CheckResult, Outcome
+from helpers.ranks.launcher import disconnect
+from helpers.views.verdict import verdict_text
+
+
+def check_notebook(path: Path, secret: str = VISIBLE_SECRET) -> int:
+    """Print what became of each exercise of a notebook. Give 0 if all passed, 1 if not, 2 if unread."""
+    try:
+        results = results_of(path, secret)
+    except UnreadableNotebook as error:
+        print(error)
+        return 2
+    try:
+        for result in results:
+            print(verdict_text(result), end="\n\n")
+    finally:
+        disconnect()
+    print(summary(results))
+    return 0 if all(result.passed for result in results) else 1
+
+
+def results_of(path: Path, secret: str = VISIBLE_SECRET) -> list[CheckResult]:
+    """Grade every exercise of the notebook that `path` is a copy of. Raise UnreadableNotebook."""
+    wanted = exercises_of(path)
+    found = read_answers(path, [exercise.name for exercise in wanted])
+    return [grade(exercise, found[exercise.name], cell_number, secret) for exercise in wanted]
+
+
+def exercises_of(path: Path) -> list[Exercise]:
+    """Give the exercises to look for: of the notebook whose name this is, else of any it attempts.
+
+    A file that was renamed is known by the exercises that it defines: read for all of them, it is
+    taken for the notebook of which it attempts the most.
+    """
+    known = list(exercises().values())
+    named = [e for e in known if path.stem.startswith((e.notebook, e.notebook[:3]))]
+    if named:
+        return named
+    found = read_answers(path, [exercise.name for exercise in known])
+    attempts = [e.notebook for e in known if isinstance(found[e.name], Answer)]
+    if not attempts:
+        attempts = [e.notebook for e in known if _is_named(found[e.name])]
+    if not attempts:
+        raise UnreadableNotebook(f"{path.name}: no exercise of this course is in it.")
+    notebook = max(attempts, key=attempts.count)
+    return [exercise for exercise in known if exercise.notebook == notebook]
+
+
+def _is_named(found: Answer | Problem) -> bool:
+    return isinstance(found, Problem) and "no cell defines" not in found.message
+
+
+def summary(results: list[CheckResult]) -> str:
+    """Write the last line: how many passed, with how many points."""
+    passed = sum(result.passed for result in results)
+    points = sum(result.points for result in results)
+    out_of = sum(result.out_of for result in results)
+    missing = sum(result.outcome is Outcome.NOT_ATTEMPTED for result in results)
+    rest = f", {missing} not attempted" if missing else ""
+    return f"{passed} of {len(results)} exercises passed{rest}; {points:g} of {out_of:g} points."

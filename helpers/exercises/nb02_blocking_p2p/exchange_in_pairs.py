@@ -1,0 +1,53 @@
+"""2.3 Exchange in pairs (10 min, ●●○○○)
+
+- If both ranks of a pair send first, each send waits for a recv. One of them has to receive first.
+- Let the parity of the rank decide who sends first. A rank whose partner would be `world_size` or more has
+  none: it keeps its own tensor.
+- theirs = torch.empty_like(x); if rank < partner: send, then recv; else: recv, then send. Return theirs.
+"""
+
+from helpers.checks.author import *
+from helpers.exercises.nb02_blocking_p2p.shared import SIZES, TRANSFERS
+
+
+def partners(case: Case, rank: int) -> tuple[int, ...]:
+    return (rank ^ 1,) if rank ^ 1 < case.world_size else ()
+
+
+def case(draw: Draw) -> Case:
+    n, mine = draw.ranks, draw.tensors(draw.shape(least=1))
+    right = [mine[rank ^ 1 if rank ^ 1 < n else rank] for rank in range(n)]
+    return Case(
+        f"{tuple(mine[0].shape)} of {mine[0].dtype}",
+        [(x,) for x in mine],
+        right=Each(right),
+        mistakes=[
+            Mistake(
+                Each([*right[:2], *mine[2:]]),
+                "Ranks 0 and 1 have exchanged their tensors; so must 2 and 3, 4 and 5, and so on.",
+            ),
+            Mistake(
+                Each(mine),
+                "A rank has its own tensor again: either it returns `x`, or its partner's `recv` has "
+                "overwritten `x` before it was sent. Receive into a tensor of its own, "
+                "`torch.empty_like(x)`.",
+            ),
+        ],
+        tolerance=0,
+    )
+
+
+def has_partner(case: Case, rank: int) -> int:
+    return len(partners(case, rank))
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        *TRANSFERS,
+        Count("send", has_partner),
+        Count("recv", has_partner),
+        Peers(partners, "each rank sends to its partner"),
+    ),
+    sizes=SIZES,
+)

@@ -1,0 +1,68 @@
+"""2.1 Ping-pong (10 min, ●○○○○)
+
+- In every round rank 0 sends and then receives. What must rank 1 do, in which order?
+- `dist.recv(ball, src)` writes into the tensor that you give it. Rank 1 receives into `ball`, adds 1 in
+  place (`ball += 1`) and sends the same tensor back.
+- for _ in range(rounds): if rank == 0, send to 1 then recv from 1; if rank == 1, recv from 0, add 1, send
+  to 0. Ranks 2 and above return None before the loop.
+"""
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb02_blocking_p2p.shared import SIZES, TRANSFERS
+from helpers.views.plain import plural
+
+UNCHANGED = (
+    "Rank 0 returns the ball that it was given: either rank 1 sends it back before it adds 1, or rank 0 "
+    "receives into another tensor than the one that it sends and returns."
+)
+BOTH_ADD = "1 is added twice in a round: only rank 1 adds."
+
+
+def case(draw: Draw) -> Case:
+    n, rounds, ball = draw.ranks, draw.of(1, 2, 3, 5), draw.tensor(draw.shape(least=1))
+    after = [ball]
+    for _ in range(2 * rounds):
+        after.append(after[-1] + 1)  # step by step: large floats lose some of each 1
+
+    def both(zero: torch.Tensor, one: torch.Tensor) -> Each:
+        return Each([zero, one, *[None] * (n - 2)])
+
+    return Case(
+        f"{plural(rounds, 'round')} with {tuple(ball.shape)} of {ball.dtype}",
+        [(torch.zeros_like(ball) if rank else ball, rounds) for rank in range(n)],
+        right=both(after[rounds], after[rounds]),
+        mistakes=[
+            Mistake(lambda got, rank: rank > 1, "Only ranks 0 and 1 play; the others return None."),
+            Mistake(
+                both(after[rounds], after[rounds - 1]),
+                "Rank 1 must return the ball after it has added 1, as it sent it last.",
+            ),
+            Mistake(both(ball, after[1]), UNCHANGED),
+            Mistake(both(ball, ball), "Nobody has added 1: rank 1 does so before it sends."),
+            Mistake(both(after[1], after[1]), "This is the ball after one round, not {rounds}."),
+            Mistake(both(after[2 * rounds], after[2 * rounds - 1]), BOTH_ADD),
+            Mistake(both(after[2 * rounds], after[2 * rounds]), BOTH_ADD),
+        ],
+        facts={"rounds": rounds},
+        tolerance=0,
+    )
+
+
+def to_and_fro(case: Case, rank: int) -> tuple[str, ...]:
+    return {0: ("send", "recv"), 1: ("recv", "send")}.get(rank, ()) * int(case.facts["rounds"])
+
+
+EXERCISE = Exercise(
+    case,
+    (*TRANSFERS, Order(to_and_fro, "the ball goes to and fro, once each way in a round")),
+    failed=(
+        Failed(
+            ".",
+            "Only ranks 0 and 1 play; the others return None before the loop.",
+            when=lambda case, run: any(event.rank > 1 for event in run.trace.calls),
+        ),
+    ),
+    sizes=SIZES,
+)

@@ -1,0 +1,85 @@
+"""2.5 Pipeline sum (20 min, ●●●○○, further)
+
+- Without chunks, rank 3 idles until the whole tensor has passed ranks 0, 1 and 2.
+- Loop over `x.split(chunk)`. In each turn: receive the sum so far from the rank before (if there is one),
+  add your own chunk, hand it to the next rank (if there is one).
+- for part in x.split(chunk): total = part.clone(); if rank > 0: recv into `before`, total += before; if
+  rank < world_size - 1: send total; append it. Return torch.cat.
+"""
+
+from itertools import accumulate
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb02_blocking_p2p.shared import SIZES, TRANSFERS
+from helpers.trace.events import Trace
+from helpers.trace.mismatch import at
+from helpers.views.plain import plural
+
+
+def case(draw: Draw) -> Case:
+    n, chunk, whole = draw.ranks, draw.whole(1, 4), draw.whole(1, 3)
+    left_over = draw.of(0, 1, 2, 3) % chunk
+    length = draw.of(chunk * whole, chunk * whole, left_over or 1) + left_over
+    mine = draw.tensors((length,))
+    total = list(accumulate(mine, torch.add))
+    doubled = list(accumulate(mine, lambda so_far, _: so_far + so_far))
+    full = length // chunk * chunk
+    return Case(
+        f"{plural(length, 'element')} of {mine[0].dtype}, chunks of {chunk}",
+        [(x, chunk) for x in mine],
+        right=Each(total),
+        mistakes=[
+            Mistake(
+                Each([mine[0], *total[:-1]]),
+                "This is what came from the rank before: the rank's own part is not in it.",
+            ),
+            Mistake(
+                Each([mine[0], *[mine[r - 1] + mine[r] for r in range(1, n)]]),
+                "Each rank hands on its own part only; hand on the sum so far.",
+            ),
+            Mistake(
+                Each(doubled),
+                "This is twice what came from the rank before: `recv` has written over the rank's own "
+                "chunk. Receive into a tensor of its own.",
+            ),
+            Mistake(total[-1], "This is the sum over all ranks; rank r stops at its own part."),
+            Mistake(
+                lambda got, rank: isinstance(got, torch.Tensor) and got.numel() == full < length,
+                "Only whole chunks come back. The last chunk is shorter where `chunk` does not divide the "
+                "length.",
+            ),
+        ],
+        facts={"chunk": chunk, "chunks": -(-length // chunk), "itemsize": mine[0].itemsize},
+        tolerance=0,
+    )
+
+
+def small(trace: Trace, case: Case) -> str:
+    chunk, most = case.facts["chunk"], case.facts["chunk"] * case.facts["itemsize"]
+    for event in trace.calls:
+        if event.op == "send" and event.nbytes > most:
+            return (
+                f"rank {event.rank} sends {event.nbytes} bytes of {event.dtype}{at(event)}; a chunk of "
+                f"{chunk} has at most {most}."
+            )
+    return ""
+
+
+def hand_on(case: Case, rank: int) -> tuple[str, ...]:
+    """A middle rank passes each chunk on before it takes the next: that is what makes a pipeline."""
+    one = ("recv",) * (rank > 0) + ("send",) * (rank < case.world_size - 1)
+    return one * int(case.facts["chunks"])
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        *TRANSFERS,
+        Holds(small, "no message is larger than a chunk", on_each_call=True),
+        Order(hand_on, "each chunk is handed on before the next is taken"),
+        Peers(lambda case, rank: (rank + 1,), "each rank sends to the next"),
+    ),
+    sizes=SIZES,
+)

@@ -1,0 +1,103 @@
+"""2.4 Tagged mail (15 min, ●●●○○)
+
+- Rank 0 cannot make a buffer before it knows how long the letter is.
+- Send the length first, as a tensor of one int64, with tag 1; then the letter with tag 2. Rank 0 receives
+  both from the same rank, the length first.
+- Rank 0, for each source: `n = torch.zeros(1, dtype=torch.int64)`; recv n with tag 1; `letter =
+  torch.empty(n.item())`; recv letter with tag 2; append it to the list.
+"""
+
+from typing import Any
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb02_blocking_p2p.in_ranks import one_case_at_a_time
+from helpers.exercises.nb02_blocking_p2p.shared import SIZES, TRANSFERS
+from helpers.trace.events import Trace
+from helpers.trace.mismatch import at
+
+WRITTEN = {1: "the length, one int64", 2: "the letter itself, float32"}
+
+
+def case(draw: Draw) -> Case:
+    n = draw.ranks
+    lengths = [draw.of(0, 1, 2, 3, 5, 8, 13, 140, 300) for _ in range(n - 1)]
+    letters = [draw.tensor((length,), torch.float32) for length in lengths]
+    in_one = torch.zeros(max(lengths))
+    for letter in letters:  # a later letter is written over the earlier ones
+        in_one[: len(letter)] = letter
+
+    def at_zero(value: list[torch.Tensor]) -> Each:
+        return Each([value, *[None] * (n - 1)])
+
+    return Case(
+        f"letters of length {', '.join(map(str, lengths))}",
+        [(torch.empty(0),), *[(letter,) for letter in letters]],
+        right=at_zero(letters),
+        mistakes=[
+            Mistake(
+                lambda got, rank: rank > 0, "Only rank 0 returns letters; the others return None."
+            ),
+            Mistake(
+                at_zero([torch.empty(0), *letters]),
+                "Rank 0's own, empty letter does not belong into the list.",
+            ),
+            Mistake(
+                at_zero([in_one[:length] for length in lengths]),
+                "All letters lie in one tensor, each written over the one before: make one for each.",
+            ),
+            Mistake(
+                lambda got, rank: goes_on(got, letters),
+                "After the letters come elements that nobody sent: make each tensor as long as the message "
+                "with tag 1 says.",
+            ),
+        ],
+        facts={"lengths": [0, *lengths]},
+        tolerance=0,
+    )
+
+
+def goes_on(got: Any, letters: list[torch.Tensor]) -> bool:
+    """Tell whether each part begins with its letter; some are longer, as the value is wrong."""
+    return (
+        isinstance(got, (list, tuple))
+        and len(got) == len(letters)
+        and all(isinstance(one, torch.Tensor) for one in got)
+        and all(same(x, one.flatten()[: len(x)], 0) for one, x in zip(got, letters, strict=True))
+    )
+
+
+def tags(trace: Trace, case: Case) -> str:
+    for event in trace.calls:
+        if event.op == "send" and event.tag not in WRITTEN:
+            return (
+                f"rank {event.rank} sends with tag {event.tag}{at(event)}; a length goes with tag 1, a "
+                "letter with tag 2."
+            )
+    for rank in range(1, case.world_size):
+        sends = {event.tag: event for event in trace.of(rank) if event.op == "send"}
+        wanted = {1: (8, "int64"), 2: (4 * case.facts["lengths"][rank], "float32")}
+        for tag, (nbytes, dtype) in wanted.items():
+            if tag not in sends:
+                return f"rank {rank} sends nothing with tag {tag}: {WRITTEN[tag]}."
+            if (sends[tag].nbytes, sends[tag].dtype) != (nbytes, dtype):
+                return (
+                    f"rank {rank} sends {sends[tag].nbytes} bytes of {sends[tag].dtype} with tag {tag}; "
+                    f"{nbytes} bytes of {dtype} belong there: {WRITTEN[tag]}."
+                )
+    return ""
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        *TRANSFERS,
+        Holds(tags, "a length with tag 1, a letter with tag 2"),
+        Count("send", lambda case, rank: 2 if rank else 0),
+        Count("recv", lambda case, rank: 0 if rank else 2 * (case.world_size - 1)),
+    ),
+    kind=Kind.MODULE,
+    programme=one_case_at_a_time,
+    sizes=SIZES,
+)

@@ -1,0 +1,139 @@
+"""3.3 Halo exchange (15 min, ●●●○○)
+
+- Which cells of its neighbours does a block need for one sweep? And what stands in their place at the two
+  ends of the rod?
+- In each sweep: two halo tensors of one cell, filled with `left` and `right` where there is no neighbour;
+  an isend and an irecv for each neighbour; wait for all; then `torch.cat([west, block, east])` and one line
+  of arithmetic.
+- west, east = block.new_tensor([left]), block.new_tensor([right]); if rank > 0: isend block[:1], irecv
+  west; if rank < world_size - 1: isend block[-1:], irecv east; wait for all; padded = cat([west, block,
+  east]); block = (padded[:-2] + padded[2:]) / 2.
+"""
+
+from collections.abc import Sequence
+from functools import reduce
+
+import torch
+
+from helpers.checks.author import *
+from helpers.checks.rules_transfers import InFlightTogether
+from helpers.exercises.nb03_nonblocking_p2p.in_ranks import transfers_kept
+from helpers.exercises.nb03_nonblocking_p2p.shared import FAILED, READ_EARLY, TRANSFERS
+from helpers.trace.events import Trace
+from helpers.trace.mismatch import at
+from helpers.views.plain import plural
+
+Blocks = Sequence[torch.Tensor]
+OTHER_WAY = "The two halos are the wrong way round: the last cell of rank - 1 comes first."
+
+
+def jacobi(rod: torch.Tensor, left: float, right: float, sweeps: int) -> torch.Tensor:
+    """Give the rod after `sweeps` sweeps in one process."""
+    for _ in range(sweeps):
+        around = torch.cat([rod.new_tensor([left]), rod, rod.new_tensor([right])])
+        rod = (around[:-2] + around[2:]) / 2
+    return rod
+
+
+def in_place(rod: torch.Tensor, left: float, right: float, sweeps: int = 1) -> torch.Tensor:
+    """Sweep from the left, so that a cell takes its left neighbour's new value (Gauss-Seidel)."""
+    cells = [left, *rod.tolist(), right]
+    for i in range(1, len(cells) - 1):
+        cells[i] = (cells[i - 1] + cells[i + 1]) / 2
+    return rod.new_tensor(cells[1:-1])
+
+
+def case(draw: Draw) -> Case:
+    n, sweeps = draw.ranks, draw.of(1, 2, 3, 5, 0, 8)
+    sizes = [draw.of(1, 1, 2, 3, 4, 6) for _ in range(n)]
+    left, right = draw.whole(400, 999) / 7, draw.whole(-400, -99) / 7
+    rod = draw.tensor((sum(sizes),), draw.of(torch.float64, torch.float32), scale=1.0)
+    blocks, last = list(rod.split(sizes)), n - 1
+
+    def halos(blocks: Blocks) -> list[tuple[float, torch.Tensor, float]]:
+        befores = [left, *(block[-1].item() for block in blocks[:-1])]
+        afters = [*(block[0].item() for block in blocks[1:]), right]
+        return list(zip(befores, blocks, afters, strict=True))
+
+    def swept(rod: torch.Tensor, _: int) -> torch.Tensor:
+        return (rod.roll(1) + rod.roll(-1)) / 2
+
+    def one_by_one(blocks: Blocks, _: int) -> Blocks:
+        return [in_place(block, before, after) for before, block, after in halos(blocks)]
+
+    def turned(blocks: Blocks, _: int) -> Blocks:
+        return [jacobi(block, after, before, 1) for before, block, after in halos(blocks)]
+
+    def inner_turned(blocks: Blocks, _: int) -> Blocks:
+        around = enumerate(zip(halos(blocks), turned(blocks, 0), strict=True))
+        return [jacobi(b, x, y, 1) if r in (0, last) else t for r, ((x, b, y), t) in around]
+
+    return Case(
+        f"{' + '.join(map(str, sizes))} cells of {rod.dtype}, {plural(sweeps, 'sweep')}",
+        [(block.clone(), left, right, sweeps) for block in blocks],
+        right=Each(list(jacobi(rod, left, right, sweeps).split(sizes))),
+        mistakes=[
+            READ_EARLY,
+            Mistake(
+                Each(list(jacobi(rod, left, right, sweeps - 1).split(sizes))),
+                "This is the rod one sweep earlier: are there as many sweeps as asked for?",
+            ),
+            Mistake(
+                Each([jacobi(block, left, right, sweeps) for block in blocks]),
+                "Each block was treated as if it were the whole rod: its neighbours' cells are missing.",
+            ),
+            Mistake(
+                Each([jacobi(block, x, y, sweeps) for x, block, y in halos(blocks)]),
+                "The halos are those of the first sweep: exchange them again before each sweep.",
+            ),
+            Mistake(
+                Each(list(reduce(swept, range(sweeps), rod).split(sizes))),
+                "The rod was closed to a ring: rank 0 has `left` before its first cell, not a neighbour.",
+            ),
+            Mistake(
+                Each(reduce(one_by_one, range(sweeps), blocks)),
+                "A sweep reads old values only: here a cell uses its left neighbour's new value.",
+            ),
+            Mistake(Each(reduce(inner_turned, range(sweeps), blocks)), OTHER_WAY),
+            Mistake(Each(reduce(turned, range(sweeps), blocks)), OTHER_WAY),
+        ],
+        facts={"sweeps": sweeps, "itemsize": rod.itemsize},
+        scale=150.0,
+    )
+
+
+def neighbours(case: Case, rank: int) -> tuple[int, ...]:
+    return tuple(r for r in (rank - 1, rank + 1) if 0 <= r < case.world_size)
+
+
+def edges(case: Case, rank: int) -> int:
+    return int(case.facts["sweeps"]) * len(neighbours(case, rank))
+
+
+def one_cell_each(trace: Trace, case: Case) -> str:
+    for event in trace.calls:
+        if event.op == "send" and event.nbytes != case.facts["itemsize"]:
+            return (
+                f"rank {event.rank} sends {event.nbytes} bytes of {event.dtype}{at(event)}; one cell of "
+                f"the rod has {case.facts['itemsize']}, and a neighbour needs one cell."
+            )
+    return ""
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        *TRANSFERS,
+        Holds(one_cell_each, "one cell goes to each neighbour", on_each_call=True),
+        Count("send", edges, why="That is one to each neighbour in each sweep."),
+        Count("recv", edges, why="That is one from each neighbour in each sweep."),
+        Peers(neighbours, "each rank sends to its neighbours"),
+        InFlightTogether(
+            lambda case, rank: 2 * len(neighbours(case, rank)),
+            "all transfers of a sweep are in flight together",
+        ),
+    ),
+    failed=FAILED,
+    kind=Kind.MODULE,
+    programme=transfers_kept,
+)

@@ -1,0 +1,69 @@
+"""3.5 Overlap (10 min, ●●○○○)
+
+- Three steps: issue, compute, wait. Which of them needs what the rank before sends?
+- Only the sum at the end needs the received tensor. So call `compute()` after isend and irecv, and before
+  the first wait.
+- box = torch.empty_like(x); works = [isend x to the next rank, irecv box from the one before]; mine =
+  compute(); for work in works: work.wait(); return mine + box.
+"""
+
+from helpers.checks.author import *
+from helpers.checks.rules_transfers import SpanInFlight
+from helpers.exercises.nb03_nonblocking_p2p.in_ranks import COMPUTE, with_compute
+from helpers.exercises.nb03_nonblocking_p2p.shared import (
+    FAILED,
+    READ_EARLY,
+    SIZES,
+    TRANSFERS,
+    nonsense_like,
+)
+
+
+def case(draw: Draw) -> Case:
+    shape, n = draw.shape(least=1), draw.ranks
+    pairs = draw.tensors((2, *shape))
+    mine, results = [pair[0].clone() for pair in pairs], [pair[1].clone() for pair in pairs]
+    came = [mine[rank - 1] for rank in range(n)]
+    return Case(
+        f"{shape} of {mine[0].dtype}",
+        [(x, result) for x, result in zip(mine, results, strict=True)],
+        right=Each([a + b for a, b in zip(results, came, strict=True)]),
+        mistakes=[
+            READ_EARLY,
+            Mistake(Each([a + nonsense_like(a) for a in results]), READ_EARLY.words),
+            Mistake(
+                Each(came),
+                "This is only what was received. What is written into the receive buffer before wait() is "
+                "overwritten by the message: add up after the wait.",
+            ),
+            Mistake(
+                Each(results), "This is only what compute() gave: add the received tensor to it."
+            ),
+            Mistake(
+                Each([a + True for a in results]),
+                "wait() returns True, which counts as 1; the data is in the tensor for irecv.",
+            ),
+            Mistake(
+                Each([a + b for a, b in zip(results, mine, strict=True)]),
+                "This is compute() plus the rank's own `x`: add the tensor that came from the rank before.",
+            ),
+        ],
+        tolerance=0,
+        shown="x, compute",
+    )
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        *TRANSFERS,
+        Count("send", 1),
+        Count("recv", 1),
+        Peers(lambda case, rank: ((rank + 1) % case.world_size,), "each rank sends to the next"),
+        SpanInFlight(COMPUTE),
+    ),
+    failed=FAILED,
+    kind=Kind.MODULE,
+    programme=with_compute,
+    sizes=SIZES,
+)

@@ -1,0 +1,111 @@
+"""3.2 Safe buffers (15 min, ●●●○○)
+
+- Message 2 goes into the buffer that message 0 came from. When may you fill it?
+- Use the buffers in turn: message i goes into buffer `i % 2`. Keep the work of each message. Before you
+  fill a buffer, wait for the message that was sent from it last.
+- works = []; for i in range(count): if i >= 2: works[i - 2].wait(); fill(buffers[i % 2], i);
+  works.append(dist.isend(buffers[i % 2], dst)). After the loop: for work in works[-2:]: work.wait().
+"""
+
+from typing import Any
+
+import torch
+
+from helpers.checks.author import *
+from helpers.checks.rules_transfers import EachIsWaitedFor
+from helpers.exercises.nb03_nonblocking_p2p.in_ranks import FILL, fill_and_send
+from helpers.exercises.nb03_nonblocking_p2p.shared import SIZES, has_nonsense
+from helpers.ranks.run import Run
+from helpers.trace.events import Trace
+from helpers.trace.mismatch import at
+from helpers.views.plain import plural
+
+
+def case(draw: Draw) -> Case:
+    n, dst = draw.ranks, draw.rank()
+    count, length = draw.of(1, 2, 3, 4, 5, 8), draw.of(1, 2, 3, 7)
+    tables = [draw.tensor((count, length), torch.float32) for _ in range(n)]
+    came = {src: tables[src] for src in range(n) if src != dst}
+    return Case(
+        f"{plural(count, 'message')} of {length} to rank {dst}",
+        [(dst, tables[rank]) for rank in range(n)],
+        right=Each([came if rank == dst else two_buffers for rank in range(n)]),
+        mistakes=[
+            Mistake(
+                lambda got, rank: rank == dst and any(has_nonsense(x, 0) for x in got.values()),
+                "A buffer was sent into which nothing had been filled: the check puts NaN into a tensor of "
+                "torch.empty.",
+            ),
+            Mistake(
+                lambda got, rank: rank == dst and all(some_are(got[r], came[r]) for r in came),
+                "Messages came twice, or in another order: message i is the i-th that is sent.",
+            ),
+        ],
+        facts={"dst": dst, "count": count},
+        tolerance=0,
+        shown=f"fill, {count}, {length}, {dst}",
+    )
+
+
+def two_buffers(got: int, rank: int) -> Finding | None:
+    if 1 <= got <= 2:
+        return None
+    return Finding(
+        f"{got} buffers; two are enough",
+        "What counts is each tensor that is filled or sent, a clone as well. Make two before the loop and "
+        "take them in turn, `i % 2`.",
+    )
+
+
+def some_are(got: Any, wanted: torch.Tensor) -> bool:
+    return all(any(torch.equal(row, one) for one in wanted) for row in got)
+
+
+def messages(case: Case, rank: int) -> int:
+    return 0 if rank == case.facts["dst"] else int(case.facts["count"])
+
+
+def filled_in_flight(trace: Trace, case: Case) -> str:
+    for rank in range(case.world_size):
+        sends = [event for event in trace.of(rank) if event.op == "send"]
+        fills = {event.call: event for event in trace.of(rank) if event.op == "span"}
+        for index, send in enumerate(sends[: max(messages(case, rank) - 1, 0)]):
+            fill = fills.get(f"{FILL} {index + 1}")
+            if fill is None:
+                return f"rank {rank} never fills message {index + 1}."
+            if send.start_ns > fill.start_ns:
+                return (
+                    f"rank {rank} fills message {index + 1} before it has issued message {index}; "
+                    "issue each message as soon as its buffer is full."
+                )
+            if not send.asynchronous or (send.wait_ns or fill.start_ns) < fill.start_ns:
+                return (
+                    f"rank {rank} waits for message {index}{at(send)} before it fills message "
+                    f"{index + 1}, so it idles; fill the other buffer while that message is in flight."
+                )
+    return ""
+
+
+def some_missing(case: Case, run: Run) -> bool:
+    """Tell whether a rank has sent less than it should; the receiver waits for the rest."""
+    ended = run.failure is not None and "has returned" in str(run.failure)
+    sent = [sum(e.op == "send" for e in run.trace.of(rank)) for rank in range(case.world_size)]
+    return ended and any(sent[rank] < messages(case, rank) for rank in range(case.world_size))
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        OnlyCalls(("send", "recv")),
+        Count("send", messages),
+        Peers(lambda case, rank: (case.facts["dst"],), "every message goes to rank `dst`"),
+        Holds(filled_in_flight, "one buffer is filled while the other is in flight"),
+        EachIsWaitedFor(),
+    ),
+    failed=(
+        Failed(".", "A rank has sent fewer messages than `count`, {count}.", when=some_missing),
+    ),
+    kind=Kind.MODULE,
+    programme=fill_and_send,
+    sizes=SIZES,
+)

@@ -1,0 +1,85 @@
+"""3.4 Shift with a batch (10 min, ●●○○○, further)
+
+- Your tensor goes to the rank that is `by` further on. From which rank does yours come?
+- A `dist.P2POp(dist.isend, x, peer)` describes a transfer without starting it. Put two into a list. When
+  does a rank turn out to be its own target?
+- if by % world_size == 0: return x; box = empty_like(x); ops = [P2POp(dist.isend, x, (rank + by) %
+  world_size), P2POp(dist.irecv, box, (rank - by) % world_size)]; for work in dist.batch_isend_irecv(ops):
+  work.wait(); return box.
+"""
+
+from helpers.checks.author import *
+from helpers.checks.rules_transfers import InFlightTogether
+from helpers.exercises.nb03_nonblocking_p2p.in_ranks import BATCH, batches_seen
+from helpers.exercises.nb03_nonblocking_p2p.shared import FAILED, READ_EARLY, SIZES, TRANSFERS
+from helpers.trace.events import Trace
+from helpers.trace.mismatch import at
+
+DESCRIBED = (
+    "P2POp takes the function itself and calls it later: dist.P2POp(dist.isend, x, peer), without "
+    "parentheses after isend; isend or irecv, not send or recv."
+)
+NOWHERE = "A shift by {by} among {n} ranks moves nothing: return `x` at once."
+
+
+def case(draw: Draw) -> Case:
+    n, mine = draw.ranks, draw.tensors(draw.shape(least=1))
+    by = draw.of(1, -1, 2, n, -n, 0, n + 1, -2 * n - 1, 1000 * n + 1, draw.whole(-99, 99))
+    return Case(
+        f"{tuple(mine[0].shape)} of {mine[0].dtype}, by {by}",
+        [(x, by) for x in mine],
+        right=Each([mine[(rank - by) % n] for rank in range(n)]),
+        mistakes=[
+            READ_EARLY,
+            Mistake(
+                Each([mine[(rank + by) % n] for rank in range(n)]),
+                "This is the tensor of the rank that is {by} further on: shifted the other way.",
+            ),
+        ],
+        facts={"by": by},
+        tolerance=0,
+    )
+
+
+def moves(case: Case, rank: int) -> int:
+    return int(case.facts["by"] % case.world_size != 0)
+
+
+def one_batch(trace: Trace, case: Case) -> str:
+    for event in trace.calls:
+        if event.op in {"send", "recv"} and event.call != "batch_isend_irecv":
+            return (
+                f"rank {event.rank} calls {event.call}{at(event)}; hand both transfers to one "
+                "batch_isend_irecv instead."
+            )
+    for rank in range(case.world_size):
+        batches = [e.call for e in trace.of(rank) if e.op == "span" and e.call.startswith(BATCH)]
+        if batches and batches != [f"{BATCH} of 2"]:
+            return (
+                f"rank {rank} hands over a {', a '.join(batches)}; one call takes both transfers."
+            )
+    return ""
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        *TRANSFERS,
+        Count("send", moves),
+        Count("recv", moves),
+        Peers(
+            lambda case, rank: ((rank + case.facts["by"]) % case.world_size,),
+            "each rank sends to the one that is `by` further on",
+        ),
+        Holds(one_batch, "one batch_isend_irecv takes both transfers"),
+        InFlightTogether(2, "both transfers are in flight together"),
+    ),
+    failed=(
+        Failed("P2POp|Invalid ``op``", DESCRIBED),
+        *FAILED,
+        Failed(".", NOWHERE, when=lambda case, run: not moves(case, 0) and bool(run.trace.calls)),
+    ),
+    kind=Kind.MODULE,
+    programme=batches_seen,
+    sizes=SIZES,
+)

@@ -1,0 +1,65 @@
+"""3.1 Swap (5 min, ●○○○○)
+
+- No rank has to go first any more: every rank can run the same lines. What must both ranks of a pair have
+  done before either of them waits?
+- Issue both transfers, then wait for both. The received tensor needs a place of its own
+  (`torch.empty_like(x)`), because `x` is in flight. The rank in the middle has no partner.
+- partner = world_size - 1 - rank; if partner == rank: return x; theirs = empty_like(x); works =
+  [dist.isend(x, partner), dist.irecv(theirs, partner)]; wait for each work; return theirs.
+"""
+
+from helpers.checks.author import *
+from helpers.checks.rules_transfers import InFlightTogether
+from helpers.exercises.nb03_nonblocking_p2p.in_ranks import transfers_kept
+from helpers.exercises.nb03_nonblocking_p2p.shared import FAILED, READ_EARLY, SIZES, TRANSFERS
+from helpers.ranks.run import Run
+
+MIDDLE = "The rank in the middle is its own partner: it returns `x` and does not communicate."
+MIRROR = (
+    "The partner is `rank ^ 1` here, as in notebook 02. A mirror image is as far from the last rank as the "
+    "rank is from the first: `world_size - 1 - rank`."
+)
+
+
+def mirror(case: Case, rank: int) -> tuple[int, ...]:
+    partner = case.world_size - 1 - rank
+    return () if partner == rank else (partner,)
+
+
+def case(draw: Draw) -> Case:
+    n, mine = draw.ranks, draw.tensors(draw.shape(least=1))
+    return Case(
+        f"{tuple(mine[0].shape)} of {mine[0].dtype}",
+        [(x,) for x in mine],
+        right=Each(mine[::-1]),
+        mistakes=[
+            READ_EARLY,
+            Mistake(Each([mine[r ^ 1 if r ^ 1 < n else r] for r in range(n)]), MIRROR),
+        ],
+        tolerance=0,
+    )
+
+
+def has_partner(case: Case, rank: int) -> int:
+    return len(mirror(case, rank))
+
+
+def middle_calls(case: Case, run: Run) -> bool:
+    middle = case.world_size // 2
+    return case.world_size % 2 == 1 and any(e.peer == middle for e in run.trace.of(middle))
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        *TRANSFERS,
+        Count("send", has_partner),
+        Count("recv", has_partner),
+        Peers(mirror, "each rank sends to its partner"),
+        InFlightTogether(2, "both transfers are in flight together"),
+    ),
+    failed=(Failed(".", MIDDLE, when=middle_calls), *FAILED),
+    kind=Kind.MODULE,
+    programme=transfers_kept,
+    sizes=SIZES,
+)

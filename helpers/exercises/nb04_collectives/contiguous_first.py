@@ -1,0 +1,66 @@
+"""4.8 Contiguous first (10 min, ●●○○○, further)
+
+- A block of columns is a view: its elements do not lie side by side in memory. Which of your tensors are
+  such views? `t.is_contiguous()` says it.
+- Make every part contiguous before the call. And look at the tensor that receives: `torch.empty_like`
+  copies the strides of what it is given.
+- each = x.shape[1] // world_size; parts = [p.contiguous() for p in x.chunk(world_size, dim=1)] on src; out =
+  torch.empty(x.shape[0], each); dist.scatter(out, parts, src=src); return out.
+"""
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb04_collectives.shared import ON_ROOT_ONLY
+
+
+def case(draw: Draw) -> Case:
+    n, rows, src = draw.ranks, draw.whole(1, 5), draw.rank()
+    columns, turned = n * draw.whole(1, 3), draw.of(True, False)
+    x = draw.tensor((rows, columns), torch.float32)
+    x = x.T.contiguous().T if turned else x
+    parts = x.chunk(n, dim=1)
+    wide = columns // n
+    # gloo takes a part's elements as they lie in memory, and writes them as they lie in `out`
+    as_sent = [x.as_strided((rows, wide), (wide, 1), part.storage_offset()) for part in parts]
+    as_taken = [part.reshape(wide, rows).T for part in parts]
+    return Case(
+        f"a {rows}x{columns} matrix, from rank {src}" + ", a transposed view" * turned,
+        [(x if rank == src else torch.zeros_like(x), src) for rank in range(n)],
+        right=Each([part.contiguous() for part in parts]),
+        mistakes=[
+            Mistake(
+                lambda got, rank: (
+                    isinstance(got, torch.Tensor)
+                    and torch.equal(got.flatten(), x.flatten().chunk(n)[rank])
+                ),
+                "This is a stretch of rows: cut along the columns, `x.chunk(world_size, dim=1)`.",
+            ),
+            Mistake(
+                Each(as_sent),
+                "These elements lie one after the other in `x`'s memory: the parts that are handed in are "
+                "views. Print `is_contiguous()` of one; `.contiguous()` makes a copy.",
+            ),
+            Mistake(
+                Each(as_taken),
+                "The right elements, read in another order: the tensor that receives is not contiguous. "
+                "Print `is_contiguous()`; `torch.empty_like` and `clone()` keep the memory order of a "
+                "transposed tensor.",
+            ),
+        ],
+        facts={"src": src, "bytes": x.nbytes},
+        tolerance=0,
+    )
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        Awaited(),
+        OnlyCalls(("scatter",)),
+        Root("src"),
+        Count("scatter", 1),
+        HandedIn("bytes", "no more columns are handed in than there are"),
+    ),
+    failed=ON_ROOT_ONLY,
+)

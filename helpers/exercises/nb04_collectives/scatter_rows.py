@@ -1,0 +1,74 @@
+"""4.2 Scatter rows (10 min, ●●○○○)
+
+- All parts of one `scatter` have the same shape. What can you do with a matrix of 7 rows so that it falls
+  into 3 equal parts?
+- Let `each = -(-rows // world_size)`. Rank `src` adds rows of zeros until there are `each * world_size`;
+  every rank receives `each` rows and drops those that were added.
+- On src: padded = torch.zeros(each * world_size, columns, dtype=x.dtype), padded[:rows] = x, parts =
+  list(padded.split(each)); elsewhere parts = None. dist.scatter(out, parts, src=src); return
+  out[: max(0, rows - rank * each)].
+"""
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb04_collectives.shared import ON_ROOT_ONLY, SIZES, share
+
+SAME_SHAPE = (
+    "All parts of one scatter have the same shape, and so has each rank's `out`. {rows} rows "
+    "for {n} ranks: "
+    "{each} rows each, so add rows of zeros on `src` and drop them after."
+)
+
+
+def case(draw: Draw) -> Case:
+    n, rows, src = draw.ranks, draw.length(least=1), draw.rank()
+    x = draw.tensor((rows, draw.whole(1, 3)))
+    each = -(-rows // n)
+    if rows > 1:
+        x[draw.whole(0, rows - 1)] = 0  # a row of zeros is a row like any other
+    padded = torch.cat([x, x.new_zeros(each * n - rows, x.shape[1])])
+    start = [slice(r * each, min(rows, (r + 1) * each)) for r in range(n)]
+    return Case(
+        f"{rows} rows of {x.dtype}, from rank {src}",
+        [(x if rank == src else torch.zeros_like(x), src) for rank in range(n)],
+        right=Each([x[share(rows, n, rank)] for rank in range(n)]),
+        mistakes=[
+            Mistake(
+                Each([padded[r * each : (r + 1) * each] for r in range(n)]),
+                "Added rows are still there: each rank drops those beyond the end of the matrix.",
+            ),
+            Mistake(
+                Each(list(x.tensor_split(n))),
+                (
+                    "These are fair shares. Here every rank gets {each} rows while there are some, "
+                    "the last ones less."
+                ),
+            ),
+            Mistake(
+                Each([padded[s.start : s.start + each][: rows - s.start] for s in start]),
+                "Is the end of a slice negative there? Such an end counts from the back: take max(0, ...).",
+            ),
+            Mistake(
+                Each([x[r * (rows // n) : (r + 1) * (rows // n)] for r in range(n)]),
+                "The last rows are lost: round up, not down.",
+            ),
+        ],
+        facts={"src": src, "rows": rows, "each": each, "bytes": padded.nbytes},
+        tolerance=0,
+    )
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        Awaited(),
+        OnlyCalls(("scatter",)),
+        Root("src"),
+        Count("scatter", 1),
+        HandedIn(
+            "bytes", "no more rows are handed in than needed", "Each rank needs its rows only."
+        ),
+    ),
+    failed=(*ON_ROOT_ONLY, Failed(SIZES, SAME_SHAPE, died=True)),
+)

@@ -1,0 +1,68 @@
+"""4.7 Split sum (10 min, ●●○○○)
+
+- `reduce_scatter` adds up and hands each rank its part. What is missing when the length does not divide?
+- Add zeros at the end until there are `each * world_size` elements: zeros change no sum. Afterwards drop
+  those that were added.
+- each = -(-len(x) // world_size); padded = torch.cat([x, x.new_zeros(each * world_size - len(x))]); out =
+  x.new_empty(each); dist.reduce_scatter_single(out, padded); return out[: max(0, len(x) - rank * each)].
+"""
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb04_collectives.shared import SIZES, share
+
+
+def case(draw: Draw) -> Case:
+    n, length = draw.ranks, draw.length()
+    mine = draw.tensors((length,), draw.dtype(*SUMMED))
+    for x in mine[:: max(1, n - 1)] if length else ():  # two that cancel out: a sum may be 0
+        x[0] = -mine[0][0]
+    total = torch.stack(mine).sum(0)
+    each = -(-length // n)
+    padded = torch.cat([total, total.new_zeros(each * n - length)])
+    return Case(
+        f"{length} elements of {total.dtype}",
+        [(x,) for x in mine],
+        right=Each([total[share(length, n, rank)] for rank in range(n)]),
+        mistakes=[
+            Mistake(
+                Each(list(padded.reshape(n, -1))),
+                "Added zeros are still there: each rank drops those beyond the end of `x`.",
+            ),
+            Mistake(total, "Each rank returns its own part of the sum only, not the whole of it."),
+            Mistake(
+                Each(list(total.tensor_split(n))),
+                (
+                    "These are fair shares. Here every rank gets {each} elements while there are "
+                    "some, the last ones less."
+                ),
+            ),
+            Mistake(
+                Each([total[r * (length // n) : (r + 1) * (length // n)] for r in range(n)]),
+                "The last elements are lost: round up, not down.",
+            ),
+        ],
+        facts={"length": length, "each": each, "padded": each * n, "bytes": padded.nbytes},
+        scale=max((float(x.double().abs().max()) for x in mine if length), default=0.0),
+    )
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        Awaited(),
+        OnlyCalls(("reduce_scatter",)),
+        Count("reduce_scatter", 1),
+        HandedIn("bytes", "each element is handed in once"),
+    ),
+    failed=(
+        Failed(
+            SIZES,
+            "{length} elements for {n} ranks: {each} each. Add zeros at the end until there are "
+            "{padded}, and "
+            "drop them after.",
+            died=True,
+        ),
+    ),
+)

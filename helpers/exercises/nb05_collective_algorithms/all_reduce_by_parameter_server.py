@@ -1,0 +1,58 @@
+"""5.4 All-reduce by a parameter server (6 min, ●●○○○)
+
+- Two roles: what does the server do, what does everybody else? Write them as two branches.
+- A worker sends its gradient (push), then receives the sum (pull). The server receives from one worker after
+  the other, adds each to a sum that starts with its own gradient, and then sends the sum to all.
+- workers = [r for r in range(world_size) if r != server]; on the server: total = x.clone(), box =
+  torch.empty_like(x); for each worker: recv box, total += box; for each worker: send total. On a worker:
+  send x, recv into a new tensor.
+"""
+
+import torch
+
+from helpers.checks.author import *
+from helpers.checks.rules import Case as RuleCase
+from helpers.exercises.nb05_collective_algorithms.shared import FAILED, P2P
+
+FORGOTTEN = "The gradient of the server itself, rank {server}, is missing in the sum."
+EARLY = "The server has the whole sum, some worker has not: first all push, then all pull."
+ONCE = "A worker pushes once; the server answers each worker once."
+
+
+def case(draw: Draw) -> Case:
+    n, server = draw.ranks, draw.rank()
+    mine = draw.tensors(draw.shape(least=1), draw.dtype(*SUMMED))
+    total = torch.stack(mine).sum(0)
+    others = [x for rank, x in enumerate(mine) if rank != server]
+    sums = [torch.stack([mine[server], *others[: k + 1]]).sum(0) for k in range(n - 1)]
+    sums.insert(server, total)
+    return Case(
+        f"{tuple(total.shape)} of {total.dtype}, rank {server} is the server",
+        [(x, server) for x in mine],
+        right=total,
+        mistakes=[
+            Mistake(total - mine[server] if n == 1 else torch.stack(others).sum(0), FORGOTTEN),
+            Mistake(Each(sums), EARLY),
+        ],
+        facts={"server": server, "bytes": total.nbytes},
+        scale=largest(*mine),
+    )
+
+
+def links(case: RuleCase, rank: int) -> tuple[int, ...]:
+    """Give the ranks to which a rank may send."""
+    server: int = case.facts["server"]
+    return tuple(r for r in range(case.world_size) if r != rank) if rank == server else (server,)
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        P2P,
+        Peers(links, "workers send to the server only"),
+        Count("send", lambda case, rank: len(links(case, rank)), why=ONCE),
+        BytesSent(lambda case, rank: len(links(case, rank)) * case.facts["bytes"]),
+    ),
+    failed=FAILED,
+    keeps_input=True,
+)

@@ -1,0 +1,88 @@
+"""5.5 Where the ring overtakes (15 min, ●●●○○, further)
+
+- Time one length several times and look at the laps: which of them tell the truth about the machine?
+- Throw the first lap of each length away and take the median of some twenty more. A short message shows α;
+  the slope between long ones shows β. Then set the two costs equal and solve for n.
+- time(n) = median of 20 laps after one that is not counted; alpha = time(1); beta = (time(10_000_000) -
+  alpha) / 10_000_000. With d = log2(p), s = 2(p - 1): n = alpha (s - d) / (beta (d - s / p)).
+"""
+
+import math
+from collections.abc import Callable
+from math import log2
+from typing import Any
+
+from helpers.checks.author import *
+from helpers.exercises.nb05_collective_algorithms.in_ranks import with_scripted_messages
+
+CLOSE, CLOSE_LENGTH = 0.10, 0.25
+"""How far alpha and beta, and the length may be off: robust fits miss by less than 0.05."""
+THREE = Finding("three numbers must come back: (alpha, beta, length)")
+UNITS = "Seconds, and seconds for each byte: no other units."
+ROBUST = "leave the first lap of each length out, and take the median of about 20 others."
+LONG = (
+    "Long messages show beta: at some megabytes the time is nearly all bytes. There too, " + ROBUST
+)
+SHORT = "Short messages show alpha: there the bytes hardly count."
+SLOW = "Too slow: first laps or disturbed laps are in it. L" + ROBUST[1:]
+TOO_SMALL = "Too small: short messages show alpha; a line through long ones alone may miss it."
+BANDWIDTH = "beta is the time for each byte, one over the bandwidth."
+EQUAL = "alpha and beta are right: set the two costs equal and solve for n once more."
+
+
+def case(draw: Draw) -> Case:
+    ranks, seed = draw.of(4, 8, 16, 32, 1024), draw.whole(0, 10**6)
+    alpha, beta = draw.rng.uniform(30e-6, 120e-6), draw.rng.uniform(0.2e-9, 1.0e-9)
+    return Case(
+        f"{ranks} ranks, α = {alpha * 1e6:.0f} µs, 1/β = {1e-9 / beta:.1f} GB/s",
+        [({"alpha": alpha, "beta": beta, "ranks": ranks, "seed": seed},)],
+        right=fits(alpha, beta, overtakes(alpha, beta, ranks)),
+    )
+
+
+def overtakes(alpha: float, beta: float, ranks: int) -> float:
+    """Give the bytes from which a ring all-reduce is faster than recursive doubling.
+
+    Where log2(p) (alpha + beta n) equals 2 (p - 1) (alpha + beta n / p); p a power of two, 4 at least.
+    """
+    doublings, steps = log2(ranks), 2 * (ranks - 1)
+    return alpha * (steps - doublings) / (beta * (doublings - steps / ranks))
+
+
+def fits(alpha: float, beta: float, length: float) -> Callable[[Any, int], Finding | None]:
+    """Make the judge of a returned (alpha, beta, length)."""
+
+    def find(got: Any, rank: int) -> Finding | None:
+        try:
+            a, b, n = map(float, got)
+        except (TypeError, ValueError, RuntimeError):
+            return THREE
+        if off(a, alpha) > CLOSE:
+            what = f"alpha is {a * 1e6:,.4g} µs, the truth is {alpha * 1e6:,.4g} µs"
+            return Finding(what, why(a / alpha, b / beta, b))
+        if off(b, beta) > CLOSE:
+            what = f"beta is {b * 1e9:,.4g} ns for each byte, the truth is {beta * 1e9:,.4g}"
+            return Finding(what, why(a / alpha, b / beta, b))
+        if off(n, length) > CLOSE_LENGTH:
+            return Finding(f"the length is {n:,.0f} bytes, the truth is {length:,.0f}", EQUAL)
+        return None
+
+    return find
+
+
+def why(a: float, b: float, beta: float) -> str:
+    """Say what a wrong fit comes from: a and b are its alpha and beta, relative to the true ones."""
+    if any(off(ratio, unit) < 0.3 for ratio in (a, b) for unit in (1e3, 1e6, 1e9)):
+        return UNITS
+    if beta > 1:
+        return BANDWIDTH
+    if off(a, 1) <= CLOSE:
+        return LONG
+    return SHORT if a > 12 else SLOW if a > 1 else TOO_SMALL
+
+
+def off(found: float, truth: float) -> float:
+    return abs(found - truth) / truth if math.isfinite(found) else math.inf
+
+
+EXERCISE = Exercise(case, kind=Kind.MEASUREMENT, programme=with_scripted_messages, sizes=(1,))

@@ -1,0 +1,83 @@
+"""5.2 All-reduce by recursive doubling (12 min, ●●●○○)
+
+- With 4 ranks: 0 and 1 exchange, 2 and 3 exchange; then 0 and 2, 1 and 3. What does every rank hold after
+  each round?
+- `partner = rank ^ step` for step = 1, 2, 4, ... Both send at once: `work = dist.isend(total, partner)`,
+  `dist.recv(theirs, partner)`, `work.wait()`, and only then `total += theirs`. Not a power of two? Let the
+  extra ranks hand in first.
+- `most = 2 ** (world_size.bit_length() - 1)`. A rank >= most sends x to rank - most, then receives the sum
+  from there. A rank < world_size - most first receives from rank + most and adds. Ranks < most double;
+  then those with an extra rank send it the sum.
+"""
+
+import torch
+
+from helpers.checks.author import *
+from helpers.checks.rules_rounds import PortRounds
+from helpers.exercises.nb05_collective_algorithms.shared import (
+    FAILED,
+    P2P,
+    SEND_FIRST,
+    doublings,
+    extra,
+    summands,
+)
+
+EXTRA = (
+    "{n} is not a power of two. Ranks {most} and above first send their `x` to rank - {most}, sit out the "
+    "doubling, and are sent the sum at the end."
+)
+MISSING = "The `x` of ranks {most} and above is missing in that sum: is what they send received, and added?"
+ROUND = "Not all ranks are in that sum: each round doubles how many are in it. Is a round missing?"
+
+
+def case(draw: Draw) -> Case:
+    n, mine = draw.ranks, summands(draw)
+    total, most = torch.stack(mine).sum(0), 1 << (n.bit_length() - 1)
+
+    def doubled(sums: list[torch.Tensor], below: int) -> list[torch.Tensor]:
+        """Exchange with step = 1, 2, 4, ... below a number, wherever the partner exists."""
+        step = 1
+        while step < below:
+            sums = [x + sums[r ^ step] if r ^ step < n else x for r, x in enumerate(sums)]
+            step *= 2
+        return sums
+
+    return Case(
+        f"{total.numel()} elements of {total.dtype}",
+        [(x,) for x in mine],
+        right=total,
+        mistakes=[
+            Mistake(Each(doubled(mine, n)), EXTRA if n > most else ROUND),
+            Mistake(torch.stack(mine[:most]).sum(0), MISSING),
+            Mistake(Each([total] * most + mine[most:]), EXTRA),
+            Mistake(Each(doubled(mine, most)), EXTRA if n > most else ROUND),
+            Mistake(Each(doubled(mine, most // 2)), ROUND),
+        ],
+        facts={"most": most, "bytes": (n.bit_length() - 1 + (n > most)) * total.nbytes},
+        scale=largest(*mine),
+    )
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        P2P,
+        PortRounds(
+            lambda case: doublings(case) + 2 * (extra(case) > 0),
+            "In a round both partners send: `isend`, then `recv`, then `wait`.",
+            "takes ⌊log2 p⌋ rounds, and two more where p is not a power of two",
+        ),
+        TotalMessages(
+            lambda case: 2 ** doublings(case) * doublings(case) + 2 * extra(case), at_most=True
+        ),
+        BytesSent("bytes", "Each message is one sum, as long as `x`."),
+    ),
+    failed=(
+        *FAILED,
+        SEND_FIRST,
+        Failed("its group has only", EXTRA, when=lambda case, run: extra(case) > 0),
+    ),
+    keeps_input=True,
+    sizes=(1, 2, 3, 4, 6, 7),
+)

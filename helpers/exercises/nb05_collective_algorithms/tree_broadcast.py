@@ -1,0 +1,57 @@
+"""5.1 Broadcast by a tree (10 min, ●●○○○)
+
+- After each round twice as many ranks have the tensor, and all of them can send. Who has it after round 1,
+  2, 3 if the root is rank 0?
+- Number the ranks from the root: `me = (rank - src) % world_size`. In the round with `step` = 1, 2, 4, ...
+  every `me < step` sends to number `me + step`, if there is one, and the numbers from `step` to
+  `2 * step - 1` receive.
+- me = (rank - src) % world_size; step = 1; while step < world_size: if me < step: if me + step <
+  world_size: send to (me + step + src) % world_size; elif me < 2 * step: receive from (me - step + src) %
+  world_size; then step *= 2.
+"""
+
+from typing import Any
+
+from helpers.checks.author import *
+from helpers.checks.rules_rounds import PortRounds
+from helpers.exercises.nb05_collective_algorithms.shared import FAILED, P2P, extra
+
+ROOT = (
+    "This is what rank 0 was given, but any rank may be the root. Number the ranks from it, `me = (rank - "
+    "src) % world_size`, plan the tree with `me`, and turn a number back into a rank by `(number + src) % "
+    "world_size`."
+)
+LAST_ROUND: Any = Stuck(
+    "{n} is no power of two: in the last round, has every rank that sends somebody to send to, and does "
+    "nobody else receive?",
+    when=lambda case, run: extra(case) > 0,
+)
+ALL_SEND = "Every rank that has the tensor can pass it on: let all of them send in each round."
+
+
+def case(draw: Draw) -> Case:
+    n, src, x = draw.ranks, draw.rank(), draw.tensor(draw.shape(least=1))
+    given = [x if rank == src else draw.tensor(x.shape, x.dtype) for rank in range(n)]
+    return Case(
+        f"{tuple(x.shape)} of {x.dtype}, from rank {src}",
+        [(mine, src) for mine in given],
+        right=x,
+        mistakes=[Mistake(given[0].clone(), ROOT)],
+        tolerance=0,
+    )
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        P2P,
+        PortRounds(
+            lambda case: (case.world_size - 1).bit_length(), ALL_SEND, "takes ⌈log2 p⌉ rounds"
+        ),
+        TotalMessages(
+            lambda case: case.world_size - 1, why="Each rank but the root needs it once."
+        ),
+    ),
+    failed=(*FAILED, LAST_ROUND),
+    sizes=(1, 2, 3, 4, 7, 8),  # up to 6 ranks a heap takes no more rounds than a tree
+)

@@ -1,0 +1,91 @@
+"""7.1 A partition by seed (8 min, ●○○○○)
+
+- No rank may tell another which samples it took. How can all of them know the same shuffled order without a
+  message?
+- A generator with the same seed gives every rank the same permutation: `torch.randperm(length,
+  generator=torch.Generator().manual_seed(seed))`. Then each rank takes its part.
+- order = torch.randperm(...).tolist(); return order[rank::world_size]. A slice with a step is balanced by
+  itself.
+"""
+
+from itertools import pairwise
+from typing import Any
+
+from helpers.checks.author import *
+from helpers.exercises.nb07_data_partitioning.in_ranks import with_several_seeds
+from helpers.exercises.nb07_data_partitioning.shared import not_dealt, numbers
+from helpers.views.plain import plural
+
+ONE_ORDER = (
+    "All ranks must draw the same order, in each call: shuffle with a generator that is seeded with `seed` "
+    "alone, then take your part."
+)
+REMAINDER = "The remainder of the division belongs to somebody: one sample more for some ranks."
+REPEATED = (
+    "All ranks have equally many, so some samples were repeated. Here nothing is repeated: the numbers may "
+    "differ by one."
+)
+SHUFFLE_FIRST = "Shuffle all samples first, then deal them out."
+LARGE = 16
+"""Two orders of so many samples are never alike by chance."""
+
+
+def case(draw: Draw) -> Case:
+    n, seed = draw.ranks, draw.of(0, 1, 1) * draw.whole(1, 1 << 30)
+    length = draw.whole(LARGE, 4 * LARGE) if draw.of(True, False) else draw.length(least=1)
+    return Case(
+        f"{plural(length, 'sample')}, seed {seed}",
+        [(length, [seed, seed, seed + 1, seed + 2, seed + 3])] * n,
+        right=AllRanks(own, lambda values: together(values, length)),
+    )
+
+
+def own(tries: Any) -> Finding | None:
+    """Say what is wrong with what one rank gave back for five seeds, of which two are the same."""
+    lists = [numbers(one) for one in tries] if isinstance(tries, list) else [None]
+    if len(lists) != 5 or any(one is None for one in lists):
+        return Finding(
+            "what it returns is not a list of ints", "`.tolist()` makes one of a tensor."
+        )
+    if lists[0] != lists[1]:
+        return Finding("called again with the same seed, it returns something else", ONE_ORDER)
+    return None
+
+
+def together(values: list[Any], length: int) -> Finding | None:
+    """Say what is wrong with what all ranks gave back."""
+    n = len(values)
+    tries = [[numbers(mine[k]) or [] for mine in values] for k in range(1, 5)]
+    for shares in tries:
+        problem = not_dealt({f"rank {r}": share for r, share in enumerate(shares)}, range(length))
+        sizes = {len(share) for share in shares}
+        if problem.startswith("nobody") and sizes == {length // n}:
+            return Finding(problem, REMAINDER)
+        if "already" in problem and sizes == {-(-length // n)} and length % n:
+            return Finding(problem, REPEATED)
+        if "already" in problem and all(len(set(share)) == len(share) for share in shares):
+            return Finding(problem, ONE_ORDER)
+        if problem:
+            outside = "The samples are numbered from 0 to `length` - 1."
+            return Finding(problem, outside if "none of" in problem else "")
+    return unshuffled(tries, length) if length >= LARGE else None
+
+
+def unshuffled(tries: list[list[list[int]]], length: int) -> Finding | None:
+    """Say what four seeds have in common that chance does not give to so many samples."""
+    if all(one == tries[0] for one in tries):
+        what = "every seed gives the same samples in the same order"
+        return Finding(what, "Is it shuffled, and does `seed` reach the generator?")
+    shares = [share for one in tries for share in one if len(share) > 1]
+    if all(len({(b - a) % length for a, b in pairwise(share)}) == 1 for share in shares):
+        what = "the samples are moved along by the seed, not shuffled"
+        return Finding(what, "`torch.randperm` shuffles.")
+    dealt = [{frozenset(share) for share in one} for one in tries]
+    if len(tries[0]) > 1 and all(one == dealt[0] for one in dealt):
+        return Finding("every seed deals the samples into the same shares", SHUFFLE_FIRST)
+    if all(share == sorted(share) for share in shares):
+        return Finding("each rank's samples come in ascending order, whatever the seed is")
+    return None
+
+
+EXERCISE = Exercise(case, (OnlyCalls(()),), kind=Kind.MODULE, programme=with_several_seeds)

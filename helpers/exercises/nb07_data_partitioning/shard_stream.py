@@ -1,0 +1,78 @@
+"""7.5 Shard a stream (12 min, ●●●○○, further)
+
+- A stream has no length and no index: every reader reads all of it and keeps its share. How many readers
+  are there in all?
+- There are world_size times num_workers readers. `torch.utils.data.get_worker_info()` gives `id` and
+  `num_workers` within a worker process, and None where there is none.
+- info = get_worker_info(); worker, workers = (info.id, info.num_workers) if info else (0, 1); shard = rank *
+  workers + worker; return itertools.islice(stream, shard, None, world_size * workers).
+"""
+
+from typing import Any
+
+from helpers.checks.author import *
+from helpers.exercises.nb07_data_partitioning.in_ranks import by_all_readers
+from helpers.exercises.nb07_data_partitioning.shared import not_dealt, numbers
+from helpers.views.plain import plural
+
+EACH_WORKER = (
+    "Each worker process reads the whole stream. `torch.utils.data.get_worker_info()` tells a worker who it "
+    "is."
+)
+EACH_RANK = "The ranks read the same samples: the shard's number must depend on the rank."
+ONE_NUMBER = (
+    "Two readers have the same number. With w workers a rank's readers are rank * w, rank * w + 1, ...: all "
+    "readers together 0, 1, 2, ..."
+)
+STEP = "Take every (world_size * workers)-th sample: so many readers there are in all."
+
+
+def case(draw: Draw) -> Case:
+    n, workers = draw.ranks, draw.of(0, 1, 2, 2, 3)
+    readers = max(1, workers)
+    length = draw.whole(*draw.of((0, 0), (1, n * readers), (12, 40), (13, 40)))
+    what = draw.of("all different", "each twice", "descending")
+    samples = [draw.rng.randrange(100) + 12 * n * readers * i for i in range(length)]
+    samples = [samples[i - i % 2] for i in range(length)] if what == "each twice" else samples
+    samples = samples[::-1] if what == "descending" else samples
+
+    def gives(start: Any, step: int, words: str) -> Mistake:
+        shares = [[samples[start(r, w) :: step] for w in range(readers)] for r in range(n)]
+        return Mistake(Each(shares), words)
+
+    return Case(
+        f"{plural(workers, 'worker')} each, {plural(length, 'sample')}, {what}",
+        [(samples, workers, workers > 0 and draw.of(True, *[False] * 5))] * n,
+        right=AllRanks(own, lambda values: together(values, samples, workers)),
+        mistakes=[
+            gives(lambda r, w: r, n, EACH_WORKER),
+            gives(lambda r, w: w, readers, EACH_RANK),
+            gives(lambda r, w: r + w, n * readers, ONE_NUMBER),
+            gives(lambda r, w: r * n + w, n * readers, ONE_NUMBER),
+            gives(lambda r, w: r * readers + w, n, STEP),
+            gives(lambda r, w: r * readers + w, readers, STEP),
+        ],
+    )
+
+
+def own(shares: Any) -> Finding | None:
+    """Say what is wrong with the shares of one rank's readers, by themselves."""
+    if not isinstance(shares, list) or any(numbers(share) is None for share in shares):
+        return Finding("what it hands on are not the samples of the stream")
+    return None
+
+
+def together(values: list[Any], samples: list[int], workers: int) -> Finding | None:
+    """Say what is wrong with the shares of all readers of all ranks."""
+    shares = {
+        f"worker {w} of rank {r}" if workers else f"rank {r}": numbers(share) or []
+        for r, mine in enumerate(values)
+        for w, share in enumerate(mine)
+    }
+    problem = not_dealt(shares, samples)
+    return Finding(problem) if problem else None
+
+
+EXERCISE = Exercise(
+    case, (OnlyCalls(()),), kind=Kind.MODULE, programme=by_all_readers, sizes=(1, 2, 3, 4)
+)

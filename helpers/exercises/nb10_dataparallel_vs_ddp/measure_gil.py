@@ -1,0 +1,75 @@
+"""10.2 The price of the GIL (8 min, ●●○○○)
+
+- Which laps tell the truth about the work, and which about something else?
+- A helper `time(n)`: one lap thrown away, then the median of about twenty. Then solve T(n) = T(1) (1 - h
+  + h n) for h.
+- longer = time(threads) / time(1); return threads / longer, (longer - 1) / (threads - 1)
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from helpers.checks.author import *
+from helpers.exercises.nb10_dataparallel_vs_ddp.in_ranks import (
+    gil_seconds,
+    with_scripted_threads,
+)
+from helpers.exercises.nb10_dataparallel_vs_ddp.shared import (
+    LAPS,
+    near,
+    numbers,
+    shown,
+    which,
+)
+
+CLOSE_SHARE = 0.06
+"""How far the share of time that holds the GIL may be off."""
+
+
+def case(draw: Draw) -> Case:
+    threads, kind = draw.of(2, 3, 4, 8), draw.of("always", "never", "at times", "at times")
+    held = {"always": 1.0, "never": 0.0}.get(kind, draw.rng.uniform(0.1, 0.6))
+    plan = {
+        "threads": threads,
+        "held": round(held, 2),
+        "seconds": draw.rng.uniform(0.002, 0.02),
+        "seed": draw.rng.randrange(10**6),
+    }
+    return Case(
+        f"{threads} threads, the GIL held {100 * plan['held']:.0f} % of the time",
+        [(plan,)],
+        right=lambda got, rank: wrong(plan, got),
+        shown=f"measure, threads = {threads}",
+    )
+
+
+def wrong(plan: Mapping[str, Any], got: Any) -> Finding | None:
+    """Say what is wrong with (speedup, held)."""
+    threads = plan["threads"]
+    longer = gil_seconds(plan, threads) / gil_seconds(plan, 1)
+    if (found := numbers(got, 2)) is None:
+        return Finding(f"two numbers must come back, (speedup, held), not {shown(got)}.")
+    speedup, held = found
+    if not near(speedup, threads / longer):
+        return Finding(
+            f"speedup is {speedup:.3g}, the truth is {threads / longer:.3g}.",
+            which(
+                speedup,
+                (1 / longer, "In T(n) there are n pieces of work, in T(1) one."),
+                (longer / threads, "It is upside down: faster means more than 1."),
+                (longer, "That is how much longer a lap takes, not how much more work gets done."),
+            ),
+        )
+    if abs(held - plan["held"]) <= CLOSE_SHARE:
+        return None
+    said = f"speedup is near, but held is {held:.3g}, the truth is {plan['held']:.3g}."
+    if abs(held - (threads / speedup - 1) / (threads - 1)) < 0.005:
+        return Finding(
+            f"{said} It fits your speed-up of {speedup:.3g}: the formulas are right.", LAPS
+        )
+    return Finding(
+        said, "Solve T(n) = T(1) (1 - h + h n) for h; where T(n) is n times T(1), h is 1."
+    )
+
+
+EXERCISE = Exercise(case, kind=Kind.MEASUREMENT, programme=with_scripted_threads, sizes=(1,))

@@ -1,0 +1,156 @@
+"""10.1 DataParallel by hand (12 min, ●●●○○)
+
+- Four lines, one for each step. Which of them must the gradient be able to walk back through?
+- For each chunk a `deepcopy(module)` and a dict of `p.clone()` by name. `functional_call(replica,
+  parameters, (chunk,))` runs in a thread; start all threads before you wait for the first.
+- chunks = x.chunk(workers); for each of them (deepcopy(module), {name: p.clone() for name, p in
+  module.named_parameters()}); with ThreadPoolExecutor(len(chunks)) as pool: outputs = pool.map(run,
+  replicas, chunks); return torch.cat(list(outputs)).
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb10_dataparallel_vs_ddp.in_ranks import Watched, on_threads, rows
+from helpers.views.plain import plural
+
+
+def case(draw: Draw) -> Case:
+    workers = draw.of(1, 2, 3, 4)
+    count = draw.of(workers * draw.whole(1, 4), workers * draw.whole(1, 3) + 1, max(1, workers - 1))
+    plan = {"seed": draw.rng.randrange(1 << 30), "workers": workers, "rows": count}
+    chunks = len(rows(plan)[0].chunk(workers))
+    return Case(
+        f"{plural(workers, 'worker')}, {count} rows",
+        [(plan,)],
+        right=as_one_module(plan),
+        like=dict.fromkeys(KEYS),
+        facts={"workers": workers, "rows": count, "chunks": chunks},
+        init=False,
+    )
+
+
+KEYS = ("output", "together", "grads", "rows", "modules", "own_memory", "memories")
+
+
+def as_one_module(plan: Mapping[str, Any]) -> Callable[[Any, int], str]:
+    """Make the function that tells what is wrong with what `on_threads` found, or ""."""
+    x, weights = rows(plan)
+    module = Watched(plan["seed"])
+    output = module(x)
+    (output * weights).sum().backward()
+    grads = {name: p.grad for name, p in module.named_parameters()}
+    chunks = [len(part) for part in x.chunk(plan["workers"])]
+
+    def find(got: Any, rank: int) -> str:
+        return (
+            _replicas(got, chunks)
+            or _output(got["output"], output.detach())
+            or _gradients(got["grads"], grads)
+        )
+
+    return find
+
+
+def _replicas(got: Mapping[str, Any], chunks: list[int]) -> str:
+    if not got["rows"]:
+        return "no replica's forward was called: each thread calls one replica with its chunk."
+    if got["rows"] != chunks:
+        more = ""
+        if got["rows"] == [sum(chunks)]:
+            more = (
+                " All rows went to one module. (torch's own nn.DataParallel does that too where "
+                "there is no GPU.)"
+            )
+        return (
+            f"the forwards got {_list(got['rows'])} rows; `x.chunk(workers)` gives chunks of "
+            f"{_list(chunks)}, one for each replica.{more}"
+        )
+    if not got["together"]:
+        return (
+            "the replicas did not run at the same time: the forward of one had ended, or was given "
+            f"up, before another's began. Start {plural(len(chunks), 'thread')}, and only then wait "
+            "for the first result."
+        )
+    if len(set(got["modules"])) < len(chunks):
+        return (
+            "two threads were in the same module object. `functional_call` puts the parameters into "
+            "the module for as long as its forward takes, so each thread needs a module of its own: "
+            "`deepcopy(module)`."
+        )
+    if got["memories"] < len(chunks) or not all(got["own_memory"]):
+        return (
+            "replicas compute with the same memory. On a GPU each of them needs a copy of its own: "
+            "`clone()` each parameter for each replica."
+        )
+    return ""
+
+
+def _output(got: Any, wanted: torch.Tensor) -> str:
+    if got is None:
+        return "nothing comes back: return the gathered output."
+    if isinstance(got, (list, tuple)):
+        return "a list comes back: gather its parts with `torch.cat`."
+    if not (problem := difference(wanted, got)):
+        return ""
+    alike = isinstance(got, torch.Tensor) and got.shape == wanted.shape
+    if alike and all(any(torch.allclose(row, other) for other in wanted) for row in got):
+        return (
+            "the rows are right, but in another order. Threads end in any order (here the last chunk "
+            "is the first to end): gather in the order of the chunks."
+        )
+    if isinstance(got, torch.Tensor) and got.shape[:1] != wanted.shape[:1]:
+        return (
+            f"the output's shape is {tuple(got.shape)}, not {tuple(wanted.shape)}: the chunks' outputs "
+            "stand one behind the other, `torch.cat`."
+        )
+    return f"the output is not that of `module(x)`: {problem}."
+
+
+def _gradients(got: Any, wanted: Mapping[str, torch.Tensor | None]) -> str:
+    if got is None:
+        return (
+            "the output is right, but it has no graph, so backward cannot run. Leave out detach(), "
+            "no_grad() and numpy."
+        )
+    if set(got) != set(wanted):
+        return "`module` has other parameters afterwards than before: change the copies only."
+    trained = [name for name, grad in wanted.items() if grad is not None]
+    if all(got[name] is None for name in trained):
+        return (
+            "the output is right, but the parameters of `module` get no gradient: it stays in the "
+            "copies. Let replicas compute with `p.clone()` of the module's own p, by `functional_call`."
+        )
+    for name, grad in wanted.items():
+        if grad is None and got[name] is not None:
+            return f"`{name}` is frozen and got a gradient: leave `requires_grad` as it is."
+        if grad is not None and (problem := difference(grad, got[name])):
+            return (
+                f"the output is right, the gradient of `{name}` is not: {problem}. It is the sum over "
+                "all replicas, each of which needs its link to the module's own parameter."
+            )
+    return ""
+
+
+def _list(counts: list[int]) -> str:
+    return ", ".join(map(str, counts[:8])) + (", ..." if len(counts) > 8 else "")
+
+
+EXERCISE = Exercise(
+    case,
+    failed=(
+        Failed(
+            "IndexError",
+            "`x.chunk({workers})` of {rows} rows gives {chunks} chunks: it can give fewer than it "
+            "was asked "
+            "for. Go through the chunks, not through `range(workers)`.",
+            when=lambda case, run: case.facts["chunks"] < case.facts["workers"],
+        ),
+    ),
+    kind=Kind.MODULE,
+    programme=on_threads,
+    sizes=(1,),
+)

@@ -1,0 +1,200 @@
+"""What exercises of notebook 10 share: how near measured numbers must be, and the judge of a scaling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from itertools import product
+from statistics import quantiles
+from typing import Any, Literal
+
+from helpers.checks.author import *
+from helpers.exercises.nb10_dataparallel_vs_ddp.in_ranks import NOISE, step_seconds
+
+CLOSE = 0.07
+"""How far a time or a ratio may be off, as a part of the truth: noise is at most 0.04 of it."""
+
+CLOSE_SHARE = 0.06
+"""How far the share of time that holds the GIL may be off."""
+
+CLOSE_SPREAD = 0.7
+"""How near a spread must be to that of the laps handed out: quartiles are reckoned in several ways."""
+
+SAME = 0.03
+"""How near a wrong value must be to that of a known mistake: robust times are nearer."""
+
+LAPS = (
+    "If the formula is right, it is the times: leave each setting's first lap out, and take the median of "
+    "about 20 others. First laps are slow, and now and then one is far too long."
+)
+
+
+def scaling_case(draw: Draw, strong: bool) -> Case:
+    """Draw steps on some numbers of ranks: `samples` in all if `strong`, else on each rank."""
+    first, *others = draw.of((1, 2, 4), (2, 1, 3, 6), (1, 8, 2), (4, 1, 2))
+    worlds = (first, *others)
+    samples, step = math.lcm(*worlds) * draw.whole(4, 12), draw.rng.uniform(0.01, 0.1)
+    plan = {
+        "worlds": worlds,
+        "samples": samples,
+        "fixed": step * draw.rng.uniform(0.1, 0.2),
+        "sample": step / samples,
+        "communication": step * draw.rng.uniform(0.2, 0.5),
+        "seed": draw.rng.randrange(10**6),
+    }
+    each = "in all" if strong else "on each rank"
+    return Case(
+        f"{', '.join(map(str, worlds))} ranks, {samples} samples {each}",
+        [(plan,)],
+        right=as_scaled(plan, strong),
+        like={"found": None, "laps": {}},
+        facts={"worlds": list(worlds)},
+        shown=f"measure, worlds = {list(worlds)}, samples = {samples}",
+    )
+
+
+NO_ONE = Failed(
+    "KeyError",
+    "In `worlds` the 1 need not come first (here: {worlds}): measure all, and compute the "
+    "efficiencies after "
+    "that.",
+)
+
+
+def as_scaled(plan: Mapping[str, Any], strong: bool) -> Callable[[Any, int], Finding | None]:
+    """Make the function that says what is wrong with the scaling that was found."""
+    worlds: tuple[int, ...] = plan["worlds"]
+    samples: int = plan["samples"]
+
+    def each(ranks: int) -> int:
+        return samples // ranks if strong else samples
+
+    def find(run: Any, rank: int) -> Finding | None:
+        got, laps = run["found"], run["laps"]
+        if not isinstance(got, dict) or set(got) != set(worlds):
+            return Finding(
+                f"a dict must come back, one key for each of {list(worlds)}, not {shown(got)}."
+            )
+        for ranks in worlds:
+            if problem := _one_world(got[ranks], ranks, laps.get((ranks, each(ranks)), [])):
+                return Finding(f"on {_ranks(ranks)} {problem.what}", problem.advice)
+        return None
+
+    def _one_world(got: Any, ranks: int, laps: list[float]) -> Finding | None:
+        if (found := numbers(got, 3)) is None:
+            return Finding(
+                f"three numbers must come back, (seconds, spread, efficiency), not {shown(got)}."
+            )
+        seconds, spread, efficiency = found
+        true = step_seconds(plan, ranks, each(ranks))
+        if not near(seconds, true * (1 + NOISE / 2)):
+            said = f"seconds is {_ms(seconds)}, the truth is {_ms(true)}."
+            return Finding(said, _work(seconds, ranks))
+        if len(laps) > 2 and math.isclose(seconds, min(laps), rel_tol=1e-6):
+            return Finding("seconds is the quickest lap; the median is asked for.")
+        if problem := _spread(spread, laps, 1.05 * NOISE * true):
+            return Finding(problem)
+        gain = step_seconds(plan, 1, samples) / true
+        wanted = gain / ranks if strong else gain
+        if not near(efficiency, wanted):
+            said = (
+                f"seconds is right, but efficiency is {efficiency:.3g}, the truth is {wanted:.3g}."
+            )
+            return Finding(said, _ratio(efficiency, gain, ranks))
+        return None
+
+    def _work(seconds: float, ranks: int) -> tuple[str, ...]:
+        true = step_seconds(plan, ranks, each(ranks))
+        if any(near(seconds, unit * true) for unit in (1e3, 1e6, 1e9)):
+            return ("Seconds: no other unit.",)
+        other = step_seconds(plan, ranks, samples if strong else max(1, samples // ranks))
+        told = (
+            "That is the time with all samples on each rank: strong scaling shares them out, "
+            "`samples // ranks` for each."
+            if strong
+            else "That is the time with the samples shared out: in weak scaling each rank keeps "
+            "`samples`."
+        )
+        return which(seconds, *[(other * (1 + NOISE / 2), told)] * (ranks > 1))
+
+    def _ratio(efficiency: float, gain: float, ranks: int) -> tuple[str, ...]:
+        mistakes = [
+            (1 / gain, "It is upside down: T(1) stands above."),
+            (ranks / gain, "It is upside down."),
+        ]
+        first = step_seconds(plan, worlds[0], each(worlds[0]))
+        relative = first / step_seconds(plan, 1, samples) * gain
+        if worlds[0] != 1:
+            told = "That is against the ranks that come first in `worlds`: the baseline is 1 rank."
+            mistakes += [(relative * f, told) for f in (1, 1 / ranks, worlds[0] / ranks)]
+        if strong:
+            told = "That is the speed-up T(1) / T(p); the efficiency is that, divided by p."
+            mistakes.append((gain, told))
+        else:
+            told = (
+                "That is strong scaling's formula. Here p ranks do p times the work, so that "
+                "T(p) = T(1) is ideal."
+            )
+            mistakes.append((gain / ranks, told))
+            told = "That is how much more work gets done; divide it by p."
+            mistakes.append((gain * ranks, told))
+        return which(efficiency, *mistakes)[:-1]
+
+    return find
+
+
+def _spread(spread: float, laps: list[float], most: float) -> str:
+    """Compare with the quartiles of the laps handed out, however many first ones are left out."""
+    methods: tuple[Literal["inclusive", "exclusive"], ...] = ("inclusive", "exclusive")
+    cuts = [
+        quantiles(laps[left_out:], n=4, method=how)
+        for left_out, how in product(range(max(2, len(laps) - 14)), methods)
+        if len(laps[left_out:]) > 1
+    ]
+    right = [third - first for first, _, third in cuts]
+    if right and CLOSE_SPREAD * min(right) <= spread <= min(max(right) / CLOSE_SPREAD, most):
+        return ""
+    if any(near(spread, third, SAME) for _, _, third in cuts):
+        why = "that is a quartile itself. Third quartile minus first quartile."
+    elif any(math.isclose(2 * spread, distance, rel_tol=0.02) for distance in right):
+        why = "that is half the distance between the quartiles. All of it, third minus first."
+    elif spread > most:
+        why = (
+            "a lap that another program disturbed is in it. The distance between the quartiles "
+            "(of about 20 laps, the first left out) does not see single laps."
+        )
+    elif spread <= 0:
+        why = "these laps are not all alike. Third quartile minus first quartile, in seconds."
+    else:
+        why = "it is third quartile minus first quartile of the laps, in seconds."
+    return f"seconds is right, but spread is {_ms(spread)}: {why}"
+
+
+def which(got: float, *mistakes: tuple[float, str]) -> tuple[str, ...]:
+    """Give the words of all mistakes that give this number, and at last what to ask of any wrong time."""
+    return (*(words for value, words in mistakes if near(got, value, SAME)), LAPS)
+
+
+def numbers(got: Any, count: int) -> list[float] | None:
+    try:
+        numbers = [float(value) for value in got]
+    except (TypeError, ValueError):
+        return None
+    right = len(numbers) == count and all(map(math.isfinite, numbers))
+    return numbers if right and not isinstance(got, dict) else None
+
+
+def near(got: float, truth: float, close: float = CLOSE) -> bool:
+    return abs(got - truth) <= close * abs(truth)
+
+
+def shown(got: Any) -> str:
+    return f"{got!r:.80}"
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:,.4g} ms"
+
+
+def _ranks(count: int) -> str:
+    return "1 rank" if count == 1 else f"{count} ranks"

@@ -1,0 +1,25 @@
+"""10.3 Strong scaling (10 min, ●●○○○)
+
+- How many samples has each of p ranks, if there are `samples` in all?
+- For each p in worlds: one lap of measure(p, samples // p) thrown away, then about twenty.
+  `statistics.quantiles(laps, n=4)` gives first quartile, median, third quartile.
+- first, middle, third = quantiles(laps, n=4); (seconds, spread) = (middle, third - first); when all are
+  there, efficiency = seconds of 1 rank / (p * seconds of p ranks).
+"""
+
+from helpers.checks.author import *
+from helpers.exercises.nb10_dataparallel_vs_ddp.in_ranks import with_scripted_steps
+from helpers.exercises.nb10_dataparallel_vs_ddp.shared import NO_ONE, scaling_case
+
+
+def case(draw: Draw) -> Case:
+    return scaling_case(draw, strong=True)
+
+
+EXERCISE = Exercise(
+    case,
+    failed=(NO_ONE,),
+    kind=Kind.MEASUREMENT,
+    programme=with_scripted_steps,
+    sizes=(1,),
+)

@@ -1,0 +1,24 @@
+"""10.4 Weak scaling (5 min, ●○○○○)
+
+- Twice as many ranks do twice as much work. Which time would be ideal?
+- As in strong scaling, but each rank has `samples`, whatever p is; a lap that takes as long as that of
+  one rank has efficiency 1.
+- As 10.3 with measure(p, samples) and efficiency = seconds of 1 rank / seconds of p ranks.
+"""
+
+from helpers.checks.author import *
+from helpers.exercises.nb10_dataparallel_vs_ddp.in_ranks import with_scripted_steps
+from helpers.exercises.nb10_dataparallel_vs_ddp.shared import NO_ONE, scaling_case
+
+
+def case(draw: Draw) -> Case:
+    return scaling_case(draw, strong=False)
+
+
+EXERCISE = Exercise(
+    case,
+    failed=(NO_ONE,),
+    kind=Kind.MEASUREMENT,
+    programme=with_scripted_steps,
+    sizes=(1,),
+)

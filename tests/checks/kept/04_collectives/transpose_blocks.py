@@ -1,1 +1,0 @@
-# %% wrong: rows are cut in place of columns | crashed | says: cut `x` by columns
