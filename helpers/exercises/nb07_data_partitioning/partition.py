@@ -76,14 +76,15 @@ def unshuffled(tries: list[list[list[int]]], length: int) -> Finding | None:
     if all(one == tries[0] for one in tries):
         what = "every seed gives the same samples in the same order"
         return Finding(what, "Is it shuffled, and does `seed` reach the generator?")
-    shares = [share for one in tries for share in one if len(share) > 1]
-    if all(len({(b - a) % length for a, b in pairwise(share)}) == 1 for share in shares):
+    shares = [share for one in tries for share in one if len(share) > 2]
+    steps = [{(b - a) % length for a, b in pairwise(share)} for share in shares]
+    if steps and all(len(each) == 1 for each in steps):
         what = "the samples are moved along by the seed, not shuffled"
         return Finding(what, "`torch.randperm` shuffles.")
     dealt = [{frozenset(share) for share in one} for one in tries]
     if len(tries[0]) > 1 and all(one == dealt[0] for one in dealt):
         return Finding("every seed deals the samples into the same shares", SHUFFLE_FIRST)
-    if all(share == sorted(share) for share in shares):
+    if shares and all(share == sorted(share) for share in shares):
         return Finding("each rank's samples come in ascending order, whatever the seed is")
     return None
 
