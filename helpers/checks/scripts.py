@@ -123,12 +123,17 @@ def run_under_torchrun(
 
 
 def under_fork(
-    script: Path, nproc: int, *, max_restarts: int = 0, timeout_s: float = 8.0
+    script: Path,
+    nproc: int,
+    *,
+    max_restarts: int = 0,
+    timeout_s: float = 8.0,
+    grace_s: float = 0.3,
 ) -> dict[str, Any]:
     """Run a composed script as one agent would, its workers forked from this rank: in milliseconds.
 
-    A worker finds the environment that torchrun gives. When one fails, the others are ended, and all
-    are started again, so many times. The file for `@record` is `error_file(script, rank)`.
+    A worker finds the environment that torchrun gives. When one fails, the others are ended `grace_s` later,
+    and all are started again, so many times. The file for `@record` is `error_file(script, rank)`.
     """
     budget = Budget(lambda: living_children(os.getpid()), timeout_s, time.monotonic())
     exits: dict[int, int] = {}
@@ -137,7 +142,7 @@ def under_fork(
         pids = {
             _fork(script, rank, nproc, attempt, max_restarts, port): rank for rank in range(nproc)
         }
-        exits = _wait_for_all(pids, budget)
+        exits = _wait_for_all(pids, budget, grace_s)
         if not any(exits.values()) or budget.is_spent(time.monotonic()):
             break
     endings = {"late": budget.is_spent(time.monotonic()), "exits": exits}
@@ -218,7 +223,7 @@ def _fork(script: Path, rank: int, nproc: int, attempt: int, max_restarts: int, 
         os._exit(code)
 
 
-def _wait_for_all(pids: Mapping[int, int], budget: Budget) -> dict[int, int]:
+def _wait_for_all(pids: Mapping[int, int], budget: Budget, grace_s: float) -> dict[int, int]:
     """Wait for workers; when one has failed, give the others a moment and end them."""
     exits: dict[int, int] = {}
     give_up = float("inf")
@@ -227,7 +232,7 @@ def _wait_for_all(pids: Mapping[int, int], budget: Budget) -> dict[int, int]:
             if rank not in exits and (status := os.waitpid(pid, os.WNOHANG))[0]:
                 exits[rank] = os.waitstatus_to_exitcode(status[1])
                 if exits[rank]:
-                    give_up = min(give_up, time.monotonic() + 0.3)
+                    give_up = min(give_up, time.monotonic() + grace_s)
         now = time.monotonic()
         if now >= give_up or budget.is_spent(now):
             break

@@ -1,15 +1,39 @@
-"""What runs around the answers of notebook 14: agents, workers, environments."""
+"""What runs around the answers of notebook 14: agents, workers, environments, planted failures."""
 
 from __future__ import annotations
 
+import json
 import os
+import sys
+import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stderr
+from io import StringIO
+from pathlib import Path
 from typing import Any
 
-from helpers.checks.scripts import Source, compose, under_torchrun
+import torch
+import torch.distributed as dist
+
+from helpers.checks.scripts import (
+    ROOT,
+    Source,
+    compose,
+    endings_of,
+    error_file,
+    report,
+    run_under_torchrun,
+    under_fork,
+    under_torchrun,
+)
+from helpers.jobs.owned import Owned
+from helpers.jobs.ports import held_port
+from helpers.jobs.torchrun_command import environment_of
 
 AGENTS_S = 40.0
 """How long real agents may take: 2 to 5 s are usual, but thirty learners may share the machine."""
+PATIENCE_S = 5.0
 NAMES = (
     "RANK",
     "LOCAL_RANK",
@@ -40,3 +64,145 @@ def read_env(
 def call(answer: Callable[[], Any]) -> Any:
     """Call the answer in a worker."""
     return answer()
+
+
+def two_nodes(
+    answer: Source, rank: int, world_size: int, script: str, nproc: int, address: str, port: int
+) -> dict[str, Any]:
+    """Ask for the two commands and read them as torchrun would; start them where no port is given."""
+    if not port:
+        return _two_real_nodes(answer, nproc)
+    commands = answer.build()(script, nproc, address, port)
+    read = [_as_torchrun_reads(words) for words in _list(commands)]
+    return {"values": [{"commands": _plain(commands), "read": read}]}
+
+
+def _two_real_nodes(answer: Source, nproc: int) -> dict[str, Any]:
+    """Give the answer's two commands to two agents on this machine."""
+    script = compose(answer, where_am_i, ())
+    with held_port() as port, Owned() as owned:
+        commands = answer.build()(str(script), nproc, "127.0.0.1", port)
+        env = environment_of({"PYTHONPATH": ROOT}, owned.folder)
+        for node, words in enumerate(commands):
+            argv = [sys.executable, "-m", "torch.distributed.run", *words[1:]]
+            owned.start(f"node{node}", argv, env=env, cwd=script.parent)
+        late = not owned.wait(AGENTS_S)
+        exits = {} if late else dict(enumerate(owned.exits.values()))
+        endings = {"late": late, "exits": exits}
+        return report(script.parent, 2 * nproc, endings, [""] * (2 * nproc))
+
+
+def _as_torchrun_reads(words: Any) -> dict[str, Any]:
+    """Parse one command with torchrun's own parser; `problem` says why it cannot be."""
+    if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words):
+        return {"problem": "not a list of strings"}
+    if not words or words[0] != "torchrun":
+        return {"problem": "its first word is not 'torchrun'"}
+    from torch.distributed.run import get_args_parser
+
+    said = StringIO()
+    try:
+        with redirect_stderr(said):
+            found = get_args_parser().parse_args(list(words[1:]))
+    except SystemExit:
+        return {"problem": f"torchrun says: {' '.join(said.getvalue().strip().splitlines()[-1:])}"}
+    return {name: _plain(value) for name, value in vars(found).items()}
+
+
+def where_am_i(answer: object) -> dict[str, Any]:
+    """Join the group in a worker; say where this is, and what all ranks add up to."""
+    dist.init_process_group("gloo")
+    total = torch.tensor(dist.get_rank())
+    dist.all_reduce(total)
+    found = {name: int(os.environ[name]) for name in ("RANK", "LOCAL_RANK", "GROUP_RANK")}
+    dist.destroy_process_group()
+    return {**found, "sum of ranks": int(total)}
+
+
+ERRORS: dict[str, Callable[[str], Exception]] = {
+    error.__name__: error for error in (ValueError, KeyError, RuntimeError, FileNotFoundError)
+}
+"""What main may raise."""
+
+
+def failing(
+    answer: Source,
+    rank: int,
+    world_size: int,
+    nproc: int,
+    bad: Sequence[int],
+    kind: str,
+    text: str,
+    real: bool,
+) -> dict[str, Any]:
+    """Let workers run a main function by the answer; that of the ranks in `bad` raises."""
+    script = compose(answer, run_main, (list(bad), kind, text))
+    if real:
+        # the agent itself reads the error file: what counts is what it reports of it
+        run = run_under_torchrun(script, nproc, timeout_s=AGENTS_S)
+        found = report(script.parent, nproc, endings_of(run), run.output)
+        told = {worker.rank: worker.error for worker in run.workers}
+    else:
+        found = under_fork(script, nproc, grace_s=5.0)
+        told = {r: _read_error(error_file(script, r)) for r in range(nproc)}
+    planted = str(ERRORS[kind](text))
+    for r, error in enumerate(found["errors"]):
+        if error is not None and r in bad and (error["kind"], error["message"]) == (kind, planted):
+            found["errors"][r] = None  # which is meant to come through
+    values = [
+        {
+            "calls of main": len(list(script.parent.glob(f"called-{r}-*"))),
+            "exit code": int(found["exits"].get(r, 0) != 0),
+            "error file": told.get(r, ""),
+            "other files": ", ".join(p.name for p in sorted((script.parent / f"{r}").iterdir())),
+        }
+        for r in range(nproc)
+    ]
+    if not any(found["errors"]):
+        found["exits"] = {}
+    return {**found, "values": values}
+
+
+def run_main(
+    answer: Callable[[Callable[[], None]], Any], bad: Sequence[int], kind: str, text: str
+) -> None:
+    """Hand the answer a main function which raises on the ranks in `bad`."""
+    rank, folder = int(os.environ["RANK"]), Path(sys.argv[0]).parent
+    own = folder / str(rank)  # what else is written shows here
+    own.mkdir(exist_ok=True)
+    os.chdir(own)
+    tempfile.tempdir = str(own)
+
+    def main() -> None:
+        tempfile.mkstemp(prefix=f"called-{rank}-", dir=folder)
+        if rank in bad:
+            _wait_for_the_others(folder)  # an agent ends them once one has failed
+            raise ERRORS[kind](text)
+
+    answer(main)
+
+
+def _wait_for_the_others(folder: Path) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    names = [f"called-{rank}-*" for rank in range(int(os.environ["WORLD_SIZE"]))]
+    while not all(any(folder.glob(name)) for name in names) and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def _read_error(path: Path) -> str:
+    try:
+        message = json.loads(path.read_text())["message"]
+        return str(message if isinstance(message, str) else message["message"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def _list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else []
+
+
+def _plain(value: Any) -> Any:
+    """Give what the answer returned, in types that can travel."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    return value if isinstance(value, (str, int, float, type(None))) else repr(value)[:200]

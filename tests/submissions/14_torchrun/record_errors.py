@@ -26,7 +26,7 @@ def record_errors(main):
         raise
 
 
-# %% wrong: decorated but never called | wrong | says: calls main 0 times
+# %% wrong: decorated but never called | wrong | says: calls of main: 0 is not 1
 def record_errors(main):
     return record(main)
 
@@ -69,9 +69,29 @@ def record_errors(main):
     entry()
 
 
-# %% wrong: tried a second time | wrong | says: calls main 2 times
+# %% wrong: tried a second time | wrong | says: calls of main: 2 is not 1
 def record_errors(main):
     try:
         main()
     except Exception:
         record(main)()
+
+
+# %% wrong: a log of its own beside it | wrong | says: other files: log.txt
+def record_errors(main):
+    try:
+        record(main)()
+    except Exception as error:
+        with open("log.txt", "w") as log:
+            log.write(str(error))
+        raise
+
+
+# %% wrong: ended at once | wrong | says: its error file is empty
+def record_errors(main):
+    import os
+
+    try:
+        main()
+    except Exception:
+        os._exit(1)
