@@ -298,3 +298,186 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
             os.replace(f"{path}.new", path)
             dist.barrier()
     return losses
+
+
+# %% right: a name of tempfile, in the folder
+import tempfile
+
+
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    path, done, losses = Path(folder, "checkpoint.pt"), 0, []
+    if path.exists():
+        saved = torch.load(path)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        torch.set_rng_state(saved["rng"][dist.get_rank()])
+        done, losses = saved["done"], saved["losses"]
+    for n in range(done, epochs * steps):
+        losses.append(train_step(*divmod(n, steps)))
+        if (n + 1) % every == 0:
+            rng = [None] * dist.get_world_size()
+            dist.all_gather_object(rng, torch.get_rng_state())
+            if dist.get_rank() == 0:
+                saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+                saved |= {"rng": rng, "done": n + 1, "losses": losses}
+                fd, new = tempfile.mkstemp(dir=folder)
+                with os.fdopen(fd, "wb") as file:
+                    torch.save(saved, file)
+                os.replace(new, path)
+    return losses
+
+
+# %% right: in memory first, then written by Python
+import io
+
+
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    path, done, losses = Path(folder, "checkpoint.pt"), 0, []
+    if path.exists():
+        saved = torch.load(path)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        torch.set_rng_state(saved["rng"][dist.get_rank()])
+        done, losses = saved["done"], saved["losses"]
+    for n in range(done, epochs * steps):
+        losses.append(train_step(*divmod(n, steps)))
+        if (n + 1) % every == 0:
+            rng = [None] * dist.get_world_size()
+            dist.all_gather_object(rng, torch.get_rng_state())
+            if dist.get_rank() == 0:
+                saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+                saved |= {"rng": rng, "done": n + 1, "losses": losses}
+                memory = io.BytesIO()
+                torch.save(saved, memory)
+                Path(folder, "new").write_bytes(memory.getvalue())
+                Path(folder, "new").rename(path)
+    return losses
+
+
+# %% wrong: copied over the old one | crashed | says: left half a file
+import shutil
+
+
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    path, done, losses = Path(folder, "checkpoint.pt"), 0, []
+    if path.exists():
+        saved = torch.load(path)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        torch.set_rng_state(saved["rng"][dist.get_rank()])
+        done, losses = saved["done"], saved["losses"]
+    for n in range(done, epochs * steps):
+        losses.append(train_step(*divmod(n, steps)))
+        if (n + 1) % every == 0:
+            rng = [None] * dist.get_world_size()
+            dist.all_gather_object(rng, torch.get_rng_state())
+            if dist.get_rank() == 0:
+                saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+                saved |= {"rng": rng, "done": n + 1, "losses": losses}
+                torch.save(saved, path.with_suffix(".new"))
+                shutil.copy(path.with_suffix(".new"), path)
+    return losses
+
+
+# %% wrong: the old one away, then the new one in its place | wrong | says: in one step
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    path, done, losses = Path(folder, "checkpoint.pt"), 0, []
+    if path.exists():
+        saved = torch.load(path)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        torch.set_rng_state(saved["rng"][dist.get_rank()])
+        done, losses = saved["done"], saved["losses"]
+    for n in range(done, epochs * steps):
+        losses.append(train_step(*divmod(n, steps)))
+        if (n + 1) % every == 0:
+            rng = [None] * dist.get_world_size()
+            dist.all_gather_object(rng, torch.get_rng_state())
+            if dist.get_rank() == 0:
+                saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+                saved |= {"rng": rng, "done": n + 1, "losses": losses}
+                torch.save(saved, path.with_suffix(".new"))
+                if path.exists():
+                    os.rename(path, path.with_suffix(".old"))
+                os.rename(path.with_suffix(".new"), path)
+    return losses
+
+
+# %% wrong: written in the temp folder | crashed | says: on another disk
+import tempfile
+
+
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    path, done, losses = Path(folder, "checkpoint.pt"), 0, []
+    if path.exists():
+        saved = torch.load(path)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        torch.set_rng_state(saved["rng"][dist.get_rank()])
+        done, losses = saved["done"], saved["losses"]
+    for n in range(done, epochs * steps):
+        losses.append(train_step(*divmod(n, steps)))
+        if (n + 1) % every == 0:
+            rng = [None] * dist.get_world_size()
+            dist.all_gather_object(rng, torch.get_rng_state())
+            if dist.get_rank() == 0:
+                saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+                saved |= {"rng": rng, "done": n + 1, "losses": losses}
+                fd, new = tempfile.mkstemp()
+                os.close(fd)
+                torch.save(saved, new)
+                os.replace(new, path)
+    return losses
+
+
+# %% wrong: moved from the temp folder | crashed | says: left half a file
+import shutil
+import tempfile
+
+
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    path, done, losses = Path(folder, "checkpoint.pt"), 0, []
+    if path.exists():
+        saved = torch.load(path)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        torch.set_rng_state(saved["rng"][dist.get_rank()])
+        done, losses = saved["done"], saved["losses"]
+    for n in range(done, epochs * steps):
+        losses.append(train_step(*divmod(n, steps)))
+        if (n + 1) % every == 0:
+            rng = [None] * dist.get_world_size()
+            dist.all_gather_object(rng, torch.get_rng_state())
+            if dist.get_rank() == 0:
+                saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+                saved |= {"rng": rng, "done": n + 1, "losses": losses}
+                new = os.path.join(tempfile.mkdtemp(), "new")
+                torch.save(saved, new)
+                shutil.move(new, path)
+    return losses
+
+
+# %% wrong: in memory, then over the only one | crashed | says: left half a file
+import io
+
+
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    path, done, losses = Path(folder, "checkpoint.pt"), 0, []
+    if path.exists():
+        saved = torch.load(path)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        torch.set_rng_state(saved["rng"][dist.get_rank()])
+        done, losses = saved["done"], saved["losses"]
+    for n in range(done, epochs * steps):
+        losses.append(train_step(*divmod(n, steps)))
+        if (n + 1) % every == 0:
+            rng = [None] * dist.get_world_size()
+            dist.all_gather_object(rng, torch.get_rng_state())
+            if dist.get_rank() == 0:
+                saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+                saved |= {"rng": rng, "done": n + 1, "losses": losses}
+                memory = io.BytesIO()
+                torch.save(saved, memory)
+                path.write_bytes(memory.getvalue())
+    return losses

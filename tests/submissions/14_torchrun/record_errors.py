@@ -77,7 +77,7 @@ def record_errors(main):
         record(main)()
 
 
-# %% wrong: a log of its own beside it | wrong | says: other files: log.txt
+# %% wrong: a log of its own beside it | wrong | says: writes other files: log.txt
 def record_errors(main):
     try:
         record(main)()
