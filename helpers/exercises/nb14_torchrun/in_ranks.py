@@ -22,6 +22,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch._C._distributed_c10d import FileStore
 
 from helpers.checks.scripts import (
     ROOT,
@@ -37,6 +38,7 @@ from helpers.checks.scripts import (
 from helpers.jobs.owned import Owned
 from helpers.jobs.ports import held_port
 from helpers.jobs.torchrun_command import environment_of
+from helpers.ranks.inside import launch_folder
 
 AGENTS_S = 40.0
 """How long real agents may take: 2 to 5 s are usual, but thirty learners may share the machine."""
@@ -415,3 +417,74 @@ class Disk:
             return new
 
         return copy
+
+
+# --- a checkpoint for another number of ranks -----------------------------------------------------
+
+
+def reshard(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    saved: Mapping[str, torch.Tensor],
+    shapes: dict[str, tuple[int, ...]],
+    before: int,
+    after: int,
+) -> dict[str, Any] | None:
+    """Save as a job of `before` ranks; load by the answer as a job of `after` ranks."""
+    from torch.distributed.checkpoint.state_dict_saver import save
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import DTensor, Shard, distribute_tensor
+
+    shared = launch_folder()
+    folder = str(shared / "checkpoint")
+    if rank < before:
+        _join(shared / "first job", rank, before)
+        mesh = init_device_mesh("cpu", (before,))
+        save(
+            {name: distribute_tensor(x, mesh, [Shard(0)]) for name, x in saved.items()},
+            checkpoint_id=folder,
+        )
+        dist.destroy_process_group()
+    _join(shared / "between", rank, world_size)
+    dist.barrier()
+    dist.destroy_process_group()
+    if rank >= after:
+        return None
+    _join(shared / "second job", rank, after)
+    read, mesh = _count_what_is_read(), init_device_mesh("cpu", (after,))
+    found = answer(folder, shapes, mesh)
+    if not isinstance(found, dict):
+        return {"returned": "nothing" if found is None else f"a {type(found).__name__}"}
+    told: dict[str, Any] = {"elements read": sum(read)}
+    for name, value in found.items():
+        if isinstance(value, DTensor):
+            told[str(name)] = {
+                "placement": str(tuple(value.placements)),
+                "on mesh": value.device_mesh == mesh,
+                "shape": list(value.shape),
+                "local": value.to_local(),
+            }
+        else:
+            told[str(name)] = {"placement": type(value).__name__}
+    return told
+
+
+def _join(file: Path, rank: int, size: int) -> None:
+    store = FileStore(str(file), size)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
+
+
+def _count_what_is_read() -> list[int]:
+    """Have every read of a checkpoint note how many elements it asks for."""
+    from torch.distributed.checkpoint.filesystem import FileSystemReader
+
+    read: list[int] = []
+    real = FileSystemReader.read_data
+
+    def read_data(self: Any, plan: Any, planner: Any) -> Any:
+        read.extend(item.lengths.numel() for item in plan.items)
+        return real(self, plan, planner)
+
+    FileSystemReader.read_data = read_data  # type: ignore[method-assign]
+    return read

@@ -42,7 +42,7 @@ def reshard_checkpoint(folder, shapes, mesh):
     return {n: distribute_tensor(t, mesh, [Shard(0)]) for n, t in whole.items()}
 
 
-# %% wrong: replicated | wrong | says: every rank would hold too much
+# %% wrong: replicated | wrong | says: every rank holds too much
 def reshard_checkpoint(folder, shapes, mesh):
     state = {n: zeros(s, device_mesh=mesh, placements=[Replicate()]) for n, s in shapes.items()}
     dcp.load(state, checkpoint_id=folder)
@@ -56,13 +56,13 @@ def reshard_checkpoint(folder, shapes, mesh):
     return whole
 
 
-# %% wrong: nothing returned | wrong | says: does not return a dict
+# %% wrong: nothing returned | wrong | says: it returns nothing
 def reshard_checkpoint(folder, shapes, mesh):
     state = {n: zeros(s, device_mesh=mesh, placements=[Shard(0)]) for n, s in shapes.items()}
     dcp.load(state, checkpoint_id=folder)
 
 
-# %% wrong: what load gives back | wrong | says: does not return a dict
+# %% wrong: what load gives back | wrong | says: it returns nothing
 def reshard_checkpoint(folder, shapes, mesh):
     state = {n: zeros(s, device_mesh=mesh, placements=[Shard(0)]) for n, s in shapes.items()}
     return dcp.load(state, checkpoint_id=folder)
