@@ -18,8 +18,8 @@ from helpers.trace.events import Trace
 def case(draw: Draw) -> Case:
     n, dtype = draw.ranks, draw.dtype()
     kind = draw.of("any", "any", "any", "alike", "one has some", "none has any")
-    lengths = draw.rng.sample(range(10), n)
-    if kind == "one has some" and n > 1:
+    lengths = draw.rng.sample(range(1 if n == 2 else 0, 10), n)
+    if kind == "one has some" and n > 2:
         lengths = [7 * (r == lengths[0] % n) for r in range(n)]
     elif kind != "any" and n > 2:
         lengths = [0 if kind == "none has any" else 4] * n
@@ -54,8 +54,8 @@ BY_VALUE = "Elements are missing: cut by length, not by value; a 0 may belong to
 SHORTEST = "Every part is cut to the shortest length; pad to the longest."
 DTYPE = "The result has the dtype of `x`: `x.new_zeros` and `torch.empty_like` make tensors of it."
 SIZES = (
-    "The ranks hand in tensors of different sizes. Gather the lengths first, then pad to the longest, so that "
-    "all hand in the same number of elements."
+    "The ranks hand in tensors of different sizes. Gather the lengths first, then pad to the longest: so all "
+    "hand in the same number of elements."
 )
 
 
