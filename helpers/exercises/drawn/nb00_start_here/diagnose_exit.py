@@ -37,7 +37,7 @@ CHATTY = {
 """Exceptions whose message holds dots, colons and the names of others."""
 NO_ERRORS = {"StopIteration": "next(iter([]))", "GeneratorExit": "raise GeneratorExit"}
 """Exceptions whose name does not end in Error, and that say nothing."""
-SIGNALS = ("SIGSEGV", "SIGABRT", "SIGFPE", "SIGILL", "SIGBUS", "SIGTERM", "SIGKILL")
+SIGNALS = ("SIGSEGV", "SIGABRT", "SIGFPE", "SIGILL", "SIGBUS", "SIGTERM")
 NOISE = (
     "",
     "import faulthandler\nfaulthandler.enable()\n",
@@ -54,7 +54,7 @@ def case(draw: Draw) -> Case:
     if kind == "timeout":
         right, program, patience = TIMEOUT, "import signal\nsignal.pause()", SHORT_S
     elif kind == "signal":
-        right = draw.of(*SIGNALS)
+        right = draw.of("SIGKILL", "", "") or draw.of(*SIGNALS)
         program = f"import os, signal\nos.kill(os.getpid(), signal.{right})"
     else:
         kinds = {"dotted": DOTTED, "chatty": CHATTY, "no error": NO_ERRORS}.get(kind, PLAIN)

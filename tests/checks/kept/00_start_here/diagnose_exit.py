@@ -1,3 +1,9 @@
+# %% wrong: positive numbers are looked for | crashed | says: is not a valid Signals
+
+
+# %% wrong: waits for more to read | wrong | says: begins with the exception that ended the process
+
+
 # %% wrong: the whole last line | wrong | says: is not '\w+'. It was given
 
 
