@@ -139,15 +139,14 @@ def from_tcp(
     job_rank: int,
     job_size: int,
 ) -> dict[str, str]:
-    """Start this rank's job twice, while another job starts on the same machine, in a folder of that name."""
+    """Start this rank's job twice, while another job starts on the same machine, in folders of their own."""
     found = {}
     for start in ("start 1", "start 2"):
-        place = launch_folder() / job / start
-        (place / "shared").mkdir(parents=True, exist_ok=True)
-        os.chdir(place)
+        folder = launch_folder() / job / start
+        folder.mkdir(parents=True, exist_ok=True)
         asked = _watch_sockets()
         with watch_init() as calls:
-            answer(job_rank, job_size, "shared")
+            answer(job_rank, job_size, str(folder))
         found[start] = state()
         met = _met_in()
         if met is not None and not isinstance(met, TCPStore):
@@ -156,9 +155,6 @@ def from_tcp(
             found[start] += ", on a port of which rank 0 has never asked whether it is free"
         # Both jobs' groups are open then: two servers on one port have met each other.
         meet(f"all open, {start}", rank, world_size)
-        met = (
-            None  # a FileStore that goes removes its file, and the next one may have the same name
-        )
         if dist.is_initialized():
             dist.destroy_process_group()
     return found

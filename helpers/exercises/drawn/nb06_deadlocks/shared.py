@@ -97,7 +97,7 @@ def read_dumps(
         for kind in order:
             if kind == "missing" and gone:
                 return kind, seq, gone
-            if kind != "missing" and not gone:
-                if culprits := odd([table[seq][kind == "size"] for table in tables]):
-                    return kind, seq, culprits
+            culprits = [] if gone else odd([table[seq][kind == "size"] for table in tables])
+            if kind != "missing" and culprits:
+                return kind, seq, culprits
     return "none", 0, []

@@ -14,7 +14,7 @@ import zlib
 # %% wrong: the server only | timed out | says: Every rank must call init_process_group
 
 
-# %% wrong: a port made of the folder's name | crashed | says: Two jobs on one machine want the same port
+# %% wrong: a port made of the folder's name | wrong | says: let the system choose a free one
 def init_from_tcp(rank, world_size, folder):
     port = 20000 + zlib.crc32(folder.encode()) % 10000
     address = f"tcp://127.0.0.1:{port}"
