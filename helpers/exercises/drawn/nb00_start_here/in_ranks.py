@@ -1,0 +1,42 @@
+"""What a rank runs around an answer of notebook 00: a program that really fails."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+
+def run_and_ask(
+    answer: Callable[[int, str, bool], Any],
+    rank: int,
+    world_size: int,
+    program: str,
+    patience: float,
+) -> list[Any]:
+    """Run a program until it ends or its time is up; give what `answer` says of it, and what it was given."""
+    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, hard))  # a crash here leaves no core file behind
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", program],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "NO_COLOR": "1"},  # newer Pythons may colour their tracebacks
+    )
+    try:
+        _, stderr = process.communicate(timeout=patience)
+        timed_out = False
+    except subprocess.TimeoutExpired:
+        process.kill()
+        _, stderr = process.communicate()
+        timed_out = True
+    ending = (stderr.splitlines() or [""])[-1]
+    given = (
+        f"returncode={process.returncode}, last line of stderr={ending!r}, timed_out={timed_out}"
+    )
+    return [answer(process.returncode, stderr, timed_out), given]

@@ -1,0 +1,56 @@
+"""0.4 Threads per rank (3 min, ●○○○○)
+
+- All ranks together should have about as many threads as there are cores.
+- Divide without a fraction, downwards. What comes out when there are more ranks than cores?
+- max(1, cores // ranks)
+"""
+
+from helpers.checks.author import *
+from helpers.views.plain import plural
+
+
+def case(draw: Draw) -> Case:
+    kind, ranks = (
+        draw.of("even", "uneven", "uneven", "too many ranks", "as many"),
+        draw.whole(2, 24),
+    )
+    each = draw.whole(2, 16)
+    cores = {
+        "even": ranks * each,
+        "uneven": ranks * each + draw.whole(1, ranks - 1),
+        "too many ranks": draw.whole(1, ranks - 1),
+        "as many": ranks,
+    }[kind]
+    if draw.of(True, *[False] * 7):
+        ranks = 1
+    right = max(1, cores // ranks)
+    return Case(
+        f"{plural(cores, 'core')}, {plural(ranks, 'rank')}",
+        [(cores, ranks)],
+        right=right,
+        mistakes=[
+            Mistake(
+                lambda got, rank: not isinstance(got, bool) and got < 1,
+                "No rank can work with less than one thread.",
+            ),
+            Mistake(
+                lambda got, rank: isinstance(got, float),
+                "A number of threads is whole: `//` divides without a fraction.",
+            ),
+            Mistake(
+                max(1, cores % ranks),
+                "This is what is left over when the cores are divided; the quotient is wanted.",
+            ),
+            Mistake(
+                lambda got, rank: got > right,
+                "With so many threads each, all ranks together have more threads than there are cores.",
+            ),
+            Mistake(
+                lambda got, rank: got < right,
+                "Each rank may have more threads than that: the largest number is wanted.",
+            ),
+        ],
+    )
+
+
+EXERCISE = Exercise(case, kind=Kind.LOCAL, sizes=(1,), points=5)

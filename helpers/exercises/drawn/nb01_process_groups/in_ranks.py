@@ -1,0 +1,273 @@
+"""What ranks run around an answer of notebook 01: groups in a grid, started groups."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch._C._distributed_c10d import FileStore, PrefixStore, Store, TCPStore
+from torch.distributed import distributed_c10d
+
+from helpers.jobs.ports import free_port
+from helpers.ranks.inside import launch_folder, span
+
+DEADLINE = timedelta(seconds=20)
+"""For whatever ranks wait for here: longer than any case may take."""
+_LEFT = "nothing"
+_GRIDS = count()
+
+
+class GroupsDiffer(RuntimeError):
+    """The ranks do not ask for the same groups in the same order."""
+
+
+def in_a_grid(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    rows: int,
+    cols: int,
+    x: torch.Tensor,
+) -> dict[str, Any]:
+    """Call the answer, its calls of `new_group` compared across ranks; give both sums by name."""
+    before = x.clone()
+    with watch_new_group(rank, world_size):
+        got = answer(rank, world_size, rows, cols, x)
+    changed = (
+        ""
+        if torch.equal(before, x)
+        else "`x` itself has been changed: make a clone of its own for each sum"
+    )
+    if got is None:
+        return {"pair": "the function returns nothing"}
+    if not isinstance(got, (tuple, list)) or len(got) != 2:
+        return {"pair": "two tensors must come back: the sum of the row, and of the column"}
+    shared = all(isinstance(t, torch.Tensor) and t.numel() for t in got)
+    if shared and got[0].untyped_storage().data_ptr() == got[1].untyped_storage().data_ptr():
+        return {"pair": "both results are one tensor: make a clone of `x` for each"}
+    return {"pair": "", "row": got[0], "column": got[1], "x": changed}
+
+
+@contextmanager
+def watch_new_group(rank: int, world_size: int) -> Iterator[None]:
+    """Record each call of `new_group`; raise GroupsDiffer where ranks ask for different groups.
+
+    torch itself does not compare: a group's name is a counter of each rank, and ranks that count
+    differently read each other's addresses, so that some hang and some get a wrong sum.
+    """
+    real, made = distributed_c10d._new_group_with_tag, 0
+    store = _own_store(f"groups {next(_GRIDS)}", world_size)
+
+    def watched(ranks: Sequence[int] | None = None, *args: Any, **kwargs: Any) -> Any:
+        nonlocal made
+        asked = sorted(range(world_size) if ranks is None else ranks)
+        with span(f"new_group {' '.join(map(str, asked))}"):
+            if not kwargs.get("use_local_synchronization"):
+                made += 1
+                _compare(store, made, str(asked), rank, world_size)
+            return real(ranks, *args, **kwargs)
+
+    distributed_c10d._new_group_with_tag = watched  # type: ignore[assignment]
+    try:
+        yield
+        store.set(f"{made + 1}/{rank}", _LEFT)  # whoever waits for its next call need not
+    finally:
+        distributed_c10d._new_group_with_tag = real
+
+
+def _compare(store: Store, call: int, asked: str, rank: int, world_size: int) -> None:
+    store.set(f"{call}/{rank}", asked)
+    for other in range(world_size):
+        theirs = store.get(f"{call}/{other}").decode()
+        if theirs != asked:
+            what = "has returned without it" if theirs == _LEFT else f"asks for {theirs}"
+            raise GroupsDiffer(
+                f"in call number {call} of new_group rank {rank} asks for {asked}, but rank {other} "
+                f"{what}. Every rank must call new_group for every group, in the same order, also "
+                "for groups that it is not in."
+            )
+
+
+def _own_store(name: str, world_size: int) -> Store:
+    # A FileStore deletes its file when the last one that counts itself in has gone, so one that
+    # is opened and closed in turns must count more than will ever come.
+    store = FileStore(str(launch_folder() / f"programme {name}"), 1000 * world_size)
+    store.set_timeout(DEADLINE)
+    return store
+
+
+# --- starts: worlds whose own group is not joined, so that the answer can do it ---------------------
+
+INIT = "init as "
+"""How the span of a start is called: "init as rank 0 of 2 by tcp://127.0.0.1:40000"."""
+
+
+def from_env(answer: Callable[[], Any], rank: int, world_size: int, address: str) -> dict[str, Any]:
+    """Name a free port, as a launcher does, call `answer()`, and say which group it has started."""
+    store = _own_store("port", world_size)
+    if rank == 0:
+        store.set("port", str(free_port()))
+    port = store.get("port").decode()
+    os.environ.update(MASTER_ADDR=address, MASTER_PORT=port)
+    with watch_init():
+        returned = answer()
+    met, other = _met_in(), ""
+    if isinstance(met, TCPStore) and (met.host, str(met.port)) != (address, port):
+        other = f"at {met.host}, port {met.port}"
+    elif met is not None and not isinstance(met, TCPStore):
+        other = f"in a {type(met).__name__}"
+    if other:
+        said = f"MASTER_ADDR and MASTER_PORT say {address}, port {port}: leave them as they are"
+        other = f"the ranks met {other}; {said}"
+    return {"group": state(), "met": other, "returned": returned}
+
+
+def from_tcp(
+    answer: Callable[[int, int, str], Any],
+    rank: int,
+    world_size: int,
+    job: str,
+    job_rank: int,
+    job_size: int,
+) -> dict[str, str]:
+    """Start this rank's job twice, while another job starts on the same machine, in folders of their own."""
+    found = {}
+    for start in ("start 1", "start 2"):
+        folder = launch_folder() / job / start
+        folder.mkdir(parents=True, exist_ok=True)
+        asked = _watch_sockets()
+        with watch_init() as calls:
+            answer(job_rank, job_size, str(folder))
+        found[start] = state()
+        met = _met_in()
+        if met is not None and not isinstance(met, TCPStore):
+            found[start] += f", met in a {type(met).__name__}"
+        elif job_rank == 0 and calls and not calls[0].endswith("store") and not asked:
+            found[start] += ", on a port of which rank 0 has never asked whether it is free"
+        # Both jobs' groups are open then: two servers on one port have met each other.
+        meet(f"all open, {start}", rank, world_size)
+        if dist.is_initialized():
+            dist.destroy_process_group()
+    return found
+
+
+def from_file(
+    answer: Callable[[int, int, str, str], Any], rank: int, world_size: int, job_ids: Sequence[str]
+) -> dict[str, str]:
+    """Start jobs one after the other, with one folder for all of them."""
+    folder = launch_folder() / "meeting"
+    folder.mkdir(exist_ok=True)
+    found, used, real = {}, list[Path](), builtins.hash
+    # as in processes that are not forked, where text has another hash in each
+    builtins.hash = lambda value: real((value, rank) if isinstance(value, str) else value)
+    for number, job_id in enumerate(job_ids, 1):
+        with watch_init():
+            answer(rank, world_size, str(folder), job_id)
+        met = _met_in()
+        where = "" if met is None else f", met in a {type(met).__name__}"
+        if isinstance(met, FileStore):
+            path = Path(met.path).resolve()  # type: ignore[attr-defined]
+            where = ", in a file of its own"
+            if folder.resolve() not in path.parents:
+                where = ", in a file that is not in the folder: other machines may not see it"
+            elif path in used:
+                where = ", in the file of the job before"
+            used.append(path)
+        found[f"job {number}"] = state() + where
+        meet(f"all open, {number}", rank, world_size)
+        met, started = None, dist.is_initialized()
+        if started:
+            dist.destroy_process_group()
+        meet(f"all closed, {number}", rank, world_size, started)
+    builtins.hash = real
+    return found
+
+
+@contextmanager
+def watch_init() -> Iterator[list[str]]:
+    """Record each start as a span that says where it goes, and as whom, by whatever name it is called."""
+    c10d: Any = distributed_c10d
+    helper, rendezvous, calls = c10d._new_process_group_helper, c10d.rendezvous, list[str]()
+
+    def note(rank: Any, size: Any, place: str) -> None:
+        calls.append(f"{INIT}rank {rank} of {size} by {place}")
+        with span(calls[-1]):
+            pass
+
+    def watched_rendezvous(url: str, rank: int = -1, world_size: int = -1, **kwargs: Any) -> Any:
+        said = dict(part.split("=") for part in url.partition("?")[2].split("&") if "=" in part)
+        if url.startswith("env://"):
+            said = {"rank": os.environ.get("RANK"), "world_size": os.environ.get("WORLD_SIZE")}
+        who = said.get("rank") if rank < 0 else rank
+        size = said.get("world_size") if world_size < 0 else world_size
+        note(who, size, _shown(url))
+        return rendezvous(url, rank, world_size, **kwargs)
+
+    def watched_helper(size: int, rank: int, *args: Any, **kwargs: Any) -> Any:
+        if not calls:
+            note(rank, size, "a store")  # that was handed in
+        return helper(size, rank, *args, **kwargs)
+
+    c10d._new_process_group_helper, c10d.rendezvous = watched_helper, watched_rendezvous
+    try:
+        yield calls
+    finally:
+        c10d._new_process_group_helper, c10d.rendezvous = helper, rendezvous
+
+
+def _shown(url: str) -> str:
+    if url.startswith("env://"):
+        return f"env:// at port {os.environ.get('MASTER_PORT', '')}"
+    place = url.partition("?")[0]
+    return (
+        f"file://.../{'/'.join(Path(place).parts[-2:])[-30:]}" if "file:" in place else place[-30:]
+    )
+
+
+def _watch_sockets() -> list[str]:
+    """Give a list in which every socket appears that this process binds or connects from Python."""
+    asked: list[str] = []
+
+    def hook(event: str, args: tuple[Any, ...]) -> None:
+        if event in {"socket.bind", "socket.connect"}:
+            asked.append(event)
+
+    sys.addaudithook(hook)
+    return asked
+
+
+def state() -> str:
+    """Say which default group this process is in: "rank 0 of 2"; its backend if that is not gloo."""
+    if not dist.is_initialized():
+        return "no process group"
+    other = "" if dist.get_backend() == "gloo" else f", backend {dist.get_backend()}"
+    return f"rank {dist.get_rank()} of {dist.get_world_size()}{other}"
+
+
+def meet(what: str, rank: int, world_size: int, started: bool | None = None) -> None:
+    """Wait until every rank of the launch has come to this point, where a group has been started."""
+    store = _own_store("meet", world_size)
+    store.set(f"{what}/{rank}", "here")
+    if (
+        dist.is_initialized() if started is None else started
+    ):  # whoever started nothing may go: the others see that
+        store.wait([f"{what}/{other}" for other in range(world_size)], DEADLINE)
+
+
+def _met_in() -> Any:
+    """Give the store in which the default group's ranks met, without the prefixes around it."""
+    if not dist.is_initialized():
+        return None
+    store: Any = distributed_c10d._get_default_store()
+    while isinstance(store, PrefixStore):
+        store = store.underlying_store
+    return store

@@ -1,0 +1,62 @@
+"""1.4 Pick a backend (10 min, ●●○○○)
+
+- When can NCCL not be used at all? There are three reasons, and each of them is enough.
+- NCCL needs tensors on a GPU, a torch that was built with it, and a GPU for each rank. Where one is missing,
+  gloo is left.
+- usable = nccl and gpus >= ranks; if device == "cpu" or not usable: "gloo"; else "nccl" for device "cuda",
+  "cpu:gloo,cuda:nccl" for "both".
+"""
+
+from typing import Any
+
+from helpers.checks.author import *
+from helpers.views.plain import plural
+
+BOTH = "cpu:gloo,cuda:nccl"
+ALIKE = {"nccl": {"cuda:nccl"}, "gloo": {"cpu:gloo,cuda:gloo"}, BOTH: set[str]()}
+"""Other names that torch takes for the same, whatever the device is."""
+
+
+def case(draw: Draw) -> Case:
+    device, kind = (
+        draw.of("cpu", "cuda", "cuda", "both", "both"),
+        draw.of("more", "as many", "fewer"),
+    )
+    nccl = draw.of(True, True, False)
+    ranks = draw.whole(2, 9)
+    gpus = {"more": ranks + draw.whole(1, 4), "as many": ranks, "fewer": draw.whole(0, ranks - 1)}[
+        kind
+    ]
+    right = "gloo"
+    if nccl and gpus >= ranks and device != "cpu":
+        right = "nccl" if device == "cuda" else BOTH
+    own = {"cpu": {"cpu:gloo"}, "cuda": {"cuda:gloo"}}.get(device, set())
+    taken = {right, *ALIKE[right], *(own if right == "gloo" else ())}
+
+    def judged(got: Any, rank: int) -> Finding | None:
+        if not isinstance(got, str):
+            return Finding(f"{got!r:.60} is not a backend's name")
+        if ",".join(sorted(got.lower().split(","))) in taken:
+            return None
+        return Finding(f"{got!r:.60}, but {right!r} is right: {why(gpus, ranks, nccl, device)}")
+
+    return Case(
+        f"{plural(gpus, 'GPU')}, {plural(ranks, 'rank')}, {'' if nccl else 'no '}NCCL, tensors on {device}",
+        [(gpus, ranks, nccl, device)],
+        right=judged,
+    )
+
+
+def why(gpus: int, ranks: int, nccl: bool, device: str) -> str:
+    if device == "cpu":
+        return "NCCL takes only tensors that are on a GPU."
+    if not nccl:
+        return "this torch was built without NCCL."
+    if gpus < ranks:
+        return "NCCL wants a GPU for each rank, and refuses two ranks on one."
+    if device == "both":
+        return "each device has a backend of its own, named as device:backend."
+    return "every rank has a GPU to itself, and its tensors are there."
+
+
+EXERCISE = Exercise(case, kind=Kind.LOCAL, sizes=(1,))

@@ -1,0 +1,1 @@
+"""Exercises of notebook 06: hangs, each with its repair."""

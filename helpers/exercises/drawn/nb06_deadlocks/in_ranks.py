@@ -1,0 +1,101 @@
+"""What ranks run around an answer of notebook 06: a peer that never comes, a file to prepare."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from helpers.ranks.inside import launch_folder, span
+
+_ROLL_CALL_S = 0.1
+"""How long a roll call lasts at which somebody is missing, whatever the answer's patience."""
+_PREPARING_S = 0.012
+"""How long preparing takes: long enough that a rank which does not wait comes too early."""
+_MOST_S = 2.0
+
+
+def with_absent_ranks(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    batches: list[torch.Tensor],
+    patience: float,
+    absent: list[int],
+) -> dict[str, Any]:
+    """Call the answer on all ranks but those that stay away: what it returned or raised, what it asked.
+
+    asked: the timeouts of its calls of monitored_barrier, in seconds.
+    """
+    asked: list[float] = []
+    if rank in absent:
+        return {"asked": asked}
+    present = [other for other in range(world_size) if other not in absent]
+    with _roll_calls(rank, present if absent else [], asked):
+        try:
+            returned = answer(rank, world_size, batches, timedelta(seconds=patience))
+        except Exception as error:
+            if not absent:
+                raise
+            if rank == 0:
+                dist.destroy_process_group()  # so that the others do not wait for its word
+            return {"asked": asked, "raised": str(error)}
+    return {"asked": asked, "returned": returned}
+
+
+@contextmanager
+def _roll_calls(rank: int, present: list[int], asked: list[float]) -> Iterator[None]:
+    """Note the timeouts of roll calls. Where not all are present, shorten them, and call once all who are.
+
+    So nobody is named for coming late on a busy machine.
+    """
+    group: Any = dist.ProcessGroup
+    real = group.monitored_barrier
+
+    def call(self: Any, timeout: Any = None, wait_all_ranks: bool = False) -> None:
+        asked.append(timeout.total_seconds() if isinstance(timeout, timedelta) else -1.0)
+        if present:
+            store, most = dist.distributed_c10d._get_default_store(), timedelta(seconds=_MOST_S)
+            store.set(f"here {rank}", "yes")
+            timeout = most
+            if rank == 0:
+                timeout = timedelta(seconds=_ROLL_CALL_S)
+                with suppress(RuntimeError):
+                    store.wait([f"here {other}" for other in present], most)
+        real(self, timeout, wait_all_ranks)
+
+    group.monitored_barrier = call
+    try:
+        yield
+    finally:
+        group.monitored_barrier = real
+
+
+def with_a_file(
+    answer: Callable[..., Any], rank: int, world_size: int, name: str, content: str | None
+) -> Any:
+    """Hand the answer `prepare`, which takes a while to write a file, and `read`, which needs it."""
+    path = launch_folder() / hashlib.sha256(name.encode()).hexdigest()[:16]
+    path.with_suffix(f".{rank}").touch()
+
+    def prepare() -> None:
+        with span("prepare"):
+            late = time.monotonic() + _MOST_S
+            while len(list(path.parent.glob(f"{path.name}.*"))) < world_size:
+                if time.monotonic() > late:
+                    break
+                time.sleep(0.001)  # for ranks that have not come to the answer yet
+            time.sleep(_PREPARING_S)
+            path.write_text(content or "")
+
+    def read() -> str:
+        with span("read"):
+            return path.read_text()
+
+    return answer(rank, world_size, prepare, read)

@@ -1,0 +1,131 @@
+"""6.1 Share the best (10 min, ●●○○○)
+
+- Which rank is best depends on data that each rank has alone. Before the ranks act on it, all of them must
+  know it.
+- `all_gather` the losses: then every rank has the same list, finds the same winner, and all call
+  `broadcast(weight, src=winner)`.
+- losses = [torch.empty_like(loss) for _ in range(world_size)]; dist.all_gather(losses, loss); winner =
+  losses.index(min(losses)), which of a tie is the lowest rank; broadcast; return weight and
+  torch.cat(losses).mean().
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from helpers.checks.author import *
+from helpers.ranks.run import Run
+from helpers.trace.events import Trace
+
+TOGETHER = (
+    "A rank alone knows its own loss, and `broadcast` is a call for all ranks, with the same `src`: for the "
+    "one that sends and for those that receive. Let all ranks learn all losses first; then every rank finds "
+    "the same winner, and all make the same call, outside of every `if`."
+)
+NEAR = "near each other"
+LOST = {torch.float16: 4e-3, torch.bfloat16: 3e-2}
+"""What a mean may lose; in other dtypes a millionth."""
+
+
+def case(draw: Draw) -> Case:
+    n, kind = draw.ranks, draw.of("positive", "negative", "a tie", NEAR)
+    dtype = torch.float64 if kind == NEAR else draw.dtype(*FLOATS)
+    numbers = torch.tensor(draw.rng.sample(range(4, 400), n), dtype=torch.float64) / 7
+    if kind == NEAR:
+        numbers = 1 + numbers * 1e-12
+    numbers -= 100 * (kind == "negative")
+    places, best = numbers.sort().indices.tolist(), draw.rank()
+    numbers[[best, places[0]]] = numbers[[places[0], best]]
+    if kind == "a tie" and best < n - 1:
+        numbers[draw.whole(best + 1, n - 1)] = numbers[best]
+    losses = list(numbers.to(dtype).split(1))
+    values = torch.cat(losses)
+    best, worst = int(values.argmin()), int(values.argmax())
+    last = max(r for r in range(n) if losses[r] == losses[best])
+    shape = draw.of((150,), (12, 14), (5, 6, 7))
+    weights = draw.tensors(shape, draw.dtype(*FLOATS))
+    mean = values.double().mean().item()
+
+    def judged(got: Any, rank: int) -> Finding | None:
+        if not isinstance(got, (list, tuple)) or len(got) != 2:
+            return Finding("two things must come back: the weights and the mean", TWO)
+        if problem := difference(weights[best], got[0], 0, "weights"):
+            return Finding(problem)
+        problem = difference(mean, got[1], LOST.get(dtype, 1e-6), "mean")
+        return Finding(problem) if problem else None
+
+    def of(chosen: Sequence[int], words: str) -> Mistake:
+        return Mistake(lambda got, rank: same(weights[chosen[rank]], got[0], 0), words)
+
+    def mean_is(value: Sequence[float], words: str) -> Mistake:
+        room = LOST.get(dtype, 1e-6)
+        return Mistake(lambda got, rank: same(value[rank], got[1], room), words)
+
+    own = values.tolist()
+    near = {
+        "negative": of([0] * n, NEGATIVE),
+        "a tie": of([last] * n, TIE),
+        NEAR: of([0] * n, KEEP),
+    }
+    return Case(
+        f"weights {tuple(shape)} of {weights[0].dtype}, losses {kind}, rank {best} is best",
+        list(zip(losses, weights, strict=True)),
+        right=judged,
+        mistakes=[
+            *([near[kind]] if kind in near else []),
+            of([worst] * n, WORST),
+            of(
+                range(n),
+                "Each rank returns its own weights: how do the others get those of the best?",
+            ),
+            of([0] * n, "These are the weights of rank 0, whoever is best."),
+            mean_is(
+                [sum(own)] * n, "The second part is the sum of the losses; their mean is wanted."
+            ),
+            mean_is(
+                own, "The second part is the rank's own loss; the mean of all losses is wanted."
+            ),
+            mean_is([min(own)] * n, MINIMUM),
+            mean_is([min(own) / n] * n, MINIMUM),
+        ],
+    )
+
+
+TWO = "Return two things: the best rank's weights and the mean of all losses."
+NEGATIVE = "Losses may be negative: a 0 in a place that no loss has filled must not take part."
+TIE = "Two ranks share the smallest loss here: the lowest of them is the winner."
+WORST = "These are the weights of the rank with the largest loss; the smallest is best."
+KEEP = "These losses differ by less than float32 can tell: whoever compares them keeps their dtype."
+MINIMUM = (
+    "The second part is made from the smallest loss alone. Did an all_reduce with MIN write over `loss`? "
+    "Let it have a clone."
+)
+
+
+def only_the_broadcast(trace: Trace, case: Case) -> str:
+    size = case.given[0][1].nbytes
+    for rank in range(case.world_size):
+        others = [e for e in trace.of(rank) if e.is_collective and e.op != "broadcast"]
+        if sum(event.nbytes for event in others) >= size:
+            return (
+                f"rank {rank} hands as many bytes as its whole weights have to {others[-1].call}; the "
+                "weights of one rank are wanted, and one broadcast carries them."
+            )
+    return ""
+
+
+def broadcast_seen(case: Case, run: Run) -> bool:
+    return any(event.op == "broadcast" for event in run.trace)
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        Awaited(),
+        OnlyCalls(("all_gather", "all_reduce", "broadcast")),
+        Count("broadcast", 1),
+        Holds(only_the_broadcast, "only the broadcast carries weights", forbids=True),
+    ),
+    failed=(Stuck(TOGETHER, when=broadcast_seen),),
+)

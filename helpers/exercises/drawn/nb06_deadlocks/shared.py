@@ -1,0 +1,103 @@
+"""What exercises of notebook 06 share: flight-recorder dumps of a job with a fault, and how they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from helpers.checks.author import *
+
+OPS = ("all_reduce", "broadcast", "all_gather", "reduce_scatter")
+Table = dict[int, tuple[str, list[int]]]
+"""collective_seq_id -> what a rank called, and the size of what it handed in."""
+
+
+def tables_of(draw: Draw, kind: str, fault: int, culprits: Sequence[int]) -> list[Table]:
+    """Write what each rank has called: all the same, but for the fault, and whatever came after it."""
+    calls: list[tuple[str, list[int]]] = [
+        (draw.rng.choice(OPS), [draw.whole(2, 9) for _ in range(draw.of(0, 1, 1, 2, 3))])
+        for _ in range(fault + 4)
+    ]
+    ahead, alone = draw.of(0, 0, 1, 3), draw.of(0, 0, 1, 2)
+    tables = []
+    for rank in range(draw.ranks):
+        last = fault + (alone if rank in culprits else ahead)
+        if rank in culprits and kind == "missing":
+            last = fault - 1
+        table: Table = {seq: calls[seq - 1] for seq in range(1, last + 1)}
+        for seq in range(fault + 1, last + 1):  # what follows from a fault says nothing
+            if kind != "none" and draw.rng.random() < 0.3:
+                table[seq] = (draw.rng.choice(OPS), [draw.whole(2, 9)])
+        tables.append(table)
+    others = [rank for rank in range(draw.ranks) if rank not in culprits]
+    op, size = calls[fault - 1]
+    if kind == "size":
+        for rank in culprits:
+            wrong = [[*size[:-1], size[-1] + 1] if size else [2], [1, *size], [*size, 1]]
+            tables[rank][fault] = op, draw.rng.choice(wrong)
+    if kind == "op":
+        for rank in culprits:
+            tables[rank][fault] = OPS[(OPS.index(op) + 1) % len(OPS)], size
+    if kind in {"op", "missing"} and len(others) > 2 and draw.rng.random() < 0.6:
+        tables[others[0]][fault] = op, [*size, 5]  # asked later
+    if kind == "missing" and len(others) > 2 and draw.rng.random() < 0.6:
+        tables[others[1]][fault] = OPS[(OPS.index(op) + 2) % len(OPS)], size
+    return tables
+
+
+def forget(draw: Draw, table: Table, most: int) -> None:
+    """Lose some of the oldest entries, but none from number `most` on."""
+    for seq in range(1, draw.whole(1, most)):
+        del table[seq]
+
+
+def dump_of(table: Table, ranks: int, fault: int) -> dict[str, Any]:
+    """Write a rank's dump in the fields of torch's own, as far as a reader needs them."""
+    entries = [
+        {
+            "process_group": ["0", "default_pg"],
+            "collective_seq_id": seq,
+            "profiling_name": f"gloo:{op}",
+            "input_sizes": [size],
+            "input_dtypes": ["Float"],
+            "state": "completed" if seq < fault else "scheduled",
+            "is_p2p": False,
+        }
+        for seq, (op, size) in table.items()
+    ]
+    groups = {"0": {"ranks": str(list(range(ranks)))}}
+    return {"version": "2.10", "pg_config": groups, "entries": entries}
+
+
+Answer = tuple[str, int, list[int]]
+Odd = Callable[[list[Any]], list[int]]
+"""From what each rank has to the ranks that are taken for culprits."""
+
+
+def odd_ones(seen: list[Any]) -> list[int]:
+    usual = max(seen, key=seen.count)
+    return [rank for rank, what in enumerate(seen) if what != usual]
+
+
+def unlike_rank_0(seen: list[Any]) -> list[int]:
+    return [rank for rank, what in enumerate(seen) if what != seen[0]]
+
+
+def read_dumps(
+    tables: Sequence[Table],
+    numbers: Sequence[int] | None = None,
+    order: Sequence[str] = ("missing", "op", "size"),
+    odd: Odd = odd_ones,
+) -> Answer:
+    """Find the first fault, asking in this order at each number. Other arguments are others' mistakes."""
+    if numbers is None:
+        numbers = range(max(map(min, tables)), max(map(max, tables)) + 1)
+    for seq in numbers:
+        gone = [rank for rank, table in enumerate(tables) if seq not in table]
+        for kind in order:
+            if kind == "missing" and gone:
+                return kind, seq, gone
+            culprits = [] if gone else odd([table[seq][kind == "size"] for table in tables])
+            if kind != "missing" and culprits:
+                return kind, seq, culprits
+    return "none", 0, []
