@@ -65,12 +65,11 @@ def drive_cases(
     that were changed, and the numbers of the first and of the last call that were recorded meanwhile.
     """
     from helpers.checks.hard import hard_world
-    from helpers.checks.scripts import Source
 
     sleep, results = time.sleep, []
-    script, alone = kind is Kind.SCRIPT, kind.is_alone
+    alone = kind.is_alone
     with hard_world() if kind.is_hard else contextlib.nullcontext():
-        answer: Any = Source(source, name) if script else build(source, name)
+        answer: Any = _source(source, name) if kind is Kind.SCRIPT else build(source, name)
         for inputs, late_one in zip(given, late, strict=True):
             before = [_copy(value) for value in inputs]
             first = calls_made()
@@ -89,6 +88,12 @@ def drive_cases(
             ]
             results.append([returned, changed, first, calls_made()])
     return results
+
+
+def _source(source: str, name: str) -> Any:
+    from helpers.checks.scripts import Source  # a tenth of a second, which other kinds need not pay
+
+    return Source(source, name)
 
 
 def build(source: str, name: str) -> Any:
