@@ -23,8 +23,8 @@ from helpers.exercises.drawn.nb11_zero_and_fsdp.shared import (
     ENDINGS,
     as_float32,
     mean_of,
-    share,
     shards,
+    share,
 )
 from helpers.views.plain import plural
 
@@ -110,16 +110,16 @@ def case(draw: Draw) -> Case:
             ),
             *(
                 learns(
-                    "Each shard has its part of a rank's own gradient: it needs its part of the mean over all "
-                    "ranks, by reduce_scatter.",
+                    "Each shard has its part of a rank's own gradient: it needs its part of the mean over "
+                    "all ranks, by reduce_scatter.",
                     lambda g, n, cut=cut: cut(g, n),  # type: ignore[misc]
                 )
                 for cut in (by_elements, by_rows)
             ),
             learns(
-                "The gradient has the right length and goes to the wrong place: reduce_scatter must cut it as "
-                "you have cut the weight, padding and order alike. It has the shape of the weight, `grad.T @ "
-                "x`.",
+                "The gradient has the right length and goes to the wrong place: reduce_scatter must cut it "
+                "as you have cut the weight, padding and order alike. It has the shape of the weight, "
+                "`grad.T @ x`.",
                 lambda g, n: mean_of(g).T.reshape(g[0].shape),
             ),
             *([parts.without(of_x, X)] if trains_x else []),
@@ -201,8 +201,8 @@ EXERCISE = Exercise(
     failed=(
         Failed(
             "number of gradients",
-            "backward returns one value for each argument of forward after `ctx`, in their order: the gradient "
-            "of a tensor that has one, None for all else (a shape, a module).",
+            "backward returns one value for each argument of forward after `ctx`, in their order: the "
+            "gradient of a tensor that has one, None for all else (a shape, a module).",
         ),
         *ENDINGS,
     ),

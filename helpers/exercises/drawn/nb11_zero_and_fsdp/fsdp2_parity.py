@@ -171,9 +171,9 @@ def gathered_at_once(trace: Trace, case: Case) -> str:
     for event in trace:
         if event.op == "all_gather" and event.nbytes > (most := case.facts["gathered"]):
             return (
-                f"rank {event.rank} hands in {event.nbytes:,} bytes to one all_gather; {most:,} are its share "
-                "of the largest layer. fully_shard each layer first, the whole model last: else all of its "
-                "weights are whole at once."
+                f"rank {event.rank} hands in {event.nbytes:,} bytes to one all_gather; {most:,} are its "
+                "share of the largest layer. fully_shard each layer first, the whole model last: else all of "
+                "its weights are whole at once."
             )
     return ""
 
@@ -189,10 +189,10 @@ def gathered_again(trace: Trace, case: Case) -> str:
         enough = case.facts["enough"]
         if (gathers := made.count("all_gather")) < enough:
             return (
-                f"rank {rank} calls all_gather {gathers} times while it trains; {enough} are right, for each of "
-                f"{case.facts['layers']} layers once in forward and once in backward of each step. Who keeps "
-                "the weights whole in between (`reshard_after_forward=False`, no root) holds the whole model "
-                "when forward ends."
+                f"rank {rank} calls all_gather {gathers} times while it trains; {enough} are right, for each "
+                f"of {case.facts['layers']} layers once in forward and once in backward of each step. Who "
+                "keeps the weights whole in between (`reshard_after_forward=False`, no root) holds the whole "
+                "model when forward ends."
             )
     return ""
 
@@ -206,13 +206,13 @@ EXERCISE = Exercise(
     ),
     failed=(
         Stuck(
-            "Forward, backward and full_tensor() are collective calls: all ranks make all of them, also where "
-            "only one rank wants the result."
+            "Forward, backward and full_tensor() are collective calls: all ranks make all of them, also "
+            "where only one rank wants the result."
         ),
         Failed(
             "",
-            "Shards are dealt out by rows, and may be of different sizes: whole weights are broadcast, before "
-            "fully_shard.",
+            "Shards are dealt out by rows, and may be of different sizes: whole weights are broadcast, "
+            "before fully_shard.",
             died=True,
         ),
         Failed(

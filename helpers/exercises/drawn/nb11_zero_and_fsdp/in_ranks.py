@@ -223,9 +223,8 @@ def _beside_tensors(answer: Any) -> int:
                 found[id(part)] = part.nbytes
             elif isinstance(part, (bytes, bytearray, array)) and len(part) > _ROOM:
                 found[id(part)] = len(part) * getattr(part, "itemsize", 1)
-            elif type(part) in {list, tuple} and len(part) > _FEW:
-                if all(type(v) is float for v in part):
-                    found[id(part)] = 8 * len(part)
+            elif type(part) in {list, tuple} and all(type(v) is float for v in part):
+                found[id(part)] = 8 * len(part) * (len(part) > _FEW)
     return sum(found.values())
 
 

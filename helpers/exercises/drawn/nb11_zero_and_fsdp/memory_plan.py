@@ -97,7 +97,10 @@ def case(draw: Draw) -> Case:
 
 
 TWO = "Return `needs, stage`: a list of four numbers, and 0, 1, 2, 3 or None."
-ROUND = "Round the share up, `own = -(-sum(layers) // ranks)`, once, over all layers; then multiply by its bytes."
+ROUND = (
+    "Round the share up, `own = -(-sum(layers) // ranks)`, once, over all layers; then multiply by its "
+    "bytes."
+)
 
 
 def needs_of(total: int, own: float, top: int) -> list[float]:
