@@ -150,7 +150,8 @@ def _explanations(tried: Tried, rank: int, found: Finding) -> list[str]:
 
 def _own(tried: Tried, rank: int, found: Finding) -> Iterator[str]:
     case, got = tried.case, tried.run.values[rank]
-    yield from (found.advice,) if isinstance(found.advice, str) else found.advice
+    advice = (found.advice,) if isinstance(found.advice, str) else found.advice
+    yield from filter(None, advice)
     for gives, words in case.mistakes:
         value = for_rank(gives, rank)
         # a hostile rank may send what no function of ours expects: then it is not this mistake
