@@ -68,7 +68,7 @@ def accumulate(
 
     model.register_forward_pre_hook(enters)
     next(model.parameters()).register_hook(leaves)
-    found = {}
+    found: dict[str, Any] = {}
     for number, microbatches in enumerate(steps, 1):
         answer(model, list(microbatches))
         found |= {f"step {number}: {name}": grad for name, grad in _grads(model).items()}

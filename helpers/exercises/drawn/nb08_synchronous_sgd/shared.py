@@ -80,6 +80,17 @@ class Gradients(ByName):
             got = {n: wanted[n] if n in self.unused and v is None else v for n, v in got.items()}
         return super().first(got, rank)
 
+    def larger(self, words: str, values: Sequence[Parts], times: float) -> Mistake:
+        """Make a mistake of values that are so many times larger, and rounded as coarsely."""
+        size = {name: times * self._scale(name) for name in values[0]}  # type: ignore[operator]
+        return Mistake(
+            lambda got, rank: (
+                self.first(got, rank)[0] in values[rank]
+                and all(same(v, got[k], scale=size[k]) for k, v in values[rank].items())
+            ),
+            words,
+        )
+
     def roughly(self) -> Mistake:
         """Make a mistake of float64 gradients that are right to float32's digits."""
         assert isinstance(self.scale, Mapping)
@@ -137,6 +148,12 @@ Change = Callable[[int, Models], None]
 
 def nothing(step: int, models: Models) -> None:
     """Leave them as they are."""
+
+
+def forget(step: int, models: Models) -> None:
+    """Set all gradients to zero."""
+    for model in models:
+        model.zero_grad(set_to_none=False)
 
 
 def average_grads(divide_by: float = 0.0) -> Change:
@@ -212,7 +229,8 @@ def loss(weights: torch.Tensor, like: Weights, x: torch.Tensor, y: torch.Tensor)
     """Give the mean loss of some samples by these weights, which come as one vector."""
     parts = weights.split([w.numel() for w in like])
     model = classifier([part.view_as(w) for part, w in zip(parts, like, strict=True)])
-    return float(cross_entropy(model(x), y))
+    with torch.no_grad():
+        return float(cross_entropy(model(x), y))
 
 
 def some_made_none(case: Case, run: Run) -> bool:

@@ -8,6 +8,8 @@
   is None else p.grad; g *= samples / total; dist.all_reduce(g); p.grad = g.
 """
 
+from collections.abc import Sequence
+
 import torch
 
 from helpers.checks.author import *
@@ -60,11 +62,10 @@ def case(draw: Draw) -> Case:
         [{"weights": "", **mean}] * n, scale, lambda name, got: STEPS if name == "weights" else ""
     )
 
-    def gives(words: str, shares: list[float], divide_by: list[int] | None = None) -> Mistake:
+    def gives(words: str, shares: Sequence[float], divide_by: list[int] | None = None) -> Mistake:
         sums = each_total(own, shares)
-        return parts.mistake(
-            words, [{k: g / d for k, g in sums.items()} for d in divide_by or [1] * n]
-        )
+        values = [{k: g / d for k, g in sums.items()} for d in divide_by or [1] * n]
+        return parts.larger(words, values, max(1, *shares))
 
     return Case(
         f"{', '.join(map(str, counts))} samples, {plural(len(names), 'parameter')} of {dtype}",
@@ -87,6 +88,10 @@ def case(draw: Draw) -> Case:
                 [count / everybody / n for count in counts],
             ),
             parts.mistake(
+                "The mean belongs to every rank: set `p.grad` also where it was None.",
+                [dict.fromkeys(names) if not count else mean for count in counts],
+            ),
+            parts.mistake(
                 "This is its own summand of the mean, or nothing: the others' are missing.",
                 [
                     {k: g if g is None else g * c / everybody for k, g in one.items()}
@@ -94,10 +99,6 @@ def case(draw: Draw) -> Case:
                 ],
             ),
             parts.mistake("The gradients are as they were: write the mean into `p.grad`.", own),
-            parts.mistake(
-                "The mean belongs to every rank: set `p.grad` also where it was None.",
-                [dict.fromkeys(names) if not count else mean for count in counts],
-            ),
             Mistake(
                 lambda got, rank: 0 in counts and has_nan(got, rank),
                 "The mean loss of no samples is NaN, and NaN times 0 is NaN: begin from zeros.",
@@ -123,7 +124,11 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_reduce",)),
-        Travels("all_reduce", "each gradient travels once, and one number of samples"),
+        Travels(
+            "all_reduce",
+            "each gradient travels once, and one number of samples",
+            why="The number of all samples is the same for all gradients: add it up once.",
+        ),
         Awaited(),
     ),
     failed=(

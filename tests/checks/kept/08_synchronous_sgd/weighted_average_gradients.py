@@ -1,3 +1,6 @@
+# %% wrong: the total is taken anew for each parameter | wrong | says: add it up once
+
+
 # %% wrong: the rank without samples returns early | deadlocked | says: Rank \d has no samples
 
 
