@@ -30,8 +30,8 @@ def with_given_gradients(
     """Let the answer combine gradients that stand in a model as if backward had left them there."""
     model = nn.Module()
     for name, value, grad, trained in parameters:
-        p = nn.Parameter(_laid_out(value), requires_grad=trained)
-        p.grad = None if grad is None else _laid_out(grad)
+        p = nn.Parameter(laid_out(value), requires_grad=trained)
+        p.grad = None if grad is None else laid_out(grad)
         model.register_parameter(name, p)
     if tied:
         model.add_module("twin", nn.Module())
@@ -39,7 +39,7 @@ def with_given_gradients(
     answer(model, *more)
     named = dict(model.named_parameters())
     same = all(torch.equal(named[name].detach(), value) for name, value, *_ in parameters)
-    return {"weights": "" if same else KEPT, **_grads(model)}
+    return {"weights": "" if same else KEPT, **grads_of(model)}
 
 
 def accumulate(
@@ -71,7 +71,7 @@ def accumulate(
     found: dict[str, Any] = {}
     for number, microbatches in enumerate(steps, 1):
         answer(model, list(microbatches))
-        found |= {f"step {number}: {name}": grad for name, grad in _grads(model).items()}
+        found |= {f"step {number}: {name}": grad for name, grad in grads_of(model).items()}
     at_once = (
         f"{largest} samples go through the model at once; a microbatch has {len(steps[0][0][0])}"
     )
@@ -153,12 +153,12 @@ def flat(model: nn.Module) -> torch.Tensor:
     return torch.cat([p.detach().flatten() for p in model.parameters()])
 
 
-def _grads(model: nn.Module) -> dict[str, Any]:
+def grads_of(model: nn.Module) -> dict[str, Any]:
     named = model.named_parameters()
     return {n: None if p.grad is None else p.grad.detach().clone() for n, p in named}
 
 
-def _laid_out(tensor: torch.Tensor) -> torch.Tensor:
+def laid_out(tensor: torch.Tensor) -> torch.Tensor:
     """Copy a tensor; one with four dimensions as channels_last, as a model for images may have it."""
     order = torch.channels_last if tensor.dim() == 4 else torch.contiguous_format
     return tensor.clone(memory_format=order)
