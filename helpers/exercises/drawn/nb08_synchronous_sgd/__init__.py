@@ -1,0 +1,1 @@
+"""Exercises of notebook 08: synchronous SGD."""

@@ -1,0 +1,1 @@
+"""Exercises of notebook 09: DDP from the inside."""
