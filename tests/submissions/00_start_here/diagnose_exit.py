@@ -74,7 +74,7 @@ def diagnose_exit(returncode, stderr, timed_out):
     return stderr.strip().splitlines()[-1].split(":")[0].split(".")[-1]
 
 
-# %% wrong: the whole last line | wrong | says: what stands before the colon
+# %% wrong: the whole last line | wrong | says: is not '\w+'. It was given
 import signal
 
 
@@ -112,7 +112,7 @@ def diagnose_exit(returncode, stderr, timed_out):
     return stderr.strip().splitlines()[-1].split(":")[0]
 
 
-# %% wrong: every failure is one of three that were seen | wrong | says: It was given
+# %% wrong: every failure is one of three that were seen | wrong | says: is not '\w+'. It was given
 def diagnose_exit(returncode, stderr, timed_out):
     if timed_out:
         return "timeout"
@@ -144,14 +144,14 @@ def diagnose_exit(returncode, stderr, timed_out):
     return stderr.strip().splitlines()[-1].split(":")[0].split(".")[-1]
 
 
-# %% wrong: waits for more to read | timed out | says: not done after
+# %% wrong: waits for more to read | wrong | says: begins with the exception that ended the process
 def diagnose_exit(returncode, stderr, timed_out):
     while not stderr:
         pass
     return stderr
 
 
-# %% wrong: the last word that ends in Error | wrong | says: expected
+# %% wrong: the last word that ends in Error | wrong | says: begins with the exception that ended the process
 def diagnose_exit(returncode, stderr, timed_out):
     import re
     import signal
@@ -163,7 +163,7 @@ def diagnose_exit(returncode, stderr, timed_out):
     return (re.findall(r"\w+Error", stderr) or ["exception"])[-1]
 
 
-# %% wrong: what follows the last dot of the last line | wrong | says: expected
+# %% wrong: what follows the last dot of the last line | wrong | says: begins with the exception that ended the process
 def diagnose_exit(returncode, stderr, timed_out):
     import signal
 
@@ -172,3 +172,42 @@ def diagnose_exit(returncode, stderr, timed_out):
     if returncode < 0:
         return signal.Signals(-returncode).name
     return stderr.strip().splitlines()[-1].split(".")[-1].split(":")[0]
+
+
+# %% right: a loop from behind
+import signal
+
+
+def diagnose_exit(returncode, stderr, timed_out):
+    if timed_out:
+        return "timeout"
+    for number in signal.Signals:
+        if number == -returncode:
+            return number.name
+    for line in reversed(stderr.splitlines()):
+        if line.strip():
+            return line.partition(":")[0].split(".")[-1].strip()
+
+
+# %% wrong: torn at the first dot | wrong | says: begins with the exception that ended the process
+import signal
+
+
+def diagnose_exit(returncode, stderr, timed_out):
+    if timed_out:
+        return "timeout"
+    if returncode < 0:
+        return signal.Signals(-returncode).name
+    return stderr.strip().splitlines()[-1].split(":")[0].split(".")[0]
+
+
+# %% wrong: SIGKILL counts as a timeout | wrong | says: A negative returncode is a signal
+import signal
+
+
+def diagnose_exit(returncode, stderr, timed_out):
+    if returncode == -9:
+        return "timeout"
+    if returncode < 0:
+        return signal.Signals(-returncode).name
+    return stderr.strip().splitlines()[-1].split(":")[0].split(".")[-1]

@@ -29,7 +29,7 @@ def my_slice(rank, world_size, n):
     return (int(mine[0]), int(mine[-1]) + 1) if len(mine) else (0, 0)
 
 
-# %% wrong: what is left over is lost | wrong | says: in no slice
+# %% wrong: what is left over is lost | wrong | says: leaves some elements over: as many ranks
 def my_slice(rank, world_size, n):
     share = n // world_size
     return rank * share, (rank + 1) * share
@@ -48,7 +48,7 @@ def my_slice(rank, world_size, n):
     return min(rank * share, n), min((rank + 1) * share, n)
 
 
-# %% wrong: rounded up and not cut off | wrong | says: the slice leaves 0 to
+# %% wrong: rounded up and not cut off | wrong | says: A share that is rounded up leaves little
 def my_slice(rank, world_size, n):
     share = -(-n // world_size)
     return rank * share, (rank + 1) * share
@@ -105,3 +105,25 @@ def my_slice(rank, world_size, n):
 def my_slice(rank, world_size, n):
     mine = torch.arange(n).tensor_split(world_size)[rank]
     return mine[0].item(), mine[-1].item() + 1
+
+
+# %% right: bounds by accumulate
+from itertools import accumulate
+
+
+def my_slice(rank, world_size, n):
+    lengths = [n // world_size + (r < n % world_size) for r in range(world_size)]
+    bounds = [0, *accumulate(lengths)]
+    return bounds[rank], bounds[rank + 1]
+
+
+# %% wrong: rounded to the nearest share | wrong | says: The slices: rank 0
+def my_slice(rank, world_size, n):
+    share = round(n / world_size)
+    return min(rank * share, n), n if rank == world_size - 1 else min((rank + 1) * share, n)
+
+
+# %% wrong: an empty slice is turned round | wrong | says: an empty slice has start == stop
+def my_slice(rank, world_size, n):
+    start, stop = rank * n // world_size, (rank + 1) * n // world_size
+    return (start, stop) if start < stop else (n, 0)

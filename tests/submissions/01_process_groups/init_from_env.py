@@ -26,7 +26,7 @@ def init_from_env():
     return [torch.tensor(read(name)) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK")]
 
 
-# %% wrong: reads the numbers and starts no group | wrong | says: No rank calls dist.init_process_group
+# %% wrong: reads the numbers and starts no group | wrong | says: There is no group when the function has returned
 def init_from_env():
     return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_RANK"])
 
@@ -37,7 +37,7 @@ def init_from_env():
     return dist.get_rank(), dist.get_world_size(), os.environ["LOCAL_RANK"]
 
 
-# %% wrong: the local rank is taken for the rank | crashed | says: number in\s+the whole job \(RANK\)
+# %% wrong: the local rank is taken for the rank | crashed | says: start as one and the same rank
 def init_from_env():
     local_rank = int(os.environ["LOCAL_RANK"])
     dist.init_process_group(
@@ -46,20 +46,20 @@ def init_from_env():
     return dist.get_rank(), dist.get_world_size(), local_rank
 
 
-# %% wrong: rank returned as local rank | wrong | says: 2 is not 0.*
+# %% wrong: rank returned as local rank | wrong | says: The third number is LOCAL_RANK
 def init_from_env():
     dist.init_process_group("gloo")
     return dist.get_rank(), dist.get_world_size(), dist.get_rank()
 
 
-# %% wrong: a port of its own choice | wrong | says: Leave MASTER_PORT as it is
+# %% wrong: a port of its own choice | wrong | says: leave them as they are
 def init_from_env():
     os.environ["MASTER_PORT"] = str(int(os.environ["MASTER_PORT"]) - 1000)
     dist.init_process_group("gloo")
     return dist.get_rank(), dist.get_world_size(), int(os.environ["LOCAL_RANK"])
 
 
-# %% wrong: only rank 0 starts | crashed | says: Rank 1 never called init_process_group
+# %% wrong: only rank 0 starts | deadlocked | says: Every rank must call init_process_group
 def init_from_env():
     if os.environ["RANK"] == "0":
         dist.init_process_group("gloo")
@@ -74,7 +74,7 @@ def init_from_env():
     return numbers
 
 
-# %% wrong: prints what it should return | wrong | says: Rank 0 returns nothing
+# %% wrong: prints what it should return | wrong | says: it must return its three numbers
 def init_from_env():
     dist.init_process_group("gloo")
     print(dist.get_rank(), dist.get_world_size(), os.environ["LOCAL_RANK"])
@@ -83,4 +83,39 @@ def init_from_env():
 # %% wrong: asks for the backend that no longer exists | crashed | says: Unknown backend type tcp
 def init_from_env():
     dist.init_process_group("tcp")
+    return dist.get_rank(), dist.get_world_size(), int(os.environ["LOCAL_RANK"])
+
+
+# %% right: a name bound before, numbers from the environment
+from torch.distributed import init_process_group
+
+
+def init_from_env():
+    init_process_group(backend="gloo", init_method="env://")
+    return tuple(int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
+
+
+# %% wrong: another order | wrong | says: the right numbers in another order
+def init_from_env():
+    dist.init_process_group("gloo")
+    return dist.get_world_size(), dist.get_rank(), int(os.environ["LOCAL_RANK"])
+
+
+# %% wrong: the address is written down | wrong | says: leave them as they are
+def init_from_env():
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    address = f"tcp://127.0.0.1:{os.environ['MASTER_PORT']}"
+    dist.init_process_group("gloo", init_method=address, rank=rank, world_size=size)
+    return rank, size, int(os.environ["LOCAL_RANK"])
+
+
+# %% wrong: machines are taken to be alike | wrong | says: returned: \[2\]
+def init_from_env():
+    dist.init_process_group("gloo")
+    return dist.get_rank(), dist.get_world_size(), dist.get_rank() % 2
+
+
+# %% wrong: the default backend | wrong | says: backend
+def init_from_env():
+    dist.init_process_group()
     return dist.get_rank(), dist.get_world_size(), int(os.environ["LOCAL_RANK"])

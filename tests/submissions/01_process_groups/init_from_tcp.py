@@ -63,7 +63,7 @@ def init_from_tcp(rank, world_size, folder):
     )
 
 
-# %% wrong: every rank asks for a port of its own | crashed | says: place of its own
+# %% wrong: every rank asks for a port of its own | timed out | says: place of its own
 def init_from_tcp(rank, world_size, folder):
     dist.init_process_group(
         "gloo", init_method=f"tcp://127.0.0.1:{free_port()}", rank=rank, world_size=world_size
@@ -77,7 +77,7 @@ def init_from_tcp(rank, world_size, folder):
     )
 
 
-# %% wrong: finds a port and starts nothing | wrong | says: No rank calls dist.init_process_group
+# %% wrong: finds a port and starts nothing | wrong | says: There is no group when the function has returned
 def init_from_tcp(rank, world_size, folder):
     store = dist.FileStore(f"{folder}/port", world_size)
     if rank == 0:
@@ -106,7 +106,7 @@ def init_from_tcp(rank, world_size, folder):
     dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{int(store.get('port'))}")
 
 
-# %% wrong: counts from one | crashed | says: ranks are counted from 0
+# %% wrong: counts from one | timed out | says: ranks are counted from 0
 def init_from_tcp(rank, world_size, folder):
     store = dist.FileStore(f"{folder}/port", world_size)
     if rank == 0:
@@ -117,7 +117,7 @@ def init_from_tcp(rank, world_size, folder):
     )
 
 
-# %% wrong: the server only | crashed | says: never called init_process_group
+# %% wrong: the server only | timed out | says: Every rank must call init_process_group
 def init_from_tcp(rank, world_size, folder):
     if rank == 0:
         dist.init_process_group(
@@ -130,4 +130,47 @@ def init_from_tcp(rank, world_size, folder):
     port = 20000 + os.stat(folder).st_uid % 10000
     dist.init_process_group(
         "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=world_size
+    )
+
+
+# %% wrong: a port made of the folder's name | wrong | says: let the system choose a free one
+import os
+import zlib
+
+def init_from_tcp(rank, world_size, folder):
+    port = 20000 + zlib.crc32(folder.encode()) % 10000
+    address = f"tcp://127.0.0.1:{port}"
+    dist.init_process_group("gloo", init_method=address, rank=rank, world_size=world_size)
+
+
+# %% wrong: a port made of the folder's number on the disk | wrong | says: let the system choose a free one
+import os
+import zlib
+
+def init_from_tcp(rank, world_size, folder):
+    port = 20000 + os.stat(folder).st_ino % 30000
+    address = f"tcp://127.0.0.1:{port}"
+    dist.init_process_group("gloo", init_method=address, rank=rank, world_size=world_size)
+
+
+# %% right: a socket of its own, the port in a store that add and wait share
+import os
+import zlib
+
+import socket
+
+
+def init_from_tcp(rank, world_size, folder):
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        mine = probe.getsockname()[1]
+    store = dist.PrefixStore("meet", dist.FileStore(os.path.abspath(folder) + "/s", world_size))
+    if rank == 0:
+        store.set("port", str(mine))
+    store.wait(["port"])
+    dist.init_process_group(
+        "gloo",
+        init_method="tcp://127.0.0.1:" + store.get("port").decode(),
+        world_size=world_size,
+        rank=rank,
     )

@@ -23,7 +23,7 @@ def pick_backend(gpus, ranks, nccl, device):
     return dist.Backend.GLOO
 
 
-# %% wrong: a GPU means NCCL | wrong | says: First look: .*'nccl', but 'gloo' is right
+# %% wrong: a GPU means NCCL | wrong | says: 'nccl', but 'gloo' is right
 def pick_backend(gpus, ranks, nccl, device):
     return "nccl" if gpus else "gloo"
 
@@ -64,7 +64,7 @@ def pick_backend(gpus, ranks, nccl, device):
     return "nccl" if dist.is_nccl_available() and torch.cuda.device_count() >= ranks else "gloo"
 
 
-# %% wrong: prints it | wrong | says: The function returns nothing
+# %% wrong: prints it | wrong | says: prints, but returns nothing
 def pick_backend(gpus, ranks, nccl, device):
     print("gloo" if device == "cpu" or not nccl or gpus < ranks else "nccl")
 
@@ -74,3 +74,17 @@ def pick_backend(gpus, ranks, nccl, device):
     if device == "cpu" or not nccl or gpus < ranks:
         return "tcp"
     return "nccl" if device == "cuda" else "cpu:gloo,cuda:nccl"
+
+
+# %% right: names that torch takes as well
+def pick_backend(gpus, ranks, nccl, device):
+    if device == "cpu":
+        return "cpu:gloo"
+    if not nccl or gpus < ranks:
+        return "Gloo"
+    return "cuda:nccl" if device == "cuda" else "cuda:nccl,cpu:gloo"
+
+
+# %% wrong: the tensors' place is not asked for | wrong | says: each device has a backend of its own
+def pick_backend(gpus, ranks, nccl, device):
+    return "nccl" if nccl and gpus >= ranks else "gloo"

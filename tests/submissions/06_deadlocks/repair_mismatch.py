@@ -56,7 +56,7 @@ def repair_mismatch(rank, world_size, loss, weight):
     return weight, loss / world_size
 
 
-# %% wrong: always rank 0 | wrong | says: who is best
+# %% wrong: always rank 0 | wrong | says: the weights of rank 0, whoever is best
 def repair_mismatch(rank, world_size, loss, weight):
     dist.broadcast(weight, src=0)
     dist.all_reduce(loss)
@@ -126,3 +126,104 @@ def repair_mismatch(rank, world_size, loss, weight):
     dist.all_reduce(mean)
     dist.broadcast(weight, src=int(table.argmin()))
     return weight, mean / world_size
+
+
+# %% right: a pair with the rank, in float64, through lists
+def repair_mismatch(rank, world_size, loss, weight):
+    pairs = [torch.zeros(2, dtype=torch.float64) for _ in range(world_size)]
+    dist.all_gather(pairs, torch.tensor([loss.item(), rank], dtype=torch.float64))
+    value, src = min(tuple(pair.tolist()) for pair in pairs)
+    mine = weight.clone()
+    dist.broadcast(mine, int(src))
+    return mine, sum(p[0].item() for p in pairs) / world_size
+
+
+# %% right: async, AVG by hand, a stable sort
+def repair_mismatch(rank, world_size, loss, weight):
+    everyone = loss.new_empty(world_size)
+    dist.all_gather_into_tensor(everyone, loss)
+    src = everyone.sort(stable=True).indices[0].item()
+    work = dist.broadcast(weight, src=src, async_op=True)
+    mean = everyone.double().mean()
+    work.wait()
+    return weight, mean
+
+
+# %% wrong: only the winner calls broadcast, though all know it | deadlocked | says: a call for all ranks
+def repair_mismatch(rank, world_size, loss, weight):
+    losses = [torch.empty_like(loss) for _ in range(world_size)]
+    dist.all_gather(losses, loss)
+    winner = losses.index(min(losses))
+    if rank == winner:
+        dist.broadcast(weight, src=winner)
+    dist.all_reduce(loss)
+    return weight, loss / world_size
+
+
+# %% wrong: nobody broadcasts | wrong | says: Each rank returns its own weights
+def repair_mismatch(rank, world_size, loss, weight):
+    dist.all_reduce(loss)
+    return weight, loss / world_size
+
+
+# %% wrong: the minimum is written over the loss | wrong | says: Did an all_reduce with MIN write over
+def repair_mismatch(rank, world_size, loss, weight):
+    losses = [torch.empty_like(loss) for _ in range(world_size)]
+    dist.all_gather(losses, loss)
+    winner = losses.index(min(losses))
+    dist.all_reduce(loss, op=dist.ReduceOp.MIN)
+    dist.broadcast(weight, src=winner)
+    return weight, loss
+
+
+# %% wrong: its own loss for the mean | wrong | says: the rank's own loss; the mean
+def repair_mismatch(rank, world_size, loss, weight):
+    losses = [torch.empty_like(loss) for _ in range(world_size)]
+    dist.all_gather(losses, loss)
+    dist.broadcast(weight, src=losses.index(min(losses)))
+    return weight, loss.mean()
+
+
+# %% wrong: sleeping in place of waiting | wrong | says: nan, not
+import time
+
+
+def repair_mismatch(rank, world_size, loss, weight):
+    losses = [torch.empty_like(loss) for _ in range(world_size)]
+    dist.all_gather(losses, loss)
+    work = dist.broadcast(weight, src=losses.index(min(losses)), async_op=True)
+    time.sleep(0.2)
+    best = weight.clone()
+    work.wait()
+    return best, torch.cat(losses).mean()
+
+
+# %% wrong: the losses pass through float32 | wrong | says: whoever compares them keeps their dtype
+def repair_mismatch(rank, world_size, loss, weight):
+    table = torch.zeros(world_size)
+    table[rank] = loss
+    dist.all_reduce(table)
+    dist.broadcast(weight, src=int(table.argmin()))
+    return weight, table.mean()
+
+
+# %% wrong: the weights pass through float32 | wrong | says: weights: element
+def repair_mismatch(rank, world_size, loss, weight):
+    losses = [torch.empty_like(loss) for _ in range(world_size)]
+    dist.all_gather(losses, loss)
+    box = weight.float()
+    dist.broadcast(box, src=losses.index(min(losses)))
+    return box.to(weight.dtype), torch.cat(losses).mean()
+
+
+# %% wrong: weights travel one by one | forbidden call | says: one broadcast carries them
+def repair_mismatch(rank, world_size, loss, weight):
+    losses = [torch.empty_like(loss) for _ in range(world_size)]
+    dist.all_gather(losses, loss)
+    winner, flat = losses.index(min(losses)), weight.flatten()
+    for i in range(len(flat)):
+        parts = [flat[:1].clone() for _ in range(world_size)]
+        dist.all_gather(parts, flat[i : i + 1])
+        flat[i] = parts[winner]
+    dist.broadcast(torch.zeros(1), src=winner)
+    return flat.view_as(weight), torch.cat(losses).mean()

@@ -39,7 +39,7 @@ def memory_plan(layers, ranks, memory):
     return [int(v) for v in needs], (fits[0] if fits else None)
 
 
-# %% wrong: the share is a fraction | wrong | says: round the share up
+# %% wrong: the share is a fraction | wrong | says: Round the share up
 def memory_plan(layers, ranks, memory):
     total = sum(layers)
     own = total / ranks
@@ -47,7 +47,7 @@ def memory_plan(layers, ranks, memory):
     return needs, next((n for n, need in enumerate(needs) if need <= memory), None)
 
 
-# %% wrong: rounded down | wrong | says: round the share up
+# %% wrong: rounded down | wrong | says: Round the share up
 def memory_plan(layers, ranks, memory):
     total = sum(layers)
     own = total // ranks
@@ -55,7 +55,7 @@ def memory_plan(layers, ranks, memory):
     return needs, next((n for n, need in enumerate(needs) if need <= memory), None)
 
 
-# %% wrong: nothing is gathered in stage 3 | wrong | says: for a moment one layer is whole
+# %% wrong: nothing is gathered in stage 3 | wrong | says: For a moment one layer is whole
 def memory_plan(layers, ranks, memory):
     total = sum(layers)
     own = -(-total // ranks)
@@ -71,7 +71,7 @@ def memory_plan(layers, ranks, memory):
     return needs, next((n for n, need in enumerate(needs) if need <= memory), None)
 
 
-# %% wrong: float32 Adam without mixed precision is 16 bytes, too, but cut otherwise | wrong | says: 4 bytes; the state's 12 bytes
+# %% wrong: float32 Adam without mixed precision is 16 bytes, too, but cut otherwise | wrong | says: The sentence below the table
 def memory_plan(layers, ranks, memory):
     total = sum(layers)
     own = -(-total // ranks)
@@ -104,7 +104,7 @@ def memory_plan(layers, ranks, memory):
     return needs, next((n for n, need in enumerate(needs) if need <= memory), 3)
 
 
-# %% wrong: only the stage comes back | wrong | says: two things must come back
+# %% wrong: only the stage comes back | wrong | says: Return `needs, stage`
 def memory_plan(layers, ranks, memory):
     total = sum(layers)
     own = -(-total // ranks)
@@ -112,7 +112,7 @@ def memory_plan(layers, ranks, memory):
     return next((n for n, need in enumerate(needs) if need <= memory), None)
 
 
-# %% wrong: printed | wrong | says: Return `needs, stage`
+# %% wrong: printed | wrong | says: prints, but returns nothing
 def memory_plan(layers, ranks, memory):
     total = sum(layers)
     own = -(-total // ranks)
@@ -126,7 +126,7 @@ def memory_plan(layers, ranks, memory):
     return needs, next((n for n, need in enumerate(needs) if need <= memory), None)
 
 
-# %% wrong: all layers are gathered at once in stage 3 | wrong | says: not for those of all layers
+# %% wrong: all layers are gathered at once in stage 3 | wrong | says: not those of all layers
 def memory_plan(layers, ranks, memory):
     total, own = sum(layers), -(-sum(layers) // ranks)
     needs = [16 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own + 4 * total]
@@ -138,3 +138,45 @@ def memory_plan(layers, ranks, memory):
     total, own = sum(layers), -(-sum(layers) // ranks)
     needs = [14 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own + 4 * max(layers)]
     return needs, next((n for n, need in enumerate(needs) if need <= memory), None)
+
+
+# %% wrong: each layer's share is rounded up | wrong | says: once, over all layers
+def plan(total, own, top, memory):
+    needs = [16 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own + 4 * top]
+    return needs, next((n for n, need in enumerate(needs) if need <= memory), None)
+
+def memory_plan(layers, ranks, memory):
+    return plan(sum(layers), sum(-(-n // ranks) for n in layers), max(layers), memory)
+
+
+# %% wrong: the last layer counts as the largest | wrong | says: The sentence below the table
+def plan(total, own, top, memory):
+    needs = [16 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own + 4 * top]
+    return needs, next((n for n, need in enumerate(needs) if need <= memory), None)
+
+def memory_plan(layers, ranks, memory):
+    return plan(sum(layers), -(-sum(layers) // ranks), layers[-1], memory)
+
+
+# %% right: the layers by a loop, needs as a tuple
+def plan(total, own, top, memory):
+    needs = [16 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own + 4 * top]
+    return needs, next((n for n, need in enumerate(needs) if need <= memory), None)
+
+def memory_plan(layers, ranks, memory):
+    total = largest = 0
+    for n in layers:
+        total, largest = total + n, max(largest, n)
+    own = (total + ranks - 1) // ranks
+    needs, stage = plan(total, own, largest, memory)
+    return tuple(needs), stage
+
+
+# %% wrong: the stages are numbered from 1 | wrong | says: \[1\]: 
+def plan(total, own, top, memory):
+    needs = [16 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own + 4 * top]
+    return needs, next((n for n, need in enumerate(needs) if need <= memory), None)
+
+def memory_plan(layers, ranks, memory):
+    needs, stage = plan(sum(layers), -(-sum(layers) // ranks), max(layers), memory)
+    return needs, None if stage is None else stage + 1

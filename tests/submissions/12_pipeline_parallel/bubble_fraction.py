@@ -38,7 +38,7 @@ def bubble_fraction(busy):
     return (length * len(busy) - worked) / worked
 
 
-# %% wrong: each stage from its own first start | wrong | says: from the first start to the last end
+# %% wrong: each stage from its own first start | crashed | says: from the first start to the last end
 def bubble_fraction(busy):
     idle = total = 0
     for stage in busy:
@@ -48,7 +48,7 @@ def bubble_fraction(busy):
     return idle / total
 
 
-# %% wrong: the time is taken to begin at 0 | wrong | says: from the first start
+# %% wrong: the time is taken to begin at 0 | wrong | says: The clock need not begin at 0
 def bubble_fraction(busy):
     spans = [span for stage in busy for span in stage]
     length = max(end for _, end in spans)
@@ -83,3 +83,24 @@ def bubble_fraction(busy):
     spans = [span for stage in busy for span in stage]
     length = max(end for _, end in spans) - min(start for start, _ in spans)
     return 100 - 100 * sum(end - start for start, end in spans) / (length * len(busy))
+
+
+# %% right: in floats from a sorted list
+def bubble_fraction(busy):
+    begins = sorted(start for stage in busy for start, _ in stage)
+    ends = sorted(end for stage in busy for _, end in stage)
+    return 1 - (sum(ends) - sum(begins)) / (ends[-1] - begins[0]) / len(busy)
+
+
+# %% wrong: each stage that works from its own first start | wrong | says: not each for its own
+def bubble_fraction(busy):
+    worked = sum(end - start for stage in busy for start, end in stage)
+    total = sum(max(e for _, e in stage) - min(b for b, _ in stage) for stage in busy if stage)
+    return 1 - worked / total
+
+
+# %% wrong: the sum of what the stages idle | wrong | says: This is the sum over the stages
+def bubble_fraction(busy):
+    spans = [span for stage in busy for span in stage]
+    length = max(end for _, end in spans) - min(start for start, _ in spans)
+    return sum(1 - sum(end - start for start, end in stage) / length for stage in busy)

@@ -119,7 +119,7 @@ def one_f_one_b(rank, world_size, stage, microbatches):
     steps.finish()
 
 
-# %% wrong: GPipe again | wrong | says: holds the activations of 3 microbatches at once; 1F1B holds 2
+# %% wrong: GPipe again | wrong | says: holds the activations of 2 microbatches at once; 1F1B holds 1
 def one_f_one_b(rank, world_size, stage, microbatches):
     steps = Steps(rank, world_size, stage)
     for i in range(microbatches):
@@ -151,7 +151,7 @@ def one_f_one_b(rank, world_size, stage, microbatches):
     steps.finish()
 
 
-# %% wrong: one ahead too many | wrong | says: holds the activations of 3 microbatches at once; 1F1B holds 2
+# %% wrong: one ahead too many | wrong | says: holds the activations of 2 microbatches at once; 1F1B holds 1
 def one_f_one_b(rank, world_size, stage, microbatches):
     steps = Steps(rank, world_size, stage)
     ahead = min(world_size - rank, microbatches)
@@ -293,4 +293,83 @@ def one_f_one_b(rank, world_size, stage, microbatches):
         steps.backward(i)
         if i + ahead < microbatches:
             steps.forward(i + ahead)
+    steps.finish()
+
+
+# %% right: sends are waited for as the next one starts
+class Steps:
+    def __init__(self, rank, world_size, stage):
+        self.rank, self.last, self.stage, self.sends = rank, world_size - 1, stage, []
+
+    def take(self, peer):
+        box = self.stage.empty()
+        dist.recv(box, peer)
+        return box
+
+    def forward(self, i):
+        y = self.stage.forward(i, self.take(self.rank - 1) if self.rank else None)
+        if self.rank < self.last:
+            self.sends.append(dist.isend(y, self.rank + 1))
+
+    def backward(self, i):
+        grad = self.take(self.rank + 1) if self.rank < self.last else None
+        grad = self.stage.backward(i, grad)
+        if self.rank:
+            self.sends.append(dist.isend(grad, self.rank - 1))
+
+    def finish(self):
+        for work in self.sends:
+            work.wait()
+
+def one_f_one_b(rank, world_size, stage, microbatches):
+    steps = Steps(rank, world_size, stage)
+    ahead, done = min(world_size - 1 - rank, microbatches), 0
+    for i in range(microbatches + ahead):
+        if i < microbatches:
+            steps.forward(i)
+        if i >= ahead:
+            steps.backward(i - ahead)
+            done += 1
+    steps.finish()
+
+
+# %% wrong: an activation is sent after the next forward | wrong | says: idles meanwhile
+class Steps:
+    def __init__(self, rank, world_size, stage):
+        self.rank, self.last, self.stage, self.sends = rank, world_size - 1, stage, []
+
+    def take(self, peer):
+        box = self.stage.empty()
+        dist.recv(box, peer)
+        return box
+
+    def forward(self, i):
+        y = self.stage.forward(i, self.take(self.rank - 1) if self.rank else None)
+        if self.rank < self.last:
+            self.sends.append(dist.isend(y, self.rank + 1))
+
+    def backward(self, i):
+        grad = self.take(self.rank + 1) if self.rank < self.last else None
+        grad = self.stage.backward(i, grad)
+        if self.rank:
+            self.sends.append(dist.isend(grad, self.rank - 1))
+
+    def finish(self):
+        for work in self.sends:
+            work.wait()
+
+def one_f_one_b(rank, world_size, stage, microbatches):
+    steps = Steps(rank, world_size, stage)
+    ahead = min(world_size - 1 - rank, microbatches)
+    late = []
+    for i in range(ahead):
+        x = steps.take(rank - 1) if rank else None
+        late.append(stage.forward(i, x))
+        if len(late) == ahead or rank > 0:
+            while late:
+                steps.sends.append(dist.isend(late.pop(0), rank + 1))
+    for i in range(microbatches):
+        if i + ahead < microbatches:
+            steps.forward(i + ahead)
+        steps.backward(i)
     steps.finish()

@@ -130,20 +130,36 @@ def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y)
     return losses if rank == world_size - 1 else None
 
 
-# %% wrong: by hand | wrong | says: no schedule of torch.distributed.pipelining
+# %% wrong: by hand | wrong | says: Build a PipelineStage, give it to Schedule1F1B
+from torch.distributed.pipelining import PipelineStage, Schedule1F1B
+
+
+def run(rank, world_size, layers, microbatches, loss_fn, x, y, **options):
+    stage = PipelineStage(layers, rank, world_size, torch.device("cpu"))
+    plan, losses = Schedule1F1B(stage, microbatches, loss_fn=loss_fn, **options), []
+    if rank == 0:
+        plan.step(x)
+    elif rank == world_size - 1:
+        plan.step(target=y, losses=losses)
+    else:
+        plan.step()
+    return losses if rank == world_size - 1 else None
+
 def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y):
+    width = layers[0].in_features
     losses, kept = [], []
     for i in range(microbatches):
-        if rank == 0:
-            a = x.chunk(microbatches)[i]
-        else:
-            a = torch.empty_like(layers[0].weight[:1].expand(-1, 6))
-            rows = 2 if world_size == 2 else 1
-            a = torch.empty(rows, 6)
+        count = torch.tensor([len(x) // microbatches if rank == 0 else 0])
+        if rank:
+            dist.recv(count, rank - 1)
+            a = torch.empty(int(count), width, dtype=layers[0].weight.dtype)
             dist.recv(a, rank - 1)
-        a = a.detach().requires_grad_()
+        else:
+            a = x.chunk(microbatches)[i]
+        a = a.detach().clone().requires_grad_()
         out = layers(a)
         if rank < world_size - 1:
+            dist.send(count, rank + 1)
             dist.send(out.detach(), rank + 1)
         else:
             losses.append(loss_fn(out, y.chunk(microbatches)[i]))
@@ -170,3 +186,42 @@ def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y)
         return plan.step(target=y, losses=losses)
     else:
         plan.step()
+
+
+# %% wrong: gradients are not scaled | wrong | says: divides gradients by the number of microbatches already
+from torch.distributed.pipelining import PipelineStage, Schedule1F1B
+
+
+def run(rank, world_size, layers, microbatches, loss_fn, x, y, **options):
+    stage = PipelineStage(layers, rank, world_size, torch.device("cpu"))
+    plan, losses = Schedule1F1B(stage, microbatches, loss_fn=loss_fn, **options), []
+    if rank == 0:
+        plan.step(x)
+    elif rank == world_size - 1:
+        plan.step(target=y, losses=losses)
+    else:
+        plan.step()
+    return losses if rank == world_size - 1 else None
+
+def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y):
+    return run(rank, world_size, layers, microbatches, loss_fn, x, y, scale_grads=False)
+
+
+# %% wrong: the mean of the losses | wrong | says: One loss for each microbatch
+from torch.distributed.pipelining import PipelineStage, Schedule1F1B
+
+
+def run(rank, world_size, layers, microbatches, loss_fn, x, y, **options):
+    stage = PipelineStage(layers, rank, world_size, torch.device("cpu"))
+    plan, losses = Schedule1F1B(stage, microbatches, loss_fn=loss_fn, **options), []
+    if rank == 0:
+        plan.step(x)
+    elif rank == world_size - 1:
+        plan.step(target=y, losses=losses)
+    else:
+        plan.step()
+    return losses if rank == world_size - 1 else None
+
+def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y):
+    losses = run(rank, world_size, layers, microbatches, loss_fn, x, y)
+    return None if losses is None else [torch.stack(losses).mean()]

@@ -1,0 +1,100 @@
+"""0.3 Diagnose an exit (10 min, ●●○○○)
+
+- Which of the three arguments is sure to tell the truth, whatever the other two say? Test that one first.
+- First `timed_out`, then a negative `returncode`, then `stderr`. `signal.Signals(11).name` gives a signal's
+  name.
+- For an exception: last = stderr.strip().splitlines()[-1]; the name is what stands before the first ':', and
+  in it what stands after the last '.'.
+"""
+
+import re
+from textwrap import indent
+from typing import Any
+
+from helpers.checks.author import *
+from helpers.exercises.nb00_start_here.in_ranks import run_and_ask
+
+TIMEOUT, PATIENCE_S, SHORT_S = "timeout", 20.0, 0.12
+PLAIN = {
+    "ZeroDivisionError": "print(1 / 0)",
+    "KeyError": "config = {'lr': 0.1}\nprint(config['momentum'])",
+    "IndexError": "ranks = [0, 1]\nprint(ranks[2])",
+    "ValueError": "int('two: or three')",
+    "AttributeError": "(0.1).item()",
+    "AssertionError": "assert 4 % 3 == 0",
+}
+DOTTED = {
+    "JSONDecodeError": "import json\njson.loads('{lr: 0.1}')",
+    "InvalidOperation": "from decimal import Decimal\nDecimal(0) / Decimal(0)",
+    "BrokenBarrierError": "import threading\nraise threading.BrokenBarrierError",
+}
+"""Exceptions that a traceback names together with their module: `json.decoder.JSONDecodeError`."""
+CHATTY = {
+    "ValueError": "raise ValueError('lr must be below 0.5, or KeyError: follows')",
+    "RuntimeError": "raise RuntimeError('TypeError in layer 0.weight: see above')",
+    "TooHot": "class TooHot(Exception): pass\nraise TooHot('GPU 0: 99.5 degrees, ValueError')",
+}
+"""Exceptions whose message holds dots, colons and the names of others."""
+NO_ERRORS = {"StopIteration": "next(iter([]))", "GeneratorExit": "raise GeneratorExit"}
+"""Exceptions whose name does not end in Error, and that say nothing."""
+SIGNALS = ("SIGSEGV", "SIGABRT", "SIGFPE", "SIGILL", "SIGBUS", "SIGTERM")
+NOISE = (
+    "",
+    "import faulthandler\nfaulthandler.enable()\n",
+    "import sys\nprint('UserWarning: lr is large', file=sys.stderr, flush=True)\n",
+    "import traceback\ntry:\n    [][0]\nexcept IndexError:\n    traceback.print_exc()\n",
+)
+
+
+def case(draw: Draw) -> Case:
+    kind = draw.of(
+        "plain", "on the way", "dotted", "chatty", "no error", "signal", "signal", "timeout"
+    )
+    noise, patience = draw.of(*NOISE), PATIENCE_S
+    if kind == "timeout":
+        right, program, patience = TIMEOUT, "import signal\nsignal.pause()", SHORT_S
+    elif kind == "signal":
+        right = draw.of("SIGKILL", "", "") or draw.of(*SIGNALS)
+        program = f"import os, signal\nos.kill(os.getpid(), signal.{right})"
+    else:
+        kinds = {"dotted": DOTTED, "chatty": CHATTY, "no error": NO_ERRORS}.get(kind, PLAIN)
+        right, program = draw.of(*kinds.items())
+    if kind == "on the way":  # to another exception
+        first, before = draw.rng.choice([pair for pair in PLAIN.items() if pair[0] != right])
+        program = f"try:\n{indent(before, '    ')}\nexcept {first}:\n{indent(program, '    ')}"
+
+    def judged(got: Any, rank: int) -> Finding | None:
+        if not isinstance(got, list) or len(got) != 2:
+            return Finding("nothing came back")
+        said, given = got
+        if same(right, said):
+            return None
+        return Finding(
+            f"{said!r} is not {right!r}. It was given {str(given)[:200]}", about(right, said)
+        )
+
+    return Case(
+        f"a program that ends by {right}" + (", after other words" if noise else ""),
+        [(noise + program, patience)],
+        right=judged,
+    )
+
+
+def about(right: str, said: Any) -> tuple[str, ...]:
+    """Say what the name that was given instead has to do with the right one."""
+    if not isinstance(said, str):
+        return ("The function must return a string in every case.",)
+    if right == TIMEOUT:
+        return ('Its time was up, and only then was it killed: that is a "timeout".',)
+    if right.startswith("SIG"):
+        number = "A negative returncode is minus a signal's number: signal.Signals has the names."
+        other = "A negative returncode is a signal, whatever stands in stderr."
+        return (number,) if re.fullmatch(r"\D*\d+", said.strip()) else (other,)
+    if said.endswith("." + right):
+        return ("Give the exception's name without its module: what stands after the last dot.",)
+    if re.match(rf"[\w.]*\b{right}:", said):
+        return ("Give the exception's name alone: what stands before the colon.",)
+    return ("The last line of stderr begins with the exception that ended the process.",)
+
+
+EXERCISE = Exercise(case, kind=Kind.MODULE, programme=run_and_ask, sizes=(1,))

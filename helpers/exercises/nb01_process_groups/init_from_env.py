@@ -1,0 +1,70 @@
+"""1.1 Start from the environment (10 min, ●○○○○)
+
+- Nothing is passed in, and nothing needs to be: `init_process_group` reads four of the five variables itself.
+  Which one does it leave to you?
+- `dist.init_process_group("gloo")` means `init_method="env://"`. Then ask the group for rank and world size,
+  and `os.environ` for LOCAL_RANK.
+- dist.init_process_group("gloo"); then return dist.get_rank(), dist.get_world_size() and
+  int(os.environ["LOCAL_RANK"]), in this order.
+"""
+
+from itertools import permutations
+
+from helpers.checks.author import *
+from helpers.exercises.nb01_process_groups.in_ranks import from_env
+from helpers.exercises.nb01_process_groups.shared import ENV, STARTS, about_group
+
+ORDER = "These are the right numbers in another order: rank, world size, LOCAL_RANK."
+LOCAL = "The third number is LOCAL_RANK, the process's number on its own machine; here it is another one."
+TEXT = "What stands in os.environ is text, even if it looks like a number: int(...)."
+
+
+def case(draw: Draw) -> Case:
+    n, address = draw.ranks, draw.of("127.0.0.1", "localhost")
+    sizes: list[int] = []
+    while sum(sizes) < n:  # machines with different numbers of ranks
+        sizes.append(draw.whole(1, n - sum(sizes)))
+    local = [(rank, size) for size in sizes for rank in range(size)]
+    envs = [
+        {"RANK": str(r), "WORLD_SIZE": str(n), "LOCAL_RANK": str(a), "LOCAL_WORLD_SIZE": str(size)}
+        for r, (a, size) in enumerate(local)
+    ]
+    numbers = [(r, n, a) for r, (a, _) in enumerate(local)]
+    right = ByName(
+        [
+            {"group": f"rank {r} of {n}", "met": "", "returned": three}
+            for r, three in enumerate(numbers)
+        ],
+        advice=lambda name, got: about_group(name, got) if name == "group" else "",
+    )
+    text = [(r, n, str(a)) for r, n, a in numbers]
+    all_text = [tuple(map(str, three)) for three in numbers]
+    others = [[tuple(t[i] for i in way) for t in numbers] for way in permutations(range(3))][1:]
+    return Case(
+        f"machines with {', '.join(map(str, sizes))} ranks",
+        [(address,)] * n,
+        right=right,
+        mistakes=[
+            right.without(
+                "returned", "The function returns nothing: it must return its three numbers."
+            ),
+            *(right.mistake(TEXT, [{"returned": one} for one in way]) for way in (text, all_text)),
+            right.mistake(LOCAL, [{"returned": (r, n, r)} for r in range(n)]),
+            *(right.mistake(ORDER, [{"returned": one} for one in way]) for way in others),
+        ],
+        facts={"jobs": [range(n)]},
+        env=[{**ENV, **each, "MASTER_ADDR": address} for each in envs],
+        init=False,
+        seconds=3.0,
+    )
+
+
+EXERCISE = Exercise(
+    case,
+    failed=STARTS,
+    kind=Kind.MODULE,
+    programme=from_env,
+    sizes=(2, 3, 4, 5),
+    count=12,
+    own_network=True,
+)

@@ -1,0 +1,50 @@
+"""1.3 Start by a file (10 min, ●●○○○)
+
+- All ranks of one job must name the same file, two jobs never. What do all ranks of a job know that no other
+  job has?
+- Put `job_id` into the file's name. The address is `file://` and an absolute path, so three slashes stand in
+  a row. Say rank and world_size as well.
+- dist.init_process_group("gloo", init_method=f"file://{folder}/{job_id}", rank=rank, world_size=world_size)
+"""
+
+from helpers.checks.author import *
+from helpers.exercises.nb01_process_groups.in_ranks import from_file
+from helpers.exercises.nb01_process_groups.shared import STARTS, about_group
+
+
+def case(draw: Draw) -> Case:
+    n, number = draw.ranks, draw.whole(100, 998)
+    ids = {
+        "letters in another order": (f"night-{number}-ab", f"night-{number}-ba"),
+        "one end": (f"sweep-a-{number}-of-last-night", f"sweep-b-{number}-of-last-night"),
+        "one beginning": (
+            f"a-long-name-of-one-job-{number}",
+            f"a-long-name-of-one-job-{number + 1}",
+        ),
+        "numbers": (f"{number}", f"{number}0"),
+        "large and small": (f"Job-{number}", f"job-{number}"),
+    }
+    kind = draw.of(*ids)
+    right = dict.fromkeys(("job 1", "job 2"), "")
+    return Case(
+        f"{' and then '.join(ids[kind])}",
+        [(ids[kind],)] * n,
+        right=ByName(
+            [dict.fromkeys(right, f"rank {r} of {n}, in a file of its own") for r in range(n)],
+            advice=about_group,
+        ),
+        facts={"jobs": [range(n)]},
+        init=False,
+        seconds=3.0,
+    )
+
+
+EXERCISE = Exercise(
+    case,
+    failed=STARTS,
+    kind=Kind.MODULE,
+    programme=from_file,
+    sizes=(2, 3, 4, 5),
+    count=12,
+    own_network=True,
+)

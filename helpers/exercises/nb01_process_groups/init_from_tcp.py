@@ -1,0 +1,46 @@
+"""1.2 Start by TCP, on a free port (15 min, ●●●○○)
+
+- One rank must choose the port, or there will be as many ports as ranks. How do the others learn it, before
+  there is a group?
+- A `FileStore` in the folder: rank 0 sets a key, the others get it. `get` waits until the key is there. Both
+  sides open the store with the same path.
+- store = dist.FileStore(f"{folder}/port", world_size); if rank == 0: store.set("port", str(free_port()));
+  port = int(store.get("port")); then init_process_group with init_method=f"tcp://127.0.0.1:{port}", rank and
+  world_size.
+"""
+
+from helpers.checks.author import *
+from helpers.exercises.nb01_process_groups.in_ranks import from_tcp
+from helpers.exercises.nb01_process_groups.shared import ENV, STARTS, about_group
+
+
+def case(draw: Draw) -> Case:
+    n = draw.ranks
+    first = draw.whole(1, n - 1)
+    jobs = [range(first), range(first, n)]
+    places = [
+        (f"job {name}", r, len(job))
+        for name, job in zip("AB", jobs, strict=True)
+        for r in range(len(job))
+    ]
+    right = [dict.fromkeys(("start 1", "start 2"), f"rank {r} of {size}") for _, r, size in places]
+    return Case(
+        f"two jobs at once, of {first} and {n - first} ranks, each started twice",
+        places,
+        right=ByName(right, advice=about_group),
+        facts={"jobs": jobs},
+        env=ENV,
+        init=False,
+        seconds=3.0,
+    )
+
+
+EXERCISE = Exercise(
+    case,
+    failed=STARTS,
+    kind=Kind.MODULE,
+    programme=from_tcp,
+    sizes=(3, 4, 5, 6),
+    count=12,
+    own_network=True,
+)

@@ -1,0 +1,200 @@
+"""6.2 Wait for nobody in vain (15 min, ●●●○○)
+
+- Two things are wanted: all ranks make the same number of steps, and a rank that never comes is named. Begin
+  with the first.
+- An all_reduce with `op=dist.ReduceOp.MAX` of each rank's number of batches gives the number of steps. A
+  rank without a batch for a step adds zero.
+- First line: dist.monitored_barrier(timeout=patience, wait_all_ranks=True). Then steps =
+  torch.tensor(len(batches)); all_reduce it with MAX; for step in range(steps.item()): total =
+  batches[step].sum() if step < len(batches) else torch.zeros(()); all_reduce.
+"""
+
+import re
+from typing import Any
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb06_deadlocks.in_ranks import with_absent_ranks
+from helpers.ranks.failures import Deadlock
+from helpers.ranks.run import Run
+from helpers.trace.events import Trace
+
+
+def case(draw: Draw) -> Case:
+    n, patience = draw.ranks, draw.of(0.9, 9.0, 90.0)
+    counts = [draw.whole(0, 4) for _ in range(n)]
+    if draw.of(True, *[False] * 6) and n > 2:
+        counts = [0] * n
+    absent: list[int] = []
+    if draw.of(True, *[False] * 7) and n > 1:
+        most = n - 1 if n == 2 or draw.of(True, False, False) else max(1, n - 2)
+        absent = sorted(draw.rng.sample(range(1, n), draw.whole(min(2, most), most)))
+    sign = draw.of(1, -1)  # so that no sum loses more than its own rounding
+    batches = [
+        [sign * draw.tensor((draw.whole(0, 5),), torch.float32).abs() for _ in range(count)]
+        for count in counts
+    ]
+    sums = [
+        sum(mine[step].double().sum().item() for mine in batches if step < len(mine))
+        for step in range(max(counts))
+    ]
+    who = f"rank{'s' * (len(absent) > 1)} {', '.join(map(str, absent))}"
+
+    def judged(got: Any, rank: int) -> Finding | None:
+        if rank in absent or (absent and rank):
+            return None
+        if not isinstance(got, dict):
+            return Finding("nothing came back")
+        if absent and "raised" not in got:
+            return Finding(f"{who} never came, and yet rank 0 returned", PASS)
+        if absent and (said := accused(str(got["raised"]), absent, n)):
+            return Finding(
+                f"{who} never came, but rank 0's error {said}", NAME_ALL if "only" in said else ""
+            )
+        if not absent and (problem := difference(sums, got.get("returned"), 1e-5)):
+            return Finding(problem)
+        if got.get("asked") and got["asked"][0] != patience:
+            asked = f"{got['asked'][0]} s" if got["asked"][0] >= 0 else "the group's own timeout"
+            return Finding(f"the roll call waits for {asked}, `patience` is {patience} s", HAND_ON)
+        return None
+
+    own = [[batch.double().sum().item() for batch in mine] for mine in batches]
+
+    def gives(value: list[list[float]], words: str) -> Mistake:
+        return Mistake(
+            lambda got, rank: same(value[rank], got.get("returned"), 1e-5) and not absent, words
+        )
+
+    return Case(
+        f"{who} never come{'s' * (len(absent) < 2)}"
+        if absent
+        else f"{', '.join(map(str, counts))} batches",
+        [(mine, patience, absent) for mine in batches],
+        right=judged,
+        mistakes=[
+            gives(
+                [sums[: min(counts)]] * n,
+                FEWEST,
+            ),
+            gives(
+                [sums[: len(mine)] for mine in batches],
+                "Each rank returns the sums of as many steps as it has batches; all return all.",
+            ),
+            gives(own, "Each rank returns the sums of its own batches: add up those of all ranks."),
+            gives(
+                [[each / n for each in sums]] * n,
+                "These are means over the ranks; sums are wanted.",
+            ),
+            gives([[sum(sums)]] * n, "This is the sum of all steps; one for each step is wanted."),
+        ],
+        facts={"absent": absent, "who": who, "steps": max(counts), "counts": counts},
+        env={} if absent else None,  # in a world of its own: a rank that stays away spoils it
+        seconds=6.0,
+    )
+
+
+def accused(said: str, absent: list[int], n: int) -> str:
+    """Give "" if an error names those who are absent, in whatever words, and not just everybody."""
+    lists = [
+        {int(number) for number in re.findall(r"\d+", part)}
+        for part in re.findall(r"\d+(?:(?:, ?| and )\d+)*", said.split("Original")[0])
+    ]
+    named = set().union(*lists) & set(range(1, n))
+    if set(absent) in lists or (set(absent) <= named and len(named) < n - 1):
+        return ""
+    if not named < set(absent):
+        return f"says {said[:120]!r}"
+    return f"names only {', '.join(map(str, sorted(named)))}" if named else "names nobody"
+
+
+FEWEST = "Some steps are missing: the rank with the most batches decides how many there are."
+PASS = "Let the error of `monitored_barrier` pass: whoever catches it must raise one again."
+NAME_ALL = (
+    "By `wait_all_ranks=True` monitored_barrier names all who are missing, not only the first."
+)
+GONE = "Connection (closed|reset)|Read error"
+"""What a rank may hear from gloo where another one was ended."""
+HAND_ON = "Hand `patience` on as the timeout."
+
+
+def roll_call_first(trace: Trace, case: Case) -> str:
+    for rank in range(case.world_size):
+        calls = [event.call for event in trace.calls.of(rank)]
+        if rank not in case.facts["absent"] and calls[:1] != ["monitored_barrier"]:
+            first = f"its first call is {calls[0]}" if calls else "it makes no call"
+            return f"rank {rank} does not begin with monitored_barrier: {first}."
+        if calls.count("monitored_barrier") > 1 or "barrier" in calls:
+            return f"rank {rank} calls {', '.join(calls[:4])}; one monitored_barrier is enough."
+    return ""
+
+
+def at_some_alone(case: Case, run: Run) -> bool:
+    calls = [e.rank for e in run.trace if e.call == "monitored_barrier"]
+    return 0 < len(set(calls)) < case.world_size - len(case.facts["absent"])
+
+
+def left_the_loop(case: Case, run: Run) -> bool:
+    made = [len(run.trace.calls.of(rank)) for rank in range(case.world_size)]
+    stuck = isinstance(run.failure, Deadlock)
+    return stuck and not case.facts["absent"] and len(set(made)) > 1
+
+
+def other_dtypes(case: Case, run: Run) -> bool:
+    return any(len({e.dtype for e in m.calls}) > 1 for m in run.trace.meetings())
+
+
+def other_shapes(case: Case, run: Run) -> bool:
+    return any(len({e.shapes for e in m.calls}) > 1 for m in run.trace.meetings())
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        OnlyCalls(("all_reduce", "barrier")),
+        Awaited(),
+        Holds(roll_call_first, "monitored_barrier comes first"),
+        Count(
+            "all_reduce",
+            lambda case, rank: max(1, case.facts["steps"]) + 1,
+            at_most=True,
+            why="One to agree on the number of steps, and one for each step.",
+        ),
+    ),
+    failed=(
+        Failed(
+            "monitored_?[bB]arrier",
+            "`monitored_barrier` is a call for every rank, not for some alone.",
+            when=at_some_alone,
+        ),
+        Stuck(
+            "Here {who} never come. At the start `monitored_barrier` with `timeout=patience` names them.",
+            when=lambda case, run: bool(case.facts["absent"]),
+        ),
+        Stuck(
+            "A rank with fewer batches has left the loop. All ranks must make the same number of steps: "
+            "agree on the largest number first, and add 0 where you have no batch.",
+            when=left_the_loop,
+        ),
+        Failed(
+            "IndexError",
+            "A rank that has no batch for this step adds 0 instead of `batches[step].sum()`.",
+        ),
+        Failed(
+            GONE,
+            "All ranks must hand in the same dtype: where there is no batch, add a zero of the dtype of the "
+            "sums, such as torch.zeros(()), not an int.",
+            died=True,
+            when=other_dtypes,
+        ),
+        Failed(
+            GONE,
+            "The ranks hand in different shapes: `batch.sum()` is one number, as on all ranks.",
+            died=True,
+            when=other_shapes,
+        ),
+    ),
+    kind=Kind.MODULE,
+    programme=with_absent_ranks,
+    own_network=True,
+)

@@ -1,0 +1,83 @@
+"""6.4 Prepare once, read everywhere (5 min, ●○○○○)
+
+- Which of the three steps does rank 0 alone take, and which does every rank take?
+- Only `prepare()` belongs under `if rank == 0`. The barrier stands after it, outside the if.
+- if rank == 0: prepare(). Then, on every rank: dist.barrier(); return read().
+"""
+
+from helpers.checks.author import *
+from helpers.exercises.nb06_deadlocks.in_ranks import with_a_file
+from helpers.ranks.run import Run
+from helpers.trace.events import Trace
+from helpers.views.plain import plural
+
+TOO_EARLY = (
+    "A rank read before rank 0 had prepared. `prepare` comes before the barrier, `read` after it, and every "
+    "rank passes the barrier."
+)
+ALL = "`barrier` is a collective: a line that only some ranks reach is the wrong place for it."
+
+
+def case(draw: Draw) -> Case:
+    content = draw.of("{} digits", "", "one line\n{} and more\n", "größer {}", "{}", " {} ")
+    content = content.format(draw.whole(0, 999))
+    name = f"file {draw.whole(0, 1 << 40)}"
+    return Case(
+        f"the file holds {content!r}",
+        [(name, content if rank == 0 else None) for rank in range(draw.ranks)],
+        right=content,
+        shown="prepare, read",
+    )
+
+
+def prepared_once(trace: Trace, case: Case) -> str:
+    prepared = [event.rank for event in trace.spans if event.call == "prepare"]
+    if prepared != [0]:
+        who = f"by {plural_ranks(prepared)}" if prepared else "by no rank"
+        return f"the data is prepared {who}; rank 0 alone prepares it, once."
+    for rank in range(case.world_size):
+        reads = sum(e.call == "read" for e in trace.spans.of(rank))
+        if reads != 1:
+            return f"rank {rank} reads {plural(reads, 'time')}; once is right."
+    return ""
+
+
+def plural_ranks(ranks: list[int]) -> str:
+    return f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"
+
+
+def in_order(trace: Trace, case: Case) -> str:
+    """Say who does not stand at a barrier between preparing and reading. A barrier left waits for nobody."""
+    for rank in range(case.world_size):
+        events = trace.of(rank)
+        for barrier in (event for event in events if event.op == "barrier"):
+            if barrier.asynchronous and barrier.wait_ns is None:
+                return f"rank {rank} starts a barrier with async_op=True and never waits for it."
+            passed = barrier.end_ns or barrier.start_ns
+            for event in events:
+                if event.call == "prepare" and event.start_ns > barrier.start_ns:
+                    return (
+                        f"rank {rank} comes to the barrier before it prepares: prepare comes first."
+                    )
+                if event.call == "read" and event.start_ns < max(passed, barrier.wait_ns or 0):
+                    return f"rank {rank} reads before it has passed the barrier."
+    return ""
+
+
+def at_some_alone(case: Case, run: Run) -> bool:
+    made = [sum(e.op == "barrier" for e in run.trace.of(r)) for r in range(case.world_size)]
+    return len(set(made)) > 1
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        OnlyCalls(("barrier",)),
+        Count("barrier", 1),
+        Holds(prepared_once, "rank 0 prepares once, every rank reads once"),
+        Holds(in_order, "first prepare, then the barrier, then read"),
+    ),
+    failed=(Failed("FileNotFoundError", TOO_EARLY), Stuck(ALL, when=at_some_alone)),
+    kind=Kind.MODULE,
+    programme=with_a_file,
+)

@@ -1,0 +1,295 @@
+"""What the ranks run around an answer of notebook 09: a model, a wrapper, and who looks on.
+
+Each gives back plain values by name. A text tells what was seen that no value shows; "" is right.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+from torch.nn.functional import cross_entropy
+from torch.nn.parallel import DistributedDataParallel
+
+from helpers.exercises.nb08_synchronous_sgd.in_ranks import (
+    Weights,
+    classifier,
+    grads_of,
+    laid_out,
+)
+from helpers.ranks.inside import span
+
+Route = Sequence[str]
+"""The layers that an input passes, in order."""
+
+
+def broadcast_state(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    entries: Sequence[tuple[str, torch.Tensor, str]],
+    tied: bool,
+    src: int,
+) -> dict[str, Any]:
+    """Let the answer make the modules of all ranks equal; give what this rank's then holds."""
+    module = nn.Module()
+    inner = nn.Module()
+    module.add_module("inner", inner)
+    for name, value, kind in entries:
+        owner, _, own_name = name.rpartition(".")
+        owner = inner if owner else module  # type: ignore[assignment]
+        if kind in {"trained", "frozen"}:
+            p = nn.Parameter(laid_out(value), requires_grad=kind == "trained")
+            owner.register_parameter(own_name, p)  # type: ignore[attr-defined]
+        else:
+            owner.register_buffer(own_name, laid_out(value), persistent=kind == "buffer")  # type: ignore[attr-defined]
+    if tied:
+        module.register_parameter("twin", next(inner.parameters()))
+    before = [*module.parameters(), *module.buffers()]
+    trained = [p.requires_grad for p in before]
+    views = [tensor.detach() for tensor in before]  # they keep the memory, so no other can be there
+    answer(module, src)
+    now = [*module.parameters(), *module.buffers()]
+    same = len(now) == len(before) and all(map(operator.is_, now, before))
+    there = all(t.data_ptr() == v.data_ptr() for t, v in zip(before, views, strict=True))
+    found = {name: _found(module, name) for name, *_ in entries}
+    kept = trained == [t.requires_grad for t in now]
+    return {
+        "tensors": "" if same else "the module has new tensors in the place of its own",
+        **found,
+        "memory": ""
+        if there
+        else "the values are right, but not in the memory that the tensors had",
+        "requires_grad": "" if kept else "requires_grad has changed",
+    }
+
+
+def _found(module: nn.Module, name: str) -> Any:
+    tensor = operator.attrgetter(name)(module)
+    return tensor.detach().clone() if isinstance(tensor, torch.Tensor) else None
+
+
+# --- accumulation without synchronising -----------------------------------------------------------
+
+
+def accumulate_unsynchronised(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    weights: Weights,
+    steps: Sequence[Sequence[tuple[torch.Tensor, torch.Tensor]]],
+) -> dict[str, Any]:
+    """Accumulate under the answer's context manager, and try it in unusual places."""
+    ddp, found = DistributedDataParallel(classifier(weights)), {}
+    with _without(DistributedDataParallel, "no_sync", "ddp.no_sync"):
+        for number, (*most, (x, y)) in enumerate(steps, 1):
+            ddp.zero_grad()
+            with answer(ddp):
+                for mx, my in most:
+                    (cross_entropy(ddp(mx), my) / len(steps[0])).backward()
+            (cross_entropy(ddp(x), y) / len(steps[0])).backward()
+            found |= {f"step {number}: {name}": g for name, g in grads_of(ddp.module).items()}
+        return {**found, **_unusual(answer, ddp)}
+
+
+def _unusual(answer: Callable[..., Any], ddp: Any) -> dict[str, str]:
+    """Tell what the switch says within nested blocks, and after one that an exception has left."""
+    seen = {}
+    ddp.require_backward_grad_sync = True
+    with answer(ddp):
+        with answer(ddp):
+            seen["inner"] = ddp.require_backward_grad_sync is False
+        seen["nested"] = ddp.require_backward_grad_sync is False
+    seen["behind"] = ddp.require_backward_grad_sync is True
+    for before in (True, False):
+        ddp.require_backward_grad_sync = before
+        raised, came = _Interrupted(), None
+        try:
+            with answer(ddp):
+                raise raised
+        except Exception as error:
+            came = error
+        seen["comes out"] = seen.get("comes out", True) and came is raised
+        seen["restored"] = seen.get("restored", True) and ddp.require_backward_grad_sync is before
+    return {name: "" if good else _UNUSUAL[name] for name, good in seen.items()}
+
+
+_UNUSUAL = {
+    "comes out": "an exception inside the block does not come out of it",
+    "inner": "one block within another: inside the inner one DDP synchronises",
+    "nested": "one block within another: after the inner one, the outer one synchronises again",
+    "behind": "after two nested blocks, DDP does not synchronise any more",
+    "restored": "after an exception inside the block, the switch is not what it was before",
+}
+
+
+# --- what an output depends on --------------------------------------------------------------------
+
+
+class Layers(nn.Module):
+    """Layers that a route may take or leave: a tied weight, frozen layers, one that nobody uses."""
+
+    def __init__(self, width: int, frozen: Sequence[str], tied: bool) -> None:
+        super().__init__()
+        self.table = nn.Embedding(6, width)
+        self.left, self.right = nn.Linear(width, width), nn.Linear(width, width)
+        self.norm, self.spare = nn.LayerNorm(width), nn.Linear(width, 1)
+        self.out = nn.Linear(width, 6, bias=False)
+        if tied:
+            self.out.weight = self.table.weight
+        for name in frozen:
+            getattr(self, name).requires_grad_(False)
+
+    def forward(self, words: torch.Tensor, route: Route) -> torch.Tensor:
+        hidden = self.table(words)
+        for name in route:
+            hidden = torch.tanh(getattr(self, name)(hidden))
+        result: torch.Tensor = self.out(hidden)
+        return result
+
+
+def search_graph(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    settings: tuple[int, Sequence[str], bool],
+    route: Route,
+    depth: int,
+    kind: str,
+) -> dict[str, Any]:
+    """Let the answer look at an output's graph; tell what it found and what it left behind.
+
+    kind: what becomes of the output; "detached" has no graph, "table only" comes from the table's weight.
+    """
+    model = Layers(*settings)
+    output = model(torch.arange(5), [*route] * depth)
+    if kind == "table only":
+        output = model.table.weight.sum()
+    elif kind == "the parameter itself":
+        output = model.table.weight
+    for _ in range(60 if kind == "2^60 paths" else 0):
+        output = (output + output) / 2
+    walked: list[int] = []
+    if kind == "detached":
+        output = output.detach()
+    elif output.requires_grad:
+        output.register_hook(lambda grad: walked.append(1))
+    stale = torch.ones_like(model.spare.weight)
+    model.spare.weight.grad = stale if kind == "old gradients" else None
+    left = [p.grad for p in model.parameters()]
+    found = answer(output, model)
+    kept = all(p.grad is g for p, g in zip(model.parameters(), left, strict=True))
+    return {
+        "backward": "backward ran; look at the graph instead" if walked else "",
+        "gradients": "" if kept else "it leaves gradients behind, or takes some away",
+        "names": found,
+    }
+
+
+# --- communication hooks --------------------------------------------------------------------------
+
+
+def compress(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    weights: Weights,
+    wide: bool,
+    grads: Sequence[torch.Tensor],
+) -> dict[str, Any]:
+    """Run two backwards of torch's own DDP with the answer as its hook, the second in more buckets.
+
+    grads: what backward gives this rank for each parameter. wide: in float64.
+    """
+    # else all gradients of so small a model are one bucket
+    dist._DEFAULT_FIRST_BUCKET_BYTES = 1  # type: ignore[attr-defined]
+    model = Given([w.to(torch.float64 if wide else torch.float32) for w in weights])
+    ddp, found = DistributedDataParallel(model, bucket_cap_mb=0.0001), {}
+    ddp.register_comm_hook(None, _checked(answer))
+    with _without(default_hooks, "_compress_hook", "torch's fp16_compress_hook"):
+        for number in (1, 2):
+            ddp.zero_grad()
+            loss = ddp(grads)
+            with span("backward"):
+                loss.backward()
+            found |= {f"step {number}: {name}": g for name, g in grads_of(model).items()}
+    return found
+
+
+class Given(nn.Module):
+    """A model whose gradients are what it is given."""
+
+    def __init__(self, weights: Weights) -> None:
+        super().__init__()
+        for i, weight in enumerate(weights):
+            self.register_parameter(f"p{i}", nn.Parameter(weight))
+
+    def forward(self, grads: Sequence[torch.Tensor]) -> Any:
+        pairs = zip(self.parameters(), grads, strict=True)
+        return sum((p * g.to(p.dtype)).sum() for p, g in pairs)
+
+
+def _checked(answer: Callable[..., Any]) -> Callable[..., Any]:
+    """Refuse what is no Future: DDP, given None, reads memory that is not its own."""
+
+    def hook(state: Any, bucket: Any) -> Any:
+        with _unwaited():
+            future = answer(state, bucket)
+        if not isinstance(future, torch._C.Future):  # a Work's own is of this base class
+            raise TypeError(
+                f"compress_gradients returns {type(future).__name__}; DDP wants a torch.futures.Future. "
+                "work.get_future().then(...) gives one."
+            )
+        return future
+
+    hook.__annotations__.clear()  # DDP compares them with types, and here they are strings
+    return hook
+
+
+@contextmanager
+def _unwaited() -> Iterator[None]:
+    """Refuse to wait for a future that is not done: backward would stand still."""
+    real = torch._C.Future.wait
+
+    def wait(future: Any) -> Any:
+        if not future.done():
+            raise NotAllowed(
+                "the hook waits for its future, and backward stands still. Return "
+                "work.get_future().then(...): DDP waits for it at the end."
+            )
+        return real(future)
+
+    torch._C.Future.wait = wait  # type: ignore[method-assign, assignment]
+    try:
+        yield
+    finally:
+        torch._C.Future.wait = real  # type: ignore[method-assign]
+
+
+class _Interrupted(Exception):
+    """Raised inside a block to see what the context manager does."""
+
+
+class NotAllowed(RuntimeError):
+    """The answer called the very thing that it is to replace."""
+
+
+@contextmanager
+def _without(owner: Any, name: str, called: str) -> Iterator[None]:
+    """Take away what the answer is to replace; `called` is its name for the learner."""
+    real = getattr(owner, name)
+
+    def refused(*args: Any, **kwargs: Any) -> Any:
+        raise NotAllowed(f"{called} is what you are to write: do without it.")
+
+    setattr(owner, name, refused)
+    try:
+        yield
+    finally:
+        setattr(owner, name, real)
