@@ -86,7 +86,8 @@ def accumulate_unsynchronised(
     steps: Sequence[Sequence[tuple[torch.Tensor, torch.Tensor]]],
 ) -> dict[str, Any]:
     """Accumulate under the answer's context manager, and try it in unusual places."""
-    ddp, found = DistributedDataParallel(classifier(weights)), {}
+    ddp = DistributedDataParallel(classifier(weights))
+    found: dict[str, Any] = {}
     with _without(DistributedDataParallel, "no_sync", "ddp.no_sync"):
         for number, (*most, (x, y)) in enumerate(steps, 1):
             ddp.zero_grad()
@@ -210,7 +211,8 @@ def compress(
     # else all gradients of so small a model are one bucket
     dist._DEFAULT_FIRST_BUCKET_BYTES = 1  # type: ignore[attr-defined]
     model = Given([w.to(torch.float64 if wide else torch.float32) for w in weights])
-    ddp, found = DistributedDataParallel(model, bucket_cap_mb=0.0001), {}
+    ddp = DistributedDataParallel(model, bucket_cap_mb=0.0001)
+    found: dict[str, Any] = {}
     ddp.register_comm_hook(None, _checked(answer))
     with _without(default_hooks, "_compress_hook", "torch's fp16_compress_hook"):
         for number in (1, 2):
