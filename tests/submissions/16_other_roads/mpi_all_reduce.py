@@ -30,7 +30,7 @@ def mpi_all_reduce(world, x, op):
         x.div_(world.Get_size())
 
 
-# %% wrong: pickled | wrong | says: pickles the tensor.*capital
+# %% wrong: pickled | wrong | says: `Allreduce` with a capital letter
 def mpi_all_reduce(world, x, op):
     total = (
         world.allreduce(x.clone(), op=MPI.MAX if op == "max" else MPI.SUM) if op != "max" else None
@@ -109,7 +109,7 @@ def mpi_all_reduce(world, x, op):
     x.copy_(whole)
 
 
-# %% wrong: divides by the size of the world | wrong | says: Divided by 3, but `world` has 2 ranks
+# %% wrong: divides by the size of the world | wrong | says: Divided by 3, the number of all ranks
 def mpi_all_reduce(world, x, op):
     whole = x.contiguous()
     world.Allreduce(MPI.IN_PLACE, whole.numpy(), op=MPI.MAX if op == "max" else MPI.SUM)
@@ -118,7 +118,7 @@ def mpi_all_reduce(world, x, op):
     x.copy_(whole)
 
 
-# %% wrong: a collective that rank 0 alone calls | timed out | says: Rank 0 waits in Allreduce for ranks
+# %% wrong: a collective that rank 0 alone calls | timed out | says: wait in a call of `world` for ranks that never make it
 def mpi_all_reduce(world, x, op):
     whole = x.contiguous()
     if MPI.COMM_WORLD.rank == 0:

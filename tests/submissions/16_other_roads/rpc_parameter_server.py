@@ -88,7 +88,7 @@ def rpc_parameter_server(trainers, weights, gradient, steps, lr):
     return w
 
 
-# %% wrong: added up | wrong | says: (?s)\A(?!.*First look).*divide by the 2 trainers
+# %% wrong: added up | wrong | says: divide by the 2 trainers
 def rpc_parameter_server(trainers, weights, gradient, steps, lr):
     w = weights
     for _ in range(steps):

@@ -154,7 +154,7 @@ srun torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM
 """
 
 
-# %% wrong: the whole world on each node | wrong | says: a node has 8 GPUs
+# %% wrong: the whole world on each node | wrong | says: a node has \d GPU
 def slurm_script(name, nodes, gpus_per_node, minutes, script):
     return f"""#!/bin/bash
 #SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1

@@ -1,63 +1,27 @@
-"""The check of `slurm_script`: generated jobs, and what is wrong with a script for one of them.
-
-`slurm_cases` judges the script's text as Slurm would read it, and the words that `slurm_bash` wrote down
-when a bash ran it.
-"""
+"""What Slurm and torchrun read from a batch script, and what is wrong with it."""
 
 from __future__ import annotations
 
-import random
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from functools import partial
 from io import StringIO
 from typing import Any
 
-from helpers.exercises.model import Case
-from helpers.ranks.run import Run
 from helpers.views.plain import one_line, plural
 
 _LONG = {"J": "job-name", "N": "nodes", "t": "time", "G": "gpus", "n": "ntasks"}
 _COUNTS = {"nnodes": "nodes", "nproc-per-node": "gpus_per_node"}
 
 
-def slurm_cases(rng: random.Random) -> Iterator[Case]:
-    """Draw jobs of several sizes and lengths."""
-    for name, nodes, gpus, minutes in (
-        ("pretrain", 4, 8, 60 * rng.randrange(2, 20)),
-        ("finetune", 2, rng.choice((4, 6)), rng.randrange(61, 119)),
-        ("probe", 3, 1, 60 * 24 * 2 + rng.randrange(1, 59)),
-    ):
-        job_id, first = rng.randrange(10_000, 99_999), rng.randrange(10, 90)
-        spec = {
-            "name": f"{name}{rng.randrange(100)}",
-            "nodes": nodes,
-            "gpus_per_node": gpus,
-            "minutes": minutes,
-            "script": f"{name}.py",
-        }
-        yield Case(
-            f"{nodes} nodes with {plural(gpus, 'GPU')}, {minutes} minutes",
-            1,
-            inputs=[(spec, job_id, first)],
-            judge=partial(_problem, spec, job_id, f"gpu{first}"),
-        )
-
-
-def _problem(spec: Mapping[str, Any], job_id: int, head: str, run: Run) -> str:
-    found = run.values[0] if isinstance(run.values[0], dict) else {}
-    if not isinstance(found.get("text"), str):
-        return f"wanted: the script's text, a string; got {one_line(str(found.get('got')), 80)}"
-    return _asked(found["text"], spec) or _started(found, spec, job_id, head)
-
-
-def _asked(text: str, spec: Mapping[str, Any]) -> str:
+def of_options(text: str, spec: Mapping[str, Any]) -> str:
     """Say what is wrong with the lines that Slurm itself reads."""
     lines = text.splitlines()
     if not lines or not lines[0].startswith("#!"):
         return "the first line must say which program runs the script: #!/bin/bash"
+    if not re.match(r"#!\s*(/usr)?/bin/(env\s+(-\S+\s+)?)?(ba)?sh\b", lines[0]):
+        return f"the first line asks for {one_line(lines[0][2:], 40)!r} to run the script, which is no bash"
     if any(re.match(r"\s*#\s+SBATCH|\s+#SBATCH", line) for line in lines):
         return "Slurm reads a line only if `#SBATCH` stands at its beginning, without spaces"
     options, late = sbatch_options(text)
@@ -141,7 +105,7 @@ def _time(got: str | None, seconds: int | None, minutes: int) -> str:
     )
 
 
-def _started(found: Mapping[str, Any], spec: Mapping[str, Any], job_id: int, head: str) -> str:
+def of_the_start(found: Mapping[str, Any], spec: Mapping[str, Any], job_id: int, head: str) -> str:
     """Say what is wrong with the command that srun was given."""
     said_calls = found.get("calls")
     calls = said_calls if isinstance(said_calls, list) else []
