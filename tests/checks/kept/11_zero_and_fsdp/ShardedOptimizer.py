@@ -32,10 +32,10 @@ class Base:
 # %% wrong: gathers before the step | wrong | says: one step late
 
 
-# %% wrong: the learning rate alone is handed on | wrong | says: without `weight_decay`: hand all options on
+# %% wrong: the learning rate alone is handed on | wrong | says: This is without `[a-z]+[a-z_]*`: hand all options on
 
 
-# %% wrong: the flat gradients stay in an attribute | wrong | says: 1,600 bytes has as many elements as all weights
+# %% wrong: the flat gradients stay in an attribute | wrong | says: bytes has as many elements as all weights or all gradients
 
 
 # %% right: a Work that is waited for, the shard's gradient stays until the next step

@@ -58,3 +58,34 @@ def one_f_one_b(rank, world_size, stage, microbatches):
             steps.forward(i + ahead)
         steps.backward(i)
     steps.finish()
+
+
+# %% wrong: nobody waits for the sends | wrong | says: never waits for its isend
+STARTED = []
+
+
+def one_f_one_b(rank, world_size, stage, microbatches):
+    steps = Steps(rank, world_size, stage)
+    steps.sends = STARTED
+    ahead = min(world_size - 1 - rank, microbatches)
+    for i in range(ahead):
+        steps.forward(i)
+    for i in range(microbatches):
+        if i + ahead < microbatches:
+            steps.forward(i + ahead)
+        steps.backward(i)
+
+
+# %% wrong: a list of sends that is gone too early | deadlocked | says: Keep the Work that isend returns
+def one_f_one_b(rank, world_size, stage, microbatches):
+    steps = Steps(rank, world_size, stage)
+    ahead = min(world_size - 1 - rank, microbatches)
+    for i in range(ahead):
+        steps.forward(i)
+        steps.sends.clear()
+    for i in range(microbatches):
+        if i + ahead < microbatches:
+            steps.forward(i + ahead)
+            steps.sends.clear()
+        steps.backward(i)
+        steps.sends.clear()
