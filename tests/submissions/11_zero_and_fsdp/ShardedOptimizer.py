@@ -312,7 +312,7 @@ class ShardedOptimizer:
         vector_to_parameters(whole[: self.count], self.params)
 
 
-# %% wrong: the learning rate alone is handed on | wrong | says: without `weight_decay`: hand all options on
+# %% wrong: the learning rate alone is handed on | wrong | says: This is without `[a-z]+[a-z_]*`: hand all options on
 class ShardedOptimizer:
     def __init__(self, params, optimizer_class, **options):
         self.params, self.p = params, dist.get_world_size()
@@ -362,7 +362,7 @@ class ShardedOptimizer:
         vector_to_parameters(whole[: self.count], self.params)
 
 
-# %% wrong: the flat gradients stay in an attribute | wrong | says: 1,600 bytes has as many elements as all weights
+# %% wrong: the flat gradients stay in an attribute | wrong | says: bytes has as many elements as all weights or all gradients
 class ShardedOptimizer:
     def __init__(self, params, optimizer_class, **options):
         self.params, self.p = params, dist.get_world_size()

@@ -208,10 +208,36 @@ def one_f_one_b(rank, world_size, stage, microbatches):
 
 
 # %% wrong: nobody waits for the sends | wrong | says: never waits for its isend
-def one_f_one_b(rank, world_size, stage, microbatches):
-    import time
+class Steps:
+    def __init__(self, rank, world_size, stage):
+        self.rank, self.last, self.stage, self.sends = rank, world_size - 1, stage, []
 
+    def take(self, peer):
+        box = self.stage.empty()
+        dist.recv(box, peer)
+        return box
+
+    def forward(self, i):
+        y = self.stage.forward(i, self.take(self.rank - 1) if self.rank else None)
+        if self.rank < self.last:
+            self.sends.append(dist.isend(y, self.rank + 1))
+
+    def backward(self, i):
+        grad = self.take(self.rank + 1) if self.rank < self.last else None
+        grad = self.stage.backward(i, grad)
+        if self.rank:
+            self.sends.append(dist.isend(grad, self.rank - 1))
+
+    def finish(self):
+        for work in self.sends:
+            work.wait()
+
+STARTED = []
+
+
+def one_f_one_b(rank, world_size, stage, microbatches):
     steps = Steps(rank, world_size, stage)
+    steps.sends = STARTED
     ahead = min(world_size - 1 - rank, microbatches)
     for i in range(ahead):
         steps.forward(i)
@@ -219,7 +245,6 @@ def one_f_one_b(rank, world_size, stage, microbatches):
         if i + ahead < microbatches:
             steps.forward(i + ahead)
         steps.backward(i)
-    time.sleep(0.5)
 
 
 # %% wrong: the newest microbatch goes back first | wrong | says: 1F1B runs B0 there
@@ -373,3 +398,42 @@ def one_f_one_b(rank, world_size, stage, microbatches):
             steps.forward(i + ahead)
         steps.backward(i)
     steps.finish()
+
+
+# %% wrong: a list of sends that is gone too early | deadlocked | says: Keep the Work that isend returns
+class Steps:
+    def __init__(self, rank, world_size, stage):
+        self.rank, self.last, self.stage, self.sends = rank, world_size - 1, stage, []
+
+    def take(self, peer):
+        box = self.stage.empty()
+        dist.recv(box, peer)
+        return box
+
+    def forward(self, i):
+        y = self.stage.forward(i, self.take(self.rank - 1) if self.rank else None)
+        if self.rank < self.last:
+            self.sends.append(dist.isend(y, self.rank + 1))
+
+    def backward(self, i):
+        grad = self.take(self.rank + 1) if self.rank < self.last else None
+        grad = self.stage.backward(i, grad)
+        if self.rank:
+            self.sends.append(dist.isend(grad, self.rank - 1))
+
+    def finish(self):
+        for work in self.sends:
+            work.wait()
+
+def one_f_one_b(rank, world_size, stage, microbatches):
+    steps = Steps(rank, world_size, stage)
+    ahead = min(world_size - 1 - rank, microbatches)
+    for i in range(ahead):
+        steps.forward(i)
+        steps.sends.clear()
+    for i in range(microbatches):
+        if i + ahead < microbatches:
+            steps.forward(i + ahead)
+            steps.sends.clear()
+        steps.backward(i)
+        steps.sends.clear()
