@@ -10,25 +10,25 @@
 from typing import Any
 
 import torch
-from torch.nn.functional import cross_entropy
 
 from helpers.checks.author import *
-from helpers.exercises.nb08_synchronous_sgd.in_ranks import Weights, accumulate, classifier
+from helpers.exercises.nb08_synchronous_sgd.in_ranks import accumulate
 from helpers.exercises.nb08_synchronous_sgd.shared import (
     GUARDED,
     PARITY,
     SAME_CALLS,
     STEPS,
     UNEQUAL,
+    Grads,
     Travels,
     draw_samples,
     draw_weights,
+    gradients,
 )
 from helpers.views.plain import plural
 
 ONE = "One microbatch at a time: forward and backward, so that its memory is free again."
 ADVICE = {"weights": STEPS, "samples": ONE, "held": ONE}
-Grads = list[torch.Tensor]
 
 
 def case(draw: Draw) -> Case:
@@ -110,13 +110,6 @@ LOST = (
     "loop, the average after it."
 )
 MET_NOBODY = "This is the rank's own mean: average over the ranks, once, after the loop."
-
-
-def gradients(weights: Weights, x: torch.Tensor, y: torch.Tensor) -> Grads:
-    """Give the gradients of the mean loss over one microbatch."""
-    model = classifier(weights)
-    cross_entropy(model(x), y).backward()
-    return [p.grad for p in model.parameters() if p.grad is not None]
 
 
 def added(each: list[Grads]) -> Grads:

@@ -16,6 +16,7 @@ from helpers.ranks.run import Run
 from helpers.trace.events import Trace
 from helpers.views.plain import plural
 
+Grads = list[torch.Tensor]
 Samples = tuple[torch.Tensor, torch.Tensor]
 PARITY = 1e3
 """How many times coarser than float64's usual room the exercises' 1e-6 is."""
@@ -217,6 +218,13 @@ def trained(
             seen[f"weights after step {step}"] = flat(model)
         after(step, models)
     return [seen | {"weights at the end": flat(m)} for m, seen in zip(models, found, strict=True)]
+
+
+def gradients(weights: Weights, x: torch.Tensor, y: torch.Tensor) -> Grads:
+    """Give the gradients of the mean loss over one microbatch."""
+    model = classifier(weights)
+    cross_entropy(model(x), y).backward()
+    return [p.grad for p in model.parameters() if p.grad is not None]
 
 
 def batches_of(x: torch.Tensor, y: torch.Tensor, size: int, steps: int) -> list[Samples]:

@@ -18,6 +18,10 @@ PLACES = (
     ("inner.mean", "buffer"),
     ("scale", "hidden"),
 )
+HIDDEN = "`scale` is a buffer that state_dict() leaves out. `module.buffers()` gives all of them."
+BUFFERS = "The parameters are right; the buffers, `module.buffers()`, must be equal too."
+FROZEN = "Frozen parameters take part in forward like any other: broadcast them too."
+RANK_0 = "These are rank 0's values; the source is `src`, here rank {src}."
 ADVICE = {
     "tensors": "Receive into the tensors that the model has, `dist.broadcast(p.detach(), src)`: an optimizer "
     "would miss new ones.",
@@ -61,29 +65,10 @@ def case(draw: Draw) -> Case:
         [([(k, v, kinds[k]) for k, v in one.items()], tied, src) for one in own],
         right=parts,
         mistakes=[
-            *kept(
-                "{hidden} is a buffer that state_dict() leaves out. `module.buffers()` gives all.",
-                "hidden",
-            ),
-            *kept(
-                "The parameters are right; the buffers, `module.buffers()`, must be equal too.",
-                "buffer",
-                "hidden",
-            ),
-            *kept(
-                "Frozen parameters take part in forward like any other: broadcast them too.",
-                "frozen",
-            ),
-            *(
-                [
-                    parts.mistake(
-                        "These are rank 0's values; the source is `src`, here rank {src}.",
-                        [own[0]] * n,
-                    )
-                ]
-                if src
-                else []
-            ),
+            *kept(HIDDEN, "hidden"),
+            *kept(BUFFERS, "buffer", "hidden"),
+            *kept(FROZEN, "frozen"),
+            *([parts.mistake(RANK_0, [own[0]] * n)] if src else []),
             *kept(
                 "After the call every rank holds exactly what rank `src` had, tensor by tensor: here nothing "
                 "has changed.",
@@ -97,7 +82,6 @@ def case(draw: Draw) -> Case:
         ],
         facts={
             "src": src,
-            "hidden": "`scale`",
             "bytes": sum(each[0].nbytes for each in values.values()),
             "calls": len(values),
         },

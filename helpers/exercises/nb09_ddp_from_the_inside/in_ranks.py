@@ -17,11 +17,15 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
+from helpers.checks import hard
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import (
+    Rule,
     Weights,
     classifier,
+    flat,
     grads_of,
     laid_out,
+    lend,
 )
 from helpers.ranks.inside import span
 
@@ -75,6 +79,95 @@ def _found(module: nn.Module, name: str) -> Any:
     return tensor.detach().clone() if isinstance(tensor, torch.Tensor) else None
 
 
+# --- training in a wrapper ------------------------------------------------------------------------
+
+
+class Assorted(nn.Module):
+    """A model with all that a wrapper trips over.
+
+    `table` and `out` may share one weight; `frozen` is not trained, nor perhaps `spare`, which nobody uses;
+    `norm` has buffers that forward changes, and `scale` is one that `state_dict()` leaves out.
+    """
+
+    scale: torch.Tensor
+
+    def __init__(self, tied: bool, spare: bool) -> None:
+        super().__init__()
+        self.table, self.frozen = nn.Embedding(6, 4), nn.Linear(4, 4).requires_grad_(False)
+        self.left, self.right = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.spare = nn.Linear(4, 1).requires_grad_(spare)
+        self.out = nn.Linear(4, 6, bias=False)
+        if tied:
+            self.out.weight = self.table.weight
+        self.norm = nn.BatchNorm1d(4)
+        for name in ("running_mean", "running_var"):
+            nn.init.uniform_(self.norm.get_buffer(name), 0.5, 1.5)
+        self.norm.get_buffer("num_batches_tracked").random_(100)
+        self.register_buffer("scale", 0.5 + torch.rand(4), persistent=False)
+
+    def forward(self, words: torch.Tensor, route: Route) -> torch.Tensor:
+        hidden = self.norm(torch.tanh(self.frozen(self.table(words)))) * self.scale
+        for name in route:
+            hidden = torch.tanh(getattr(self, name)(hidden))
+        result: torch.Tensor = self.out(hidden)
+        return result
+
+
+def assorted(seed: int, tied: bool, spare: bool, wide: bool) -> Assorted:
+    """Build the model, in float64 or float32; all in it depends on `seed` alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return Assorted(tied, spare).to(torch.float64 if wide else torch.float32)
+
+
+def state(model: nn.Module) -> dict[str, torch.Tensor]:
+    """Copy all parameters and buffers by name, a shared one under its first name."""
+    named = [*model.named_parameters(), *model.named_buffers()]
+    return {name: tensor.detach().clone() for name, tensor in named}
+
+
+def loss_of(model: Any, words: torch.Tensor, route: Route) -> Any:
+    """Give the loss of guessing the words backwards."""
+    return cross_entropy(model(words, route), words.flip(0))
+
+
+def train_wrapped(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    settings: tuple[int, bool, bool, bool],
+    rule: Rule,
+    words: torch.Tensor,
+    routes: Sequence[Route],
+    to_none: bool,
+    *more: Any,
+) -> dict[str, Any]:
+    """Train a model, other on each rank, in the answer's wrapper; one row of words is one step."""
+    lend(broadcast_module)
+    model = assorted(*settings)
+    ddp = answer(model, *more)
+    found: dict[str, Any] = {f"after __init__, {n}": t for n, t in state(model).items()}
+    optimizer = torch.optim.SGD(model.parameters(), rule[0], rule[1])
+    for step, (row, route) in enumerate(zip(words, routes, strict=True), 1):
+        optimizer.zero_grad(set_to_none=to_none)
+        with span("forward"):
+            loss = loss_of(ddp, row, route)
+        with span("backward"):
+            loss.backward()
+        ddp.finish()
+        if step == 1:
+            found |= {f"gradient of {name}": g for name, g in grads_of(model).items()}
+        optimizer.step()
+        found[f"weights after step {step}"] = flat(model)
+    return found | {f"{n} at the end": b.detach().clone() for n, b in model.named_buffers()}
+
+
+def broadcast_module(module: nn.Module, src: int = 0) -> None:
+    """Make parameters and buffers on all ranks equal to those of rank src, in place."""
+    for tensor in [*module.parameters(), *module.buffers()]:
+        dist.broadcast(tensor.detach(), src)
+
+
 # --- accumulation without synchronising -----------------------------------------------------------
 
 
@@ -86,8 +179,7 @@ def accumulate_unsynchronised(
     steps: Sequence[Sequence[tuple[torch.Tensor, torch.Tensor]]],
 ) -> dict[str, Any]:
     """Accumulate under the answer's context manager, and try it in unusual places."""
-    ddp = DistributedDataParallel(classifier(weights))
-    found: dict[str, Any] = {}
+    ddp, found = DistributedDataParallel(classifier(weights)), {}
     with _without(DistributedDataParallel, "no_sync", "ddp.no_sync"):
         for number, (*most, (x, y)) in enumerate(steps, 1):
             ddp.zero_grad()
@@ -102,6 +194,9 @@ def accumulate_unsynchronised(
 def _unusual(answer: Callable[..., Any], ddp: Any) -> dict[str, str]:
     """Tell what the switch says within nested blocks, and after one that an exception has left."""
     seen = {}
+    ddp.require_backward_grad_sync = True
+    with answer(ddp):
+        seen["off"] = ddp.require_backward_grad_sync is False
     ddp.require_backward_grad_sync = True
     with answer(ddp):
         with answer(ddp):
@@ -122,6 +217,7 @@ def _unusual(answer: Callable[..., Any], ddp: Any) -> dict[str, str]:
 
 
 _UNUSUAL = {
+    "off": "within the block, DDP synchronises",
     "comes out": "an exception inside the block does not come out of it",
     "inner": "one block within another: inside the inner one DDP synchronises",
     "nested": "one block within another: after the inner one, the outer one synchronises again",
@@ -172,8 +268,6 @@ def search_graph(
     output = model(torch.arange(5), [*route] * depth)
     if kind == "table only":
         output = model.table.weight.sum()
-    elif kind == "the parameter itself":
-        output = model.table.weight
     for _ in range(60 if kind == "2^60 paths" else 0):
         output = (output + output) / 2
     walked: list[int] = []
@@ -211,9 +305,9 @@ def compress(
     # else all gradients of so small a model are one bucket
     dist._DEFAULT_FIRST_BUCKET_BYTES = 1  # type: ignore[attr-defined]
     model = Given([w.to(torch.float64 if wide else torch.float32) for w in weights])
-    ddp = DistributedDataParallel(model, bucket_cap_mb=0.0001)
-    found: dict[str, Any] = {}
-    ddp.register_comm_hook(None, _checked(answer))
+    ddp, found = DistributedDataParallel(model, bucket_cap_mb=1e-6), {}
+    waits: list[str] = []
+    ddp.register_comm_hook(None, _checked(answer, waits))
     with _without(default_hooks, "_compress_hook", "torch's fp16_compress_hook"):
         for number in (1, 2):
             ddp.zero_grad()
@@ -221,7 +315,7 @@ def compress(
             with span("backward"):
                 loss.backward()
             found |= {f"step {number}: {name}": g for name, g in grads_of(model).items()}
-    return found
+    return {"waits": "".join(waits[:1]), **found}
 
 
 class Given(nn.Module):
@@ -237,11 +331,11 @@ class Given(nn.Module):
         return sum((p * g.to(p.dtype)).sum() for p, g in pairs)
 
 
-def _checked(answer: Callable[..., Any]) -> Callable[..., Any]:
+def _checked(answer: Callable[..., Any], waits: list[str]) -> Callable[..., Any]:
     """Refuse what is no Future: DDP, given None, reads memory that is not its own."""
 
     def hook(state: Any, bucket: Any) -> Any:
-        with _unwaited():
+        with _unwaited(waits):
             future = answer(state, bucket)
         if not isinstance(future, torch._C.Future):  # a Work's own is of this base class
             raise TypeError(
@@ -255,9 +349,13 @@ def _checked(answer: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextmanager
-def _unwaited() -> Iterator[None]:
-    """Refuse to wait for a future that is not done: backward would stand still."""
-    real = torch._C.Future.wait
+def _unwaited(waits: list[str]) -> Iterator[None]:
+    """Note who waits for a Work, and refuse to wait for a future that is not done: backward stands still."""
+    real, of_work = torch._C.Future.wait, hard._Held.wait
+
+    def work_wait(work: Any, *args: Any) -> bool:
+        waits.append("the hook calls wait(), and backward stands still")
+        return of_work(work, *args)
 
     def wait(future: Any) -> Any:
         if not future.done():
@@ -267,10 +365,12 @@ def _unwaited() -> Iterator[None]:
             )
         return real(future)
 
+    hard._Held.wait = work_wait  # type: ignore[method-assign]
     torch._C.Future.wait = wait  # type: ignore[method-assign, assignment]
     try:
         yield
     finally:
+        hard._Held.wait = of_work  # type: ignore[method-assign]
         torch._C.Future.wait = real  # type: ignore[method-assign]
 
 

@@ -1,0 +1,115 @@
+"""9.3 Buckets (20 min, ●●●●○)
+
+- Keep three things: the list of buckets, which gradients are ready, and how many buckets have left. When a
+  hook runs, which bucket is the next that may leave?
+- In the hook: add the parameter to a set; while the next bucket is complete, concatenate its flattened
+  gradients, start the all_reduce, and go to the one after it. finish(): zeros for missing gradients, start
+  the buckets that are left, wait for all, cut the means apart.
+- torch.cat([p.grad.flatten() for p in bucket]) makes the flat tensor; flat.split([p.numel() for p in bucket])
+  cuts it; `p.grad = part.view_as(p)`. At the end of finish() the set is emptied and the count is 0 again.
+"""
+
+from collections.abc import Sequence
+
+from helpers.checks.author import *
+from helpers.checks.rules_overlap import IssuedInside
+from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import Route, train_wrapped
+from helpers.exercises.nb09_ddp_from_the_inside.shared import (
+    BOTH,
+    ENDINGS,
+    TURNED,
+    WAITS,
+    WRAPPER,
+    wrapped,
+)
+from helpers.ranks.run import Run
+from helpers.trace.events import Trace
+from helpers.trace.mismatch import at
+from helpers.views.plain import plural
+
+ZEROS = (
+    "Some ranks have no gradient for some parameters, so a bucket may never get full. finish() puts zeros "
+    "there and starts what is left, in the same order on every rank."
+)
+ONE_ORDER = (
+    "On some ranks gradients come in another order. Buckets must leave in one fixed order: bucket 1 waits "
+    "until bucket 0 has left, even if it is full earlier."
+)
+
+
+def case(draw: Draw) -> Case:
+    n, steps = draw.ranks, draw.of(2, 3)
+    kind = draw.of("", "", "another order", "different layers", "different layers")
+    some: list[Route] = [BOTH if kind == "another order" and r % 2 else TURNED for r in range(n)]
+    if kind == "different layers":
+        some = [("left",), ("right",), BOTH, ("right",)][:n] if n > 1 else [("left",)]
+    # who takes which route changes from step to step
+    routes = [[some[(r + step) % n] for step in range(steps)] for r in range(n)]
+    limit = draw.of(8, 64, 100, 128, 160, 256, 1_000_000)
+    label = f", buckets of {limit} bytes" + f", {kind} on some ranks" * bool(kind and n > 1)
+    return wrapped(draw, label, routes, kind == "different layers" and draw.of(True, False), limit)
+
+
+def packed(sizes: Sequence[int], limit: int) -> list[int]:
+    """Give the bytes of each bucket: filled in this order, none beyond the limit but single ones."""
+    found: list[int] = []
+    for size in sizes:
+        if found and found[-1] + size <= limit:
+            found[-1] += size
+        else:
+            found.append(size)
+    return found
+
+
+def not_buckets(trace: Trace, case: Case) -> str:
+    """Say which all_reduces are not the buckets of this model."""
+    steps, dtype = case.facts["steps"], case.facts["dtype"]
+    for rank in range(case.world_size):
+        made = [event for event in trace.of(rank) if event.op == "all_reduce"]
+        wanted = packed(case.facts["sizes"], case.given[rank][-1])
+        if not made:
+            return f"rank {rank} makes no all_reduce; a step has {plural(len(wanted), 'bucket')}."
+        for event in made:
+            if event.dtype != dtype:
+                return f"rank {rank} hands {event.dtype} to all_reduce{at(event)}; the gradients are {dtype}."
+        if [event.nbytes for event in made] != wanted * steps:
+            first = ", ".join(str(event.nbytes) for event in made[: max(1, len(made) // steps)])
+            return (
+                f"rank {rank} makes {plural(len(made), 'all_reduce')} in {steps} steps, the first ones of "
+                f"{first} bytes; the buckets of a step have {', '.join(map(str, wanted))} bytes. Go through "
+                "the trained parameters from the last to the first; where one would not fit, begin a new "
+                "bucket (one that fills it exactly still fits)."
+            )
+    return ""
+
+
+def some_lack(case: Case, run: Run) -> bool:
+    """Tell whether ranks use different layers in this case."""
+    return bool(case.facts["sets"] > 1)
+
+
+def turned(case: Case, run: Run) -> bool:
+    """Tell whether ranks use their layers in different orders in this case."""
+    return bool(case.facts["orders"] > 1)
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        *WRAPPER,
+        Holds(not_buckets, "one all_reduce for each bucket"),
+        IssuedInside("backward", applies=lambda case: case.facts["all used"]),
+        WAITS,
+    ),
+    failed=(
+        *ENDINGS[:-2],
+        Stuck(ZEROS, when=some_lack),
+        Failed("", ZEROS, died=True, when=some_lack),
+        Stuck(ONE_ORDER, when=turned),
+        Failed("", ONE_ORDER, died=True, when=turned),
+        *ENDINGS[-2:],
+    ),
+    kind=Kind.MODULE,
+    programme=train_wrapped,
+    sizes=(1, 2, 3, 4),
+)

@@ -1,0 +1,43 @@
+"""9.2 Average while backward runs (15 min, ●●●○○)
+
+- Two moments: a gradient is ready (the hook), and all are wanted (finish). What can be done in the first
+  without making backward wait?
+- In __init__: `broadcast_module(module)`, an empty list, and a hook for each parameter with requires_grad.
+  The hook starts an all_reduce of `p.grad` with async_op=True and keeps parameter and Work.
+- finish(): for p, work in self.started: work.wait(); p.grad /= dist.get_world_size(). Then
+  self.started.clear(), or the next step finds old Works.
+"""
+
+from helpers.checks.author import *
+from helpers.checks.rules_overlap import IssuedInside
+from helpers.exercises.nb08_synchronous_sgd.shared import Travels
+from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import train_wrapped
+from helpers.exercises.nb09_ddp_from_the_inside.shared import (
+    BOTH,
+    ENDINGS,
+    TURNED,
+    WAITS,
+    WRAPPER,
+    wrapped,
+)
+
+
+def case(draw: Draw) -> Case:
+    route, spare = draw.of(BOTH, TURNED, ("left",), ("right",)), draw.of(True, False)
+    label = ", a layer that nobody uses" if spare or len(route) == 1 else ""
+    return wrapped(draw, label, [[route] * draw.of(2, 3)] * draw.ranks, spare)
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        *WRAPPER,
+        Travels("all_reduce", "each gradient travels once a step"),
+        IssuedInside("backward"),
+        WAITS,
+    ),
+    failed=ENDINGS,
+    kind=Kind.MODULE,
+    programme=train_wrapped,
+    sizes=(1, 2, 3, 4),
+)

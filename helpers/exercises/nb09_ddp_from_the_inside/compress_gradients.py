@@ -1,0 +1,115 @@
+"""9.6 Compress the gradients (12 min, ●●●○○, further)
+
+- `bucket.buffer()` is the flat tensor of the bucket's gradients. Which three things happen to it, and which
+  of them only after the transfer?
+- half = (bucket.buffer() / world_size).to(torch.float16); start its all_reduce with async_op=True; the
+  Work's `get_future()` has a method `then`.
+- return work.get_future().then(lambda done: done.value()[0].to(bucket.buffer().dtype))
+"""
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb08_synchronous_sgd.shared import Travels
+from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import compress
+from helpers.exercises.nb09_ddp_from_the_inside.shared import DDPS_OWN
+from helpers.trace.events import Trace
+from helpers.trace.mismatch import at
+from helpers.views.plain import plural
+
+ROOM = {torch.float32: 4e2, torch.float64: 4e6}
+"""How many times coarser than its own usual room a dtype is once it went through float16."""
+WAITS = "Return `work.get_future().then(...)`: DDP waits for it at the end."
+NOT_DIVIDED = "With a hook DDP does not divide any more: the hook must return the mean."
+TWICE = "It is divided by the world size twice."
+TOO_LARGE = (
+    "float16 ends at 65,504, and the sum over the ranks is larger. Divide by the world size before you add, "
+    "and the mean fits."
+)
+OWN = "This is the rank's own gradient: add up over the ranks, and return the future of that."
+LIST = (
+    "The value of an all_reduce's future is a list, as a collective can have several tensors. Here it has "
+    "one: `done.value()[0]`, which a function in `.then(...)` hands on."
+)
+
+
+def case(draw: Draw) -> Case:
+    n, dtype = draw.ranks, draw.dtype(torch.float32, torch.float64)
+    large = draw.of(True, False) and n > 1
+    shapes = [draw.shape((0, 1, 2), 1) for _ in range(draw.whole(2, 4))]
+    grads = [draw.tensors(shape, dtype) for shape in shapes]
+    grads = [[g / max(largest(*each), 1e-300) for g in each] for each in grads]
+    for each in grads if large else ():
+        for g in each:
+            g.view(-1)[0] = draw.whole(45_000, 60_000) if n == 2 else 50_000
+    weights = [draw.tensor(shape, torch.float32, 1.0) for shape in shapes]
+
+    def steps(values: list[torch.Tensor]) -> dict[str, torch.Tensor]:
+        return {f"step {k}: p{i}": v for k in (1, 2) for i, v in enumerate(values)}
+
+    sizes = [ROOM[dtype] * largest(*each) for each in grads]
+    size = {f"step {k}: p{i}": sizes[i] for k in (1, 2) for i in range(len(sizes))}
+    mean = steps([torch.stack(each).sum(0) / n for each in grads])
+    judge = ByName(
+        [{"waits": "", **mean}] * n, size, lambda name, got: WAITS if name == "waits" else ""
+    )
+    wide = ByName(judge.right, {name: n * scale for name, scale in size.items()})
+    halves = [
+        torch.stack([g.half() for g in each]).float().sum(0).half().to(dtype) for each in grads
+    ]
+    return Case(
+        f"{plural(len(shapes), 'gradient')} of {dtype}" + ", sums beyond 65,504" * large,
+        [(weights, dtype == torch.float64, [each[rank] for each in grads]) for rank in range(n)],
+        right=judge,
+        mistakes=[
+            judge.mistake(TOO_LARGE, [steps([h / n for h in halves])] * n),
+            wide.mistake(NOT_DIVIDED, [steps(halves)] * n),
+            judge.times(1 / n, TWICE, *mean),
+            judge.mistake(OWN, [steps([each[rank] for each in grads]) for rank in range(n)]),
+        ],
+        facts={
+            "bytes": 2 * 2 * sum(w.numel() for w in weights),
+            "calls": 2 * len(shapes),
+        },
+    )
+
+
+def not_half(trace: Trace, case: Case) -> str:
+    """Say which all_reduce does not carry float16."""
+    for event in trace.calls:
+        if event.op == "all_reduce" and event.dtype != "float16":
+            return f"rank {event.rank} hands {event.dtype} to all_reduce{at(event)}; torch.float16 is wanted."
+    return ""
+
+
+def at_once(trace: Trace, case: Case) -> str:
+    """Say which all_reduce of a hook waits in its own call."""
+    for event in trace.calls:
+        if event.op == "all_reduce" and not event.asynchronous:
+            return (
+                f"rank {event.rank} calls {event.call}{at(event)}, which waits at once: backward stands "
+                "still until all ranks have answered. Pass async_op=True."
+            )
+    return ""
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        OnlyCalls(DDPS_OWN),
+        Holds(not_half, "gradients travel as float16"),
+        Holds(at_once, "no call in the hook waits"),
+        Travels("all_reduce", "one all_reduce for each bucket"),
+    ),
+    failed=(
+        Stuck("Every rank must hand its bucket in, in the hook."),
+        Failed(
+            "Future.*not subscriptable",
+            "The callback is given the future itself: its value is `done.value()`, a list of tensors.",
+        ),
+        Failed(r"'list'|Unable to cast \[|isPyObject", LIST),
+    ),
+    kind=Kind.MODULE,
+    programme=compress,
+    sizes=(1, 2, 3, 4),
+)

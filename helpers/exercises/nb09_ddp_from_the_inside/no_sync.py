@@ -1,0 +1,94 @@
+"""9.4 no_sync (6 min, ●●○○○)
+
+- The switch is read by forward. What must be there again when the block ends, however it ends?
+- Keep the old value, set False, yield, put the old value back. An exception in the block comes out of the
+  `yield`.
+- old = ddp.require_backward_grad_sync; ddp.require_backward_grad_sync = False; try: yield; finally:
+  ddp.require_backward_grad_sync = old
+"""
+
+from typing import Any
+
+from helpers.checks.author import *
+from helpers.exercises.nb08_synchronous_sgd.shared import (
+    PARITY,
+    draw_samples,
+    draw_weights,
+    gradients,
+)
+from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import accumulate_unsynchronised
+from helpers.exercises.nb09_ddp_from_the_inside.shared import DDPS_OWN
+
+LEFT_OFF = (
+    "These are the rank's own gradients: the backward after the block must synchronise, so the switch is off "
+    "exactly while the block runs."
+)
+ADVICE = {
+    "off": "`require_backward_grad_sync` is the switch, and it must be False while the block runs.",
+    "comes out": "Do not catch it: with `finally:` instead of `except:` it goes on by itself.",
+    "inner": "Set the switch to False for the block; do not flip it.",
+    "nested": "Put back what the switch was before, not True: it may have been False already.",
+    "behind": "Put back what the switch was before the block.",
+    "restored": "Put the old value back in `finally:`, around the `yield`.",
+}
+
+
+def case(draw: Draw) -> Case:
+    n, k, size, steps = draw.ranks, draw.of(1, 2, 3, 4), draw.whole(1, 3), draw.of(1, 2)
+    pixels, classes = draw.whole(1, 3), draw.whole(2, 3)
+    weights = draw_weights(draw, pixels, classes)
+    x, y = draw_samples(draw, steps * n * k * size, pixels, classes)
+    parts = list(zip(x.split(size), y.split(size), strict=True))
+    given = [[parts[(s * n + r) * k :][:k] for s in range(steps)] for r in range(n)]
+    names = [f"{layer}.{kind}" for layer in (1, 3) for kind in ("weight", "bias")]
+
+    def mean(step: int, ranks: range) -> dict[str, Any]:
+        """Give the mean gradient over all microbatches of these ranks."""
+        each = [gradients(weights, *part) for r in ranks for part in given[r][step]]
+        return {
+            f"step {step + 1}: {name}": sum(grads) / len(each)
+            for name, grads in zip(names, zip(*each, strict=True), strict=True)
+        }
+
+    def all_steps(ranks: range) -> dict[str, Any]:
+        return {name: g for step in range(steps) for name, g in mean(step, ranks).items()}
+
+    right = all_steps(range(n))
+    own = [all_steps(range(r, r + 1)) for r in range(n)]
+    seen = {name: "" for name in ADVICE if name != "off"}
+    judge = ByName(
+        [{"off": "", **right, **seen}] * n,
+        PARITY * max(largest(*own), 1e-3),
+        lambda name, got: ADVICE.get(name, ""),
+    )
+    return Case(
+        f"{steps} step{'s' * (steps > 1)} of {k} microbatch{'es' * (k > 1)}",
+        [(weights, mine) for mine in given],
+        right=judge,
+        mistakes=[judge.mistake(LEFT_OFF, own)],
+        facts={"steps": steps},
+    )
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        OnlyCalls(DDPS_OWN),
+        Count(
+            "all_reduce", "steps", why="That is once in each step, in the backward after the block."
+        ),
+    ),
+    failed=(
+        Failed(
+            "context manager", "Keep `@contextmanager` above the function, and `yield` once in it."
+        ),
+        Failed(
+            "does not require grad",
+            "Backward runs inside the block as ever, only without the all_reduce: leave autograd on.",
+        ),
+        Failed("didn't yield", "The function must `yield` once: that is where the block runs."),
+    ),
+    kind=Kind.MODULE,
+    programme=accumulate_unsynchronised,
+    sizes=(1, 2, 3, 4),
+)
