@@ -20,6 +20,7 @@ from helpers.exercises.nb09_ddp_from_the_inside.shared import (
     TURNED,
     WAITS,
     WRAPPER,
+    ZEROS,
     wrapped,
 )
 from helpers.ranks.run import Run
@@ -27,13 +28,10 @@ from helpers.trace.events import Trace
 from helpers.trace.mismatch import at
 from helpers.views.plain import plural
 
-ZEROS = (
-    "Some ranks have no gradient for some parameters, so a bucket may never get full. finish() puts zeros "
-    "there and starts what is left, in the same order on every rank."
-)
 ONE_ORDER = (
-    "On some ranks gradients come in another order. Buckets must leave in one fixed order: bucket 1 waits "
-    "until bucket 0 has left, even if it is full earlier."
+    "Ranks have sent different buckets in one call, as their gradients come in another order, or not at all. "
+    "Buckets must leave in one fixed order: bucket 1 waits until bucket 0 has left, even if it is full "
+    "earlier."
 )
 
 
@@ -93,6 +91,11 @@ def turned(case: Case, run: Run) -> bool:
     return bool(case.facts["orders"] > 1)
 
 
+def differ(case: Case, run: Run) -> bool:
+    """Tell whether gradients come in another order, or not at all, on some ranks of this case."""
+    return some_lack(case, run) or turned(case, run)
+
+
 EXERCISE = Exercise(
     case,
     (
@@ -104,9 +107,8 @@ EXERCISE = Exercise(
     failed=(
         *ENDINGS[:-2],
         Stuck(ZEROS, when=some_lack),
-        Failed("", ZEROS, died=True, when=some_lack),
         Stuck(ONE_ORDER, when=turned),
-        Failed("", ONE_ORDER, died=True, when=turned),
+        Failed("", ONE_ORDER, died=True, when=differ),
         *ENDINGS[-2:],
     ),
     kind=Kind.MODULE,

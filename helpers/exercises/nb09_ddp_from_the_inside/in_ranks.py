@@ -148,18 +148,45 @@ def train_wrapped(
     ddp = answer(model, *more)
     found: dict[str, Any] = {f"after __init__, {n}": t for n, t in state(model).items()}
     optimizer = torch.optim.SGD(model.parameters(), rule[0], rule[1])
+    seen: list[str] = []
     for step, (row, route) in enumerate(zip(words, routes, strict=True), 1):
         optimizer.zero_grad(set_to_none=to_none)
         with span("forward"):
             loss = loss_of(ddp, row, route)
-        with span("backward"):
+        with span("backward"), _in_flight(seen):
             loss.backward()
-        ddp.finish()
+        with _in_flight(seen):
+            ddp.finish()
         if step == 1:
             found |= {f"gradient of {name}": g for name, g in grads_of(model).items()}
         optimizer.step()
         found[f"weights after step {step}"] = flat(model)
-    return found | {f"{n} at the end": b.detach().clone() for n, b in model.named_buffers()}
+    ends = {f"{n} at the end": b.detach().clone() for n, b in model.named_buffers()}
+    return {"in flight": "".join(seen[:1]), **found, **ends}
+
+
+@contextmanager
+def _in_flight(seen: list[str]) -> Iterator[None]:
+    """Note who writes to a tensor between its all_reduce and the wait()."""
+    begin, end = hard._UnderWay.__init__, hard._UnderWay.end
+
+    def begins(self: Any, *args: Any) -> None:
+        begin(self, *args)
+        self.versions = [own._version for own, _ in self._home]
+
+    def ends(self: Any) -> None:
+        now = [own._version for own, _ in self._home]
+        if not self._over and getattr(self, "versions", now) != now:
+            seen.append("a tensor is written to between its all_reduce and the wait() for it")
+        end(self)
+
+    hard._UnderWay.__init__ = begins  # type: ignore[method-assign, assignment]
+    hard._UnderWay.end = ends  # type: ignore[method-assign, assignment]
+    try:
+        yield
+    finally:
+        hard._UnderWay.__init__ = begin  # type: ignore[method-assign]
+        hard._UnderWay.end = end  # type: ignore[method-assign]
 
 
 def broadcast_module(module: nn.Module, src: int = 0) -> None:
@@ -179,7 +206,8 @@ def accumulate_unsynchronised(
     steps: Sequence[Sequence[tuple[torch.Tensor, torch.Tensor]]],
 ) -> dict[str, Any]:
     """Accumulate under the answer's context manager, and try it in unusual places."""
-    ddp, found = DistributedDataParallel(classifier(weights)), {}
+    ddp = DistributedDataParallel(classifier(weights))
+    found: dict[str, Any] = {}
     with _without(DistributedDataParallel, "no_sync", "ddp.no_sync"):
         for number, (*most, (x, y)) in enumerate(steps, 1):
             ddp.zero_grad()
@@ -305,7 +333,8 @@ def compress(
     # else all gradients of so small a model are one bucket
     dist._DEFAULT_FIRST_BUCKET_BYTES = 1  # type: ignore[attr-defined]
     model = Given([w.to(torch.float64 if wide else torch.float32) for w in weights])
-    ddp, found = DistributedDataParallel(model, bucket_cap_mb=1e-6), {}
+    ddp = DistributedDataParallel(model, bucket_cap_mb=1e-6)
+    found: dict[str, Any] = {}
     waits: list[str] = []
     ddp.register_comm_hook(None, _checked(answer, waits))
     with _without(default_hooks, "_compress_hook", "torch's fp16_compress_hook"):
@@ -365,7 +394,7 @@ def _unwaited(waits: list[str]) -> Iterator[None]:
             )
         return real(future)
 
-    hard._Held.wait = work_wait  # type: ignore[method-assign]
+    hard._Held.wait = work_wait  # type: ignore[method-assign, assignment]
     torch._C.Future.wait = wait  # type: ignore[method-assign, assignment]
     try:
         yield

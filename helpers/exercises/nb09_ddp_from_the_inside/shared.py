@@ -9,7 +9,13 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import flat, grads_of
-from helpers.exercises.nb08_synchronous_sgd.shared import PARITY, Gradients, Travels, total
+from helpers.exercises.nb08_synchronous_sgd.shared import (
+    PARITY,
+    Gradients,
+    Travels,
+    in_one_thread,
+    total,
+)
 from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import (
     Route,
     assorted,
@@ -62,6 +68,7 @@ ENDINGS: tuple[Any, ...] = (
         "in finish(), for the next step?",
         when=lambda case, run: any(event.op == "all_reduce" for event in run.trace),
     ),
+    Failed("gradient with dtype", "What is reduced and put back has the dtype of the gradients."),
     Failed("cannot assign|before Module.__init__", "Call `super().__init__()` first."),
     Stuck("Every rank must make the same calls in the same order, in __init__ and in every step."),
     Failed(
@@ -78,6 +85,14 @@ _OWN = (
     "For this parameter the mean never reaches `p.grad`. Does its hook run? Then what is reduced must be "
     "`p.grad` itself, or be copied back into it in finish()."
 )
+ZEROS = (
+    "Some gradients are there on some ranks only, or on none, so that a bucket may never get full. finish() "
+    "puts zeros there and starts what is left, in the same order on every rank."
+)
+_IN_FLIGHT = (
+    "While an all_reduce is under way its tensor is gloo's: wait for its own Work first, then divide. Is "
+    "what finish() keeps emptied for the next step?"
+)
 _LATER = (
     "The first step is right, a later one not: what does finish() leave behind? Empty lists and sets, or "
     "what is left of this step is taken for the next one's."
@@ -85,6 +100,7 @@ _LATER = (
 _BUFFERS = "forward() broadcasts the buffers from rank 0 before the module runs: leave that in."
 
 
+@in_one_thread
 def replicas(
     settings: Sequence[tuple[int, bool, bool, bool]],
     rule: tuple[float, float],
@@ -133,7 +149,7 @@ def wrapped(
         draw.of(True, False),
     )
     rule, seeds = (0.5, draw.of(0.0, 0.9)), [draw.whole(0, 9999) for _ in range(n)]
-    steps = len(routes[0])
+    steps, sets = len(routes[0]), len({tuple(sorted(route)) for mine in routes for route in mine})
     words = [torch.randint(6, (steps, 7), generator=draw.generator()) for _ in range(n)]
     settings = [(seed, tied, spare, wide) for seed in seeds]
     right, own = replicas([settings[0]] * n, rule, words, routes)
@@ -141,9 +157,14 @@ def wrapped(
     trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
     used = [name for name in trained if right[0][f"gradient of {name}"] is not None]
     unused = {f"gradient of {n}": torch.zeros_like(p) for n, p in trained.items() if n not in used}
-    right = [one | unused for one in right]
+    right = [{"in flight": "", **one, **unused} for one in right]
     room = (PARITY if wide else 3.0) * largest(*right)
-    judge = Gradients(right, room, unused=frozenset(unused), advice=lambda name, got: "")
+    judge = Gradients(
+        right,
+        room,
+        unused=frozenset(unused),
+        advice=lambda name, got: _IN_FLIGHT if name == "in flight" else "",
+    )
     names = [f"gradient of {name}" for name in used]
 
     def other_starts() -> list[Parts]:
@@ -169,6 +190,7 @@ def wrapped(
             judge.mistake(_STARTS, other_starts),
             judge.times(n, _SUM, *names),
             judge.times(1 / n, _TWICE, *names),
+            *([Mistake(is_own, ZEROS)] if more and (spare or sets > 1) else []),
             Mistake(is_own, _OWN),
             Mistake(
                 lambda got, rank: first_wrong(got, rank).startswith("gradient of frozen"),
@@ -191,7 +213,7 @@ def wrapped(
             "broadcasts": len(state(model)) + steps * len(buffers),
             "all used": all(set(route) == {*BOTH} for mine in routes for route in mine)
             and not spare,
-            "sets": len({tuple(sorted(route)) for mine in routes for route in mine}),
+            "sets": sets,
             "orders": len({tuple(mine) for mine in routes}),
             "dtype": "float64" if wide else "float32",
         },
