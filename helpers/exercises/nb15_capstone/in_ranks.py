@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 import torch
+from torch import nn
 from torch._C._distributed_c10d import FileStore, Store
 from torch.distributed import distributed_c10d
 
@@ -91,3 +92,47 @@ def _compare(store: Store, call: int, asked: str, rank: int, world_size: int) ->
                 f"{what}. Every rank must call new_group for every group, in the same order, also "
                 "for groups that it is not in."
             )
+
+
+# --- training on a mesh ---------------------------------------------------------------------------
+
+
+def train_on_a_mesh(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    tp: int,
+    up: torch.Tensor,
+    down: torch.Tensor,
+    x: torch.Tensor,
+    y: torch.Tensor,
+    batch_size: int,
+    steps: int,
+    lr: float,
+) -> dict[str, Any] | None:
+    """Let the answer train two layers, which begin with this rank's own weights; give its parts by step."""
+    layers = [_linear(weight) for weight in (up, down)]
+    with watch_new_group(rank, world_size):
+        got = answer(rank, world_size, tp, *layers, x.clone(), y.clone(), batch_size, steps, lr)
+    if got is None:
+        return None
+    if not isinstance(got, (list, tuple)):
+        return {"list": f"a {type(got).__name__} came back, not a list"}
+    if len(got) != steps:
+        return {"list": f"{len(got)} entries came back, and there were {steps} steps"}
+    found: dict[str, Any] = {"list": ""}
+    for step, pair in enumerate(got, 1):
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+            return {"list": "an entry is not a pair: this rank's parts of up and of down"}
+        for name, part in zip(("up", "down"), pair, strict=True):
+            plain = isinstance(part, torch.Tensor) and not hasattr(part, "to_local")
+            said = f"a {type(part).__name__}, not a plain tensor"
+            found[f"{name} after step {step}"] = part.detach() if plain else said
+    return found
+
+
+def _linear(weight: torch.Tensor) -> nn.Linear:
+    layer = nn.Linear(weight.shape[1], weight.shape[0], bias=False, dtype=weight.dtype)
+    with torch.no_grad():
+        layer.weight.copy_(weight)
+    return layer
