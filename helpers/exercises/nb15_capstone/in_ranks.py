@@ -16,8 +16,9 @@ import torch
 from torch import nn
 from torch._C._distributed_c10d import FileStore, Store
 from torch.distributed import distributed_c10d
+from torch.nn.functional import linear
 
-from helpers.ranks.inside import launch_folder
+from helpers.ranks.inside import launch_folder, span
 
 PARTS = ("coordinate", "ranks", "hosts", "sum")
 _DEADLINE = timedelta(seconds=20)
@@ -136,3 +137,58 @@ def _linear(weight: torch.Tensor) -> nn.Linear:
     with torch.no_grad():
         layer.weight.copy_(weight)
     return layer
+
+
+# --- tokens to their experts ----------------------------------------------------------------------
+
+
+class Expert(nn.Module):
+    """One layer with a tanh, made from its weight."""
+
+    def __init__(self, weight: torch.Tensor) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weight.clone())
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(linear(tokens, self.weight))
+
+
+def route_tokens(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    x: torch.Tensor,
+    router: torch.Tensor,
+    weight: torch.Tensor,
+    grad: torch.Tensor,
+) -> dict[str, Any] | None:
+    """Let the answer send this rank's tokens through the experts, there and back."""
+    x, router = x.clone().requires_grad_(), router.clone().requires_grad_()
+    expert, rows = Expert(weight), []
+    expert.register_forward_pre_hook(lambda _, given: rows.append(len(given[0])))
+    with span("forward"):
+        output = answer(rank, world_size, x, router, expert)
+    if output is None:
+        return None
+    if not isinstance(output, torch.Tensor):
+        return {"result": f"a {type(output).__name__} came back, not a tensor"}
+    kept = output.detach().clone()
+    if output.shape == grad.shape:
+        with span("backward"):
+            output.backward(grad)
+    return {
+        "result": "",
+        "tokens that its expert saw": sum(rows),
+        "output": kept,
+        "called": "" if rows else "its expert was not called, and its weights have no gradient",
+        "gradient of the router": _grad(router, not len(x)),
+        "gradient of x": _grad(x, not len(x)),
+        "gradient of the expert": _grad(expert.weight, not rows),
+    }
+
+
+def _grad(leaf: torch.Tensor, unused: bool) -> torch.Tensor | None:
+    """Copy a gradient; where nothing went through, none is as good as zeros."""
+    if leaf.grad is None:
+        return torch.zeros_like(leaf).detach() if unused else None
+    return leaf.grad.clone()
