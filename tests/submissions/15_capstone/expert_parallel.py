@@ -20,7 +20,7 @@ def route(
     gate, choice = (x @ router.T).softmax(1).max(1)
     order = choice.argsort()
     sends = choice.bincount(minlength=world_size if minlength else 0)
-    receives = torch.empty_like(sends)
+    receives = torch.zeros_like(sends)
     dist.all_to_all_single(receives, sends)
     sends, receives = sends.tolist(), receives.tolist()
     exchange = Exchange.apply
@@ -126,14 +126,14 @@ def expert_parallel(rank, world_size, x, router, expert):
     return route(rank, world_size, x, router, expert)
 
 
-# %% wrong: every token goes to every expert | wrong | says: its expert saw
+# %% wrong: every token goes to every expert | wrong | says: Token i goes to expert choice\[i\]
 def expert_parallel(rank, world_size, x, router, expert):
     gate, choice = (x @ router.T).softmax(1).max(1)
     receives = torch.empty(world_size, dtype=torch.int64)
     dist.all_to_all_single(receives, torch.full((world_size,), len(x)))
     sends, receives = [len(x)] * world_size, receives.tolist()
     arrived = Exchange.apply(x.repeat(world_size, 1), sends, receives)
-    every = Exchange.apply(expert(arrived), receives, sends).view(world_size, len(x), -1)
+    every = Exchange.apply(expert(arrived), receives, sends).view(world_size, *x.shape)
     return gate[:, None] * every[choice, torch.arange(len(x))]
 
 
@@ -142,13 +142,13 @@ def expert_parallel(rank, world_size, x, router, expert):
     return route(rank, world_size, x, router, expert, swap=False)
 
 
-# %% wrong: this rank's tokens stay with its own expert | wrong | says: its expert saw
+# %% wrong: this rank's tokens stay with its own expert | wrong | says: makes no call in forward|its expert saw
 def expert_parallel(rank, world_size, x, router, expert):
     gate, choice = (x @ router.T).softmax(1).max(1)
     return gate[:, None] * expert(x)
 
 
-# %% wrong: nothing is returned | wrong | says: Is there a `return`
+# %% wrong: nothing is returned | wrong | says: The function returns nothing
 def expert_parallel(rank, world_size, x, router, expert):
     route(rank, world_size, x, router, expert)
 
@@ -190,7 +190,7 @@ def expert_parallel(rank, world_size, x, router, expert):
     return gate[:, None] * Exchange.apply(expert(arrived), receives, sends)[order]
 
 
-# %% wrong: times the gates, then put back | wrong | says: the gates of others
+# %% wrong: times the gates, then put back | wrong | says: The gates of others multiply
 def expert_parallel(rank, world_size, x, router, expert):
     gate, order, sends, receives = sent(world_size, x, router)
     arrived = Exchange.apply(x[order], sends, receives)
@@ -208,3 +208,23 @@ def expert_parallel(rank, world_size, x, router, expert):
     y = torch.empty_like(back)
     y[order] = back
     return gate * y
+
+
+# %% wrong: the logit for a gate | wrong | says: the probability, after the softmax
+def expert_parallel(rank, world_size, x, router, expert):
+    gate, order, sends, receives = sent(world_size, x, router)
+    back = Exchange.apply(expert(Exchange.apply(x[order], sends, receives)), receives, sends)
+    y = torch.empty_like(back)
+    y[order] = back
+    return (x @ router.T).max(1).values[:, None] * y
+
+
+# %% wrong: only the way there is known to autograd | wrong | says: Both journeys of the tokens
+def expert_parallel(rank, world_size, x, router, expert):
+    gate, order, sends, receives = sent(world_size, x, router)
+    done = expert(Exchange.apply(x[order], sends, receives))
+    back = torch.empty_like(x)
+    dist.all_to_all_single(back, done.detach(), sends, receives)
+    y = torch.empty_like(back)
+    y[order] = back
+    return gate[:, None] * y

@@ -119,12 +119,12 @@ def mesh_layout(rank, world_size, sizes, order, per_host, x):
     return layout
 
 
-# %% wrong: printed, not returned | wrong | says: Is there a `return`
+# %% wrong: printed, not returned | wrong | says: must come back by `return`
 def mesh_layout(rank, world_size, sizes, order, per_host, x):
     print(by_mesh(order.split("-")[::-1], sizes, per_host, x))
 
 
-# %% wrong: a mean in place of the sum | wrong | says: sum:
+# %% wrong: a mean in place of the sum | wrong | says: These are means; sums are wanted|its dtype is float32, not int64
 def mesh_layout(rank, world_size, sizes, order, per_host, x):
     layout = by_mesh(order.split("-")[::-1], sizes, per_host, x)
     return {n: (c, r, h, t / len(r)) for n, (c, r, h, t) in layout.items()}
@@ -136,3 +136,60 @@ def mesh_layout(rank, world_size, sizes, order, per_host, x):
     return {
         n: (c, r, r[-1] // per_host - r[0] // per_host + 1, t) for n, (c, r, _, t) in layout.items()
     }
+
+
+# %% wrong: started, never awaited | wrong | says: never calls wait\(\)
+def mesh_layout(rank, world_size, sizes, order, per_host, x):
+    names = order.split("-")[::-1]
+    mesh = init_device_mesh("cpu", tuple(sizes[n] for n in names), mesh_dim_names=tuple(names))
+    layout = {}
+    for name in names:
+        group, total = mesh.get_group(name), x.clone()
+        ranks = dist.get_process_group_ranks(group)
+        dist.all_reduce(total, group=group, async_op=True)
+        hosts = {r // per_host for r in ranks}
+        layout[name] = (mesh.get_local_rank(name), ranks, len(hosts), total)
+    return layout
+
+
+# %% wrong: nothing is summed | wrong | says: nothing has been added up
+def mesh_layout(rank, world_size, sizes, order, per_host, x):
+    names = order.split("-")[::-1]
+    mesh = init_device_mesh("cpu", tuple(sizes[n] for n in names), mesh_dim_names=tuple(names))
+    layout = {}
+    for name in names:
+        ranks = dist.get_process_group_ranks(mesh.get_group(name))
+        hosts = {r // per_host for r in ranks}
+        layout[name] = (mesh.get_local_rank(name), ranks, len(hosts), x)
+    return layout
+
+
+# %% wrong: the global rank for a coordinate | wrong | says: this rank's place in its group
+def mesh_layout(rank, world_size, sizes, order, per_host, x):
+    layout = by_mesh(order.split("-")[::-1], sizes, per_host, x)
+    return {n: (rank, r, h, t) for n, (_, r, h, t) in layout.items()}
+
+
+# %% wrong: ranks counted within the group | wrong | says: The group's ranks are global ones
+def mesh_layout(rank, world_size, sizes, order, per_host, x):
+    layout = by_mesh(order.split("-")[::-1], sizes, per_host, x)
+    return {n: (c, list(range(len(r))), h, t) for n, (c, r, h, t) in layout.items()}
+
+
+# %% wrong: what was summed before is summed on | wrong | says: give each dimension a clone
+def mesh_layout(rank, world_size, sizes, order, per_host, x):
+    names = order.split("-")[::-1]
+    mesh = init_device_mesh("cpu", tuple(sizes[n] for n in names), mesh_dim_names=tuple(names))
+    layout = {}
+    for name in names:
+        group = mesh.get_group(name)
+        ranks = dist.get_process_group_ranks(group)
+        dist.all_reduce(x, group=group)
+        hosts = {r // per_host for r in ranks}
+        layout[name] = (mesh.get_local_rank(name), ranks, len(hosts), x.clone())
+    return layout
+
+
+# %% wrong: lists in place of a dict | wrong | says: not a dict
+def mesh_layout(rank, world_size, sizes, order, per_host, x):
+    return [*by_mesh(order.split("-")[::-1], sizes, per_host, x).values()]

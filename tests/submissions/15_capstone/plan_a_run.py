@@ -134,7 +134,7 @@ def plan_a_run(model: dict, cluster: dict, batch: int):
             return mesh, took(model, cluster, batch, mesh), held(model, cluster, batch, mesh)
 
 
-# %% wrong: the bubble is forgotten | wrong | says: the bubble is missing
+# %% wrong: the bubble is forgotten | wrong | says: The bubble is missing
 def plan_a_run(model, cluster, batch):
     def time(at):
         return batch // at[0] * slot_of(model, cluster, at) + sync(model, cluster, at)
@@ -147,7 +147,7 @@ def plan_a_run(model, cluster, batch):
     return (min(fits)[1], min(fits)[0], min(fits)[2]) if fits else None
 
 
-# %% wrong: the memory is not looked at | wrong | says: it does not fit
+# %% wrong: the memory is not looked at | wrong | says: Only layouts whose bytes are at most `memory` count
 def plan_a_run(model, cluster, batch):
     at = min(candidates(model, cluster, batch), key=lambda at: took(model, cluster, batch, at))
     return at, took(model, cluster, batch, at), held(model, cluster, batch, at)
@@ -160,7 +160,7 @@ def plan_a_run(model, cluster, batch):
             return at, took(model, cluster, batch, at), held(model, cluster, batch, at)
 
 
-# %% wrong: tensor parallelism over several hosts | wrong | says: TP 16 leaves the host
+# %% wrong: tensor parallelism over several hosts | wrong | says: leaves the host of \d GPUs: `tp` must divide
 def plan_a_run(model, cluster, batch):
     tp = 2 * cluster["gpus_per_host"]
     at = (cluster["gpus"] // tp, tp, 1)
@@ -231,7 +231,7 @@ def plan_a_run(model, cluster, batch):
     return best and (best, time(best), held(model, cluster, batch, best))
 
 
-# %% wrong: every rank's microbatches are the whole batch | wrong | says: m = batch / dp microbatches
+# %% wrong: every rank's microbatches are the whole batch | wrong | says: A replica has m = batch / dp microbatches
 def plan_a_run(model, cluster, batch):
     def time(at):
         return (batch + at[2] - 1) * slot_of(model, cluster, at) + sync(model, cluster, at)
@@ -245,7 +245,7 @@ def plan_a_run(model, cluster, batch):
     return best and (best, time(best), held(model, cluster, batch, best))
 
 
-# %% wrong: the smallest where nothing fits | wrong | says: No layout does: return None
+# %% wrong: the smallest where nothing fits | wrong | says: Where no layout fits, return None
 def plan_a_run(model, cluster, batch):
     fits = list(candidates(model, cluster, batch))
     fits = [at for at in fits if held(model, cluster, batch, at) <= cluster["memory"]] or fits
@@ -265,7 +265,7 @@ def plan_a_run(model, cluster, batch):
     return best and (best, took(model, cluster, batch, best), held(model, cluster, batch, best))
 
 
-# %% wrong: only the layout comes back | wrong | says: three things must come back
+# %% wrong: only the layout comes back | wrong | says: Three things must come back
 def plan_a_run(model, cluster, batch):
     fits = [
         at
@@ -335,7 +335,7 @@ def plan_a_run(model, cluster, batch):
     return planned(model, cluster, batch, allowed)
 
 
-# %% wrong: something comes back where nothing fits | wrong | says: no layout fits here: return None
+# %% wrong: something comes back where nothing fits | wrong | says: Where no layout fits, return None
 def plan_a_run(model, cluster, batch):
     def allowed(dp, tp, pp):
         fits = cluster["gpus_per_host"] % tp == 0 and model["layers"] % pp == 0
@@ -359,3 +359,33 @@ def plan_a_run(model, cluster, batch):
     for at in candidates(model, cluster, batch):
         if held(model, cluster, batch, at) * 1000 <= cluster["memory"]:
             return at, took(model, cluster, batch, at), held(model, cluster, batch, at)
+
+
+# %% wrong: a layout that needs just all memory is left out | wrong | says: nbytes <= memory
+def plan_a_run(model, cluster, batch):
+    plans = [
+        (took(model, cluster, batch, at), at, held(model, cluster, batch, at))
+        for at in candidates(model, cluster, batch)
+    ]
+    fitting = [plan for plan in plans if plan[2] < cluster["memory"]]
+    return (min(fitting)[1], min(fitting)[0], min(fitting)[2]) if fitting else None
+
+
+# %% wrong: the least bytes | wrong | says: The least seconds count
+def plan_a_run(model, cluster, batch):
+    at = min(candidates(model, cluster, batch), key=lambda at: held(model, cluster, batch, at))
+    if held(model, cluster, batch, at) > cluster["memory"]:
+        return None
+    return at, took(model, cluster, batch, at), held(model, cluster, batch, at)
+
+
+# %% wrong: the network's bandwidth within a host | wrong | says: TP stays in its host: host_bandwidth
+def plan_a_run(model, cluster, batch):
+    slow = {**cluster, "host_bandwidth": cluster["network_bandwidth"]}
+    fits = [
+        at
+        for at in candidates(model, cluster, batch)
+        if held(model, cluster, batch, at) <= cluster["memory"]
+    ]
+    best = min(fits, key=lambda at: took(model, slow, batch, at), default=None)
+    return best and (best, took(model, slow, batch, best), held(model, cluster, batch, best))

@@ -42,7 +42,7 @@ class Block(torch.nn.Module):
 def train(
     rank, world_size, tp, up, down, x, y, batch_size, steps, lr,
     begin="all", share_of="dp", average="dp", op=dist.ReduceOp.AVG, clones=True, shape="dp tp",
-    zero=True, early=False, steps_up=False,
+    zero=True, early=False, steps_up=False, same=False, batch=True,
 ):  # fmt: skip
     sizes = {"dp": world_size // tp, "tp": tp}
     names = tuple(shape.split())
@@ -60,13 +60,14 @@ def train(
     optimizer = torch.optim.SGD(stepped, lr=lr)
     parts = sizes["dp"] if share_of == "dp" else world_size
     own = mesh["dp"].get_local_rank() if share_of == "dp" else rank
+    own = 0 if same else own
     share, after = batch_size // parts, []
     for step in range(steps):
-        first = step * batch_size + own * share
+        first = batch * step * batch_size + own * share
         if zero:
             optimizer.zero_grad()
         cross_entropy(block(x[first : first + share]), y[first : first + share]).backward()
-        for p in block.parameters():
+        for p in block.parameters() if average else ():
             dist.all_reduce(p.grad, op=op, group=groups[average])
         held = (block.up.detach(), block.down.detach())
         if early:
@@ -164,7 +165,7 @@ def train_2d(*given):
     return train(*given, op=dist.ReduceOp.SUM)
 
 
-# %% wrong: tp outermost | wrong | says: ranks 0, 1. That is its tp group
+# %% wrong: tp outermost | wrong | says: bytes in its dp group; .* are enough|That is its tp group
 def train_2d(rank, world_size, tp, up, down, x, y, batch_size, steps, lr):
     after = train(rank, world_size, tp, up, down, x, y, batch_size, steps, lr, shape="tp dp")
     whole = []
@@ -180,7 +181,7 @@ def train_2d(*given):
     return train(*given, clones=False)
 
 
-# %% wrong: gradients are never cleared | wrong | says: are the gradients cleared
+# %% wrong: gradients are never cleared | wrong | says: the gradients are not cleared
 def train_2d(*given):
     return train(*given, zero=False)
 
@@ -243,3 +244,62 @@ def train_2d(*given):
 # %% wrong: the parts are broadcast after cutting | wrong | says: broadcast the whole weights before you cut
 def train_2d(*given):
     return train(*given, begin="parts")
+
+
+# %% wrong: nobody averages gradients | wrong | says: dp group
+def train_2d(*given):
+    return train(*given, average="")
+
+
+# %% wrong: all replicas take the first share | wrong | says: All replicas learn from the same share
+def train_2d(*given):
+    return train(*given, same=True)
+
+
+# %% wrong: the first batch in every step | wrong | says: Every step learns from the first batch
+def train_2d(*given):
+    return train(*given, batch=False)
+
+
+# %% wrong: outputs are summed in backward, too | wrong | says: SumOver's backward hands it on
+class SumOver(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, group):
+        ctx.group, total = group, x.clone()
+        dist.all_reduce(total, group=group)
+        return total
+
+    @staticmethod
+    def backward(ctx, grad):
+        grad = grad.clone()
+        dist.all_reduce(grad, group=ctx.group)
+        return grad, None
+
+
+def train_2d(*given):
+    return train(*given)
+
+
+# %% wrong: weights are broadcast before every step | wrong | says: travel once, before the first step
+def train_2d(rank, world_size, tp, up, down, x, y, batch_size, steps, lr):
+    after = train(rank, world_size, tp, up, down, x, y, batch_size, steps, lr)
+    for _ in range(steps):
+        for layer in (up, down):
+            dist.broadcast(layer.weight.data, src=0)
+    return after
+
+
+# %% wrong: whole weights in the list | wrong | says: `up` is cut by rows
+def train_2d(rank, world_size, tp, up, down, x, y, batch_size, steps, lr):
+    after = train(rank, world_size, tp, up, down, x, y, batch_size, steps, lr)
+    return [(a.repeat(tp, 1), b.repeat(1, tp)) for a, b in after]
+
+
+# %% wrong: gradients travel a second time | wrong | says: gradients of its parts, once a step
+def train_2d(rank, world_size, tp, up, down, x, y, batch_size, steps, lr):
+    after = train(rank, world_size, tp, up, down, x, y, batch_size, steps, lr)
+    group = [dist.new_group(range(t, world_size, tp)) for t in range(tp)][rank % tp]
+    for pair in after:
+        for part in pair:
+            dist.all_reduce(part.clone(), group=group)
+    return after

@@ -1,0 +1,194 @@
+"""What the ranks run around an answer of notebook 15: a mesh, a training on it, an expert, a script.
+
+Each gives back plain values by name; the launching process alone knows what they must be. A text tells
+what was seen that no value shows; "" is right.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import torch
+from torch import nn
+from torch._C._distributed_c10d import FileStore, Store
+from torch.distributed import distributed_c10d
+from torch.nn.functional import linear
+
+from helpers.ranks.inside import launch_folder, span
+
+PARTS = ("coordinate", "ranks", "hosts", "sum")
+_DEADLINE = timedelta(seconds=20)
+_LEFT = "left"
+_MESHES = itertools.count()
+
+
+class GroupsDiffer(RuntimeError):
+    """The ranks do not ask for the same groups in the same order."""
+
+
+def lay_out(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    sizes: Mapping[str, int],
+    order: str,
+    per_host: int,
+    x: torch.Tensor,
+) -> dict[str, Any] | None:
+    """Call the answer, its calls of `new_group` compared across ranks; give its parts by name."""
+    with watch_new_group(rank, world_size):
+        got = answer(rank, world_size, dict(sizes), order, per_host, x)
+    if got is None:
+        return None
+    if not isinstance(got, dict):
+        return {"dict": f"a {type(got).__name__} came back, not a dict"}
+    if set(got) != set(sizes):
+        return {"dict": f"its keys are {', '.join(map(str, got))}, not {', '.join(sizes)}"}
+    for name, value in got.items():
+        if not isinstance(value, (tuple, list)) or len(value) != len(PARTS):
+            return {"dict": f"{name} is not a tuple of four: coordinate, ranks, hosts and sum"}
+    found = {f"{name}, {p}": got[name][i] for i, p in enumerate(PARTS) for name in sizes}
+    return {"dict": "", **found}
+
+
+@contextmanager
+def watch_new_group(rank: int, world_size: int) -> Iterator[None]:
+    """Raise GroupsDiffer where ranks ask for different groups, or not all of them ask.
+
+    torch itself does not compare: a group's name is a counter of each rank, and ranks that count
+    differently read each other's addresses, so that some hang and some get a wrong sum.
+    """
+    real, made = distributed_c10d._new_group_with_tag, 0
+    store = FileStore(str(launch_folder() / f"groups {next(_MESHES)}"), 1000 * world_size)
+    store.set_timeout(_DEADLINE)
+
+    def watched(ranks: Sequence[int] | None = None, *args: Any, **kwargs: Any) -> Any:
+        nonlocal made
+        if not kwargs.get("use_local_synchronization"):
+            made += 1
+            asked = sorted(range(world_size) if ranks is None else ranks)
+            _compare(store, made, str(asked), rank, world_size)
+        return real(ranks, *args, **kwargs)
+
+    distributed_c10d._new_group_with_tag = watched  # type: ignore[assignment]
+    try:
+        yield
+        store.set(f"{made + 1}/{rank}", _LEFT)  # whoever waits for its next call need not
+    finally:
+        distributed_c10d._new_group_with_tag = real
+
+
+def _compare(store: Store, call: int, asked: str, rank: int, world_size: int) -> None:
+    store.set(f"{call}/{rank}", asked)
+    for other in range(world_size):
+        theirs = store.get(f"{call}/{other}").decode()
+        if theirs != asked:
+            what = "has returned without it" if theirs == _LEFT else f"asks for {theirs}"
+            raise GroupsDiffer(
+                f"in call number {call} of new_group rank {rank} asks for {asked}, but rank {other} "
+                f"{what}. Every rank must call new_group for every group, in the same order, also "
+                "for groups that it is not in."
+            )
+
+
+# --- training on a mesh ---------------------------------------------------------------------------
+
+
+def train_on_a_mesh(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    tp: int,
+    up: torch.Tensor,
+    down: torch.Tensor,
+    x: torch.Tensor,
+    y: torch.Tensor,
+    batch_size: int,
+    steps: int,
+    lr: float,
+) -> dict[str, Any] | None:
+    """Let the answer train two layers, which begin with this rank's own weights; give its parts by step."""
+    layers = [_linear(weight) for weight in (up, down)]
+    with watch_new_group(rank, world_size):
+        got = answer(rank, world_size, tp, *layers, x.clone(), y.clone(), batch_size, steps, lr)
+    if got is None:
+        return None
+    if not isinstance(got, (list, tuple)):
+        return {"list": f"a {type(got).__name__} came back, not a list"}
+    if len(got) != steps:
+        return {"list": f"{len(got)} entries came back, and there were {steps} steps"}
+    found: dict[str, Any] = {"list": ""}
+    for step, pair in enumerate(got, 1):
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+            return {"list": "an entry is not a pair: this rank's parts of up and of down"}
+        for name, part in zip(("up", "down"), pair, strict=True):
+            plain = isinstance(part, torch.Tensor) and not hasattr(part, "to_local")
+            said = f"a {type(part).__name__}, not a plain tensor"
+            found[f"{name} after step {step}"] = part.detach() if plain else said
+    return found
+
+
+def _linear(weight: torch.Tensor) -> nn.Linear:
+    layer = nn.Linear(weight.shape[1], weight.shape[0], bias=False, dtype=weight.dtype)
+    with torch.no_grad():
+        layer.weight.copy_(weight)
+    return layer
+
+
+# --- tokens to their experts ----------------------------------------------------------------------
+
+
+class Expert(nn.Module):
+    """One layer with a tanh, made from its weight."""
+
+    def __init__(self, weight: torch.Tensor) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weight.clone())
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(linear(tokens, self.weight))
+
+
+def route_tokens(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    x: torch.Tensor,
+    router: torch.Tensor,
+    weight: torch.Tensor,
+    grad: torch.Tensor,
+) -> dict[str, Any] | None:
+    """Let the answer send this rank's tokens through the experts, there and back."""
+    x, router = x.clone().requires_grad_(), router.clone().requires_grad_()
+    expert, rows = Expert(weight), []
+    expert.register_forward_pre_hook(lambda _, given: rows.append(len(given[0])))
+    with span("forward"):
+        output = answer(rank, world_size, x, router, expert)
+    if output is None:
+        return None
+    if not isinstance(output, torch.Tensor):
+        return {"result": f"a {type(output).__name__} came back, not a tensor"}
+    kept = output.detach().clone()
+    if output.shape == grad.shape:
+        with span("backward"):
+            output.backward(grad)
+    return {
+        "result": "",
+        "tokens that its expert saw": sum(rows),
+        "output": kept,
+        "called": "" if rows else "its expert was not called, and its weights have no gradient",
+        "gradient of the router": _grad(router, not len(x)),
+        "gradient of x": _grad(x, not len(x)),
+        "gradient of the expert": _grad(expert.weight, not rows),
+    }
+
+
+def _grad(leaf: torch.Tensor, unused: bool) -> torch.Tensor | None:
+    """Copy a gradient; where nothing went through, none is as good as zeros."""
+    if leaf.grad is None:
+        return torch.zeros_like(leaf).detach() if unused else None
+    return leaf.grad.clone()
