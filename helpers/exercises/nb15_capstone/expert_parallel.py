@@ -237,6 +237,12 @@ EXERCISE = Exercise(
             "Splits are lists of whole numbers, one for each rank: `counts.tolist()`. Out: how many tokens "
             "you send to each rank; in: how many you get from each. On the way back they change places.",
         ),
+        Failed(
+            "",
+            "Sizes that met did not agree. Does every rank hand in one count for each rank "
+            "(`bincount(minlength=world_size)`), and take as much as the others' counts say?",
+            died=True,
+        ),
     ),
     kind=Kind.MODULE,
     programme=route_tokens,

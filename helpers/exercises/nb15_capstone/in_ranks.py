@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,6 +18,8 @@ from torch import nn
 from torch._C._distributed_c10d import FileStore, Store
 from torch.distributed import distributed_c10d
 from torch.nn.functional import linear
+from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.utils.data import TensorDataset
 
 from helpers.ranks.inside import launch_folder, span
 
@@ -192,3 +195,114 @@ def _grad(leaf: torch.Tensor, unused: bool) -> torch.Tensor | None:
     if leaf.grad is None:
         return torch.zeros_like(leaf).detach() if unused else None
     return leaf.grad.clone()
+
+
+# --- a training script ----------------------------------------------------------------------------
+
+PIXELS, HIDDEN, CLASSES = 5, 6, 3
+Samples = tuple[torch.Tensor, torch.Tensor]
+
+
+class FixedDropout(nn.Module):
+    """Dropout that drops every third element, always the same ones: training can be repeated."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if not self.training:
+            return x
+        kept = (torch.arange(x.shape[-1]) % 3 > 0).to(x.dtype)
+        return x * kept * 1.5
+
+
+def classifier_with_dropout(seed: int) -> nn.Module:
+    """Build a classifier in float64; its weights depend on `seed` alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        hidden = (nn.Linear(PIXELS, HIDDEN), nn.Tanh(), FixedDropout())
+        return nn.Sequential(*hidden, nn.Linear(HIDDEN, CLASSES)).double()
+
+
+def weights(model: nn.Module) -> torch.Tensor:
+    """Copy all parameters into one vector, in the model's order."""
+    return torch.cat([p.detach().flatten().clone() for p in model.parameters()])
+
+
+def run_script(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    seed: int,
+    train: Samples,
+    test: Samples,
+    name: str,
+    settings: tuple[Any, ...],
+) -> dict[str, Any]:
+    """Let the answer train a model that begins differently on each rank, and note what it does."""
+    model = classifier_with_dropout(seed + rank)
+    path = launch_folder() / name
+    seen = _Onlooker(model, train[0])
+    with seen.watches(rank):
+        data = (TensorDataset(*train), TensorDataset(*test))
+        history = answer(rank, world_size, model, *data, str(path), *settings)
+    return {
+        "history": history,
+        "weights": seen.after,
+        "batches": seen.batches,
+        "modes": seen.modes,
+        "evaluated": seen.evaluated,
+        "saves": seen.saves,
+        "checkpoint": _loaded(path, seed) if rank == 0 else "",
+    }
+
+
+class _Onlooker:
+    """Notes which samples are learned from, in which mode, how many are evaluated, and every step."""
+
+    def __init__(self, model: nn.Module, samples: torch.Tensor) -> None:
+        self.after: list[torch.Tensor] = []
+        self.batches: list[list[int]] = []
+        self.modes: list[bool] = []
+        self.evaluated = self.saves = 0
+        self._model = model
+        self._number = {row.numpy().tobytes(): i for i, row in enumerate(samples)}
+        model.register_forward_pre_hook(self._forward)
+
+    def _forward(self, model: nn.Module, given: tuple[Any, ...]) -> None:
+        numbers = [self._number.get(row.numpy().tobytes(), -1) for row in given[0]]
+        if not torch.is_grad_enabled() or set(numbers) == {-1}:
+            self.evaluated += len(given[0])
+            return
+        self.batches.append(numbers)
+        self.modes.append(model.training)
+
+    @contextmanager
+    def watches(self, rank: int) -> Iterator[None]:
+        """Watch steps and files; each rank writes one of its own, so that none is broken by chance."""
+        real = torch.save
+
+        def watched(obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
+            self.saves += 1
+            own = f"{f}.{rank}" if rank and isinstance(f, (str, Path)) else f
+            real(obj, own, *args, **kwargs)
+
+        steps = register_optimizer_step_post_hook(
+            lambda *_: self.after.append(weights(self._model))
+        )
+        torch.save = watched
+        try:
+            yield
+        finally:
+            torch.save = real
+            steps.remove()
+
+
+def _loaded(path: Path, seed: int) -> torch.Tensor | str:
+    """Load a checkpoint into a fresh model, as somebody without a process group would."""
+    if not path.exists():
+        return "there is no file"
+    model = classifier_with_dropout(seed)
+    try:
+        model.load_state_dict(torch.load(path))
+    except Exception as error:  # whatever is wrong with the file, the learner reads it
+        said = str(error).partition("\n")[0]
+        return f"{type(error).__name__}: {said[:200]}"
+    return weights(model)

@@ -141,12 +141,12 @@ def find_the_bugs(*args, **settings):
     return script({"sync"}, *args, **settings)
 
 
-# %% wrong: only `scale` is left | wrong | says: step 1 is 2 times
+# %% wrong: only `scale` is left | wrong | says: is their mean
 def find_the_bugs(*args, **settings):
     return script({"scale"}, *args, **settings)
 
 
-# %% wrong: only `clip` is left | wrong | says: in another direction
+# %% wrong: only `clip` is left | wrong | says: One process clips one gradient
 def find_the_bugs(*args, **settings):
     return script({"clip"}, *args, **settings)
 
@@ -161,7 +161,7 @@ def find_the_bugs(*args, **settings):
     return script({"eval"}, *args, **settings)
 
 
-# %% wrong: only `padding` is left | wrong | says: goes through 14 samples
+# %% wrong: only `padding` is left | wrong | says: goes through [\d.]+ samples
 def find_the_bugs(*args, **settings):
     return script({"padding"}, *args, **settings)
 
@@ -231,17 +231,17 @@ def find_the_bugs(*args, **settings):
     return script({"prefix"}, *args, **settings)
 
 
-# %% wrong: every rank evaluates all samples | wrong | says: goes through 26 samples
+# %% wrong: every rank evaluates all samples | wrong | says: goes through [\d.]+ samples
 def find_the_bugs(*args, **settings):
     return script({"everything"}, *args, **settings)
 
 
-# %% wrong: divided by the ranks as well | wrong | says: step 1 is 0.5 times
+# %% wrong: divided by the ranks as well | wrong | says: step 1 is 0.[35]\d* times|the ranks agree with each other, not with one process
 def find_the_bugs(*args, **settings):
     return script({"twice"}, *args, **settings)
 
 
-# %% wrong: gradients cleared before every microbatch | wrong | says: Does each microbatch count
+# %% wrong: gradients cleared before every microbatch | wrong | says: Are the gradients cleared after each step
 def find_the_bugs(*args, **settings):
     return script({"clear"}, *args, **settings)
 
@@ -249,3 +249,15 @@ def find_the_bugs(*args, **settings):
 # %% wrong: only backward stands inside no_sync | wrong | says: `ddp\(x\)` must stand inside no_sync
 def find_the_bugs(*args, **settings):
     return script({"outside"}, *args, **settings)
+
+
+# %% wrong: nobody clips | wrong | says: One process clips one gradient
+def find_the_bugs(rank, world_size, model, train, test, path, batch_size, accumulate, clip, epochs):
+    return script(
+        set(), rank, world_size, model, train, test, path, batch_size, accumulate, 1e9, epochs
+    )
+
+
+# %% wrong: nothing is returned | wrong | says: returns nothing
+def find_the_bugs(*args, **settings):
+    script(set(), *args, **settings)
