@@ -10,7 +10,6 @@ import inspect
 import sys
 import time
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any
 
 import torch
@@ -22,30 +21,6 @@ FILE = "<answer>"
 """What Python calls the file that an answer's source would be; `grade.py` turns its lines back into
 places in the learner's notebook."""
 _LATE_S = 0.003
-
-
-def drive(
-    rank: int,
-    world_size: int,
-    source: str,
-    name: str,
-    kind: str,
-    programme: str,
-    inputs: Sequence[Any],
-) -> Any:
-    """Execute the answer in an empty `__main__`, then call it as its kind wants. Runs in ranks only."""
-    if kind == "script":
-        from helpers.checks.scripts import Source
-
-        answer: Any = Source(source, name)  # its programme decides which process executes it
-    else:
-        answer = build(source, name)
-    if programme:
-        module, _, function = programme.partition(":")
-        return getattr(import_module(module), function)(answer, rank, world_size, *inputs)
-    if kind in {"local", "judgement"}:
-        return answer(*inputs)
-    return answer(rank, world_size, *inputs)
 
 
 def drive_cases(

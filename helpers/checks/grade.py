@@ -64,12 +64,6 @@ def grade(
     and its advice are the same, and come sooner. connection: the rank server that runs it, by default this
     process's own.
     """
-    if not isinstance(exercise, Exercise):
-        from helpers.exercises.grade import grade as old_grade
-
-        return old_grade(
-            exercise, found, name_cell, secret, every_case=every_case, connection=connection
-        )
     if isinstance(found, Problem):
         outcome = Outcome.NOT_ATTEMPTED if found.kind == "not_attempted" else Outcome.UNREADABLE
         return _result(exercise, found, outcome, message=found.message)

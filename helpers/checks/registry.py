@@ -36,15 +36,7 @@ def exercises() -> Mapping[str, Exercise]:
             if path.stem in found:
                 raise ValueError(f"two exercises are called {path.stem}")
             found[path.stem] = read(module)
-    for old in _old():
-        found.setdefault(old.name, old)
     return dict(sorted(found.items(), key=lambda item: _place(item[1].number)))
-
-
-def _old() -> list[Any]:
-    from helpers.exercises.model import old_exercises
-
-    return old_exercises()
 
 
 def _place(number: str) -> tuple[int, ...]:

@@ -60,17 +60,18 @@ class Source:
         return build(self.text, self.name)
 
 
-def compose(answer: Source, programme: Callable[..., Any] | str, inputs: Sequence[Any]) -> Path:
+def compose(answer: Source, programme: Callable[..., Any], inputs: Sequence[Any]) -> Path:
     """Write a script into a folder of its own in the temp folder; give its path.
 
     programme: what the script's processes call with the answer and the inputs, a module's function. They
     are other processes, so it travels by its name.
     """
-    if not isinstance(programme, str):
-        programme = f"{programme.__module__}:{programme.__name__}"
-    folder = Path(tempfile.mkdtemp(prefix="script-"))
+    folder, name = (
+        Path(tempfile.mkdtemp(prefix="script-")),
+        f"{programme.__module__}:{programme.__name__}",
+    )
     (folder / "answer.py").write_text(answer.text)
-    (folder / "job.json").write_text(json.dumps({"answer": answer.name, "programme": programme}))
+    (folder / "job.json").write_text(json.dumps({"answer": answer.name, "programme": name}))
     (folder / "inputs").write_bytes(b"".join(wire.encode(list(inputs))))
     (folder / "main.py").write_text(_MAIN)
     return folder / "main.py"

@@ -15,8 +15,8 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
+from helpers.checks.exercise import Exercise
 from helpers.checks.registry import exercises
 
 _ROOT = Path(__file__).parents[2]
@@ -104,11 +104,9 @@ def needed() -> set[Path]:
     return found
 
 
-def _programme(exercise: Any) -> str:
+def _programme(exercise: Exercise) -> str:
     """Name the module of what ranks run for an exercise beside its answer; "" if there is none."""
-    programme = exercise.programme
-    named = programme.__module__ if callable(programme) else programme or ""
-    return str(named).partition(":")[0]
+    return exercise.programme.__module__ if exercise.programme is not None else ""
 
 
 def _file_of(name: str) -> Path | None:

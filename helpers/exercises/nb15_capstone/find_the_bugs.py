@@ -11,7 +11,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -73,39 +73,9 @@ class Script:
             found.append([own[i : i + size] for i in range(0, len(own), size)])
         return found
 
-    @cache
-    def trained(
-        self, scale: float = 1, whole: float = 1, clips: float = 1, last_only: float = 0
-    ) -> tuple[list[torch.Tensor], list[float]]:
-        """Train in one process: the weights after every step, the accuracy after every epoch.
-
-        By one slip: without the division by `accumulate`; clipped after every microbatch; never clipped; with
-        the last microbatch only.
-        """
-        model = classifier_with_dropout(self.seed)
-        optimizer = torch.optim.SGD(model.parameters(), lr=LR, momentum=MOMENTUM)
-        after, accuracies = [], []
-        for epoch in range(self.epochs):
-            model.train()
-            shares = self.batches(epoch)
-            for i in range(len(shares[0])):
-                together = [k for share in shares for k in share[i]]
-                loss = cross_entropy(model(self.train[0][together]), self.train[1][together])
-                if last_only:
-                    optimizer.zero_grad()
-                (loss / (self.accumulate if scale else 1)).backward()
-                last = (i + 1) % self.accumulate == 0
-                if clips and (last or not whole):
-                    nn.utils.clip_grad_norm_(model.parameters(), self.clip)
-                if last:
-                    optimizer.step()
-                    optimizer.zero_grad()
-                    after.append(weights(model))
-            model.eval()
-            with torch.no_grad():
-                right = model(self.test[0]).argmax(1) == self.test[1]
-            accuracies.append(right.double().mean().item())
-        return after, accuracies
+    def trained(self, **slips: float) -> tuple[list[torch.Tensor], list[float]]:
+        """Train in one process, by one slip or none: see `_trained`."""
+        return _trained(self, **slips)
 
     def problem(self, values: list[Any]) -> Finding | None:
         """Say what is wrong first, the most basic things before the others."""
@@ -197,6 +167,41 @@ class Script:
                 if epoch and mine == in_order(learned[:count]):
                     yield Finding(f"{where} goes through the microbatches of epoch 1 again", ORDER)
                 yield Finding(f"{where} learns from other samples than its sampler's", SAMPLER)
+
+
+@lru_cache(maxsize=64)
+def _trained(
+    script: Script, scale: float = 1, whole: float = 1, clips: float = 1, last_only: float = 0
+) -> tuple[list[torch.Tensor], list[float]]:
+    """Train in one process: the weights after every step, the accuracy after every epoch.
+
+    By one slip: without the division by `accumulate`; clipped after every microbatch; never clipped; with
+    the last microbatch only.
+    """
+    model = classifier_with_dropout(script.seed)
+    optimizer = torch.optim.SGD(model.parameters(), lr=LR, momentum=MOMENTUM)
+    after, accuracies = [], []
+    for epoch in range(script.epochs):
+        model.train()
+        shares = script.batches(epoch)
+        for i in range(len(shares[0])):
+            together = [k for share in shares for k in share[i]]
+            loss = cross_entropy(model(script.train[0][together]), script.train[1][together])
+            if last_only:
+                optimizer.zero_grad()
+            (loss / (script.accumulate if scale else 1)).backward()
+            last = (i + 1) % script.accumulate == 0
+            if clips and (last or not whole):
+                nn.utils.clip_grad_norm_(model.parameters(), script.clip)
+            if last:
+                optimizer.step()
+                optimizer.zero_grad()
+                after.append(weights(model))
+        model.eval()
+        with torch.no_grad():
+            right = model(script.test[0]).argmax(1) == script.test[1]
+        accuracies.append(right.double().mean().item())
+    return after, accuracies
 
 
 NOT_ALL = (
