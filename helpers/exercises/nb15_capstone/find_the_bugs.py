@@ -41,13 +41,6 @@ CLIPS = (
     "microbatch count, and all of them alike?"
 )
 CLEARED = "Are the gradients cleared after each step, and nowhere else?"
-SLIPS: tuple[tuple[str, dict[str, float]], ...] = (
-    (MEAN, {"scale": 0}),
-    (CLIPS, {"whole": 0}),
-    (CLIPS, {"clips": 0}),
-    (CLEARED, {"last_only": 1}),
-)
-"""What explains a wrong step, and how one process makes it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,16 +66,12 @@ class Script:
             found.append([own[i : i + size] for i in range(0, len(own), size)])
         return found
 
-    def trained(self, **slips: float) -> tuple[list[torch.Tensor], list[float]]:
-        """Train in one process, by one slip or none: see `_trained`."""
-        return _trained(self, **slips)
-
     def problem(self, values: list[Any]) -> Finding | None:
         """Say what is wrong first, the most basic things before the others."""
         return next(self.problems(values), None)
 
     def problems(self, values: list[Any]) -> Iterator[Finding]:
-        after, accuracies = self.trained()
+        after, accuracies = trained(self)
         for rank, value in enumerate(values):
             if len(value["weights"]) != len(after):
                 made = plural(len(value["weights"]), "step")
@@ -131,27 +120,36 @@ class Script:
         """Say how the first step differs."""
         before = weights(classifier_with_dropout(self.seed))
         got, wanted = mine[0] - before, after[0] - before
-        k, advice = float(got @ wanted / (wanted @ wanted)), (*self.slips(mine, 1), CLIPS)
+        k, free = float(got @ wanted / (wanted @ wanted)), self.clip == NO_CLIP
+        advice = *self.slips(mine, 1), CLIPS
         if abs(k - 1) > 0.01 and torch.allclose(got, k * wanted, rtol=1e-3, atol=1e-6):
             what = f"step 1 is {k:.3g} times as long as that of one process"
-            return Finding(what, (MEAN, *advice))
+            return Finding(what, (MEAN, *advice) if free else advice)
         lengths = [float(moved.norm()) / LR for moved in (got, wanted)]
         agree = "in step 1 the ranks agree with each other, not with one process: the gradient is"
         if abs(lengths[0] / lengths[1] - 1) < 0.01:
             return Finding(
                 f"{agree} {lengths[0]:.3g} long, as it should be, in another direction", advice
             )
-        limit = "" if self.clip == NO_CLIP else f"; the limit is {self.clip:g}"
+        limit = "" if free else f"; the limit is {self.clip:g}"
         what = f"{agree} {lengths[0]:.3g} long, that of one process {lengths[1]:.3g}{limit}"
         return Finding(what, advice)
 
     def slips(self, mine: list[Any], step: int) -> list[str]:
         """Give what explains all steps up to this one."""
+        known: tuple[tuple[str, dict[str, float]], ...] = (
+            (MEAN, {"scale": self.accumulate}),
+            (MEAN, {"scale": 1 / self.ranks}),
+            (MEAN, {"scale": self.ranks}),
+            (CLIPS, {"whole": 0}),
+            (CLIPS, {"clips": 0}),
+            (CLEARED, {"last_only": 1}),
+        )
         return [
             words
-            for words, how in SLIPS
+            for words, how in known
             if not any(
-                apart(w, g) for w, g in zip(self.trained(**how)[0][:step], mine, strict=False)
+                apart(w, g) for w, g in zip(trained(self, **how)[0][:step], mine, strict=False)
             )
         ]
 
@@ -169,13 +167,13 @@ class Script:
                 yield Finding(f"{where} learns from other samples than its sampler's", SAMPLER)
 
 
-@lru_cache(maxsize=64)
-def _trained(
+@lru_cache(64)
+def trained(
     script: Script, scale: float = 1, whole: float = 1, clips: float = 1, last_only: float = 0
 ) -> tuple[list[torch.Tensor], list[float]]:
     """Train in one process: the weights after every step, the accuracy after every epoch.
 
-    By one slip: without the division by `accumulate`; clipped after every microbatch; never clipped; with
+    By one slip: the loss scaled; clipped after every microbatch; never clipped; with
     the last microbatch only.
     """
     model = classifier_with_dropout(script.seed)
@@ -189,7 +187,7 @@ def _trained(
             loss = cross_entropy(model(script.train[0][together]), script.train[1][together])
             if last_only:
                 optimizer.zero_grad()
-            (loss / (script.accumulate if scale else 1)).backward()
+            (loss * scale / script.accumulate).backward()
             last = (i + 1) % script.accumulate == 0
             if clips and (last or not whole):
                 nn.utils.clip_grad_norm_(model.parameters(), script.clip)
