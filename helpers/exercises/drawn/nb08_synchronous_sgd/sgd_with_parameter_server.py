@@ -33,7 +33,7 @@ from helpers.trace.events import Trace
 from helpers.views.plain import plural
 
 BY_ALL = (
-    "The mean is over the {workers} workers, as the server has no samples: this is divided by {n}."
+    "The mean is over the workers, {workers} here, as the server has no samples: this is divided by {n}."
 )
 SUM = "This is the sum of the workers' gradients: divide by their number, {workers}."
 ONE = (

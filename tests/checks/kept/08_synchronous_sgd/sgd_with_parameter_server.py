@@ -32,9 +32,6 @@ def _talk(rank, world_size, model, optimizer, x, y, batch_size, steps, combine, 
             dist.send(torch.cat([p.grad.flatten() for p in params]), 0)
 
 
-# %% wrong: divides by the world size | wrong | says: The mean is over the \d workers
-
-
 # %% wrong: the server steps once for each worker | wrong | says: optimizer.step\(\) is called
 
 
