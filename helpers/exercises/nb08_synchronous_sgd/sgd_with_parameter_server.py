@@ -32,9 +32,7 @@ from helpers.exercises.nb08_synchronous_sgd.shared import (
 from helpers.trace.events import Trace
 from helpers.views.plain import plural
 
-BY_ALL = (
-    "The mean is over the {workers} workers, as the server has no samples: this is divided by {n}."
-)
+BY_ALL = "The mean is over the workers, {workers} here, as the server has no samples: this is divided by {n}."
 SUM = "This is the sum of the workers' gradients: divide by their number, {workers}."
 ONE = (
     "The gradient of one worker only reaches the optimizer: the mean over all {workers} is wanted."
