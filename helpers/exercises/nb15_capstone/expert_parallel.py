@@ -228,6 +228,11 @@ EXERCISE = Exercise(
             "rows; `gate` alone would multiply columns.",
         ),
         Failed(
+            "must be contiguous",
+            "What an expert makes need not be contiguous: hand `x.contiguous()` to all_to_all_single, as in "
+            "`Exchange`.",
+        ),
+        Failed(
             "Number of tensor splits",
             "One number for each rank is needed, also for experts that nobody chose: "
             "`bincount(minlength=world_size)`.",

@@ -113,7 +113,9 @@ def expert_parallel(rank, world_size, x, router, expert):
     arrived = x.new_empty(int(receives.sum()), x.shape[1])
     dist.all_to_all_single(arrived, x[order].detach(), receives.tolist(), sends.tolist())
     back = x.new_empty(len(x), x.shape[1])
-    dist.all_to_all_single(back, expert(arrived).detach(), sends.tolist(), receives.tolist())
+    dist.all_to_all_single(
+        back, expert(arrived).detach().contiguous(), sends.tolist(), receives.tolist()
+    )
     y = torch.empty_like(back)
     y[order] = back
     return gate[:, None] * y
@@ -224,7 +226,7 @@ def expert_parallel(rank, world_size, x, router, expert):
     gate, order, sends, receives = sent(world_size, x, router)
     done = expert(Exchange.apply(x[order], sends, receives))
     back = torch.empty_like(x)
-    dist.all_to_all_single(back, done.detach(), sends, receives)
+    dist.all_to_all_single(back, done.detach().contiguous(), sends, receives)
     y = torch.empty_like(back)
     y[order] = back
     return gate[:, None] * y
