@@ -13,9 +13,12 @@ Everything else is tried again alone, the smallest first, and only that run is j
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import groupby, zip_longest
 from typing import Any
+
+import torch
 
 from helpers.answers.build import Answer, Problem
 from helpers.checks.case import Case
@@ -67,6 +70,29 @@ def grade(
     if isinstance(found, Problem):
         outcome = Outcome.NOT_ATTEMPTED if found.kind == "not_attempted" else Outcome.UNREADABLE
         return _result(exercise, found, outcome, message=found.message)
+    with _one_thread():
+        return _tried(exercise, found, name_cell, secret, every_case, connection)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Draw and judge in one thread: on a busy machine torch's threads make small sums ten times slower."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _tried(
+    exercise: Exercise,
+    found: Answer,
+    name_cell: NameCell,
+    secret: str,
+    every_case: bool,
+    connection: Connection | None,
+) -> CheckResult:
     trial = _Trial(exercise, found, name_cell, connection)
     cases = exercise.draw(secret)
     verdicts: list[CaseVerdict] = []

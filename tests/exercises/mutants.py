@@ -57,7 +57,10 @@ def mutants(source: str, names: set[str]) -> Iterator[Mutant]:
 
 def _changes(top: ast.AST) -> Iterator[tuple[ast.AST, str]]:
     """Give each node to be replaced, and the text in its place."""
+    unreachable = set(map(id, _after_a_return(top)))
     for node in ast.walk(top):
+        if id(node) in unreachable:
+            continue
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
             left, right = ast.unparse(node.left), ast.unparse(node.comparators[0])
             for sign in _COMPARED.get(type(node.ops[0]), ()):
@@ -77,6 +80,16 @@ def _changes(top: ast.AST) -> Iterator[tuple[ast.AST, str]]:
             yield node.test, f"(not ({ast.unparse(node.test)}))"
         elif isinstance(node, ast.Call):
             yield from _of_a_call(node)
+
+
+def _after_a_return(top: ast.AST) -> Iterator[ast.AST]:
+    """Give what stands after a `return` in its block, such as the faulty script that a solution replaces."""
+    for node in ast.walk(top):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            ends = [i for i, each in enumerate(body) if isinstance(each, ast.Return)]
+            for each in body[ends[0] + 1 :] if ends else ():
+                yield from ast.walk(each)
 
 
 def _is_a_call(node: ast.AST) -> bool:

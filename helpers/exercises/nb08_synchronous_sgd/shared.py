@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import wraps
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch.nn.functional import cross_entropy
@@ -122,24 +121,6 @@ def has_nan(got: Any, rank: int) -> bool:
     return any(isinstance(g, torch.Tensor) and bool(g.isnan().any()) for g in got.values())
 
 
-T = TypeVar("T")
-
-
-def in_one_thread(compute: Callable[..., T]) -> Callable[..., T]:
-    """Compute without helper threads: on a busy machine they wait for each other longer than they help."""
-
-    @wraps(compute)
-    def alone(*args: Any, **kwargs: Any) -> T:
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
-            return compute(*args, **kwargs)
-        finally:
-            torch.set_num_threads(threads)
-
-    return alone
-
-
 # --- what one process trains ----------------------------------------------------------------------
 
 
@@ -205,7 +186,6 @@ def at(when: Callable[[int], bool], change: Change) -> Change:
     return lambda step, models: change(step, models) if when(step) else None
 
 
-@in_one_thread
 def trained(
     starts: Sequence[Weights],
     rule: Rule,
@@ -240,7 +220,6 @@ def trained(
     return [seen | {"weights at the end": flat(m)} for m, seen in zip(models, found, strict=True)]
 
 
-@in_one_thread
 def gradients(weights: Weights, x: torch.Tensor, y: torch.Tensor) -> Grads:
     """Give the gradients of the mean loss over one microbatch."""
     model = classifier(weights)
@@ -254,7 +233,6 @@ def batches_of(x: torch.Tensor, y: torch.Tensor, size: int, steps: int) -> list[
     return [(x[cut], y[cut]) for cut in cuts]
 
 
-@in_one_thread
 def loss(weights: torch.Tensor, like: Weights, x: torch.Tensor, y: torch.Tensor) -> float:
     """Give the mean loss of some samples by these weights, which come as one vector."""
     parts = weights.split([w.numel() for w in like])

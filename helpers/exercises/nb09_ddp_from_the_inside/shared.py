@@ -13,7 +13,6 @@ from helpers.exercises.nb08_synchronous_sgd.shared import (
     PARITY,
     Gradients,
     Travels,
-    in_one_thread,
     total,
 )
 from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import (
@@ -100,7 +99,6 @@ _LATER = (
 _BUFFERS = "forward() broadcasts the buffers from rank 0 before the module runs: leave that in."
 
 
-@in_one_thread
 def replicas(
     settings: Sequence[tuple[int, bool, bool, bool]],
     rule: tuple[float, float],
