@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from helpers.views.plain import plural
 from helpers.views.values import short_value
 
 _LOST = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 1e-5, torch.float64: 1e-9}
@@ -137,7 +138,7 @@ def _sequences(
     if not isinstance(got, (list, tuple, torch.Size)):
         return f"{where}{_short(got)} is not a list or tuple"
     if len(got) != len(right):
-        return f"{where}{len(got)} parts, not {len(right)}"
+        return f"{where}{plural(len(got), 'part')}, not {len(right)}"
     for index, (one, other) in enumerate(zip(right, got, strict=True)):
         if problem := difference(one, other, tolerance, f"{path}[{index}]", scale):
             return problem

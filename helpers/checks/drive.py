@@ -91,6 +91,8 @@ def _as_it_was(old: Any, new: Any) -> bool:
         return torch.equal(old, new) or bool(((old == new) | (old.isnan() & new.isnan())).all())
     if isinstance(old, list) and isinstance(new, (list, tuple)):
         return len(old) == len(new) and all(map(_as_it_was, old, new))
+    if isinstance(old, (int, float, str, bytes)):
+        return type(old) is type(new) and (old == new or old != old)
     return True
 
 

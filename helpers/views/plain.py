@@ -66,7 +66,8 @@ def lines_of(text: str, *, most: int = 200, width: int = 500) -> tuple[str, ...]
 
 def plural(count: int, noun: str) -> str:
     """Write a count with its noun: `1 message`, `4 messages`."""
-    ending = "" if count == 1 else "es" if noun.endswith(("s", "ch")) else "s"
+    hissing = noun.endswith(("s", "ch")) and not noun.endswith("epoch")
+    ending = "" if count == 1 else "es" if hissing else "s"
     return f"{count:,} {noun}{ending}"
 
 
