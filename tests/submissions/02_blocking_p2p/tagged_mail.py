@@ -119,7 +119,7 @@ def tagged_mail(rank, world_size, letter):
     return letters[1:] if rank == 0 else None
 
 
-# %% wrong: rank 0's empty letter is in the list | wrong | says: parts, not
+# %% wrong: rank 0's empty letter is in the list | wrong | says: parts?, not
 def tagged_mail(rank, world_size, letter):
     if rank:
         dist.send(torch.tensor([len(letter)]), 0, tag=1)
