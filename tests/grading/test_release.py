@@ -38,13 +38,13 @@ def test_the_manifest_has_the_sum_of_every_file(bundle: Path) -> None:
 def test_a_check_that_was_changed_since_is_told(bundle: Path, tmp_path: Path) -> None:
     assert differences(bundle, find_workspace()) == []
     manifest = json.loads((bundle / MANIFEST).read_text())
-    manifest["files"]["helpers/exercises/judge.py"] = "0" * 64
-    del manifest["files"]["helpers/exercises/grade.py"]
+    manifest["files"]["helpers/checks/judge.py"] = "0" * 64
+    del manifest["files"]["helpers/checks/grade.py"]
     other = tmp_path / MANIFEST
     other.write_text(json.dumps(manifest))
     assert differences(other, find_workspace()) == [
-        "helpers/exercises/grade.py is here, and not in the bundle",
-        "helpers/exercises/judge.py is not as it was handed out",
+        "helpers/checks/grade.py is here, and not in the bundle",
+        "helpers/checks/judge.py is not as it was handed out",
     ]
 
 

@@ -99,7 +99,7 @@ def gathered(answer: object, number: int) -> object:
 def test_a_composed_script_reports_its_values_or_its_exception(
     text: str, values: list[object] | None, message: str | None
 ) -> None:
-    path = compose(Source(text, "f"), f"{__name__}:gathered", [10])
+    path = compose(Source(text, "f"), gathered, [10])
     said = under_mpiexec(path, 3, timeout_s=20)
     if values is not None:
         assert said["values"] == values

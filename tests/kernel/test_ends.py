@@ -27,7 +27,14 @@ ENDS: dict[str, Callable[[Kernel], None]] = {
 
 
 def alive(processes: set[psutil.Process]) -> set[psutil.Process]:
-    return {p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE}
+    return {p for p in processes if _is_alive(p)}
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:  # it ended between the two questions
+        return False
 
 
 @pytest.mark.parametrize("how", ENDS)

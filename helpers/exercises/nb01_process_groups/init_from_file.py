@@ -35,7 +35,7 @@ def case(draw: Draw) -> Case:
         ),
         facts={"jobs": [range(n)]},
         init=False,
-        seconds=3.0,
+        seconds=6.0,
     )
 
 

@@ -103,11 +103,11 @@ calls = []
 def total(rank, world_size, x):
     resource_tracker.register = lambda *args: None
     calls.append(rank)
-    size = 8 * len(x) + 1
+    size = x.nbytes + 1
     kept = shared_memory.SharedMemory(f"sum-{len(calls)}-{rank}", create=True, size=size)
-    kept.buf[1:size] = x.double().numpy().tobytes()
+    kept.buf[1:size] = x.numpy().tobytes()
     kept.buf[0] = 1
-    sums = torch.zeros(len(x), dtype=torch.double)
+    sums = torch.zeros_like(x)
     for other in range(world_size):
         while True:
             try:
@@ -117,9 +117,9 @@ def total(rank, world_size, x):
             except (FileNotFoundError, ValueError):
                 pass
             time.sleep(0.01)
-        sums += torch.frombuffer(bytearray(area.buf[1:size]), dtype=torch.double)
+        sums += torch.frombuffer(bytearray(area.buf[1:size]), dtype=x.dtype)
         area.close()
-    return sums.to(x.dtype)
+    return sums
 """,
     "the recorder switched off": """
 def total(rank, world_size, x):
