@@ -24,7 +24,7 @@ from helpers.answers.build import Answer, Problem
 from helpers.checks.case import Case
 from helpers.checks.drive import FILE, drive_cases
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
-from helpers.checks.judge import Tried, judge
+from helpers.checks.judge import Tried, judge, label_of
 from helpers.checks.kinds import Kind
 from helpers.checks.result import CaseVerdict, CheckResult, Outcome
 from helpers.checks.script_runs import run_of_script
@@ -46,6 +46,8 @@ _MOST_ALONE = 8
 """Cases that are tried again in worlds of their own: after so many that went wrong alike, others do too."""
 _TOGETHER_S = 4.0
 """Processor time of a world with many cases, beyond which each is tried alone, with its own budget."""
+_MOST_EVENTS = 5_000
+"""Calls and spans of each rank in one world: they cost time to read, and no answer makes a tenth of it."""
 
 
 class CheckFault(Exception):
@@ -128,6 +130,7 @@ class _Trial:
     ended: bool = False
     """An outcome came that the other cases would only repeat."""
     _alone: int = field(default=0, init=False)
+    _flooded: bool = field(default=False, init=False)
     _known: dict[int, tuple[Sequence[Case], _Together]] = field(default_factory=dict, init=False)
 
     def group(
@@ -138,6 +141,8 @@ class _Trial:
         following: cases of another size; what is advised must be true of those that go wrong there, too.
         """
         together = self._together(cases)
+        if self._flooded:
+            return [self._flood(cases[0])]
         wrong = _wrong(together)
         if wrong:
             wrong += _wrong(self._together(following))
@@ -152,6 +157,8 @@ class _Trial:
                 continue
             self._alone += 1
             run = self._run([case], index)
+            if self._flooded:
+                return [*verdicts, self._flood(case)]
             tried = self._alone_in_its_world(case, run)
             verdict = self._judge(tried, wrong)
             verdicts.append(verdict)
@@ -159,6 +166,12 @@ class _Trial:
             if self.ended or not (every_case or verdict.passed):
                 break
         return verdicts
+
+    def _flood(self, case: Case) -> CaseVerdict:
+        self.ended = True
+        label, most = label_of(self.exercise, case), f"{_MOST_EVENTS:,}"
+        message = f"More than {most} calls of a rank were recorded; no answer needs so many."
+        return CaseVerdict(label, Outcome.FLOODED, message=message)
 
     def _together(self, cases: Sequence[Case]) -> _Together:
         """Try cases in one world; give what is known of each: nothing, where one of them has ended it."""
@@ -206,7 +219,7 @@ class _Trial:
         alone = exercise.kind.is_alone
         late = [(first + k) % (size + 1) for k in range(len(cases))]
         together = len(cases) > 1
-        return run_on_ranks(
+        run = run_on_ranks(
             drive_cases,
             size,
             args=(
@@ -223,6 +236,8 @@ class _Trial:
             name_place=self._place,
             connection=self.connection,
         )
+        self._flooded = len(run.trace) > _MOST_EVENTS * size
+        return run
 
     def _place(self, file: str, line: int, function: str) -> Place:
         at = self.answer.place(line) if file == FILE else None

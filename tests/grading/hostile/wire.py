@@ -125,8 +125,7 @@ for n in range(120_000):
     note(["site", n, "send", "send", [f"/x/{n}.py", n, "f"]])
     note(["call", n, n, "", n, 0, "", [], {"peer": 1}])
 """,
-        "wrong",
-        _BROKEN,
+        "flooded",
     ),
     _forged(
         "a result, and another one",
