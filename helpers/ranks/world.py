@@ -375,6 +375,7 @@ class World:
             self._close()
 
     def _close(self) -> None:
+        """Take in what is left, and close. A Stop in the middle of it has it done once more."""
         try:
             for member in self.members:
                 if member.output_fd >= 0:
@@ -385,9 +386,9 @@ class World:
             self.logs.close()
             for member in self.members:
                 member.sock.close()
-                if member.output_fd >= 0:
-                    os.close(member.output_fd)
-                    member.output_fd = -1
+                fd, member.output_fd = member.output_fd, -1
+                if fd >= 0:
+                    os.close(fd)
             self.ended = True
 
     def _end_without_server(self) -> None:

@@ -62,6 +62,8 @@ class Logs:
     def read(self, rank: int) -> list[bytes]:
         """Give the lines that a rank has written since the last call, whole ones only."""
         lines: list[bytes] = []
+        if self.fd < 0:
+            return lines
         while chunk := self._chunk(rank):
             whole = chunk.rfind(b"\n") + 1
             if not whole:
@@ -87,10 +89,10 @@ class Logs:
         return True
 
     def close(self) -> None:
-        """Let the memory go, once the ranks have."""
-        if self.fd >= 0:
-            os.close(self.fd)
-            self.fd = -1
+        """Let the memory go, once the ranks have. Once more does nothing; then there is nothing to read."""
+        fd, self.fd = self.fd, -1  # first: a Stop may come in between, and the number be another file's
+        if fd >= 0:
+            os.close(fd)
 
     def _head(self, rank: int) -> tuple[int, ...]:
         # read, not mapped: a file that a rank has cut short would end this process by SIGBUS

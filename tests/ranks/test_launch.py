@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import socket
 import tempfile
 import time
@@ -13,9 +14,10 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from helpers.ranks.failures import CannotSend, LaunchError, RankFailed
+from helpers.ranks.failures import CannotSend, LaunchError, RankFailed, Stopped
 from helpers.ranks.launcher import launch
 from helpers.ranks.world import MAX_OUTPUT
+from helpers.trace.log import Logs
 
 
 def total(rank: int, world_size: int, x: float = 1.0) -> torch.Tensor:
@@ -274,3 +276,25 @@ def test_processes_that_a_rank_made_end_with_it() -> None:
     while [pid for pid in pids if psutil.pid_exists(pid)]:
         assert time.monotonic() < deadline, "a daemon has outlived its rank"
         time.sleep(0.02)
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+def test_a_stop_while_a_world_closes_is_a_stop(
+    before: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The press falls where half of what the world used is closed already, and half is not."""
+    really_close = Logs.close
+    presses = [signal.SIGINT]
+
+    def close(logs: Logs) -> None:
+        if before and presses:
+            signal.raise_signal(presses.pop())
+        really_close(logs)
+        if presses:
+            signal.raise_signal(presses.pop())
+
+    monkeypatch.setattr(Logs, "close", close)
+    with pytest.raises(Stopped):
+        launch(total, 3)
+    assert not presses
+    assert launch(total, 3).ok
