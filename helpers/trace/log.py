@@ -90,7 +90,8 @@ class Logs:
 
     def close(self) -> None:
         """Let the memory go, once the ranks have. Once more does nothing; then there is nothing to read."""
-        fd, self.fd = self.fd, -1  # first: a Stop may come in between, and the number be another file's
+        # The number goes first: a Stop may come in between, and then it may be another file's.
+        fd, self.fd = self.fd, -1
         if fd >= 0:
             os.close(fd)
 
