@@ -7,6 +7,7 @@ names that are local to a function, wherever in it they are bound).
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -70,11 +71,20 @@ def bound_in_function(node: Function) -> tuple[set[str], set[str]]:
         if isinstance(child, ast.NamedExpr):
             bound.add(child.target.id)
             pending.append((child.value, inner))
-        elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            pending.extend((decorator, inner) for decorator in child.decorator_list)
-        elif not isinstance(child, ast.Lambda):
-            pending.extend((part, inner) for part in ast.iter_child_nodes(child))
+        else:
+            pending.extend((part, inner) for part in _parts_that_run(child))
     return bound - global_names - outer_names, global_names
+
+
+def _parts_that_run(node: ast.AST) -> Iterator[ast.AST]:
+    """The parts of a node that run in the scope that holds it: not the body of a function or class."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        yield from getattr(node, "decorator_list", ())
+        yield from (d for d in (*node.args.defaults, *node.args.kw_defaults) if d is not None)
+    elif isinstance(node, ast.ClassDef):
+        yield from (*node.decorator_list, *node.bases, *node.keywords)
+    else:
+        yield from ast.iter_child_nodes(node)
 
 
 def _bound_here(node: ast.AST, in_comprehension: bool) -> list[str]:
