@@ -51,7 +51,7 @@ _POINT_TO_POINT = frozenset({"send", "recv", "recv_anysource"})
 
 
 class BufferInUse(RuntimeError):
-    """A tensor was written to while a transfer still read it."""
+    """A tensor was written to while a transfer still read it, or was to write its result there."""
 
 
 @contextmanager
@@ -142,6 +142,7 @@ class _UnderWay:
     def __init__(self, args: tuple[Any, ...], writes: int | None, reads: int | None) -> None:
         self.args: tuple[Any, ...] = args
         self._home: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._versions: list[int] = []
         self._sent: list[tuple[torch.Tensor, torch.Tensor]] = []
         self._over = False
         places = {place for place in (writes, reads) if place is not None}
@@ -162,6 +163,7 @@ class _UnderWay:
                 given[writes] = self._stand_ins(args[writes], self._home)
             for own, _ in self._home:
                 _spoil(own)
+            self._versions = [_version(own) for own, _ in self._home]
             written = [own for own, _ in self._home]
             self._sent = [
                 (own, copy)
@@ -183,7 +185,7 @@ class _UnderWay:
         return copy
 
     def end(self) -> None:
-        """Bring home what the call has written; raise BufferInUse if what it read was changed meanwhile."""
+        """Bring home what the call has written; raise BufferInUse if its tensors were changed meanwhile."""
         if self._over:
             return
         self._over = True
@@ -194,9 +196,19 @@ class _UnderWay:
                     "value, the new one, or some of both. Wait before you write, or write into another "
                     "tensor."
                 )
+        if self._versions != [_version(own) for own, _ in self._home]:
+            raise BufferInUse(
+                "a tensor that a call writes its result to was changed before wait(): the result may come "
+                "after that and replace it, before it, or in the middle. Wait before you write."
+            )
         with torch.no_grad():
             for own, copy in self._home:
                 own.copy_(copy)
+
+
+def _version(tensor: torch.Tensor) -> int:
+    """Count the writes to a tensor, NaN into NaN too. 0 for a view: it counts those to its neighbours."""
+    return 0 if tensor._is_view() or tensor.is_inference() else tensor._version
 
 
 class _Held(dist.Work):

@@ -64,6 +64,14 @@ RIGHT = {
             work.wait()
         got[rank] = x
         return sum(got)""",
+    "into rows of one tensor, which are written to beside each other": """
+        rows = torch.empty(world_size, len(x), dtype=x.dtype)
+        works = [dist.irecv(rows[r], r) for r in range(world_size) if r != rank]
+        works += [dist.isend(x, r) for r in range(world_size) if r != rank]
+        rows[rank] = x
+        for work in works:
+            work.wait()
+        return rows.sum(0)""",
     "a group of its own": "dist.all_reduce(x, group=dist.new_group())\nreturn x",
     "all in one list": """
         got = torch.empty_like(x)
@@ -100,6 +108,15 @@ WRONG = {
         x += 1
         work.wait()
         return sum(got)""",
+        "was changed before wait",
+    ),
+    "writes to where the result will be": (
+        """
+        x = x.clone()
+        work = dist.all_reduce(x, async_op=True)
+        x /= world_size
+        work.wait()
+        return x * world_size""",
         "was changed before wait",
     ),
     "trusts that new memory holds zeros": (
