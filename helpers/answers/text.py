@@ -1,4 +1,4 @@
-"""Answers as text that does not change with their looks: a key under which results are kept."""
+"""Answers as text: one that does not change with their looks, a key for results; what they define."""
 
 from __future__ import annotations
 
@@ -20,6 +20,16 @@ def normalise(answer: Answer) -> str:
         return ast.unparse(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return answer.source
+
+
+def defined_in(answer: Answer) -> list[str]:
+    """Return the names of the functions and classes that the answer's source defines, each once."""
+    try:
+        tree = parse_quietly(answer.source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return list(dict.fromkeys(node.name for node in tree.body if isinstance(node, kinds)))
 
 
 def _drop_docstring(

@@ -21,11 +21,13 @@ from typing import Any
 import torch
 
 from helpers.answers.build import Answer, Problem
+from helpers.answers.text import defined_in
 from helpers.checks.case import Case
 from helpers.checks.drive import FILE, drive_cases
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.judge import Tried, judge, label_of
 from helpers.checks.kinds import Kind
+from helpers.checks.registry import exercises
 from helpers.checks.result import CaseVerdict, CheckResult, Outcome
 from helpers.checks.script_runs import run_of_script
 from helpers.ranks.cells import place_of
@@ -48,6 +50,8 @@ _TOGETHER_S = 4.0
 """Processor time of a world with many cases, beyond which each is tried alone, with its own budget."""
 _MOST_EVENTS = 5_000
 """Calls and spans of each rank in one world: they cost time to read, and no answer makes a tenth of it."""
+_MOST_PARTS = 3
+"""Answers to other exercises that are tried because one that calls them failed."""
 
 
 class CheckFault(Exception):
@@ -73,7 +77,28 @@ def grade(
         outcome = Outcome.NOT_ATTEMPTED if found.kind == "not_attempted" else Outcome.UNREADABLE
         return _result(exercise, found, outcome, message=found.message)
     with _one_thread():
-        return _tried(exercise, found, name_cell, secret, every_case, connection)
+        result = _tried(exercise, found, name_cell, secret, every_case, connection)
+        if result.passed or result.outcome is Outcome.FAULT or secret != VISIBLE_SECRET:
+            return result
+        wrong = _wrong_parts(exercise, found, name_cell, connection)
+        return replace(result, notes=(*result.notes, *wrong))
+
+
+def _wrong_parts(
+    exercise: Exercise, found: Answer, name_cell: NameCell, connection: Connection | None
+) -> list[str]:
+    """Say which answers to other exercises, of those that this one calls, are wrong themselves."""
+    said = []
+    others = [name for name in defined_in(found) if name in exercises() and name != exercise.name]
+    for name in others[:_MOST_PARTS]:
+        part = exercises()[name]
+        own = replace(found, name=name)
+        if not _tried(part, own, name_cell, VISIBLE_SECRET, False, connection).passed:
+            said.append(
+                f"`{name}` ({part.number}), which this answer calls, does not pass its own check: "
+                "begin there."
+            )
+    return said
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from helpers.checks.case import Case, Each
 from helpers.checks.draw import Draw
 from helpers.checks.exercise import Exercise
 from helpers.checks.grade import grade
+from helpers.checks.registry import get
 from helpers.checks.result import CheckResult, Outcome
 from helpers.checks.rules_collectives import Awaited
 from helpers.views.verdict import verdict_text
@@ -185,3 +186,52 @@ def test_values_may_differ_from_rank_to_rank() -> None:
 
     assert tried("return rank", replace(SUM, case=each)).passed
     assert not tried("return 0", replace(SUM, case=each)).passed
+
+
+TRAINS = """
+from torch.nn.functional import cross_entropy
+
+def average_gradients(model):
+    for p in model.parameters():
+        if p.requires_grad:
+            if p.grad is None:
+                p.grad = torch.zeros_like(p)
+            dist.all_reduce(p.grad)
+            p.grad /= dist.get_world_size()
+
+def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    losses = []
+    for step in range(steps):
+        own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
+        optimizer.zero_grad()
+        loss = cross_entropy(model(x[own]), y[own])
+        loss.backward()
+        average_gradients(model)
+        optimizer.step()
+        mean = loss.detach()
+        dist.all_reduce(mean)
+        losses.append(mean.item() / world_size)
+    return losses
+"""
+"""It calls the answer to another exercise."""
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "noted"),
+    [
+        ("p.grad /= dist.get_world_size()", "pass", True),
+        ("mean.item() / world_size", "mean.item()", False),
+    ],
+    ids=["the other is", "the other is not"],
+)
+def test_the_answer_to_another_exercise_is_named_if_it_is_wrong(
+    right: str, wrong: str, noted: bool
+) -> None:
+    name = "train_synchronously"
+    answer = build_answer([PRELUDE, TRAINS.replace(right, wrong)], name)
+    assert isinstance(answer, Answer), answer
+    result = grade(get(name), answer, str, every_case=False)
+    said = "`average_gradients` (8.1), which this answer calls, does not pass its own check"
+    assert not result.passed and (said in verdict_text(result)) is noted, verdict_text(result)
