@@ -15,7 +15,16 @@ import torch
 
 from helpers.ranks.launcher import disconnect
 from helpers.views.curve import curves
-from tests.benchmarks import cells, deadlocks, engine, grading, grading_peers, launching, learners
+from tests.benchmarks import (
+    cells,
+    checking,
+    deadlocks,
+    engine,
+    grading,
+    grading_peers,
+    launching,
+    learners,
+)
 from tests.benchmarks.timing import Figure, table
 
 HERE = Path(__file__).parent
@@ -43,6 +52,7 @@ SECTIONS: dict[str, Section] = {
     "memory": engine.memory,
     "idle": learners.idle_memory,
     "thirty": learners.thirty_at_once,
+    "checking": checking.in_a_notebook,
     "grading": grading.in_the_sandbox,
     "grading_peers": grading_peers.beside_peers,
 }

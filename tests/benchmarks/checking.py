@@ -1,0 +1,93 @@
+"""How long a check of a right answer takes in a notebook's process, and what a busy machine does to it."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from helpers.answers.data import Answer
+from helpers.answers.reader import read_answers
+from helpers.checks.exercise import Exercise
+from helpers.checks.grade import grade
+from helpers.checks.kinds import Kind
+from helpers.checks.registry import exercises
+from helpers.ranks.launcher import connect
+from tests.benchmarks.timing import Figure, seconds_of, spread
+
+SOLUTIONS = Path(__file__).parents[2] / "solutions"
+BUSY = 16
+"""Processes that compute beside the checks, on however many cores there are."""
+OUTSIDE = {Kind.SCRIPT, Kind.MEASUREMENT}
+"""Kinds whose time is that of agents that start, or of what the exercise measures."""
+
+
+def in_a_notebook() -> Iterator[Figure]:
+    """Check the reference solution of every exercise, on an idle machine and on a busy one."""
+    answers = dict(_references())
+    connect().preload()
+    for exercise, answer in answers.values():  # imports and the like, unmeasured
+        grade(exercise, answer, str, every_case=False)
+    idle, passed = _checked(answers)
+    with _busy():
+        _, passed_busy = _checked(answers)
+    quick = {name: s for name, s in idle.items() if answers[name][0].kind not in OUTSIDE}
+    slow = {name: s for name, s in idle.items() if name not in quick}
+    most = max(quick, key=lambda name: quick[name])
+    yield Figure(
+        f"checking a right answer ({len(quick)} exercises in ranks)",
+        spread(list(quick.values())),
+        f"the longest: {most}",
+        target="≤ 0.4 s, median",
+    )
+    yield Figure(f"the same ({len(slow)} scripts and measurements)", spread(list(slow.values())))
+    cases = [len(exercise.draw()) for exercise, _ in answers.values()]
+    yield Figure(
+        "cases of a check",
+        f"{statistics.median(cases):.0f}, median",
+        f"{min(cases)} to {max(cases)}",
+        target="≥ 24",
+    )
+    yield Figure(
+        "right answers that pass, idle machine", f"{passed} of {len(answers)}", target="all"
+    )
+    yield Figure(
+        f"the same beside {BUSY} busy processes", f"{passed_busy} of {len(answers)}", target="all"
+    )
+
+
+def _references() -> Iterator[tuple[str, tuple[Exercise, Answer]]]:
+    for path in sorted(SOLUTIONS.glob("*.ipynb")):
+        mine = [each for each in exercises().values() if each.notebook == path.stem]
+        for name, answer in read_answers(path, [each.name for each in mine]).items():
+            assert isinstance(answer, Answer), answer
+            yield name, (exercises()[name], answer)
+
+
+def _checked(answers: dict[str, tuple[Exercise, Answer]]) -> tuple[dict[str, float], int]:
+    """Give the seconds of each check, and how many answers passed."""
+    seconds, passed = {}, 0
+    for name, (exercise, answer) in answers.items():
+        results = []
+        seconds[name] = seconds_of(
+            lambda e=exercise, a=answer, r=results: r.append(grade(e, a, str))
+        )
+        passed += results[0].passed
+        if not results[0].passed:
+            print(f"{name}: {results[0].outcome.value}", file=sys.stderr, flush=True)
+    return seconds, passed
+
+
+@contextmanager
+def _busy() -> Iterator[None]:
+    words = [sys.executable, "-c", "while True: pass"]
+    busy = [subprocess.Popen(words) for _ in range(BUSY)]
+    try:
+        yield
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
