@@ -12,7 +12,7 @@ import platform
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -49,7 +49,9 @@ class Cache:
 
 def key_of(exercise: Exercise, answer: Answer, secret: str, versions: Mapping[str, str]) -> str:
     """Give the key of one answer to one exercise: it changes with all on which the verdict depends."""
-    parts = [exercise.name, answer.name, answer.source, secret, sorted(versions.items())]
+    where = [astuple(origin) for origin in answer.origins]  # what is told names cells
+    parts = [exercise.name, answer.name, answer.source, where, answer.notes, secret]
+    parts.append(sorted(versions.items()))
     return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 

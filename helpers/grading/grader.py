@@ -1,12 +1,12 @@
 """Grade one submission: its answers, behind walls, on visible and on hidden cases.
 
-    file --read_answers (capped child)--> answers --Sandbox, grade--> verdicts --> Record
+    file --read_answers (capped child)--> answers --judge_apart (capped child), Sandbox--> Judged --> Record
 
 Points come from the hidden cases (the visible ones can only lower them), what the learner is told from
 the visible ones. So the visible cases of all exercises are tried before any hidden one: whatever an
 answer leaves in its sandbox of a hidden case, by whatever trick, cannot reach what its author is told.
-Called by `batch`, once for each file; holds one sandbox at a time and puts up another where an answer
-has broken one.
+And no answer can spoil another's: whoever fails has failed in a sandbox of its own. Called by `batch`,
+once for each file; holds one sandbox at a time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from helpers.answers.build import Answer, Problem, cell_number
 from helpers.answers.notebook import bytes_of
@@ -24,18 +23,25 @@ from helpers.answers.reader import UnreadableNotebook, read_answers
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.grade import grade
 from helpers.checks.headless import exercises_of
-from helpers.checks.result import CaseVerdict, CheckResult, Outcome
+from helpers.checks.result import Outcome
+from helpers.grading import pictures
 from helpers.grading.cache import Cache, key_of
-from helpers.grading.pictures import picture_of
+from helpers.grading.judging import Judged, judge_apart, judged
 from helpers.grading.record import ExerciseRecord, Record, Status
 from helpers.grading.records import exercise_record
 from helpers.grading.references import References
 from helpers.grading.submissions import Job
 from helpers.grading.walls import WALLS, Plan, Sandbox
+from helpers.ranks.connection import ServerGone
+from helpers.ranks.failures import LaunchError
 
 FAULT = "harness fault"
 _SUSPICIOUS = frozenset({Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.DEADLOCKED})
 """Outcomes that a machine in trouble could give as well: then the reference is asked."""
+_SHAKY = frozenset({Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.OUT_OF_MEMORY})
+"""Outcomes that come and go with what else happens on a machine: each is tried once more."""
+_LOST_AGAIN = 3
+"""How often a sandbox may be ended from outside before the machine is at fault."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ class _Try:
     exercise: Exercise
     answer: Answer | None
     key: str
-    visible: CheckResult | None = None
+    visible: Judged | None = None
     seconds: float = 0.0
     known: ExerciseRecord | None = None
 
@@ -63,13 +69,18 @@ class Grader:
     pictures: str = "failed"
     """Of which visible runs a picture is drawn: "all", "failed", "none"."""
     _sandbox: Sandbox | None = field(default=None, init=False)
+    _used: bool = field(default=False, init=False)
+    """Something of this submission has run in the sandbox."""
     _has_seen: bool = field(default=False, init=False)
     """The sandbox has seen hidden cases."""
-
-    _lost: bool = field(default=False, init=False)
-    """A sandbox was ended from outside: what was seen in it says nothing of the answer."""
+    _ends: float = field(default=0.0, init=False)
+    """When this submission has used up its wall time, as `time.monotonic` tells it."""
+    _cpu_s: float = field(default=0.0, init=False)
+    """Processor time of the sandboxes of this submission."""
 
     def __enter__(self) -> Grader:
+        if self.pictures != "none":
+            pictures.preload()
         return self
 
     def __exit__(self, *args: object) -> None:
@@ -78,6 +89,7 @@ class Grader:
     def grade(self, job: Job, told: Callable[[str], None] = lambda name: None) -> Record:
         """Grade one submission. Never raises on account of the file. told: hears each exercise's name."""
         began = time.monotonic()
+        self._ends, self._cpu_s = began + self.plan.limits.submission_s, 0.0
         base = Record(
             job.learner,
             job.file,
@@ -115,7 +127,7 @@ class Grader:
         """Try the visible cases of an exercise, unless it is known what comes of them."""
         told(exercise.name)
         if isinstance(found, Problem):
-            result = grade(exercise, found, cell_number)
+            result = judged(grade(exercise, found, cell_number), exercise, False, "none")
             return _Try(exercise, None, "", known=exercise_record(exercise, found, result, None))
         key = key_of(exercise, found, self.secret, self.versions)
         if (kept := self.cache.get(key)) is not None:
@@ -128,103 +140,105 @@ class Grader:
         """Try the hidden cases; keep the record, unless another time may give another one."""
         if begun.known is not None:
             return begun.known
+        began = time.monotonic() - begun.seconds
         record = self._tried(begun)
-        if record.outcome != FAULT:
+        record = replace(record, seconds=round(time.monotonic() - began, 3))
+        if record.outcome != FAULT and not self._is_used_up:
             record = replace(record, key=begun.key)
             self.cache.put(begun.key, record)
         return record
 
     def _tried(self, begun: _Try) -> ExerciseRecord:
-        """Try an answer; once more where the reference has failed here too, or nothing could start."""
         exercise, answer, visible = begun.exercise, begun.answer, begun.visible
         assert answer is not None and visible is not None
-        began = time.monotonic() - begun.seconds
-        for attempt in (1, 2):
-            if attempt == 2:
-                self._lost = False
-                visible = self._check(exercise, answer, VISIBLE_SECRET)
-            hopeless = visible.outcome in _SUSPICIOUS and not any(c.passed for c in visible.cases)
-            # else it would only fail once more, and take as long
-            hidden = None if hopeless else self._check(exercise, answer, self.secret)
-            results = [result for result in (visible, hidden) if result is not None]
-            suspect = any(_outcomes(result) & _SUSPICIOUS for result in results)
-            if any(result.outcome is Outcome.FAULT for result in results):
-                if not self.references.works(exercise):
-                    return fault_record(exercise)
-                # only what this answer has sent could not be judged: it is wrong
-                visible = replace(visible, outcome=Outcome.WRONG, points=0.0)
-                record = exercise_record(exercise, answer, visible, hidden)
-                return replace(record, points=0.0)
-            broke = any(not result.cases for result in results)
-            works = not suspect or self.references.works(exercise)
-            if works and ((attempt == 2 and not self._lost) or not (suspect and broke)):
-                record = exercise_record(exercise, answer, visible, hidden)
-                picture = picture_of(visible, self.pictures)
-                return replace(record, picture=picture, seconds=round(time.monotonic() - began, 3))
-            self._drop()
-        return fault_record(exercise)
+        hopeless = visible.outcome in _SUSPICIOUS and not any(c.credit for c in visible.cases)
+        # else it would only fail once more, and take as long
+        hidden = None if hopeless else self._check(exercise, answer, self.secret)
+        outcomes = visible.outcomes | (hidden.outcomes if hidden is not None else set())
+        if Outcome.FAULT in outcomes:
+            if not self.references.works(exercise):
+                return fault_record(exercise)
+            # only what this answer has sent could not be judged: it is wrong
+            visible = replace(visible, outcome=Outcome.WRONG, points=0.0)
+            return replace(exercise_record(exercise, answer, visible, hidden), points=0.0)
+        if outcomes & _SUSPICIOUS and not self.references.works(exercise):
+            return fault_record(exercise)
+        return exercise_record(exercise, answer, visible, hidden)
 
-    def _check(self, exercise: Exercise, answer: Answer, secret: str) -> CheckResult:
-        """Try an answer on one set of cases. No cases: its ranks could not be started, or judged."""
-        try:
-            sandbox = self._open(exercise, secret)
-            result = grade(exercise, answer, cell_number, secret, connection=sandbox.connection)
-        except Exception as error:  # on account of what it sent, or of this machine: `_tried` asks
-            said = f"what it gave back could not be judged ({type(error).__name__})."
-            result = CheckResult(
-                exercise.name,
-                exercise.heading,
-                Outcome.CRASHED,
-                message=said,
-                out_of=exercise.points,
-                notes=answer.notes,
-            )
-        if self._sandbox is not None and self._sandbox.found:
-            message = f"{self._sandbox.found}."
-            result = replace(result, outcome=Outcome.OUT_OF_MEMORY, message=message)
-        if self._sandbox is not None and self._sandbox.lost:
-            result = replace(result, outcome=Outcome.CRASHED, cases=())
-            self._lost = True
-        if self._sandbox is not None and (self._sandbox.gone or self._is_soiled(result)):
-            self._drop()
-        return replace(result, cases=tuple(map(_without_values, result.cases)))
+    def _check(self, exercise: Exercise, answer: Answer, secret: str) -> Judged:
+        """Try an answer on one set of cases.
 
-    def _is_soiled(self, result: CheckResult) -> bool:
+        Who fails has failed in a sandbox in which nothing else of the submission had run; and twice, where
+        something around it may have been the cause.
+        """
+        found, was_fresh = self._try(exercise, answer, secret)
+        if not found.passed and not was_fresh:
+            found, _ = self._try(exercise, answer, secret, fresh=True)
+        if found.outcomes & _SHAKY:
+            again, _ = self._try(exercise, answer, secret, fresh=True)
+            found = again if again.points >= found.points else found
+        return found
+
+    def _try(
+        self, exercise: Exercise, answer: Answer, secret: str, fresh: bool = False
+    ) -> tuple[Judged, bool]:
+        """Try an answer once; tell whether nothing had run in the sandbox before."""
+        for _ in range(_LOST_AGAIN):
+            if self._is_used_up:
+                limits = self.plan.limits
+                message = (
+                    f"This submission has used up its {limits.submission_s:,} s, or the "
+                    f"{limits.submission_cpu_s:,} s of processor time that it may use."
+                )
+                return Judged(Outcome.TIMED_OUT, 0.0, message), True
+            try:
+                sandbox, was_fresh = self._open(exercise, secret, fresh)
+            except (LaunchError, ServerGone) as error:
+                self._drop()
+                return Judged(Outcome.CRASHED, 0.0, str(error)[:200]), True
+            left = self._ends - time.monotonic()
+            found = judge_apart(exercise, answer, secret, sandbox.connection, self.pictures, left)
+            if sandbox.found:
+                found = replace(found, outcome=Outcome.OUT_OF_MEMORY, message=f"{sandbox.found}.")
+            lost = sandbox.lost
+            if sandbox.gone or self._is_soiled(found):
+                self._drop()
+            if not lost:
+                break
+        return found, was_fresh
+
+    @property
+    def _is_used_up(self) -> bool:
+        return time.monotonic() > self._ends or self._cpu_s > self.plan.limits.submission_cpu_s
+
+    def _is_soiled(self, found: Judged) -> bool:
         """Tell whether something may be left in the sandbox: its server ends what it can see."""
-        outcomes = _outcomes(result)
-        if Outcome.TIMED_OUT in outcomes or not result.cases:
+        if Outcome.TIMED_OUT in found.outcomes or not found.cases:
             return True
-        return self.plan.level != "bubblewrap" and bool(outcomes & _SUSPICIOUS)
+        return bool(found.outcomes & _SUSPICIOUS)
 
-    def _open(self, exercise: Exercise, secret: str) -> Sandbox:
-        """Give a sandbox: for visible cases one that has seen no hidden ones."""
+    def _open(self, exercise: Exercise, secret: str, fresh: bool) -> tuple[Sandbox, bool]:
+        """Give a sandbox, and tell whether it is new: for visible cases one that has seen no hidden ones.
+
+        Where a new one takes milliseconds, each is new.
+        """
         hidden = secret != VISIBLE_SECRET
-        if self._sandbox is not None and (self._sandbox.gone or (self._has_seen and not hidden)):
+        is_cheap = self.plan.level == "bubblewrap"
+        if self._used and (is_cheap or fresh or (self._has_seen and not hidden)):
             self._drop()
         if self._sandbox is None:
             late = exercise.notebook >= "09"
-            self._sandbox, self._has_seen = Sandbox(self.plan, self.slot, preload=late), False
+            self._sandbox = Sandbox(self.plan, self.slot, preload=late)
+            self._used = self._has_seen = False
+        was_fresh, self._used = not self._used, True
         self._has_seen = self._has_seen or hidden
-        return self._sandbox
+        return self._sandbox, was_fresh
 
     def _drop(self) -> None:
         if self._sandbox is not None:
             self._sandbox.close()
+            self._cpu_s += self._sandbox.cpu_s
             self._sandbox = None
-
-
-def _outcomes(result: CheckResult) -> set[Outcome]:
-    return {result.outcome, *(case.outcome for case in result.cases)}
-
-
-def _without_values(case: CaseVerdict) -> CaseVerdict:
-    """Let go of what ranks returned and printed, which has been judged: it can be a lot."""
-    if case.run is None:
-        return case
-    size = case.run.world_size
-    nothing: dict[str, Any] = {"values": [None] * size, "output": [""] * size}
-    world = replace(case.world, **nothing) if case.world is not None else None
-    return replace(case, run=replace(case.run, **nothing), world=world)
 
 
 def fault_record(exercise: Exercise) -> ExerciseRecord:

@@ -32,6 +32,8 @@ class Guard:
         self.first, self.limits, self.enclosed = first, limits, enclosed
         self.found = ""
         self.peak_bytes = 0
+        self.cpu_s = 0.0
+        """Processor time of the family as last seen: of those that live, and of those that ended."""
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="guard", daemon=True)
         self._thread.start()
@@ -53,6 +55,7 @@ class Guard:
         if used > limits.world_bytes:  # pages that fork shares were counted once for each process
             used = sum(map(_own_share, pids))
         self.peak_bytes = max(self.peak_bytes, used)
+        self.cpu_s = max(self.cpu_s, sum(map(_cpu_s, pids)))
         if used > limits.world_bytes:
             return f"all ranks together used more than {limits.world_bytes >> 20:,} MB"
         if count > limits.processes:
@@ -120,6 +123,14 @@ def files_of(pid: int) -> int:
             told = os.statvfs(Path("/proc", str(pid), "root", folder))
             count += told.f_files - told.f_ffree
     return count
+
+
+def _cpu_s(pid: int) -> float:
+    """Give the processor time of a process and of its children that it has waited for."""
+    with suppress(OSError, ValueError, IndexError):
+        told = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, told[11:15])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
 
 
 def _own_share(pid: int) -> int:

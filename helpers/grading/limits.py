@@ -15,7 +15,8 @@ class Limits:
     that one process asks for.
     world_bytes: memory of all processes of a sandbox. disk_bytes: of the private /tmp, and of
     /dev/shm. file_bytes: of one file. output_bytes: printed by one rank. result_bytes: of one value that a
-    rank sends. cpu_s: of one process.
+    rank sends. cpu_s: of one process. submission_s, submission_cpu_s: of all exercises of a submission, wall
+    time and processor time: twenty times what the longest notebook takes.
     """
 
     processes: int = 600
@@ -29,6 +30,8 @@ class Limits:
     output_bytes: int = 8 * _MB
     result_bytes: int = 16 * _MB
     cpu_s: int = 120
+    submission_s: int = 1200
+    submission_cpu_s: int = 1200
 
     def of_a_process(self) -> dict[str, int]:
         """Give the limits that the kernel keeps, by the names that setrlimit has for them."""

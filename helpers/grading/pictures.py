@@ -5,8 +5,17 @@ from __future__ import annotations
 import base64
 
 from helpers.checks.result import CheckResult
+from helpers.ranks.run import Run
+from helpers.trace.events import Trace
 
 _MOST_EVENTS = 400
+
+
+def preload() -> None:
+    """Draw once, so that no forked judge has to import what that needs."""
+    from helpers.views.timeline import timeline
+
+    timeline(Run(1, [None], [""], Trace(1)))._repr_png_()
 
 
 def picture_of(result: CheckResult, which: str) -> str:

@@ -140,15 +140,12 @@ def from_json(data: dict[str, Any]) -> Record:
 
 def exercise_from_json(data: dict[str, Any]) -> ExerciseRecord:
     """Make one exercise's record of JSON's own types. Raise KeyError or TypeError where it is none."""
-    cases = tuple(
-        CaseRecord(
-            **{
-                **case,
-                "rows": tuple((int(r), *map(str, rest)) for r, *rest in case["rows"]),
-                "broken": tuple(case["broken"]),
-            }
-        )
-        for case in data["cases"]
-    )
+    cases = tuple(case_from_json(case) for case in data["cases"])
     lists = {name: tuple(data[name]) for name in ("notes", "flags")}
     return ExerciseRecord(**{**data, "cases": cases, **lists})
+
+
+def case_from_json(data: dict[str, Any]) -> CaseRecord:
+    """Make one case's record of JSON's own types. Raise KeyError or TypeError where it is none."""
+    rows = tuple((int(r), *map(str, rest)) for r, *rest in data["rows"])
+    return CaseRecord(**{**data, "rows": rows, "broken": tuple(data["broken"])})

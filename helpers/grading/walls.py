@@ -141,6 +141,11 @@ class Sandbox:
         return self.guard.found if self.guard else ""
 
     @property
+    def cpu_s(self) -> float:
+        """Processor time of all that has run in it, as far as somebody outside can tell."""
+        return self.guard.cpu_s if self.guard else 0.0
+
+    @property
     def gone(self) -> bool:
         return self.connection.gone or not self.connection.alive()
 

@@ -17,13 +17,16 @@ MAX_FDS = 240
 
 
 class Messages:
-    """One end of a stream socket. most_fds: how many descriptors may come at once; kept in `fds`."""
+    """One end of a stream socket. most_fds: how many descriptors may come at once; kept in `fds`.
+
+    rest: what has come of a message that is not whole yet.
+    """
 
     def __init__(self, sock: socket.socket, most_fds: int = 0) -> None:
         self.sock = sock
         self.fds: list[int] = []
         self._most_fds = most_fds
-        self._rest = b""
+        self.rest = b""
 
     def fileno(self) -> int:
         return self.sock.fileno()
@@ -53,7 +56,7 @@ class Messages:
             data = b""
         if not data:
             raise EOFError("the other end has gone")
-        *lines, self._rest = (self._rest + data).split(b"\n")
+        *lines, self.rest = (self.rest + data).split(b"\n")
         return [json.loads(line) for line in lines]
 
     def _read(self) -> bytes:
