@@ -58,7 +58,7 @@ def broadcast_state(
     before = [*module.parameters(), *module.buffers()]
     trained = [p.requires_grad for p in before]
     views = [tensor.detach() for tensor in before]  # they keep the memory, so no other can be there
-    answer(module, src)
+    answer(*([module, src] if src else [module]))  # 0 is the default
     now = [*module.parameters(), *module.buffers()]
     same = len(now) == len(before) and all(map(operator.is_, now, before))
     there = all(t.data_ptr() == v.data_ptr() for t, v in zip(before, views, strict=True))
