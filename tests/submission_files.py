@@ -43,6 +43,11 @@ def read_samples(path: Path) -> list[Sample]:
         source = text[mark.end() : following.start() if following else len(text)]
         title, *more = (part.strip() for part in mark[2].split("|", 2))
         right = mark[1] == "right"
+        if not right and (len(more) != 2 or not more[1].startswith("says:")):
+            line = text[: mark.start()].count("\n") + 1
+            raise ValueError(
+                f"{path}:{line}: `# %% wrong: title | outcome | says: pattern` is wanted"
+            )
         outcome = "passed" if right else more[0]
         says = "" if right else more[1].removeprefix("says:").strip()
         notebook = path.parent.name

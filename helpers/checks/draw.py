@@ -3,12 +3,14 @@
     plan(exercise, secret) -> a Draw for each case -> exercise.case(draw) -> Case
 
 What is drawn "of" some options comes from a deck that is dealt out before it is shuffled again, over
-all cases of a plan: so each option is there, and which case has it depends on the secret alone.
+all cases of a plan: so each option is there, and which case has it depends on the secret alone. Each line
+that deals has decks of its own: what two lines deal in one case are independent of each other.
 """
 
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -29,22 +31,19 @@ class Draw:
 
     rng: random.Random
     ranks: int
-    decks: dict[Any, list[Any]] = field(default_factory=dict)
+    decks: dict[Any, list[int]] = field(default_factory=dict)
 
     def of(self, *options: T) -> T:
-        """Deal one of the options."""
-        return self._deal(options, options)
-
-    def _deal(self, key: Any, options: Sequence[T]) -> T:
-        deck: list[T] = self.decks.setdefault(key, [])
+        """Deal one of the options. In a loop, or a function that is called often, all calls share a deck."""
+        deck = self.decks.setdefault((_asked_from(), len(options)), [])
         if not deck:
-            deck += options
+            deck += range(len(options))  # their places: the options themselves may be drawn
             self.rng.shuffle(deck)
-        return deck.pop()
+        return options[deck.pop()]
 
     def rank(self) -> int:
         """Deal a rank of this world."""
-        return self._deal(("rank", self.ranks), range(self.ranks))
+        return self.of(*range(self.ranks))
 
     def whole(self, least: int, most: int) -> int:
         """Draw a whole number, both ends included."""
@@ -53,7 +52,7 @@ class Draw:
     def length(self, least: int = 0) -> int:
         """Deal a length that the ranks share out evenly, or not, or so that some ranks go empty."""
         n = self.ranks
-        kind = self._deal(("length", n), ("few", "even", "uneven", "last goes empty", "many"))
+        kind = self.of("few", "even", "uneven", "last goes empty", "many")
         return max(
             least,
             {
@@ -132,6 +131,15 @@ class Draw:
         return x
 
 
+def _asked_from() -> tuple[tuple[str, int], ...]:
+    """Name the place from which something is dealt: the line of content, and those between it and here."""
+    frame, places = sys._getframe(2), []
+    while frame.f_code.co_filename == __file__ and frame.f_back is not None:
+        places.append(("", frame.f_lasti + 10_000 * frame.f_lineno))
+        frame = frame.f_back
+    return (*places, (frame.f_code.co_filename, frame.f_lasti + 10_000 * frame.f_lineno))
+
+
 _SCALES = {
     torch.float64: (1.0, 1e-300, 1e12),
     torch.float32: (1.0, 1e-30, 1e6),
@@ -160,5 +168,5 @@ def worlds(sizes: Sequence[int], count: int, rng: random.Random) -> list[int]:
 def plan(sizes: Sequence[int], count: int, seed: str) -> list[Draw]:
     """Give the draws of `count` cases: always the same ones for the same seed."""
     rng = random.Random(seed)
-    decks: dict[Any, list[Any]] = {}
+    decks: dict[Any, list[int]] = {}
     return [Draw(rng, size, decks) for size in worlds(sizes, count, rng)]

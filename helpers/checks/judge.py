@@ -85,7 +85,10 @@ def judge(exercise: Exercise, tried: Tried, others: Sequence[Tried] = ()) -> Cas
         return _failed(exercise, case, run)
     findings = tried.findings()
     rows = tuple(_row(exercise, tried, rank, found) for rank, found in enumerate(findings))
-    problems = [(rule.problem(run.trace, case), rule.forbids) for rule in exercise.rules]
+    rules = exercise.rules
+    if case.world_size == 1 and case.init and not exercise.kind.is_alone and not run.trace.calls:
+        rules = ()  # who is alone has nobody to talk to, and may see that at once
+    problems = [(rule.problem(run.trace, case), rule.forbids) for rule in rules]
     broken = tuple(problem for problem, _ in problems if problem)
     if any(findings):
         advice = advise([tried, *others])

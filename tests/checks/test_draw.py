@@ -43,9 +43,26 @@ def test_each_option_is_dealt_equally_often() -> None:
     assert set(Counter(draw.of("a", "b", "c") for draw in draws).values()) == {8}
 
 
+def test_what_two_lines_deal_is_independent() -> None:
+    draws = plan(SIZES, 60, "a secret")
+    pairs = Counter((draw.of(True, False), draw.of(True, False)) for draw in draws)
+    assert len(pairs) == 4 and min(pairs.values()) > 5
+    shapes = Counter((draw.shape((1, 2), 1), draw.shape((1, 2), 1)) for draw in draws)
+    dims = {(len(one), len(other)) for one, other in shapes}
+    assert dims == {(1, 1), (1, 2), (2, 1), (2, 2)}
+    assert {type(draw.of(False, True)) for draw in draws} == {bool}
+    assert {type(draw.of(0, 1)) for draw in draws} == {int}
+
+
+def test_options_that_are_drawn_themselves_are_dealt_as_well() -> None:
+    drawn = [draw.of(-1, 5 + draw.whole(0, 99)) for draw in plan(SIZES, 24, "a secret")]
+    assert drawn.count(-1) == 12
+
+
 def test_every_root_of_a_small_world_is_dealt() -> None:
     draws = plan((3,), 24, "a secret")
     assert Counter(draw.rank() for draw in draws) == {0: 8, 1: 8, 2: 8}
+    assert any(draw.rank() == draw.rank() for draw in draws)
 
 
 def test_lengths_divide_and_do_not_and_leave_ranks_without_anything() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from helpers.checks.exercise import Exercise
@@ -23,3 +25,15 @@ def test_many_cases_are_drawn_always_the_same_for_a_secret(exercise: Exercise) -
     assert [case.label for case in cases] == [case.label for case in exercise.draw()]
     drawn = [*cases, *other] if exercise.last is None else [*cases[:-1], *other[:-1]]
     assert {case.world_size for case in drawn} <= set(exercise.sizes)
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.name)
+def test_words_name_facts_that_their_case_has(exercise: Exercise) -> None:
+    """`{n}` in words is the world size, `{src}` a fact: a name that no case has stays as it is."""
+    cases = exercise.draw()
+    words = {mistake.words for case in cases for mistake in case.mistakes}
+    words |= {each.words for each in exercise.failed}
+    told = {said: [case.say(said) for case in cases] for said in words}
+    unknown = [said for said, each in told.items() if all("{" in filled for filled in each)]
+    written = re.compile(r"\{(?!rank\b)\w+\}")  # f"{rank}" is Python, too
+    assert not [said for said in unknown if written.search(said)]
