@@ -43,7 +43,7 @@ class Draw:
 
     def rank(self) -> int:
         """Deal a rank of this world."""
-        return self.of(*range(self.ranks))
+        return int(self.of(*range(self.ranks)))
 
     def whole(self, least: int, most: int) -> int:
         """Draw a whole number, both ends included."""

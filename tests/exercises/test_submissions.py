@@ -30,9 +30,9 @@ def judged(sample: Sample, secret: str) -> CheckResult:
 
 ALL = all_samples()
 RIGHT, WRONG = [s for s in ALL if s.right], [s for s in ALL if not s.right]
-FEW = [*{(s.exercise, s.outcome): s for s in ALL}.values()]
-"""To each exercise one right answer and one for each way to fail; the reference solutions, which are right
-as well, are tried with the notebooks. `make soak` tries the others."""
+FEW = [*{(s.exercise, s.outcome): s for s in WRONG}.values()]
+"""To each exercise one answer for each way to fail; what is right is shown by the reference solutions, which
+are tried with the notebooks. `make soak` tries the others."""
 
 
 def often(samples: list[Sample]) -> list[object]:
