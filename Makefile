@@ -65,6 +65,7 @@ $(VENV)/.installed: FORCE
 endif
 $(VENV)/.installed: $(LOCK)
 ifneq ($(USABLE),yes)
+	@test ! -L $(VENV) || { echo "$(VENV) is a link: it would be made anew where it leads. Remove it first."; exit 1; }
 	@test -n "$(PYTHON)" || { \
 	echo "Found no Python >= 3.11 (looked for python3, python3.11 ... python3.14)."; \
 	echo "Debian/Ubuntu: sudo apt-get install python3 python3-venv; macOS: brew install python@3.12"; \

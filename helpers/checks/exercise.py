@@ -88,7 +88,8 @@ def read(module: ModuleType) -> Exercise:
     match = _HEAD.fullmatch(head.strip())
     if match is None:
         raise ValueError(
-            f"{module.__name__}: its docstring must begin like '4.1 Broadcast (5 min, ●○○○○)'"
+            f"{module.__file__}: its docstring must begin like '4.1 Broadcast (5 min, ●○○○○)', "
+            f"not with {head!r}"
         )
     *_, folder, name = module.__name__.split(".")
     exercise: Exercise = module.EXERCISE
