@@ -11,7 +11,13 @@ from helpers.checks.grade import grade
 from helpers.checks.registry import exercises
 from helpers.checks.result import CheckResult, Outcome
 from helpers.ranks.launcher import disconnect
+from helpers.views.plain import for_log
 from helpers.views.verdict import verdict_text
+
+NO_WALLS = (
+    "Nothing stands between this machine and the answers: they run as you. Other people's notebooks are for "
+    "`course grade`.\n"
+)
 
 
 def check_notebook(path: Path, secret: str = VISIBLE_SECRET) -> int:
@@ -19,11 +25,12 @@ def check_notebook(path: Path, secret: str = VISIBLE_SECRET) -> int:
     try:
         results = results_of(path, secret)
     except UnreadableNotebook as error:
-        print(error)
+        print(for_log(str(error)))
         return 2
+    print(NO_WALLS)
     try:
         for result in results:
-            print(verdict_text(result), end="\n\n")
+            print(for_log(verdict_text(result)), end="\n\n")
     finally:
         disconnect()
     print(summary(results))

@@ -171,7 +171,9 @@ def grade(folder: Path, out: Path, **options: Any) -> None:
     try:
         sys.exit(grade_folder(folder, out, **options))
     except CannotGrade as error:
-        click.echo(error, err=True)
+        from helpers.views.plain import for_log
+
+        click.echo(for_log(f"Cannot grade: {error}"), err=True)
         sys.exit(2)
 
 

@@ -26,6 +26,7 @@ from helpers.grading.similarity import similar_answers, write_answers
 from helpers.grading.staged import Staged
 from helpers.grading.submissions import Job, NoSubmissions, find_submissions
 from helpers.grading.walls import WALLS, NoWalls, choose
+from helpers.views.plain import for_log
 
 
 class CannotGrade(Exception):
@@ -66,7 +67,7 @@ def grade_folder(
     except OSError as error:
         raise CannotGrade(f"{out} cannot be written: {error.strerror}.") from None
     for notice in notices:
-        click.echo(notice)
+        click.echo(for_log(f"Note: {notice}"))
     processes = min(jobs or os.cpu_count() or 1, len(found))
     try:
         with Staged() as staged:
@@ -102,7 +103,7 @@ def _write(records: Sequence[Record], out: Path, title: str, members: Roster | N
     similar = similar_answers(records)
     written = write_reports(records, out, title=title, roster=members, similar=similar)
     for path in written[-6:]:  # not every learner's page
-        click.echo(path)
+        click.echo(for_log(f"Wrote {path}"))
 
 
 def _make(out: Path) -> None:
@@ -157,7 +158,7 @@ def _verify(found: Sequence[Job], setting: Setting, processes: int) -> int:
             old = before.get((record.learner, record.file))
             for line in differences(old, record):
                 different += 1
-                click.echo(f"{record.learner}, {record.file}: {line}")
+                click.echo(for_log(f"Differs: {record.learner}, {record.file}: {line}"))
     click.echo(f"Graded {len(found)} submissions again: {different} differences.")
     return 1 if different else 0
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from helpers.checks.registry import exercises
 MOST_FILES = 20_000
 _DEEPEST = 4
 _HIDDEN = (".", "__MACOSX")
-_MOODLE = re.compile(r"_\d+_assign(submission_file|feedback_file).*$")
+_MOODLE = re.compile(r"_(\d+)_assign(submission_file|feedback_file).*$")
 
 
 class NoSubmissions(Exception):
@@ -43,17 +44,17 @@ def find_submissions(folder: Path) -> tuple[list[Job], list[str]]:
         what = "is no folder" if folder.exists() else "does not exist"
         raise NoSubmissions(f"{folder} {what}: name the folder with what was handed in.")
     notices: list[str] = []
-    jobs = [
-        Job(_learner(path, folder), path, _shown(path, folder)) for path in _files(folder, notices)
-    ]
+    paths = list(_files(folder, notices))
+    learners = _learners({_source(path, folder) for path in paths}, notices)
+    jobs = [Job(learners[_source(path, folder)], path, _shown(path, folder)) for path in paths]
     if not jobs:
         raise NoSubmissions(
             f"{folder} holds no notebook (.ipynb): name the folder with what was handed in."
         )
-    learners = {job.learner for job in jobs}
+    full = {path.relative_to(folder).parts[0] for path in paths}
     for child in sorted(folder.iterdir()):
         shown = child.is_dir() and not child.is_symlink() and not child.name.startswith(_HIDDEN)
-        if shown and _name_of(child.name) not in learners:
+        if shown and child.name not in full:
             notices.append(f"{_printable(child.name)}: no notebook in this folder")
     return sorted(jobs, key=lambda job: (job.learner, job.file)), notices
 
@@ -84,21 +85,58 @@ def _files(folder: Path, notices: list[str]) -> Iterator[Path]:
                 yield path
 
 
-def _learner(path: Path, folder: Path) -> str:
+def _source(path: Path, folder: Path) -> str:
+    """Give what says whose a notebook is: its folder, or what its file is called besides a notebook's name.
+
+    A learner may hand in many files, so "anna" of anna_02.ipynb and of anna_03.ipynb is one.
+    """
     first, *rest = path.relative_to(folder).parts
-    return _name_of(first) if rest else _name_of(path.stem, file=True)
+    return f"{first}/" if rest else _without_notebook(path.stem)
 
 
-def _name_of(text: str, *, file: bool = False) -> str:
-    """Take the learner's name out of the name of a folder or file."""
-    name = _MOODLE.sub("", text)
-    if file:
-        for notebook in {exercise.notebook for exercise in exercises().values()}:
-            short = name.replace(notebook, "").strip(" _-.")
-            if short != name and short:
-                name = short
-                break
-    return _printable(name) or "?"
+def _without_notebook(stem: str) -> str:
+    known = sorted({exercise.notebook for exercise in exercises().values()})
+    found = sorted((stem.find(notebook), notebook) for notebook in known if notebook in stem)
+    for _, notebook in found[:1]:
+        return stem.replace(notebook, "", 1).strip("_-.") or stem
+    return stem
+
+
+def _learners(sources: set[str], notices: list[str]) -> dict[str, str]:
+    """Name the learner of each source; where two have the same name, each is named with its source.
+
+    Names are the same that look alike: a space at the end, another case, another way to write an accent.
+    Nobody may get, or lose, what is another's.
+    """
+    alike: dict[str, list[str]] = {}
+    for source in sorted(sources):
+        alike.setdefault(_key(_name_of(source)), []).append(source)
+    names = {}
+    for same in alike.values():
+        for source in same:
+            name = _name_of(source)
+            names[source] = name if len(same) == 1 else f"{name} ({_told(source)})"
+        if len(same) > 1:
+            told = ", ".join(map(_told, same))
+            notices.append(
+                f"{_name_of(same[0])}: names of different submissions, not put together: {told}"
+            )
+    return names
+
+
+def _told(source: str) -> str:
+    number = _MOODLE.search(source)
+    return number[1] if number else repr(source)[:120]
+
+
+def _key(name: str) -> str:
+    return unicodedata.normalize("NFKC", " ".join(name.split())).casefold()
+
+
+def _name_of(source: str) -> str:
+    """Take the learner's name out of what says whose a notebook is."""
+    name = _MOODLE.sub("", source.removesuffix("/"))
+    return unicodedata.normalize("NFC", " ".join(_printable(name).split())) or "?"
 
 
 def _shown(path: Path, folder: Path) -> str:

@@ -20,6 +20,8 @@ _UNSHOWABLE = re.compile(
 _LOG_HEAD = re.compile(
     r"(?:^|(?<=: ))(?:\[rank\d+\]:)?\[([EWIF])\d{4} [\d:.]+(?: \d+)? ([\w.]+):\d+\] ", re.MULTILINE
 )
+# Lines that GitHub, Azure, TeamCity and GitLab take for commands in a job's output.
+_COMMAND = re.compile(r"^(?=\s*(?:::|##|section_(?:start|end):))", re.MULTILINE)
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 ELLIPSIS = "…"
 
@@ -33,6 +35,11 @@ def clean(text: str) -> str:
     if "\r" in text:
         text = "\n".join(_last_written(line) for line in text.split("\n"))
     return _UNSHOWABLE.sub(_REPLACEMENT, _LOG_HEAD.sub(r"[\1 \2] ", text))
+
+
+def for_log(text: str) -> str:
+    """Clean a text for a terminal or a job's log: no line of it is one that a CI obeys."""
+    return _COMMAND.sub("| ", clean(text)).replace("##[", "## [")
 
 
 def _last_written(line: str) -> str:

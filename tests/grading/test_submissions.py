@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,6 +54,52 @@ def test_what_is_no_submission_is_passed_over_and_told(tmp_path: Path) -> None:
 def test_names_that_a_terminal_would_obey_are_made_plain(tmp_path: Path) -> None:
     jobs, _ = find_submissions(put(tmp_path, "\x1b[31mred/x.ipynb"))
     assert jobs[0].learner == "?[31mred"
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("anna/02.ipynb", "anna /02.ipynb"),
+        ("Anna/02.ipynb", "anna/03.ipynb"),
+        ("andre\u0301/02.ipynb", "andr\u00e9/02.ipynb"),
+        ("Cy Lee_12_assignsubmission_file_/x.ipynb", "Cy Lee_13_assignsubmission_file_/x.ipynb"),
+        ("anna/02.ipynb", "anna_02_blocking_p2p.ipynb"),
+        ("anna_02_blocking_p2p.ipynb", "anna 02_blocking_p2p.ipynb"),
+    ],
+    ids=lambda names: names[0],
+)
+def test_two_of_the_same_name_are_told_and_never_put_together(
+    tmp_path: Path, names: tuple[str, str]
+) -> None:
+    jobs, notices = find_submissions(put(tmp_path, *names))
+    assert len({job.learner for job in jobs}) == 2
+    assert len(notices) == 1 and "not put together" in notices[0]
+    if "Cy" in names[0]:
+        assert sorted(job.learner for job in jobs) == ["Cy Lee (12)", "Cy Lee (13)"]
+
+
+def test_many_files_of_one_learner_are_one_learners(tmp_path: Path) -> None:
+    names = (
+        "anna_02_blocking_p2p.ipynb",
+        "anna_03_nonblocking_p2p.ipynb",
+        "03_nonblocking_p2p-bela.ipynb",
+    )
+    jobs, notices = find_submissions(put(tmp_path, *names))
+    assert [job.learner for job in jobs] == ["anna", "anna", "bela"] and not notices
+
+
+def test_a_name_does_not_depend_on_the_order_in_which_a_set_is_read(tmp_path: Path) -> None:
+    put(tmp_path, "dora_03_nonblocking_p2p_02_blocking_p2p.ipynb")
+    script = (
+        "import sys; from pathlib import Path; from helpers.grading.submissions import find_submissions; "
+        "print(find_submissions(Path(sys.argv[1]))[0][0].learner)"
+    )
+    names = set()
+    for seed in "0123":
+        env = {**os.environ, "PYTHONHASHSEED": seed}
+        words = [sys.executable, "-c", script, str(tmp_path)]
+        names.add(subprocess.run(words, env=env, capture_output=True, check=True, text=True).stdout)
+    assert len(names) == 1 and "dora" in names.pop()
 
 
 @pytest.mark.parametrize("what", ["missing", "file", "empty"])

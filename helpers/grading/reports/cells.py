@@ -21,7 +21,10 @@ _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
 # spreadsheets skip; then what makes a formula, in the forms that they take for the plain one.
 _STARTS = r"(^|[,;|\t])"
 _QUOTES = "\"'`´‘’“”„«»"
-_UNSEEN = "\u00ad\u115f\u1160\u200b-\u200f\u2060-\u2064\ufeff\ufffd"
+_UNSEEN = (
+    "\u00ad\u034f\u115f\u1160\u2800\u3164\uffa0\ufe00-\ufe0f\U000e0001-\U000e007f"
+    "\u200b-\u200f\u2060-\u2064\ufeff\ufffd"
+)
 _SKIPPED = rf"([\s{_QUOTES}{_UNSEEN}]*)"
 _FORMULA = "(?=[=+\\-@＝＋－＠﹦﹢﹣﹫⁼⁺⁻₌₊₋−])"
 _RUN = re.compile(_STARTS + _SKIPPED + _FORMULA)
