@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from helpers.views.plain import clean, clip, lines_of, one_line, plural, short_bytes
+from helpers.views.plain import clean, clip, for_log, lines_of, one_line, plural, short_bytes
 from helpers.views.values import short_value
 
 
@@ -113,3 +113,14 @@ def test_a_log_head_within_a_message_loses_its_time_as_well() -> None:
         "RuntimeError: [rank0]:[F1121 16:18:18.226 ProcessGroupGloo.cpp:1537] Check failed: 8 vs 4"
     )
     assert clean(said) == "RuntimeError: [F ProcessGroupGloo.cpp] Check failed: 8 vs 4"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["::stop-commands::x", "  ::error::x", "##vso[task.x]", "##teamcity[x]", "section_end:1:x"],
+)
+def test_no_line_of_a_log_is_a_command(line: str) -> None:
+    for text in (line, f"rank 0 printed\n{line}\nand more"):
+        assert f"| {line}".replace("##[", "## [") in for_log(text)
+    assert "##[" not in for_log("rank 0 printed ##[error]x")
+    assert for_log("a::b\n# c") == "a::b\n# c"
