@@ -37,6 +37,8 @@ MAX_NODES = 2_000_000
 MAX_NAMED = 50
 """Kinds of named tuple in one value; of more the parts come without names."""
 MAX_FIELDS = 200
+MAX_ALIKE = 64
+"""Parts of a set, or keys of a dict, that may have the same hash."""
 _MAX_NAME = 80
 _ALIGN = 16
 _BIG_INT = 1 << 63
@@ -270,6 +272,7 @@ class _Reader:
     def __init__(self, body: bytearray, base: int) -> None:
         self.body, self.base = body, base
         self.nodes = 0
+        self.taken = 0
         self.named: dict[tuple[str, ...], Any] = {}
 
     def value(self, tree: Any, depth: int) -> Any:
@@ -285,12 +288,16 @@ class _Reader:
         kind, *rest = tree
         if kind in {"list", "tuple", "set", "frozenset"}:
             parts = [self.value(part, depth + 1) for part in rest[0]]
+            if kind in {"set", "frozenset"}:
+                _check_hashes(parts)
             return {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}[kind](parts)
         if kind == "named":
             name, fields, parts = rest
             return self._named(name, fields, parts, depth)
         if kind == "dict":
-            return {self.value(k, depth + 1): self.value(v, depth + 1) for k, v in rest[0]}
+            keys = [self.value(k, depth + 1) for k, _ in rest[0]]
+            _check_hashes(keys)
+            return {k: self.value(v, depth + 1) for k, (_, v) in zip(keys, rest[0], strict=True)}
         return self._leaf(kind, rest)
 
     def _named(self, name: Any, fields: Any, parts: Any, depth: int) -> Any:
@@ -361,7 +368,19 @@ class _Reader:
             raise WireError("a place outside the frame")
         if self.base + start + size > len(self.body):
             raise WireError("a place outside the frame")
+        self.taken += size
+        if self.taken > len(
+            self.body
+        ):  # else a small frame could be read into any amount of memory
+            raise WireError("places that overlap")
         return memoryview(self.body)[self.base + start : self.base + start + size]
+
+
+def _check_hashes(parts: list[Any]) -> None:
+    """Refuse parts of a set that were chosen to have one hash: putting them in takes quadratic time."""
+    hashes = sorted(map(hash, parts))
+    if any(a == b for a, b in zip(hashes, hashes[MAX_ALIKE:], strict=False)):
+        raise WireError("a set of parts with one hash")
 
 
 def _is_size(value: Any) -> bool:

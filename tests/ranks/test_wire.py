@@ -140,6 +140,36 @@ class Point(NamedTuple):
     y: Any = None
 
 
+MERSENNE = (1 << 61) - 1
+"""Whole numbers have their remainder by it for a hash."""
+ALIKE = [["int", hex(k * MERSENNE)] for k in range(1, 5000)]
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        ["set", ALIKE],
+        ["frozenset", ALIKE],
+        ["dict", [[key, 0] for key in ALIKE]],
+        ["set", [["tuple", [key]] for key in ALIKE]],
+        ["list", [["bytes", 0, 1000]] * 5],
+        ["list", [["tensor", "uint8", [1000], 0, 1000]] * 5],
+    ],
+    ids=["set", "frozenset", "dict", "tuples", "bytes", "tensors"],
+)
+def test_what_is_cheap_to_send_and_dear_to_read_is_refused(tree: object) -> None:
+    text = json.dumps(tree).encode()
+    body = bytearray(wire.LENGTH.pack(len(text)) + text + b"\0" * 1000)
+    with pytest.raises(wire.WireError, match="one hash|overlap"):
+        wire.decode(body)
+
+
+def test_values_with_the_same_hash_may_come_a_few_times() -> None:
+    value = {-1: "a", -2: "b", MERSENNE - 1: "c"}
+    body = bytearray(b"".join(bytes(chunk) for chunk in wire.encode(value)))
+    assert wire.decode(body) == value
+
+
 def test_the_names_of_a_tuples_parts_arrive() -> None:
     value = [Point(1, Point(2, torch.ones(1))), torch.tensor([3, 9]).max(dim=0)]
     got: Any = through(value)
