@@ -36,7 +36,7 @@ from helpers.grading.reports.slugs import page_names
 from helpers.grading.scheduler import grade_on_cluster
 from helpers.grading.staged import Staged
 from helpers.grading.submissions import Job
-from helpers.grading.walls import WALLS, Plan
+from helpers.grading.walls import Plan, walls_here
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ def _fault(job: Job, level: str, why: str) -> Record:
         "",
         Status.HARNESS_FAULT,
         message=f"{why[:500]} No points are lost: grade this file again, or elsewhere.",
-        walls=WALLS[level],
+        walls=walls_here(level),
     )
 
 

@@ -25,7 +25,7 @@ from helpers.grading.scheduler import NoScheduler
 from helpers.grading.similarity import similar_answers, write_answers
 from helpers.grading.staged import Staged
 from helpers.grading.submissions import Job, NoSubmissions, find_submissions
-from helpers.grading.walls import WALLS, NoWalls, choose
+from helpers.grading.walls import NoWalls, choose, walls_here
 from helpers.views.plain import for_log
 
 
@@ -72,7 +72,7 @@ def grade_folder(
     try:
         with Staged() as staged:
             level = choose(sandbox, staged)
-            beyond = "; ".join(WALLS[level].does_not_stop)
+            beyond = "; ".join(walls_here(level).does_not_stop)
             click.echo(f"Sandbox: {level}. It does not stop: {beyond}.")
             setting = Setting(
                 out,

@@ -31,7 +31,7 @@ from helpers.grading.record import ExerciseRecord, Record, Status
 from helpers.grading.records import exercise_record
 from helpers.grading.references import References
 from helpers.grading.submissions import Job
-from helpers.grading.walls import WALLS, Plan, Sandbox
+from helpers.grading.walls import Plan, Sandbox, walls_here
 from helpers.ranks.connection import ServerGone
 from helpers.ranks.failures import LaunchError
 
@@ -95,7 +95,7 @@ class Grader:
             job.file,
             "",
             Status.UNREADABLE,
-            walls=WALLS[self.plan.level],
+            walls=walls_here(self.plan.level),
             versions=dict(self.versions),
         )
         try:

@@ -25,11 +25,15 @@ _ON_MEMORY = ("tmp", "dev/shm")
 class Guard:
     """Looks at the processes below `first` until `close`; then `found` says what was too much, or "".
 
-    enclosed: `first` has a network and a /tmp of its own, and all that is within ends with it.
+    enclosed: `first` has a network and a /tmp of its own, and all that is within ends with it. bounded: the
+    kernel counts its own memory for them (`cgroup`).
     """
 
-    def __init__(self, first: int, limits: Limits, enclosed: bool = True) -> None:
+    def __init__(
+        self, first: int, limits: Limits, enclosed: bool = True, bounded: bool = False
+    ) -> None:
         self.first, self.limits, self.enclosed = first, limits, enclosed
+        self.kernel_bytes = 0 if bounded else _kernel_bytes()
         self.found = ""
         self.peak_bytes = 0
         self.cpu_s = 0.0
@@ -64,6 +68,8 @@ class Guard:
             return f"more than {limits.sockets:,} sockets"
         if self.enclosed and files_of(self.first) > limits.files:
             return f"more than {limits.files:,} files"
+        if self.kernel_bytes and _kernel_bytes() - self.kernel_bytes > limits.kernel_bytes:
+            return f"the kernel's own memory grew by more than {limits.kernel_bytes >> 20:,} MB"
         return ""
 
     def close(self) -> None:
@@ -123,6 +129,15 @@ def files_of(pid: int) -> int:
             told = os.statvfs(Path("/proc", str(pid), "root", folder))
             count += told.f_files - told.f_ffree
     return count
+
+
+def _kernel_bytes() -> int:
+    """Give what the kernel holds for all processes of this machine, and cannot give back."""
+    with suppress(OSError, ValueError):
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("SUnreclaim:"):
+                return int(line.split()[1]) << 10
+    return 0
 
 
 def _cpu_s(pid: int) -> float:

@@ -13,7 +13,8 @@ class Limits:
 
     processes: with their threads, of one sandbox. sockets, files: of one sandbox. data_bytes: memory
     that one process asks for.
-    world_bytes: memory of all processes of a sandbox. disk_bytes: of the private /tmp, and of
+    world_bytes: memory of all processes of a sandbox. kernel_bytes: growth of the kernel's own memory
+    meanwhile, where it is not counted for each sandbox. disk_bytes: of the private /tmp, and of
     /dev/shm. file_bytes: of one file. output_bytes: printed by one rank. result_bytes: of one value that a
     rank sends. cpu_s: of one process. submission_s, submission_cpu_s: of all exercises of a submission, wall
     time and processor time: twenty times what the longest notebook takes.
@@ -22,6 +23,7 @@ class Limits:
     processes: int = 600
     data_bytes: int = 2048 * _MB
     world_bytes: int = 3072 * _MB
+    kernel_bytes: int = 1024 * _MB
     disk_bytes: int = 256 * _MB
     file_bytes: int = 128 * _MB
     open_files: int = 1024

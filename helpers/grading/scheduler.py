@@ -24,7 +24,7 @@ from helpers.grading.record import Record, Status, from_json
 from helpers.grading.references import References
 from helpers.grading.staged import Staged
 from helpers.grading.submissions import Job
-from helpers.grading.walls import WALLS, Plan
+from helpers.grading.walls import Plan, walls_here
 
 if TYPE_CHECKING:
     from helpers.grading.batch import Setting
@@ -98,4 +98,4 @@ def _solutions() -> Path | None:
 
 
 def _not_graded(job: Job, level: str, status: Status, why: str) -> Record:
-    return Record(job.learner, job.file, "", status, message=why, walls=WALLS[level])
+    return Record(job.learner, job.file, "", status, message=why, walls=walls_here(level))

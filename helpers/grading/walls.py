@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from helpers.grading import bubblewrap, bubblewrapped, landlocked
 from helpers.grading.bubblewrapped import Bubblewrapped
+from helpers.grading.cgroup import can_bound, put_into_group
 from helpers.grading.guard import Guard
 from helpers.grading.landlocked import Landlocked
 from helpers.grading.limits import Limits
@@ -27,7 +28,16 @@ WALLS = {
     "landlock": Walls("landlock", (*landlocked.STOPS, _FILTER), landlocked.DOES_NOT_STOP),
     "none": Walls("none", (), ("anything: answers run as whoever grades",)),
 }
-"""What each level stops and what not, as every result tells it."""
+"""What each level stops and what not, but for memory."""
+_UNBOUND = "memory of the kernel's own: no memory cgroup can be had here, only the whole machine's growth is seen"
+
+
+def walls_here(level: str) -> Walls:
+    """Give what a level stops on this machine and what not, as every result tells it."""
+    walls = WALLS[level]
+    if level == "none" or can_bound():
+        return walls
+    return replace(walls, does_not_stop=(*walls.does_not_stop, _UNBOUND))
 
 
 class NoWalls(Exception):
@@ -121,7 +131,9 @@ class Sandbox:
         self.connection = Connection(site)
         first = getattr(site, "first", 0)
         enclosed = plan.level == "bubblewrap"
-        self.guard = Guard(first, plan.limits, enclosed) if first else None
+        most = plan.limits.world_bytes + 2 * plan.limits.disk_bytes
+        self.group = put_into_group(first, most) if first else None
+        self.guard = Guard(first, plan.limits, enclosed, self.group is not None) if first else None
         if preload:
             try:
                 self.connection.preload()
@@ -137,7 +149,13 @@ class Sandbox:
 
     @property
     def found(self) -> str:
-        """What its guard ended it for, or ""."""
+        """What its guard or the kernel ended it for, or ""."""
+        if self.group is not None and self.group.killed:
+            limits = self.plan.limits
+            most = (limits.world_bytes + 2 * limits.disk_bytes) >> 20
+            return (
+                f"all ranks together, with the kernel's memory for them, used more than {most:,} MB"
+            )
         return self.guard.found if self.guard else ""
 
     @property
@@ -158,3 +176,5 @@ class Sandbox:
         if self.guard:
             self.guard.close()
         self.connection.close()
+        if self.group:
+            self.group.close()
