@@ -29,7 +29,7 @@ WALLS = {
     "none": Walls("none", (), ("anything: answers run as whoever grades",)),
 }
 """What each level stops and what not, but for memory."""
-_UNBOUND = "memory of the kernel's own: no memory cgroup can be had here, only the whole machine's growth is seen"
+_UNBOUND = "memory of the kernel's own: no memory cgroup can be had here, and only the machine's as a whole is seen"
 
 
 def walls_here(level: str) -> Walls:

@@ -1,0 +1,119 @@
+"""Honest learners never pay: whoever hands in beside them, and in which order, points are the same."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from helpers.checks import exercise
+from helpers.checks.draw import plan as plan_draws
+from helpers.grading.cache import Cache, versions_here
+from helpers.grading.grader import Grader
+from helpers.grading.references import References
+from helpers.grading.submissions import Job
+from helpers.grading.walls import Plan
+from tests.grading.conftest import SOLUTIONS
+from tests.grading.notebooks import HANGS, RIGHT, write_notebook
+
+NOTEBOOK = "02_blocking_p2p"
+TAKES_ALL_PORTS = """
+def token_ring(rank, world_size, token):
+    import socket
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        for _ in range(40_000):
+            try:
+                client = socket.create_connection(server.getsockname())
+            except OSError:
+                break
+            server.accept()[0].close()
+            client.close()
+    return 0
+"""
+"""A port that a connection had stays taken for a minute after it has closed."""
+FILLS_THE_DISK = """
+def token_ring(rank, world_size, token):
+    for folder in ("/tmp", "/dev/shm"):
+        with open(f"{folder}/{rank}", "wb") as file:
+            for _ in range(100):
+                try:
+                    file.write(bytes(1 << 22))
+                except OSError:
+                    break
+    return 0
+"""
+LEAVES_CHILDREN = """
+def token_ring(rank, world_size, token):
+    import os, time
+    for _ in range(20):
+        if os.fork() == 0:
+            os.setsid()
+            while True:
+                time.sleep(1)
+    return 0
+"""
+CRASHES = "def token_ring(rank, world_size, token):\n    import os\n    os.abort()"
+
+CLASS = {
+    "anna": [RIGHT],
+    "bela": [TAKES_ALL_PORTS, RIGHT],
+    "cleo": [FILLS_THE_DISK, RIGHT],
+    "dora": [LEAVES_CHILDREN, RIGHT],
+    "eli": [CRASHES, RIGHT],
+    "fay": [HANGS],
+    "gus": [RIGHT],
+}
+"""Learner -> cells. What those who spoil their sandbox hand in besides is right, and anna's word for word."""
+POINTS = {name: 0.0 if cells == [HANGS] else 10.0 for name, cells in CLASS.items()}
+
+
+@pytest.fixture(autouse=True)
+def few_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        exercise, "plan", lambda sizes, count, seed: plan_draws(sizes, min(count, 6), seed)
+    )
+
+
+def points_of(graders: Iterator[Grader], order: Sequence[str], folder: Path) -> dict[str, float]:
+    found = {}
+    for name in order:
+        path = write_notebook(folder / name / f"{NOTEBOOK}.ipynb", *CLASS[name])
+        record = next(graders).grade(Job(name, path, path.name))
+        found[name] = record.points
+        notes = " ".join(note for each in record.exercises for note in each.notes)
+        assert not any(other in notes for other in CLASS if other != name)
+    return found
+
+
+def grader_with(cache: Path | None, plan: Plan) -> Grader:
+    references = References(SOLUTIONS, plan, slot=2)
+    versions = versions_here(plan.level)
+    return Grader(plan, "a secret of the tests", Cache(cache), versions, references, 1, "none")
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(
+    "order", [sorted(CLASS), sorted(CLASS, reverse=True)], ids=["first", "last"]
+)
+def test_points_depend_on_nobody_else(order: list[str], plan: Plan, tmp_path: Path) -> None:
+    with grader_with(tmp_path / "cache", plan) as grader:
+        together = points_of(itertools.repeat(grader), order, tmp_path / "together")
+        again = points_of(itertools.repeat(grader), order[::-1], tmp_path / "again")
+    assert together == again == {name: POINTS[name] for name in order}
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("level", ["bubblewrap", "landlock"])
+@pytest.mark.parametrize("seed", range(3))
+def test_points_are_the_same_alone_and_in_any_order(
+    seed: int, level: str, plan: Plan, tmp_path: Path
+) -> None:
+    order = random.Random(seed).sample(sorted(CLASS), len(CLASS))
+    with grader_with(None, replace(plan, level=level)) as grader:
+        found = points_of(itertools.repeat(grader), order, tmp_path)
+    assert found == POINTS
