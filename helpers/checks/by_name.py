@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from helpers.checks.case import Finding, Mistake
-from helpers.checks.compare import difference, same
+from helpers.checks.compare import alike, difference
 
 Parts = Mapping[str, Any]
 """What one rank gives back, by name."""
@@ -76,7 +76,7 @@ class ByName:
         def gives(got: Any, rank: int) -> bool:
             own = of_ranks()[rank]
             return self.first(got, rank)[0] in own and all(
-                same(value, got.get(name), scale=self._scale(name)) for name, value in own.items()
+                alike(value, got.get(name), scale=self._scale(name)) for name, value in own.items()
             )
 
         return Mistake(gives, words)

@@ -29,7 +29,9 @@ WALLS = {
     "none": Walls("none", (), ("anything: answers run as whoever grades",)),
 }
 """What each level stops and what not, but for memory."""
-_UNBOUND = "memory of the kernel's own: no memory cgroup can be had here, and only the machine's as a whole is seen"
+_UNBOUND = (
+    "memory of the kernel's own: no memory cgroup can be had here, only the machine's whole is seen"
+)
 
 
 def walls_here(level: str) -> Walls:

@@ -19,6 +19,10 @@ SECOND_IS_TOTAL = (
     "The second sum is over all ranks: it began with the sums of the first, since all_reduce works in place "
     "(give each its own clone), or it was made without `group=`."
 )
+CHANGED = (
+    "`x` itself has been changed, so a sum that was made of it afterwards began with the one before: make a "
+    "clone of its own for each sum."
+)
 SWAPPED = "The two sums are right, but in the other order."
 
 
@@ -46,6 +50,7 @@ def case(draw: Draw) -> Case:
         mistakes=[
             right.mistake(BOTH_ARE_TOTALS, [{"row": total, "column": total}] * n),
             right.mistake(SECOND_IS_TOTAL, [{"column": total}] * n),
+            Mistake(lambda got, rank: bool(got["x"]), CHANGED),
             right.mistake(SWAPPED, [{"row": b, "column": a} for a, b in both]),
             right.mistake(
                 "These are means; sums are wanted.",

@@ -18,7 +18,7 @@ import torch
 from helpers.checks.author import *
 from helpers.checks.rules_transfers import InFlightTogether
 from helpers.exercises.nb03_nonblocking_p2p.in_ranks import transfers_kept
-from helpers.exercises.nb03_nonblocking_p2p.shared import FAILED, READ_EARLY, TRANSFERS
+from helpers.exercises.nb03_nonblocking_p2p.shared import FAILED, TRANSFERS
 from helpers.trace.events import Trace
 from helpers.trace.mismatch import at
 from helpers.views.plain import plural
@@ -73,7 +73,6 @@ def case(draw: Draw) -> Case:
         [(block.clone(), left, right, sweeps) for block in blocks],
         right=Each(list(jacobi(rod, left, right, sweeps).split(sizes))),
         mistakes=[
-            READ_EARLY,
             Mistake(
                 Each(list(jacobi(rod, left, right, sweeps - 1).split(sizes))),
                 "This is the rod one sweep earlier: are there as many sweeps as asked for?",

@@ -12,9 +12,10 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
+from helpers.checks.nonsense import has_nonsense
 from helpers.checks.rules_transfers import EachIsWaitedFor
 from helpers.exercises.nb03_nonblocking_p2p.in_ranks import FILL, fill_and_send
-from helpers.exercises.nb03_nonblocking_p2p.shared import SIZES, has_nonsense
+from helpers.exercises.nb03_nonblocking_p2p.shared import SIZES
 from helpers.ranks.run import Run
 from helpers.trace.events import Trace
 from helpers.trace.mismatch import at
@@ -32,7 +33,7 @@ def case(draw: Draw) -> Case:
         right=Each([came if rank == dst else two_buffers for rank in range(n)]),
         mistakes=[
             Mistake(
-                lambda got, rank: rank == dst and any(has_nonsense(x, 0) for x in got.values()),
+                lambda got, rank: rank == dst and any(has_nonsense(x) for x in got.values()),
                 "A buffer was sent into which nothing had been filled: the check puts NaN into a tensor of "
                 "torch.empty.",
             ),

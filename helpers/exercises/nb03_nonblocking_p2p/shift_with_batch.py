@@ -11,7 +11,7 @@
 from helpers.checks.author import *
 from helpers.checks.rules_transfers import InFlightTogether
 from helpers.exercises.nb03_nonblocking_p2p.in_ranks import BATCH, batches_seen
-from helpers.exercises.nb03_nonblocking_p2p.shared import FAILED, READ_EARLY, SIZES, TRANSFERS
+from helpers.exercises.nb03_nonblocking_p2p.shared import FAILED, SIZES, TRANSFERS
 from helpers.trace.events import Trace
 from helpers.trace.mismatch import at
 
@@ -30,7 +30,6 @@ def case(draw: Draw) -> Case:
         [(x, by) for x in mine],
         right=Each([mine[(rank - by) % n] for rank in range(n)]),
         mistakes=[
-            READ_EARLY,
             Mistake(
                 Each([mine[(rank + by) % n] for rank in range(n)]),
                 "This is the tensor of the rank that is {by} further on: shifted the other way.",

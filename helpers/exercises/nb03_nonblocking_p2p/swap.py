@@ -11,7 +11,7 @@
 from helpers.checks.author import *
 from helpers.checks.rules_transfers import InFlightTogether
 from helpers.exercises.nb03_nonblocking_p2p.in_ranks import transfers_kept
-from helpers.exercises.nb03_nonblocking_p2p.shared import FAILED, READ_EARLY, SIZES, TRANSFERS
+from helpers.exercises.nb03_nonblocking_p2p.shared import FAILED, SIZES, TRANSFERS
 from helpers.ranks.run import Run
 
 MIDDLE = "The rank in the middle is its own partner: it returns `x` and does not communicate."
@@ -33,7 +33,6 @@ def case(draw: Draw) -> Case:
         [(x,) for x in mine],
         right=Each(mine[::-1]),
         mistakes=[
-            READ_EARLY,
             Mistake(Each([mine[r ^ 1 if r ^ 1 < n else r] for r in range(n)]), MIRROR),
         ],
         tolerance=0,

@@ -13,6 +13,11 @@ import torch
 from helpers.checks.author import *
 from helpers.exercises.nb04_collectives.shared import ON_ROOT_ONLY
 
+VIEWS = (
+    "These elements lie one after the other in `x`'s memory: the parts that are handed in are views. Print "
+    "`is_contiguous()` of one; `.contiguous()` makes a copy."
+)
+
 
 def case(draw: Draw) -> Case:
     n, rows, src = draw.ranks, draw.whole(1, 5), draw.rank()
@@ -23,6 +28,9 @@ def case(draw: Draw) -> Case:
     wide = columns // n
     # gloo takes a part's elements as they lie in memory, and writes them as they lie in `out`
     as_sent = [x.as_strided((rows, wide), (wide, 1), part.storage_offset()) for part in parts]
+    as_copied = [
+        x.contiguous().as_strided((rows, wide), (columns // n, 1), k * wide) for k in range(n)
+    ]
     as_taken = [part.reshape(wide, rows).T for part in parts]
     return Case(
         f"a {rows}x{columns} matrix, from rank {src}" + ", a transposed view" * turned,
@@ -36,11 +44,8 @@ def case(draw: Draw) -> Case:
                 ),
                 "This is a stretch of rows: cut along the columns, `x.chunk(world_size, dim=1)`.",
             ),
-            Mistake(
-                Each(as_sent),
-                "These elements lie one after the other in `x`'s memory: the parts that are handed in are "
-                "views. Print `is_contiguous()` of one; `.contiguous()` makes a copy.",
-            ),
+            Mistake(Each(as_sent), VIEWS),
+            Mistake(Each(as_copied), VIEWS),
             Mistake(
                 Each(as_taken),
                 "The right elements, read in another order: the tensor that receives is not contiguous. "

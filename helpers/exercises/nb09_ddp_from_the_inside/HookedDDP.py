@@ -36,7 +36,15 @@ EXERCISE = Exercise(
         IssuedInside("backward"),
         WAITS,
     ),
-    failed=ENDINGS,
+    failed=(
+        *ENDINGS,
+        Failed(
+            "was changed before wait",
+            "A gradient is written to between its all_reduce and the wait: divide after it. Is what finish() "
+            "keeps emptied? Else entries of the last step are divided once more, while this step's are "
+            "under way.",
+        ),
+    ),
     kind=Kind.MODULE,
     programme=train_wrapped,
     sizes=(1, 2, 3, 4),

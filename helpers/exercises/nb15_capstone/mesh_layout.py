@@ -142,7 +142,7 @@ def parts_of(
 
 
 def mean(xs: Sequence[torch.Tensor], group: Sequence[int]) -> torch.Tensor:
-    return (torch.stack([xs[r] for r in group]).sum(0).double() / len(group)).to(xs[0].dtype)
+    return torch.stack([xs[r] for r in group]).sum(0).double() / len(group)
 
 
 def summed_in_each_group(trace: Trace, case: Case) -> str:

@@ -144,7 +144,7 @@ def row_and_column_groups(rank, world_size, rows, cols, x):
     return grid[r].sum(0), grid[:, c].sum(0)
 
 
-# %% wrong: the second sum begins with the first | wrong | says: make a clone of its own for each sum
+# %% wrong: the second sum begins with the first | wrong | says: make a clone of its own for each
 def row_and_column_groups(rank, world_size, rows, cols, x):
     grid = torch.arange(world_size).reshape(rows, cols)
     lines = [dist.new_group(ranks) for ranks in grid.tolist()]
@@ -236,7 +236,7 @@ def row_and_column_groups(rank, world_size, rows, cols, x):
     grid = torch.arange(world_size).reshape(rows, cols)
     lines = [dist.new_group(ranks) for ranks in grid.tolist()]
     columns = [dist.new_group(ranks) for ranks in grid.T.tolist()]
-    in_row, in_column = x.float(), x.float()
+    in_row, in_column = x.clone().float(), x.clone().float()
     dist.all_reduce(in_row, group=lines[rank // cols])
     dist.all_reduce(in_column, group=columns[rank % cols])
     return in_row.to(x.dtype), in_column.to(x.dtype)

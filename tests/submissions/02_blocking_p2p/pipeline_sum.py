@@ -84,7 +84,7 @@ def pipeline_sum(rank, world_size, x, chunk):
     return torch.cat(sums)
 
 
-# %% wrong: an all_gather and a sum | wrong | says: only send and recv may be used
+# %% wrong: an all_gather and a sum | forbidden call | says: only send and recv may be used
 def pipeline_sum(rank, world_size, x, chunk):
     everything = [torch.empty_like(x) for _ in range(world_size)]
     dist.all_gather(everything, x)

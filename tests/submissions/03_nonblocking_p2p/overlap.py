@@ -137,7 +137,7 @@ def overlap(rank, world_size, x, compute):
     return c + y
 
 
-# %% wrong: adds into the tensor that still receives | wrong | says: add up after the wait
+# %% wrong: adds into the tensor that still receives | crashed | says: add up after the wait
 def overlap(rank, world_size, x, compute):
     y = torch.zeros_like(x)
     works = [dist.isend(x, (rank + 1) % world_size), dist.irecv(y, (rank - 1) % world_size)]

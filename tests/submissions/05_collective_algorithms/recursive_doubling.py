@@ -268,14 +268,14 @@ def recursive_doubling(rank, world_size, x):
 
 # %% wrong: what comes from an extra rank goes into a copy | wrong | says: is what they send received, and added
 def recursive_doubling(rank, world_size, x):
-    total, theirs = x.clone(), torch.zeros(len(x))
+    total, theirs = x.clone(), torch.zeros_like(x)
     most = 2 ** (world_size.bit_length() - 1)
     if rank >= most:
         dist.send(total, rank - most)
         dist.recv(total, rank - most)
         return total
     if rank + most < world_size:
-        dist.recv(theirs.to(x.dtype), rank + most)
+        dist.recv(theirs.clone(), rank + most)
         total = total + theirs
     step = 1
     while step < most:

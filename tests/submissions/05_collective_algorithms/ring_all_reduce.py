@@ -262,7 +262,7 @@ def ring_all_reduce(rank, world_size, x):
     return total
 
 
-# %% wrong: the sum is made in float64 | wrong | says: is -?\d+, not -?\d+
+# %% wrong: the sum is made in float64 | wrong | says: rank \d sends \d+ bytes; \d+ are enough
 def ring_all_reduce(rank, world_size, x):
     after, before = (rank + 1) % world_size, (rank - 1) % world_size
     total = x.double().clone()

@@ -51,7 +51,7 @@ def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
     return seen
 
 
-# %% wrong: the loader shuffles, without the sampler | wrong | says: 12 parts, not 6
+# %% wrong: the loader shuffles, without the sampler | wrong | says: does the DataLoader have the sampler
 def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
     loader = DataLoader(data, batch_size=batch_size, shuffle=True)
     return [[value for batch in loader for value in batch.tolist()] for _ in range(epochs)]

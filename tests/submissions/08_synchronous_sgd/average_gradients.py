@@ -241,7 +241,7 @@ def average_gradients(model):
                 p.grad /= dist.get_world_size()
 
 
-# %% wrong: a frozen parameter's old gradient is averaged too | crashed | says: frozen
+# %% wrong: a frozen parameter's old gradient is averaged too | wrong | says: leave a parameter with requires_grad=False alone
 def average_gradients(model):
     for p in model.parameters():
         if p.grad is None and p.requires_grad:

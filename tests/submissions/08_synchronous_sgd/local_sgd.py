@@ -95,7 +95,7 @@ def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
         optimizer.step()
 
 
-# %% wrong: once more at the end | wrong | says: steps left over at the end stay
+# %% wrong: once more at the end | wrong | says: steps left over at the end stay|hands \d+ bytes to all_reduce in all
 def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
     for step in range(len(x) // batch_size):
         own = slice(step * batch_size, (step + 1) * batch_size)

@@ -71,7 +71,7 @@ def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_si
     _take(model)
 
 
-# %% wrong: divides by the world size | wrong | says: The mean is over the \d workers
+# %% wrong: divides by the world size | wrong | says: The mean is over the (\d )?workers
 def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_size, steps):
     for step in range(steps):
         own = slice(step * batch_size, (step + 1) * batch_size)

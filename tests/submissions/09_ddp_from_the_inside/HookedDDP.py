@@ -211,7 +211,7 @@ class HookedDDP(Wrapper):
         self.works = []
 
 
-# %% wrong: the list is never emptied | wrong | says: Is what finish\(\) keeps emptied
+# %% wrong: the list is never emptied | crashed | says: Is what finish\(\) keeps emptied
 class HookedDDP(Wrapper):
     def __init__(self, module):
         super().__init__()
@@ -439,7 +439,7 @@ class HookedDDP(torch.nn.Module):
             p.grad = p.grad / dist.get_world_size()
 
 
-# %% wrong: divides before it waits | wrong | says: between its all_reduce and the wait
+# %% wrong: divides before it waits | crashed | says: between its all_reduce and the wait
 class Base(torch.nn.Module):
     """All but the hook and finish."""
 

@@ -25,7 +25,7 @@ def measure_gil(measure, threads):
     return speedup, (threads / speedup - 1) / (threads - 1)
 
 
-# %% wrong: a single lap of each | wrong | says: Leave each setting's first lap
+# %% wrong: a single lap of each | wrong | says: [Ll]eave each setting's first lap
 def measure_gil(measure, threads):
     longer = measure(threads) / measure(1)
     return threads / longer, (longer - 1) / (threads - 1)
@@ -41,7 +41,7 @@ def measure_gil(measure, threads):
     return threads / longer, (longer - 1) / (threads - 1)
 
 
-# %% wrong: one lap after a warm-up of one thread | wrong | says: Leave each setting's first lap
+# %% wrong: one lap after a warm-up of one thread | wrong | says: [Ll]eave each setting's first lap
 def measure_gil(measure, threads):
     measure(1)
     longer = measure(threads) / median(measure(1) for _ in range(20))

@@ -85,7 +85,7 @@ def strong_scaling(measure, worlds, samples):
     return {p: (s, spread, found[1][0] / (p * s)) for p, (s, spread) in found.items()}
 
 
-# %% wrong: one lap | wrong | says: Leave each setting's first lap
+# %% wrong: one lap | wrong | says: [Ll]eave each setting's first lap
 def strong_scaling(measure, worlds, samples):
     found = {p: measure(p, samples // p) for p in worlds}
     return {p: (s, 0.0, found[1] / (p * s)) for p, s in found.items()}

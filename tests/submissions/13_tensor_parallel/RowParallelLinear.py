@@ -152,7 +152,7 @@ class RowParallelLinear(torch.nn.Module):
         return linear(torch.cat(parts, dim=-1), self.weight, self.bias)
 
 
-# %% wrong: a new tensor without a graph | crashed | says: The output has no graph
+# %% wrong: a new tensor without a graph | wrong | says: autograd knows nothing
 class RowParallelLinear(Base):
     def forward(self, x):
         total = linear(x, self.weight).detach()
@@ -176,7 +176,7 @@ class RowParallelLinear(Base):
     pass
 
 
-# %% wrong: cuts the input, which is cut already | crashed | says: do not cut it again
+# %% wrong: cuts the input, which is cut already | crashed | says: do not cut it again|own = x.chunk
 class RowParallelLinear(Base):
     def forward(self, x):
         own = x.chunk(dist.get_world_size(), dim=-1)[dist.get_rank()]

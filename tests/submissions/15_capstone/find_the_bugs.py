@@ -171,7 +171,7 @@ def find_the_bugs(*args, **settings):
     return script({"files"}, *args, **settings)
 
 
-# %% wrong: only `hang` is repaired | wrong | says: different weights
+# %% wrong: only `hang` is repaired | wrong | says: different weights|all write the same file
 def find_the_bugs(*args, **settings):
     return script(ALL - {"hang"}, *args, **settings)
 

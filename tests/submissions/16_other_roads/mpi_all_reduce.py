@@ -40,7 +40,7 @@ def mpi_all_reduce(world, x, op):
     x.copy_(total / world.size if op == "mean" else total)
 
 
-# %% wrong: returned, not in place | wrong | says: x is unchanged, and something is returned
+# %% wrong: returned, not in place | wrong | says: your function returns something|x is unchanged, and something is returned
 def mpi_all_reduce(world, x, op):
     whole = x.contiguous().clone()
     world.Allreduce(MPI.IN_PLACE, whole.numpy(), op=MPI.MAX if op == "max" else MPI.SUM)
@@ -100,7 +100,7 @@ def mpi_all_reduce(world, x, op):
         x /= dist.get_world_size()
 
 
-# %% wrong: over all ranks, whatever the communicator | wrong | says: not by `world`
+# %% wrong: over all ranks, whatever the communicator | wrong | says: use the communicator `world`
 def mpi_all_reduce(world, x, op):
     whole, world = x.contiguous(), MPI.COMM_WORLD
     world.Allreduce(MPI.IN_PLACE, whole.numpy(), op=MPI.MAX if op == "max" else MPI.SUM)

@@ -1,0 +1,26 @@
+"""What `hard.py` puts where nothing may be read yet, and what to say to whoever has read it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+READ_EARLY = (
+    "This is what the check puts into a tensor of torch.empty, and into one that an irecv or an asynchronous "
+    "call writes to until wait() has returned: NaN, or the largest whole number. It was read before wait(), "
+    "or nothing was ever received into it."
+)
+
+
+def nonsense_like(x: torch.Tensor) -> torch.Tensor:
+    """Give what `hard.py` puts where nothing may be read yet."""
+    return torch.full_like(x, torch.nan if x.is_floating_point() else torch.iinfo(x.dtype).max)
+
+
+def has_nonsense(got: Any) -> bool:
+    """Tell whether some element of a tensor is nonsense."""
+    if not isinstance(got, torch.Tensor) or got.dtype is torch.bool or got.is_complex():
+        return False
+    nonsense = nonsense_like(got)
+    return bool(((got == nonsense) | (got.isnan() & nonsense.isnan())).any())
