@@ -8,7 +8,7 @@ from helpers.answers.build import Answer, Problem, cell_number
 from helpers.answers.reader import UnreadableNotebook, read_answers
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.grade import grade
-from helpers.checks.registry import exercises
+from helpers.checks.registry import exercises, find
 from helpers.checks.result import CheckResult, Outcome
 from helpers.ranks.launcher import disconnect
 from helpers.views.plain import for_log
@@ -20,10 +20,13 @@ NO_WALLS = (
 )
 
 
-def check_notebook(path: Path, secret: str = VISIBLE_SECRET) -> int:
-    """Print what became of each exercise of a notebook. Give 0 if all passed, 1 if not, 2 if unread."""
+def check_notebook(path: Path, only: str = "") -> int:
+    """Print what became of each exercise of a notebook. Give 0 if all passed, 1 if not, 2 if unread.
+
+    only: the one exercise to check, by its name or number. Raise UnknownExercise if there is none such.
+    """
     try:
-        results = results_of(path, secret)
+        results = results_of(path, only=only)
     except UnreadableNotebook as error:
         print(for_log(str(error)))
         return 2
@@ -37,9 +40,9 @@ def check_notebook(path: Path, secret: str = VISIBLE_SECRET) -> int:
     return 0 if all(result.passed for result in results) else 1
 
 
-def results_of(path: Path, secret: str = VISIBLE_SECRET) -> list[CheckResult]:
+def results_of(path: Path, secret: str = VISIBLE_SECRET, only: str = "") -> list[CheckResult]:
     """Grade every exercise of the notebook that `path` is a copy of. Raise UnreadableNotebook."""
-    wanted = exercises_of(path)
+    wanted = [find(only)] if only else exercises_of(path)
     found = read_answers(path, [exercise.name for exercise in wanted])
     return [grade(exercise, found[exercise.name], cell_number, secret) for exercise in wanted]
 

@@ -120,14 +120,18 @@ def hint(exercise: str) -> None:
 
 @main.command()
 @click.argument("notebook", type=click.Path(path_type=Path))
-def check(notebook: Path) -> None:
+@click.option("--only", default="", help="One exercise, by its name or number.")
+def check(notebook: Path, only: str) -> None:
     """Check every exercise of one notebook.
 
     The checks are those of the notebook itself. Exits with 0 if all pass.
     """
     from helpers.checks.headless import check_notebook
 
-    sys.exit(check_notebook(notebook))
+    try:
+        sys.exit(check_notebook(notebook, only))
+    except LookupError as error:  # no exercise of this name: the message names those that are near
+        raise click.ClickException(str(error.args[0])) from error
 
 
 @main.command()

@@ -23,9 +23,16 @@ from helpers.ranks.site import Beside, Site
 LEVELS = ("bubblewrap", "landlock", "none")
 _FILTER = "reading other ranks' memory, making namespaces, mounting, loading kernel code"
 
+_TOLD = (
+    "forging what a rank tells of itself, where an exercise drives a class or a script: passes of backward, "
+    "gradients left, memory held"
+)
+
 WALLS = {
-    "bubblewrap": Walls("bubblewrap", (*bubblewrapped.STOPS, _FILTER), bubblewrapped.DOES_NOT_STOP),
-    "landlock": Walls("landlock", (*landlocked.STOPS, _FILTER), landlocked.DOES_NOT_STOP),
+    "bubblewrap": Walls(
+        "bubblewrap", (*bubblewrapped.STOPS, _FILTER), (*bubblewrapped.DOES_NOT_STOP, _TOLD)
+    ),
+    "landlock": Walls("landlock", (*landlocked.STOPS, _FILTER), (*landlocked.DOES_NOT_STOP, _TOLD)),
     "none": Walls("none", (), ("anything: answers run as whoever grades",)),
 }
 """What each level stops and what not, but for memory."""

@@ -208,9 +208,9 @@ def test_a_deleted_import_is_named(tmp_path: Path) -> None:
 # --- the command ------------------------------------------------------------------------------------
 
 
-def course_check(path: Path) -> subprocess.CompletedProcess[str]:
+def course_check(path: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*COURSE, "check", str(path)],
+        [*COURSE, "check", str(path), *words],
         env=environment(path.parent),
         capture_output=True,
         text=True,
@@ -229,6 +229,15 @@ def test_the_command_prints_each_result_and_gives_0(tmp_path: Path) -> None:
     assert done.stdout.count("cell 1 cannot be parsed") == len(exercises_in(path))
     count, points = len(exercises_in(path)), sum(each.points for each in exercises_in(path))
     assert f"{count} of {count} exercises passed; {points} of {points} points." in done.stdout
+
+
+def test_the_command_checks_one_exercise_alone(tmp_path: Path) -> None:
+    first = exercises_in(MODEL)[0]
+    for only in (first.name, first.number):
+        done = course_check(MODEL, "--only", only)
+        assert done.returncode == 0 and "1 of 1 exercises passed" in done.stdout, done.stdout
+    done = course_check(MODEL, "--only", "ping_pon")
+    assert done.returncode == 1 and "Did you mean ping_pong" in done.stderr
 
 
 def test_the_command_gives_1_where_something_is_missing(tmp_path: Path) -> None:

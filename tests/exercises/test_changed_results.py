@@ -1,0 +1,111 @@
+"""A right result that is changed in one part is judged wrong: no part of it is there that nobody looks at.
+
+`accepted_changes.toml` lists the parts that may differ, with why. Of each exercise the reference solution
+runs once; its results are changed a hundred times and judged again, without ranks.
+"""
+
+from __future__ import annotations
+
+import random
+import tomllib
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from helpers.answers.data import Answer
+from helpers.answers.reader import read_answers
+from helpers.checks.grade import _Trial
+from helpers.checks.judge import Tried, judge
+from helpers.checks.kinds import Kind
+from helpers.checks.registry import exercises, get
+from helpers.course.workspace import find_workspace
+
+ACCEPTED = tomllib.loads((Path(__file__).parent / "accepted_changes.toml").read_text())
+"""Exercise -> part of its result, as `changes` names it -> why it may differ."""
+CHANGES = 100
+ALWAYS = ("ring_all_reduce", "global_argmax", "ShardedOptimizer", "who_hangs")
+"""Of every kind of result one, at each run of the tests; `make soak` changes all."""
+
+pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("preloaded")]
+
+
+def results(name: str) -> list[Tried]:
+    """Give the cases of the smallest world sizes as the reference solution answers them."""
+    exercise = get(name)
+    path = find_workspace().solutions / f"{exercise.notebook}.ipynb"
+    answer = read_answers(path, [name])[name]
+    assert isinstance(answer, Answer), answer
+    cases = exercise.draw()[: None if exercise.last is None else -1]
+    groups = [list(group) for _, group in groupby(cases, key=lambda case: case.world_size)]
+    trial = _Trial(exercise, answer, str, None)
+    return [tried for group in groups[:3] for tried, _ in trial._together(group).values()]
+
+
+def changes(value: Any, rng: random.Random, part: str = "result") -> Iterator[tuple[str, Any]]:
+    """Give a value with one part of it changed, in each way, and that part's name."""
+    if isinstance(value, dict):
+        for key in value:
+            for name, other in changes(value[key], rng, str(key)):
+                yield name, {**value, key: other}
+            yield f"without {key}", {k: v for k, v in value.items() if k != key}
+    elif isinstance(value, (list, tuple)):
+        for at in rng.sample(range(len(value)), min(3, len(value))):
+            for name, other in changes(value[at], rng, part):
+                yield name, type(value)([*value[:at], other, *value[at + 1 :]])
+        yield part, value[:-1] if value else [None]
+    elif isinstance(value, torch.Tensor):
+        yield from ((part, other) for other in _tensors(value, rng))
+    elif isinstance(value, bool):
+        yield part, not value
+    elif isinstance(value, (int, float)):
+        yield part, value + 1
+        yield part, -value - 1
+    elif isinstance(value, str):
+        yield part, value + "x"
+    yield part, None if value is not None else 0
+
+
+def _tensors(value: torch.Tensor, rng: random.Random) -> Iterator[torch.Tensor]:
+    if value.numel():
+        other = value.clone().flatten()
+        at = rng.randrange(len(other))
+        if value.dtype is torch.bool:
+            other[at] = ~other[at]
+        else:
+            other[at] += 1 + (other[at].abs() if value.is_floating_point() else 0)
+        yield other.reshape(value.shape)
+    yield value[None]
+    yield value.to(torch.float16 if value.dtype is not torch.float16 else torch.float32)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in ALWAYS else pytest.mark.soak)
+        for name, exercise in exercises().items()
+        if exercise.kind is not Kind.SCRIPT
+    ],
+)
+def test_a_result_with_one_part_changed_is_wrong(name: str) -> None:
+    exercise, rng = get(name), random.Random(name)
+    tried = [each for each in results(name) if each.run.ok]
+    assert tried
+    found = []
+    for each in tried:
+        for rank, value in enumerate(each.run.values):
+            found += [(each, rank, *change) for change in changes(value, rng)]
+    accepted = set()
+    for each, rank, part, value in rng.sample(found, min(CHANGES, len(found))):
+        values = [value if r == rank else own for r, own in enumerate(each.run.values)]
+        verdict = judge(exercise, replace(each, run=replace(each.run, values=values)))
+        if verdict.passed:
+            accepted.add(f"{part}: {str(each.run.values[rank])[:40]} -> {str(value)[:40]}")
+    left = [
+        said for said in sorted(accepted) if said.partition(":")[0] not in ACCEPTED.get(name, {})
+    ]
+    assert not left, "\n".join(left)
