@@ -52,10 +52,12 @@ def changes(value: Any, rng: random.Random, part: str = "result") -> Iterator[tu
         for key in value:
             for name, other in changes(value[key], rng, str(key)):
                 yield name, {**value, key: other}
-            yield f"without {key}", {k: v for k, v in value.items() if k != key}
+            if value[key] is not None and not isinstance(value[key], str):  # nothing may be missing
+                yield f"without {key}", {k: v for k, v in value.items() if k != key}
     elif isinstance(value, (list, tuple)):
         for at in rng.sample(range(len(value)), min(3, len(value))):
-            for name, other in changes(value[at], rng, part):
+            own = f"{part}[{at}]" if isinstance(value, tuple) else part
+            for name, other in changes(value[at], rng, own):
                 yield name, type(value)([*value[:at], other, *value[at + 1 :]])
         yield part, value[:-1] if value else [None]
     elif isinstance(value, torch.Tensor):
@@ -102,10 +104,10 @@ def test_a_result_with_one_part_changed_is_wrong(name: str) -> None:
     accepted = set()
     for each, rank, part, value in rng.sample(found, min(CHANGES, len(found))):
         values = [value if r == rank else own for r, own in enumerate(each.run.values)]
-        verdict = judge(exercise, replace(each, run=replace(each.run, values=values)))
-        if verdict.passed:
-            accepted.add(f"{part}: {str(each.run.values[rank])[:40]} -> {str(value)[:40]}")
-    left = [
-        said for said in sorted(accepted) if said.partition(":")[0] not in ACCEPTED.get(name, {})
-    ]
-    assert not left, "\n".join(left)
+        try:
+            passed = judge(exercise, replace(each, run=replace(each.run, values=values))).passed
+        except Exception:  # then `grade` says that what this answer sent cannot be judged
+            continue
+        if passed and part not in ACCEPTED.get(name, {}):
+            accepted.add(f"{part!r}: {str(each.run.values[rank])[:300]} -> {str(value)[:300]}")
+    assert not accepted, f"{len(accepted)} changes pass:\n" + "\n".join(sorted(accepted)[:20])
