@@ -29,14 +29,14 @@ from typing import Any
 from helpers.answers.notebook import UnreadableNotebook, bytes_of
 from helpers.grading.cache import Cache, versions_here, write_whole
 from helpers.grading.grader import Grader
-from helpers.grading.limits import Limits
 from helpers.grading.record import Record, Status, from_json
 from helpers.grading.references import References
 from helpers.grading.reports.slugs import page_names
+from helpers.grading.sandbox.limits import Limits
+from helpers.grading.sandbox.staged import Staged
+from helpers.grading.sandbox.walls import Plan, walls_here
 from helpers.grading.scheduler import grade_on_cluster
-from helpers.grading.staged import Staged
 from helpers.grading.submissions import Job
-from helpers.grading.walls import Plan, walls_here
 
 
 @dataclass(frozen=True)

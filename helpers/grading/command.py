@@ -21,11 +21,11 @@ from helpers.grading.release import ReleaseError
 from helpers.grading.release import differences as differences_from
 from helpers.grading.reports import ReportError, github_annotations, write_reports
 from helpers.grading.roster import Roster, RosterError, match_roster, read_roster
+from helpers.grading.sandbox.staged import Staged
+from helpers.grading.sandbox.walls import NoWalls, choose, walls_here
 from helpers.grading.scheduler import NoScheduler
 from helpers.grading.similarity import similar_answers, write_answers
-from helpers.grading.staged import Staged
 from helpers.grading.submissions import Job, NoSubmissions, find_submissions
-from helpers.grading.walls import NoWalls, choose, walls_here
 from helpers.views.plain import for_log
 
 

@@ -30,8 +30,8 @@ from helpers.grading.judging import Judged, judge_apart, judged
 from helpers.grading.record import ExerciseRecord, Record, Status
 from helpers.grading.records import exercise_record
 from helpers.grading.references import References
+from helpers.grading.sandbox.walls import Plan, Sandbox, walls_here
 from helpers.grading.submissions import Job
-from helpers.grading.walls import Plan, Sandbox, walls_here
 from helpers.ranks.connection import ServerGone
 from helpers.ranks.failures import LaunchError
 

@@ -19,12 +19,12 @@ from helpers.answers.notebook import bytes_of
 from helpers.answers.reader import UnreadableNotebook
 from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import Grader
-from helpers.grading.limits import Limits
 from helpers.grading.record import Record, Status, from_json
 from helpers.grading.references import References
-from helpers.grading.staged import Staged
+from helpers.grading.sandbox.limits import Limits
+from helpers.grading.sandbox.staged import Staged
+from helpers.grading.sandbox.walls import Plan, walls_here
 from helpers.grading.submissions import Job
-from helpers.grading.walls import Plan, walls_here
 
 if TYPE_CHECKING:
     from helpers.grading.batch import Setting

@@ -11,9 +11,9 @@ from helpers.checks.registry import get
 from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import Grader
 from helpers.grading.references import References
-from helpers.grading.staged import Staged
+from helpers.grading.sandbox.staged import Staged
+from helpers.grading.sandbox.walls import Plan, choose
 from helpers.grading.submissions import Job
-from helpers.grading.walls import Plan, choose
 from tests.benchmarks.timing import Figure
 
 SOLUTIONS = Path(__file__).parents[2] / "solutions"

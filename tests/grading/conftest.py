@@ -10,8 +10,8 @@ import pytest
 from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import Grader
 from helpers.grading.references import References
-from helpers.grading.staged import Staged
-from helpers.grading.walls import NoWalls, Plan, choose
+from helpers.grading.sandbox.staged import Staged
+from helpers.grading.sandbox.walls import NoWalls, Plan, choose
 
 SOLUTIONS = Path(__file__).parents[2] / "solutions"
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from helpers.grading.cgroup import can_bound, put_into_group
-from helpers.grading.limits import Limits
-from helpers.grading.walls import Plan
+from helpers.grading.sandbox.cgroup import can_bound, put_into_group
+from helpers.grading.sandbox.limits import Limits
+from helpers.grading.sandbox.walls import Plan
 from tests.grading.hostile.attack import graded
 from tests.grading.hostile.conftest import grader_of
 

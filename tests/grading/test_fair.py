@@ -15,8 +15,8 @@ from helpers.checks.draw import plan as plan_draws
 from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import Grader
 from helpers.grading.references import References
+from helpers.grading.sandbox.walls import Plan
 from helpers.grading.submissions import Job
-from helpers.grading.walls import Plan
 from tests.grading.conftest import SOLUTIONS
 from tests.grading.notebooks import HANGS, RIGHT, write_notebook
 

@@ -16,7 +16,7 @@ from helpers.checks.grade import grade
 from helpers.checks.kinds import Kind
 from helpers.checks.registry import get
 from helpers.grading.explained import LOOK, mismatch
-from helpers.grading.walls import Plan, Sandbox
+from helpers.grading.sandbox.walls import Plan, Sandbox
 from helpers.ranks.launcher import run_on_ranks
 from helpers.ranks.run import Run
 from tests.submission_files import PRELUDE, all_samples

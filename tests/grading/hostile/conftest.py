@@ -12,9 +12,9 @@ from helpers.checks import exercise
 from helpers.checks.draw import plan
 from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import Grader
-from helpers.grading.limits import Limits
 from helpers.grading.references import References
-from helpers.grading.walls import Plan
+from helpers.grading.sandbox.limits import Limits
+from helpers.grading.sandbox.walls import Plan
 
 SLOT = 3000 + os.getpid() % 1300
 """Of this run alone: another one beside it on this machine must not count our processes as its own."""

@@ -14,9 +14,9 @@ import psutil
 import pytest
 
 from helpers.checks.registry import get
-from helpers.grading.bubblewrapped import FIRST_USER
 from helpers.grading.grader import Grader
-from helpers.grading.walls import Plan
+from helpers.grading.sandbox.bubblewrapped import FIRST_USER
+from helpers.grading.sandbox.walls import Plan
 from tests.grading.hostile import files, network, processes, stopped, values, wire
 from tests.grading.hostile.attack import TOUCHED, Attack, graded, hand_in, slots, text_of
 from tests.grading.hostile.conftest import SLOT, grader_of
@@ -130,7 +130,7 @@ def state_of(folder: Path) -> dict[str, tuple[bytes, int, int, int]]:
 @pytest.fixture(params=["bubblewrap", "landlock"])
 def walled(request: pytest.FixtureRequest, plan: Plan) -> Iterator[Grader]:
     """A grader behind each kind of walls."""
-    from helpers.grading.walls import NoWalls, choose
+    from helpers.grading.sandbox.walls import NoWalls, choose
 
     try:
         level = choose(request.param, plan.staged)

@@ -13,7 +13,7 @@ from helpers.grading.explained import LOOK
 from helpers.grading.record import ExerciseRecord
 from helpers.grading.records import exercise_record
 from helpers.grading.roads import ROADS, Fate, Road
-from helpers.grading.walls import Plan, Sandbox
+from helpers.grading.sandbox.walls import Plan, Sandbox
 from tests.grading.hostile import traffic
 from tests.grading.hostile.attack import text_of
 from tests.submission_files import PRELUDE

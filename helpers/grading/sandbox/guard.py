@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from helpers.grading.limits import Limits
+from helpers.grading.sandbox.limits import Limits
 from helpers.ranks.processes import children_of, end
 
 LOOK_S = 0.05

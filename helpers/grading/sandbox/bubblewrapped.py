@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import IO
 
-from helpers.grading.bubblewrap import LIBRARIES, ROOT, python_folders
-from helpers.grading.limits import Limits
-from helpers.grading.template import Forked, Template
-from helpers.grading.traffic import Counters, counters, traffic_of
+from helpers.grading.sandbox.bubblewrap import LIBRARIES, ROOT, python_folders
+from helpers.grading.sandbox.limits import Limits
+from helpers.grading.sandbox.template import Forked, Template
+from helpers.grading.sandbox.traffic import Counters, counters, traffic_of
 from helpers.ranks.processes import children_of, end, inner_pid
 from helpers.ranks.run import Traffic
 from helpers.ranks.site import Process

@@ -12,11 +12,11 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import IO
 
-from helpers.grading import landlock
-from helpers.grading.bubblewrap import LIBRARIES, SETTINGS, python_folders
-from helpers.grading.guard import threads_of
-from helpers.grading.limits import Limits
-from helpers.grading.staged import Staged
+from helpers.grading.sandbox import landlock
+from helpers.grading.sandbox.bubblewrap import LIBRARIES, SETTINGS, python_folders
+from helpers.grading.sandbox.guard import threads_of
+from helpers.grading.sandbox.limits import Limits
+from helpers.grading.sandbox.staged import Staged
 from helpers.ranks.run import Traffic
 from helpers.ranks.site import Process, Spawned, server_program
 
@@ -59,7 +59,7 @@ class Landlocked:
         limits["NPROC"] += threads_of(os.getuid())  # the kernel counts all that this user has
         prelude = (
             f"import sys; sys.path.insert(0, {self.root!r}); "
-            "from helpers.grading.inside import confine; "
+            "from helpers.grading.sandbox.inside import confine; "
             f"confine({limits!r}, {readable!r}, {(*_DEVICES, self.scratch)!r}); "
         )
         path = os.pathsep.join([f"{sys.prefix}/bin", "/usr/bin", "/bin"])

@@ -21,8 +21,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import IO, Any
 
-from helpers.grading.bubblewrap import ROOT, bwrap_words, environment
-from helpers.grading.staged import Staged
+from helpers.grading.sandbox.bubblewrap import ROOT, bwrap_words, environment
+from helpers.grading.sandbox.staged import Staged
 from helpers.ranks.connection import rank_settings
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.messages import Messages
@@ -46,7 +46,7 @@ class Template:
         self._control = Messages(ours)
         program = (
             f"import sys; sys.path.insert(0, {ROOT!r}); "
-            f"from helpers.grading.template_inside import main; main({theirs.fileno()})"
+            f"from helpers.grading.sandbox.template_inside import main; main({theirs.fileno()})"
         )
         info, write = os.pipe()
         with theirs:

@@ -39,10 +39,10 @@ def confine(
     # No rank may read another's memory, or the server's, by /proc or ptrace. Ranks inherit it.
     prctl(_PR_SET_DUMPABLE, 0)
     if readable or writable:
-        from helpers.grading import landlock
+        from helpers.grading.sandbox import landlock
 
         landlock.restrict(readable, writable)
-    from helpers.grading import seccomp
+    from helpers.grading.sandbox import seccomp
 
     seccomp.install(metadata=not (readable or writable))
 

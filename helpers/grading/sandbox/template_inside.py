@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from helpers.grading.inside import bound_capabilities, confine
+from helpers.grading.sandbox.inside import bound_capabilities, confine
 from helpers.ranks import server, warm
 from helpers.ranks.messages import Messages
 from helpers.ranks.processes import end_with_parent

@@ -8,15 +8,15 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field, replace
 
-from helpers.grading import bubblewrap, bubblewrapped, landlocked
-from helpers.grading.bubblewrapped import Bubblewrapped
-from helpers.grading.cgroup import can_bound, put_into_group
-from helpers.grading.guard import Guard
-from helpers.grading.landlocked import Landlocked
-from helpers.grading.limits import Limits
 from helpers.grading.record import Walls
-from helpers.grading.staged import Staged
-from helpers.grading.template import Template
+from helpers.grading.sandbox import bubblewrap, bubblewrapped, landlocked
+from helpers.grading.sandbox.bubblewrapped import Bubblewrapped
+from helpers.grading.sandbox.cgroup import can_bound, put_into_group
+from helpers.grading.sandbox.guard import Guard
+from helpers.grading.sandbox.landlocked import Landlocked
+from helpers.grading.sandbox.limits import Limits
+from helpers.grading.sandbox.staged import Staged
+from helpers.grading.sandbox.template import Template
 from helpers.ranks.connection import Connection
 from helpers.ranks.site import Beside, Site
 

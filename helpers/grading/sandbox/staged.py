@@ -19,7 +19,7 @@ from pathlib import Path
 from helpers.checks.exercise import Exercise
 from helpers.checks.registry import exercises
 
-_ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[3]
 _PREFIX = "real-ranks-course-"
 _NEW_S = 60.0
 """A folder younger than this may be about to be locked."""
@@ -28,8 +28,8 @@ _SERVER = (
     "helpers.ranks.worker",
     "helpers.trace.kernels",
     "helpers.checks.drive",
-    "helpers.grading.inside",
-    "helpers.grading.template_inside",
+    "helpers.grading.sandbox.inside",
+    "helpers.grading.sandbox.template_inside",
 )
 _OPEN = ("helpers/views", "helpers/ranks", "helpers/jobs", "helpers/trace", "helpers/data")
 """Folders in which nothing needs to be hidden: answers may import from the door what lies there."""

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from helpers.grading.staged import Staged
+from helpers.grading.sandbox.staged import Staged
 
 ROOT = "/course"
 _NOBODY = 65_534
@@ -89,7 +89,7 @@ def why_not(staged: Staged) -> str:
         return "bubblewrap (bwrap) is not installed"
     program = (
         f"import sys; sys.path.insert(0, {ROOT!r}); "
-        "from helpers.grading.template_inside import probe; probe()"
+        "from helpers.grading.sandbox.template_inside import probe; probe()"
     )
     info, write = os.pipe()
     try:
