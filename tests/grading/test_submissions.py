@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from helpers.grading.submissions import NoSubmissions, find_submissions
 
@@ -113,3 +117,44 @@ def test_a_folder_that_gives_nothing_is_one_clear_line(tmp_path: Path, what: str
         find_submissions(folder)
     assert "\n" not in str(raised.value)
     assert what in str(raised.value)
+
+
+NAME = st.text(
+    st.characters(blacklist_categories=["Cs"], blacklist_characters="/\0"), min_size=1, max_size=30
+).filter(lambda name: name not in {".", ".."} and len(name.encode()) < 120)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(NAME, NAME), max_size=6, unique=True),
+    st.lists(NAME, max_size=4, unique=True),
+)
+def test_any_folder_gives_each_notebook_one_learner_whatever_names_are_in_it(
+    inside: list[tuple[str, str]], files: list[str]
+) -> None:
+    with TemporaryDirectory() as folder:
+        for above, name in inside:
+            with suppress(OSError):  # taken by a file, or a name that this file system refuses
+                put(Path(folder), f"{above}/{name}.ipynb")
+        for name in files:
+            with suppress(OSError):
+                put(Path(folder), f"{name}.ipynb")
+        shown = [p for p in Path(folder).rglob("*.ipynb") if p.is_file()]
+        shown = [
+            p for p in shown if not any(part[0] == "." for part in p.relative_to(folder).parts)
+        ]
+        shown = [p for p in shown if "__MACOSX" not in "/".join(p.relative_to(folder).parts)]
+        try:
+            jobs, notices = find_submissions(Path(folder))
+        except NoSubmissions:
+            jobs, notices = [], []
+        assert sorted(job.path for job in jobs) == sorted(shown)
+        for job in jobs:
+            assert job.learner.strip() == job.learner and job.learner.isprintable()
+        folders: dict[str, set[str]] = {}
+        for job in jobs:
+            first, *rest = job.path.relative_to(folder).parts
+            if rest:
+                folders.setdefault(job.learner, set()).add(first)
+        assert all(len(each) == 1 for each in folders.values()), "two folders are one learner's"
+        assert not any(chr(10) in notice for notice in notices)
