@@ -34,6 +34,7 @@ STOPS = (
 DOES_NOT_STOP = (
     "an attack on the kernel itself",
     "talking past a rule on traffic by files or memory, behind a show of the right calls",
+    "seeing by which names this machine knows the folders that it shows (/proc/self/mountinfo)",
     "signs between sandboxes that run at the same time, by locks on files that all may read",
 )
 

@@ -196,4 +196,33 @@ def attack(rank, world_size, *inputs):
         "def attack(rank, world_size, *inputs):\n    return '\\ud800\\x00\\u202e<script>=1+1' * 50",
         ("wrong", "crashed"),
     ),
+    Attack(
+        "ranges without end, and lists of them",
+        "def attack(rank, world_size, *inputs):\n"
+        "    return [range(10**15), [range(-(10**18), 10**18)] * 50]",
+    ),
+    Attack(
+        "millions of rows without elements",
+        "def attack(rank, world_size, *inputs):\n    return torch.zeros(1 << 26, 0)",
+    ),
+    Attack(
+        "numbers that have one hash",
+        "def attack(rank, world_size, *inputs):\n"
+        "    return set(map(HASHED, range(3000))), {HASHED(k): 0 for k in range(3000)}\n"
+        "HASHED = lambda k: k * ((1 << 61) - 1)",
+        ("wrong", "crashed"),
+    ),
+    Attack(
+        "a number of a million digits",
+        "def attack(rank, world_size, *inputs):\n    return 16 ** 1_000_000",
+        ("wrong", "crashed"),
+    ),
+    Attack(
+        "a megabyte of text on one line, and of marks that reorder it",
+        "def attack(rank, world_size, *inputs):\n    return ['x' * (1 << 20), '\\u202e' * (1 << 20)]",
+    ),
+    Attack(
+        "a dict of a hundred thousand keys",
+        "def attack(rank, world_size, *inputs):\n    return {str(k): [k] for k in range(100_000)}",
+    ),
 )
