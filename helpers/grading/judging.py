@@ -36,8 +36,8 @@ from helpers.ranks.processes import end, end_with_parent
 
 _MEMORY = 1 << 30
 """Bytes that judging may take, besides what the grader holds when it forks the child."""
-_CPU_S = 60
-"""Processor time of a judge: a hundred times what one takes."""
+_CPU_S = 30
+"""Processor time of a judge: ten times what the dearest takes."""
 _MOST_BYTES = 16 << 20
 _MOST_TEXT = 4_000
 _SHOWN = 200
@@ -151,9 +151,12 @@ def judge_apart(
         return _from_json(told)
     except (ValueError, KeyError, TypeError):
         connection.gone = True  # the child may have read half of what its server said
-        return Judged(
-            Outcome.CRASHED, 0.0, f"What it gave back could not be judged: {_why(status)}."
-        )
+        number = os.waitstatus_to_exitcode(status)
+        if number == -signal.SIGXCPU:
+            message = f"It gave back more than can be read in {_CPU_S} s of processor time."
+            return Judged(Outcome.FLOODED, 0.0, message)
+        why = "it takes too long, or too much memory" if number < 0 else f"it ended with {number}"
+        return _could_not(why)
 
 
 def _try(
@@ -215,15 +218,6 @@ def _ended(pid: int) -> int:
         time.sleep(0.002)
     end(pid)
     return os.waitpid(pid, 0)[1]
-
-
-def _why(status: int) -> str:
-    number = os.waitstatus_to_exitcode(status)
-    if number == -signal.SIGXCPU:
-        return f"that takes more than {_CPU_S} s of processor time"
-    if number == -signal.SIGKILL:
-        return "that takes too long, or too much memory"
-    return f"the judge ended with {number}"
 
 
 def _from_json(told: dict[str, Any]) -> Judged:

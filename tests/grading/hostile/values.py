@@ -222,7 +222,7 @@ def attack(rank, world_size, *inputs):
         "def attack(rank, world_size, *inputs):\n    return ['x' * (1 << 20), '\\u202e' * (1 << 20)]",
     ),
     Attack(
-        "a dict of a hundred thousand keys",
-        "def attack(rank, world_size, *inputs):\n    return {str(k): [k] for k in range(100_000)}",
+        "a dict of many keys",
+        "def attack(rank, world_size, *inputs):\n    return {str(k): [k] for k in range(5_000)}",
     ),
 )
