@@ -191,7 +191,8 @@ class Connection:
         return self.owner == os.getpid() and self._process.poll() == 0
 
     def alive(self) -> bool:
-        return self.owner == os.getpid() and self._process.poll() is None
+        here = self.owner == os.getpid() and self._process.poll() is None
+        return here and not self.control.hung_up()
 
     def close(self) -> None:
         """End the server and its ranks, and remove what they left on disk."""

@@ -120,11 +120,16 @@ def run_on_ranks(
     wanted = wanted_by(load.shared, *load.own)
     for attempt in (1, 2):
         server = connection or connect()
-        with undisturbed(server, world_size, display):
-            notes = taken_notes()
-            server.want(wanted)
-            world = World(server, setting)
-            failure = carry_out(world, heads, bodies, timeout, display)
+        try:
+            with undisturbed(server, world_size, display):
+                notes = taken_notes()
+                server.want(wanted)
+                world = World(server, setting)
+                failure = carry_out(world, heads, bodies, timeout, display)
+        except LaunchError:
+            if connection or attempt == 2 or not server.gone:
+                raise
+            continue  # somebody has ended the server while it started
         never_began = world.server_gone and not any(member.pid for member in world.members)
         if connection or not (never_began and attempt == 1):
             break

@@ -34,6 +34,12 @@ class Messages:
     def close(self) -> None:
         self.sock.close()
 
+    def hung_up(self) -> bool:
+        """Tell whether the other end has closed: seen sooner than that its process has ended."""
+        poll = select.poll()
+        poll.register(self.sock, 0)
+        return bool(poll.poll(0))
+
     def send(self, message: Mapping[str, Any], fds: Sequence[int] = ()) -> None:
         """Send a message. Raise OSError if nobody can hear it any more."""
         data = json.dumps(message).encode() + b"\n"

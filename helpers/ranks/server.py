@@ -70,6 +70,9 @@ class _Server:
     def warm_up(self) -> None:
         """Import what every rank needs, then say so."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a rank may send what it likes
+        signal.pthread_sigmask(
+            signal.SIG_UNBLOCK, {signal.SIGINT}
+        )  # as `site.Spawned` has blocked it
         adopt_orphans()  # what a rank leaves behind when it ends
         self._wake, write = os.pipe()
         os.set_blocking(self._wake, False)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -38,15 +39,22 @@ class Spawned(subprocess.Popen[bytes]):
     """A rank server that was started as a program: the first process of its session."""
 
     def __init__(self, program: str, log: IO[bytes], **options: Any) -> None:
-        # -P: a timeit.py or json.py in the learner's folder must not be taken for Python's own
-        super().__init__(
-            [sys.executable, "-P", "-c", program],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,  # a Ctrl-C or Stop for the kernel is not for the server
-            **options,
-        )
+        # A Stop goes to the kernel's whole process group. Until the new process has a session of its own
+        # it would be ended by it, as Python sets its handlers back before: so it begins with SIGINT
+        # blocked, and lets it through once it ignores it (`Server.warm_up`).
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            # -P: a timeit.py or json.py in the learner's folder must not be taken for Python's own
+            super().__init__(
+                [sys.executable, "-P", "-c", program],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # a Ctrl-C or Stop for the kernel is not for the server
+                **options,
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def kill(self) -> None:
         end_group(self.pid)

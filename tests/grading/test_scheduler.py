@@ -70,4 +70,4 @@ def test_no_scheduler_is_one_clear_line(tmp_path: Path) -> None:
     write_notebook(tmp_path / "class" / "anna.ipynb", RIGHT)
     done = grade(tmp_path / "class", tmp_path / "out", "tcp://127.0.0.1:1")
     assert done.returncode == 2
-    assert done.stderr.startswith("no Dask scheduler answers at tcp://127.0.0.1:1")
+    assert done.stderr.startswith("Cannot grade: no Dask scheduler answers at tcp://127.0.0.1:1")

@@ -103,15 +103,18 @@ class Kernel:
             assert left > 0, (
                 f"the cell has not ended after {deadline_s:g} s; it showed: {cell.text}"
             )
-            with contextlib.suppress(queue.Empty):
+            with contextlib.suppress(queue.Empty, ValueError):
                 message = self._client.get_iopub_msg(timeout=min(left, 1.0))
                 if message["parent_header"].get("msg_id") == request and _is_last(message, cell):
                     break
-        reply = self._client.get_shell_msg(timeout=CELL_S)
-        while reply["parent_header"].get("msg_id") != request:
-            reply = self._client.get_shell_msg(timeout=CELL_S)
-        cell.status = reply["content"]["status"]
-        return cell
+        while True:
+            try:
+                reply = self._client.get_shell_msg(timeout=CELL_S)
+            except ValueError:  # a Stop has cut through Jupyter's own code that sends a reply
+                continue
+            if reply["parent_header"].get("msg_id") == request:
+                cell.status = reply["content"]["status"]
+                return cell
 
     def interrupt(self) -> None:
         """Do what JupyterLab's Stop button does."""

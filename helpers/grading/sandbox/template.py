@@ -66,13 +66,8 @@ class Template:
     @property
     def alive(self) -> bool:
         here = self.owner == os.getpid() and self._control.fileno() >= 0
-        return here and self._process.poll() is None and not self._hung_up()
-
-    def _hung_up(self) -> bool:
-        """Tell whether it has gone: seen sooner than that bwrap, which waits for it, has gone as well."""
-        poll = select.poll()
-        poll.register(self._control, 0)
-        return bool(poll.poll(0))
+        # the socket tells sooner than bwrap, which waits for what is within, and ends after it
+        return here and self._process.poll() is None and not self._control.hung_up()
 
     def fork(self, asked: Mapping[str, Any], control: int, log: int) -> int:
         """Have a rank server made in namespaces of its own; give its process id out here.

@@ -10,6 +10,7 @@ from helpers.answers.build import Answer, build_answer
 from helpers.checks.grade import grade
 from helpers.checks.registry import get
 from helpers.grading.explained import LOOK
+from helpers.grading.judging import judged
 from helpers.grading.record import ExerciseRecord
 from helpers.grading.records import exercise_record
 from helpers.grading.roads import ROADS, Fate, Road
@@ -33,6 +34,7 @@ def gone(sandbox: Sandbox, road: str) -> ExerciseRecord:
     assert isinstance(answer, Answer), answer
     exercise = get(EXERCISE)
     result = grade(exercise, answer, str, connection=sandbox.connection)
+    result = judged(result, exercise, False, "none")
     return exercise_record(exercise, answer, result, result)
 
 
