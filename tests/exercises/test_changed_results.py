@@ -78,7 +78,8 @@ def changes(value: Any, rng: random.Random, part: str = "result") -> Iterator[tu
         yield part, -value - 1
     elif isinstance(value, str):
         yield part, value + "x"
-    yield part, None if value is not None else 0
+    if value is not False:  # what a programme saw not: None says the same
+        yield part, None if value is not None else 0
 
 
 def _tensors(
