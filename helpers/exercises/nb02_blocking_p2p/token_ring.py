@@ -33,7 +33,9 @@ def case(draw: Draw) -> Case:
 
     def as_floats(dtype: torch.dtype) -> list[int]:
         """Give what each rank receives if the token travels in this dtype."""
-        got = list(accumulate(range(1, n), initial=torch.tensor([token], dtype=dtype)))
+        got = [torch.tensor([token], dtype=dtype)]
+        for r in range(1, n):
+            got.append(got[-1] + r)
         return [int(t) for t in [got[-1], *got[:-1]]]
 
     back = list(accumulate(range(n - 1, 0, -1), initial=token))
