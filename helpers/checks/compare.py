@@ -101,7 +101,7 @@ def _numbers(right: Any, got: Any, tolerance: float | None) -> str:
         got = got.item()
     if isinstance(got, bool) or not isinstance(got, (int, float, complex)):
         return f"{_short(got)} is not a number"
-    if isinstance(right, int) and tolerance is None:
+    if isinstance(right, int) and not tolerance:  # exactly: isclose reckons in floats
         close = got == right
     elif isinstance(right, complex) or isinstance(got, complex):
         close = abs(right - got) <= (_NUMBER if tolerance is None else tolerance) * abs(right)

@@ -77,6 +77,11 @@ def test_what_differs(right: Any, got: Any, says: str) -> None:
     assert says in difference(right, got)
 
 
+def test_whole_numbers_are_exact_beyond_what_floats_hold() -> None:
+    assert not same(2**53 + 1, 2**53, 0)
+    assert not same(2**53 + 1, float(2**53), 0)
+
+
 def test_zero_tolerance_wants_the_same_bits() -> None:
     assert same(X, X.clone(), 0) and not same(X, X * (1 + 1e-7), 0)
 

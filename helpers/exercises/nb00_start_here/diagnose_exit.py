@@ -64,19 +64,16 @@ def case(draw: Draw) -> Case:
         program = f"try:\n{indent(before, '    ')}\nexcept {first}:\n{indent(program, '    ')}"
 
     def judged(got: Any, rank: int) -> Finding | None:
-        if not isinstance(got, list) or len(got) != 2:
-            return Finding("nothing came back")
-        said, given = got
+        said, given = got["name"], got["given"][:200]
         if same(right, said):
             return None
-        return Finding(
-            f"{said!r} is not {right!r}. It was given {str(given)[:200]}", about(right, said)
-        )
+        return Finding(f"{said!r} is not {right!r}. It was given {given}", about(right, said))
 
     return Case(
         f"a program that ends by {right}" + (", after other words" if noise else ""),
         [(noise + program, patience)],
         right=judged,
+        like={"name": None, "given": ""},
     )
 
 

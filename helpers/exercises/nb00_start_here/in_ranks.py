@@ -16,7 +16,7 @@ def run_and_ask(
     world_size: int,
     program: str,
     patience: float,
-) -> list[Any]:
+) -> dict[str, Any]:
     """Run a program until it ends or its time is up; give what `answer` says of it, and what it was given."""
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))  # a crash here leaves no core file behind
@@ -39,4 +39,4 @@ def run_and_ask(
     given = (
         f"returncode={process.returncode}, last line of stderr={ending!r}, timed_out={timed_out}"
     )
-    return [answer(process.returncode, stderr, timed_out), given]
+    return {"name": answer(process.returncode, stderr, timed_out), "given": given}

@@ -30,9 +30,14 @@ def case(draw: Draw) -> Case:
         return [got[-1], *got[:-1]]
 
     right = ring(lambda r: r)
-    as_float = [torch.tensor([token], dtype=torch.float32)]
-    for r in range(1, n):
-        as_float.append(as_float[-1] + r)
+
+    def as_floats(dtype: torch.dtype) -> list[int]:
+        """Give what each rank receives if the token travels in this dtype."""
+        got = [torch.tensor([token], dtype=dtype)]
+        for r in range(1, n):
+            got.append(got[-1] + r)
+        return [int(t) for t in [got[-1], *got[:-1]]]
+
     back = list(accumulate(range(n - 1, 0, -1), initial=token))
     return Case(
         f"token {token}",
@@ -57,10 +62,13 @@ def case(draw: Draw) -> Case:
                 Each([others[-1] + n - 1, token, *[others[r - 1] + r - 1 for r in range(2, n)]]),
                 "The rank before has added its rank to its own `token`: it must add to what it received.",
             ),
-            Mistake(
-                Each([int(got) for got in [as_float[-1], *as_float[:-1]]]),
-                "A whole number of this size is not exact as float32: send int64, "
-                "`torch.tensor([token])`.",
+            *(
+                Mistake(
+                    Each(as_floats(dtype)),
+                    f"A whole number of this size is not exact as {name}: send int64, "
+                    "`torch.tensor([token])`.",
+                )
+                for dtype, name in ((torch.float32, "float32"), (torch.float64, "float64"))
             ),
             Mistake(
                 Each(back[::-1]),

@@ -29,13 +29,13 @@ def with_absent_ranks(
     patience: float,
     absent: list[int],
 ) -> dict[str, Any]:
-    """Call the answer on all ranks but those that stay away: what it returned or raised, what it asked.
+    """Call the answer on all ranks but those that stay away: what it returned, or raised (rank 0), and asked.
 
     asked: the timeouts of its calls of monitored_barrier, in seconds.
     """
     asked: list[float] = []
     if rank in absent:
-        return {"asked": asked}
+        return {}
     present = [other for other in range(world_size) if other not in absent]
     with _roll_calls(rank, present if absent else [], asked):
         try:
@@ -43,8 +43,9 @@ def with_absent_ranks(
         except Exception as error:
             if not absent:
                 raise
-            if rank == 0:
-                dist.destroy_process_group()  # so that the others do not wait for its word
+            if rank:
+                return {}
+            dist.destroy_process_group()  # so that the others do not wait for its word
             return {"asked": asked, "raised": str(error)}
     return {"asked": asked, "returned": returned}
 

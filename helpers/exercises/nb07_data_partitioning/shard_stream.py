@@ -43,7 +43,9 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{plural(workers, 'worker')} each, {plural(length, 'sample')}, {what}",
         [(samples, workers, workers > 0 and draw.of(True, *[False] * 5))] * n,
-        right=AllRanks(own, lambda values: together(values, samples, workers)),
+        right=AllRanks(
+            lambda got: own(got, readers), lambda values: together(values, samples, workers)
+        ),
         mistakes=[
             gives(lambda r, w: r, n, EACH_WORKER),
             gives(lambda r, w: w, readers, EACH_RANK),
@@ -55,9 +57,9 @@ def case(draw: Draw) -> Case:
     )
 
 
-def own(shares: Any) -> Finding | None:
+def own(shares: Any, readers: int) -> Finding | None:
     """Say what is wrong with the shares of one rank's readers, by themselves."""
-    if not isinstance(shares, list) or any(numbers(share) is None for share in shares):
+    if not isinstance(shares, list) or len(shares) != readers or None in map(numbers, shares):
         return Finding("what it hands on are not the samples of the stream")
     return None
 

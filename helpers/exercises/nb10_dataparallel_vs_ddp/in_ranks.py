@@ -95,17 +95,13 @@ def on_threads(answer: Any, rank: int, world_size: int, plan: Mapping[str, Any])
     x, weights = rows(plan)
     watch = Watch(len(x.chunk(plan["workers"])))
     module = Watched(plan["seed"], watch)
-    names = {id(module): 0}
     memory = module.one.weight.data_ptr()
     output = answer(module, x, plan["workers"])
     found: dict[str, Any] = {"output": output, "together": watch.together, "grads": None}
     visits = sorted(watch.visits)
     found["rows"] = [count for _, count, _, _ in visits]
-    found["modules"] = [names.setdefault(name, len(names)) for _, _, name, _ in visits]
-    found["own_memory"] = [
-        place != memory or name == 0
-        for (_, _, _, place), name in zip(visits, found["modules"], strict=True)
-    ]
+    found["modules"] = len({name for _, _, name, _ in visits})
+    found["own_memory"] = all(place != memory or name == id(module) for _, _, name, place in visits)
     found["memories"] = len({place for _, _, _, place in visits})
     if isinstance(output, torch.Tensor) and output.shape == weights.shape and output.requires_grad:
         (output * weights).sum().backward()

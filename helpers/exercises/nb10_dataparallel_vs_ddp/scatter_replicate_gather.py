@@ -75,13 +75,13 @@ def _replicas(got: Mapping[str, Any], chunks: list[int]) -> str:
             f"up, before another's began. Start {plural(len(chunks), 'thread')}, and only then wait "
             "for the first result."
         )
-    if len(set(got["modules"])) < len(chunks):
+    if got["modules"] != len(chunks):
         return (
             "two threads were in the same module object. `functional_call` puts the parameters into "
             "the module for as long as its forward takes, so each thread needs a module of its own: "
             "`deepcopy(module)`."
         )
-    if got["memories"] < len(chunks) or not all(got["own_memory"]):
+    if got["memories"] != len(chunks) or not got["own_memory"]:
         return (
             "replicas compute with the same memory. On a GPU each of them needs a copy of its own: "
             "`clone()` each parameter for each replica."

@@ -242,15 +242,15 @@ def run_script(
     with seen.watches(rank):
         data = (TensorDataset(*train), TensorDataset(*test))
         history = answer(rank, world_size, model, *data, str(path), *settings)
-    return {
+    found = {
         "history": history,
         "weights": seen.after,
         "batches": seen.batches,
-        "modes": seen.modes,
+        "without dropout": seen.without_dropout,
         "evaluated": seen.evaluated,
         "saves": seen.saves,
-        "checkpoint": _loaded(path, seed) if rank == 0 else "",
     }
+    return {**found, "checkpoint": _loaded(path, seed)} if rank == 0 else found
 
 
 class _Onlooker:
@@ -259,7 +259,7 @@ class _Onlooker:
     def __init__(self, model: nn.Module, samples: torch.Tensor) -> None:
         self.after: list[torch.Tensor] = []
         self.batches: list[list[int]] = []
-        self.modes: list[bool] = []
+        self.without_dropout: list[int] = []
         self.evaluated = self.saves = 0
         self._model = model
         self._number = {row.numpy().tobytes(): i for i, row in enumerate(samples)}
@@ -270,8 +270,9 @@ class _Onlooker:
         if not torch.is_grad_enabled() or set(numbers) == {-1}:
             self.evaluated += len(given[0])
             return
+        if not model.training:
+            self.without_dropout.append(len(self.batches))
         self.batches.append(numbers)
-        self.modes.append(model.training)
 
     @contextmanager
     def watches(self, rank: int) -> Iterator[None]:

@@ -45,7 +45,7 @@ def case(draw: Draw) -> Case:
     def problem(got: dict[str, Any], rank: int) -> Finding | None:
         if rank:
             return None
-        if found := of_calls(got["asked"], steps):
+        if found := of_calls(got["asked"], steps, trainers):
             return Finding(found)
         if got["changed"]:
             return Finding(CHANGED)
@@ -72,15 +72,15 @@ def case(draw: Draw) -> Case:
     )
 
 
-def of_calls(asked: list[int], steps: int) -> str:
+def of_calls(asked: list[int], steps: int, trainers: int) -> str:
     """Say who was asked too often or too seldom."""
-    if asked[0]:
+    if asked[0] != 0:
         return (
             "`gradient` was called on the server itself; the data is on the trainers. Name a trainer: "
             "rpc.rpc_async(trainer, gradient, args=(w,))"
         )
-    for trainer, count in enumerate(asked[1:], 1):
-        if count != steps:
+    for trainer in range(1, trainers + 1):
+        if (count := asked[trainer]) != steps:
             return (
                 f"trainer{trainer} was asked {plural(count, 'time')}; once in each of the "
                 f"{plural(steps, 'step')} is right"

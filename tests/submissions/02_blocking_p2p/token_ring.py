@@ -122,6 +122,18 @@ def token_ring(rank, world_size, token):
     return int(t)
 
 
+# %% wrong: the token travels as float64 | wrong | says: not exact as float64
+def token_ring(rank, world_size, token):
+    t = torch.tensor([token], dtype=torch.float64)
+    if rank == 0:
+        dist.send(t, 1)
+        dist.recv(t, world_size - 1)
+        return int(t)
+    dist.recv(t, rank - 1)
+    dist.send(t + rank, (rank + 1) % world_size)
+    return int(t)
+
+
 # %% wrong: every rank trusts the token that it was given | wrong | says: Only rank 0's `token` counts
 def token_ring(rank, world_size, token):
     t = torch.tensor([token + rank])
