@@ -1,6 +1,7 @@
 """Which walls there are on this machine, and a rank server behind them.
 
-`grader` opens one `Sandbox` for each submission; `choose` is asked once for a batch.
+`grader` opens a `Sandbox` for each set of cases, or where one takes seconds for a submission; `choose` is
+asked once for a batch.
 """
 
 from __future__ import annotations
