@@ -57,8 +57,11 @@ _WAITS_OF_TORCH = frozenset({"futex", "poll", "ppoll", "epoll_wait", "epoll_pwai
 _POLLS = frozenset({"nanosleep", "clock_nanosleep"})
 _HELPERS = (b"pt_data_worker", b"multiprocessing.resource_tracker", b"torch_shm_manager")
 """Processes beside a rank that do nothing of their own accord."""
-_NAME_S = 3.0
-"""A wait in a rendezvous that ends sooner may be for the name of a machine, which a slow DNS will give."""
+_NAME_S = 60.0
+"""A wait in a rendezvous that ends sooner may be for the name of a machine, which a slow DNS will give: the
+C library asks each server for up to 30 s."""
+_PAUSES = 5
+"""In how many looks on end a main thread that polled may be found at something else: at its question."""
 _STORE = "pt_tcpstore"
 
 
@@ -67,7 +70,7 @@ class _Look:
     """What one look has seen: for each thread, how often it had given up the processor.
 
     switches: of those that count; none of them may have run since. loops: of `_LOOPS` and of main threads
-    that poll a store, all of which must have.
+    that poll a store, all of which must have, and must still be at it.
     """
 
     at: float
@@ -91,6 +94,7 @@ class Watcher:
     _queues: tuple[int, dict[int, tuple[int, int]]] = (0, {})
     """How many looks have found gloo's threads busy, and the connections as they were then."""
     _asked: float | None = None
+    _pauses: int = 0
 
     def look(self, now: float) -> Diagnosis | None:
         """Give the diagnosis of a stuck world, or None. `now` in seconds, on any steady clock."""
@@ -116,9 +120,10 @@ class Watcher:
             self._forget()
             return None
         look = self._seen(live, threads, now)
+        if self._pausing(look):
+            return None
         first, self._first = self._first, self._first or look
-        moved = first is None or look.changes != first.changes or look.switches != first.switches
-        if moved or self._bytes_move(live, threads):
+        if first is None or _moved(first, look) or self._bytes_move(live, threads):
             self._first, self._queues = look, (0, {})
             return None
         return self._judge(live, threads, look)
@@ -138,8 +143,7 @@ class Watcher:
         every = [thread for some in threads.values() for thread in some]
         if lasted < HIDDEN_S and any(thread.call == "?" for thread in every):
             return None
-        both = self._first.loops.keys() & look.loops.keys()
-        looked = all(look.loops[t] - self._first.loops[t] >= _LOOKS for t in both)
+        looked = all(look.loops[t] - self._first.loops[t] >= _LOOKS for t in look.loops)
         # Gloo's thread works on a message; or it turns round and round and moves no byte, because a Work
         # that nobody has kept took its transfer along.
         in_vain = self._queues[0] >= _LOOKS
@@ -177,9 +181,18 @@ class Watcher:
         self._queues = looks + 1, now
         return looks > 0 and before != now
 
+    def _pausing(self, look: _Look) -> bool:
+        """Tell whether a main thread that polled is at its question. If it stays there, it polls no more.
+
+        One that slept until its next try to connect looks the same, and is now past it.
+        """
+        asks = self._first is not None and not self._first.loops.keys().isdisjoint(look.switches)
+        self._pauses = self._pauses + 1 if asks else 0
+        return 0 < self._pauses <= _PAUSES
+
     def _forget(self) -> None:
         self._first = self._asked = None
-        self._queues = (0, {})
+        self._queues, self._pauses = (0, {}), 0
 
     def _seen(self, live: list[Member], threads: dict[int, list[Thread]], now: float) -> _Look:
         switches, loops = {}, {}
@@ -189,7 +202,7 @@ class Watcher:
                 polls = thread.id == member.pid and thread.call in _POLLS
                 if thread.name in _LOOPS or polls:
                     loops[key] = thread.switches
-                elif not self._comes_to_nothing(member, thread):
+                elif thread.id == member.pid or not self._comes_to_nothing(member, thread):
                     switches[key] = thread.switches
         return _Look(now, switches, loops, self.world.collector.changes)
 
@@ -283,6 +296,16 @@ def waits_now(watcher: Watcher) -> Diagnosis:
     watcher.world.pump(0.0)
     watcher.world.read_logs()
     return diagnose(watcher.states(), watcher.world.collector.trace())
+
+
+def _moved(first: _Look, look: _Look) -> bool:
+    """Tell whether something has happened between two looks: a record, a thread that ran, came or went."""
+    same = (
+        look.changes == first.changes
+        and look.switches == first.switches
+        and look.loops.keys() == first.loops.keys()
+    )
+    return not same
 
 
 def _may_act(child: int) -> bool:

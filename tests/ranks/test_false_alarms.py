@@ -29,6 +29,7 @@ RUNS = int(os.environ.get("REAL_RANKS_SOAK_RUNS", "2000"))
 FIRST = int(os.environ.get("REAL_RANKS_SOAK_FIRST", "0"))
 AT_ONCE = 6
 SPINNING = 8
+MEETING = "late_to_a_rendezvous_by_tcp"
 _LAUNCHER_S = 3000
 
 
@@ -78,8 +79,21 @@ def busy(count: int) -> Iterator[None]:
             worker.wait(10)
 
 
-def _lines_of(offset: int) -> list[dict[str, object]]:
-    call = f"launch_some({FIRST + offset}, {FIRST + RUNS}, {AT_ONCE})"
+def meet_often(first: int, beyond: int, step: int) -> None:
+    """Have two ranks meet by TCP, again and again: one whose first try fails sleeps until the next."""
+    for number in range(first, beyond, step):
+        run = launch(SLOW[MEETING][0], 2, args=(0.0,), init=False, timeout=60, on_failure="return")
+        alarm = isinstance(run.failure, Deadlock)
+        said = "" if run.ok else f"{type(run.failure).__name__}: {run.failure}"
+        print(
+            json.dumps({"number": number, "name": MEETING, "alarm": alarm, "said": said}),
+            flush=True,
+        )
+    disconnect()
+
+
+def _lines_of(offset: int, launches: str = "launch_some") -> list[dict[str, object]]:
+    call = f"{launches}({FIRST + offset}, {FIRST + RUNS}, {AT_ONCE})"
     command = [sys.executable, "-c", f"from tests.ranks.test_false_alarms import *; {call}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=_LAUNCHER_S)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -103,3 +117,13 @@ def test_nobody_is_called_stuck_on_a_busy_machine() -> None:
         print(f"  run {each['number']}, {drawn(int(str(each['number'])))}: {each['said']}")
     assert len(found) == RUNS
     assert not failed
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(_LAUNCHER_S + 100)
+def test_nobody_is_called_stuck_who_meets_at_the_second_try() -> None:
+    with busy(SPINNING), ThreadPoolExecutor(AT_ONCE) as pool:
+        lines = pool.map(_lines_of, range(AT_ONCE), ["meet_often"] * AT_ONCE)
+        found = [each for some in lines for each in some]
+    assert len(found) == RUNS
+    assert not [each for each in found if each["said"]]

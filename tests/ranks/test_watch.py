@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import timedelta
+from typing import Any
 
 import pytest
 import torch
@@ -18,6 +19,7 @@ from helpers.ranks.failures import Deadlock, RankFailed
 from helpers.ranks.inside import span
 from helpers.ranks.launcher import connect, launch
 from helpers.ranks.processes import children_of
+from helpers.ranks.watch import _PAUSES, Watcher, _Look, _moved
 from helpers.trace.events import Diagnosis
 from tests.ranks.slow_programmes import SLOW, STOPPED
 from tests.ranks.stuck_programmes import STUCK
@@ -246,3 +248,27 @@ def test_a_very_long_trace_does_not_hide_that_nobody_can_go_on() -> None:
         dist.recv(one(), 1 - rank)
 
     assert stuck(chatter).kind in {"cycle", "stuck"}
+
+
+# --- looks as they were on a busy machine: (rank, thread) -> how often it has given up the processor ------
+
+
+def test_a_rank_that_slept_until_it_connects_has_moved() -> None:
+    """Rank 1 had found nobody at the port and slept; then it met rank 0, within the time of one look."""
+    world: Any = None
+    watcher = Watcher(world, 60.0)
+    first = _Look(0.0, {}, {(0, 25): 36, (1, 26): 11}, changes=0)
+    later = _Look(0.62, {(1, 26): 19}, {(0, 25): 219, (1, 96): 1}, changes=0)
+    watcher._first = first
+    assert [watcher._pausing(later) for _ in range(_PAUSES + 1)] == [True] * _PAUSES + [False]
+    assert _moved(first, later)
+
+
+def test_a_rank_that_polls_may_be_found_at_its_question() -> None:
+    world: Any = None
+    watcher = Watcher(world, 60.0)
+    watcher._first = _Look(0.0, {(1, 26): 19}, {(0, 25): 36}, changes=0)
+    at_its_question = _Look(0.3, {(0, 25): 90, (1, 26): 19}, {}, changes=0)
+    back = _Look(0.32, {(1, 26): 19}, {(0, 25): 91}, changes=0)
+    assert watcher._pausing(at_its_question) and not watcher._pausing(back)
+    assert not _moved(watcher._first, back)
