@@ -32,6 +32,7 @@ from helpers.views.values import short_value
 _OUT_OF_MEMORY = re.compile(
     r"^MemoryError|can't allocate memory|std::bad_alloc|Cannot allocate memory"
 )
+_FLOAT32 = 1e-6
 NOTHING = "The function returns nothing: is there a `return` on every path?"
 PRINTS = "The function prints, but returns nothing: the value must come back by `return`."
 
@@ -179,13 +180,13 @@ def _differs(case: Case, wanted: Any, got: Any) -> str:
 def _usual(case: Case, rank: int, got: Any) -> Iterator[str]:
     """Give simple relations between a wrong value and the right one: facts, whatever the exercise."""
     right = for_rank(case.right, rank)
+    if has_nonsense(got) and not has_nonsense(right):
+        yield READ_EARLY
     if callable(right) or isinstance(right, AllRanks):
         return
     given = case.given[rank]
     if any(same(value, got, 0) for value in given if isinstance(value, torch.Tensor)):
         yield "This is what the rank was given, unchanged."
-    if has_nonsense(got) and not has_nonsense(right):
-        yield READ_EARLY
     if got is None:
         yield "A rank that has to return something returns nothing: is there a `return` on every path?"
     if isinstance(case.right, Each):
@@ -218,6 +219,11 @@ def _related(case: Case, right: Any, got: Any) -> Iterator[str]:
         return
     if one.dtype != other.dtype and torch.equal(one.double(), other.double()):
         yield "The numbers are right, the dtype is not."
+    if one.dtype == other.dtype and one.dtype in {torch.float64, torch.int64, torch.int32}:
+        if torch.equal(one.float().to(one.dtype), other):
+            yield "This is the right value as float32 holds it. Keep the dtype of what you are given."
+        elif one.is_floating_point() and same(one, other, _FLOAT32):
+            yield "This agrees with the right value to 7 digits or so: float32 holds no more."
     is_whole = not one.is_floating_point()
     one, other = one.double(), other.double()
     if case.world_size > 1:

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+_MOST_PARTS = 100
 READ_EARLY = (
     "This is what the check puts into a tensor of torch.empty, and into one that an irecv or an asynchronous "
     "call writes to until wait() has returned: NaN, or the largest whole number. It was read before wait(), "
@@ -18,8 +19,11 @@ def nonsense_like(x: torch.Tensor) -> torch.Tensor:
     return torch.full_like(x, torch.nan if x.is_floating_point() else torch.iinfo(x.dtype).max)
 
 
-def has_nonsense(got: Any) -> bool:
-    """Tell whether some element of a tensor is nonsense."""
+def has_nonsense(got: Any, depth: int = 3) -> bool:
+    """Tell whether some element of a tensor, or of one in lists, tuples and dicts, is nonsense."""
+    if isinstance(got, (list, tuple, dict)) and depth:
+        parts = list(got.values() if isinstance(got, dict) else got)
+        return any(has_nonsense(part, depth - 1) for part in parts[:_MOST_PARTS])
     if not isinstance(got, torch.Tensor) or got.dtype is torch.bool or got.is_complex():
         return False
     nonsense = nonsense_like(got)

@@ -60,7 +60,7 @@ def hello_rank(rank, world_size):
         return f"Hello from rank {rank} of {world_size}"
 
 
-# %% wrong: text and number added | crashed | says: TypeError
+# %% wrong: text and number added | crashed | says: can only concatenate str \(not "int"\)
 def hello_rank(rank, world_size):
     return "Hello from rank " + rank + " of " + world_size
 

@@ -58,7 +58,7 @@ def threads_per_rank(cores, ranks):
     return max(1, cores % ranks)
 
 
-# %% wrong: this machine's cores, whatever is asked | wrong | says: expected
+# %% wrong: this machine's cores, whatever is asked | wrong | says: more threads than there are cores
 import os
 
 
@@ -76,7 +76,7 @@ def threads_per_rank(cores, ranks):
     return 1
 
 
-# %% wrong: this machine's cores, with a torch call | wrong | says: is not \d
+# %% wrong: this machine's cores, with a torch call | wrong | says: the largest number is wanted
 import os
 
 

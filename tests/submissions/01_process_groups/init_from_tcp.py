@@ -125,7 +125,7 @@ def init_from_tcp(rank, world_size, folder):
         )
 
 
-# %% wrong: a port made of the folder's owner | crashed | says: same port
+# %% wrong: a port made of the folder's owner | crashed | says: Two jobs on one machine want the same port
 def init_from_tcp(rank, world_size, folder):
     port = 20000 + os.stat(folder).st_uid % 10000
     dist.init_process_group(

@@ -76,7 +76,7 @@ def exchange_in_pairs(rank, world_size, x):
     return x
 
 
-# %% wrong: the buffer has a fixed dtype | wrong | says: dtype
+# %% wrong: the buffer has a fixed dtype | wrong | says: its dtype is float32, not int32
 def exchange_in_pairs(rank, world_size, x):
     partner = rank ^ 1
     if partner >= world_size:
@@ -99,7 +99,7 @@ def exchange_in_pairs(rank, world_size, x):
     return everything[partner] if partner < world_size else x
 
 
-# %% wrong: the neighbour is taken for the partner | deadlocked | says: rank
+# %% wrong: the neighbour is taken for the partner | deadlocked | says: A cycle: each rank waits for the next one
 def exchange_in_pairs(rank, world_size, x):
     partner = (rank + 1) % world_size
     theirs = torch.empty_like(x)
@@ -139,7 +139,7 @@ def exchange_in_pairs(rank, world_size, x):
     return theirs
 
 
-# %% wrong: by way of float32 | wrong | says: expected
+# %% wrong: by way of float32 | wrong | says: to 7 digits or so|as float32 holds it|element .* is 0, not
 def exchange_in_pairs(rank, world_size, x):
     partner = rank ^ 1
     if partner >= world_size:

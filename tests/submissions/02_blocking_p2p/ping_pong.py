@@ -147,7 +147,7 @@ def ping_pong(rank, world_size, ball, rounds):
     return ball if rank < 2 else None
 
 
-# %% wrong: by way of float32 | wrong | says: expected
+# %% wrong: by way of float32 | wrong | says: as float32 holds it
 def ping_pong(rank, world_size, ball, rounds):
     if rank > 1:
         return None

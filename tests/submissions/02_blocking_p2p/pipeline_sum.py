@@ -91,7 +91,7 @@ def pipeline_sum(rank, world_size, x, chunk):
     return torch.stack(everything[: rank + 1]).sum(0)
 
 
-# %% wrong: the last rank sends on around the ring | deadlocked | says: rank 0
+# %% wrong: the last rank sends on around the ring | deadlocked | says: A cycle of sends
 def pipeline_sum(rank, world_size, x, chunk):
     sums = []
     for part in x.split(chunk):

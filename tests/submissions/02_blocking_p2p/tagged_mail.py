@@ -64,7 +64,7 @@ def tagged_mail(rank, world_size, letter):
     return letters
 
 
-# %% wrong: the letter is sent before its length is awaited | deadlocked | says: tag
+# %% wrong: the letter is sent before its length is awaited | deadlocked | says: The tags differ: rank 1 sends with tag 2
 def tagged_mail(rank, world_size, letter):
     if rank:
         dist.send(letter, 0, tag=2)
@@ -183,7 +183,7 @@ def tagged_mail(rank, world_size, letter):
     return letters
 
 
-# %% wrong: nobody writes an empty letter | deadlocked | says: rank 1
+# %% wrong: nobody writes an empty letter | deadlocked | says: Rank 1 has returned, but rank 0 still waits
 def tagged_mail(rank, world_size, letter):
     if rank:
         if len(letter):

@@ -159,7 +159,7 @@ def token_ring(rank, world_size, token):
     return box.item()
 
 
-# %% wrong: 32 bits are enough | crashed | says: overflow
+# %% wrong: 32 bits are enough | crashed | says: int32 without overflow
 def token_ring(rank, world_size, token):
     t = torch.tensor([token], dtype=torch.int32)
     if rank == 0:

@@ -185,7 +185,7 @@ def safe_buffers(fill, count, length, dst):
             work.wait()
 
 
-# %% wrong: always sends to rank 0 | deadlocked | says: rank
+# %% wrong: always sends to rank 0 | deadlocked | says: rank 1 sends with tag 1 .*while rank 0 receives with tag 0
 def safe_buffers(fill, count, length, dst):
     buffers = [torch.empty(length), torch.empty(length)]
     works = []

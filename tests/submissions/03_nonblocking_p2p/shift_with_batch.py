@@ -156,7 +156,7 @@ def shift_with_batch(rank, world_size, x, by):
     return box
 
 
-# %% wrong: by way of float32 | wrong | says: expected
+# %% wrong: by way of float32 | wrong | says: as float32 holds it
 def shift_with_batch(rank, world_size, x, by):
     if by % world_size == 0:
         return x

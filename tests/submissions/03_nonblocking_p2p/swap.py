@@ -129,7 +129,7 @@ def swap(rank, world_size, x):
     return theirs
 
 
-# %% wrong: partners as in exchange_in_pairs | deadlocked | says: rank
+# %% wrong: partners as in exchange_in_pairs | deadlocked | says: Rank 0 has returned, but rank 2 still waits
 def swap(rank, world_size, x):
     partner = rank ^ 1
     theirs = torch.empty_like(x)
@@ -174,7 +174,7 @@ def swap(rank, world_size, x):
     return theirs
 
 
-# %% wrong: by way of float32 | wrong | says: expected
+# %% wrong: by way of float32 | wrong | says: 7 digits or so|as float32 holds it
 def swap(rank, world_size, x):
     partner = world_size - 1 - rank
     if partner == rank:

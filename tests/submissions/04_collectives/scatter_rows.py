@@ -124,7 +124,7 @@ def scatter_rows(rank, world_size, x, src):
     return out[: max(0, rows - rank * each)]
 
 
-# %% wrong: the same padding on the wrong side | wrong | says: expected
+# %% wrong: the same padding on the wrong side | wrong | says: element \[0, 0\] is 0, not
 def scatter_rows(rank, world_size, x, src):
     rows, columns = x.shape
     each = -(-rows // world_size)
@@ -172,7 +172,7 @@ def scatter_rows(rank, world_size, x, src):
     return out[: rows - rank * each]
 
 
-# %% wrong: rows of zeros taken for padding | wrong | says: shape
+# %% wrong: rows of zeros taken for padding | wrong | says: its shape is \(0, 2\), not \(1, 2\)
 def scatter_rows(rank, world_size, x, src):
     rows, columns = x.shape
     each = -(-rows // world_size)

@@ -88,7 +88,7 @@ def transpose_blocks(rank, world_size, x):
     return torch.cat(take, dim=1)
 
 
-# %% wrong: the order of the ranks reversed | wrong | says: expected
+# %% wrong: the order of the ranks reversed | wrong | says: The right elements, in wrong places
 def transpose_blocks(rank, world_size, x):
     give = [block.T.contiguous() for block in x.chunk(world_size, dim=1)]
     take = [torch.empty_like(block) for block in give]

@@ -186,7 +186,7 @@ def all_reduce_by_parameter_server(rank, world_size, x, server):
     return x
 
 
-# %% wrong: workers pull before they push | deadlocked | says: rank
+# %% wrong: workers pull before they push | deadlocked | says: A cycle of receives
 def all_reduce_by_parameter_server(rank, world_size, x, server):
     total, box = x.clone(), torch.empty_like(x)
     if rank != server:

@@ -88,7 +88,7 @@ def crossover(measure, ranks):
     return meet(alpha, (time(10_000_000) - alpha) / 10_000_000, ranks)
 
 
-# %% wrong: least squares through all laps | wrong | says: alpha is
+# %% wrong: least squares through all laps | wrong | says: alpha is .* the truth is
 def crossover(measure, ranks):
     import numpy as np
 
@@ -168,7 +168,7 @@ def crossover(measure, ranks):
     return meet(alpha, beta, ranks)[2]
 
 
-# %% wrong: only for the numbers of ranks that one has seen | crashed | says: KeyError
+# %% wrong: only for the numbers of ranks that one has seen | crashed | says: KeyError: 32
 def crossover(measure, ranks):
     def time(nbytes):
         return sorted(measure(nbytes) for _ in range(21))[10]

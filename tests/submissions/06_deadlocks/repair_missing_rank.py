@@ -131,7 +131,7 @@ def repair_missing_rank(rank, world_size, batches, patience):
     return sums
 
 
-# %% wrong: it asks before each step who goes on | wrong | says: at most
+# %% wrong: it asks before each step who goes on | wrong | says: 5 times; at most 3 times is right
 def repair_missing_rank(rank, world_size, batches, patience):
     dist.monitored_barrier(timeout=patience, wait_all_ranks=True)
     sums, step = [], 0

@@ -229,7 +229,7 @@ def who_hangs(dumps):
     return "none", 0, []
 
 
-# %% wrong: only the number of elements is compared | wrong | says: is not
+# %% wrong: only the number of elements is compared | wrong | says: 'op' is not 'size'
 import math
 
 

@@ -96,7 +96,7 @@ def exact_accuracy(rank, world_size, predicted, labels, length):
     return hits.mean().item()
 
 
-# %% wrong: it sleeps in place of waiting | wrong | says: is not
+# %% wrong: it sleeps in place of waiting | wrong | says: 4.6117e\+18 is not 0.5
 def exact_accuracy(rank, world_size, predicted, labels, length):
     import time
 
@@ -109,7 +109,7 @@ def exact_accuracy(rank, world_size, predicted, labels, length):
     return share
 
 
-# %% wrong: it counts in bytes | wrong | says: is not
+# %% wrong: it counts in bytes | wrong | says: 0.032593 is not 0.59568
 def exact_accuracy(rank, world_size, predicted, labels, length):
     real = torch.arange(len(labels)) * world_size + rank < length
     right = ((predicted == labels) & real).sum(dtype=torch.uint8)
@@ -117,7 +117,7 @@ def exact_accuracy(rank, world_size, predicted, labels, length):
     return right.item() / length
 
 
-# %% wrong: it counts in half precision | wrong | says: is not
+# %% wrong: it counts in half precision | wrong | says: 0.59588 is not 0.59568
 def exact_accuracy(rank, world_size, predicted, labels, length):
     real = torch.arange(len(labels)) * world_size + rank < length
     right = ((predicted == labels) & real).sum().half()
@@ -125,7 +125,7 @@ def exact_accuracy(rank, world_size, predicted, labels, length):
     return right.item() / length
 
 
-# %% wrong: one sample too many | wrong | says: is not
+# %% wrong: one sample too many | wrong | says: sum of right answers still holds those of padded
 def exact_accuracy(rank, world_size, predicted, labels, length):
     real = torch.arange(len(labels)) * world_size + rank <= length
     right = ((predicted == labels) & real).sum()

@@ -43,7 +43,7 @@ def partition(rank, world_size, length, seed):
     return torch.randperm(length).tolist()[rank::world_size]
 
 
-# %% wrong: the remainder is lost | wrong | says: remainder
+# %% wrong: the remainder is lost | wrong | says: The remainder of the division belongs to somebody
 def partition(rank, world_size, length, seed):
     generator = torch.Generator().manual_seed(seed)
     order = torch.randperm(length, generator=generator).tolist()

@@ -119,7 +119,7 @@ def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
     return seen
 
 
-# %% wrong: seed and epoch are mixed by a product | wrong | says: is not
+# %% wrong: seed and epoch are mixed by a product | wrong | says: \[1\]\[0\]: .* is not
 def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
     seen = []
     for epoch in range(epochs):

@@ -92,7 +92,7 @@ def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch)
     return order[rank:total:num_replicas]
 
 
-# %% wrong: drop_last is ignored | wrong | says: left out
+# %% wrong: drop_last is ignored | wrong | says: `drop_last` decides
 def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch):
     order = list(range(length))
     if shuffle:

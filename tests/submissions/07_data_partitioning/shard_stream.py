@@ -43,7 +43,7 @@ def shard_stream(stream, rank, world_size):
     return islice(stream, worker, None, workers)
 
 
-# %% wrong: without a worker there is no info | crashed | says: NoneType
+# %% wrong: without a worker there is no info | crashed | says: no attribute 'num_workers'
 def shard_stream(stream, rank, world_size):
     info = get_worker_info()
     shard = rank * info.num_workers + info.id
@@ -64,7 +64,7 @@ def shard_stream(stream, rank, world_size):
     return islice(stream, rank + worker, None, world_size * workers)
 
 
-# %% wrong: the stride is the number of ranks only | wrong | says: already
+# %% wrong: the stride is the number of ranks only | wrong | says: which worker 1 of rank 0 has already
 def shard_stream(stream, rank, world_size):
     info = get_worker_info()
     worker, workers = (info.id, info.num_workers) if info else (0, 1)

@@ -69,7 +69,7 @@ def average_gradients(model):
             p.grad /= size
 
 
-# %% wrong: no None expected | crashed | says: NoneType
+# %% wrong: no None expected | crashed | says: `p.grad` is None where
 def average_gradients(model):
     for p in model.parameters():
         dist.all_reduce(p.grad.data, op=dist.ReduceOp.SUM)
@@ -173,7 +173,7 @@ def average_gradients(model):
             p.grad = torch.stack(parts).mean(0).detach()
 
 
-# %% wrong: does not wait | wrong | says: wait
+# %% wrong: does not wait | wrong | says: never calls wait
 def average_gradients(model):
     for p in model.parameters():
         if p.requires_grad:

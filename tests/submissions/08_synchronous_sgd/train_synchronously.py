@@ -262,7 +262,7 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
     return losses
 
 
-# %% wrong: one loss too few, an early stop on rank 0 | deadlocked | says: rank 0
+# %% wrong: one loss too few, an early stop on rank 0 | deadlocked | says: Rank 0 has returned, but rank 1 still waits
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
     for p in model.parameters():
         dist.broadcast(p.data, src=0)

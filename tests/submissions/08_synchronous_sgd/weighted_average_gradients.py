@@ -109,7 +109,7 @@ def weighted_average_gradients(model, samples):
         dist.all_reduce(p.grad)
 
 
-# %% wrong: does nothing about None | crashed | says: NoneType
+# %% wrong: does nothing about None | crashed | says: begin from zeros there
 def weighted_average_gradients(model, samples):
     total = torch.tensor(float(samples))
     dist.all_reduce(total)

@@ -76,7 +76,7 @@ def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y)
         schedule.step()
 
 
-# %% wrong: the output instead of the losses | wrong | says: losses
+# %% wrong: the output instead of the losses | wrong | says: What step.. returns are the outputs
 def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y):
     stage = PipelineStage(layers, rank, world_size, torch.device("cpu"))
     schedule = Schedule1F1B(stage, microbatches, loss_fn=loss_fn)

@@ -69,7 +69,7 @@ def parallel_attention(x, query, key, value, out, head_size):
     return SumOverRanks.apply(linear(mixed.transpose(1, 2).flatten(2), out))
 
 
-# %% wrong: one large head | wrong | says: unflatten
+# %% wrong: one large head | wrong | says: Each head attends by itself
 def parallel_attention(x, query, key, value, out, head_size):
     x = CopyToRanks.apply(x)
     q, k, v = (linear(x, w) for w in (query, key, value))
@@ -187,7 +187,7 @@ def parallel_attention(x, query, key, value, out, head_size):
     return total
 
 
-# %% wrong: computes in float32 | wrong | says: element
+# %% wrong: computes in float32 | wrong | says: 1.44449544, not 1.44449534
 def parallel_attention(x, query, key, value, out, head_size):
     x, given = CopyToRanks.apply(x).float(), x.dtype
     query, key, value, out = query.float(), key.float(), value.float(), out.float()

@@ -246,7 +246,7 @@ def train_2d(*given):
     return train(*given, begin="parts")
 
 
-# %% wrong: nobody averages gradients | wrong | says: dp group
+# %% wrong: nobody averages gradients | wrong | says: average the gradients over the dp group
 def train_2d(*given):
     return train(*given, average="")
 
