@@ -14,7 +14,7 @@ import pytest
 from helpers.ranks import launcher, magics
 
 LEAK_S = 5.0
-ORDINARY_S = 120
+ORDINARY_S = 250
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
