@@ -36,7 +36,8 @@ def check(answer: Any) -> CheckResult:
         return CheckResult(found.name or str(answer), "", Outcome.UNREADABLE, message=message)
     if note := _later_attempt(found, inputs):
         found = replace(found, notes=(*found.notes, note))
-    return _recorded(grade(exercise, found, input_number))
+    source = found.source if isinstance(found, Answer) else ""
+    return replace(_recorded(grade(exercise, found, input_number)), source=source)
 
 
 def _later_attempt(found: Answer | Problem, inputs: Sequence[str]) -> str:

@@ -76,7 +76,8 @@ class CheckResult:
 
     run: the run to look at, with `timeline(result.run)` and the like: that of the first case that
     failed, or else of the largest case, of few ranks where there are many cases. notes: repairs made to
-    find the answer, in plain words.
+    find the answer, in plain words. source: the answer with all that it uses, as a file may hold it;
+    "" where there is none.
     """
 
     name: str
@@ -88,6 +89,7 @@ class CheckResult:
     out_of: float = 0.0
     notes: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
+    source: str = ""
 
     @property
     def passed(self) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from helpers.course.progress import read, record_hint
 from helpers.course.progress_format import Progress
 from helpers.course.told import Told
+from helpers.course.workspace import find_workspace
 
 
 class Hinted(Protocol):
@@ -34,7 +35,8 @@ def hint(asked: Any, *, get: Callable[[Any], Hinted] | None = None) -> Told:
 
     asked: the exercise's name, its number ("2.1"), or the function itself.
 
-    After the last hint, or once the exercise has passed, says where the solution is. Raises what
+    After the last hint, or once the exercise has passed, says where the solution is: a learner's bundle
+    has none. Raises what
     `get` raises on an unknown name; `get` is the course's own list of exercises unless given.
     """
     found = (get or _registered)(asked)
@@ -45,7 +47,7 @@ def hint(asked: Any, *, get: Callable[[Any], Hinted] | None = None) -> Told:
     note = record_hint(exercise, level) if level > seen else ""
     lines = [_heading(found, level, seen), *_hints(found, level)]
     if level == len(found.hints) or _passed(progress, exercise):
-        lines.append(f"The solution is in solutions/{found.notebook}.ipynb.")
+        lines.append(_solution(found))
     return Told("\n\n".join([*lines, *filter(None, [progress.note, note])]))
 
 
@@ -67,6 +69,13 @@ def _heading(found: Hinted, level: int, seen: int) -> str:
 
 def _hints(found: Hinted, level: int) -> list[str]:
     return [f"{number}. {text.strip()}" for number, text in enumerate(found.hints[:level], start=1)]
+
+
+def _solution(found: Hinted) -> str:
+    solution = f"{found.notebook}.ipynb"
+    if (find_workspace().solutions / solution).is_file():
+        return f"The solution is in solutions/{solution}."
+    return "These are all the hints. Whoever gave you this copy of the course has the solution."
 
 
 def _passed(progress: Progress, exercise: str) -> bool:

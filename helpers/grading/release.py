@@ -37,12 +37,21 @@ def release(workspace: Workspace, out: Path) -> list[Path]:
             target = out / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
+            if name == Path("README.md"):
+                target.write_text(_for_learners(source.read_text()))
             sums[name.as_posix()] = sum_of(target)
         manifest = {"format": FORMAT, "files": sums}
         (out / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
     except OSError as error:
         raise ReleaseError(f"{out} cannot be written: {error.strerror}.") from None
     return [out / name for name in (*sums, MANIFEST)]
+
+
+def _for_learners(readme: str) -> str:
+    """Leave out of the README what a bundle does not have: tests, their pictures, what instructors need."""
+    own = readme.partition("\n## For instructors")[0]
+    lines = (line for line in own.splitlines() if "make test" not in line and "tests" not in line)
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def bundled(workspace: Workspace) -> Iterator[Path]:

@@ -28,6 +28,7 @@ def curves(
     figure = new_figure(6.4, 3.6)
     axes = figure.add_subplot()
     for index, (name, points) in enumerate(series.items()):
+        hidden = any(_alike(points, later) for later in [*series.values()][index + 1 :])
         axes.plot(
             [point[0] for point in points],
             [point[1] for point in points],
@@ -35,6 +36,9 @@ def curves(
             marker=_MARKS[index % len(_MARKS)],
             linestyle=_LINES[index % len(_LINES)],
             label=one_line(name).replace("$", r"\$"),
+            linewidth=5 if hidden else None,
+            markersize=11 if hidden else None,
+            alpha=0.45 if hidden else None,
         )
     axes.set_xlabel(x)
     axes.set_ylabel(y)
@@ -53,6 +57,14 @@ def curves(
     if title:
         axes.set_title(title, loc="left")
     return Picture(figure, _text(series, x, y))
+
+
+def _alike(points: Sequence[tuple[float, float]], later: Sequence[tuple[float, float]]) -> bool:
+    """Say whether a series lies under a later one: then it is drawn broad, to be seen at all."""
+    near = 1e-3 * max((abs(y) for _, y in later), default=0)
+    return len(points) == len(later) and all(
+        a[0] == b[0] and abs(a[1] - b[1]) <= near for a, b in zip(points, later, strict=True)
+    )
 
 
 def _text(series: Mapping[str, Sequence[tuple[float, float]]], x: str, y: str) -> str:

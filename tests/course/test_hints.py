@@ -9,6 +9,7 @@ import pytest
 
 from helpers.course.hints import hint
 from helpers.course.progress import read, record
+from helpers.course.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -93,3 +94,10 @@ def test_an_exercise_may_be_asked_for_by_name_number_or_function() -> None:
 def test_what_is_no_exercise_is_refused_in_words(odd: object) -> None:
     with pytest.raises(LookupError, match="no exercise is called"):
         hint(odd)
+
+
+def test_where_there_are_no_solutions_none_is_promised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("helpers.course.hints.find_workspace", lambda: Workspace(tmp_path))
+    assert [ask() for _ in range(3)][-1].endswith("has the solution.")

@@ -28,6 +28,12 @@ def test_nothing_of_the_solutions_is_in_it(bundle: Path) -> None:
     assert not [path for path in bundle.rglob("*.ipynb") if "BEGIN SOLUTION" in path.read_text()]
 
 
+def test_its_readme_names_nothing_that_is_not_in_it(bundle: Path) -> None:
+    readme = (bundle / "README.md").read_text()
+    assert "make lab" in readme
+    assert not [w for w in ("make test", "tests/", "solutions/", "course grade") if w in readme]
+
+
 def test_the_manifest_has_the_sum_of_every_file(bundle: Path) -> None:
     sums = json.loads((bundle / MANIFEST).read_text())["files"]
     files = {p.relative_to(bundle).as_posix() for p in bundle.rglob("*") if p.is_file()}

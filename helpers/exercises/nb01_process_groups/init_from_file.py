@@ -1,4 +1,4 @@
-"""1.3 Start by a file (10 min, ●●○○○)
+"""1.3 Start by a file (10 min, ●●○○○, further)
 
 - All ranks of one job must name the same file, two jobs never. What do all ranks of a job know that no other
   job has?

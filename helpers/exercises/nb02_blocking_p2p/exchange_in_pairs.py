@@ -1,4 +1,4 @@
-"""2.3 Exchange in pairs (10 min, ●●○○○)
+"""2.3 Exchange in pairs (12 min, ●●○○○)
 
 - If both ranks of a pair send first, each send waits for a recv. One of them has to receive first.
 - Let the parity of the rank decide who sends first. A rank whose partner would be `world_size` or more has

@@ -1,4 +1,4 @@
-"""2.1 Ping-pong (10 min, ●○○○○)
+"""2.1 Ping-pong (12 min, ●○○○○)
 
 - In every round rank 0 sends and then receives. What must rank 1 do, in which order?
 - `dist.recv(ball, src)` writes into the tensor that you give it. Rank 1 receives into `ball`, adds 1 in

@@ -1,4 +1,4 @@
-"""2.5 Pipeline sum (20 min, ●●●○○, further)
+"""2.5 Pipeline sum (25 min, ●●●○○, further)
 
 - Without chunks, rank 3 idles until the whole tensor has passed ranks 0, 1 and 2.
 - Loop over `x.split(chunk)`. In each turn: receive the sum so far from the rank before (if there is one),

@@ -1,4 +1,4 @@
-"""2.4 Tagged mail (15 min, ●●●○○)
+"""2.4 Tagged mail (20 min, ●●●○○, further)
 
 - Rank 0 cannot make a buffer before it knows how long the letter is.
 - Send the length first, as a tensor of one int64, with tag 1; then the letter with tag 2. Rank 0 receives

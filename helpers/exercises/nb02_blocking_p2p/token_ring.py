@@ -1,4 +1,4 @@
-"""2.2 Token ring (10 min, ●●○○○)
+"""2.2 Token ring (15 min, ●●○○○)
 
 - One rank must begin, or all wait for each other. Which one has the token? And a number travels as a
   tensor: `torch.tensor([token])`.

@@ -1,4 +1,4 @@
-"""4.2 Scatter rows (10 min, ●●○○○)
+"""4.2 Scatter rows (15 min, ●●○○○)
 
 - All parts of one `scatter` have the same shape. What can you do with a matrix of 7 rows so that it falls
   into 3 equal parts?

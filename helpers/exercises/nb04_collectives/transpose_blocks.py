@@ -1,4 +1,4 @@
-"""4.6 Transpose blocks (15 min, ●●●○○, further)
+"""4.6 Transpose blocks (15 min, ●●●○○)
 
 - Draw a matrix of 2 x 2 blocks, a row of blocks on each rank. Which of your blocks does the other rank
   need? And what must happen inside a block?

@@ -1,4 +1,4 @@
-"""5.2 All-reduce by recursive doubling (12 min, ●●●○○)
+"""5.2 All-reduce by recursive doubling (20 min, ●●●○○, further)
 
 - With 4 ranks: 0 and 1 exchange, 2 and 3 exchange; then 0 and 2, 1 and 3. What does every rank hold after
   each round?

@@ -1,4 +1,4 @@
-"""5.3 Ring all-reduce (18 min, ●●●●○)
+"""5.3 Ring all-reduce (25 min, ●●●●○)
 
 - Two trips around the ring. On the first, each chunk collects the sum as it passes from rank to rank; on the
   second, the finished chunks are copied. Which chunk does rank r send in step s?

@@ -1,4 +1,4 @@
-"""5.1 Broadcast by a tree (10 min, ●●○○○)
+"""5.1 Broadcast by a tree (15 min, ●●○○○)
 
 - After each round twice as many ranks have the tensor, and all of them can send. Who has it after round 1,
   2, 3 if the root is rank 0?

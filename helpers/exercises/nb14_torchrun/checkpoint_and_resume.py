@@ -1,4 +1,4 @@
-"""14.4 Killed and resumed (18 min, ●●●●○)
+"""14.4 Killed and resumed (25 min, ●●●●○)
 
 - Write down everything that the next step depends on. The model's weights are one of five things.
 - Model, optimizer, random state of each rank, number of steps done, losses so far. Before the loop: if the

@@ -1,4 +1,4 @@
-"""14.5 Four ranks save, two load (10 min, ●●●○○)
+"""14.5 Four ranks save, two load (10 min, ●●●○○, further)
 
 - `dcp.load` fills tensors that are there already. Which tensors must this rank have?
 - Make a DTensor of zeros for each name, with the whole shape, on `mesh`, placed `[Shard(0)]`; give the dict

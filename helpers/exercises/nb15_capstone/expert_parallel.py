@@ -1,4 +1,4 @@
-"""15.3 Tokens to their experts (15 min, ●●●●○, further)
+"""15.3 Tokens to their experts (20 min, ●●●●○, further)
 
 - all_to_all_single sends consecutive rows to consecutive ranks. In which order must the tokens be, and what
   must the receiver know beforehand?

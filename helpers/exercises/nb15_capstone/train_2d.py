@@ -1,4 +1,4 @@
-"""15.2 Data and tensor parallel (15 min, ●●●○○)
+"""15.2 Data and tensor parallel (20 min, ●●●○○)
 
 - Which ranks must see the same samples? Which ranks hold the same part of a weight? Each of these questions
   is answered by one of the two groups.

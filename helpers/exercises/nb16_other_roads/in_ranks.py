@@ -9,6 +9,7 @@ variables are those that Slurm would set.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import tempfile
 import threading
@@ -283,14 +284,17 @@ srun() {
     local at node
     for ((at = 1; at <= $#; at++)); do
         case "${!at}" in
-        torchrun | python*) break ;;
+        torchrun | python* | bash | sh | */bash | */sh) break ;;
+        esac
+    done
+    note step "=$(printenv SRUN_CPUS_PER_TASK)" "${@:1:at-1}"
+    case "${!at}" in
         bash | sh | */bash | */sh)
             for node in 0 $(($SLURM_NNODES - 1)); do
                 ON_NODE=$node SLURM_NODEID=$node SLURM_PROCID=$node bash "${@:at+1}"
             done
             return ;;
-        esac
-    done
+    esac
     note srun "$@"
 }
 exec() { (($# == 0)) || { "$@"; exit; }; }
@@ -334,6 +338,8 @@ def run_batch_script(
         "SLURM_NODEID": "0",
         "SLURM_PROCID": "0",
     }
+    if asked := re.search(r"^#SBATCH.*\s(?:--cpus-per-task[= ]|-c ?)(\d+)", text, re.MULTILINE):
+        env["SLURM_CPUS_PER_TASK"] = asked[1]
     env["SLURM_NODELIST"] = env["SLURM_JOB_NODELIST"]
     said = "not done after 5 s"
     with suppress(subprocess.TimeoutExpired):

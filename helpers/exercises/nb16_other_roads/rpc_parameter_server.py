@@ -1,4 +1,4 @@
-"""16.2 A server that asks (12 min, ●●●○○)
+"""16.2 A server that asks (12 min, ●●●○○, further)
 
 - Your function runs on the server alone. In each step it asks every trainer one question: what is your
   gradient at these weights?

@@ -11,7 +11,15 @@ from typing import Any
 
 from helpers.views.plain import one_line, plural
 
-_LONG = {"J": "job-name", "N": "nodes", "t": "time", "G": "gpus", "n": "ntasks"}
+_LONG = {
+    "J": "job-name",
+    "N": "nodes",
+    "t": "time",
+    "G": "gpus",
+    "n": "ntasks",
+    "c": "cpus-per-task",
+}
+CPUS_PER_GPU = 8
 _COUNTS = {"nnodes": "nodes", "nproc-per-node": "gpus_per_node"}
 
 
@@ -42,6 +50,15 @@ def of_options(text: str, spec: Mapping[str, Any]) -> str:
     gpus = options.get("gpus-per-node") or options.get("gres", "").removeprefix("gpu:") or None
     if (gpus or "").rpartition(":")[2] != str(spec["gpus_per_node"]):
         return _option("gpus-per-node", gpus, spec["gpus_per_node"])
+    if options.get("cpus-per-gpu") != str(CPUS_PER_GPU):
+        wanted_cpus, cpus = CPUS_PER_GPU * spec["gpus_per_node"], options.get("cpus-per-task")
+        if cpus is None:
+            return (
+                f"no `#SBATCH --cpus-per-task={wanted_cpus}`: by default a task has one CPU, on which the "
+                "agent and all its workers would run"
+            )
+        if cpus != str(wanted_cpus):
+            return _option("cpus-per-task", cpus, wanted_cpus)
     seconds = seconds_of(options.get("time", ""))
     if seconds != 60 * spec["minutes"]:
         return _time(options.get("time"), seconds, spec["minutes"])
@@ -62,15 +79,22 @@ def sbatch_options(text: str) -> tuple[dict[str, str], str]:
             words = shlex.split(line.removeprefix("#SBATCH"), comments=True)
         except ValueError:  # a quotation mark that is never closed
             words = []
-        while words:
-            word = words.pop(0)
-            name, equals, value = word.lstrip("-").partition("=")
-            if not word.startswith("--"):
-                name, value = name[:1], name[1:]
-            if not value and not equals and words and not words[0].startswith("-"):
-                value = words.pop(0)
-            options[_LONG.get(name, name)] = value
+        options |= _by_long_name(words)
     return options, ""
+
+
+def _by_long_name(words: Sequence[str]) -> dict[str, str]:
+    """Read options from their words: --name=value, --name value, -n value and -nvalue."""
+    options, left = {}, list(words)
+    while left:
+        word = left.pop(0)
+        name, equals, value = word.lstrip("-").partition("=")
+        if not word.startswith("--"):
+            name, value = name[:1], name[1:]
+        if not value and not equals and left and not left[0].startswith("-"):
+            value = left.pop(0)
+        options[_LONG.get(name, name)] = value
+    return options
 
 
 def seconds_of(text: str) -> int | None:
@@ -109,7 +133,9 @@ def of_the_start(found: Mapping[str, Any], spec: Mapping[str, Any], job_id: int,
     """Say what is wrong with the command that srun was given."""
     said_calls = found.get("calls")
     calls = said_calls if isinstance(said_calls, list) else []
-    calls = [_by_its_name([str(word) for word in c]) for c in calls if isinstance(c, list)]
+    calls = [[str(word) for word in c] for c in calls if isinstance(c, list)]
+    steps = [c for c in calls if c[0] == "step"]
+    calls = [_by_its_name(c) for c in calls if c[0] != "step"]
     calls = [c for c in calls if "torchrun" in c]
     said = one_line(str(found.get("said")).strip(), 200)
     said = f" bash says: {said}" if said else ""
@@ -123,7 +149,28 @@ def of_the_start(found: Mapping[str, Any], spec: Mapping[str, Any], job_id: int,
     once = [c for c in calls if c[0] in {"srun", "srun0"}]
     if len(once) > 1:
         return f"srun torchrun was called {len(once)} times; once starts it on every node"
-    return next(filter(None, (_words(words, said, spec, job_id, head) for words in calls)), "")
+    problems = (_words(words, said, spec, job_id, head) for words in calls)
+    return next(filter(None, problems), "") or _cpus_of(steps, str(found["text"]), spec)
+
+
+def _cpus_of(steps: Sequence[Sequence[str]], text: str, spec: Mapping[str, Any]) -> str:
+    """Say what is wrong with the CPUs of what srun starts. A step: a variable's value, srun's options."""
+    if "cpus-per-gpu" in sbatch_options(text)[0]:  # srun takes that one over
+        return ""
+    wanted = str(CPUS_PER_GPU * spec["gpus_per_node"])
+    for _, variable, *words in steps:
+        told = _by_long_name(words)
+        if told.get("cpus-per-gpu") == str(CPUS_PER_GPU):
+            continue
+        cpus = told.get("cpus-per-task", variable.removeprefix("="))
+        if not cpus:
+            return (
+                "sbatch was told --cpus-per-task, srun was not, and since Slurm 22.05 does not take it "
+                "over: say it again to srun, or export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK"
+            )
+        if cpus != wanted:
+            return f"srun is told {cpus} CPUs for its task; {wanted} were asked for"
+    return ""
 
 
 def _words(words: Sequence[str], said: str, spec: Mapping[str, Any], job_id: int, head: str) -> str:

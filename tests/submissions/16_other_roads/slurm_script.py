@@ -4,9 +4,10 @@ def slurm_script(name, nodes, gpus_per_node, minutes, script):
 #SBATCH --job-name={name}
 #SBATCH --nodes={nodes}
 #SBATCH --ntasks-per-node=1
-#SBATCH --gpus-per-node={gpus_per_node}
+#SBATCH --gpus-per-node={gpus_per_node} --cpus-per-task={8 * gpus_per_node}
 #SBATCH --time={minutes}
 head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 srun torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} \\
     --rdzv-id=$SLURM_JOB_ID --rdzv-backend=c10d --rdzv-endpoint=$head:29400 {script}
 """
@@ -21,7 +22,7 @@ def slurm_script(name, nodes, gpus_per_node, minutes, script):
             f"#SBATCH -J {name} -N {nodes}",
             "# one agent on each node",
             "#SBATCH --ntasks-per-node 1",
-            f"#SBATCH --gres=gpu:{gpus_per_node}",
+            f"#SBATCH --gres=gpu:{gpus_per_node} -c {8 * gpus_per_node}",
             f"#SBATCH -t {hours:02}:{rest:02}:00",
             "#SBATCH --output=%x-%j.log",
             "",
@@ -30,7 +31,7 @@ def slurm_script(name, nodes, gpus_per_node, minutes, script):
             'hosts=($(scontrol show hostnames "$SLURM_JOB_NODELIST"))',
             "endpoint=${hosts[0]}:$((20000 + SLURM_JOB_ID % 10000))",
             'args=(--nnodes "$SLURM_NNODES" --nproc_per_node "$SLURM_GPUS_ON_NODE")',
-            'srun --kill-on-bad-exit=1 torchrun "${args[@]}" --rdzv_backend c10d \\',
+            'srun -c "$SLURM_CPUS_PER_TASK" --kill-on-bad-exit=1 torchrun "${args[@]}" --rdzv_backend c10d \\',
             '    --rdzv_endpoint "$endpoint" --rdzv_id "$SLURM_JOB_ID" ' + script,
         ]
     )
@@ -44,6 +45,7 @@ def slurm_script(name, nodes, gpus_per_node, minutes, script):
         "nodes": nodes,
         "ntasks": nodes,
         "gpus-per-node": gpus_per_node,
+        "cpus-per-gpu": 8,
         "time": f"{days}-{minutes // 60}:{minutes % 60}",
     }
     top = "".join(f"#SBATCH --{key}={value}\n" for key, value in asks.items())
@@ -58,9 +60,9 @@ def slurm_script(name, nodes, gpus_per_node, minutes, script):
 def slurm_script(name, nodes, gpus_per_node, minutes, script):
     return f"""#!/bin/bash
 #SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
-#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}
+#SBATCH --gpus-per-node={gpus_per_node} --cpus-per-task={8 * gpus_per_node} --time={minutes}
 head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
-srun torchrun --nnodes=$SLURM_NNODES --nproc-per-node=gpu --rdzv-id=$SLURM_JOB_ID \\
+srun --cpus-per-task={8 * gpus_per_node} torchrun --nnodes=$SLURM_NNODES --nproc-per-node=gpu --rdzv-id=$SLURM_JOB_ID \\
     --rdzv-backend=c10d --rdzv-endpoint=$head:29400 {script}
 """
 
@@ -69,8 +71,8 @@ srun torchrun --nnodes=$SLURM_NNODES --nproc-per-node=gpu --rdzv-id=$SLURM_JOB_I
 def slurm_script(name, nodes, gpus_per_node, minutes, script):
     return f"""#!/bin/bash
 #SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
-#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}
-srun bash -c 'torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
+#SBATCH --gpus-per-node={gpus_per_node} --cpus-per-task={8 * gpus_per_node} --time={minutes}
+srun --cpus-per-gpu=8 bash -c 'torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
     --rdzv-backend=c10d --rdzv-endpoint='$(scontrol show hostnames $SLURM_JOB_NODELIST | head -1)':29400 {script}'
 """
 
@@ -79,9 +81,9 @@ srun bash -c 'torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-
 def slurm_script(name, nodes, gpus_per_node, minutes, script):
     return f"""#!/bin/bash
 #SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
-#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}
+#SBATCH --gpus-per-node={gpus_per_node} --cpus-per-task={8 * gpus_per_node} --time={minutes}
 export HEAD=$(hostname)
-exec srun --label /bin/sh -lc 'echo $SLURM_NODEID; exec python -u -m torch.distributed.run --nproc_per_node auto \\
+exec srun --label -c{gpus_per_node * 8} /bin/sh -lc 'echo $SLURM_NODEID; exec python -u -m torch.distributed.run --nproc_per_node auto \\
     --nnodes={nodes} --rdzv-id=$SLURM_JOB_ID --rdzv-backend=c10d --rdzv-endpoint=$HEAD:29400 {script}'
 """
 
@@ -92,7 +94,7 @@ def slurm_script(name, nodes, gpus_per_node, minutes, script):
 #SBATCH --job-name={name}
 #SBATCH --nodes={nodes}
 #SBATCH --ntasks-per-node={gpus_per_node}
-#SBATCH --gpus-per-node={gpus_per_node}
+#SBATCH --gpus-per-node={gpus_per_node} --cpus-per-gpu=8
 #SBATCH --time={minutes}
 head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 srun torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
@@ -104,7 +106,7 @@ srun torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM
 def slurm_script(name, nodes, gpus_per_node, minutes, script):
     return f"""#!/bin/bash
 #SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
-#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}
+#SBATCH --gpus-per-node={gpus_per_node} --cpus-per-gpu=8 --time={minutes}
 head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
     --rdzv-backend=c10d --rdzv-endpoint=$head:29400 {script}
@@ -116,7 +118,7 @@ def slurm_script(name, nodes, gpus_per_node, minutes, script):
     return f"""
 #!/bin/bash
 #SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
-#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}
+#SBATCH --gpus-per-node={gpus_per_node} --cpus-per-gpu=8 --time={minutes}
 head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 srun torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
     --rdzv-backend=c10d --rdzv-endpoint=$head:29400 {script}
@@ -127,7 +129,7 @@ srun torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM
 def slurm_script(name, nodes, gpus_per_node, minutes, script):
     return f"""#!/bin/bash
 #SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
-#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}:00:00
+#SBATCH --gpus-per-node={gpus_per_node} --cpus-per-gpu=8 --time={minutes}:00:00
 head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 srun torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
     --rdzv-backend=c10d --rdzv-endpoint=$head:29400 {script}
@@ -138,7 +140,7 @@ srun torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM
 def slurm_script(name, nodes, gpus_per_node, minutes, script):
     return f"""#!/bin/bash
 #SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
-#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}
+#SBATCH --gpus-per-node={gpus_per_node} --cpus-per-gpu=8 --time={minutes}
 srun torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
     --rdzv-backend=c10d --rdzv-endpoint=localhost:29400 {script}
 """
@@ -148,7 +150,7 @@ srun torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM
 def slurm_script(name, nodes, gpus_per_node, minutes, script):
     return f"""#!/bin/bash
 #SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
-#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}
+#SBATCH --gpus-per-node={gpus_per_node} --cpus-per-gpu=8 --time={minutes}
 srun torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
     --rdzv-backend=c10d --rdzv-endpoint=$SLURM_JOB_NODELIST:29400 {script}
 """
@@ -158,7 +160,7 @@ srun torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM
 def slurm_script(name, nodes, gpus_per_node, minutes, script):
     return f"""#!/bin/bash
 #SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
-#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}
+#SBATCH --gpus-per-node={gpus_per_node} --cpus-per-gpu=8 --time={minutes}
 head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 srun torchrun --nnodes={nodes} --nproc-per-node={nodes * gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
     --rdzv-backend=c10d --rdzv-endpoint=$head:29400 {script}
@@ -169,7 +171,7 @@ srun torchrun --nnodes={nodes} --nproc-per-node={nodes * gpus_per_node} --rdzv-i
 def slurm_script(name, nodes, gpus_per_node, minutes, script):
     return f"""#!/bin/bash
 #SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
-#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}
+#SBATCH --gpus-per-node={gpus_per_node} --cpus-per-gpu=8 --time={minutes}
 head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 srun torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --node-rank=$SLURM_NODEID \\
     --master-addr=$head --master-port=29400 {script}
@@ -181,7 +183,7 @@ def slurm_script(name, nodes, gpus_per_node, minutes, script):
     return f"""#!/bin/bash
 set -e
 #SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
-#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}
+#SBATCH --gpus-per-node={gpus_per_node} --cpus-per-gpu=8 --time={minutes}
 head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 srun torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
     --rdzv-backend=c10d --rdzv-endpoint=$head:29400 {script}
@@ -192,7 +194,7 @@ srun torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM
 def slurm_script(name, nodes, gpus_per_node, minutes, script):
     return f"""#!/bin/bash
 #SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
-#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}
+#SBATCH --gpus-per-node={gpus_per_node} --cpus-per-gpu=8 --time={minutes}
 head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 srun torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID
     --rdzv-backend=c10d --rdzv-endpoint=$head:29400 {script}
@@ -208,7 +210,7 @@ def slurm_script(name, nodes, gpus_per_node, minutes, script):
 def slurm_script(name, nodes, gpus_per_node, minutes, script):
     return f"""#!/bin/bash
 #SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
-#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}
+#SBATCH --gpus-per-node={gpus_per_node} --cpus-per-gpu=8 --time={minutes}
 srun bash -c 'torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
     --rdzv-backend=c10d --rdzv-endpoint=$(hostname):29400 {script}'
 """
@@ -218,7 +220,7 @@ srun bash -c 'torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-
 def slurm_script(name, nodes, gpus_per_node, minutes, script):
     return f"""#!/bin/bash
 #SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
-#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}
+#SBATCH --gpus-per-node={gpus_per_node} --cpus-per-gpu=8 --time={minutes}
 head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 srun bash -c 'torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
     --rdzv-backend=c10d --rdzv-endpoint=$head:29400 {script}'
@@ -229,8 +231,77 @@ srun bash -c 'torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-
 def slurm_script(name, nodes, gpus_per_node, minutes, script):
     return f"""#!/bin/bash
 #SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
-#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}
+#SBATCH --gpus-per-node={gpus_per_node} --cpus-per-gpu=8 --time={minutes}
 head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 srun torchrun --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
+    --rdzv-backend=c10d --rdzv-endpoint=$head:29400 {script}
+"""
+
+
+# %% wrong: no word of CPUs | wrong | says: by default a task has one CPU
+def slurm_script(name, nodes, gpus_per_node, minutes, script):
+    return f"""#!/bin/bash
+#SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
+#SBATCH --gpus-per-node={gpus_per_node} --time={minutes}
+head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+srun torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
+    --rdzv-backend=c10d --rdzv-endpoint=$head:29400 {script}
+"""
+
+
+# %% wrong: the CPUs are not said to srun | wrong | says: does not take it over
+def slurm_script(name, nodes, gpus_per_node, minutes, script):
+    return f"""#!/bin/bash
+#SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
+#SBATCH --gpus-per-node={gpus_per_node} --cpus-per-task={8 * gpus_per_node} --time={minutes}
+head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+srun torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
+    --rdzv-backend=c10d --rdzv-endpoint=$head:29400 {script}
+"""
+
+
+# %% wrong: the variable is not exported | wrong | says: export SRUN_CPUS_PER_TASK
+def slurm_script(name, nodes, gpus_per_node, minutes, script):
+    return f"""#!/bin/bash
+#SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
+#SBATCH --gpus-per-node={gpus_per_node} --cpus-per-task={8 * gpus_per_node} --time={minutes}
+SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
+head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+srun torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
+    --rdzv-backend=c10d --rdzv-endpoint=$head:29400 {script}
+"""
+
+
+# %% wrong: one CPU for all | wrong | says: was asked for
+def slurm_script(name, nodes, gpus_per_node, minutes, script):
+    return f"""#!/bin/bash
+#SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
+#SBATCH --gpus-per-node={gpus_per_node} --cpus-per-task=1 --time={minutes}
+export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
+head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+srun torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
+    --rdzv-backend=c10d --rdzv-endpoint=$head:29400 {script}
+"""
+
+
+# %% wrong: another number for srun | wrong | says: were asked for
+def slurm_script(name, nodes, gpus_per_node, minutes, script):
+    return f"""#!/bin/bash
+#SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
+#SBATCH --gpus-per-node={gpus_per_node} --cpus-per-task={8 * gpus_per_node} --time={minutes}
+head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+srun --cpus-per-task=1 torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
+    --rdzv-backend=c10d --rdzv-endpoint=$head:29400 {script}
+"""
+
+
+# %% wrong: a command that is not there | wrong | says: neither `srun torchrun
+def slurm_script(name, nodes, gpus_per_node, minutes, script):
+    return f"""#!/bin/bash
+#SBATCH --job-name={name} --nodes={nodes} --ntasks-per-node=1
+#SBATCH --gpus-per-node={gpus_per_node} --cpus-per-task={8 * gpus_per_node} --time={minutes}
+export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
+head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+srunx torchrun --nnodes={nodes} --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID \\
     --rdzv-backend=c10d --rdzv-endpoint=$head:29400 {script}
 """

@@ -1,0 +1,29 @@
+"""`check` in a notebook: what it hands back beside the verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from helpers.checks.check import check
+
+CELLS = [
+    "",
+    "def words(rank, world_size):\n    return f'Hello from rank {rank} of {world_size}'\n",
+    "def hello_rank(rank, world_size):\n    return words(rank, world_size)\n",
+]
+
+
+def test_the_source_of_an_answer_stands_alone_with_the_helpers_that_it_uses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REAL_RANKS_PROGRESS", str(tmp_path / "progress.json"))
+    shell = SimpleNamespace(user_ns={}, history_manager=SimpleNamespace(input_hist_raw=CELLS))
+    monkeypatch.setattr("helpers.checks.check.ipython", lambda: shell)
+    result = check("hello_rank")
+    alone: dict[str, object] = {}
+    exec(result.source, alone)
+    assert result.passed and eval("hello_rank(1, 4)", alone) == "Hello from rank 1 of 4"
+    assert check("token_ring").source == ""
