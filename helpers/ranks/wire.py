@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 HEADER = struct.Struct("!BQ")
 LENGTH = struct.Struct("!I")
 
-TASK, ASK = 1, 2  # to the rank
-STATUS, RESULT, ERROR = 11, 12, 13  # from the rank
+TASK, ASK, REPLY = 1, 2, 3  # to the rank
+STATUS, RESULT, ERROR, QUESTION = 11, 12, 13, 14  # from the rank
 
-MAX_BYTES = {STATUS: 64 << 10, RESULT: 2 << 30, ERROR: 256 << 10}
+MAX_BYTES = {STATUS: 64 << 10, RESULT: 2 << 30, ERROR: 256 << 10, QUESTION: 200}
 MAX_DEPTH = 60
 MAX_DIMENSIONS = 64
 MAX_NODES = 2_000_000
@@ -107,6 +107,7 @@ class FrameReader:
                 if not chunk:
                     raise EOFError
                 self._head += chunk
+                budget -= len(chunk)  # frames without a body count as well, or they would never end
                 if len(self._head) == HEADER.size:
                     self._open()
             if self._body is not None:
