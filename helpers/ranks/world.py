@@ -304,6 +304,8 @@ class World:
 
     def _hear(self, member: Member, kind: int, body: bytearray) -> None:
         if kind == wire.STATUS:
+            if member.answered >= member.asked:  # nobody has asked: it is not even read
+                return
             said = json.loads(body)
             member.at = self.collector.place(said["at"])
             member.inside = str(said["inside"])[:80]
@@ -313,7 +315,7 @@ class World:
             member.idle = frozenset(int(tid) for tid in said["idle"][:1000])
             member.answered += 1
         elif kind == wire.RESULT and not member.done:
-            member.value = wire.decode(body)
+            member.value = wire.decode(body, self.connection.site.most_parts)
             member.state, member.ended_ns = "returned", time.monotonic_ns()
         elif kind == wire.ERROR and not member.done:
             self._fail(member, self._read_error(member.rank, json.loads(body)))
