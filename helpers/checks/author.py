@@ -1,7 +1,7 @@
 """All that a file of content needs: `from helpers.checks.author import Case, Draw, Exercise, ...`."""
 
 from helpers.checks.by_name import ByName, Parts, largest
-from helpers.checks.case import AllRanks, Case, Each, Finding, Mistake
+from helpers.checks.case import AllRanks, Case, Each, Finding, Measured, Mistake
 from helpers.checks.compare import difference, same
 from helpers.checks.draw import FLOATS, INTEGERS, SUMMED, Draw
 from helpers.checks.exercise import Exercise
@@ -41,6 +41,7 @@ __all__ = [
     "HandedIn",
     "Holds",
     "Kind",
+    "Measured",
     "Mistake",
     "OnlyCalls",
     "Order",

@@ -39,6 +39,13 @@ class Mistake(NamedTuple):
     words: str
 
 
+class Measured(NamedTuple):
+    """What an answer found by measuring, and all laps that it was told, by what it asked for."""
+
+    found: Any
+    laps: Mapping[tuple[int, ...], Sequence[float]]
+
+
 Judge = Callable[[Any, int], "Finding | str | None"]
 """From what a rank gave back, and its rank, to what is wrong with it, if anything."""
 
@@ -64,6 +71,7 @@ class Case:
     tolerance: largest difference relative to `scale`, by default the largest element of what is right; 0
     for the same bits; by default what a sum over some ranks loses in the dtype at hand.
     seconds: of processor time that all its ranks together may need.
+    laps: for kind MEASUREMENT, makes what times a lap, `laps()(*arguments)`; judged then is a `Measured`.
     shown: what the ranks are given, in words, where `given` is the check's own plan.
     """
 
@@ -78,6 +86,7 @@ class Case:
     env: Mapping[str, str] | Sequence[Mapping[str, str]] | None = None
     init: bool = True
     seconds: float = 10.0
+    laps: Callable[[], Callable[..., float]] | None = None
     shown: str | None = None
 
     @property

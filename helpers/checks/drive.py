@@ -10,12 +10,13 @@ import inspect
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 
 from helpers.checks.kinds import Kind
-from helpers.ranks.inside import calls_made
+from helpers.ranks.inside import ask_launcher, calls_made
 
 FILE = "<answer>"
 """What Python calls the file that an answer's source would be; `grade.py` turns its lines back into
@@ -36,7 +37,8 @@ def drive_cases(
     """Call the answer on one case after the other. Runs in ranks only.
 
     kind: how it is called; a script's programme gets its source. late[k]: the rank that comes late to
-    case k. given[k]: this rank's inputs there. Give for each case what was returned, the names of the inputs
+    case k. given[k]: this rank's inputs there; where it measures, the programme gets before them what times
+    a lap. Give for each case what was returned, the names of the inputs
     that were changed, and the numbers of the first and of the last call that were recorded meanwhile.
     """
     from helpers.checks.hard import hard_world
@@ -45,13 +47,14 @@ def drive_cases(
     alone = kind.is_alone
     with hard_world() if kind.is_hard else contextlib.nullcontext():
         answer: Any = _source(source, name) if kind is Kind.SCRIPT else build(source, name)
-        for inputs, late_one in zip(given, late, strict=True):
+        for k, (inputs, late_one) in enumerate(zip(given, late, strict=True)):
             before = [_copy(value) for value in inputs]
             first = calls_made()
             if late_one == rank:
                 sleep(_LATE_S)
             if programme is not None:
-                returned = programme(answer, rank, world_size, *inputs)
+                first_ones = (partial(_lap, k),) if kind is Kind.MEASUREMENT else ()
+                returned = programme(answer, rank, world_size, *first_ones, *inputs)
             elif alone:
                 returned = answer(*inputs)
             else:
@@ -63,6 +66,14 @@ def drive_cases(
             ]
             results.append([returned, changed, first, calls_made()])
     return results
+
+
+def _lap(case: int, *arguments: int) -> float:
+    """Have the launcher time one lap: what laps are drawn from is not in this process."""
+    seconds = ask_launcher([case, *arguments])
+    if seconds is None:
+        raise RuntimeError("this measures for ever: some twenty laps are enough")
+    return float(seconds)
 
 
 def _source(source: str, name: str) -> Any:

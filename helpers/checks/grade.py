@@ -12,7 +12,7 @@ Everything else is tried again alone, the smallest first, and only that run is j
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import groupby, zip_longest
@@ -22,7 +22,7 @@ import torch
 
 from helpers.answers.build import Answer, Problem
 from helpers.answers.text import defined_in
-from helpers.checks.case import Case
+from helpers.checks.case import Case, Measured
 from helpers.checks.drive import FILE, drive_cases
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.judge import Tried, judge, label_of
@@ -30,6 +30,7 @@ from helpers.checks.kinds import Kind
 from helpers.checks.registry import exercises
 from helpers.checks.result import CaseVerdict, CheckResult, Outcome
 from helpers.checks.script_runs import run_of_script
+from helpers.checks.stopwatch import Replies
 from helpers.ranks.cells import place_of
 from helpers.ranks.connection import Connection
 from helpers.ranks.failures import LaunchError
@@ -140,6 +141,7 @@ def _tried(
     return _summed(exercise, found, tuple(verdicts), len(cases))
 
 
+_Laps = Sequence[Mapping[tuple[int, ...], Sequence[float]]]
 _Together = dict[int, tuple[Tried, CaseVerdict]]
 """Place of a case among those that were tried in one world -> what came of it."""
 
@@ -181,10 +183,10 @@ class _Trial:
                 verdicts.append(known[1])
                 continue
             self._alone += 1
-            run = self._run([case], index)
+            run, laps = self._run([case], index)
             if self._flooded:
                 return [*verdicts, self._flood(case)]
-            tried = self._alone_in_its_world(case, run)
+            tried = self._alone_in_its_world(case, run, laps)
             verdict = self._judge(tried, wrong)
             verdicts.append(verdict)
             self.ended = verdict.outcome in _STOP_AFTER
@@ -211,24 +213,26 @@ class _Trial:
         if not self.exercise.is_together or len(plain) < 2:
             return {}
         chosen = [cases[i] for i in plain]
-        run = self._run(chosen)
+        run, laps = self._run(chosen)
         if not run.ok:
             return {}
-        parts = _apart(chosen, run, self.exercise.keeps_input)
+        parts = _apart(chosen, run, laps, self.exercise.keeps_input)
         return {
             i: (tried, replace(self._judge(tried), world=run))
             for i, tried in zip(plain, parts, strict=True)
             if _is_clean(tried.run.trace)
         }
 
-    def _alone_in_its_world(self, case: Case, run: Run) -> Tried:
+    def _alone_in_its_world(self, case: Case, run: Run, laps: _Laps) -> Tried:
         if (
             self.exercise.kind is Kind.SCRIPT
         ):  # its own processes' values and errors are what counts
             value = _told(run.values[0], 0, 1)[0] if run.ok else None
             run = replace(run, values=[value])
             return Tried(case, run_of_script(case.world_size, case.seconds, run, self._place))
-        return _apart([case], run, self.exercise.keeps_input)[0] if run.ok else Tried(case, run)
+        if not run.ok:
+            return Tried(case, run)
+        return _apart([case], run, laps, self.exercise.keeps_input)[0]
 
     def _judge(self, tried: Tried, others: Sequence[Tried] = ()) -> CaseVerdict:
         try:
@@ -237,11 +241,12 @@ class _Trial:
             said = f"{type(error).__name__}: {str(error)[:200]}"
             raise CheckFault(f"case {tried.case.label}: {said}") from error
 
-    def _run(self, cases: Sequence[Case], first: int = 0) -> Run:
-        """Run cases one after the other in one world."""
+    def _run(self, cases: Sequence[Case], first: int = 0) -> tuple[Run, _Laps]:
+        """Run cases one after the other in one world; give also the laps that were told of each."""
         exercise, script = self.exercise, self.exercise.kind is Kind.SCRIPT
         size = 1 if script else cases[0].world_size
         alone = exercise.kind.is_alone
+        replies = Replies([case.laps and case.laps() for case in cases])
         late = [(first + k) % (size + 1) for k in range(len(cases))]
         together = len(cases) > 1
         run = run_on_ranks(
@@ -259,10 +264,11 @@ class _Trial:
             init=cases[0].init and not alone,
             timeout=_TOGETHER_S if together else cases[0].seconds,
             name_place=self._place,
+            reply=replies if exercise.kind is Kind.MEASUREMENT else None,
             connection=self.connection,
         )
         self._flooded = len(run.trace) > _MOST_EVENTS * size
-        return run
+        return run, replies.laps
 
     def _place(self, file: str, line: int, function: str) -> Place:
         at = self.answer.place(line) if file == FILE else None
@@ -277,13 +283,15 @@ def _wrong(together: _Together) -> list[Tried]:
     return [tried for tried, verdict in together.values() if not verdict.passed]
 
 
-def _apart(cases: Sequence[Case], run: Run, keeps: bool) -> list[Tried]:
+def _apart(cases: Sequence[Case], run: Run, laps: _Laps, keeps: bool) -> list[Tried]:
     """Cut what came of a world into its cases. A rank that lies about them costs its own answer."""
     parts = []
     for k, case in enumerate(cases):
         told = [_told(value, k, len(cases)) for value in run.values]
         trace = run.trace.between([(first, last) for _, _, first, last in told])
         values = [returned for returned, *_ in told]
+        if case.laps is not None:
+            values = [Measured(found, laps[k]) for found in values]
         part = replace(
             run, values=values, trace=trace, traffic=run.traffic if len(cases) == 1 else None
         )

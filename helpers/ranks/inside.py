@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from helpers.ranks.failures import LaunchError
 
@@ -19,6 +19,7 @@ class _Here:
 
     recorder: Recorder | None = None
     folder: str = ""
+    ask: Callable[[list[Any]], Any] | None = None
 
 
 def set_recorder(recorder: Recorder) -> None:
@@ -29,6 +30,21 @@ def set_recorder(recorder: Recorder) -> None:
 def set_folder(folder: str) -> None:
     """Tell this process that it is a rank whose launch keeps its files in `folder`."""
     _Here.folder = folder
+
+
+def set_ask(ask: Callable[[list[Any]], Any]) -> None:
+    """Tell this process that it is a rank, and how it asks its launcher."""
+    _Here.ask = ask
+
+
+def ask_launcher(question: list[Any]) -> Any:
+    """Ask the launcher for what must not lie in this process; give its reply, plain JSON.
+
+    Raise TimeoutError if none comes.
+    """
+    if _Here.ask is None:
+        raise RuntimeError("only a rank has a launcher that it can ask")
+    return _Here.ask(question)
 
 
 def launch_folder() -> Path:

@@ -98,6 +98,7 @@ def run_on_ranks(
     own_temp: bool = True,
     display: Quiet | None = None,
     name_place: Callable[[str, int, str], Place] = place_of,
+    reply: Callable[[Any], Any] | None = None,
     connection: Connection | None = None,
 ) -> Run:
     """Do what `launch` does, but always return the Run: what checks and graders call.
@@ -105,6 +106,7 @@ def run_on_ranks(
     own_temp: what ranks leave in the temp directory goes when they end. Under `launch` it stays, as
     under torchrun: one cell saves, another loads. Of checks each case must find what the first found.
     name_place: names a line of the code that ran for the reader, as a place in their notebook.
+    reply: answers what ranks ask by `ask_launcher`.
     connection: the rank server to use, by default this process's own.
     """
     began = time.monotonic()
@@ -113,7 +115,7 @@ def run_on_ranks(
         refuse_where_ranks_must_not_start()
     load = payloads.make_payload(fn, world_size, args, per_rank)
     setting = make_setting(world_size, backend, init, trace, env)
-    setting = replace(setting, place_of=name_place, own_temp=own_temp)
+    setting = replace(setting, place_of=name_place, own_temp=own_temp, reply=reply)
     display = display or Quiet()
     heads = [{"do": "call", **load.head()}] * world_size
     bodies = [(load.shared, own) for own in load.own]

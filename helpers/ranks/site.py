@@ -74,6 +74,7 @@ class Site(Protocol):
     root: the folder in which the server finds `helpers`. scratch: where its worlds keep their files.
     Both are named as the server sees them. most_output: how many bytes a rank may print before it is
     ended, 0 for any number (what is kept of them is another matter). most_result: bytes of one value.
+    most_parts: commas and brackets of its text, 0 for any number.
     emptied: folders that nobody but the ranks uses: emptied when a launch has ended. idle_s: the server
     leaves when nothing was asked of it for so many seconds; 0: it stays.
     """
@@ -82,6 +83,7 @@ class Site(Protocol):
     scratch: str
     most_output: int
     most_result: int
+    most_parts: int
     emptied: tuple[str, ...]
     idle_s: float
 
@@ -126,6 +128,7 @@ class Beside:
     emptied: tuple[str, ...] = ()
     idle_s: float = 300.0
     most_output = 0
+    most_parts = 0
     most_result = wire.MAX_BYTES[wire.RESULT]
 
     def __init__(self) -> None:

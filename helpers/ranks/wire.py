@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 HEADER = struct.Struct("!BQ")
 LENGTH = struct.Struct("!I")
 
-TASK, ASK = 1, 2  # to the rank
-STATUS, RESULT, ERROR = 11, 12, 13  # from the rank
+TASK, ASK, REPLY = 1, 2, 3  # to the rank
+STATUS, RESULT, ERROR, QUESTION = 11, 12, 13, 14  # from the rank
 
-MAX_BYTES = {STATUS: 64 << 10, RESULT: 2 << 30, ERROR: 256 << 10}
+MAX_BYTES = {STATUS: 64 << 10, RESULT: 2 << 30, ERROR: 256 << 10, QUESTION: 200}
 MAX_DEPTH = 60
 MAX_DIMENSIONS = 64
 MAX_NODES = 2_000_000
@@ -41,6 +41,7 @@ MAX_ALIKE = 64
 """Parts of a set, or keys of a dict, that may have the same hash."""
 _MAX_NAME = 80
 _ALIGN = 16
+_SEVERAL: dict[str, Any] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 _BIG_INT = 1 << 63
 _MAX_TREE = (1 << 32) - 1
 """Bytes of the JSON text: its length is written in four."""
@@ -107,6 +108,7 @@ class FrameReader:
                 if not chunk:
                     raise EOFError
                 self._head += chunk
+                budget -= len(chunk)  # frames without a body count as well, or they would never end
                 if len(self._head) == HEADER.size:
                     self._open()
             if self._body is not None:
@@ -149,11 +151,18 @@ def encode(value: Any, most_bytes: int = MAX_BYTES[RESULT]) -> list[bytes | memo
     return [LENGTH.pack(len(text)), text, *writer.chunks]
 
 
-def decode(body: bytearray) -> Any:
-    """Read a value. Tensors share memory with `body`. Raise WireError for anything odd."""
+def decode(body: bytearray, most_parts: int = 0) -> Any:
+    """Read a value. Tensors share memory with `body`. Raise WireError for anything odd.
+
+    most_parts: how many commas and brackets its text may have, counted before anything is made of it:
+    each may become an object of some hundred bytes, in some microseconds. 0: any number.
+    """
     try:
         (length,) = LENGTH.unpack_from(body)
-        tree = json.loads(bytes(memoryview(body)[LENGTH.size : LENGTH.size + length]))
+        text = bytes(memoryview(body)[LENGTH.size : LENGTH.size + length])
+        if 0 < most_parts < text.count(b",") + text.count(b"["):
+            raise WireError(f"a value of more than {most_parts:,} parts; no exercise needs so many")
+        tree = json.loads(text)
         return _Reader(body, LENGTH.size + length).value(tree, 0)
     except WireError:
         raise
@@ -277,20 +286,20 @@ class _Reader:
 
     def value(self, tree: Any, depth: int) -> Any:
         self.nodes += 1
-        if depth > 2 * MAX_DEPTH:
-            raise WireError("nested too deeply")
         if self.nodes > MAX_NODES:
             raise WireError("too many parts")
         if tree is None or isinstance(tree, (bool, int, float, str)):
             return tree
+        if depth > 2 * MAX_DEPTH:
+            raise WireError("nested too deeply")
         if not isinstance(tree, list) or not tree or not isinstance(tree[0], str):
             raise WireError("an unknown node")
         kind, *rest = tree
-        if kind in {"list", "tuple", "set", "frozenset"}:
+        if kind in _SEVERAL:
             parts = [self.value(part, depth + 1) for part in rest[0]]
             if kind in {"set", "frozenset"}:
                 _check_hashes(parts)
-            return {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}[kind](parts)
+            return _SEVERAL[kind](parts)
         if kind == "named":
             name, fields, parts = rest
             return self._named(name, fields, parts, depth)

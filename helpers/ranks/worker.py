@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from helpers.ranks import meeting, wire
-from helpers.ranks.inside import set_folder, set_recorder
+from helpers.ranks.inside import set_ask, set_folder, set_recorder
 from helpers.ranks.status import status
 
 CHANNEL_FD, LOG_FD = 3, 4
@@ -44,6 +44,8 @@ MARK = "REAL_RANKS_INSIDE"
 """Set in every rank's environment: nothing may be launched from there."""
 
 _MAX_MESSAGE = 20_000
+_REPLY_S = 60.0
+"""How long a rank waits for a reply: the launcher's own deadlines are shorter."""
 
 
 def main(sock: socket.socket) -> None:
@@ -73,6 +75,8 @@ class _Rank:
         self.recorder: Any = None
         self.log: Any = None
         self.tasks: queue.SimpleQueue[bytearray] = queue.SimpleQueue()
+        self.replies: queue.SimpleQueue[bytearray] = queue.SimpleQueue()
+        self.asking = threading.Lock()
         self.namespace: dict[str, Any] = _fresh_main()
         self.most_result = wire.MAX_BYTES[wire.RESULT]
         self.inherited: frozenset[Any] = frozenset()
@@ -128,6 +132,7 @@ class _Rank:
         os.environ[MARK] = "1"
         _use_temp(head["temp"])
         set_folder(head["folder"])
+        set_ask(self._ask)
         with contextlib.suppress(OSError):
             os.chdir(head["cwd"])
         sys.path[:] = head["path"]
@@ -173,6 +178,15 @@ class _Rank:
         kernels.record_with(self.recorder)
         set_recorder(self.recorder)
 
+    def _ask(self, question: list[Any]) -> Any:
+        """Ask the launcher what only it knows; give its reply. From one thread at a time."""
+        with self.asking:
+            self.channel.send(wire.QUESTION, json.dumps(question).encode())
+            try:
+                return json.loads(self.replies.get(timeout=_REPLY_S))
+            except queue.Empty:
+                raise TimeoutError("the launcher does not reply") from None
+
     def _listen(self) -> None:
         """Take in what the launcher says, for as long as it is there."""
         main, own = threading.main_thread().ident or 0, threading.get_native_id()
@@ -181,6 +195,8 @@ class _Rank:
                 kind, body = wire.recv_frame(self.sock)
                 if kind == wire.TASK:
                     self.tasks.put(body)
+                elif kind == wire.REPLY:
+                    self.replies.put(body)
                 elif kind == wire.ASK:
                     self.channel.send(wire.STATUS, json.dumps(status(main, own)).encode())
         except (EOFError, OSError):

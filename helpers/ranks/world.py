@@ -116,6 +116,8 @@ class Setting:
     """Temporary files go into a folder of this world, and with it; else where the launcher's go."""
     place_of: Callable[[str, int, str], Place] = place_of
     """Names a line for the reader, from what a rank calls its file, line and function."""
+    reply: Callable[[Any], Any] | None = None
+    """Replies to what ranks ask: plain JSON, made by anybody. What it raises is the asking rank's failure."""
 
 
 def _as_torchrun(rank: int, world_size: int) -> dict[str, str]:
@@ -302,6 +304,8 @@ class World:
 
     def _hear(self, member: Member, kind: int, body: bytearray) -> None:
         if kind == wire.STATUS:
+            if member.answered >= member.asked:  # nobody has asked: it is not even read
+                return
             said = json.loads(body)
             member.at = self.collector.place(said["at"])
             member.inside = str(said["inside"])[:80]
@@ -311,10 +315,16 @@ class World:
             member.idle = frozenset(int(tid) for tid in said["idle"][:1000])
             member.answered += 1
         elif kind == wire.RESULT and not member.done:
-            member.value = wire.decode(body)
+            member.value = wire.decode(body, self.connection.site.most_parts)
             member.state, member.ended_ns = "returned", time.monotonic_ns()
         elif kind == wire.ERROR and not member.done:
             self._fail(member, self._read_error(member.rank, json.loads(body)))
+        elif kind == wire.QUESTION and not member.done:
+            if self.setting.reply is None:
+                raise wire.WireError("a question that nobody can answer")
+            text = json.dumps(self.setting.reply(json.loads(body))).encode()
+            with contextlib.suppress(OSError):  # who does not read the replies gets no more
+                wire.send_frame(member.sock, wire.REPLY, text)
 
     def read_logs(self) -> None:
         """Take in what the ranks have recorded until now."""

@@ -22,6 +22,7 @@ from tests.benchmarks import (
     engine,
     grading,
     grading_peers,
+    judging,
     launching,
     learners,
 )
@@ -55,6 +56,7 @@ SECTIONS: dict[str, Section] = {
     "checking": checking.in_a_notebook,
     "grading": grading.in_the_sandbox,
     "grading_peers": grading_peers.beside_peers,
+    "judging": judging.dearest,
 }
 WORLDS = "worlds"
 """The section that also draws the picture."""

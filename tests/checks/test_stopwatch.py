@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.checks.case import Measured
 from helpers.checks.stopwatch import Script, Stopwatch
 from helpers.exercises.nb05_collective_algorithms.crossover import fits, overtakes
 from helpers.exercises.nb05_collective_algorithms.in_ranks import with_scripted_messages
@@ -53,12 +54,12 @@ def test_the_same_seed_gives_the_same_laps_in_any_order_of_lengths(seed: int) ->
 
 
 def test_a_message_needs_a_whole_number_of_bytes() -> None:
-    scripted = {"alpha": 1e-4, "beta": 1e-9, "ranks": 4, "seed": 1}
     for nbytes in (-1, 0.5, 1e6):
         with pytest.raises(ValueError, match="bytes as a whole number"):
-            with_scripted_messages(lambda measure, ranks, n=nbytes: measure(n), 0, 1, scripted)
-    assert with_scripted_messages(
-        lambda measure, ranks: (measure(10**6) > 0, ranks), 0, 1, scripted
+            with_scripted_messages(lambda measure, ranks, n=nbytes: measure(n), 0, 1, float, 4)
+    assert with_scripted_messages(lambda measure, ranks: (measure(7), ranks), 0, 1, float, 4) == (
+        7,
+        4,
     )
 
 
@@ -89,6 +90,6 @@ def test_at_the_crossover_both_cost_the_same(ranks: int) -> None:
     ],
 )
 def test_each_way_to_be_wrong_has_its_words(got: object, says: str) -> None:
-    found = fits(1e-4, 1e-9, 8e5)(got, 0)
+    found = fits(1e-4, 1e-9, 8e5)(Measured(got, {}), 0)
     assert bool(found) == bool(says)
     assert found is None or says in f"{found.what} {found.advice}"

@@ -10,9 +10,9 @@
 import math
 from collections.abc import Callable
 from math import log2
-from typing import Any
 
 from helpers.checks.author import *
+from helpers.checks.stopwatch import Script, Stopwatch
 from helpers.exercises.nb05_collective_algorithms.in_ranks import with_scripted_messages
 
 CLOSE, CLOSE_LENGTH = 0.10, 0.25
@@ -33,10 +33,12 @@ EQUAL = "alpha and beta are right: set the two costs equal and solve for n once 
 def case(draw: Draw) -> Case:
     ranks, seed = draw.of(4, 8, 16, 32, 1024), draw.whole(0, 10**6)
     alpha, beta = draw.rng.uniform(30e-6, 120e-6), draw.rng.uniform(0.2e-9, 1.0e-9)
+    script = Script(seed, noise_s=0.04 * alpha)
     return Case(
         f"{ranks} ranks, α = {alpha * 1e6:.0f} µs, 1/β = {1e-9 / beta:.1f} GB/s",
-        [({"alpha": alpha, "beta": beta, "ranks": ranks, "seed": seed},)],
+        [(ranks,)],
         right=fits(alpha, beta, overtakes(alpha, beta, ranks)),
+        laps=lambda: Stopwatch(script, lambda nbytes: alpha + beta * nbytes),
     )
 
 
@@ -49,12 +51,12 @@ def overtakes(alpha: float, beta: float, ranks: int) -> float:
     return alpha * (steps - doublings) / (beta * (doublings - steps / ranks))
 
 
-def fits(alpha: float, beta: float, length: float) -> Callable[[Any, int], Finding | None]:
+def fits(alpha: float, beta: float, length: float) -> Callable[[Measured, int], Finding | None]:
     """Make the judge of a returned (alpha, beta, length)."""
 
-    def find(got: Any, rank: int) -> Finding | None:
+    def find(got: Measured, rank: int) -> Finding | None:
         try:
-            a, b, n = map(float, got)
+            a, b, n = map(float, got.found)
         except (TypeError, ValueError, RuntimeError):
             return THREE
         if off(a, alpha) > CLOSE:

@@ -1,22 +1,16 @@
 """What ranks run for notebook 10: replicas in threads, and laps that are scripted.
 
-    module and x --answer--> replicas, each in a thread of its own --Watch--> who was where
-    plan --Stopwatch--> measure(...) --answer--> times, ratios
-
-Most answers are ratios of times. A stopwatch whose first laps are all six times too slow would hide in
-a ratio, so each tuple of arguments has a warm-up and outliers of its own size.
+module and x --answer--> replicas, each in a thread of its own --Watch--> who was where
+measure(...) --answer--> times, ratios: the launching process times the laps
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping
 from threading import Barrier, BrokenBarrierError, Condition
 from typing import Any
 
 import torch
-
-from helpers.checks.stopwatch import Script, Stopwatch
 
 TOGETHER_S = 1.5
 """How long a replica waits in its forward for the others: they are there in milliseconds."""
@@ -113,63 +107,33 @@ def on_threads(answer: Any, rank: int, world_size: int, plan: Mapping[str, Any])
 
 # --- scripted laps ----------------------------------------------------------------------------
 
-NOISE = 0.04
-"""What is added to a lap at most, as a part of its true length."""
 
-
-def gil_seconds(plan: Mapping[str, Any], threads: int) -> float:
-    """Give the true seconds of so many pieces of work, each in a thread of its own."""
-    held: float = plan["held"]
-    seconds: float = plan["seconds"] * (1 - held + held * threads)
-    return seconds
-
-
-def step_seconds(plan: Mapping[str, Any], ranks: int, samples: int) -> float:
-    """Give the true seconds of a step with `samples` on each rank."""
-    communication = plan["communication"] * (ranks - 1) / ranks
-    seconds: float = plan["fixed"] + plan["sample"] * samples + communication
-    return seconds
-
-
-def with_scripted_threads(answer: Any, rank: int, world_size: int, plan: Mapping[str, Any]) -> Any:
+def with_scripted_threads(
+    answer: Any, rank: int, world_size: int, lap: Callable[..., float], threads: int
+) -> Any:
     """Call answer(measure, threads), `measure(threads)` being scripted."""
-    watch = _watches(plan["seed"], lambda threads: gil_seconds(plan, threads))
 
     def measure(threads: int) -> float:
-        return watch(_whole("measure(threads)", "threads", threads))
+        return lap(_whole("measure(threads)", "threads", threads))
 
-    return answer(measure, plan["threads"])
+    return answer(measure, threads)
 
 
-def with_scripted_steps(answer: Any, rank: int, world_size: int, plan: Mapping[str, Any]) -> Any:
-    """Call answer(measure, worlds, samples), `measure(ranks, samples)` being scripted.
-
-    Return what it found, and the laps that it was handed for each (ranks, samples).
-    """
-    watch = _watches(plan["seed"], lambda ranks, samples: step_seconds(plan, ranks, samples))
-    laps: dict[tuple[int, int], list[float]] = {}
+def with_scripted_steps(
+    answer: Any,
+    rank: int,
+    world_size: int,
+    lap: Callable[..., float],
+    worlds: list[int],
+    samples: int,
+) -> Any:
+    """Call answer(measure, worlds, samples), `measure(ranks, samples)` being scripted."""
 
     def measure(ranks: int, samples: int) -> float:
         asked = "measure(ranks, samples)"
-        lap = watch(_whole(asked, "ranks", ranks), _whole(asked, "samples", samples))
-        laps.setdefault((int(ranks), int(samples)), []).append(lap)
-        return lap
+        return lap(_whole(asked, "ranks", ranks), _whole(asked, "samples", samples))
 
-    return {"found": answer(measure, list(plan["worlds"]), plan["samples"]), "laps": laps}
-
-
-def _watches(seed: int, truth: Callable[..., float]) -> Callable[..., float]:
-    watches: dict[tuple[int, ...], Stopwatch] = {}
-
-    def watch(*arguments: int) -> float:
-        if arguments not in watches:
-            rng = random.Random(f"{seed}/{arguments}")
-            warm_up, outlier = rng.uniform(3, 12), rng.uniform(6, 20)
-            script = Script(seed, NOISE * truth(*arguments), warm_up, outlier)
-            watches[arguments] = Stopwatch(script, truth)
-        return watches[arguments](*arguments)
-
-    return watch
+    return answer(measure, worlds, samples)
 
 
 def _whole(call: str, name: str, value: Any) -> int:

@@ -10,15 +10,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from helpers.checks.author import *
-from helpers.exercises.nb10_dataparallel_vs_ddp.in_ranks import (
-    gil_seconds,
-    with_scripted_threads,
-)
+from helpers.exercises.nb10_dataparallel_vs_ddp.in_ranks import with_scripted_threads
 from helpers.exercises.nb10_dataparallel_vs_ddp.shared import (
     LAPS,
     near,
     numbers,
     shown,
+    watches,
     which,
 )
 
@@ -29,7 +27,7 @@ CLOSE_SHARE = 0.06
 def case(draw: Draw) -> Case:
     threads, kind = draw.of(2, 3, 4, 8), draw.of("always", "never", "at times", "at times")
     held = {"always": 1.0, "never": 0.0}.get(kind, draw.rng.uniform(0.1, 0.6))
-    plan = {
+    plan: dict[str, Any] = {
         "threads": threads,
         "held": round(held, 2),
         "seconds": draw.rng.uniform(0.002, 0.02),
@@ -37,10 +35,18 @@ def case(draw: Draw) -> Case:
     }
     return Case(
         f"{threads} threads, the GIL held {100 * plan['held']:.0f} % of the time",
-        [(plan,)],
-        right=lambda got, rank: wrong(plan, got),
+        [(threads,)],
+        right=lambda got, rank: wrong(plan, got.found),
+        laps=lambda: watches(plan["seed"], lambda threads: gil_seconds(plan, threads)),
         shown=f"measure, threads = {threads}",
     )
+
+
+def gil_seconds(plan: Mapping[str, Any], threads: int) -> float:
+    """Give the true seconds of so many pieces of work, each in a thread of its own."""
+    held: float = plan["held"]
+    seconds: float = plan["seconds"] * (1 - held + held * threads)
+    return seconds
 
 
 def wrong(plan: Mapping[str, Any], got: Any) -> Finding | None:

@@ -1,15 +1,23 @@
-"""What exercises of notebook 10 share: how near measured numbers must be, and the judge of a scaling."""
+"""What exercises of notebook 10 share: laps whose truth is known, how near to it measured numbers must be.
+
+Most answers are ratios of times. A stopwatch whose first laps are all six times too slow would hide in
+a ratio, so each tuple of arguments has a warm-up and outliers of its own size.
+"""
 
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Mapping
 from itertools import product
 from statistics import quantiles
 from typing import Any, Literal
 
 from helpers.checks.author import *
-from helpers.exercises.nb10_dataparallel_vs_ddp.in_ranks import NOISE, step_seconds
+from helpers.checks.stopwatch import Script, Stopwatch
+
+NOISE = 0.04
+"""What is added to a lap at most, as a part of its true length."""
 
 CLOSE = 0.07
 """How far a time or a ratio may be off, as a part of the truth: noise is at most 0.04 of it."""
@@ -34,7 +42,7 @@ def scaling_case(draw: Draw, strong: bool) -> Case:
     first, *others = draw.of((1, 2, 4), (2, 1, 3, 6), (1, 8, 2), (4, 1, 2))
     worlds = (first, *others)
     samples, step = math.lcm(*worlds) * draw.whole(4, 12), draw.rng.uniform(0.01, 0.1)
-    plan = {
+    plan: dict[str, Any] = {
         "worlds": worlds,
         "samples": samples,
         "fixed": step * draw.rng.uniform(0.1, 0.2),
@@ -45,12 +53,34 @@ def scaling_case(draw: Draw, strong: bool) -> Case:
     each = "in all" if strong else "on each rank"
     return Case(
         f"{', '.join(map(str, worlds))} ranks, {samples} samples {each}",
-        [(plan,)],
+        [(list(worlds), samples)],
         right=as_scaled(plan, strong),
-        like={"found": None, "laps": {}},
+        laps=lambda: watches(plan["seed"], lambda p, each: step_seconds(plan, p, each)),
         facts={"worlds": list(worlds)},
         shown=f"measure, worlds = {list(worlds)}, samples = {samples}",
     )
+
+
+def step_seconds(plan: Mapping[str, Any], ranks: int, samples: int) -> float:
+    """Give the true seconds of a step with `samples` on each rank."""
+    communication = plan["communication"] * (ranks - 1) / ranks
+    seconds: float = plan["fixed"] + plan["sample"] * samples + communication
+    return seconds
+
+
+def watches(seed: int, truth: Callable[..., float]) -> Callable[..., float]:
+    """Make what times laps: a stopwatch for each tuple of arguments."""
+    made: dict[tuple[int, ...], Stopwatch] = {}
+
+    def watch(*arguments: int) -> float:
+        if arguments not in made:
+            rng = random.Random(f"{seed}/{arguments}")
+            warm_up, outlier = rng.uniform(3, 12), rng.uniform(6, 20)
+            script = Script(seed, NOISE * truth(*arguments), warm_up, outlier)
+            made[arguments] = Stopwatch(script, truth)
+        return made[arguments](*arguments)
+
+    return watch
 
 
 NO_ONE = Failed(
@@ -61,7 +91,7 @@ NO_ONE = Failed(
 )
 
 
-def as_scaled(plan: Mapping[str, Any], strong: bool) -> Callable[[Any, int], Finding | None]:
+def as_scaled(plan: Mapping[str, Any], strong: bool) -> Callable[[Measured, int], Finding | None]:
     """Make the function that says what is wrong with the scaling that was found."""
     worlds: tuple[int, ...] = plan["worlds"]
     samples: int = plan["samples"]
@@ -69,14 +99,14 @@ def as_scaled(plan: Mapping[str, Any], strong: bool) -> Callable[[Any, int], Fin
     def each(ranks: int) -> int:
         return samples // ranks if strong else samples
 
-    def find(run: Any, rank: int) -> Finding | None:
-        got, laps = run["found"], run["laps"]
+    def find(measured: Measured, rank: int) -> Finding | None:
+        got, laps = measured
         if not isinstance(got, dict) or set(got) != set(worlds):
             return Finding(
                 f"a dict must come back, one key for each of {list(worlds)}, not {shown(got)}."
             )
         for ranks in worlds:
-            if problem := _one_world(got[ranks], ranks, laps.get((ranks, each(ranks)), [])):
+            if problem := _one_world(got[ranks], ranks, list(laps.get((ranks, each(ranks)), ()))):
                 return Finding(f"on {_ranks(ranks)} {problem.what}", problem.advice)
         return None
 

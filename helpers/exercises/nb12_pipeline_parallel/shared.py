@@ -217,7 +217,7 @@ class PassedOnAtOnce:
 def _spans(trace: Trace, rank: int, kind: str) -> Iterator[tuple[Event, Event | None]]:
     """Give each span of a kind with the span that follows it, of whatever kind."""
     spans = [e for e in trace.of(rank) if e.op == "span" and e.call[:1] in _WORDS]
-    for span, following in zip(spans, [*spans[1:], None], strict=True):
+    for span, following in zip(spans, [*spans[1:], None], strict=False):  # there may be none at all
         if span.call[:1] == kind:
             yield span, following
 

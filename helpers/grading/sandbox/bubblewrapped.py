@@ -52,7 +52,8 @@ class Bubblewrapped:
 
     def __init__(self, template: Template, limits: Limits, slot: int = 0) -> None:
         self.template, self.limits, self.slot = template, limits, slot
-        self.most_output, self.most_result = limits.output_bytes, limits.result_bytes
+        self.most_output = limits.output_bytes
+        self.most_result, self.most_parts = limits.result_bytes, limits.result_parts
         self.first = 0
         """The process id, out here, of the first process within."""
         self._before = Counters()

@@ -49,7 +49,8 @@ class Landlocked:
         self.emptied: tuple[str, ...] = (self.scratch,)
         self.idle_s = 0.0
         self.limits = limits
-        self.most_output, self.most_result = limits.output_bytes, limits.result_bytes
+        self.most_output = limits.output_bytes
+        self.most_result, self.most_parts = limits.result_bytes, limits.result_parts
         self.first = 0
 
     def start(self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]) -> Process:

@@ -16,8 +16,9 @@ class Limits:
     world_bytes: memory of all processes of a sandbox. kernel_bytes: growth of the kernel's own memory
     meanwhile, where it is not counted for each sandbox. disk_bytes: of the private /tmp, and of
     /dev/shm. file_bytes: of one file. output_bytes: printed by one rank. result_bytes: of one value that a
-    rank sends. cpu_s: of one process. submission_s, submission_cpu_s: of all exercises of a submission, wall
-    time and processor time: twenty times what the longest notebook takes.
+    rank sends; result_parts: its parts, forty times what the largest right answer has. cpu_s: of one
+    process. submission_s, submission_cpu_s: of all exercises of a submission, wall time and processor time:
+    twenty times what the longest notebook takes.
     """
 
     processes: int = 600
@@ -31,6 +32,7 @@ class Limits:
     files: int = 100_000
     output_bytes: int = 8 * _MB
     result_bytes: int = 16 * _MB
+    result_parts: int = 100_000
     cpu_s: int = 120
     submission_s: int = 1200
     submission_cpu_s: int = 1200

@@ -9,12 +9,12 @@ from dataclasses import replace
 import pytest
 
 from helpers.checks import exercise
-from helpers.checks.draw import plan
+from helpers.checks.draw import plan as plan_draws
 from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import Grader
 from helpers.grading.references import References
 from helpers.grading.sandbox.limits import Limits
-from helpers.grading.sandbox.walls import Plan
+from helpers.grading.sandbox.walls import NoWalls, Plan, choose
 
 SLOT = 3000 + os.getpid() % 1300
 """Of this run alone: another one beside it on this machine must not count our processes as its own."""
@@ -31,11 +31,33 @@ def grader_of(plan: Plan) -> Grader:
     )
 
 
+@pytest.fixture(
+    scope="session", params=["strongest", pytest.param("landlock", marks=pytest.mark.soak)]
+)
+def plan(request: pytest.FixtureRequest, plan: Plan) -> Plan:
+    """The walls of `plan`, and in long runs Landlock alone: what has no bubblewrap must hold as well."""
+    if request.param == "strongest":
+        return plan
+    if plan.level == request.param:
+        pytest.skip("these are the walls already")
+    try:
+        return replace(plan, level=choose(request.param, plan.staged))
+    except NoWalls as error:
+        pytest.skip(str(error))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Behind Landlock each sandbox imports torch anew: some seconds for each attack."""
+    for item in items:
+        if item.get_closest_marker("soak") and "landlock" in item.name:
+            item.add_marker(pytest.mark.timeout(3600), append=False)
+
+
 @pytest.fixture(autouse=True)
 def few_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw six cases where a class has two dozen: what an attack reaches does not depend on their number."""
     monkeypatch.setattr(
-        exercise, "plan", lambda sizes, count, seed: plan(sizes, min(count, 6), seed)
+        exercise, "plan", lambda sizes, count, seed: plan_draws(sizes, min(count, 6), seed)
     )
 
 

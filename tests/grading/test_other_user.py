@@ -1,0 +1,106 @@
+"""The hostile tests as somebody else than root, behind each kind of walls.
+
+They run in a pytest of their own, as a user who owns nothing here: what root may do besides (users of
+their own for sandboxes, memory groups, looking into any process) is missing there.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from helpers.grading.sandbox.bubblewrap import python_folders
+
+ROOT = Path(__file__).parents[2]
+USER = 61_180
+"""Below the range that sandboxes take their users from; nobody's on any system that we know."""
+SETTLE_S = 5.0
+
+ALL = (
+    "hostile/test_hostile.py",
+    "hostile/test_notebooks.py",
+    "hostile/test_roads.py",
+    "test_fair.py",
+)
+FEW = "test_what_is_not_theirs_is_not_written or test_the_kernel_is_asked"
+
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0 or not shutil.which("setpriv") or not shutil.which("bwrap"),
+    reason="needs root, setpriv and bwrap, to become somebody else",
+)
+
+
+def as_somebody(folder: Path, level: str, file: str, *words: str) -> None:
+    """Run a file of tests as another user, all of whose processes must be gone then."""
+    with tempfile.TemporaryDirectory(
+        prefix="somebody-"
+    ) as home:  # pytest's own lets nobody else in
+        os.chown(home, USER, USER)
+        env = {
+            "PATH": os.environ["PATH"],
+            **dict.fromkeys(("HOME", "TMPDIR", "MPLCONFIGDIR"), home),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "REAL_RANKS_TEST_LEVEL": level,
+        }
+        options = ["-q", "-p", "no:cacheprovider", f"--basetemp={home}/pytest", *words]
+        command = [sys.executable, "-m", "pytest", *options, f"tests/grading/{file}"]
+        with (folder / "said").open("w+") as said:
+            process = subprocess.Popen(
+                [*_become(), *command], cwd=ROOT, env=env, stdout=said, stderr=said
+            )
+            try:
+                code = process.wait(1500)
+            finally:
+                process.kill()
+                process.wait()
+            said.seek(0)
+            assert code == 0, said.read()[-6000:]
+    deadline = time.monotonic() + SETTLE_S
+    while left := [p for p in psutil.process_iter() if _is_theirs(p)]:
+        assert time.monotonic() < deadline, f"left behind: {left}"
+        time.sleep(0.05)
+
+
+def _become() -> list[str]:
+    """Give the words that run what follows as USER, with Python where only root may go as well."""
+    needed = [Path(folder) for folder in (*python_folders(), ROOT)]
+    closed = {p for each in needed for p in each.parents if not p.stat().st_mode & stat.S_IXOTH}
+    become = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
+    if not closed:
+        return become
+    shown: list[str] = []
+    for each in needed:
+        hidden = [p for p in reversed(each.parents) if closed & {p, *p.parents}]
+        for p in hidden:
+            shown += ["--perms", "0755", "--tmpfs" if p in closed else "--dir", str(p)]
+        shown += ["--ro-bind", str(each), str(each)] if hidden else []
+    return ["bwrap", "--bind", "/", "/", "--dev-bind", "/dev", "/dev", *shown, *become]
+
+
+def _is_theirs(process: psutil.Process) -> bool:
+    try:
+        return bool(process.uids().real == USER and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+@pytest.mark.timeout(400)
+def test_somebody_else_grades_as_safely(tmp_path: Path) -> None:
+    as_somebody(tmp_path, "auto", "hostile/test_hostile.py", "-k", FEW)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1600)
+@pytest.mark.parametrize("level", ["bubblewrap", "landlock"])
+@pytest.mark.parametrize("file", ALL)
+def test_all_of_it_as_somebody_else(tmp_path: Path, file: str, level: str) -> None:
+    as_somebody(tmp_path, level, file, "-m", "soak or not soak")
