@@ -1,4 +1,4 @@
-"""9.3 Buckets (20 min, ●●●●○)
+"""9.3 Buckets (30 min, ●●●●○, further)
 
 - Keep three things: the list of buckets, which gradients are ready, and how many buckets have left. When a
   hook runs, which bucket is the next that may leave?

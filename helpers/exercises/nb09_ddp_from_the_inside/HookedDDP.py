@@ -1,4 +1,4 @@
-"""9.2 Average while backward runs (15 min, ●●●○○)
+"""9.2 Average while backward runs (20 min, ●●●○○)
 
 - Two moments: a gradient is ready (the hook), and all are wanted (finish). What can be done in the first
   without making backward wait?

@@ -1,4 +1,4 @@
-"""9.6 Compress the gradients (12 min, ●●●○○, further)
+"""9.6 Compress the gradients (15 min, ●●●○○, further)
 
 - `bucket.buffer()` is the flat tensor of the bucket's gradients. Which three things happen to it, and which
   of them only after the transfer?

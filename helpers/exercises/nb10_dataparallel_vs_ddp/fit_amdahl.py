@@ -1,4 +1,4 @@
-"""10.5 Fit Amdahl's law (8 min, ●●○○○)
+"""10.5 Fit Amdahl's law (10 min, ●●○○○, further)
 
 - Over which quantity, instead of p, is T(p) = a + b / p a straight line?
 - Fit a line through the points (1 / p, T(p)), with `numpy.polyfit` or `statistics.linear_regression`.

@@ -1,4 +1,4 @@
-"""10.1 DataParallel by hand (12 min, ●●●○○)
+"""10.1 DataParallel by hand (20 min, ●●●○○)
 
 - Four lines, one for each step. Which of them must the gradient be able to walk back through?
 - For each chunk a `deepcopy(module)` and a dict of `p.clone()` by name. `functional_call(replica,

@@ -1,4 +1,4 @@
-"""10.3 Strong scaling (10 min, ●●○○○)
+"""10.3 Strong scaling (12 min, ●●○○○)
 
 - How many samples has each of p ranks, if there are `samples` in all?
 - For each p in worlds: one lap of measure(p, samples // p) thrown away, then about twenty.

@@ -1,4 +1,4 @@
-"""10.4 Weak scaling (5 min, ●○○○○)
+"""10.4 Weak scaling (5 min, ●○○○○, further)
 
 - Twice as many ranks do twice as much work. Which time would be ideal?
 - As in strong scaling, but each rank has `samples`, whatever p is; a lap that takes as long as that of

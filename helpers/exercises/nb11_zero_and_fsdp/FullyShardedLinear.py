@@ -1,4 +1,4 @@
-"""11.3 A fully sharded layer (20 min, ●●●●○)
+"""11.3 A fully sharded layer (30 min, ●●●●○, further)
 
 - Within a Function autograd does not look on, so `Gather.apply(shard)` is a plain gather there. Who calls
   it, and how often in one step?

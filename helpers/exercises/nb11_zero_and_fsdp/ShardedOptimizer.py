@@ -1,4 +1,4 @@
-"""11.1 An optimizer with sharded state (14 min, ●●●○○)
+"""11.1 An optimizer with sharded state (20 min, ●●●○○)
 
 - torch's optimizer makes state for the parameters that it is given. Which parameter would you give it, so
   that it makes no more than this rank's share?

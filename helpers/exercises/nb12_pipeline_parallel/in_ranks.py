@@ -5,13 +5,19 @@ Each gives back plain values by name. A text tells what was seen that no value s
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
+from helpers.checks.held import PATIENCE_S, POLL_S, Held, tensors_held
 from helpers.ranks.inside import span
+
+FEW = 4
+"""Tensors that travel which a rank may hold beside what its stage has saved."""
+_NO_WAIT = 1 << 60
 
 
 def build(kinds: Sequence[str], state: Mapping[str, torch.Tensor]) -> nn.Sequential:
@@ -99,8 +105,10 @@ class WatchedStage:
         mine: Sequence[torch.Tensor],
         blank: torch.Tensor,
         microbatches: int,
+        held: Held,
     ) -> None:
         """mine: the microbatches on the first stage, the targets on the last, else empty."""
+        self._held, self._beside = held, 0
         self._rank, self._last, self._module = rank, world_size - 1, module
         self._mine, self._microbatches = mine, microbatches
         self._blank = blank
@@ -117,6 +125,20 @@ class WatchedStage:
             f"a stage has no {name!r} here: use stage.forward(i, x), stage.backward(i, grad) and "
             "stage.empty()."
         )
+
+    def _count_beside(self, grad: torch.Tensor | None) -> None:
+        """Count the tensors of a message's size that the stage has neither saved nor is given now."""
+        size, owned = self._blank.nbytes, [*self._came.values(), *self._back.values()]
+        owned += [t for saved in self._saved.values() for t in saved]
+        owned += [t for p in self._module.parameters() for t in (p, p.grad) if t is not None]
+        deadline = time.monotonic() + (0 if self._beside > FEW else PATIENCE_S)
+        while True:
+            self._held(*owned, grad, self._blank, most=_NO_WAIT)
+            count = self._held.sizes.count(size)
+            if count <= FEW or time.monotonic() > deadline:
+                break
+            time.sleep(POLL_S)  # gloo's own thread lets go of a message a moment after the call
+        self._beside = max(self._beside, count)
 
     def empty(self) -> torch.Tensor:
         """Give a new tensor of the shape and dtype that travels between stages."""
@@ -147,6 +169,8 @@ class WatchedStage:
         if self._rank < self._last:
             grad = self._fits(grad, "gradient", i)
             self._back[i] = grad.clone()
+        if self._microbatches > FEW:  # fewer tell nothing
+            self._count_beside(grad)
         given, taken, y = self._saved.pop(i)
         if not given.equal(self._came[i]):
             self._overwritten.append(i)
@@ -185,6 +209,7 @@ class WatchedStage:
         lost = f"the activation of microbatch {self._overwritten[0]}" if self._overwritten else ""
         return {
             "order": list(self._done),
+            "beside": self._beside,
             **{f"activation of microbatch {i}": x for i, x in self._came.items()},
             **{f"gradient that came for microbatch {i}": x for i, x in self._back.items()},
             "overwritten": lost and f"{lost} was overwritten before its backward",
@@ -204,8 +229,9 @@ def run_schedule(
 ) -> dict[str, Any]:
     """Let the answer take all microbatches through this rank's stage and back."""
     module = build(kinds, state)
-    stage = WatchedStage(rank, world_size, module, mine, blank, microbatches)
-    answer(rank, world_size, stage, microbatches)
+    with tensors_held() as held:
+        stage = WatchedStage(rank, world_size, module, mine, blank, microbatches, held)
+        answer(rank, world_size, stage, microbatches)
     return stage._report()
 
 

@@ -1,18 +1,19 @@
-"""12.4 1F1B (15 min, ●●●●○)
+"""12.4 1F1B (25 min, ●●●●○)
 
 - Write two helpers, forward(i) and backward(i), with their transfers; they are those of your GPipe. Only the
   order of the calls is new.
 - ahead = min(world_size - 1 - rank, microbatches). First forward(0) to forward(ahead - 1). Then for each i:
   forward(i + ahead) if there is one, and backward(i). Use isend, or neighbours send to each other at the same
-  time.
-- sends = []; in forward: y = stage.forward(i, x); sends.append((dist.isend(y, rank + 1), y)); backward alike
-  with rank - 1. At the end: for work, _ in sends: work.wait().
+  time; but keep no more than one Work for each neighbour.
+- sends = {}; def start(out, peer): if peer in sends: sends[peer].wait(); sends[peer] = dist.isend(out, peer).
+  In forward: start(stage.forward(i, x), rank + 1); backward alike with rank - 1. At the end: for work in
+  sends.values(): work.wait().
 """
 
 from collections.abc import Sequence
 
 from helpers.checks.author import *
-from helpers.exercises.nb12_pipeline_parallel.in_ranks import run_schedule
+from helpers.exercises.nb12_pipeline_parallel.in_ranks import FEW, run_schedule
 from helpers.exercises.nb12_pipeline_parallel.shared import (
     ENDINGS,
     SCHEDULE,
@@ -33,7 +34,7 @@ ORDER = (
 
 
 def case(draw: Draw) -> Case:
-    return schedule_case(draw, order_problem)
+    return schedule_case(draw, order_problem, few=FEW)
 
 
 def order(rank: int, stages: int, microbatches: int) -> list[str]:
@@ -76,7 +77,7 @@ EXERCISE = Exercise(
         ),
         Stuck(
             "One rank sends an activation, its neighbour a gradient, and each waits for the other. Start the "
-            "sends with isend, keep each Work, and wait for them at the end.",
+            "sends with isend, keep its Work, and wait for it before the next send to the same rank.",
             when=in_a_cycle_of_sends,
         ),
         *ENDINGS,

@@ -88,9 +88,9 @@ InOrder = Callable[[Sequence[str], int, int, int], Finding | None]
 """From what a stage has done, its rank, the number of stages and of microbatches, to what is wrong."""
 
 
-def schedule_case(draw: Draw, order: InOrder) -> Case:
-    """Draw the case of a schedule written by hand."""
-    n, m, dtype = draw.ranks, draw.of(1, 2, 3, 4, 5, 7), draw.dtype(torch.float32, torch.float64)
+def schedule_case(draw: Draw, order: InOrder, few: int | None = None) -> Case:
+    """Draw the case of a schedule written by hand; few: the tensors that may wait beside its stage."""
+    n, m, dtype = draw.ranks, draw.of(1, 2, 3, 4, 5, 9), draw.dtype(torch.float32, torch.float64)
     pipeline = Pipeline.of(draw, m, dtype)
     right, _ = pipeline.truth()
     parts = [ByName([each], 1.0) for each in right]
@@ -102,6 +102,9 @@ def schedule_case(draw: Draw, order: InOrder) -> Case:
             if missing:
                 return Finding(f"microbatch {missing[0]} never goes {word} through its stage", EACH)
         found = order(done, rank, n, m) or parts[rank](got, 0)
+        if found is None and few is not None and got["beside"] > few:
+            what = f"{got['beside']} tensors of a message's size at once, beside what its stage has saved"
+            return Finding(f"its rank holds {what}; with {m} microbatches or more, {few} do", HELD)
         if found is None or found.advice:
             return found
         name = parts[rank].first(got, 0)[0]
@@ -140,6 +143,10 @@ def stage_advice(name: str, got: Parts, right: Parts) -> str | tuple[str, ...]:
     return (SEND, SAME_ORDER, WAIT, OWN_BOX) if "microbatch" in name else ""
 
 
+HELD = (
+    "A Work keeps the tensor that it sends or receives, also after wait(): before you start a send, wait for "
+    "the last one to the same rank and let go of its Work, and receive each tensor when its turn has come."
+)
 SEND = "Send what stage.forward returned onwards, and what stage.backward returned back."
 SAME_ORDER = (
     "A stage is given what belongs to another microbatch. Between two ranks messages arrive in the order in "

@@ -1,4 +1,4 @@
-"""13.5 A loss over a cut vocabulary (15 min, ●●●●○)
+"""13.5 A loss over a cut vocabulary (25 min, ●●●●○, further)
 
 - The loss of one token needs three numbers: the largest logit m of all words, the sum s of exp(logit - m),
   and the target's logit t. Which of them does a gradient flow through?

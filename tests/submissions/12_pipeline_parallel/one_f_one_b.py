@@ -1,27 +1,32 @@
 class Steps:
-    """A forward and a backward with their transfers, started and waited for at the end."""
+    """A forward and a backward with their transfers: one send at a time to each neighbour."""
 
     def __init__(self, rank, world_size, stage):
-        self.rank, self.last, self.stage, self.sends = rank, world_size - 1, stage, []
+        self.rank, self.last, self.stage, self.sends = rank, world_size - 1, stage, {}
 
     def take(self, peer):
         box = self.stage.empty()
         dist.recv(box, peer)
         return box
 
+    def send(self, out, peer):
+        if peer in self.sends:
+            self.sends[peer].wait()
+        self.sends[peer] = dist.isend(out, peer)
+
     def forward(self, i):
         y = self.stage.forward(i, self.take(self.rank - 1) if self.rank else None)
         if self.rank < self.last:
-            self.sends.append(dist.isend(y, self.rank + 1))
+            self.send(y, self.rank + 1)
 
     def backward(self, i):
         grad = self.take(self.rank + 1) if self.rank < self.last else None
         grad = self.stage.backward(i, grad)
         if self.rank:
-            self.sends.append(dist.isend(grad, self.rank - 1))
+            self.send(grad, self.rank - 1)
 
     def finish(self):
-        for work in self.sends:
+        for work in self.sends.values():
             work.wait()
 
 
@@ -74,7 +79,7 @@ def one_f_one_b(rank, world_size, stage, microbatches):
             exchange(back, None, rank - 1)
 
 
-# %% right: a list of actions first, irecv posted early
+# %% wrong: a list of actions first, m irecvs posted early | wrong | says: receive each tensor when its turn has come
 def one_f_one_b(rank, world_size, stage, microbatches):
     p, m = world_size, microbatches
     plan, f, b = [], 0, 0
@@ -298,7 +303,7 @@ def one_f_one_b(rank, world_size, stage, microbatches):
 # %% wrong: the Works of the sends are dropped | deadlocked | says: eep the Work that
 def one_f_one_b(rank, world_size, stage, microbatches):
     steps = Steps(rank, world_size, stage)
-    steps.sends = type("Nowhere", (), {"append": lambda self, work: None})()
+    steps.send = lambda out, peer: dist.isend(out, peer) and None
     ahead = min(world_size - 1 - rank, microbatches)
     for i in range(ahead):
         steps.forward(i)
@@ -321,7 +326,7 @@ def one_f_one_b(rank, world_size, stage, microbatches):
     steps.finish()
 
 
-# %% right: sends are waited for as the next one starts
+# %% wrong: every Work is kept in a list until the end | wrong | says: A Work keeps the tensor that it sends
 class Steps:
     def __init__(self, rank, world_size, stage):
         self.rank, self.last, self.stage, self.sends = rank, world_size - 1, stage, []
@@ -359,30 +364,6 @@ def one_f_one_b(rank, world_size, stage, microbatches):
 
 
 # %% wrong: an activation is sent after the next forward | wrong | says: idles meanwhile
-class Steps:
-    def __init__(self, rank, world_size, stage):
-        self.rank, self.last, self.stage, self.sends = rank, world_size - 1, stage, []
-
-    def take(self, peer):
-        box = self.stage.empty()
-        dist.recv(box, peer)
-        return box
-
-    def forward(self, i):
-        y = self.stage.forward(i, self.take(self.rank - 1) if self.rank else None)
-        if self.rank < self.last:
-            self.sends.append(dist.isend(y, self.rank + 1))
-
-    def backward(self, i):
-        grad = self.take(self.rank + 1) if self.rank < self.last else None
-        grad = self.stage.backward(i, grad)
-        if self.rank:
-            self.sends.append(dist.isend(grad, self.rank - 1))
-
-    def finish(self):
-        for work in self.sends:
-            work.wait()
-
 def one_f_one_b(rank, world_size, stage, microbatches):
     steps = Steps(rank, world_size, stage)
     ahead = min(world_size - 1 - rank, microbatches)
@@ -392,7 +373,7 @@ def one_f_one_b(rank, world_size, stage, microbatches):
         late.append(stage.forward(i, x))
         if len(late) == ahead or rank > 0:
             while late:
-                steps.sends.append(dist.isend(late.pop(0), rank + 1))
+                steps.send(late.pop(0), rank + 1)
     for i in range(microbatches):
         if i + ahead < microbatches:
             steps.forward(i + ahead)
@@ -437,3 +418,30 @@ def one_f_one_b(rank, world_size, stage, microbatches):
             steps.sends.clear()
         steps.backward(i)
         steps.sends.clear()
+
+
+# %% wrong: the Works are waited for at once, but a list keeps what was sent | wrong | says: tensors of a message's size at once
+def one_f_one_b(rank, world_size, stage, microbatches):
+    steps, sent = Steps(rank, world_size, stage), []
+    start = steps.send
+    steps.send = lambda out, peer: (sent.append(out.clone()), start(sent[-1], peer))
+    ahead = min(world_size - 1 - rank, microbatches)
+    for i in range(microbatches + ahead):
+        if i < microbatches:
+            steps.forward(i)
+        if i >= ahead:
+            steps.backward(i - ahead)
+    steps.finish()
+
+
+# %% right: a list of actions first
+def one_f_one_b(rank, world_size, stage, microbatches):
+    steps = Steps(rank, world_size, stage)
+    ahead = min(world_size - 1 - rank, microbatches)
+    todo = [("F", i) for i in range(ahead)]
+    for i in range(microbatches):
+        todo += [("F", i + ahead)] * (i + ahead < microbatches) + [("B", i)]
+    for kind, i in todo:
+        (steps.forward if kind == "F" else steps.backward)(i)
+    for work in steps.sends.values():
+        work.wait()
