@@ -18,7 +18,7 @@ from helpers.ranks.run import Run
 from helpers.trace.events import Trace
 from tests.benchmarks.timing import Figure
 
-EXERCISES = ("broadcast_from", "split_model")
+EXERCISES = ("broadcast_from", "gather_in_order")
 
 
 def dearest() -> Iterator[Figure]:
