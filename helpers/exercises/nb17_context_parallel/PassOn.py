@@ -34,7 +34,7 @@ def case(draw: Draw) -> Case:
         tolerance=0,
         mistakes=[
             parts.mistake(
-                "This is the tensor of the rank behind: each hands its own to the next one, rank + 1.",
+                "This comes from rank + 1. Each rank gives its own to rank + 1, and gets that of rank - 1.",
                 [{"output": xs[(r + 1) % n]} for r in range(n)],
             ),
             parts.mistake("Nothing has moved.", [{"output": xs[r]} for r in range(n)]),
@@ -50,6 +50,11 @@ EXERCISE = Exercise(
     case,
     (OnlyCalls(("send", "recv")), BytesSent("bytes", why="Once forward, once backward.")),
     failed=(
+        Failed(
+            "contiguous",
+            "What autograd hands to backward need not be contiguous, and only contiguous tensors can be "
+            "sent: `shift` sees to that.",
+        ),
         Stuck(
             "Each rank sends to one neighbour and receives from the other: do all shift the same way?"
         ),

@@ -13,11 +13,32 @@ import torch
 from helpers.ranks.inside import span
 
 
+def run_merge(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    parts: dict[str, torch.Tensor],
+    grads: tuple[torch.Tensor, torch.Tensor],
+) -> dict[str, Any]:
+    """Merge two parts; run backward from both results."""
+    given = {name: x.clone().requires_grad_() for name, x in parts.items()}
+    got = answer(*given.values())
+    if not isinstance(got, tuple) or [type(x) for x in got] != [torch.Tensor, torch.Tensor]:
+        return {"out": f"a {type(got).__name__}, not a pair of tensors"}
+    found = {"out": got[0].detach().clone(), "lse": got[1].detach().clone()}
+    pairs = zip(got, grads, strict=True)
+    learns = [(x, grad) for x, grad in pairs if x.requires_grad and x.shape == grad.shape]
+    if learns:
+        torch.autograd.backward([x for x, _ in learns], [grad for _, grad in learns])
+    return found | {f"gradient of {name}": x.grad for name, x in given.items()}
+
+
 def run_pass_on(
     answer: Any, rank: int, world_size: int, x: torch.Tensor, grad: torch.Tensor
 ) -> dict[str, Any]:
     """Pass a tensor on by the answer, a function of autograd; run backward where there is one."""
-    return _there_and_back(lambda own: answer.apply(own), {"x": x}, grad)
+    # what autograd hands to backward is seldom contiguous
+    return _there_and_back(lambda own: answer.apply(own), {"x": x}, _other_strides(grad))
 
 
 def run_attention(
@@ -47,3 +68,8 @@ def _there_and_back(
         with span("backward"):
             output.backward(grad)
     return found | {f"gradient of {name}": x.grad for name, x in given.items()}
+
+
+def _other_strides(x: torch.Tensor) -> torch.Tensor:
+    """Give the same elements in another order in memory, where there are enough dimensions."""
+    return x.transpose(0, -1).contiguous().transpose(0, -1) if x.dim() > 1 else x

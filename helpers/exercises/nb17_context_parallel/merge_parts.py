@@ -13,10 +13,15 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
+from helpers.exercises.nb17_context_parallel.in_ranks import run_merge
 
 OVERFLOW = (
     "The lse of a part may be in the hundreds, and exp of it is inf (or 0, and then a part is lost): first "
     "take the new lse away, then exp. `torch.logaddexp` adds two such numbers safely."
+)
+LEARN = (
+    "The values are right, the gradients are not: both results depend on all four inputs, lse too. Is there "
+    "a detach(), a no_grad or something written in place?"
 )
 
 
@@ -37,45 +42,58 @@ def case(draw: Draw) -> Case:
         lse_a = torch.full_like(lse_a, -1e30)
     if kind == "the other saw nothing":
         lse_b = torch.full_like(lse_b, -1e30)
-    lse = torch.logaddexp(lse_a, lse_b)
-    share_a, share_b = (lse_a - lse).exp(), (lse_b - lse).exp()
-    right = (a * share_a + b * share_b, lse)
+    given = {"out_a": a, "lse_a": lse_a, "out_b": b, "lse_b": lse_b}
+    grads = (
+        torch.randn(a.shape, generator=generator, dtype=dtype),
+        torch.randn(lse_a.shape, generator=generator, dtype=dtype),
+    )
+    leaves = {name: x.clone().requires_grad_() for name, x in given.items()}
+    out, lse = merged(*leaves.values())
+    torch.autograd.backward((out, lse), grads)
+    share_a, share_b = (lse_a - lse.detach()).exp(), (lse_b - lse.detach()).exp()
+    learnt = {f"gradient of {name}": x.grad for name, x in leaves.items()}
+    parts = ByName([{"out": out.detach(), "lse": lse.detach(), **learnt}], 16.0)
+
+    def gives(words: str, name: str, value: torch.Tensor) -> Mistake:
+        return parts.mistake(words, [{name: value}])
+
     return Case(
         f"{kind}, {tuple(a.shape)} of {dtype}",
-        [(a, lse_a, b, lse_b)],
-        right=right,
-        scale=16.0,
+        [(given, grads)],
+        right=parts,
         mistakes=[
             Mistake(lambda got, rank: _undefined(got), OVERFLOW),
-            out("This is the mean: a part counts by its sum of weights.", (a + b) / 2),
-            out("These are the two outputs added: each counts with its share.", a + b),
-            out("The shares are the wrong way round.", a * share_b + b * share_a),
-            out(
+            gives("This is the mean: a part counts by its sum of weights.", "out", (a + b) / 2),
+            gives("These are the two outputs added: each counts with its share.", "out", a + b),
+            gives("The shares are the wrong way round.", "out", a * share_b + b * share_a),
+            gives(
                 "lse is a logarithm: a part counts with exp(lse).",
+                "out",
                 (a * lse_a + b * lse_b) / (lse_a + lse_b),
             ),
-            lse_is(
+            gives(
                 "The sum of all weights is exp(lse_a) + exp(lse_b): lse is the logarithm of that.",
+                "lse",
                 lse_a + lse_b,
             ),
-            lse_is("The larger of the two is not their sum.", torch.maximum(lse_a, lse_b)),
-            lse_is("This is the sum of the weights: lse is its logarithm.", lse.exp()),
+            gives("The larger of the two is not their sum.", "lse", torch.maximum(lse_a, lse_b)),
+            gives("This is the sum of the weights: lse is its logarithm.", "lse", lse.exp()),
+            Mistake(lambda got, rank: parts.first(got, rank)[0].startswith("gradient"), LEARN),
         ],
     )
 
 
+def merged(
+    out_a: torch.Tensor, lse_a: torch.Tensor, out_b: torch.Tensor, lse_b: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Merge two parts of a softmax (Milakov and Gimelshein, arXiv:1805.02867)."""
+    lse = torch.logaddexp(lse_a, lse_b)
+    return out_a * (lse_a - lse).exp() + out_b * (lse_b - lse).exp(), lse
+
+
 def _undefined(got: Any) -> bool:
-    return any(not bool(part.isfinite().all()) for part in got)
+    tensors = [part for part in got.values() if isinstance(part, torch.Tensor)]
+    return any(not bool(part.isfinite().all()) for part in tensors)
 
 
-def out(words: str, value: torch.Tensor) -> Mistake:
-    """Make a mistake of what the first part of the result is."""
-    return Mistake(lambda got, rank: same(value, got[0]), words)
-
-
-def lse_is(words: str, value: torch.Tensor) -> Mistake:
-    """Make a mistake of what the second part of the result is."""
-    return Mistake(lambda got, rank: same(value, got[1]), words)
-
-
-EXERCISE = Exercise(case, kind=Kind.LOCAL)
+EXERCISE = Exercise(case, kind=Kind.MODULE, programme=run_merge, sizes=(1,))

@@ -39,11 +39,11 @@ def case(draw: Draw) -> Case:
     n, each = draw.ranks, draw.whole(1, 3)
     length = n * each
     whole = draw_dense(draw, draw.whole(1, 2), length)
-    order = draw.of("stretches", "every n-th", "any", "any")
+    order = draw.of("stretches", "stripes", "any order", "any order")
     places = torch.arange(length)
-    if order == "every n-th":
+    if order == "stripes":
         places = places.view(each, n).T.flatten()
-    elif order == "any":
+    elif order == "any order":
         places = torch.randperm(length, generator=draw.generator())
     own = list(places.split(each))
     seen = torch.arange(length)[:, None] >= torch.arange(length)

@@ -18,6 +18,8 @@ from helpers.exercises.nb17_context_parallel.shared import (
     judged,
     shares,
 )
+from helpers.trace.events import Trace
+from helpers.views.traffic_ledger import calls_by_phase
 
 WAY_BACK = (
     "Backward of a swap is the swap the other way round: cut what was joined, join what was cut."
@@ -49,8 +51,21 @@ def case(draw: Draw) -> Case:
             parts.mistake(NOBODY_ELSE, lambda: shares(whole.attend(lonely), own)),
             parts.without("gradient of q", WAY_BACK),
         ],
-        facts={"bytes": block},
+        facts={"bytes": 4 * block},
     )
+
+
+def four_parts(trace: Trace, case: Case) -> str:
+    """Count the bytes of all calls of a phase: q, k and v may go in one."""
+    for rank in range(case.world_size):
+        for phase, calls in calls_by_phase(trace, rank).items():
+            handed = sum(call.nbytes for call in calls)
+            if handed > case.facts["bytes"]:
+                most = f"{case.facts['bytes']:,}"
+                return (
+                    f"rank {rank} hands in {handed:,} bytes in {phase}; {most} are enough. {FOUR}"
+                )
+    return ""
 
 
 EXERCISE = Exercise(
@@ -59,6 +74,7 @@ EXERCISE = Exercise(
         OnlyCalls(("all_to_all",)),
         CallsIn("forward", 4, at_most=True, most_bytes="bytes", why=FOUR),
         CallsIn("backward", 4, at_most=True, most_bytes="bytes", why=FOUR),
+        Holds(four_parts, "four parts of a tensor are handed in each way"),
     ),
     failed=(
         Stuck("Every rank makes the same swaps in the same order."),

@@ -40,7 +40,7 @@ class PassOn(torch.autograd.Function):
         return box
 
 
-# %% wrong: to the rank before | wrong | says: to the next one, rank \+ 1
+# %% wrong: to the rank before | wrong | says: gives its own to rank \+ 1
 class PassOn(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -119,3 +119,18 @@ class PassOn(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad):
         return shift(grad, -1)
+
+
+# %% wrong: sent as it came | crashed | says: need not be contiguous
+class PassOn(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return shift(x, 1)
+
+    @staticmethod
+    def backward(ctx, grad):
+        rank, n = dist.get_rank(), dist.get_world_size()
+        box, work = torch.empty(grad.shape, dtype=grad.dtype), dist.isend(grad, (rank - 1) % n)
+        dist.recv(box, (rank + 1) % n)
+        work.wait()
+        return box

@@ -130,7 +130,7 @@ def ring_attention(q, k, v, positions):
     return out
 
 
-# %% wrong: all are gathered | wrong | says: all_gather
+# %% wrong: all are gathered | forbidden call | says: all_gather
 def ring_attention(q, k, v, positions):
     def gather(x):
         boxes = [torch.empty_like(x) for _ in range(dist.get_world_size())]
