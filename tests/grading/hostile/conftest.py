@@ -34,14 +34,19 @@ def grader_of(plan: Plan) -> Grader:
 @pytest.fixture(
     scope="session", params=["strongest", pytest.param("landlock", marks=pytest.mark.soak)]
 )
-def plan(request: pytest.FixtureRequest, plan: Plan) -> Plan:
-    """The walls of `plan`, and in long runs Landlock alone: what has no bubblewrap must hold as well."""
-    if request.param == "strongest":
+def walls(request: pytest.FixtureRequest) -> str:
+    """Which walls: in long runs Landlock alone as well, for who has no bubblewrap."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def plan(walls: str, plan: Plan) -> Plan:
+    if walls == "strongest":
         return plan
-    if plan.level == request.param:
+    if plan.level == walls:
         pytest.skip("these are the walls already")
     try:
-        return replace(plan, level=choose(request.param, plan.staged))
+        return replace(plan, level=choose(walls, plan.staged))
     except NoWalls as error:
         pytest.skip(str(error))
 
