@@ -17,6 +17,7 @@ LEAK_S = 5.0
 ORDINARY_S = 250
 
 
+@pytest.hookimpl(trylast=True)  # once those that are not wanted have been left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes longest, a part on each worker: at the end nobody waits for one test alone.
 
