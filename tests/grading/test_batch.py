@@ -30,7 +30,7 @@ def make_class(folder: Path) -> Path:
 
 def grade(folder: Path, out: Path, *options: str) -> subprocess.CompletedProcess[str]:
     command = [*COURSE, "grade", str(folder), "--out", str(out), *options]
-    return subprocess.run(command, capture_output=True, text=True, timeout=110)
+    return subprocess.run(command, capture_output=True, text=True, timeout=230)
 
 
 def points(out: Path) -> dict[str, float]:

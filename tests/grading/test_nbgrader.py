@@ -30,7 +30,7 @@ def nbgrader(folder: Path, *words: str) -> None:
         env={**os.environ, "PATH": path, "REAL_RANKS_PROGRESS": str(folder / "progress.json")},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=200,
     )
     assert done.returncode == 0, done.stderr
 

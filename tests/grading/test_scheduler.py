@@ -50,7 +50,7 @@ def cluster(tmp_path: Path) -> Iterator[str]:
 
 def grade(folder: Path, out: Path, address: str) -> subprocess.CompletedProcess[str]:
     command = [*COURSE, "grade", str(folder), "--out", str(out), "--scheduler", address]
-    return subprocess.run(command, capture_output=True, text=True, timeout=110)
+    return subprocess.run(command, capture_output=True, text=True, timeout=230)
 
 
 @pytest.mark.usefixtures("plan")
