@@ -37,8 +37,8 @@ class PlainCache:
         if held is not None and held["source"] == key:
             return from_json(held["outcome"])
         outcome = run_plainly(entry)
-        if outcome.kind != (entry.fails or VALUE):
-            outcome = run_plainly(entry)  # new processes on a busy machine: torch's own way may fail
+        if outcome.kind != (entry.fails or VALUE):  # on a busy machine torch's own way may fail
+            outcome = run_plainly(entry)
         self.kept[entry.path] = {"source": key, "outcome": outcome.as_json()}
         if self.file is not None:
             half = self.file.with_suffix(".half")
