@@ -61,6 +61,8 @@ class Landlocked:
         prelude = (
             f"import sys; sys.path.insert(0, {self.root!r}); "
             "from helpers.grading.sandbox.inside import confine; "
+            "from helpers.ranks.processes import end_with_parent; "
+            "end_with_parent(); "  # a server that a rank has stopped never reads that its pipe closes
             f"confine({limits!r}, {readable!r}, {(*_DEVICES, self.scratch)!r}); "
         )
         path = os.pathsep.join([f"{sys.prefix}/bin", "/usr/bin", "/bin"])
