@@ -72,8 +72,8 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_to_all",)),
-        CallsIn("forward", 4, at_most=True, most_bytes="bytes", why=FOUR),
-        CallsIn("backward", 4, at_most=True, most_bytes="bytes", why=FOUR),
+        CallsIn("forward", 4, at_most=True, why=FOUR),
+        CallsIn("backward", 4, at_most=True, why=FOUR),
         Holds(four_parts, "four parts of a tensor are handed in each way"),
     ),
     failed=(
