@@ -9,8 +9,8 @@ import torch
 _MOST_PARTS = 100
 READ_EARLY = (
     "This is what the check puts into a tensor of torch.empty, and into one that an irecv or an asynchronous "
-    "call writes to until wait() has returned: NaN, or the largest whole number. It was read before wait(), "
-    "or nothing was ever received into it."
+    "call writes to until wait() has returned: NaN, or the largest whole number. Unless your own arithmetic "
+    "made it (0/0, an overflow), it was read before wait(), or nothing was ever received into it."
 )
 
 

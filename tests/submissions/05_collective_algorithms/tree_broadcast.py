@@ -191,7 +191,7 @@ def tree_broadcast(rank, world_size, x, src):
     return x
 
 
-# %% wrong: the receiver does not wait | wrong | says: It was read before wait\(\)
+# %% wrong: the receiver does not wait | wrong | says: it was read before wait\(\)
 def tree_broadcast(rank, world_size, x, src):
     import time
 

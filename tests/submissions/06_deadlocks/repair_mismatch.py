@@ -184,7 +184,7 @@ def repair_mismatch(rank, world_size, loss, weight):
     return weight, loss.mean()
 
 
-# %% wrong: sleeping in place of waiting | wrong | says: It was read before wait
+# %% wrong: sleeping in place of waiting | wrong | says: it was read before wait
 import time
 
 
