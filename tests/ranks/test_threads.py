@@ -53,6 +53,25 @@ def settled(pid: int, reached: Callable[[list[Thread]], bool]) -> list[Thread]:
         time.sleep(0.02)
 
 
+def resting(pid: int, reached: Callable[[list[Thread]], bool]) -> list[Thread]:
+    """Give the threads once they are as expected and none of those has run for a while.
+
+    A thread that begins waits by the same call as one that is there: for the lock of Python, and
+    for a thread that it starts.
+    """
+    deadline = time.monotonic() + 20
+    while True:
+        before = settled(pid, reached)
+        time.sleep(0.3)
+        after = threads_of(pid)
+        if (reached(after) and _switches(after) == _switches(before)) or time.monotonic() > deadline:
+            return after
+
+
+def _switches(threads: list[Thread]) -> dict[int, int]:
+    return {t.id: t.switches for t in threads}
+
+
 FOR_ITS_OWN = [
     "a = threading.Lock(); a.acquire(); a.acquire()",
     "queue.Queue().get()",
@@ -66,7 +85,7 @@ FOR_ITS_OWN = [
 @pytest.mark.parametrize("programme", FOR_ITS_OWN)
 def test_a_wait_for_a_thread_of_the_same_process(programme: str) -> None:
     with child(programme) as pid:
-        main = settled(pid, lambda some: some[0].call == "futex")[0]
+        main = resting(pid, lambda some: some[0].call == "futex")[0]
         assert (main.id, main.state, main.call) == (pid, "S", "futex")
         assert main.ends_in_s == FOREVER and main.private
         time.sleep(0.2)
@@ -88,7 +107,7 @@ FOR_A_WHILE = {
 def test_a_wait_that_ends_by_itself(programme: str) -> None:
     call = FOR_A_WHILE[programme]
     with child(programme) as pid:
-        main = settled(pid, lambda some: some[0].call == call)[0]
+        main = resting(pid, lambda some: some[0].call == call)[0]
         assert main.call == call
         assert 100 - 20 - LATE_S < main.ends_in_s <= 100.1
         if call == "futex":  # those say when, not how long
@@ -108,17 +127,17 @@ FOR_ANYBODY = {
 def test_a_wait_for_whoever_comes(programme: str) -> None:
     call = FOR_ANYBODY[programme]
     with child(programme) as pid:
-        main = settled(pid, lambda some: some[0].call == call)[0]
+        main = resting(pid, lambda some: some[0].call == call)[0]
         assert (main.call, main.ends_in_s, main.private) == (call, FOREVER, False)
         assert (main.fd >= 3) == (call == "recvfrom")
 
 
 def test_a_semaphore_between_processes_is_not_the_process_s_own() -> None:
     with child("multiprocessing.Semaphore(0).acquire()") as pid:
-        main = settled(pid, lambda some: some[0].call == "futex")[0]
+        main = resting(pid, lambda some: some[0].call == "futex")[0]
         assert (main.call, main.ends_in_s, main.private) == ("futex", FOREVER, False)
     with child("multiprocessing.Semaphore(0).acquire(timeout=100)") as pid:
-        main = settled(pid, lambda some: some[0].call == "futex")[0]
+        main = resting(pid, lambda some: some[0].call == "futex")[0]
         assert 70 < main.ends_in_s <= 100 and not main.private
 
 
@@ -136,7 +155,7 @@ NOTHING_KNOWN = [
 @pytest.mark.parametrize("programme", NOTHING_KNOWN)
 def test_other_waits_have_no_name_here(programme: str) -> None:
     with child(programme) as pid:
-        main = settled(pid, lambda some: some[0].state == "S" and not some[0].call)[0]
+        main = resting(pid, lambda some: some[0].state == "S" and not some[0].call)[0]
         children = [int(word) for word in _read_children(pid)]
         assert (main.state, main.call, main.ends_in_s, main.private) == ("S", "", 0.0, False)
         for each in children:
@@ -170,7 +189,7 @@ def test_a_thread_that_runs_and_a_process_that_is_stopped() -> None:
 def test_each_thread_is_told_the_main_one_first() -> None:
     programme = "others(3, threading.Event().wait); others(2, lambda: time.sleep(100)); input()"
     with child(programme) as pid:
-        threads = settled(pid, lambda some: [t.state for t in some] == ["S"] * 6)
+        threads = resting(pid, lambda some: [t.state for t in some] == ["S"] * 6)
         assert threads[0].id == threads[0].inner == pid
         assert sorted(t.call for t in threads) == ["", "futex", "futex", "futex", "sleep", "sleep"]
 
@@ -178,9 +197,10 @@ def test_each_thread_is_told_the_main_one_first() -> None:
 def test_switches_tell_who_has_run() -> None:
     with child("others(1, threading.Event().wait)\nwhile True: time.sleep(0.001)") as pid:
         settled(pid, lambda some: len(some) == 2 and some[1].call == "futex")
-        before = {t.id: t.switches for t in threads_of(pid)}
+        time.sleep(0.3)  # for the lock of Python it waits by the same call, until it has begun
+        before = _switches(threads_of(pid))
         time.sleep(0.3)
-        after = {t.id: t.switches for t in threads_of(pid)}
+        after = _switches(threads_of(pid))
         assert after.pop(pid) > before.pop(pid)
         assert after == before
 
@@ -193,7 +213,7 @@ def test_how_long_a_process_has_run_and_has_queued() -> None:
         assert more > ran and longer >= queued
         assert more - ran + longer - queued > 0.3e9, "it either runs or stands in the queue"
     with child("time.sleep(100)") as pid:
-        settled(pid, lambda some: some[0].call == "sleep")
+        resting(pid, lambda some: some[0].call == "sleep")
         before = times_of(pid)
         time.sleep(0.3)
         assert times_of(pid)[0] - before[0] < 0.05e9
