@@ -1,4 +1,4 @@
-"""Count the bytes of the tensors that a process holds: what notebook 11 measures and its checks limit.
+"""Count the bytes of the tensors that a process holds: what notebook 12 measures and its checks limit.
 
 Called inside a rank. A storage counts once, whole, however many views it has and whoever keeps it:
 an attribute, a list, a closure, the graph that autograd keeps for backward.

@@ -118,7 +118,7 @@ def mpi() -> Finding:
     """Start two ranks under mpiexec, as one notebook on other roads does."""
     beside = Path(sys.executable).parent / "mpiexec"
     mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec")
-    advice = f"Only notebook 16 uses it: `{sys.executable} -m pip install mpi4py mpich`"
+    advice = f"Only notebook 22 uses it: `{sys.executable} -m pip install mpi4py mpich`"
     absent = [] if mpiexec else ["mpiexec"]
     absent += [] if importlib.util.find_spec("mpi4py") else ["mpi4py"]
     if not mpiexec or absent:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from helpers.course.parts import part_of
 from helpers.course.progress_format import Attempts, Progress, Score
 
 
@@ -18,16 +19,26 @@ class Listed:
 
 
 def progress_table(progress: Progress, exercises: Sequence[Listed] = ()) -> str:
-    """Show every exercise with its best score, tries and hints, then quizzes and totals.
+    """Show every exercise, by parts, with its best score, tries and hints, then quizzes and totals.
 
     Exercises that were tried but are not among `exercises` come last, under their own name.
     """
     known = {exercise.name for exercise in exercises}
     others = [Listed(name, "", "") for name in sorted({*progress.exercises} - known)]
     rows: list[tuple[str, ...]] = [("exercise", "", "best", "last", "tries", "hints")]
-    rows += [_row(exercise, progress) for exercise in [*exercises, *others]]
-    lines = _aligned(rows) if len(rows) > 1 else ["No exercise has been checked yet."]
-    return "\n".join([*lines, "", *_totals(progress, len(rows) - 1), *_note(progress)])
+    listed = [*exercises, *others]
+    part = ""
+    for exercise in listed:
+        if (now := _part(exercise)) != part:
+            part = now
+            rows.append((part, "", "", "", "", ""))
+        rows.append(_row(exercise, progress))
+    lines = _aligned(rows) if listed else ["No exercise has been checked yet."]
+    return "\n".join([*lines, "", *_totals(progress, len(listed)), *_note(progress)])
+
+
+def _part(exercise: Listed) -> str:
+    return part_of(int(exercise.number.partition(".")[0])) if exercise.number else "Others"
 
 
 def _row(exercise: Listed, progress: Progress) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Layout:
-    """DP x TP x PP, with the words of notebooks 08 to 13.
+    """DP x TP x PP, with the words of notebooks 08 to 15.
 
     microbatch: samples in one. zero: which stage of ZeRO (0: plain DDP). recompute: keep only each
     layer's input, and compute the rest again in backward. interleave: parts of the model that each rank

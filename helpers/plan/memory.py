@@ -1,4 +1,4 @@
-"""What the fullest GPU holds, as notebook 11 counts it: weights, gradients, optimizer state, activations.
+"""What the fullest GPU holds, as notebook 12 counts it: weights, gradients, optimizer state, activations.
 
 search.py asks it which layouts fit. Sources: S. Rajbhandari et al., arXiv 1910.02054, section 3.1 (the 2,
 2 and 12 bytes) and 5 (ZeRO); V. Korthikanti et al., arXiv 2205.05198, section 4 (activations).
@@ -38,7 +38,7 @@ class Memory:
 def memory_of(model: Model, layout: Layout, batch: int) -> Memory:
     """Count the bytes of the fullest GPU: of the first stage, which holds the most microbatches.
 
-    The three counts of notebook 11 for the N parameters of this GPU, `/ dp` where ZeRO shards. ZeRO-3
+    The three counts of notebook 12 for the N parameters of this GPU, `/ dp` where ZeRO shards. ZeRO-3
     gathers one layer, its weight and its gradient, as there.
     """
     own = stage_parameters(model, layout)

@@ -75,7 +75,7 @@ def test_stub_raises_when_it_is_called() -> None:
     ("heading", "title"),
     [
         ("# Exercise 0.1: Hello", "Exercise 0.1: Hello"),
-        ("### Exercise 12.4: 1F1B (20 min, ●●●●○, further)", "Exercise 12.4: 1F1B"),
+        ("### Exercise 14.4: 1F1B (20 min, ●●●●○, further)", "Exercise 14.4: 1F1B"),
         ('## Exercise 1.1: Say "hi" in `env://` (5 min)  ', 'Exercise 1.1: Say "hi" in `env://`'),
         ("## Exercise 2.2: Ring (of tokens)", "Exercise 2.2: Ring (of tokens)"),
         ("text\n\n## Exercise 4.1: A (5 min, ●○○○○)\n## Exercise 4.2: B", "Exercise 4.2: B"),

@@ -13,7 +13,7 @@ from helpers.course.workspace import Workspace, WorkspaceError, fill, find_works
 def workspace(tmp_path: Path) -> Workspace:
     made = Workspace(tmp_path)
     made.notebooks.mkdir()
-    for name in ("00_start_here", "01_process_groups", "12_pipeline_parallel"):
+    for name in ("00_start_here", "01_process_groups", "14_pipeline_parallel"):
         (made.notebooks / f"{name}.ipynb").write_text(f"handed out {name}")
     return made
 
@@ -33,8 +33,8 @@ def test_fill_copies_once_and_never_overwrites(workspace: Workspace) -> None:
 
 def test_fill_brings_notebooks_that_are_new(workspace: Workspace) -> None:
     fill(workspace)
-    (workspace.notebooks / "16_other_roads.ipynb").write_text("new")
-    assert fill(workspace) == [workspace.work / "16_other_roads.ipynb"]
+    (workspace.notebooks / "22_other_roads.ipynb").write_text("new")
+    assert fill(workspace) == [workspace.work / "22_other_roads.ipynb"]
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def test_reset_keeps_the_old_file_beside_the_fresh_one(workspace: Workspace, whi
 
 
 def test_reset_of_a_notebook_that_was_deleted(workspace: Workspace) -> None:
-    fresh, kept = reset(workspace, "12")
-    assert fresh.read_text() == "handed out 12_pipeline_parallel" and kept is None
+    fresh, kept = reset(workspace, "14")
+    assert fresh.read_text() == "handed out 14_pipeline_parallel" and kept is None
 
 
 @pytest.mark.parametrize("which", ["2", "99", "process", ""])

@@ -64,7 +64,9 @@ def resting(pid: int, reached: Callable[[list[Thread]], bool]) -> list[Thread]:
         before = settled(pid, reached)
         time.sleep(0.3)
         after = threads_of(pid)
-        if (reached(after) and _switches(after) == _switches(before)) or time.monotonic() > deadline:
+        if (
+            reached(after) and _switches(after) == _switches(before)
+        ) or time.monotonic() > deadline:
             return after
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from helpers.exercises.nb12_pipeline_parallel.one_f_one_b import order
+from helpers.exercises.nb14_pipeline_parallel.one_f_one_b import order
 from helpers.trace.events import Event, Trace
 from helpers.views.schedule import schedule
 from helpers.views.schedule_times import idle_share, measured, most_held, order_of, planned

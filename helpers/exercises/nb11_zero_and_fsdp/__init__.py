@@ -1,1 +1,0 @@
-"""Exercises of notebook 11: ZeRO and FSDP."""

@@ -1,1 +1,0 @@
-"""Exercises of notebook 12: pipeline parallelism."""

@@ -1,0 +1,212 @@
+"""12.3 A fully sharded layer (30 min, ●●●●○, further)
+
+- Within a Function autograd does not look on, so `Gather.apply(shard)` is a plain gather there. Who calls
+  it, and how often in one step?
+- Sharded.forward: gather, `x @ weight.T`, save `x` and the shard. backward: gather again; `grad @ weight` is
+  for x; the padded, flat `grad.T @ x` goes through reduce_scatter_single with ReduceOp.AVG and is the
+  shard's gradient.
+- backward(ctx, grad): x, shard = ctx.saved_tensors; weight = Gather.apply(shard)[:n].view(ctx.shape); g =
+  (grad.T @ x).flatten(); mine = torch.empty_like(shard); dist.reduce_scatter_single(mine, pad(g, (0,
+  len(mine) * p - len(g))), op=dist.ReduceOp.AVG); return grad @ weight, mine, None: one value for each
+  argument of forward.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks import train_layers
+from helpers.exercises.nb12_zero_and_fsdp.shared import (
+    ENDINGS,
+    as_float32,
+    mean_of,
+    shards,
+    share,
+)
+from helpers.views.plain import plural
+
+STEPS = 2
+KEPT = (
+    "The whole weight outlives forward: somebody keeps it for backward. autograd does, if it saw "
+    "`x @ weight.T`; so do ctx.save_for_backward(weight) and attributes. Save `x` and the shard, and gather "
+    "again in backward."
+)
+ADVICE = {
+    "parameters": "Cut the weight by hand, and let `self.shard = torch.nn.Parameter(...)` be what an "
+    "optimizer finds.",
+    "built": "After __init__ the rank may keep its shard only. A slice is a view, and a view keeps the whole "
+    "storage: `clone()` it. What is needed later of the whole weight is its shape.",
+    "forward": KEPT,
+    "backward": "Something whole outlives a layer's backward: the gathered weight, or the gradient of the "
+    "whole weight. Only the shard's gradient may stay; a view of a whole gradient keeps all of it.",
+}
+
+
+def case(draw: Draw) -> Case:
+    n, dtype, count = draw.ranks, draw.dtype(torch.float32, torch.float64), draw.of(1, 2, 2, 3)
+    # so alike that half of any layer is smaller than the whole of any other
+    widths = [draw.whole(18, 22) for _ in range(count + 1)]
+    weights = [
+        draw.laid_out(
+            torch.randn(b, a, generator=draw.generator(), dtype=torch.float64).to(dtype) / a**0.5
+        )
+        for a, b in pairwise(widths)
+    ]
+    rows = [[draw.whole(1, 2) for _ in range(n)] for _ in range(STEPS)]
+    steps = [
+        [
+            tuple(
+                torch.randn(k, width, generator=draw.generator(), dtype=torch.float64).to(dtype)
+                for width in (widths[0], widths[-1])
+            )
+            for k in each
+        ]
+        for each in rows
+    ]
+    trains_x, in_place, lr = count > 1 or draw.of(True, False), draw.of(True, False), 0.5
+    given = [[(draw.laid_out(each[r][0]), each[r][1]) for each in steps] for r in range(n)]
+    own = sum(share(b, n) * a for a, b in pairwise(widths)) * dtype.itemsize
+    room = 64 + 2 * 4 * (sum(widths) + widths[0]) * dtype.itemsize
+    most = (own + 64, own * (1 + in_place) + room, 2 * own + room)  # zeroed gradients stay
+    known: dict[int, str] = {}
+    for k, weight in enumerate(weights if n > 1 else []):
+        known[weight.nbytes] = f"as many elements as layer {k}'s whole weight"
+        for padded in (share(weight.numel(), n), share(len(weight), n) * weight.shape[1]):
+            size = padded * n * dtype.itemsize
+            known.setdefault(size, f"as many elements as layer {k}'s whole weight, padded")
+
+    def found(change: Change = lambda g, n: mean_of(g)) -> list[Parts]:
+        return trained(weights, given, lr, trains_x, change)
+
+    right = [
+        {"parameters": "", **own, "built": "", "forward": "", "backward": ""} for own in found()
+    ]
+    parts = ByName(right, None, lambda name, got: ADVICE.get(name, ""))
+
+    def learns(words: str, change: Change) -> Mistake:
+        names = [f"output of step {STEPS}", f"gradient of x in step {STEPS}"]
+        return parts.mistake(words, lambda: [{k: own[k] for k in names} for own in found(change)])
+
+    of_x = "gradient of x in step 1"
+    return Case(
+        f"{plural(count, 'layer')}, widths {', '.join(map(str, widths))}, {dtype}",
+        [(weights, each, lr, trains_x, in_place, most, known) for each in given],
+        right=parts,
+        mistakes=[
+            learns(
+                "The gradient of the weight is the sum over the ranks: divide it by {n}.",
+                lambda g, n: mean_of(g) * n,
+            ),
+            learns(
+                "The gradient of the weight is divided twice: ReduceOp.AVG divides already.",
+                lambda g, n: mean_of(g) / n,
+            ),
+            learns(
+                "The shards have no gradient after backward: return one for the shard.",
+                lambda g, n: g[0] * 0,
+            ),
+            *(
+                learns(
+                    "Each shard has its part of a rank's own gradient: it needs its part of the mean over "
+                    "all ranks, by reduce_scatter.",
+                    lambda g, n, cut=cut: cut(g, n),  # type: ignore[misc]
+                )
+                for cut in (by_elements, by_rows)
+            ),
+            learns(
+                "The gradient has the right length and goes to the wrong place: reduce_scatter must cut it "
+                "as you have cut the weight, padding and order alike. It has the shape of the weight, "
+                "`grad.T @ x`.",
+                lambda g, n: mean_of(g).T.reshape(g[0].shape),
+            ),
+            *([parts.without(of_x, X)] if trains_x else []),
+            *(
+                parts.mistake(X, [{of_x: each[of_x] * k} for each in right])
+                for k in ((n**count, n**-count) if trains_x else ())
+            ),
+            as_float32(parts, dtype),
+        ],
+        facts={
+            "gathers": 2 * count * STEPS,
+            "scatters": count * STEPS,
+            "bytes": max(share(b, n) * a for a, b in pairwise(widths)) * n * dtype.itemsize,
+        },
+    )
+
+
+X = (
+    "The gradient of the input is `grad @ weight`, with the whole weight, gathered again. It belongs to this "
+    "rank's samples: no communication, no division."
+)
+
+Change = Callable[[Sequence[torch.Tensor], int], torch.Tensor]
+"""From all ranks' gradients of layer k's weight, and n, to what the whole weight is stepped with."""
+
+
+def trained(
+    weights: Sequence[torch.Tensor],
+    given: Sequence[Sequence[tuple[torch.Tensor, torch.Tensor]]],
+    lr: float,
+    trains_x: bool,
+    change: Change,
+) -> list[Parts]:
+    """Train one dense stack on all ranks' samples: each rank's outputs, and the gradients of its x."""
+    layers = [w.detach().clone() for w in weights]
+    parts: list[dict[str, Any]] = [{} for _ in given]
+    for step in range(STEPS):
+        grads = []
+        for own, steps in zip(parts, given, strict=True):
+            leaves = [w.clone().requires_grad_() for w in layers]
+            start = h = steps[step][0].clone().requires_grad_(trains_x)
+            for weight in leaves:
+                h = torch.tanh(h @ weight.T)
+            h.backward(steps[step][1])
+            own[f"output of step {step + 1}"] = h.detach()
+            own[f"gradient of x in step {step + 1}"] = start.grad
+            grads.append([w.grad for w in leaves])
+        for weight, each in zip(layers, zip(*grads, strict=True), strict=True):
+            weight -= lr * change(each, len(given)).to(weight.dtype)
+    return list(parts)
+
+
+def by_elements(grads: Sequence[torch.Tensor], n: int) -> torch.Tensor:
+    """Join what each rank knows of its own shard of the elements."""
+    whole = torch.cat([shards(g, n)[r] for r, g in enumerate(grads)])
+    return whole[: grads[0].numel()].view(grads[0].shape)
+
+
+def by_rows(grads: Sequence[torch.Tensor], n: int) -> torch.Tensor:
+    """Join what each rank knows of its own rows."""
+    size = share(len(grads[0]), n)
+    return torch.cat([g[size * r : size * (r + 1)] for r, g in enumerate(grads)])
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        OnlyCalls(("all_gather", "reduce_scatter")),
+        Count(
+            "all_gather",
+            "gathers",
+            at_most=True,
+            why="A layer gathers once in forward and once in backward.",
+        ),
+        Count("reduce_scatter", "scatters", why="Once in each layer's backward."),
+        HandedIn("bytes", "nothing larger than a layer travels"),
+        Awaited(),
+    ),
+    failed=(
+        Failed(
+            "number of gradients",
+            "backward returns one value for each argument of forward after `ctx`, in their order: the "
+            "gradient of a tensor that has one, None for all else (a shape, a module).",
+        ),
+        *ENDINGS,
+    ),
+    kind=Kind.MODULE,
+    programme=train_layers,
+    sizes=(1, 2, 3, 4),
+)

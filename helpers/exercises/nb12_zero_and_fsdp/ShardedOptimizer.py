@@ -1,0 +1,176 @@
+"""12.1 An optimizer with sharded state (20 min, ●●●○○)
+
+- torch's optimizer makes state for the parameters that it is given. Which parameter would you give it, so
+  that it makes no more than this rank's share?
+- __init__: flatten all weights with `torch.nn.utils.parameters_to_vector`, pad, `clone()` your slice into a
+  Parameter, make `optimizer_class([shard], **options)`. step: give `shard.grad` your slice of the flat
+  gradients, step, all_gather_single, vector_to_parameters.
+- size = -(-n // p); own = slice(rank * size, (rank + 1) * size). step: g = torch.cat([q.grad.flatten() for q
+  in params]); shard.grad = pad(g, (0, size * p - n))[own].clone(); inner.step(); whole =
+  shard.new_empty(size * p); dist.all_gather_single(whole, shard.detach()); vector_to_parameters(whole[:n],
+  params). Then shard.grad = None.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks import step_sharded
+from helpers.exercises.nb12_zero_and_fsdp.shared import (
+    ENDINGS,
+    FLOAT32,
+    draw_shapes,
+    flat,
+    share,
+    stepped,
+    unflat,
+)
+from helpers.views.plain import plural
+
+OPTIMIZERS: tuple[tuple[str, dict[str, float], int], ...] = (
+    ("SGD", {"lr": 0.2, "momentum": 0.9}, 1),
+    ("SGD", {"lr": 0.3}, 0),
+    ("Adam", {"lr": 0.05}, 2),
+    ("AdamW", {"lr": 0.04, "weight_decay": 0.3}, 2),
+    ("Adagrad", {"lr": 0.1, "eps": 0.01}, 1),
+)
+"""Name, options, and how many tensors of state there are for each weight."""
+ADVICE = {
+    "state": "Give the inner optimizer one parameter with this rank's slice of the flat weights: it makes "
+    "state for what it is given, and for nothing else. Whole parameters are too coarse: one alone may have "
+    "most of the elements.",
+    "memory": "Something whole outlives step(): an attribute that holds it, a copy in another form, or a "
+    "view of it, which keeps all of its storage alive. `clone()` the slice, and build what is whole inside "
+    "step().",
+}
+
+
+def case(draw: Draw) -> Case:
+    n, dtype, shapes = draw.ranks, draw.dtype(torch.float32, torch.float64), draw_shapes(draw, 150)
+    name, options, states = OPTIMIZERS[draw.of(*range(len(OPTIMIZERS)))]
+    size = 1000.0 if dtype == torch.float64 else 1.0  # there 1e-6 is finer than float32 is
+    options = options | {"lr": options["lr"] * size}
+    weights, *grads = (
+        [torch.randn(s, generator=draw.generator(), dtype=torch.float64).to(dtype) for s in shapes]
+        for _ in range(draw.whole(3, 4))
+    )
+    weights, steps = [w * size for w in weights], len(grads)
+    in_place, count = draw.of(True, False), len(flat(weights))
+    own, item = share(count, n), dtype.itemsize
+    room = 64 + item * len(shapes)  # counters; and shares of each parameter, rounded up
+    whole = "as many elements as all weights or all gradients, flat"
+    known = {count * item: whole, own * n * item: f"{whole} and padded"} if n > 1 else {}
+    most = (states * own * item + room, (states + 2) * own * item + 2 * room)
+    seen = {"state": "", "memory": ""}
+    first, *rest = options
+    others = {k: options[k] for k in rest}
+
+    def named(after: Sequence[Sequence[torch.Tensor]]) -> dict[str, Any]:
+        return {f"weights after step {k}": each for k, each in enumerate(after, 1)}
+
+    def by(given: Mapping[str, float], scale: float = 1.0, **how: Any) -> list[Parts]:
+        return [named(stepped(weights, grads, name, given, scale, **how))] * n
+
+    after = stepped(weights, grads, name, options)
+    parts = ByName([named(after) | seen] * n, None, lambda first, got: ADVICE.get(first, ""))
+    return Case(
+        f"{name}, {plural(steps, 'step')}, parameters of {', '.join(str(s) for s in shapes)}, {dtype}",
+        [(weights, grads, name, options, in_place, most, known)] * n,
+        right=parts,
+        mistakes=[
+            parts.mistake(
+                "The weights do not move: what the inner optimizer has stepped must be copied back into "
+                "`params`, and those are what the caller trains.",
+                [named([weights] * steps)] * n,
+            ),
+            parts.mistake(
+                "The weights come one step late: gather after the inner optimizer's step.",
+                [named([weights, *after][:steps])] * n,
+            ),
+            parts.mistake(
+                "A rank has stepped its own slice, and nobody else's has reached it: every rank must end "
+                "with all slices, from all_gather.",
+                [
+                    named([within(weights, w, range(r * own, (r + 1) * own)) for w in after])
+                    for r in range(n)
+                ],
+            ),
+            parts.mistake(
+                "{count} elements do not divide by {n}: the last ones are left out. Round the share up and "
+                "pad with zeros.",
+                [named([within(weights, w, range(count // n * n)) for w in after])] * n,
+            ),
+            parts.mistake(WITHOUT.format("**options"), lambda: by({})),
+            *(
+                parts.mistake(WITHOUT.format(f"{{{k}}}"), lambda left=left: by(left))  # type: ignore[misc]
+                for k, left in (("first", others), ("second", {first: options[first]}))
+            ),
+            parts.mistake(
+                "The inner optimizer was made anew in each step, and has lost its state: make it once, in "
+                "__init__.",
+                lambda: by(options, forgets=True),
+            ),
+            parts.mistake(
+                "The gradients are averaged already: take them as they are, divided by nothing.",
+                lambda: by(options, 1 / n),
+            ),
+            parts.mistake(
+                "The gradients of all steps add up: `shard.grad` is this step's slice, and no sum.",
+                lambda: by(options, adds=True),
+            ),
+            parts.mistake(FLOAT32, lambda: by(options, dtype=torch.float32)),
+        ],
+        facts={
+            "count": count,
+            "first": first,
+            "second": "".join(rest),
+            "share": own * item,
+            "bytes": (steps + 1) * n * (own * item + room),
+            "calls": (steps + 1) * n * len(shapes),
+        },
+    )
+
+
+WITHOUT = "This is without `{}`: hand all options on, `optimizer_class([shard], **options)`."
+
+
+def within(
+    before: Sequence[torch.Tensor], after: Sequence[torch.Tensor], own: range
+) -> list[torch.Tensor]:
+    """Give what was stepped in a range of the flat weights only."""
+    mixed = flat(before).clone()
+    mixed[own.start : own.stop] = flat(after)[own.start : own.stop]
+    return unflat(mixed, before)
+
+
+def too_much(trace: Any, case: Case) -> str:
+    """Say which rank's calls hand in each new weight more than once a step."""
+    for rank in range(case.world_size):
+        calls = [event for event in trace.of(rank) if event.is_collective]
+        handed, most = sum(event.nbytes for event in calls), case.facts["bytes"]
+        if handed > most:
+            return f"rank {rank} hands in {handed:,} bytes in all; {most:,} are enough."
+        if len(calls) > case.facts["calls"]:
+            return f"rank {rank} makes {len(calls)} calls; {case.facts['calls']} are enough."
+    return ""
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        OnlyCalls(("all_gather", "broadcast")),
+        HandedIn(
+            "share",
+            "a rank hands in its own share only",
+            "Each rank has stepped one slice: the others wait for that one.",
+        ),
+        Holds(too_much, "each new weight travels once a step"),
+        Awaited(),
+    ),
+    failed=ENDINGS,
+    kind=Kind.MODULE,
+    programme=step_sharded,
+    sizes=(1, 2, 3, 4, 5),
+)

@@ -1,0 +1,1 @@
+"""Exercises of notebook 12: ZeRO and FSDP."""

@@ -1,0 +1,226 @@
+"""12.4 The same with fully_shard (10 min, ●●○○○)
+
+- In which order: make the weights equal, shard, make the optimizer? Two of the three change which tensors
+  the model has.
+- Broadcast every `p.data` from rank 0. Then fully_shard(layer, mesh=mesh) for each layer with parameters, and
+  fully_shard(model, mesh=mesh). Then the optimizer, the steps, and `p.full_tensor()` for each parameter.
+- mesh = init_device_mesh('cpu', (world_size,)); for layer in model: if list(layer.parameters()):
+  fully_shard(layer, mesh=mesh). At the end: return {name: p.full_tensor() for name, p in
+  model.named_parameters()}.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from helpers.checks.author import *
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks import sequential, train_with_fsdp2
+from helpers.exercises.nb12_zero_and_fsdp.shared import share, step
+from helpers.trace.events import Trace
+from helpers.views.plain import plural
+
+GATHER = "`p.full_tensor()` gathers the whole weight, on every rank."
+ADVICE = {
+    "names": "Use `model.named_parameters()`: its names do not change under fully_shard.",
+    "DTensor": GATHER,
+    "sharded": "Call fully_shard(layer, mesh=mesh) for each layer that has parameters, then "
+    "fully_shard(model, mesh=mesh).",
+    "root": "Last comes fully_shard(model, mesh=mesh). Without it each layer is a root of its own, and a "
+    "root's weights stay whole from forward to backward.",
+}
+
+
+def case(draw: Draw) -> Case:
+    n, steps = draw.ranks, draw.whole(2, 3)
+    kinds = draw.of(
+        "Linear Tanh Linear", "Flatten Linear Sigmoid Linear", "Linear ReLU Linear Tanh Linear"
+    )
+    widths, each, lr = (
+        [draw.whole(3, 8) for _ in range(kinds.count("Linear"))],
+        draw.whole(2, 4),
+        0.05,
+    )
+    widths.append(draw.of(2, 5))  # fewer rows than ranks, at times
+    starts = [model_state(draw, kinds.split(), widths) for _ in range(n)]
+    x = torch.randn(n * each, widths[0], generator=draw.generator(), dtype=torch.float64)
+    y = torch.randint(0, widths[-1], (n * each,), generator=draw.generator())
+
+    def by(**how: Any) -> dict[str, torch.Tensor]:
+        return trained(kinds.split(), starts[0], x, y, steps, lr, **how)
+
+    seen = dict.fromkeys(("kind", "names", "DTensor", "sharded", "root", "share"), "")
+    weights, names = by(), list(starts[0])
+    ordered = {"kind": "", "names": "", "DTensor": ""} | {f"`{k}`": w for k, w in weights.items()}
+    parts = ByName([ordered | seen] * n, None, lambda name, got: ADVICE.get(name, ""))
+    rows = {k: share(len(w), n) * w[0].numel() * 8 for k, w in weights.items()}
+    layers = {name.split(".")[0] for name in names}
+
+    def as_if(words: str, **how: Any) -> Mistake:
+        return parts.mistake(words, lambda: [{f"`{k}`": w for k, w in by(**how).items()}] * n)
+
+    def first(words: str, values: Sequence[dict[str, torch.Tensor]]) -> Mistake:
+        return parts.mistake(words, [{f"`{k}`": w for k, w in own.items()} for own in values])
+
+    pieces = [{k: tuple_of(v, n) for k, v in start.items()} for start in starts]
+    mixed = {k: torch.cat([own[k][r] for r, own in enumerate(pieces)]) for k in names}
+    late = {
+        k: torch.cat([p[k][0][: len(p[k][r])] for r, p in enumerate([pieces[0]] * n)])
+        for k in names
+    }
+    data = [(x[r * each :][:each], y[r * each :][:each]) for r in range(n)]
+    given = [(kinds.split(), starts[r], *data[r], steps, lr, sum(rows.values())) for r in range(n)]
+
+    def from_start(start: dict[str, torch.Tensor]) -> Mistake:
+        def gives() -> list[Parts]:
+            after = trained(kinds.split(), start, x, y, steps, lr)
+            return [{f"`{k}`": w for k, w in after.items()}] * n
+
+        return parts.mistake(START, gives)
+
+    return Case(
+        f"{kinds.replace(' ', ', ')}, {plural(steps, 'step')} of Adam",
+        given,
+        right=parts,
+        mistakes=[
+            as_if(
+                "The gradients of all steps add up: zero_grad() comes before each backward.",
+                adds=True,
+            ),
+            as_if("These are the steps of SGD; the task wants Adam.", name="SGD"),
+            as_if(
+                "These are the steps of SGD, from divided gradients. The task wants Adam, and fully_shard "
+                "averages the gradients: no other division.",
+                name="SGD",
+                scale=1 / n,
+            ),
+            *(first(MOVE, values) for values in ([mixed] * n, [starts[0]] * n, starts)),
+            *(from_start(start) for start in (mixed, late, *starts[1:])),
+            parts.mistake(
+                GATHER,
+                [{f"`{names[0]}`": tuple_of(weights[names[0]], n)[r]} for r in range(n)],
+            ),
+        ],
+        facts={
+            "gathered": max(
+                sum(b for k, b in rows.items() if k.split(".")[0] == i) for i in layers
+            ),
+            "enough": 2 * len(layers) * steps,
+            "layers": len(layers),
+        },
+        seconds=20.0,
+    )
+
+
+START = "Rank 0's weights count: broadcast them before fully_shard, which cuts what each rank has."
+MOVE = (
+    "The weights have not moved: fully_shard puts new parameters into the model, so make the optimizer after "
+    "it."
+)
+
+
+def tuple_of(whole: torch.Tensor, n: int) -> list[torch.Tensor]:
+    """Cut by rows as fully_shard does; nothing for ranks for which there is none."""
+    found = list(whole.chunk(n))
+    return found + [whole[:0]] * (n - len(found))
+
+
+def model_state(draw: Draw, kinds: Sequence[str], widths: Sequence[int]) -> dict[str, torch.Tensor]:
+    """Draw the parameters of one rank's model, in float64."""
+    state, at = {}, 0
+    for i, kind in enumerate(kinds):
+        shapes: dict[str, tuple[int, ...]] = {}
+        if kind == "Linear":
+            shapes = {"weight": (widths[at + 1], widths[at]), "bias": (widths[at + 1],)}
+            at += 1
+        for name, shape in shapes.items():
+            state[f"{i}.{name}"] = torch.randn(
+                shape, generator=draw.generator(), dtype=torch.float64
+            )
+    return state
+
+
+def trained(
+    kinds: Sequence[str],
+    state: dict[str, torch.Tensor],
+    x: torch.Tensor,
+    y: torch.Tensor,
+    steps: int,
+    lr: float,
+    name: str = "Adam",
+    scale: float = 1.0,
+    adds: bool = False,
+) -> dict[str, torch.Tensor]:
+    """Train in one process; give the weights by name."""
+    model = sequential(kinds, state)
+    kept: list[dict[str, Any]] = [{} for _ in state]
+    for _ in range(steps):
+        if not adds:
+            model.zero_grad()
+        (cross_entropy(model(x), y) * scale).backward()
+        with torch.no_grad():
+            for p, own in zip(model.parameters(), kept, strict=True):
+                assert p.grad is not None
+                step(p, p.grad, own, name, {"lr": lr})
+    return {k: p.detach().clone() for k, p in model.named_parameters()}
+
+
+def gathered_at_once(trace: Trace, case: Case) -> str:
+    """Say which all_gather hands in more than the largest layer's share, its rows dealt out."""
+    for event in trace:
+        if event.op == "all_gather" and event.nbytes > (most := case.facts["gathered"]):
+            return (
+                f"rank {event.rank} hands in {event.nbytes:,} bytes to one all_gather; {most:,} are its "
+                "share of the largest layer. fully_shard each layer first, the whole model last: else all of "
+                "its weights are whole at once."
+            )
+    return ""
+
+
+def gathered_again(trace: Trace, case: Case) -> str:
+    """Say where backward uses weights that stayed whole since forward."""
+    for rank in range(case.world_size):
+        made = [event.op for event in trace.of(rank)]
+        if "reduce_scatter" not in made:
+            continue
+        while made.pop() != "reduce_scatter":  # what comes after the last step does not count
+            pass
+        enough = case.facts["enough"]
+        if (gathers := made.count("all_gather")) < enough:
+            return (
+                f"rank {rank} calls all_gather {gathers} times while it trains; {enough} are right, for each "
+                f"of {case.facts['layers']} layers once in forward and once in backward of each step. Who "
+                "keeps the weights whole in between (`reshard_after_forward=False`, no root) holds the whole "
+                "model when forward ends."
+            )
+    return ""
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        OnlyCalls(("broadcast", "all_gather", "reduce_scatter")),
+        Holds(gathered_at_once, "one layer at a time is gathered"),
+        Holds(gathered_again, "each layer is gathered in forward and again in backward"),
+    ),
+    failed=(
+        Stuck(
+            "Forward, backward and full_tensor() are collective calls: all ranks make all of them, also "
+            "where only one rank wants the result."
+        ),
+        Failed(
+            "",
+            "Shards are dealt out by rows, and may be of different sizes: whole weights are broadcast, "
+            "before fully_shard.",
+            died=True,
+        ),
+        Failed(
+            "DTensor", "Ordinary tensors do not mix with DTensors: broadcast before fully_shard."
+        ),
+    ),
+    kind=Kind.MODULE,
+    programme=train_with_fsdp2,
+    sizes=(2, 3, 4),
+    count=12,
+)

@@ -1,0 +1,286 @@
+"""What the ranks run around an answer of notebook 12: a few steps, and who counts what is held.
+
+Each gives back plain values by name. A text tells what was seen that no value shows; "" is right.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from helpers.checks.held import PATIENCE_S, POLL_S, Held, storage_bytes, tensors_held
+
+_FEW = 4
+"""Numbers that a list may have without being counted."""
+_SHOWN = 5
+_ROOM = 64
+"""Bytes of a few counters."""
+_NO_WAIT = 1 << 60
+_BRIEF_S = 0.03
+_found_too_much: list[bool] = []
+"""Not empty once waiting was in vain: then it is brief, as such a case is tried again alone."""
+
+
+def step_sharded(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    weights: Sequence[torch.Tensor],
+    grads: Sequence[Sequence[torch.Tensor]],
+    name: str,
+    options: Mapping[str, Any],
+    in_place: bool,
+    most: tuple[int, int],
+    known: Mapping[int, str],
+) -> dict[str, Any]:
+    """Step with the answer, all ranks from the same gradients, and count what it keeps.
+
+    in_place: gradients are zeroed and filled again, not set to None. most: the bytes that are enough, of
+    state, and in all. known, here and below: from how many bytes a tensor is something whole, and what.
+    """
+    found: dict[str, Any] = {}
+    with tensors_held() as held:
+        params = [nn.Parameter(w.clone()) for w in weights]
+        sharded = answer(list(params), getattr(torch.optim, name), **options)
+        after: list[torch.Tensor] = []
+        notes = {"state": "", "memory": ""}
+        for step, each in enumerate(grads, 1):
+            for p, g in zip(params, each, strict=True):
+                if p.grad is not None and in_place:
+                    p.grad.copy_(g)
+                else:
+                    p.grad = g.clone()
+            sharded.step()
+            for p in params:
+                if p.grad is not None and in_place:
+                    p.grad.zero_()
+                else:
+                    p.grad = None
+            found[f"weights after step {step}"] = own = [p.detach().clone() for p in params]
+            after += own
+            state = storage_bytes(_states())
+            if state > most[0]:
+                size = weights[0].element_size()
+                notes["state"] = notes["state"] or (
+                    f"the optimizer keeps {state // size:,} elements of state; this rank's share is "
+                    f"{(most[0] - _ROOM) // size:,}"
+                )
+            if not notes["memory"]:
+                others = [*params, *after, *(p.grad for p in params)]
+                excess = _excess(held, others, most[1], known, sharded)
+                notes["memory"] = excess and f"after step() {excess}"
+        del sharded
+    return found | notes
+
+
+def _states() -> list[torch.Tensor]:
+    """Give the state tensors, step counters left out, of every torch optimizer made in this block."""
+    made = [o for o in gc.get_objects() if issubclass(type(o), torch.optim.Optimizer)]
+    entries = [value for o in made for own in o.state.values() for value in own.values()]
+    return [v for v in entries if isinstance(v, torch.Tensor) and v.dim()]
+
+
+def scatter_gradients(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    weights: Sequence[torch.Tensor],
+    grads: Sequence[torch.Tensor],
+    most: int,
+    known: Mapping[int, str],
+) -> dict[str, Any] | None:
+    """Let the answer scatter gradients, and count what is left. most: the bytes of a shard."""
+    with tensors_held() as held:
+        params = [nn.Parameter(w.clone()) for w in weights]
+        for p, g in zip(params, grads, strict=True):
+            p.grad = g.clone()
+        shard = answer(list(params))
+        if shard is None:
+            return None
+        left = [i for i, p in enumerate(params) if p.grad is not None]
+        is_tensor = isinstance(shard, torch.Tensor)
+        whole = storage_bytes([shard]) if is_tensor else 0
+        excess = _excess(held, params, most + _ROOM, known, answer)
+    return {
+        "shard": shard.detach().clone() if is_tensor else f"a {type(shard).__name__}, no tensor",
+        "weights": [p.detach().clone() for p in params],
+        "gradients": f"`params[{left[0]}]` still has its gradient" if left else "",
+        "view": f"its shard is a view of {whole:,} bytes; {most:,} of its own are enough"
+        if whole > most
+        else "",
+        "memory": excess,
+    }
+
+
+def train_layers(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    weights: Sequence[torch.Tensor],
+    steps: Sequence[tuple[torch.Tensor, torch.Tensor]],
+    lr: float,
+    trains_x: bool,
+    in_place: bool,
+    most: tuple[int, int, int],
+    known: Mapping[int, str],
+) -> dict[str, Any]:
+    """Train a stack of the answer's layers, tanh between them, counting between the layers.
+
+    steps: this rank's samples and the gradient of what comes out. most: the bytes that are enough once
+    the layers are built, in forward, and in backward.
+    """
+    found: dict[str, Any] = {"parameters": "", "built": "", "forward": "", "backward": ""}
+    with tensors_held() as held:
+        layers = [answer(w.clone()) for w in weights]
+        own = [p for layer in layers for p in layer.parameters()]
+        found["parameters"] = _registered(layers)
+        views = [p for p in own if storage_bytes([p]) > p.numel() * p.element_size()]
+        found["built"] = _excess(held, [], most[0], known, answer)
+        if views and found["built"]:
+            found["built"] += "; a parameter is a view"
+
+        def note(where: str, number: int) -> Callable[..., None]:
+            def count(*_: object) -> None:
+                if found["forward"] or found["backward"]:
+                    return  # the first in time tells most
+                if excess := _excess(held, [], most[1 + (where == "backward")], known, answer):
+                    side = "above" if where == "forward" else "below"
+                    found[where] = f"{where}, {side} layer {number}: {excess}"
+
+            return count
+
+        for step, (x, grad) in enumerate(steps, 1):
+            start = h = x.clone().requires_grad_(trains_x)
+            for number, layer in enumerate(layers):
+                if h.requires_grad:
+                    h.register_hook(note("backward", number))
+                h = torch.tanh(layer(h))
+                note("forward", number)()
+            found[f"output of step {step}"] = h.detach().clone()
+            h.backward(grad)
+            found[f"gradient of x in step {step}"] = (
+                None if start.grad is None else start.grad.clone()
+            )
+            del h, start
+            note("backward", 0)()
+            for p in own:
+                if p.grad is not None:
+                    p.data.sub_(lr * p.grad)
+                    p.grad = p.grad.zero_() if in_place else None
+        del own, layers, views
+    return found
+
+
+def _registered(layers: Sequence[nn.Module]) -> str:
+    for layer in layers:
+        own = list(layer.parameters())
+        if not own:
+            return "the layer has no Parameter"
+        if any(hasattr(p, "_local_tensor") for p in own):
+            return "its parameters are DTensors, cut by torch"
+    return ""
+
+
+def _excess(
+    held: Held, others: Sequence[Any], most: int, known: Mapping[int, str], answer: Any
+) -> str:
+    """Say what is held beyond `most` bytes, without `others`; "" if nothing is."""
+    states = torch.get_rng_state().numel()  # torch's checkpoint keeps one for each layer
+    deadline = time.monotonic() + (_BRIEF_S if _found_too_much else PATIENCE_S)
+    while True:
+        held(*others, most=_NO_WAIT)
+        sizes = [size for size in held.sizes if size != states]
+        hidden = _beside_tensors(answer)
+        whole = any(size >= min(known, default=size + 1) for size in sizes)
+        if not whole and sum(sizes) + hidden <= most:
+            return ""
+        if time.monotonic() > deadline:
+            break
+        time.sleep(POLL_S)  # gloo's own thread lets go of what it sent a moment after the call
+    _found_too_much.append(True)
+    shown = ", ".join(f"{size:,}" for size in sizes[:_SHOWN]) + ", ..." * (len(sizes) > _SHOWN)
+    said = [f"tensors of {shown} bytes"] * bool(sizes)
+    said += [f"{hidden:,} bytes of numbers in arrays, lists or bytes"] * bool(hidden)
+    odd = next((f". {size:,} bytes has {known[size]}" for size in sizes if size in known), "")
+    return f"{' and '.join(said)} are held; {most:,} bytes are enough in all{odd}"
+
+
+def _beside_tensors(answer: Any) -> int:
+    """Count the bytes of numbers that are kept as no tensors, by what was made in this block."""
+    found: dict[int, int] = {}
+    names = vars(sys.modules["__main__"])
+    for one in (*gc.get_objects(), names, getattr(answer, "__dict__", None)):
+        for part in gc.get_referents(one):
+            if isinstance(part, np.ndarray):
+                found[id(part)] = part.nbytes
+            elif isinstance(part, (bytes, bytearray, array)) and len(part) > _ROOM:
+                found[id(part)] = len(part) * getattr(part, "itemsize", 1)
+            elif type(part) in {list, tuple} and all(type(v) is float for v in part):
+                found[id(part)] = 8 * len(part) * (len(part) > _FEW)
+    return sum(found.values())
+
+
+# --- fully_shard ----------------------------------------------------------------------------------
+
+
+def sequential(kinds: Sequence[str], state: Mapping[str, torch.Tensor]) -> nn.Sequential:
+    """Build the model of these layers that has these parameters."""
+    layers: list[nn.Module] = []
+    for i, kind in enumerate(kinds):
+        if kind == "Linear":
+            outs, ins = state[f"{i}.weight"].shape
+            layers.append(nn.Linear(ins, outs, bias=f"{i}.bias" in state))
+        else:
+            layers.append(getattr(nn, kind)())
+    model = nn.Sequential(*layers).to(next(iter(state.values())).dtype)
+    model.load_state_dict(dict(state))
+    return model
+
+
+def train_with_fsdp2(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    kinds: Sequence[str],
+    state: Mapping[str, torch.Tensor],
+    x: torch.Tensor,
+    y: torch.Tensor,
+    steps: int,
+    lr: float,
+    most: int,
+) -> dict[str, Any] | None:
+    """Let the answer shard and train a model. most: the bytes of this rank's shards, by rows."""
+    from torch.distributed.fsdp import FSDPModule
+    from torch.distributed.tensor import DTensor
+
+    model = sequential(kinds, state)
+    returned = answer(rank, world_size, model, x, y, steps, lr)
+    if returned is None:
+        return None
+    found = dict.fromkeys(("kind", "names", "DTensor", "sharded", "root", "share"), "")
+    own = [p for p in model.parameters() if isinstance(p, DTensor)]
+    if not isinstance(returned, dict):
+        return {
+            "kind": f"a {type(returned).__name__} comes back; a dict from name to tensor is wanted"
+        }
+    if set(returned) != set(state):
+        found["names"] = f"the names returned are {', '.join(map(str, returned)) or 'none'}"[:200]
+    if wrapped := [n for n, v in returned.items() if isinstance(v, DTensor)]:
+        found["DTensor"] = f"`{wrapped[0]}` comes back as a DTensor, which holds one shard"
+        return found
+    if len(own) < len(state):
+        found["sharded"] = f"{len(own)} of {len(state)} parameters of `model` are sharded"
+    elif not isinstance(model, FSDPModule):
+        found["root"] = "the layers are under fully_shard, `model` itself is not"
+    elif (held := storage_bytes(p.to_local() for p in own)) > most:
+        found["share"] = f"its shards have {held:,} bytes; {most:,} are its share"
+    kept = {n: v.detach().clone() for n, v in returned.items() if isinstance(v, torch.Tensor)}
+    return found | {f"`{n}`": kept.get(n) for n in state}

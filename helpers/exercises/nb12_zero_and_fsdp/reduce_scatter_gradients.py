@@ -1,0 +1,129 @@
+"""12.2 Scatter the gradients (6 min, ●●○○○)
+
+- After this call nobody needs a whole gradient any more. Which collective adds up and leaves each rank one
+  part?
+- Join the flat gradients with torch.cat, pad to a multiple of the world size, and let
+  `dist.reduce_scatter_single` write into a new tensor of the share's length.
+- flat = torch.cat([p.grad.flatten() for p in params]); size = -(-len(flat) // world_size); shard =
+  flat.new_empty(size); dist.reduce_scatter_single(shard, pad(flat, (0, size * world_size - len(flat))),
+  op=dist.ReduceOp.AVG); every p.grad = None.
+"""
+
+from typing import Any
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks import scatter_gradients
+from helpers.exercises.nb12_zero_and_fsdp.shared import (
+    ENDINGS,
+    FLOAT32,
+    as_float32,
+    draw_shapes,
+    flat,
+    mean_of,
+    shards,
+)
+
+ADVICE = {
+    "gradients": "Set `p.grad = None` for every parameter: its storage is free then.",
+    "view": "A slice keeps the whole tensor alive. Let reduce_scatter write into a tensor of the shard's "
+    "length, or `clone()` the slice.",
+    "memory": "What was whole must not outlive the call: keep no attribute, no list and no other copy of it.",
+    "weights": "The weights have changed: gradients alone are scattered here.",
+}
+ORDER = (
+    "Flatten and join the gradients in the order of `params`, pad at the end, and let rank r take the r-th "
+    "part of the mean."
+)
+
+
+def case(draw: Draw) -> Case:
+    n, dtype = draw.ranks, draw.dtype(*FLOATS)
+    shapes = draw.of(draw_shapes, few)(draw, draw.whole(60, 90))
+    grads = [[draw.tensor(s, dtype, 1 / 64) for s in shapes] for _ in range(n)]
+    weights = [draw.tensor(s, dtype, 1.0) for s in shapes]
+    whole = [flat(each) for each in grads]
+    own, item = len(shards(whole[0], n)[0]), dtype.itemsize
+    mean, low = mean_of(whole), mean_of(whole, torch.float32)
+    cut = shards(mean, n)
+    seen = {"weights": weights, "gradients": "", "view": "", "memory": ""}
+    parts = ByName(
+        [{"shard": shard.to(dtype), **seen} for shard in cut],
+        {"shard": largest(*whole), "weights": 1e-30},
+        lambda name, got: ADVICE.get(name, ""),
+    )
+    piecewise = [shards(mean_of(each), n) for each in zip(*grads, strict=True)]
+    names = "as many elements as all gradients, flat"
+    known = (
+        {own * n * item: f"{names} and padded", len(mean) * item: names}
+        if len(mean) > own + 16
+        else {}
+    )
+
+    def one_each(got: Any, rank: int) -> bool:
+        shard, right = got["shard"], torch.cat([p[rank] for p in piecewise]).to(dtype)
+        return shard.dim() == 1 and same(
+            right[: len(shard)], shard[: len(right)], None, largest(*whole)
+        )
+
+    return Case(
+        f"gradients of {', '.join(str(s) for s in shapes)}, {dtype}",
+        [(weights, grads[r], own * item, known) for r in range(n)],
+        right=parts,
+        mistakes=[
+            parts.times(
+                n,
+                "This is the sum over the ranks: divide it by {n}, or ask for ReduceOp.AVG.",
+                "shard",
+            ),
+            parts.times(
+                1 / n,
+                "This is divided by the world size twice: ReduceOp.AVG divides already.",
+                "shard",
+            ),
+            parts.mistake(
+                "This is the rank's part of its own gradients: all ranks' belong into the mean.",
+                [{"shard": shards(w, n)[r]} for r, w in enumerate(whole)],
+            ),
+            parts.mistake(
+                "{own} elements on every rank: round up, and let zeros fill the last shards.",
+                [{"shard": mean[own * r : own * (r + 1)].to(dtype)} for r in range(n)],
+            ),
+            *(
+                parts.mistake(FLOAT32, [{"shard": shard.float()} for shard in shards(each, n)])
+                for each in (mean, low)
+            ),
+            as_float32(parts, dtype),
+            Mistake(one_each, ORDER),
+            parts.mistake(
+                ORDER,
+                [{"shard": s.to(dtype)} for s in interleaved(mean, n)],
+            ),
+        ],
+        facts={"bytes": own * n * item, "own": own},
+    )
+
+
+def few(draw: Draw, least: int) -> list[tuple[int, ...]]:
+    """Draw shapes with few elements: some shards may be nothing but zeros."""
+    return [draw.shape((0, 1, 2, 3), least=1)]
+
+
+def interleaved(mean: torch.Tensor, n: int) -> list[torch.Tensor]:
+    """Cut so that rank r has every n-th element, beginning at r."""
+    return list(torch.cat(shards(mean, n)).view(-1, n).T)
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        OnlyCalls(("reduce_scatter",)),
+        Count("reduce_scatter", 1, why="Join the gradients first."),
+        HandedIn("bytes", "each gradient travels once"),
+        Awaited(),
+    ),
+    failed=ENDINGS,
+    kind=Kind.MODULE,
+    programme=scatter_gradients,
+)

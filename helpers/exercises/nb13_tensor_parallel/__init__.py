@@ -1,1 +1,0 @@
-"""Exercises of notebook 13: tensor parallelism."""

@@ -1,0 +1,1 @@
+"""Exercises of notebook 14: pipeline parallelism."""

@@ -1,0 +1,100 @@
+"""14.3 The bubble (5 min, ●○○○○)
+
+- All stages together could have worked for (last end - first start) x number of stages. How much of that did
+  they?
+- The first start and the last end are taken over all spans of all stages. Add up the lengths of all spans,
+  divide by the time there was, and subtract from 1.
+- spans = [span for stage in busy for span in stage]; length = max(end for _, end in spans) - min(start for
+  start, _ in spans); 1 - sum(end - start for start, end in spans) / (length * len(busy))
+"""
+
+from helpers.checks.author import *
+from helpers.views.plain import plural
+
+Busy = list[list[tuple[float, float]]]
+
+
+def case(draw: Draw) -> Case:
+    stages, most = draw.whole(1, 5), draw.whole(1, 6)
+    unit, origin = draw.of(1.0, 0.001, 1e9), draw.of(0.0, 250.0, -40.0, 1e4)
+    busy: Busy = []
+    for _ in range(stages):
+        now, spans = origin + draw.whole(0, 30) / 7, []
+        for _ in range(draw.whole(1, most)):
+            length = draw.whole(1, 20) / 7
+            spans.append((now * unit, (now + length) * unit))
+            now += length + draw.of(0.0, 0.75, 0.1)
+        busy.append(spans)
+    if draw.of(True, False, False):
+        busy.insert(draw.whole(0, stages), [])  # a stage that never works
+    kind = draw.of("one is always busy", "in any order", "in any order", "as they come")
+    if kind == "in any order":
+        for spans in busy:
+            draw.rng.shuffle(spans)
+    elif kind == "one is always busy":
+        busy = [[(origin, origin + 2.0), (origin + 2.0, origin + 6.0)]]
+    right = idle(busy)
+    known = [spans for spans in busy if spans]
+    begin, end = min(known[0])[0], max(known[-1])[1]
+    first, last = min(s[0][0] for s in known), max(s[-1][1] for s in known)
+    worked = sum(b - a for spans in busy for a, b in spans)
+    lengths = [max(b for _, b in s) - min(a for a, _ in s) for s in known]
+    whole = max(b for s in known for _, b in s)
+    n, m = len(busy), len(busy[0]) // 2
+    return Case(
+        f"{plural(n, 'stage')}, {kind}, from {begin:.4g} to {end:.4g}",
+        [(busy,)],
+        right=right,
+        tolerance=1e-6,
+        mistakes=[
+            Mistake(100 * right, "A fraction is wanted, between 0 and 1, not per cent."),
+            Mistake(1 - right, "This is the share in which the stages work: subtract it from 1."),
+            Mistake(
+                right / (1 - right),
+                "This is idle time by busy time. Divide by all time, idle and busy.",
+            ),
+            Mistake(
+                (n - 1) / (m + n - 1) if m + n > 1 else None,
+                "The formula is for equal stages without pauses. Here measure: add up the spans given.",
+            ),
+            Mistake(
+                1 - worked / sum(lengths),
+                "All stages count for the same time, from the first start to the last end over all spans of "
+                "all stages: not each for its own.",
+            ),
+            Mistake(
+                1 - worked / (whole * n) if whole else None,
+                "The clock need not begin at 0: the time is that from the first start to the last end.",
+            ),
+            Mistake(
+                idle(known), "All stages count, also one without spans: it idles all the time."
+            ),
+            Mistake(
+                1 - worked / ((last - first) * n) if last != first else None,
+                "The first start and the last end are those of all spans, in whatever order they come.",
+            ),
+            Mistake(
+                right * n, "This is the sum over the stages: divide by the time of all of them."
+            ),
+        ],
+    )
+
+
+def idle(busy: Busy) -> float:
+    """Give the share of the time in which stages idle."""
+    spans = [span for stage in busy for span in stage]
+    length = max(end for _, end in spans) - min(start for start, _ in spans)
+    return 1 - sum(end - start for start, end in spans) / (length * len(busy))
+
+
+EXERCISE = Exercise(
+    case,
+    failed=(
+        Failed(
+            "iterable argument is empty|empty sequence|list index out of range",
+            "A stage may have no spans, also one without spans counts: take min() and max() over all spans "
+            "of all stages, from the first start to the last end.",
+        ),
+    ),
+    kind=Kind.LOCAL,
+)

@@ -1,0 +1,57 @@
+"""14.2 GPipe (10 min, ●●○○○)
+
+- Two loops over the microbatches. Within one: from whom does a stage receive, what does it compute, to whom
+  does it send? The first and the last stage leave one of these out.
+- First loop, for each i: unless this is stage 0, receive x from rank - 1 into stage.empty(); y =
+  stage.forward(i, x); unless this is the last stage, send y to rank + 1. The second loop is its mirror image
+  with gradients.
+- for i in range(microbatches): x = None; if rank > 0: x = stage.empty(); dist.recv(x, rank - 1); y =
+  stage.forward(i, x); if rank < world_size - 1: dist.send(y, rank + 1). Then: grad = None; if rank <
+  world_size - 1: grad = stage.empty(); dist.recv(grad, rank + 1); back = stage.backward(i, grad); if rank >
+  0: dist.send(back, rank - 1).
+"""
+
+from collections.abc import Sequence
+
+from helpers.checks.author import *
+from helpers.exercises.nb14_pipeline_parallel.in_ranks import run_schedule
+from helpers.exercises.nb14_pipeline_parallel.shared import (
+    ENDINGS,
+    SCHEDULE,
+    in_a_cycle_of_sends,
+    schedule_case,
+)
+
+
+def case(draw: Draw) -> Case:
+    return schedule_case(draw, order_problem)
+
+
+def order_problem(done: Sequence[str], rank: int, stages: int, microbatches: int) -> Finding | None:
+    """Say which forward comes after a backward."""
+    begun = ""
+    for action in done:
+        begun = begun or action * action.startswith("B")
+        if begun and action.startswith("F"):
+            return Finding(
+                f"its stage runs {action} after {begun}; all forwards come first",
+                "GPipe is two loops: one with all forwards, then one with all backwards.",
+            )
+    return None
+
+
+EXERCISE = Exercise(
+    case,
+    SCHEDULE,
+    failed=(
+        Stuck(
+            "In GPipe all messages of a phase go one way. The last stage sends no activation on, and the "
+            "first no gradient back: is there a test for each of the two?",
+            when=in_a_cycle_of_sends,
+        ),
+        *ENDINGS,
+    ),
+    kind=Kind.MODULE,
+    programme=run_schedule,
+    sizes=(2, 3, 4, 5),
+)

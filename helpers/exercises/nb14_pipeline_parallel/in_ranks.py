@@ -1,0 +1,268 @@
+"""What the ranks run around an answer of notebook 14: a stage, its microbatches, and who looks on.
+
+Each gives back plain values by name. A text tells what was seen that no value shows; "" is right.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from helpers.checks.held import PATIENCE_S, POLL_S, Held, tensors_held
+from helpers.ranks.inside import span
+
+FEW = 4
+"""Tensors that travel which a rank may hold beside what its stage has saved."""
+_NO_WAIT = 1 << 60
+
+
+def build(kinds: Sequence[str], state: Mapping[str, torch.Tensor]) -> nn.Sequential:
+    """Build the layers that have these parameters; a name ends where the layer's number does."""
+    layers: list[nn.Module] = []
+    for i, kind in enumerate(kinds):
+        if kind == "Linear":
+            outs, ins = state[f"{i}.weight"].shape
+            layers.append(nn.Linear(ins, outs, bias=f"{i}.bias" in state))
+        else:
+            layers.append(getattr(nn, kind)())
+    model = nn.Sequential(*layers).to(next(iter(state.values())).dtype)
+    model.load_state_dict(dict(state))
+    return model
+
+
+def mean_square(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """Give the loss of one microbatch."""
+    return ((output - target) ** 2).mean()
+
+
+def gradients(module: nn.Module) -> dict[str, torch.Tensor | None]:
+    """Give a copy of each gradient by its parameter's name."""
+    return {
+        f"gradient of `{n}`": None if p.grad is None else p.grad.clone()
+        for n, p in module.named_parameters()
+    }
+
+
+# --- a model on two ranks -------------------------------------------------------------------------
+
+
+def split_in_two(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    kinds: Sequence[str],
+    state: Mapping[str, torch.Tensor],
+    cut: int,
+    x: torch.Tensor | None,
+    y: torch.Tensor | None,
+) -> dict[str, Any]:
+    """Let the answer train one step of a model on two ranks; tell which layers ran here."""
+    model = build(kinds, state)
+    ran = [0] * len(model)
+
+    def count(index: int) -> Callable[..., None]:
+        def hook(*_: object) -> None:
+            ran[index] += 1
+
+        return hook
+
+    for index, layer in enumerate(model):
+        layer.register_forward_hook(count(index))
+    loss = answer(rank, model, cut, x, y)
+    graph = isinstance(loss, torch.Tensor) and loss.requires_grad
+    found = {f"times that layer {index} ran": times for index, times in enumerate(ran)}
+    own = {"loss": loss.detach() if isinstance(loss, torch.Tensor) else loss}
+    return {
+        **found,
+        **gradients(model),
+        **own,
+        "graph": "its loss still hangs on the graph" if graph else "",
+    }
+
+
+# --- stages ---------------------------------------------------------------------------------------
+
+
+class StageMisused(RuntimeError):
+    """The answer asked the stage for something that this stage cannot do now."""
+
+
+class WatchedStage:
+    """Runs one microbatch forward or backward; what it saves is counted as held until its backward.
+
+    The same three methods as the class `Stage` that the notebook writes.
+    """
+
+    def __init__(
+        self,
+        rank: int,
+        world_size: int,
+        module: nn.Module,
+        mine: Sequence[torch.Tensor],
+        blank: torch.Tensor,
+        microbatches: int,
+        held: Held,
+    ) -> None:
+        """mine: the microbatches on the first stage, the targets on the last, else empty."""
+        self._held, self._beside = held, 0
+        self._rank, self._last, self._module = rank, world_size - 1, module
+        self._mine, self._microbatches = mine, microbatches
+        self._blank = blank
+        self._saved: dict[int, tuple[torch.Tensor, ...]] = {}
+        self._done: list[str] = []
+        self._came: dict[int, torch.Tensor] = {}
+        self._back: dict[int, torch.Tensor] = {}
+        self._overwritten: list[int] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)  # Python asks for these by itself
+        raise StageMisused(
+            f"a stage has no {name!r} here: use stage.forward(i, x), stage.backward(i, grad) and "
+            "stage.empty()."
+        )
+
+    def _count_beside(self, grad: torch.Tensor | None) -> None:
+        """Count the tensors of a message's size that the stage has neither saved nor is given now."""
+        size, owned = self._blank.nbytes, [*self._came.values(), *self._back.values()]
+        owned += [t for saved in self._saved.values() for t in saved]
+        owned += [t for p in self._module.parameters() for t in (p, p.grad) if t is not None]
+        deadline = time.monotonic() + (0 if self._beside > FEW else PATIENCE_S)
+        while True:
+            self._held(*owned, grad, self._blank, most=_NO_WAIT)
+            count = self._held.sizes.count(size)
+            if count <= FEW or time.monotonic() > deadline:
+                break
+            time.sleep(POLL_S)  # gloo's own thread lets go of a message a moment after the call
+        self._beside = max(self._beside, count)
+
+    def empty(self) -> torch.Tensor:
+        """Give a new tensor of the shape and dtype that travels between stages."""
+        return torch.full_like(self._blank, float("nan"))
+
+    def forward(self, i: int, x: torch.Tensor | None = None) -> torch.Tensor:
+        """Run microbatch i; x is what came from the stage before, None on the first."""
+        self._is_new("F", i)
+        if self._rank == 0 and x is not None:
+            raise StageMisused("the first stage has its own inputs: call stage.forward(i) there.")
+        given = self._mine[i] if self._rank == 0 else self._fits(x, "activation", i)
+        taken = given.detach().clone().requires_grad_()
+        self._came[i] = given.detach().clone()
+        with span(f"F{i}"):
+            y: torch.Tensor = self._module(taken)
+            if self._rank == self._last:
+                y = mean_square(y, self._mine[i]) / self._microbatches
+        self._saved[i] = given.detach(), taken, y
+        return y.detach()
+
+    def backward(self, i: int, grad: torch.Tensor | None = None) -> torch.Tensor | None:
+        """Run microbatch i backward; grad is what came from the stage after, None on the last."""
+        self._is_new("B", i)
+        if i not in self._saved:
+            raise StageMisused(f"stage {self._rank} has not run microbatch {i} forward yet.")
+        if self._rank == self._last and grad is not None:
+            raise StageMisused("the last stage begins from its loss: call stage.backward(i) there.")
+        if self._rank < self._last:
+            grad = self._fits(grad, "gradient", i)
+            self._back[i] = grad.clone()
+        if self._microbatches > FEW:  # fewer tell nothing
+            self._count_beside(grad)
+        given, taken, y = self._saved.pop(i)
+        if not given.equal(self._came[i]):
+            self._overwritten.append(i)
+        with span(f"B{i}"):
+            y.backward(grad)
+        return None if self._rank == 0 else taken.grad
+
+    def _is_new(self, kind: str, i: int) -> None:
+        word = "forward" if kind == "F" else "backward"
+        if type(i) is not int or not 0 <= i < self._microbatches:
+            raise StageMisused(
+                f"stage.{word}() is given {i!r} as the number of its microbatch; they are numbered "
+                f"from 0 to {self._microbatches - 1}."
+            )
+        if f"{kind}{i}" in self._done:
+            raise StageMisused(f"stage {self._rank} runs microbatch {i} {word} a second time.")
+        if kind == "F" or i in self._saved:
+            self._done.append(f"{kind}{i}")
+
+    def _fits(self, given: Any, what: str, i: int) -> torch.Tensor:
+        source = self._rank - 1 if what == "activation" else self._rank + 1
+        if not isinstance(given, torch.Tensor):
+            raise StageMisused(
+                f"stage {self._rank} is given {type(given).__name__} as the {what} of microbatch {i}: "
+                f"receive it from rank {source} into stage.empty(), and pass that tensor."
+            )
+        if given.shape != self._blank.shape or given.dtype != self._blank.dtype:
+            raise StageMisused(
+                f"stage {self._rank} is given a {what} of shape {tuple(given.shape)} and dtype "
+                f"{given.dtype}: receive it into stage.empty()."
+            )
+        return given
+
+    def _report(self) -> dict[str, Any]:
+        """Give what the answer did, as plain values; the check alone calls it."""
+        lost = f"the activation of microbatch {self._overwritten[0]}" if self._overwritten else ""
+        return {
+            "order": list(self._done),
+            "beside": self._beside,
+            **{f"activation of microbatch {i}": x for i, x in self._came.items()},
+            **{f"gradient that came for microbatch {i}": x for i, x in self._back.items()},
+            "overwritten": lost and f"{lost} was overwritten before its backward",
+            **gradients(self._module),
+        }
+
+
+def run_schedule(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    kinds: Sequence[str],
+    state: Mapping[str, torch.Tensor],
+    mine: Sequence[torch.Tensor],
+    blank: torch.Tensor,
+    microbatches: int,
+) -> dict[str, Any]:
+    """Let the answer take all microbatches through this rank's stage and back."""
+    module = build(kinds, state)
+    with tensors_held() as held:
+        stage = WatchedStage(rank, world_size, module, mine, blank, microbatches, held)
+        answer(rank, world_size, stage, microbatches)
+    return stage._report()
+
+
+def run_torchs(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    kinds: Sequence[str],
+    state: Mapping[str, torch.Tensor],
+    x: torch.Tensor | None,
+    y: torch.Tensor | None,
+    microbatches: int,
+) -> dict[str, Any]:
+    """Let the answer run one step of torch's pipeline; tell whose step it was."""
+    from torch.distributed.pipelining import schedules
+
+    module = build(kinds, state)
+    steps: list[str] = []
+    real = schedules.PipelineScheduleSingle.step
+
+    def step(schedule: Any, *args: Any, **kwargs: Any) -> Any:
+        steps.append(type(schedule).__name__)
+        return real(schedule, *args, **kwargs)
+
+    schedules.PipelineScheduleSingle.step = step  # type: ignore[method-assign, assignment]
+    try:
+        losses = answer(rank, world_size, module, microbatches, mean_square, x, y)
+    finally:
+        schedules.PipelineScheduleSingle.step = real  # type: ignore[method-assign]
+    if isinstance(losses, torch.Tensor) and losses.dim() == 1:
+        losses = list(losses)
+    if isinstance(losses, (list, tuple)):
+        losses = [v.detach().clone() if isinstance(v, torch.Tensor) else v for v in losses]
+    return {"steps": " and ".join(steps), **gradients(module), "losses": losses}

@@ -1,0 +1,88 @@
+"""14.4 1F1B (25 min, ●●●●○)
+
+- Write two helpers, forward(i) and backward(i), with their transfers; they are those of your GPipe. Only the
+  order of the calls is new.
+- ahead = min(world_size - 1 - rank, microbatches). First forward(0) to forward(ahead - 1). Then for each i:
+  forward(i + ahead) if there is one, and backward(i). Use isend, or neighbours send to each other at the same
+  time; but keep no more than one Work for each neighbour.
+- sends = {}; def start(out, peer): if peer in sends: sends[peer].wait(); sends[peer] = dist.isend(out, peer).
+  In forward: start(stage.forward(i, x), rank + 1); backward alike with rank - 1. At the end: for work in
+  sends.values(): work.wait().
+"""
+
+from collections.abc import Sequence
+
+from helpers.checks.author import *
+from helpers.exercises.nb14_pipeline_parallel.in_ranks import FEW, run_schedule
+from helpers.exercises.nb14_pipeline_parallel.shared import (
+    ENDINGS,
+    SCHEDULE,
+    in_a_cycle_of_sends,
+    schedule_case,
+)
+from helpers.views.plain import plural
+from helpers.views.schedule_times import most_held
+
+HOLDS = (
+    "Backward runs as soon as its gradient can be there: before that, rank r of p runs p - 1 - r forwards, "
+    "then one forward and one backward in turn."
+)
+ORDER = (
+    "First min(world_size - 1 - rank, microbatches) forwards; then F and B in turn, F first, until no "
+    "forward is left; then the other backwards. Microbatches go 0, 1, 2, ... both ways."
+)
+
+
+def case(draw: Draw) -> Case:
+    return schedule_case(draw, order_problem, few=FEW)
+
+
+def order(rank: int, stages: int, microbatches: int) -> list[str]:
+    """Give what a stage does under 1F1B, in order (Narayanan et al. 2021, section 2.2)."""
+    ahead = min(stages - 1 - rank, microbatches)
+    wanted = [f"F{i}" for i in range(ahead)]
+    for i in range(microbatches):
+        wanted += [f"F{i + ahead}"] * (i + ahead < microbatches) + [f"B{i}"]
+    return wanted
+
+
+def order_problem(done: Sequence[str], rank: int, stages: int, microbatches: int) -> Finding | None:
+    """Say where a stage leaves the order of 1F1B."""
+    wanted = order(rank, stages, microbatches)
+    most, allowed = most_held(done), most_held(wanted)
+    if most > allowed:
+        held = plural(most, "microbatch")
+        what = f"its stage holds the activations of {held} at once; 1F1B holds {allowed} here"
+        return Finding(what, (HOLDS, ORDER))
+    for number, (got, right) in enumerate(zip(done, wanted, strict=False)):
+        if got != right:
+            before = f"after {' '.join(wanted[:number])}" if number else "first"
+            return Finding(f"{before} its stage runs {got}; 1F1B runs {right} there", ORDER)
+    return None
+
+
+EXERCISE = Exercise(
+    case,
+    SCHEDULE,
+    failed=(
+        Failed(
+            "as the number of its microbatch",
+            "There may be fewer microbatches than stages, and the warm-up ends with the microbatches: "
+            "min(world_size - 1 - rank, microbatches) forwards.",
+        ),
+        Failed(
+            "has not run microbatch",
+            "A backward needs its forward first: after the warm-up, which has no forward at all on the last "
+            "rank, F comes before B.",
+        ),
+        Stuck(
+            "One rank sends an activation, its neighbour a gradient, and each waits for the other. Start the "
+            "sends with isend, keep its Work, and wait for it before the next send to the same rank.",
+            when=in_a_cycle_of_sends,
+        ),
+        *ENDINGS,
+    ),
+    kind=Kind.MODULE,
+    programme=run_schedule,
+    sizes=(2, 3, 4, 5),
+)

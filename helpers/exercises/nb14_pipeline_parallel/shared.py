@@ -1,0 +1,284 @@
+"""What exercises of notebook 14 share: stages, what one process computes with them, and rules of "
+"schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from helpers.checks.author import *
+from helpers.checks.rules_transfers import EachIsWaitedFor
+from helpers.exercises.nb14_pipeline_parallel.in_ranks import build, gradients, mean_square
+from helpers.trace.events import Event, Trace
+from helpers.trace.mismatch import at
+from helpers.views.plain import plural
+
+P2P = OnlyCalls(("send", "recv"))
+
+
+def draw_state(
+    draw: Draw, kinds: Sequence[str], widths: Sequence[int], dtype: torch.dtype
+) -> dict[str, torch.Tensor]:
+    """Draw the parameters of a model; widths: columns that go in, and come out of each Linear."""
+    state, at = {}, 0
+    for i, kind in enumerate(kinds):
+        if kind == "Linear":
+            shapes = {"weight": (widths[at + 1], widths[at]), "bias": (widths[at + 1],)}
+            at += 1
+            for name in shapes if draw.of(True, True, False) else ["weight"]:
+                drawn = torch.randn(shapes[name], generator=draw.generator(), dtype=torch.float64)
+                state[f"{i}.{name}"] = (drawn / 2).to(dtype)
+    return state
+
+
+def drawn(draw: Draw, dtype: torch.dtype, *shape: int) -> torch.Tensor:
+    """Draw samples."""
+    return torch.randn(shape, generator=draw.generator(), dtype=torch.float64).to(dtype)
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A pipeline's stages and microbatches, and what one process computes with them."""
+
+    kinds: Sequence[str]
+    states: Sequence[dict[str, torch.Tensor]]
+    inputs: Sequence[torch.Tensor]
+    targets: Sequence[torch.Tensor]
+
+    @classmethod
+    def of(cls, draw: Draw, microbatches: int, dtype: torch.dtype) -> Pipeline:
+        """Draw one in which tensors of one shape travel between all stages."""
+        n, width, rows = draw.ranks, draw.whole(2, 5), draw.whole(1, 3)
+        kinds = ("Linear", "Tanh")
+        states = [draw_state(draw, kinds, (width, width), dtype) for _ in range(n)]
+        inputs, targets = (
+            [drawn(draw, dtype, rows, width) for _ in range(microbatches)] for _ in range(2)
+        )
+        return cls(kinds, states, inputs, targets)
+
+    def truth(self) -> tuple[list[dict[str, Any]], list[float]]:
+        """Give for each stage what comes to it, and its gradients; and the losses."""
+        modules: list[nn.Sequential] = [build(self.kinds, state) for state in self.states]
+        came: list[dict[str, Any]] = [{} for _ in modules]
+        back: list[dict[str, Any]] = [{} for _ in modules]
+        losses = []
+        for i, (x, target) in enumerate(zip(self.inputs, self.targets, strict=True)):
+            borders = []
+            for index, module in enumerate(modules):
+                came[index][f"activation of microbatch {i}"] = x.detach()
+                x = module(x)
+                x.retain_grad()
+                borders.append(x)
+            loss = mean_square(x, target)
+            losses.append(float(loss.detach()))
+            (loss / len(self.inputs)).backward()
+            for index, border in enumerate(borders[:-1]):
+                back[index][f"gradient that came for microbatch {i}"] = border.grad
+        return [
+            {**a, **b, "overwritten": "", **gradients(module)}
+            for a, b, module in zip(came, back, modules, strict=True)
+        ], losses
+
+
+InOrder = Callable[[Sequence[str], int, int, int], Finding | None]
+"""From what a stage has done, its rank, the number of stages and of microbatches, to what is wrong."""
+
+
+def schedule_case(draw: Draw, order: InOrder, few: int | None = None) -> Case:
+    """Draw the case of a schedule written by hand; few: the tensors that may wait beside its stage."""
+    n, m, dtype = draw.ranks, draw.of(1, 2, 3, 4, 5, 9), draw.dtype(torch.float32, torch.float64)
+    pipeline = Pipeline.of(draw, m, dtype)
+    right, _ = pipeline.truth()
+    parts = [ByName([each], 1.0) for each in right]
+
+    def judge(got: Any, rank: int) -> Finding | None:
+        done = got["order"]
+        for kind, (_, word) in _WORDS.items():
+            missing = [i for i in range(m) if f"{kind}{i}" not in done]
+            if missing:
+                return Finding(f"microbatch {missing[0]} never goes {word} through its stage", EACH)
+        found = order(done, rank, n, m) or parts[rank](got, 0)
+        if found is None and few is not None and got["beside"] > few:
+            what = f"{got['beside']} tensors of a message's size at once, beside what its stage has saved"
+            return Finding(f"its rank holds {what}; with {m} microbatches or more, {few} do", HELD)
+        if found is None or found.advice:
+            return found
+        name = parts[rank].first(got, 0)[0]
+        return Finding(found.what, stage_advice(name, got, right[rank]) if name else "")
+
+    blank = torch.zeros_like(pipeline.inputs[0])
+    mine: list[Sequence[torch.Tensor]] = [pipeline.inputs, *[[]] * (n - 2), pipeline.targets]
+    return Case(
+        f"{plural(m, 'microbatch')}, {tuple(blank.shape)} {dtype}",
+        [(pipeline.kinds, pipeline.states[r], mine[r], blank, m) for r in range(n)],
+        right=judge,
+        like={},
+        facts={"microbatches": m, "bytes": blank.nbytes},
+    )
+
+
+EACH = "Every rank calls stage.forward and stage.backward once for each microbatch."
+
+
+def stage_advice(name: str, got: Parts, right: Parts) -> str | tuple[str, ...]:
+    """Say what to do about the first wrong part of what a stage did.
+
+    What is nobody's right value may come of any of the mistakes, made on another rank.
+    """
+    if name == "overwritten":
+        return OWN_BOX
+    value, kind = got.get(name), name.rpartition(" ")[0]
+    if not isinstance(value, torch.Tensor):
+        return ""
+    if "microbatch" in name and value.isnan().all():
+        return WAIT
+    if "microbatch" in name and any(
+        k != name and k.startswith(kind) and same(v, value) for k, v in right.items()
+    ):
+        return SAME_ORDER
+    return (SEND, SAME_ORDER, WAIT, OWN_BOX) if "microbatch" in name else ""
+
+
+HELD = (
+    "A Work keeps the tensor that it sends or receives, also after wait(): before you start a send, wait for "
+    "the last one to the same rank and let go of its Work, and receive each tensor when its turn has come."
+)
+SEND = "Send what stage.forward returned onwards, and what stage.backward returned back."
+SAME_ORDER = (
+    "A stage is given what belongs to another microbatch. Between two ranks messages arrive in the order in "
+    "which they were sent: both sides must take the microbatches in the same order."
+)
+WAIT = "With irecv the data is there after wait(): wait before you pass the tensor on."
+OWN_BOX = "Receive each activation into a tensor of its own: call stage.empty() for each."
+
+
+# --- rules ----------------------------------------------------------------------------------------
+
+
+def neighbours(case: Case, rank: int) -> tuple[int, ...]:
+    return tuple(r for r in (rank - 1, rank + 1) if 0 <= r < case.world_size)
+
+
+def messages(case: Case, rank: int) -> int:
+    """One activation onwards and one gradient back for each microbatch."""
+    return int(case.facts["microbatches"]) * len(neighbours(case, rank))
+
+
+_WORDS = {"F": ("activation", "forward"), "B": ("gradient", "backward")}
+
+
+@dataclass(frozen=True)
+class PassedOnAtOnce:
+    """What a stage has computed leaves before it computes again, and it waits for no more than it needs."""
+
+    text: str = "each activation and gradient is sent as soon as it is there"
+    forbids: bool = False
+    on_each_call: bool = False
+
+    def problem(self, trace: Trace, case: Case) -> str:
+        for rank in range(case.world_size):
+            for kind, step in (("F", 1), ("B", -1)):
+                if broken := self._late(trace, rank, kind, rank + step):
+                    return broken
+                if broken := self._early(trace, rank, kind, rank - step):
+                    return broken
+        return ""
+
+    def _late(self, trace: Trace, rank: int, kind: str, peer: int) -> str:
+        if not 0 <= peer < trace.world_size:
+            return ""
+        what, _ = _WORDS[kind]
+        sent = [e for e in trace.of(rank) if e.op == "send" and e.peer == peer]
+        for count, (span, following) in enumerate(_spans(trace, rank, kind), 1):
+            if following and sum(e.start_ns < following.start_ns for e in sent) < count:
+                return (
+                    f"rank {rank} begins {following.call} before it has sent what {span.call} gave: "
+                    f"rank {peer} idles meanwhile. Send each {what} as soon as it is there."
+                )
+        return ""
+
+    def _early(self, trace: Trace, rank: int, kind: str, peer: int) -> str:
+        if not 0 <= peer < trace.world_size:
+            return ""
+        what, word = _WORDS[kind]
+        taken = [e for e in trace.of(rank) if e.op == "recv" and e.peer == peer]
+        for count, (span, _) in enumerate(_spans(trace, rank, kind), 1):
+            waited = [e for e in taken if _held_up_from(e) < span.start_ns]
+            if len(waited) < count:
+                return (
+                    f"rank {rank} runs {span.call} before it has waited for its {what}: with irecv the "
+                    "data is there only after wait()."
+                )
+            if len(waited) > count:
+                return (
+                    f"rank {rank} waits for {len(waited)} {what}s{at(waited[-1])} before its {word} "
+                    f"{span.call}, which needs one of them: receive each when its turn has come."
+                )
+        return ""
+
+
+def _spans(trace: Trace, rank: int, kind: str) -> Iterator[tuple[Event, Event | None]]:
+    """Give each span of a kind with the span that follows it, of whatever kind."""
+    spans = [e for e in trace.of(rank) if e.op == "span" and e.call[:1] in _WORDS]
+    for span, following in zip(spans, [*spans[1:], None], strict=False):  # there may be none at all
+        if span.call[:1] == kind:
+            yield span, following
+
+
+def _held_up_from(event: Event) -> float:
+    """Give when the rank began to wait for a receive: at once, at its wait(), or never."""
+    if not event.asynchronous:
+        return event.start_ns
+    return float("inf") if event.wait_ns is None else event.wait_ns
+
+
+SCHEDULE: tuple[Any, ...] = (
+    P2P,
+    Peers(neighbours, "stages talk to their neighbours only"),
+    Count(
+        "send",
+        messages,
+        why="One activation onwards and one gradient back for each microbatch; the first stage has nobody "
+        "before it, the last nobody after it.",
+    ),
+    BytesSent(
+        lambda case, rank: messages(case, rank) * int(case.facts["bytes"]),
+        "One activation or one gradient is one message.",
+    ),
+    PassedOnAtOnce(),
+    EachIsWaitedFor(),
+)
+"""The rules of a schedule written by hand."""
+
+
+def somebody_waits(case: Case, run: Any) -> bool:
+    """Tell a deadlock whose cause is no missing wait(), which its message would name."""
+    return bool(run.failure.diagnosis.kind != "never_waited")
+
+
+ENDINGS: tuple[Failed | Stuck, ...] = (
+    Failed(
+        "names rank|group rank|not in range|invalid rank|out of range",
+        "There is no ring here: the first stage receives no activation and the last one no gradient, so test "
+        "for rank 0 and rank world_size - 1 first.",
+    ),
+    Failed(
+        "",
+        "A tensor of another shape or dtype was received: receive into stage.empty().",
+        died=True,
+    ),
+    Stuck(
+        "Count the messages: rank r receives an activation from r - 1 for each microbatch (the first rank "
+        "none), and a gradient from r + 1 (the last rank none).",
+        when=somebody_waits,
+    ),
+)
+
+
+def in_a_cycle_of_sends(case: Case, run: Any) -> bool:
+    """Tell a deadlock of sends that wait for each other."""
+    return "cycle of sends" in str(run.failure)

@@ -1,0 +1,179 @@
+"""14.1 Split a model over two ranks (10 min, ●●○○○)
+
+- One tensor crosses the border in forward, one in backward. Which is the second, and on which rank does it
+  come to be?
+- Rank 0: a = model[:cut](x), send a.detach(), receive a tensor like a, a.backward(it). Rank 1: receive into
+  an empty tensor, call requires_grad_() on it, compute the loss, loss.backward(), and send the `.grad` of
+  what it had received.
+- b = torch.empty(len(y), model[cut].in_features, dtype=model[cut].weight.dtype); dist.recv(b, 0);
+  b.requires_grad_(); loss = cross_entropy(model[cut:](b), y); loss.backward(); dist.send(b.grad, 0); return
+  loss.detach()
+"""
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from helpers.checks.author import *
+from helpers.checks.rules_transfers import EachIsWaitedFor
+from helpers.exercises.nb14_pipeline_parallel.in_ranks import build, gradients, split_in_two
+from helpers.exercises.nb14_pipeline_parallel.shared import (
+    P2P,
+    draw_state,
+    drawn,
+    somebody_waits,
+)
+from helpers.views.plain import plural
+
+MODELS = (
+    ("Linear Tanh Linear", 2),
+    ("Linear Tanh Linear ReLU Linear", 2),
+    ("Linear Tanh Linear Sigmoid Linear", 4),
+    ("Linear Linear Tanh Linear", 1),
+    ("Flatten Linear Tanh Linear", 3),
+)
+"""Layers, and where they are cut."""
+
+
+def case(draw: Draw) -> Case:
+    (text, cut), dtype, rows = (
+        draw.of(*MODELS),
+        draw.dtype(torch.float32, torch.float64),
+        draw.whole(1, 7),
+    )
+    kinds = text.split()
+    widths = [draw.whole(2, 9) for _ in range(text.count("Linear") + 1)]
+    state = draw_state(draw, kinds, widths, dtype)
+    x = drawn(draw, dtype, rows, widths[0])
+    y = torch.randint(0, widths[-1], (rows,), generator=draw.generator())
+
+    def grads(scale: float = 1.0, back: str = "") -> dict[str, torch.Tensor | None]:
+        """Give all gradients; back: what rank 0 is told in place of its activation's gradient."""
+        model = build(kinds, state)
+        border = model[:cut](x)
+        near = border.detach().requires_grad_()
+        (cross_entropy(model[cut:](near), y) * scale).backward()
+        told = {"": near.grad, "ones": torch.ones_like(border), "itself": border.detach()}
+        border.backward(told[back])
+        return gradients(model)
+
+    whole, loss = grads(), cross_entropy(build(kinds, state)(x), y).detach()
+    halves = (range(cut), range(cut, len(kinds)))
+
+    def own(values: dict[str, torch.Tensor | None], half: range) -> Parts:
+        return {
+            k: v if int(k.split("`")[1].split(".")[0]) in half else None for k, v in values.items()
+        }
+
+    right = [
+        {
+            **{f"times that layer {i} ran": int(i in half) for i in range(len(kinds))},
+            **own(whole, half),
+            "loss": loss if rank else None,
+            "graph": "",
+        }
+        for rank, half in enumerate(halves)
+    ]
+    parts = ByName(right, None, advice)
+
+    def on_rank_0(
+        words: str, values: dict[str, torch.Tensor | None], factor: float = 1.0
+    ) -> Mistake:
+        """Make a mistake of gradients that are wrong on rank 0 only."""
+        return parts.mistake(
+            words, [{k: v for k, v in own(values, halves[0]).items() if v is not None}] * 2
+        )
+
+    names = [k for k, v in own(whole, halves[0]).items() if v is not None]
+    return Case(
+        f"{plural(rows, 'sample')}, {', '.join(kinds)}, cut at {cut}, {dtype}",
+        [(kinds, state, cut, x, None), (kinds, state, cut, None, y)],
+        right=parts,
+        mistakes=[
+            Mistake(
+                lambda got, rank: rank == 0 and any(got[k].isnan().any() for k in names),
+                "What rank 0 hands to its backward has not arrived, or not all of it: wait for it, and let "
+                "rank 1 send `.grad` of the tensor that rank 1 received, which has the activation's shape.",
+            ),
+            on_rank_0(SEND_BACK, grads(back="ones")),
+            on_rank_0(SEND_BACK, grads(back="itself")),
+            Mistake(
+                lambda got, rank: rank == 0 and all(same(2 * whole[k], got[k]) for k in names),  # type: ignore[operator]
+                "Rank 0's gradients are twice what they should be: its backward runs once, with what has "
+                "come back.",
+            ),
+            parts.mistake(
+                "This is the loss of the samples in sum: cross_entropy's mean is wanted.",
+                [
+                    {k: v * rows for k, v in own(whole, half).items() if v is not None}
+                    for half in halves
+                ],
+            ),
+        ],
+        facts={"bytes": rows * state[f"{cut}.weight"].shape[1] * dtype.itemsize},
+    )
+
+
+SEND_BACK = (
+    "Send back `.grad` of the tensor that rank 1 received (after backward), and receive it on rank 0 into a "
+    "new tensor of the activation's shape."
+)
+
+
+def advice(name: str, got: Parts) -> str:
+    """Say what to do about a first wrong part, where its name and value tell all."""
+    if name.startswith("times that"):
+        if got[name] > 1:
+            return "Keep what forward gave: backward needs that graph, not a second forward."
+        return "Rank 0 computes with model[:cut] only, rank 1 with model[cut:]."
+    if name.startswith("gradient") and got[name] is None:
+        return (
+            "Both ranks need a backward: rank 1 from the loss, rank 0 from its activation, with the gradient "
+            "that came back: a.backward(grad)."
+        )
+    if name == "loss" and got[name] is None:
+        return "Return the loss on rank 1, `return loss.detach()`; a printed one is not returned."
+    if name == "graph":
+        return "Return loss.detach(): the loss alone, without the graph behind it."
+    return ""
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        P2P,
+        Count("send", 1, why="The activation goes over, its gradient comes back."),
+        BytesSent("bytes"),
+        EachIsWaitedFor(),
+    ),
+    failed=(
+        Failed(
+            "",
+            "The two sides disagree on shape or dtype. Receive len(y) rows, model[cut].in_features columns, "
+            "in the dtype of model[cut].weight; send what model[:cut] gave, no layer more, and send back "
+            "`.grad` of the tensor that rank 1 received.",
+            died=True,
+        ),
+        Stuck(
+            "Two messages, one each way: rank 0 sends the activation and receives its gradient; rank 1 "
+            "receives the activation and, after its backward, sends the gradient.",
+            when=somebody_waits,
+        ),
+        Failed(
+            r"no len\(\)|'shape'|'size'|'NoneType' object is not",
+            "On rank 1 `x` is None, and on rank 0 `y` is: the number of rows there is len(y).",
+        ),
+        Failed(
+            "implicitly created only for scalar",
+            "The activation is no single number, so its backward has to be told the gradient: receive it "
+            "from rank 1, then `activation.backward(gradient)`.",
+        ),
+        Failed(
+            "require grad|requires grad|grad_fn|NoneType",
+            "A tensor that came by recv has no gradient by itself: call requires_grad_() on it before the "
+            "layers use it; after backward its `.grad` is there to be sent.",
+        ),
+    ),
+    kind=Kind.MODULE,
+    programme=split_in_two,
+    sizes=(2,),
+)

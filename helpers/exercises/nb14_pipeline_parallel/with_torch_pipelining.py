@@ -1,0 +1,107 @@
+"""14.5 With torch.distributed.pipelining (8 min, ●●○○○)
+
+- Begin with the cell above. Which class stands for 1F1B, and where does the last stage get its losses?
+- stage = PipelineStage(layers, rank, world_size, torch.device('cpu')); schedule = Schedule1F1B(stage,
+  microbatches, loss_fn=loss_fn). Then step() with x on the first stage, with target and losses on the last,
+  with nothing between.
+- losses = []; if rank == 0: schedule.step(x); elif rank == world_size - 1: schedule.step(target=y,
+  losses=losses); else: schedule.step(). Return losses on the last stage, None elsewhere.
+"""
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb14_pipeline_parallel.in_ranks import run_torchs
+from helpers.exercises.nb14_pipeline_parallel.shared import P2P, Pipeline
+
+WANTED = "Schedule1F1B"
+DIVIDES = (
+    "The schedule divides gradients by the number of microbatches already (scale_grads). Give it the mean "
+    "loss of one microbatch, and call step once."
+)
+IN_LIST = (
+    "One loss for each microbatch, in order: they are in the list that you hand to step() as `losses`. What "
+    "step() returns are the outputs."
+)
+
+
+def case(draw: Draw) -> Case:
+    n, m = draw.ranks, draw.ranks + draw.of(0, 1, 3)
+    pipeline = Pipeline.of(draw, m, draw.dtype(torch.float32, torch.float64))
+    x, y = torch.cat(list(pipeline.inputs)), torch.cat(list(pipeline.targets))
+    found, numbers = pipeline.truth()
+    losses = [torch.tensor(v, dtype=x.dtype) for v in numbers]
+    grads = [{k: v for k, v in each.items() if k.startswith("gradient of")} for each in found]
+    right = [
+        {"steps": WANTED, **grads[r], "losses": losses if r == n - 1 else None} for r in range(n)
+    ]
+    parts = ByName(right, None, advice)
+
+    def times(factor: float) -> Mistake:
+        return parts.mistake(DIVIDES, [{k: v * factor for k, v in each.items()} for each in grads])
+
+    nothing: list[Parts] = [{}] * (n - 1)
+    return Case(
+        f"{len(x)} samples in {m} microbatches, {x.dtype}",
+        [
+            (
+                pipeline.kinds,
+                pipeline.states[r],
+                x if r == 0 else None,
+                y if r == n - 1 else None,
+                m,
+            )
+            for r in range(n)
+        ],
+        right=parts,
+        mistakes=[
+            times(m),
+            times(1 / m),
+            parts.mistake(
+                "The losses are divided by the number of microbatches: give the schedule `loss_fn` as it is.",
+                [*nothing, {"losses": [v / m for v in losses]}],
+            ),
+            Mistake(
+                lambda got, rank: parts.first(got, rank)[0] == "losses" and rank == n - 1, IN_LIST
+            ),
+            Mistake(
+                lambda got, rank: parts.first(got, rank)[0] == "losses" and rank < n - 1,
+                "Return the losses where rank == world_size - 1, and None on all other ranks.",
+            ),
+        ],
+        seconds=20.0,
+    )
+
+
+def advice(name: str, got: Parts) -> str:
+    """Say what to do about a first wrong part, where its name and value tell all."""
+    made = got[name].split(" and ") if name == "steps" else []
+    if made == [""]:
+        return (
+            "Build a PipelineStage, give it to Schedule1F1B, and call its step(): no schedule of "
+            "torch.distributed.pipelining ran a step here."
+        )
+    if set(made) == {WANTED}:
+        return "step() takes the whole batch and cuts it into microbatches by itself: call it once."
+    if made:
+        return "The same call with another class: one step of Schedule1F1B is wanted."
+    if name.startswith("gradient") and got[name] is None:
+        return "Without a loss_fn a schedule runs forward only: give Schedule1F1B loss_fn=loss_fn."
+    if name == "losses" and got[name] is None:
+        return "Give step() a list: step(target=y, losses=found). It puts the losses in there; return it."
+    return ""
+
+
+EXERCISE = Exercise(
+    case,
+    (P2P,),
+    failed=(
+        Stuck(
+            "Every rank calls step(): the first with x, the last with target=y, the others bare."
+        ),
+    ),
+    kind=Kind.MODULE,
+    programme=run_torchs,
+    sizes=(2, 3, 4),
+    count=12,
+)

@@ -1,0 +1,105 @@
+"""15.4 Attention by heads (10 min, ●●●○○, further)
+
+- A head needs its own query, key and value, and nothing of the other heads. Where do heads meet?
+- CopyToRanks once; for each of query, key, value: linear, unflatten(-1, (-1, head_size)), transpose(1, 2).
+  Then scaled_dot_product_attention(..., is_causal=True), back to (batch, time, heads * head_size), `out`,
+  SumOverRanks.
+- q, k, v = (linear(x, w).unflatten(-1, (-1, head_size)).transpose(1, 2) for w in (query, key, value)); mixed
+  = scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
+"""
+
+import torch
+from torch.nn.functional import linear
+
+from helpers.checks.author import *
+from helpers.exercises.nb15_tensor_parallel.in_ranks import run_block
+from helpers.exercises.nb15_tensor_parallel.shared import (
+    ENDINGS,
+    cut_block,
+    one_each_way,
+    unequal,
+)
+
+HEADS = (
+    "Each head attends by itself: (batch, time, heads * head_size), then unflatten(-1, (-1, head_size)) and "
+    "transpose(1, 2), attention, then back: transpose(1, 2) and flatten(2)."
+)
+
+
+def case(draw: Draw) -> Case:
+    size, features = draw.whole(2, 4), draw.whole(2, 6)
+    dtype = draw.dtype(torch.float32, torch.float64)
+    heads = unequal(draw, 3)
+    inner = sum(heads) * size
+
+    def normal(*shape: int) -> torch.Tensor:
+        return torch.randn(shape, generator=draw.generator(), dtype=dtype)
+
+    x = normal(draw.whole(1, 3), draw.whole(2, 5), features)
+    weights = {name: normal(inner, features) for name in ("query", "key", "value")}
+    weights["out"] = normal(features, inner)
+    block = cut_block(draw, attention, x, weights, [size * count for count in heads], size)
+    return Case(
+        f"heads {' + '.join(map(str, heads))} of {size} features, x of shape {tuple(x.shape)} and {dtype}",
+        block.given(),
+        right=block.parts,
+        mistakes=[
+            *block.usual(),
+            block.gives(
+                "A token may look at itself and those before it: is_causal=True.",
+                lambda *given: attention(*(*given, False)),
+            ),
+            block.gives(HEADS, lambda *given: attention(*(*given[:-1], len(given[1])))),
+            block.gives(HEADS, over_heads),
+        ],
+        facts={"bytes": x.nbytes},
+    )
+
+
+def attention(
+    x: torch.Tensor,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    out: torch.Tensor,
+    head_size: int,
+    causal: bool = True,
+) -> torch.Tensor:
+    """Compute self-attention; the rows of the first three weights belong to heads, in order."""
+    q, k, v = (
+        linear(x, w).unflatten(-1, (-1, head_size)).transpose(1, 2) for w in (query, key, value)
+    )
+    return linear(mix(q, k, v, causal).transpose(1, 2).flatten(2), out)
+
+
+def mix(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool = True) -> torch.Tensor:
+    """Mix values along the last dimension but one; without softmax and triu, which start threads."""
+    weights = (q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5).exp()
+    at = torch.arange(weights.shape[-1])
+    weights = weights * (at[:, None] >= at) if causal else weights
+    mixed: torch.Tensor = weights / weights.sum(-1, keepdim=True) @ v
+    return mixed
+
+
+def over_heads(x: torch.Tensor, *more: torch.Tensor) -> torch.Tensor:
+    """Let the heads of a token attend to each other, as whoever forgets to transpose does."""
+    *weights, out, size = more
+    q, k, v = (linear(x, w).unflatten(-1, (-1, size)) for w in weights)
+    return linear(mix(q, k, v).flatten(2), out)
+
+
+EXERCISE = Exercise(
+    case,
+    one_each_way(),
+    failed=(
+        Failed(
+            r"view size is not compatible|shape '\[.*\]' is invalid for input",
+            "Ranks may have different numbers of heads: take them from the weights, by unflatten(-1, (-1, "
+            "head_size)). After transpose, `flatten` and `reshape` work, `view` does not.",
+        ),
+        *ENDINGS,
+    ),
+    kind=Kind.MODULE,
+    programme=run_block,
+    sizes=(2, 3, 4, 5, 6, 7, 8),
+)

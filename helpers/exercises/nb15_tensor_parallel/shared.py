@@ -1,0 +1,234 @@
+"""What exercises of notebook 15 share: dense functions there and back, and parts that come back by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from helpers.checks.author import *
+
+CLONE = (
+    "`all_reduce` writes into its tensor, and autograd may have kept that for others: sum a clone."
+)
+SAME_CALLS = (
+    "Every rank must make the same calls in the same order, forward and backward: no call may depend on "
+    "the rank."
+)
+SAME_SHAPE = (
+    "Calls that met had tensors of different sizes. What is summed must have the same shape "
+    "on all ranks."
+)
+NO_GRAPH = (
+    "The output has no graph: something in forward has cut it (detach, no_grad, a copy into a new tensor), "
+    "so backward cannot begin."
+)
+_SEEN = {
+    "autograd": "`dist.all_reduce` on a tensor that autograd watches is unknown to it, and torch says that "
+    "the gradient may silently be wrong. Let CopyToRanks and SumOverRanks communicate, by `.apply(...)`; a "
+    "maximum that needs no gradient comes from `logits.detach()`.",
+    "outside": "Sums that need a gradient belong in `SumOverRanks.apply(...)`: of a call behind its back "
+    "(`.data`, `.detach()`, `no_grad`) autograd knows nothing.",
+    "in place": CLONE,
+    "logits": "Work on a copy: `logits - m[:, None]`, not `logits -= ...`.",
+    "block": "parallelize_module changes the model that it is given: cut that one, and return it.",
+    "memory": "Keep copies of the layer's own parts, `.detach().clone()` each, and nothing else "
+    "of the dense "
+    "layer: a slice is a view, and keeps the whole weight in memory.",
+}
+"""What to do about what a rank saw, by the names that `in_ranks.py` gives it."""
+_PAIR = {
+    "CopyToRanks": "Your own CopyToRanks is not right yet: `check(ColumnParallelLinear)` says more.",
+    "SumOverRanks": "Your own SumOverRanks is not right yet: `check(RowParallelLinear)` says more.",
+}
+_REGISTERED = "Make `self.weight` (and `self.bias`, or None) a torch.nn.Parameter."
+
+
+ENDINGS: tuple[Any, ...] = (
+    Stuck(SAME_SHAPE, ("different_shapes",)),
+    Stuck(SAME_CALLS),
+    Failed("", SAME_SHAPE, died=True),
+    Failed("does not require grad", NO_GRAPH),
+    Failed(
+        "in-place operation",
+        "Something is written into a tensor that autograd still needs. Work on a copy.",
+    ),
+)
+"""What to say of runs that did not end well, whatever the exercise."""
+
+
+def by_name(right: Sequence[Parts], scale: float | Mapping[str, float]) -> ByName:
+    """Give what judges all that a rank gave back, with the advice that goes with what it saw."""
+    return ByName(right, scale, _advice)
+
+
+def _advice(name: str, got: Parts) -> str:
+    if name in _SEEN:
+        return _SEEN[name]
+    if name in {"weight", "bias"} and isinstance(got.get(name), str):
+        return _REGISTERED
+    return _PAIR.get(str(got.get("pair")), "")
+
+
+def there_and_back(
+    dense: Callable[..., torch.Tensor],
+    leaves: Mapping[str, torch.Tensor | None],
+    grad: torch.Tensor | None,
+    *more: Any,
+) -> dict[str, Any]:
+    """Give what a function returns for these leaves, and their gradients, by name."""
+    own = {n: None if t is None else t.clone().requires_grad_() for n, t in leaves.items()}
+    y = dense(*own.values(), *more)
+    y.backward(grad)
+    gradients = {f"gradient of {n}": None if t is None else t.grad for n, t in own.items()}
+    return {"output": y.detach(), **gradients}
+
+
+# --- layers ---------------------------------------------------------------------------------------
+
+
+def draw_layer(
+    draw: Draw, ins: int, outs: int
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor, bool]:
+    """Draw a layer's input, weight, bias, and the output's gradient; and whether the input has one."""
+    dtype, batch = draw.dtype(torch.float32, torch.float64), draw.shape(least=1)
+    has_bias, trained = draw.of(True, True, False), draw.of(True, True, False)
+    x, weight, shift, grad = (
+        draw.tensor(shape, dtype, 1 / 14)
+        for shape in ((*batch, ins), (outs, ins), (outs,), (*batch, outs))
+    )
+    return x, weight, shift if has_bias else None, grad, trained
+
+
+def label_of(x: torch.Tensor, weight: torch.Tensor, bias: Any, trained: bool) -> str:
+    """Tell a layer's case from others."""
+    outs, ins = weight.shape
+    label = f"{ins} to {outs} features, x of shape {tuple(x.shape)} and {x.dtype}"
+    label += "" if bias is not None else ", no bias"
+    return label + ("" if trained else ", x without gradient")
+
+
+def chunks(tensor: torch.Tensor, n: int, dim: int = 0) -> list[torch.Tensor]:
+    """Give what `chunk` gives each rank; nothing to those for whom there is none."""
+    found = list(tensor.chunk(n, dim))
+    return found + [tensor.narrow(dim, 0, 0)] * (n - len(found))
+
+
+def no_bias(case: Case, run: Any) -> bool:
+    """Tell whether the dense layer of a case has none."""
+    return not case.facts["bias"]
+
+
+WITHOUT_BIAS = Failed(
+    "NoneType",
+    "With `bias=False` the dense layer's bias is None: then `self.bias` is None too.",
+    when=no_bias,
+)
+
+
+# --- blocks ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CutBlock:
+    """A block whose weights are cut over ranks, all but the last by rows, the last by columns."""
+
+    own: Sequence[Mapping[str, torch.Tensor]]
+    grad: torch.Tensor
+    more: tuple[Any, ...]
+    summands: Sequence[Parts]
+    parts: ByName
+
+    def given(self) -> list[tuple[Any, ...]]:
+        """Give what each rank is given."""
+        return [(self.grad, dict(own), *self.more) for own in self.own]
+
+    def gives(self, words: str, function: Callable[..., torch.Tensor]) -> Mistake:
+        """Make a mistake of another function, whose results are summed over the ranks."""
+
+        def parts() -> list[Parts]:
+            total = sum(function(*own.values(), *self.more) for own in self.own)
+            return [{"output": total}] * len(self.own)
+
+        return self.parts.mistake(words, parts)
+
+    def usual(self) -> list[Mistake]:
+        """Give the mistakes that can be made with every block."""
+        parts, n = self.parts, len(self.own)
+        gradients = [name for name in self.summands[0] if name != "output"]
+        return [
+            parts.mistake(NO_SUM, [{"output": own["output"]} for own in self.summands]),
+            parts.times(1 / n, "This is the mean: what the ranks have are summands.", "output"),
+            parts.mistake(
+                ONE_COPY, [{"gradient of x": own["gradient of x"]} for own in self.summands]
+            ),
+            parts.times(n, ONE_SUM, *gradients),
+        ]
+
+
+NO_SUM = (
+    "This is the rank's own summand of the output: all ranks' are summed, once, by "
+    "SumOverRanks.apply(...)."
+)
+ONE_COPY = (
+    "Each rank knows only its own part of x's gradient: let all that reads x read `CopyToRanks.apply(x)`, "
+    "applied once."
+)
+ONE_SUM = (
+    "These gradients are {n} times too large: they were summed where they were complete already. "
+    "SumOverRanks.backward hands on what it is given."
+)
+
+
+def unequal(draw: Draw, most: int) -> list[int]:
+    """Draw a count for each rank, of 1 to `most`, not all of them equal."""
+    counts = [draw.whole(1, most) for _ in range(draw.ranks)]
+    counts[draw.rank()] = 1 if min(counts) > 1 else most
+    counts[0] += len(set(counts)) == 1
+    return counts
+
+
+def cut_block(
+    draw: Draw,
+    dense: Callable[..., torch.Tensor],
+    x: torch.Tensor,
+    weights: Mapping[str, torch.Tensor],
+    counts: Sequence[int],
+    *more: Any,
+) -> CutBlock:
+    """Cut a block's weights; counts: how many rows of them each rank has."""
+    grad, last = torch.randn(x.shape, generator=draw.generator(), dtype=x.dtype), list(weights)[-1]
+    cut = {n: w.split(list(counts), int(n == last)) for n, w in weights.items()}
+    own = [{"x": x, **{n: cut[n][r].contiguous() for n in weights}} for r in range(len(counts))]
+    summands = [there_and_back(dense, leaves, grad, *more) for leaves in own]
+    total = {name: sum(each[name] for each in summands) for name in ("output", "gradient of x")}
+    right = [{"autograd": "", "outside": "", **each, **total, "in place": ""} for each in summands]
+    return CutBlock(own, grad, more, summands, by_name(right, largest(total, *summands)))
+
+
+def one_each_way() -> tuple[Any, ...]:
+    """Give the rules of a block: one sum of x's size in forward, and one in backward."""
+    large = "What is summed has the shape of x."
+    return (
+        OnlyCalls(("all_reduce",)),
+        CallsIn(
+            "forward",
+            1,
+            most_bytes="bytes",
+            missing="What `down` or `out` gives on a rank is one summand of the output.",
+            why="Only the output is summed, once, at the end.",
+            why_large=large,
+        ),
+        CallsIn(
+            "backward",
+            1,
+            most_bytes="bytes",
+            missing="What a rank knows of x's gradient is one summand.",
+            why="Only x's gradient is summed. Apply CopyToRanks to x once and let every product read the "
+            "result: autograd adds up their gradients before. SumOverRanks makes no call in backward.",
+            why_large=large,
+        ),
+        AwaitedByHand(),
+    )

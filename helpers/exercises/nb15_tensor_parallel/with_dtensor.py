@@ -1,0 +1,115 @@
+"""15.6 The whole block with DTensor (6 min, ●●○○○)
+
+- Seven Linear layers: which of them read what every rank has, and which end with a sum?
+- The keys of the plan are paths: attention.q, attention.k, attention.v, attention.o, mlp.gate, mlp.up,
+  mlp.down. Those that read x are ColwiseParallel(), those that give the output back RowwiseParallel(). The
+  norm is not in the plan.
+- plan = {f'attention.{n}': ColwiseParallel() for n in 'qkv'}; plan['attention.o'] = RowwiseParallel(); the
+  MLP likewise; return parallelize_module(model, mesh, plan)
+"""
+
+from typing import Any
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb15_tensor_parallel.in_ranks import Block, run_parallelized
+from helpers.exercises.nb15_tensor_parallel.shared import by_name, largest
+
+MESHES = {2: (2,), 3: (3,), 4: (2, 2)}
+"""The sizes of the meshes for each number of ranks; the model is cut over one of their dimensions."""
+WHICH = (
+    "Which layer gets which part? q, k, v, gate and up are Colwise, o and down Rowwise, with their default "
+    "layouts."
+)
+
+
+def case(draw: Draw) -> Case:
+    n, dtype = draw.ranks, draw.dtype(torch.float32, torch.float64)
+    sizes = MESHES[n]
+    dimension = draw.whole(0, len(sizes) - 1)
+    p, heads, features, hidden = sizes[dimension], n, 2 * n, 3 * n
+    biases = {name: draw.of(True, False) for name in Block.LAYERS}
+    state = {
+        name: torch.randn(tensor.shape, generator=draw.generator(), dtype=dtype) / features**0.5
+        for name, tensor in Block(features, hidden, heads, biases).state_dict().items()
+    }
+    block, shape = Block.of(state, heads), (2, 3, features)
+    x, grad = (torch.randn(shape, generator=draw.generator(), dtype=dtype) for _ in range(2))
+    leaf = x.clone().requires_grad_()
+    y = block(leaf)
+    y.backward(grad)
+    truth = {"output": y.detach(), "gradient of x": leaf.grad}
+    truth |= {f"gradient of {name}": each.grad for name, each in block.named_parameters()}
+    shapes = {f"shape of {name}": shape_of(name, tensor, p) for name, tensor in state.items()}
+    right = {"block": "", **shapes, "autograd": "", **truth}
+    parts = by_name([right] * n, largest(truth))
+    over_all = {f"shape of {name}": shape_of(name, tensor, n) for name, tensor in state.items()}
+
+    def of_first(words: str, shaped: Any) -> Mistake:
+        def gives(got: Any, rank: int) -> bool:
+            first = parts.first(got, rank)[0]
+            name = first.removeprefix("shape of ")
+            return name != first and got[first] == shaped(name, state[name])
+
+        return Mistake(gives, words)
+
+    return Case(
+        f"a mesh of {' x '.join(map(str, sizes))}, cut over {p} ranks, {heads} heads, {dtype}",
+        [(sizes, "ab"[dimension], state, heads, x, grad)] * n,
+        right=parts,
+        mistakes=[
+            parts.mistake(
+                "These are parts for all ranks of the world: cut over the `mesh` that is given, which may "
+                "hold only some.",
+                [over_all] * n,
+            ),
+            of_first(
+                "This layer is whole on every rank. Is its path in the plan, as `mlp.gate`? A name that no "
+                "module has is only a warning.",
+                lambda name, tensor: str(tuple(tensor.shape)),
+            ),
+            of_first(WHICH, lambda name, tensor: shape_of(name, tensor, p, swapped=True)),
+        ],
+        facts={"p": p},
+        seconds=20.0,
+    )
+
+
+def shape_of(name: str, tensor: torch.Tensor, p: int, swapped: bool = False) -> str:
+    """Give the shape of one rank's part of a parameter of the block, cut over p ranks."""
+    layer, shape = name.split(".")[-2], list(tensor.shape)
+    rows = layer in {"q", "k", "v", "gate", "up"}
+    if layer != "norm" and (rows != swapped or len(shape) == 2):
+        shape[0 if rows != swapped else 1] //= p
+    return str(tuple(shape))
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        CallsIn(
+            "forward",
+            2,
+            missing="One sum at the end of attention, one at the end of the MLP.",
+            why="One sum at the end of attention, one at the end of the MLP.",
+        ),
+    ),
+    failed=(
+        Failed(
+            "only support nn.Linear",
+            "Colwise and Rowwise are for Linear layers (and embeddings). The norm stays whole: it has no "
+            "place in the plan.",
+        ),
+        Failed(
+            "Expect Union",
+            "The plan wants objects, not classes: `ColwiseParallel()`, with its brackets.",
+        ),
+        Failed("Sharding propagation failed|is invalid for input", WHICH),
+        Failed("returns NoneType", "Return the model that parallelize_module gives back."),
+    ),
+    kind=Kind.MODULE,
+    programme=run_parallelized,
+    sizes=tuple(MESHES),
+    count=12,
+)

@@ -1,0 +1,65 @@
+"""16.2 Pass on (5 min, ●●○○○)
+
+- In forward a rank's tensor goes to the next rank. Who uses it there, and so knows its gradient?
+- The gradient goes the way back: to the rank before.
+- forward: return shift(x, 1). backward: return shift(grad, -1).
+"""
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb16_context_parallel.in_ranks import run_pass_on
+from helpers.exercises.nb16_context_parallel.shared import BACKWARD
+
+
+def case(draw: Draw) -> Case:
+    n, shape, generator = draw.ranks, draw.shape(), draw.generator()
+    dtype = draw.of(torch.float32, torch.float64, torch.int64)
+    # whole numbers: what is handed on stays the same to the bit
+    xs, grads = (
+        [torch.randint(-9999, 9999, shape, generator=generator).to(dtype) for _ in range(n)]
+        for _ in range(2)
+    )
+    whole = dtype is torch.int64
+    parts = ByName(
+        [
+            {"output": xs[r - 1], "gradient of x": None if whole else grads[(r + 1) % n]}
+            for r in range(n)
+        ]
+    )
+    return Case(
+        f"{shape} of {dtype}",
+        list(zip(xs, grads, strict=True)),
+        right=parts,
+        tolerance=0,
+        mistakes=[
+            parts.mistake(
+                "This comes from rank + 1. Each rank gives its own to rank + 1, and gets that of rank - 1.",
+                [{"output": xs[(r + 1) % n]} for r in range(n)],
+            ),
+            parts.mistake("Nothing has moved.", [{"output": xs[r]} for r in range(n)]),
+            parts.mistake(BACKWARD, [{"gradient of x": grads[r - 1]} for r in range(n)]),
+            parts.mistake(BACKWARD, [{"gradient of x": grads[r]} for r in range(n)]),
+            parts.without("gradient of x", "backward returns one gradient for its one input."),
+        ],
+        facts={"bytes": xs[0].nbytes * (1 if whole else 2)},
+    )
+
+
+EXERCISE = Exercise(
+    case,
+    (OnlyCalls(("send", "recv")), BytesSent("bytes", why="Once forward, once backward.")),
+    failed=(
+        Failed(
+            "contiguous",
+            "What autograd hands to backward need not be contiguous, and only contiguous tensors can be "
+            "sent: `shift` sees to that.",
+        ),
+        Stuck(
+            "Each rank sends to one neighbour and receives from the other: do all shift the same way?"
+        ),
+    ),
+    kind=Kind.MODULE,
+    programme=run_pass_on,
+    sizes=(2, 3, 4, 5, 6, 7, 8),
+)

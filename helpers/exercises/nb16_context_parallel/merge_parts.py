@@ -1,0 +1,99 @@
+"""16.1 Merge two parts (10 min, ●●○○○)
+
+- An output is a sum of values, divided by the sum of the weights; lse is the logarithm of that sum. What are
+  the two divisors, and what is the new one?
+- The new sum of weights is exp(lse_a) + exp(lse_b). Each output counts with its share of it. Work with
+  differences of logarithms: exp(1000) is inf, exp(1000 - 1001) is not.
+- lse = torch.logaddexp(lse_a, lse_b); out = out_a * (lse_a - lse).exp() + out_b * (lse_b - lse).exp(); return
+  out, lse.
+"""
+
+from typing import Any
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb16_context_parallel.in_ranks import run_merge
+
+OVERFLOW = (
+    "The lse of a part may be in the hundreds, and exp of it is inf (or 0, and then a part is lost): first "
+    "take the new lse away, then exp. `torch.logaddexp` adds two such numbers safely."
+)
+LEARN = (
+    "The values are right, the gradients are not: both results depend on all four inputs, lse too. Is there "
+    "a detach(), a no_grad or something written in place?"
+)
+
+
+def case(draw: Draw) -> Case:
+    shape = (draw.whole(1, 2), draw.whole(1, 3), draw.whole(1, 4))
+    dtype, generator = draw.dtype(torch.float32, torch.float64), draw.generator()
+    kind = draw.of("near", "near", "far", "high", "low", "one saw nothing", "the other saw nothing")
+    size = draw.whole(2, 3)
+    a, b = (torch.randn((*shape, size), generator=generator, dtype=dtype) for _ in range(2))
+    lse_a, lse_b = (
+        torch.randn((*shape, 1), generator=generator, dtype=dtype) * 2 for _ in range(2)
+    )
+    move = {"far": (3.0, 0.0), "high": (900.0, 900.0), "low": (-900.0, -900.0)}.get(
+        kind, (0.0, 0.0)
+    )
+    lse_a, lse_b = lse_a + move[0], lse_b + move[1]
+    if kind == "one saw nothing":
+        lse_a = torch.full_like(lse_a, -1e30)
+    if kind == "the other saw nothing":
+        lse_b = torch.full_like(lse_b, -1e30)
+    given = {"out_a": a, "lse_a": lse_a, "out_b": b, "lse_b": lse_b}
+    grads = (
+        torch.randn(a.shape, generator=generator, dtype=dtype),
+        torch.randn(lse_a.shape, generator=generator, dtype=dtype),
+    )
+    leaves = {name: x.clone().requires_grad_() for name, x in given.items()}
+    out, lse = merged(*leaves.values())
+    torch.autograd.backward((out, lse), grads)
+    share_a, share_b = (lse_a - lse.detach()).exp(), (lse_b - lse.detach()).exp()
+    learnt = {f"gradient of {name}": x.grad for name, x in leaves.items()}
+    parts = ByName([{"out": out.detach(), "lse": lse.detach(), **learnt}], 16.0)
+
+    def gives(words: str, name: str, value: torch.Tensor) -> Mistake:
+        return parts.mistake(words, [{name: value}])
+
+    return Case(
+        f"{kind}, {tuple(a.shape)} of {dtype}",
+        [(given, grads)],
+        right=parts,
+        mistakes=[
+            Mistake(lambda got, rank: _undefined(got), OVERFLOW),
+            gives("This is the mean: a part counts by its sum of weights.", "out", (a + b) / 2),
+            gives("These are the two outputs added: each counts with its share.", "out", a + b),
+            gives("The shares are the wrong way round.", "out", a * share_b + b * share_a),
+            gives(
+                "lse is a logarithm: a part counts with exp(lse).",
+                "out",
+                (a * lse_a + b * lse_b) / (lse_a + lse_b),
+            ),
+            gives(
+                "The sum of all weights is exp(lse_a) + exp(lse_b): lse is the logarithm of that.",
+                "lse",
+                lse_a + lse_b,
+            ),
+            gives("The larger of the two is not their sum.", "lse", torch.maximum(lse_a, lse_b)),
+            gives("This is the sum of the weights: lse is its logarithm.", "lse", lse.exp()),
+            Mistake(lambda got, rank: parts.first(got, rank)[0].startswith("gradient"), LEARN),
+        ],
+    )
+
+
+def merged(
+    out_a: torch.Tensor, lse_a: torch.Tensor, out_b: torch.Tensor, lse_b: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Merge two parts of a softmax (Milakov and Gimelshein, arXiv:1805.02867)."""
+    lse = torch.logaddexp(lse_a, lse_b)
+    return out_a * (lse_a - lse).exp() + out_b * (lse_b - lse).exp(), lse
+
+
+def _undefined(got: Any) -> bool:
+    tensors = [part for part in got.values() if isinstance(part, torch.Tensor)]
+    return any(not bool(part.isfinite().all()) for part in tensors)
+
+
+EXERCISE = Exercise(case, kind=Kind.MODULE, programme=run_merge, sizes=(1,))

@@ -1,0 +1,130 @@
+"""16.3 Ring attention (20 min, ●●●●○)
+
+- Begin with your own keys and values. How many more blocks come by, and who sees what of each?
+- After the first part: pass k, v and positions on, attend to what came, merge. A query at `own[i]` sees a key
+  at `positions[j]` where own[i] >= positions[j].
+- out, lse = attend(q, k, v, own[:, None] >= positions). Then world_size - 1 times: k, v, positions =
+  PassOn.apply(k), PassOn.apply(v), PassOn.apply(positions); out, lse = merge_parts(out, lse, *attend(q, k, v,
+  own[:, None] >= positions)).
+"""
+
+from dataclasses import replace
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb16_context_parallel.in_ranks import run_attention
+from helpers.exercises.nb16_context_parallel.shared import (
+    NOBODY_ELSE,
+    NOT_CAUSAL,
+    draw_dense,
+    judged,
+    shares,
+)
+from helpers.trace.events import Trace
+from helpers.views.traffic_ledger import calls_by_phase
+
+ALIKE = (
+    "Every rank must pass on the same number of blocks, and use each of them: backward sends a gradient back "
+    "for each block that was used, and a rank that skips one leaves another waiting."
+)
+COME_BACK = (
+    "The gradients of k and v come back to the rank that they belong to: do they go around by PassOn, and "
+    "does `check(PassOn)` pass?"
+)
+TRAVELS = "The positions travel with their keys: `PassOn.apply(positions)`."
+
+
+def case(draw: Draw) -> Case:
+    n, each = draw.ranks, draw.whole(1, 3)
+    length = n * each
+    whole = draw_dense(draw, draw.whole(1, 2), length)
+    order = draw.of("stretches", "stripes", "any order", "any order")
+    places = torch.arange(length)
+    if order == "stripes":
+        places = places.view(each, n).T.flatten()
+    elif order == "any order":
+        places = torch.randperm(length, generator=draw.generator())
+    own = list(places.split(each))
+    seen = torch.arange(length)[:, None] >= torch.arange(length)
+    home = torch.empty(length, dtype=torch.int64)
+    for rank, positions in enumerate(own):
+        home[positions] = rank
+    right = shares(whole.attend(seen), own)
+    parts = judged(whole, right)
+    everything, lonely = torch.ones_like(seen), seen & (home[:, None] == home)
+    block = whole.k.nbytes // n
+    numbers = 8 * each
+    given = [
+        (*(x[:, :, p].contiguous() for x in (whole.q, whole.k, whole.v, whole.grad)), p)
+        for p in own
+    ]
+
+    # a query knows where its own rank's tokens stand, and takes a block that comes by for its own
+    stay = torch.zeros_like(seen)
+    for positions in own:
+        at = torch.empty(length, dtype=torch.int64)
+        for others in own:
+            at[others] = positions
+        stay[positions] = positions[:, None] >= at
+
+    def alone() -> list[Parts]:
+        """Give what each rank's keys and values learn from its own queries."""
+        found: list[Parts] = []
+        for r, positions in enumerate(own):
+            grad = torch.zeros_like(whole.grad)
+            grad[:, :, positions] = whole.grad[:, :, positions]
+            learnt = shares(replace(whole, grad=grad).attend(seen), own)[r]
+            found.append({name: learnt[name] for name in ("gradient of k", "gradient of v")})
+        return found
+
+    return Case(
+        f"{length} tokens in {order}, {tuple(whole.k.shape[:2])} x {whole.k.shape[-1]} of {whole.k.dtype}",
+        given,
+        right=parts,
+        mistakes=[
+            parts.mistake(NOT_CAUSAL, lambda: shares(whole.attend(everything), own)),
+            parts.mistake(NOBODY_ELSE, lambda: shares(whole.attend(lonely), own)),
+            parts.mistake(TRAVELS, lambda: shares(whole.attend(stay), own)),
+            parts.mistake(COME_BACK, alone),
+        ],
+        facts={"forward": (n - 1) * (2 * block + numbers), "all": _most(n, block, numbers)},
+    )
+
+
+def _most(n: int, block: int, numbers: int) -> int:
+    """Give the bytes of one who has k, v come by once more in backward, with their gradients."""
+    return (n - 1) * (2 * block + numbers) + n * (4 * block + numbers)
+
+
+def once_around(trace: Trace, case: Case) -> str:
+    for rank in range(case.world_size):
+        sent = sum(
+            call.nbytes
+            for call in calls_by_phase(trace, rank).get("forward", [])
+            if call.op == "send"
+        )
+        most = case.facts["forward"]
+        if sent > most:
+            return (
+                f"rank {rank} sends {sent:,} bytes in forward; {most:,} are enough. Keys, values and "
+                "positions are passed on world_size - 1 times: then each rank has seen all."
+            )
+    return ""
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        OnlyCalls(("send", "recv")),
+        Holds(once_around, "keys, values and positions go around once in forward"),
+        BytesSent("all", why="In backward gradients go the way back."),
+    ),
+    failed=(
+        Stuck(ALIKE),
+        Failed("does not require grad", "Something has cut the graph: detach, no_grad or numpy."),
+    ),
+    kind=Kind.MODULE,
+    programme=run_attention,
+    sizes=(2, 3, 4, 5, 6),
+)

@@ -1,0 +1,90 @@
+"""16.5 Ulysses (12 min, ●●●○○, further)
+
+- A head needs all tokens, and nothing of other heads. What must be cut, and what whole, while you attend?
+- Swap.apply(x, 1, 2) cuts the heads (dimension 1) and joins the tokens (dimension 2). Its backward is the
+  swap of the other way round.
+- backward: return Swap.apply(grad, join, cut), None, None. Then q, k, v = (Swap.apply(x, 1, 2) for x in (q,
+  k, v)); scaled_dot_product_attention(q, k, v, is_causal=True); Swap.apply(..., 2, 1).
+"""
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb16_context_parallel.in_ranks import run_attention
+from helpers.exercises.nb16_context_parallel.shared import (
+    NOBODY_ELSE,
+    NOT_CAUSAL,
+    draw_dense,
+    judged,
+    shares,
+)
+from helpers.trace.events import Trace
+from helpers.views.traffic_ledger import calls_by_phase
+
+WAY_BACK = (
+    "Backward of a swap is the swap the other way round: cut what was joined, join what was cut."
+)
+FOUR = "One swap for each of q, k and v, and one for the output; in backward the same four."
+
+
+def case(draw: Draw) -> Case:
+    n, each = draw.ranks, draw.whole(1, 3)
+    length = n * each
+    whole = draw_dense(draw, n * draw.whole(1, 2), length)
+    own = list(torch.arange(length).split(each))
+    seen = torch.arange(length)[:, None] >= torch.arange(length)
+    home = torch.arange(length) // each
+    lonely = seen & (home[:, None] == home)
+    right = shares(whole.attend(seen), own)
+    parts = judged(whole, right)
+    block = whole.k.nbytes // n
+
+    return Case(
+        f"{length} tokens, {whole.k.shape[1]} heads of {whole.k.shape[-1]}, {whole.k.dtype}",
+        [
+            tuple(x[:, :, p].contiguous() for x in (whole.q, whole.k, whole.v, whole.grad))
+            for p in own
+        ],
+        right=parts,
+        mistakes=[
+            parts.mistake(NOT_CAUSAL, lambda: shares(whole.attend(torch.ones_like(seen)), own)),
+            parts.mistake(NOBODY_ELSE, lambda: shares(whole.attend(lonely), own)),
+            parts.without("gradient of q", WAY_BACK),
+        ],
+        facts={"bytes": 4 * block},
+    )
+
+
+def four_parts(trace: Trace, case: Case) -> str:
+    """Count the bytes of all calls of a phase: q, k and v may go in one."""
+    for rank in range(case.world_size):
+        for phase, calls in calls_by_phase(trace, rank).items():
+            handed = sum(call.nbytes for call in calls)
+            if handed > case.facts["bytes"]:
+                most = f"{case.facts['bytes']:,}"
+                return (
+                    f"rank {rank} hands in {handed:,} bytes in {phase}; {most} are enough. {FOUR}"
+                )
+    return ""
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        OnlyCalls(("all_to_all",)),
+        CallsIn("forward", 4, at_most=True, why=FOUR),
+        CallsIn("backward", 4, at_most=True, why=FOUR),
+        Holds(four_parts, "four parts of a tensor are handed in each way"),
+    ),
+    failed=(
+        Stuck("Every rank makes the same swaps in the same order."),
+        Failed(
+            "does not require grad",
+            "The output has no graph: something has cut it (no_grad, detach, numpy).",
+        ),
+        Failed("invalid gradient|returned an invalid|shape", WAY_BACK),
+    ),
+    kind=Kind.MODULE,
+    programme=run_attention,
+    sizes=(2, 3, 4),
+)

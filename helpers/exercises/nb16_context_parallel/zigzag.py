@@ -1,0 +1,55 @@
+"""16.4 Zigzag (8 min, ●●○○○)
+
+- A token late in the sequence sees many, an early one few. What should stand beside the latest chunk?
+- Cut the sequence into 2 * world_size chunks. Rank 0 takes the first and the last, rank 1 the second and the
+  last but one.
+- chunks = torch.arange(length).chunk(2 * world_size); return torch.cat([chunks[rank], chunks[2 * world_size -
+  1 - rank]]).
+"""
+
+import torch
+
+from helpers.checks.author import *
+from helpers.views.plain import plural
+
+
+def case(draw: Draw) -> Case:
+    n = draw.whole(1, 9)
+    rank = draw.of(0, n - 1, draw.whole(0, n - 1))
+    chunk = draw.of(1, 2, draw.whole(3, 40))
+    length = 2 * n * chunk
+    chunks = torch.arange(length).split(chunk)
+    right = torch.cat([chunks[rank], chunks[2 * n - 1 - rank]])
+    return Case(
+        f"{length} tokens, rank {rank} of {plural(n, 'rank')}",
+        [(length, n, rank)],
+        right=right,
+        tolerance=0,
+        mistakes=[
+            Mistake(
+                torch.arange(length).chunk(n)[rank],
+                "This is one stretch. It is short of work on the first rank and long on the last: take two "
+                "chunks, one from each end.",
+            ),
+            Mistake(
+                torch.arange(length)[rank::n],
+                "Every world_size-th token is nearly balanced, and has a name of its own, striped. Here two "
+                "chunks are wanted.",
+            ),
+            Mistake(
+                torch.cat([chunks[2 * n - 1 - rank], chunks[rank]]),
+                "The positions of a rank ascend: the early chunk first.",
+            ),
+            Mistake(
+                torch.cat([chunks[rank], chunks[2 * n - 1 - rank].flip(0)]),
+                "The positions of a rank ascend, within the late chunk as well.",
+            ),
+            Mistake(
+                torch.cat([chunks[rank], chunks[rank + n]]),
+                "Rank r has the r-th chunk from the front and the r-th from the end.",
+            ),
+        ],
+    )
+
+
+EXERCISE = Exercise(case, kind=Kind.LOCAL)

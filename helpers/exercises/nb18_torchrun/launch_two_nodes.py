@@ -1,0 +1,106 @@
+"""18.2 Two nodes (8 min, ●●○○○)
+
+- Look at the two commands above: which word differs between them?
+- Both commands: torchrun, --nnodes, --nproc-per-node, --node-rank, --master-addr, --master-port, then the
+  script. Numbers must become strings.
+- [['torchrun', '--nnodes=2', f'--nproc-per-node={nproc_per_node}', f'--node-rank={node}', ...] for node in
+  range(2)]
+"""
+
+from typing import Any
+
+from helpers.checks.author import *
+from helpers.exercises.nb18_torchrun.in_ranks import two_nodes
+from helpers.views.plain import one_line
+
+NPROC = 2
+
+
+def case(draw: Draw) -> Case:
+    nproc, script = draw.of(1, 2, 3, 4, 8), draw.of("train.py", "jobs/train.py", "/srv/run/main.py")
+    address = draw.of(f"10.0.{draw.whole(0, 9)}.{draw.whole(2, 99)}", "node-0.cluster", "gpu17")
+    port = draw.whole(20_000, 40_000)
+
+    def problem(got: dict[str, Any], rank: int) -> str:
+        read, commands = got["read"], got["commands"]
+        if not isinstance(commands, list) or len(read) != 2:
+            return (
+                "wanted: a list of two commands, each a list of strings; got "
+                f"{one_line(repr(commands), 120)}"
+            )
+        for node, (words, found) in enumerate(zip(commands, read, strict=True)):
+            if wrong := of_words(words, script):
+                return f"in the command of node {node} {wrong}"
+            if "problem" in found:
+                return f"the command of node {node} cannot be read by torchrun: {found['problem']}"
+            if wrong := of_meaning(found, node, nproc, address, port, script):
+                return f"the command of node {node} {wrong}"
+        return ""
+
+    return Case(
+        f"the two commands, {nproc} workers on each node",
+        [(script, nproc, address, port)],
+        right=problem,
+        like={"commands": None, "read": None},
+    )
+
+
+def of_words(words: Any, script: str) -> str:
+    """Say what is wrong with the words of a command themselves, whatever they mean."""
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        return "a word is no string: every word is a `str`, also the numbers."
+    for word in words:
+        if word.startswith("--") and " " in word:
+            option, value = word.split(" ", 1)
+            return f"{word!r} is one word; torchrun wants two: {option!r}, {value!r}, or an `=`."
+    after = words[words.index(script) + 1 :] if script in words else []
+    if any(word.startswith("--") for word in after):
+        return "options stand after the script, so the script would get them: it comes last."
+    return f"{one_line(str(after), 60)} stand after the script, which comes last." if after else ""
+
+
+def of_meaning(
+    found: dict[str, Any], node: int, nproc: int, address: str, port: int, script: str
+) -> str:
+    """Say what torchrun reads from a command that was not asked for."""
+    if found["standalone"] or found["rdzv_backend"] != "static" or found["rdzv_endpoint"]:
+        return (
+            "does not ask for static rendezvous: leave out `--standalone` and all that begins with "
+            "`--rdzv`."
+        )
+    if str(found["nnodes"]) not in {"2", "2:2"}:
+        return f"says --nnodes={found['nnodes']}; there are 2 nodes."
+    if str(found["nproc_per_node"]) != str(nproc):
+        return f"says --nproc-per-node={found['nproc_per_node']}; each node has {nproc} workers."
+    if found["node_rank"] != node:
+        return (
+            f"says --node-rank={found['node_rank']} (0 if it is not given). Nodes are counted from 0, "
+            "and the order of your list is theirs."
+        )
+    if found["master_addr"] != address:
+        return (
+            f"says --master-addr={found['master_addr']}; all agents must go to {address}, where node "
+            "0 is."
+        )
+    if str(found["master_port"]) != str(port):
+        return f"says --master-port={found['master_port']}; both must name {port}."
+    if found["training_script"] != script:
+        return (
+            f"runs {one_line(str(found['training_script']), 60)!r}, not the script that was given."
+        )
+    return ""
+
+
+def real_agents(draw: Draw) -> Case:
+    total = sum(range(2 * NPROC))
+    places = [
+        {"RANK": r, "LOCAL_RANK": r % NPROC, "GROUP_RANK": r // NPROC, "sum of ranks": total}
+        for r in range(2 * NPROC)
+    ]
+    given = ("", NPROC, "127.0.0.1", 0)
+    return Case(
+        f"two real agents, {NPROC} workers each", [given] * len(places), Each(places), seconds=45.0
+    )
+
+
+EXERCISE = Exercise(case, kind=Kind.SCRIPT, programme=two_nodes, sizes=(1,), last=real_agents)

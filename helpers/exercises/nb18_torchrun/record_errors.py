@@ -1,0 +1,81 @@
+"""18.3 Let the report name the cause (5 min, ●○○○○)
+
+- `record` is a decorator, so it takes a function and gives a function. Which of the two has to be called?
+- `from torch.distributed.elastic.multiprocessing.errors import record`. Call what `record(main)` gives, and
+  catch nothing.
+- record(main)()
+"""
+
+from helpers.checks.author import *
+from helpers.exercises.nb18_torchrun.in_ranks import ERRORS, failing
+from helpers.views.plain import plural
+
+CALLED = (
+    "`record(main)` gives a function; your function calls that one, once, and main by no other way."
+)
+SUCCESS = (
+    "main raised, but the worker left with exit code 0: its agent takes that for success. Let the exception "
+    "go on."
+)
+EMPTY = (
+    "The worker failed, but its error file is empty. `record(main)` gives a function that calls main and "
+    "writes down what it raises: that function must make the call."
+)
+OWN = "Let main's own exception go on: `record` writes it down and raises it again."
+
+
+def case(draw: Draw) -> Case:
+    bad = draw.of((), (draw.rank(),), (draw.rank(),), tuple(range(draw.ranks)))
+    return drawn(draw, draw.ranks, bad, real=False)
+
+
+def under_an_agent(draw: Draw) -> Case:
+    return drawn(draw, 2, (draw.whole(0, 1),), real=True)
+
+
+def drawn(draw: Draw, n: int, bad: tuple[int, ...], real: bool) -> Case:
+    kind = draw.of(*ERRORS)
+    text = (
+        f"{draw.of('shard', 'step', 'file')} {draw.whole(1, 999)}: {draw.of('empty', 'nan', 'no')}"
+    )
+    message = f"{kind}: {ERRORS[kind](text)}"
+    right = [
+        {
+            "calls of main": 1,
+            "exit code": int(rank in bad),
+            "error file": message if rank in bad else "",
+            "other files": "",
+        }
+        for rank in range(n)
+    ]
+    parts = ByName(right)
+    what = f"main raises {kind} on {plural(len(bad), 'worker')}" if bad else "main raises nothing"
+    return Case(
+        f"{what}{', real torchrun' if real else ''}",
+        [(n, list(bad), kind, text, real)] * n,
+        right=parts,
+        mistakes=[
+            Mistake(lambda got, rank: got["calls of main"] != 1, CALLED),
+            Mistake(lambda got, rank: rank in bad and not got["exit code"], SUCCESS),
+            Mistake(lambda got, rank: rank in bad and not got["error file"], EMPTY),
+        ],
+        seconds=45.0 if real else 10.0,
+        shown="main" + (f", which raises on {', '.join(map(str, bad))}" if bad else ""),
+    )
+
+
+EXERCISE = Exercise(
+    case,
+    failed=(
+        Failed(
+            "^(SystemExit|RuntimeError|Exception)",
+            OWN,
+            when=lambda case, run: case.given[0][1] != [],
+        ),
+    ),
+    kind=Kind.SCRIPT,
+    programme=failing,
+    sizes=(1, 2, 3),
+    count=12,
+    last=under_an_agent,
+)

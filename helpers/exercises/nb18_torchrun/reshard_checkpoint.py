@@ -1,0 +1,124 @@
+"""18.5 Four ranks save, two load (10 min, ●●●○○, further)
+
+- `dcp.load` fills tensors that are there already. Which tensors must this rank have?
+- Make a DTensor of zeros for each name, with the whole shape, on `mesh`, placed `[Shard(0)]`; give the dict
+  to `dcp.load`.
+- state = {name: zeros(shape, device_mesh=mesh, placements=[Shard(0)]) for name, shape in shapes.items()};
+  dcp.load(state, checkpoint_id=folder); return state. `zeros` is the one of torch.distributed.tensor.
+"""
+
+from typing import Any
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb18_torchrun.in_ranks import reshard
+from helpers.ranks.failures import RankFailed
+from helpers.ranks.run import Run
+from helpers.views.plain import plural
+
+CUT = (
+    "Whole tensors were read and then cut. Give `dcp.load` tensors that are sharded already: then each rank "
+    "reads its rows only, and a model larger than one rank's memory can be loaded."
+)
+SHAPES = (
+    "Do your DTensors have the whole shapes? `zeros(shape, device_mesh=mesh, placements=[Shard(0)])` cuts "
+    "rows that do not divide; `DTensor.from_local` takes the local part at its word."
+)
+
+
+def case(draw: Draw) -> Case:
+    n = draw.ranks
+    after = draw.whole(1, n)
+    before = n if after < n else draw.whole(1, n)
+    rows = draw.of(after * draw.whole(1, 3), after * draw.whole(1, 3) + 1, max(1, after - 1), 7, 13)
+    shapes = {
+        draw.of("embedding", "weight"): (rows, draw.whole(1, 4)),
+        "bias": (draw.of(1, 5, 9, 17),),
+        **({"cube": (draw.whole(2, 5), 2, 3)} if draw.of(True, False) else {}),
+    }
+    whole = {name: draw.tensor(shape, torch.float32) for name, shape in shapes.items()}
+    own = [
+        {
+            name: (*tensor.chunk(after), *[tensor[:0]] * after)[rank]
+            for name, tensor in whole.items()
+        }
+        for rank in range(after)
+    ]
+
+    def problem(got: Any, rank: int) -> Finding | None:
+        if rank >= after:
+            return None
+        if "returned" in got:
+            what = f"it returns {got['returned']}"
+            return Finding(what, "Return the dict from each name to its DTensor.")
+        for name in shapes:
+            if found := of_one(name, got.get(name), own[rank][name], shapes[name]):
+                return found
+        more = sorted(set(got) - {*shapes, "elements read"})
+        if more:
+            return Finding(f"there are names too many: {', '.join(more)}")
+        share = sum(part.numel() for part in own[rank].values())
+        read = got["elements read"]
+        if read > share:
+            what = f"{read} elements are read from the checkpoint; this rank's shares have {share}"
+            return Finding(what, CUT)
+        return None
+
+    return Case(
+        f"saved by {plural(before, 'rank')}, loaded by {after}; {', '.join(map(str, shapes.values()))}",
+        [(whole if rank < before else {}, shapes, before, after) for rank in range(n)],
+        right=problem,
+        like=Each([{} if rank < after else None for rank in range(n)]),
+        init=False,
+        shown=f"folder, {shapes}, a mesh of {plural(after, 'rank')}",
+    )
+
+
+def of_one(name: str, told: Any, right: torch.Tensor, shape: tuple[int, ...]) -> Finding | None:
+    """Say what is wrong with one tensor of a rank."""
+    if told is None:
+        return Finding(f"the key {name!r} is missing")
+    if "local" not in told:
+        return Finding(
+            f"{name} is a plain {told['placement']}; wanted is a DTensor on `mesh`, Shard(0)"
+        )
+    if not told["on mesh"]:
+        return Finding(
+            f"{name} lies on another mesh", "Make the DTensors on the `mesh` that is given."
+        )
+    if told["placement"] != "(Shard(dim=0),)":
+        what = f"{name} is placed {told['placement']}, not Shard(0)"
+        return Finding(what, "Then every rank holds too much of it: cut it by rows, `[Shard(0)]`.")
+    if list(told["shape"]) != list(shape):
+        return Finding(f"{name} has the shape {tuple(told['shape'])}, not {shape}", SHAPES)
+    local = told["local"]
+    if right.any() and local.shape == right.shape and not local.any():
+        what = f"{name} is still zero"
+        return Finding(what, "`dcp.load` writes into the tensors that it is given.")
+    problem = difference(right, local, 0)
+    return Finding(f"{name}: {problem}") if problem else None
+
+
+def in_load(case: Case, run: Run) -> bool:
+    """Tell whether it was `dcp.load` that raised."""
+    failure = run.failure
+    frames = failure.error.frames[-1:] if isinstance(failure, RankFailed) else ()
+    return any("load(" in place.source for place in frames)
+
+
+EXERCISE = Exercise(
+    case,
+    failed=(
+        Failed(
+            "size|shape|stride",
+            SHAPES,
+            when=in_load,
+        ),
+    ),
+    kind=Kind.MODULE,
+    programme=reshard,
+    sizes=(1, 2, 3, 4),
+    count=12,
+    own_network=True,
+)

@@ -1,0 +1,103 @@
+"""22.4 Which road? (8 min, ●●○○○)
+
+- Two questions, and they are independent but for MPI: how do the ranks talk, how are they started? Answer
+  the first one first.
+- Go through the table from top to bottom, with `if` and `return`: MPI decides about both. After it comes
+  Slurm, then `mp.spawn` with its three conditions; torchrun is the rest.
+- if job['speaks_mpi']: return ('srun' if job['slurm'] else 'mpiexec', 'mpi'); talk = 'process group' if
+  job['all_alike'] else 'rpc'; then the three ways to start.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from helpers.checks.author import *
+from helpers.views.plain import plural
+
+STARTS = ("mp.spawn", "torchrun", "srun torchrun", "mpiexec", "srun")
+TALKS = ("process group", "rpc", "mpi")
+JOBS = (
+    ("a unit test that needs two ranks", "one_machine function"),
+    ("a training on one machine", "one_machine"),
+    ("a training on a cluster", "slurm restart"),
+    ("a simulation that speaks MPI", "one_machine mpi uneven function"),
+    ("actors that ask one learner", "one_machine uneven"),
+    ("a function whose workers may die", "one_machine function restart"),
+    ("machines without a scheduler", "many"),
+    ("a simulation on a cluster", "slurm mpi uneven restart"),
+    ("actors on a cluster", "slurm uneven restart"),
+    ("a function that asks helpers", "one_machine function uneven"),
+    ("one machine that Slurm gave", "slurm one_machine function"),
+    ("a function over several machines", "many function"),
+)
+
+
+def case(draw: Draw) -> Case:
+    label, facts = draw.of(*JOBS)
+    job = {
+        "machines": 1 if "one_machine" in facts else draw.whole(2, 40),
+        "ranks_per_machine": draw.of(2, 4, 8),
+        "slurm": "slurm" in facts,
+        "speaks_mpi": "mpi" in facts,
+        "all_alike": "uneven" not in facts,
+        "from_a_function": "function" in facts,
+        "restart": "restart" in facts,
+    }
+    return Case(label, [(job,)], right=lambda got, rank: wrong(job, got), shown="")
+
+
+def wrong(job: Mapping[str, Any], got: Any) -> str:
+    """Say which line of the table decides about this job, where the answer says something else."""
+    start, talk = road_of(job)
+    if not isinstance(got, (tuple, list)) or len(got) != 2:
+        return "Return two strings: how to start the ranks, and how they talk."
+    if got[0] in TALKS and got[1] in STARTS:
+        return "The other way round: first how the ranks start, then how they talk."
+    if got[0] not in STARTS or got[1] not in TALKS:
+        return f"The first is one of {', '.join(STARTS)}, the second one of {', '.join(TALKS)}."
+    if got[1] != talk:
+        return f"They do not talk by {got[1]}. {WHY_TALK[talk]} {shown(job)}"
+    return f"Not {got[0]}. {why_start(job, start)} {shown(job)}" if got[0] != start else ""
+
+
+def road_of(job: Mapping[str, Any]) -> tuple[str, str]:
+    """Give how to start a job and how its ranks talk, by the table of the notebook."""
+    if job["speaks_mpi"]:
+        return ("srun" if job["slurm"] else "mpiexec"), "mpi"
+    talk = "process group" if job["all_alike"] else "rpc"
+    if job["slurm"]:
+        return "srun torchrun", talk
+    if job["from_a_function"] and job["machines"] == 1 and not job["restart"]:
+        return "mp.spawn", talk
+    return "torchrun", talk
+
+
+WHY_TALK = {
+    "mpi": "This program speaks MPI already: its ranks go on to talk by MPI.",
+    "rpc": "Its ranks are not alike: some ask, others answer, and no step is common to all.",
+    "process group": "Here all ranks make the same calls in the same order: collectives.",
+}
+WHY_START = {
+    "mpiexec": "MPI's own launcher starts MPI ranks where there is no Slurm.",
+    "srun": "Under Slurm `srun` starts MPI ranks itself, without mpiexec and without an agent.",
+    "srun torchrun": "Slurm has given the machines: srun starts one torchrun agent on each of them.",
+    "mp.spawn": "A function of a running program wants ranks here, on one machine, without restarts.",
+}
+
+
+def why_start(job: Mapping[str, Any], start: str) -> str:
+    if start != "torchrun":
+        return WHY_START[start]
+    if not job["from_a_function"]:
+        return "No Slurm, no MPI, and a script: torchrun starts that."
+    why = "restarts nothing" if job["machines"] == 1 else "reaches one machine only"
+    return f"`mp.spawn` {why}: this job needs torchrun."
+
+
+def shown(job: Mapping[str, Any]) -> str:
+    true = [name for name, value in job.items() if value is True]
+    what = f"{', '.join(true)} true" if true else "nothing else true"
+    return f"(This job: {plural(job['machines'], 'machine')}, {what}.)"
+
+
+EXERCISE = Exercise(case, kind=Kind.JUDGEMENT, sizes=(1,))

@@ -1,0 +1,214 @@
+"""22.1 All-reduce in MPI's words (10 min, ●●○○○)
+
+- `x.numpy()` is the tensor's own memory under another name. What does `Allreduce` do when its first argument
+  is `MPI.IN_PLACE`?
+- Reduce `x.contiguous()` in place: where x lies in one piece that is x itself, else it is a copy, which
+  `x.copy_(...)` brings back. A mean is a sum, divided.
+- whole = x.contiguous(); world.Allreduce(MPI.IN_PLACE, whole.numpy(), op=MPI.MAX if op == 'max' else
+  MPI.SUM); if op == 'mean': whole /= world.Get_size(); x.copy_(whole)
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb22_other_roads.in_ranks import on_mpi_ranks
+from helpers.ranks.run import Run
+from helpers.views.plain import plural
+from helpers.views.values import short_value
+
+N, ROWS = 3, 12
+WORLDS = ((0, 0, 0), (0, 0, 0), (0, 1, 0), (0, 0, 1), (0, 1, 1))
+"""Which ranks reduce among themselves: those of one number."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One tensor on each rank, and what is asked of it."""
+
+    given: list[torch.Tensor]
+    op: str
+    stride: int
+    colour: tuple[int, ...]
+
+    def reduced(self, ranks: Sequence[int], op: str = "") -> torch.Tensor:
+        stacked = torch.stack([self.given[r] for r in ranks])
+        if (op or self.op) == "max":
+            return stacked.amax(0)
+        return stacked.sum(0) if (op or self.op) == "sum" else stacked.mean(0)
+
+    def members(self, rank: int) -> list[int]:
+        return [r for r in range(N) if self.colour[r] == self.colour[rank]]
+
+    def name(self, rank: int) -> str:
+        many = len(self.members(rank))
+        kind = "every second element of a longer tensor, " if self.stride > 1 else ""
+        where = f" over {plural(many, 'rank')}" if many < N else ""
+        return f"{self.op}{where} of {kind}{str(self.given[0].dtype).removeprefix('torch.')}"
+
+
+def case(draw: Draw) -> Case:
+    """Draw a dozen tensors: each start of MPI ranks takes a second."""
+    rows = []
+    for _ in range(ROWS):
+        dtype = draw.dtype(torch.float32, torch.float64, torch.int64)
+        ops = ("sum", "max", "mean") if dtype.is_floating_point else ("sum", "max")
+        given = draw.tensors(draw.shape((1, 2, 3), least=1), dtype)
+        rows.append(Row(given, draw.of(*ops), draw.of(1, 2), draw.of(*WORLDS)))
+    asked = (
+        [r.given for r in rows],
+        [r.op for r in rows],
+        [r.stride for r in rows],
+        [r.colour for r in rows],
+    )
+
+    def problem(got: list[Any], rank: int) -> Finding | None:
+        found = (of_one(row, rank, told) for row, told in zip(rows, got, strict=True))
+        return next(filter(None, found), None)
+
+    return Case(
+        f"{N} MPI ranks, {ROWS} tensors, some of them on a part of the ranks",
+        [(N, *asked)] * N,
+        right=problem,
+        like=[{}] * ROWS,
+        shown="a communicator, x, op: once for each tensor",
+        seconds=30.0,
+    )
+
+
+def of_one(row: Row, rank: int, told: Mapping[str, Any]) -> Finding | None:
+    """Say what is wrong with one tensor of one rank."""
+    members, x = row.members(rank), told["x"]
+    wanted, calls = row.reduced(members), [str(call) for call in told["calls"]]
+    scale = largest(*row.given)
+    problem = difference(wanted, x, scale=scale)
+    if problem:
+        shown = f"x is {short_value(x, 80)} and should be {short_value(wanted, 80)} ({problem})"
+        return Finding(
+            f"{row.name(rank)}: {shown}", tuple(why(row, rank, x, bool(told["returned"])))
+        )
+    if pickled := [call for call in calls if call[0].islower()]:
+        what, advice = f"`{pickled[0]}` in small letters pickles the tensor", MEMORY
+    elif not calls:
+        what, advice = "but not by `world`: call its methods, not those of MPI.COMM_WORLD", ""
+    elif calls not in (["Allreduce"], ["Iallreduce"]):
+        what, advice = f"but by {', '.join(calls)}; one `Allreduce` does it", ""
+    elif told["returned"]:
+        what, advice = "but your function returns something: it works in place and returns None", ""
+    else:
+        return None
+    return Finding(f"{row.name(rank)}: right, {what}", advice)
+
+
+FEWER = (
+    f"Divided by {N}, the number of all ranks; `world` may have fewer, as `world.Get_size()` says."
+)
+MEMORY = "`Allreduce` with a capital letter sends the tensor's memory as it is."
+
+
+def why(row: Row, rank: int, x: Any, returned: bool) -> list[str]:
+    """Give each sentence that explains a wrong tensor."""
+    members, scale = row.members(rank), largest(*row.given)
+    n, everybody = len(members), row.reduced(range(N))
+    wanted, total = row.reduced(members), row.reduced(members, "sum")
+    said = []
+    if same(row.given[rank], x, 0):
+        if returned:
+            said.append(
+                "x is unchanged, and something is returned: the result belongs into x itself."
+            )
+        elif row.stride > 1:
+            said.append(
+                "x is unchanged: `x.contiguous()` is a copy here, so its result has to be copied back with "
+                "`x.copy_(...)`."
+            )
+        said.append(
+            "x is unchanged: the result has to be written into x itself, by `copy_` or IN_PLACE."
+        )
+    if n < N and same(everybody, x, scale=scale):
+        said.append("That is over all ranks: use the communicator `world` that you are given.")
+    if row.op == "mean" and same(total, x, scale=scale):
+        said.append(
+            "That is the sum: MPI has no op for the mean, so divide by the number of ranks."
+        )
+    if row.op == "mean" and n < N and same(total / N, x, scale=scale):
+        said.append(FEWER)
+    if row.op == "mean" and n > 1 and same(wanted / n, x, scale=scale):
+        said.append("Divided by the number of ranks twice.")
+    if row.op == "max" and same(total, x, scale=scale):
+        said.append("That is the sum: give `op=MPI.MAX`.")
+    if row.op == "sum" and n > 1 and x.is_floating_point() and same(total / n, x, scale=scale):
+        said.append("That is the mean; divide only where the op is 'mean'.")
+    return said
+
+
+# --- ranks that wait ------------------------------------------------------------------------------
+
+
+def waiting(run: Run) -> dict[int, str]:
+    """Give the call of `world` in which each rank waits that waits in one."""
+    said = [value.get("waits_in") if isinstance(value, Mapping) else "" for value in run.values]
+    return {rank: str(name) for rank, name in enumerate(said) if name}
+
+
+def in_several(case: Case, run: Run) -> bool:
+    return len(set(waiting(run).values())) > 1
+
+
+def all_of_them(case: Case, run: Run) -> bool:
+    return len(waiting(run)) == N
+
+
+def some_of_them(case: Case, run: Run) -> bool:
+    return 0 < len(waiting(run)) < N
+
+
+EXERCISE = Exercise(
+    case,
+    failed=(
+        Failed(
+            ".",
+            "Ranks wait in several calls of `world`: all must make the same ones in the same order.",
+            when=in_several,
+        ),
+        Failed(
+            ".",
+            "All ranks wait in the same call of `world`: do they all give it the same root and the same op?",
+            when=all_of_them,
+        ),
+        Failed(
+            ".",
+            "Some ranks wait in a call of `world` for ranks that never make it: do all reach the line?",
+            when=some_of_them,
+        ),
+        Failed(
+            "BufferError|contiguous",
+            "The elements of this x do not lie side by side, and MPI sends one piece of memory: reduce "
+            "`x.contiguous()`, then copy the result back into x.",
+        ),
+        Failed(
+            "aliased",
+            "`Allreduce` may not get one memory as both its arguments: `MPI.IN_PLACE` as the first says that "
+            "the result replaces what is in the second.",
+        ),
+        Failed(
+            "TypeError.*MPI.Op",
+            "'sum' and 'max' are words of this exercise; MPI's ops are MPI.SUM and MPI.MAX.",
+        ),
+        Failed(
+            "(KeyError|AttributeError).*(?i:avg|mean)",
+            "MPI has no op for the mean: take the sum and divide.",
+        ),
+        Failed(
+            "ValueError.*process group",
+            "No process group was joined here: the ranks are MPI's. Use the methods of `world`.",
+        ),
+    ),
+    kind=Kind.SCRIPT,
+    programme=on_mpi_ranks,
+    sizes=(N,),
+    count=2,
+)

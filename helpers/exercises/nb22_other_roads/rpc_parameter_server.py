@@ -1,0 +1,137 @@
+"""22.2 A server that asks (12 min, ●●●○○, further)
+
+- Your function runs on the server alone. In each step it asks every trainer one question: what is your
+  gradient at these weights?
+- `rpc.rpc_async(trainer, gradient, args=(w,))` starts a call and gives a future. Start all of a step, and
+  only then `wait()` for each.
+- futures = [rpc.rpc_async(t, gradient, args=(w,)) for t in trainers]; mean = sum(f.wait() for f in futures) /
+  len(trainers); w = w - lr * mean. All this `steps` times.
+"""
+
+from typing import Any
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb22_other_roads.in_ranks import serve
+from helpers.views.plain import plural
+
+
+def case(draw: Draw) -> Case:
+    trainers, steps, lr = draw.ranks - 1, draw.of(1, 2, 3, 4), draw.of(0.5, 0.25, 0.1)
+    shape, dtype = draw.shape(least=1), draw.dtype(torch.float32, torch.float64)
+    weights, *targets = (draw.tensor(shape, dtype, 1.0) for _ in range(trainers + 1))
+
+    def after(scale: float = 1.0, stale: bool = False) -> torch.Tensor:
+        """Give the weights after all steps, or what a usual mistake makes of them."""
+        w = weights
+        for _ in range(steps):
+            at = weights if stale else w
+            w = w - lr * scale * (at - torch.stack(targets).mean(0))
+        return w
+
+    scale = largest(weights, *targets)
+    wanted = after()
+    usual = (
+        (after(scale=trainers), "The gradients are added up; divide by the {trainers} trainers."),
+        (after(scale=-1), "The sign: a step goes against the gradient."),
+        (
+            after(stale=True),
+            "Each step has to send out the weights of the step before, not the first ones.",
+        ),
+        (weights, "These are the first weights: no step was made."),
+    )
+
+    def problem(got: dict[str, Any], rank: int) -> Finding | None:
+        if rank:
+            return None
+        if found := of_calls(got["asked"], steps, trainers):
+            return Finding(found)
+        if got["changed"]:
+            return Finding(CHANGED)
+        if got["unlike"]:
+            return Finding(UNLIKE)
+        if got["weights"] is None:
+            return Finding("nothing is returned: the weights after the last step are wanted")
+        if wrong := difference(wanted, got["weights"], scale=scale):
+            said = (words for value, words in usual if same(value, got["weights"], scale=scale))
+            return Finding(f"the weights are not right: {wrong}", tuple(said))
+        if not got["kept"]:
+            return Finding("`weights` itself was changed; make new weights: w = w - lr * mean")
+        return Finding(ALONE) if got["alone"] else None
+
+    return Case(
+        f"a server and {plural(trainers, 'trainer')}, {plural(steps, 'step')} of {lr}",
+        [(weights, torch.stack([weights, *targets]), steps, lr)] * draw.ranks,
+        right=problem,
+        like=Each([{}, *[None] * trainers]),
+        facts={"trainers": trainers},
+        init=False,
+        seconds=15.0,
+        shown=f"trainers, weights, gradient, {steps}, {lr}",
+    )
+
+
+def of_calls(asked: list[int], steps: int, trainers: int) -> str:
+    """Say who was asked too often or too seldom."""
+    if asked[0] != 0:
+        return (
+            "`gradient` was called on the server itself; the data is on the trainers. Name a trainer: "
+            "rpc.rpc_async(trainer, gradient, args=(w,))"
+        )
+    for trainer in range(1, trainers + 1):
+        if (count := asked[trainer]) != steps:
+            return (
+                f"trainer{trainer} was asked {plural(count, 'time')}; once in each of the "
+                f"{plural(steps, 'step')} is right"
+            )
+    return ""
+
+
+CHANGED = (
+    "a tensor was changed in place while a call that carries it was still on its way: `rpc_async` makes no "
+    "copy. Wait for all answers of the step first, then change it; or make new weights: w = w - lr * mean"
+)
+UNLIKE = (
+    "in one step the trainers were asked at different weights. All get the same w, which moves once all of "
+    "them have answered"
+)
+ALONE = (
+    "right, but one trainer works while the others wait to be asked: start all the calls of a step by "
+    "`rpc_async`, keep the futures, and only then wait for them"
+)
+UP = "RPC is up already: every process has joined before your function is called."
+
+EXERCISE = Exercise(
+    case,
+    failed=(
+        Failed("in init_rpc|already initialized", UP),
+        Failed("Future", "`rpc_async` gives a future; the gradient is what its `wait()` returns."),
+        Failed(
+            "Boolean value of Tensor|iteration over a 0-d tensor|positional arguments? but",
+            "`args` is a tuple: args=(w,), with a comma. `(w)` without it is the tensor itself.",
+        ),
+        Failed(
+            "should be callable",
+            "`gradient(w)` calls it here, on the server. Give the function and its arguments apart: "
+            "rpc.rpc_async(trainer, gradient, args=(w,))",
+        ),
+        Failed(
+            "missing 1 required positional argument",
+            "The trainer calls `gradient` with what `args` holds: args=(w,)",
+        ),
+        Failed(
+            "shutdown|not been initialized",
+            "The check shuts RPC down itself, after your function has returned.",
+        ),
+        Failed(
+            "Unknown destination worker",
+            "The names of the processes are in `trainers`, as strings.",
+        ),
+    ),
+    kind=Kind.MODULE,
+    programme=serve,
+    sizes=(2, 3, 4),
+    count=12,
+    own_network=True,
+)

@@ -1,0 +1,255 @@
+"""23.3 Tokens to their experts (20 min, ●●●●○, further)
+
+- all_to_all_single sends consecutive rows to consecutive ranks. In which order must the tokens be, and what
+  must the receiver know beforehand?
+- gate, choice = (x @ router.T).softmax(1).max(1); order = choice.argsort(); counts by
+  bincount(minlength=world_size); exchange the counts; Exchange.apply(x[order], sends, receives); the expert;
+  Exchange.apply back with the two lists swapped; undo the order; times gate.
+- dist.all_to_all_single(receives, sends) on int64 tensors, then .tolist() on both. At the end: y =
+  torch.empty_like(back); y[order] = back; return gate[:, None] * y.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.nn.functional import linear
+
+from helpers.checks.author import *
+from helpers.exercises.nb23_capstone.in_ranks import route_tokens
+
+FAR = 40.0
+"""How far below all others the logits of an expert lie that nobody chooses."""
+COUNTS = (
+    "Token i goes to expert choice[i], which is rank choice[i]. `bincount(minlength=world_size)` counts what "
+    "you send to each; the others' counts for you arrive by all_to_all_single."
+)
+CALLED = (
+    "Call the expert with no rows as well. Then its weights have a gradient of zeros and not None, on which "
+    "an optimizer or DDP would stumble."
+)
+GATED = "The result of a token is multiplied by its gate, the probability of its expert."
+SORTED = (
+    "Results come back in the order in which the tokens were sent. Put each where its token was, `y[order] = "
+    "back`, before you multiply by the gates."
+)
+TWICE = "`back[order]` sorts once more. To undo an order, write to it: `y[order] = back`."
+OTHERS = (
+    "The gates of others multiply these rows: gates are in the order of this rank's tokens, what comes back "
+    "is sorted by expert. First `y[order] = back`, then times the gates."
+)
+LEARNS = (
+    "The router learns through the gate alone: multiply the output by the probability itself, not by a "
+    "detached copy."
+)
+JOURNEYS = (
+    "Both journeys of the tokens must be `Exchange.apply(...)`, and nothing in between detached: a plain "
+    "all_to_all_single cuts the graph."
+)
+SEEN = {
+    "called": CALLED,
+    "result": "Return one tensor: for each of this rank's tokens, the gate times the expert's row.",
+}
+
+
+def case(draw: Draw) -> Case:
+    n, features, dtype = (
+        draw.ranks,
+        draw.whole(2, 4),
+        draw.dtype(torch.float64, torch.float64, torch.float32),
+    )
+    kind = draw.of("any", "any", "one is chosen by none", "one is chosen by all")
+    counts = [draw.of(0, 1, 3, 4, 5, 7) for _ in range(n)]
+    generator = draw.generator()
+
+    def normal(*shape: int) -> torch.Tensor:
+        return torch.randn(shape, generator=generator, dtype=dtype)
+
+    x, router, grad = (
+        normal(sum(counts), features),
+        normal(n, features),
+        normal(sum(counts), features),
+    )
+    x[:, 0] = 1  # so that a router's first column is added to all logits
+    if kind != "any" and n > 1:
+        router[draw.rank(), 0] = -FAR if "none" in kind else FAR
+    weights = [normal(features, features) for _ in range(n)]
+    whole = mixture(x, router, weights, grad)
+    saw = whole["choice"].bincount(minlength=n).tolist()
+    rows = [0, *torch.tensor(counts).cumsum(0).tolist()]
+    own = [slice(rows[r], rows[r + 1]) for r in range(n)]
+    # a replicated router's gradient on a rank is the summand of this rank's own tokens
+    parts = [mixture(x[s], router, weights, grad[s]) for s in own]
+    values = [whole["output"], whole["of x"], whole["of router"], *whole["of experts"]]
+    scale = max(1.0, *map(largest, values))
+    right = ByName(
+        [
+            {
+                "result": "",
+                "tokens that its expert saw": saw[r],
+                "output": whole["output"][s],
+                "called": "",
+                "gradient of the router": parts[r]["of router"],
+                "gradient of x": whole["of x"][s],
+                "gradient of the expert": whole["of experts"][r],
+            }
+            for r, s in enumerate(own)
+        ],
+        scale=scale,
+        advice=lambda name, got: SEEN.get(name, ""),
+    )
+
+    def output(words: str, value: Callable[[dict[str, Any]], torch.Tensor]) -> Mistake:
+        def gives(got: Any, rank: int) -> bool:
+            # a rank of which this leaves the rows as they are has wrong gradients from the others
+            wrong = right.first(got, rank)[0]
+            is_it = same(value(parts[rank]), got["output"], scale=scale)
+            return is_it and (wrong == "output" or wrong.startswith("gradient"))
+
+        return Mistake(gives, words)
+
+    row = features * x.element_size()
+    return Case(
+        f"{listed(counts)} tokens of {features} features, {dtype}; experts see {listed(saw)}",
+        [(x[s].clone(), router, weights[r], grad[s].clone()) for r, s in enumerate(own)],
+        right=right,
+        mistakes=[
+            Mistake(lambda got, rank: got["tokens that its expert saw"] != saw[rank], COUNTS),
+            output(GATED, lambda p: p["made"]),
+            output(SORTED, lambda p: (p["gate"] * p["made"])[p["order"]]),
+            output(TWICE, lambda p: p["gate"] * p["made"][p["order"]][p["order"]]),
+            output(SORTED, lambda p: p["gate"] * p["made"][p["order"]]),
+            output(OTHERS, others),
+            output(GATE_IS, lambda p: p["logit"] * p["made"]),
+            output(DIVIDED, lambda p: (1 / max(n, 1)) * p["made"]),
+            right.without("gradient of the router", LEARNS),
+            right.mistake(LEARNS, [{"gradient of the router": p["of router"] * 0} for p in parts]),
+            right.mistake(JOURNEYS, [{"gradient of x": p["of x by the gate"]} for p in parts]),
+            right.without("gradient of x", JOURNEYS),
+            right.without("gradient of the expert", JOURNEYS),
+            Mistake(
+                lambda got, rank: (
+                    right.first(got, rank)[0] == "output"
+                    and got["output"].shape != grad[own[rank]].shape
+                ),
+                "What comes back has one row for each of this rank's own tokens.",
+            ),
+        ],
+        facts={"bytes": [max(c * row, s * row, 8 * n) for c, s in zip(counts, saw, strict=True)]},
+    )
+
+
+GATE_IS = "The gate is the probability, after the softmax, not the logit."
+DIVIDED = "These rows are divided by the number of experts: the gate alone multiplies them."
+
+
+def others(part: dict[str, Any]) -> torch.Tensor:
+    """Give a rank's output where gates multiply rows that are sorted by expert."""
+    wrong = torch.empty_like(part["made"])
+    wrong[part["order"]] = part["gate"] * part["made"][part["order"]]
+    return wrong
+
+
+def mixture(
+    x: torch.Tensor, router: torch.Tensor, weights: Sequence[torch.Tensor], grad: torch.Tensor
+) -> dict[str, Any]:
+    """Give every token to its best expert, in one process, forward and back."""
+    x, router = x.clone().requires_grad_(), router.clone().requires_grad_()
+    leaves = [weight.clone().requires_grad_() for weight in weights]
+    logit = x @ router.T
+    gate, choice = logit.softmax(1).max(1)
+    every = torch.stack([torch.tanh(linear(x, weight)) for weight in leaves])
+    made = every[choice, torch.arange(len(x))]
+    wanted = torch.autograd.grad(
+        gate[:, None] * made, (x, router, *leaves), grad, retain_graph=True
+    )
+    (by_gate,) = torch.autograd.grad(gate[:, None] * made.detach(), x, grad)
+    return {
+        "output": (gate[:, None] * made).detach(),
+        "gate": gate[:, None].detach(),
+        "logit": logit.max(1).values[:, None].detach(),
+        "made": made.detach(),
+        "choice": choice,
+        "order": choice.argsort(),
+        "of x": wanted[0],
+        "of x by the gate": by_gate,
+        "of router": wanted[1],
+        "of experts": wanted[2:],
+    }
+
+
+def listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+def most_exchanged(case: Case, rank: int) -> int:
+    """Give the bytes that one exchange needs at most: own tokens, those of the expert, or the counts."""
+    found: int = case.facts["bytes"][rank]
+    return found
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        OnlyCalls(("all_to_all",)),
+        CallsIn(
+            "forward",
+            3,
+            most_bytes=most_exchanged,
+            missing="Counts, tokens out, tokens back.",
+            why="Counts, tokens out, tokens back: three exchanges.",
+            why_large="A token travels to its own expert only, without padding and without company: the gate "
+            "can stay at home.",
+        ),
+        CallsIn(
+            "backward",
+            2,
+            most_bytes=most_exchanged,
+            missing="Gradients take both journeys of the tokens in reverse.",
+            why="Gradients take both journeys of the tokens in reverse.",
+            why_large="A gradient travels where its token was, and nowhere else.",
+        ),
+        AwaitedByHand(),
+    ),
+    failed=(
+        Stuck(
+            "Every rank makes the same five calls, forward and backward, also with no token at all. And "
+            "backward calls an exchange only if the exchange got a tensor with a graph: what the expert "
+            "makes of no rows has one, a new empty tensor has none."
+        ),
+        Failed(
+            "enforce fail|overflowed|negative dimension|Invalid number|not enough memory",
+            "These counts were never written, or not all of them: exchange them by all_to_all_single, one "
+            "number for each rank, also for experts that nobody chose: `bincount(minlength=world_size)`.",
+        ),
+        Failed(
+            "size of tensor a",
+            "The gates are one number for each row. `gate[:, None]` is a column, which multiplies whole "
+            "rows; `gate` alone would multiply columns.",
+        ),
+        Failed(
+            "must be contiguous",
+            "What an expert makes need not be contiguous: hand `x.contiguous()` to all_to_all_single, as in "
+            "`Exchange`.",
+        ),
+        Failed(
+            "Number of tensor splits",
+            "One number for each rank is needed, also for experts that nobody chose: "
+            "`bincount(minlength=world_size)`.",
+        ),
+        Failed(
+            "[Ss]plit",
+            "Splits are lists of whole numbers, one for each rank: `counts.tolist()`. Out: how many tokens "
+            "you send to each rank; in: how many you get from each. On the way back they change places.",
+        ),
+        Failed(
+            "",
+            "Sizes that met did not agree. Does every rank hand in one count for each rank "
+            "(`bincount(minlength=world_size)`), and take as much as the others' counts say?",
+            died=True,
+        ),
+    ),
+    kind=Kind.MODULE,
+    programme=route_tokens,
+    count=16,
+)

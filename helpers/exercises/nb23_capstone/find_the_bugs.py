@@ -1,0 +1,288 @@
+"""23.4 Eight bugs (30 min, ●●●●○)
+
+- Let the check lead you: it names one effect at a time. Ask for each line of the script: on which ranks does
+  it run, how often, and on whose data?
+- One collective stands under `if rank == 0`. Of the three lines around backward: which microbatch is the
+  last, how large is its loss, when is the gradient complete? And what does an epoch need at its beginning?
+- last = (i + 1) % accumulate == 0; loss / accumulate; clip once, before the step; at the top of an epoch
+  sampler.set_epoch(epoch) and model.train(); test on Subset(test, range(rank, len(test), world_size));
+  all_reduce and append on every rank; save on rank 0 only.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.utils.data import DistributedSampler
+
+from helpers.checks.author import *
+from helpers.exercises.nb08_synchronous_sgd.shared import Travels
+from helpers.exercises.nb23_capstone.in_ranks import (
+    CLASSES,
+    PIXELS,
+    Samples,
+    classifier_with_dropout,
+    run_script,
+    weights,
+)
+from helpers.views.plain import plural
+
+LR, MOMENTUM, PARITY = 0.1, 0.9, 1e-6
+NO_CLIP = 1e6
+Batches = list[list[list[int]]]
+"""Of each rank: the samples of each of its microbatches in an epoch."""
+MEAN = "The batch of a step is all microbatches of all ranks, and its loss is their mean. (Notebook 08.)"
+CLIPS = (
+    "One process clips one gradient, that of the whole batch. What is clipped here, and when? Does each "
+    "microbatch count, and all of them alike?"
+)
+CLEARED = "Are the gradients cleared after each step, and nowhere else?"
+
+
+@dataclass(frozen=True, eq=False)
+class Script:
+    """What the script's ranks are given besides samples, and what they must do together."""
+
+    seed: int
+    train: Samples
+    test: Samples
+    ranks: int
+    batch_size: int
+    accumulate: int
+    clip: float
+    epochs: int
+
+    def batches(self, epoch: int) -> Batches:
+        found = []
+        for rank in range(self.ranks):
+            data: Any = range(len(self.train[0]))
+            sampler: Any = DistributedSampler(data, self.ranks, rank)
+            sampler.set_epoch(epoch)
+            own, size = list(sampler), self.batch_size
+            found.append([own[i : i + size] for i in range(0, len(own), size)])
+        return found
+
+    def problem(self, values: list[Any]) -> Finding | None:
+        """Say what is wrong first, the most basic things before the others."""
+        return next(self.problems(values), None)
+
+    def problems(self, values: list[Any]) -> Iterator[Finding]:
+        after, accuracies = trained(self)
+        for rank, value in enumerate(values):
+            if len(value["weights"]) != len(after):
+                made = plural(len(value["weights"]), "step")
+                yield Finding(f"rank {rank} makes {made}; {len(after)} are right", STEPS)
+        mine = values[0]["weights"]
+        for step, copies in enumerate(zip(*(v["weights"] for v in values), strict=False), 1):
+            if any(apart(copies[0], other) for other in copies[1:]):
+                yield Finding(f"after step {step} the ranks have different weights", AVERAGED)
+        if apart(after[0], mine[0]):
+            yield self.first(after, mine)
+        yield from self.samples(values)
+        for value in values:
+            if value["without dropout"] != []:
+                epoch = value["without dropout"][0] // len(self.batches(0)[0]) + 1
+                what = f"in epoch {epoch} the model learns in evaluation mode: without dropout"
+                yield Finding(what, MODE)
+        for step, (wanted, got) in enumerate(zip(after, mine, strict=False), 1):
+            if far := apart(wanted, got):
+                yield Finding(
+                    f"after step {step} the weights {far}", (*self.slips(mine, step), CLEARED)
+                )
+        seen, tests = sum(value["evaluated"] for value in values), len(self.test[0])
+        if seen != tests * self.epochs:
+            each = f"{seen / self.epochs:.3g}"
+            yield Finding(
+                f"an evaluation goes through {each} samples, and the test set has {tests}", ONCE
+            )
+        for rank, value in enumerate(values):
+            if value["history"] is None:
+                yield Finding(f"rank {rank} returns nothing", EVERY)
+            elif problem := difference(accuracies, value["history"], PARITY):
+                yield Finding(f"the accuracies that rank {rank} returns: {problem}", EVERY)
+        writers = [rank for rank, value in enumerate(values) if value["saves"]]
+        loaded = values[0]["checkpoint"]
+        if len(writers) > 1:
+            listed = ", ".join(map(str, writers))
+            yield Finding(f"ranks {listed} all write the same file", WRITER)
+        elif writers != [0]:
+            yield Finding("rank 0 writes no checkpoint", SAVES)
+        elif not isinstance(loaded, torch.Tensor):
+            yield Finding(f"the checkpoint does not load into a plain model: {loaded}", PLAIN)
+        elif far := apart(after[-1], loaded):
+            yield Finding(f"the weights in the checkpoint {far}", SAVES)
+
+    def first(self, after: list[torch.Tensor], mine: list[Any]) -> Finding:
+        """Say how the first step differs."""
+        before = weights(classifier_with_dropout(self.seed))
+        got, wanted = mine[0] - before, after[0] - before
+        k, free = float(got @ wanted / (wanted @ wanted)), self.clip == NO_CLIP
+        advice = *self.slips(mine, 1), CLIPS
+        if abs(k - 1) > 0.01 and torch.allclose(got, k * wanted, rtol=1e-3, atol=1e-6):
+            what = f"step 1 is {k:.3g} times as long as that of one process"
+            return Finding(what, (MEAN, *advice) if free else advice)
+        lengths = [float(moved.norm()) / LR for moved in (got, wanted)]
+        agree = "in step 1 the ranks agree with each other, not with one process: the gradient is"
+        if abs(lengths[0] / lengths[1] - 1) < 0.01:
+            return Finding(
+                f"{agree} {lengths[0]:.3g} long, as it should be, in another direction", advice
+            )
+        limit = "" if free else f"; the limit is {self.clip:g}"
+        what = f"{agree} {lengths[0]:.3g} long, that of one process {lengths[1]:.3g}{limit}"
+        return Finding(what, advice)
+
+    def slips(self, mine: list[Any], step: int) -> list[str]:
+        """Give what explains all steps up to this one."""
+        known: tuple[tuple[str, dict[str, float]], ...] = (
+            (MEAN, {"scale": self.accumulate}),
+            (MEAN, {"scale": 1 / self.ranks}),
+            (MEAN, {"scale": self.ranks}),
+            (CLIPS, {"whole": 0}),
+            (CLIPS, {"clips": 0}),
+            (CLEARED, {"last_only": 1}),
+        )
+        return [
+            words
+            for words, how in known
+            if not any(
+                apart(w, g) for w, g in zip(trained(self, **how)[0][:step], mine, strict=False)
+            )
+        ]
+
+    def samples(self, values: list[Any]) -> Iterator[Finding]:
+        """Say whose microbatches are not its sampler's."""
+        for epoch in range(self.epochs):
+            for rank, share in enumerate(self.batches(epoch)):
+                count, learned = len(share), values[rank]["batches"]
+                mine = in_order(learned[epoch * count : (epoch + 1) * count])
+                if mine == in_order(share):
+                    continue
+                where = f"in epoch {epoch + 1} rank {rank}"
+                if epoch and mine == in_order(learned[:count]):
+                    yield Finding(f"{where} goes through the microbatches of epoch 1 again", ORDER)
+                yield Finding(f"{where} learns from other samples than its sampler's", SAMPLER)
+
+
+@lru_cache(64)
+def trained(
+    script: Script, scale: float = 1, whole: float = 1, clips: float = 1, last_only: float = 0
+) -> tuple[list[torch.Tensor], list[float]]:
+    """Train in one process: the weights after every step, the accuracy after every epoch.
+
+    By one slip: the loss scaled; clipped after every microbatch; never clipped; with
+    the last microbatch only.
+    """
+    model = classifier_with_dropout(script.seed)
+    optimizer = torch.optim.SGD(model.parameters(), lr=LR, momentum=MOMENTUM)
+    after, accuracies = [], []
+    for epoch in range(script.epochs):
+        model.train()
+        shares = script.batches(epoch)
+        for i in range(len(shares[0])):
+            together = [k for share in shares for k in share[i]]
+            loss = cross_entropy(model(script.train[0][together]), script.train[1][together])
+            if last_only:
+                optimizer.zero_grad()
+            (loss * scale / script.accumulate).backward()
+            last = (i + 1) % script.accumulate == 0
+            if clips and (last or not whole):
+                nn.utils.clip_grad_norm_(model.parameters(), script.clip)
+            if last:
+                optimizer.step()
+                optimizer.zero_grad()
+                after.append(weights(model))
+        model.eval()
+        with torch.no_grad():
+            right = model(script.test[0]).argmax(1) == script.test[1]
+        accuracies.append(right.double().mean().item())
+    return after, accuracies
+
+
+NOT_ALL = (
+    "Read the calls above: the ranks are not in the same one. A collective needs every rank: which one do "
+    "only some of them reach?"
+)
+STEPS = "One optimizer step for each `accumulate` microbatches."
+AVERAGED = (
+    "The ranks' gradients were not averaged, or not all of them. With DDP, in which backward does that "
+    "happen, and in which must it? (Notebook 09.)"
+)
+ORDER = "A shuffled order should be another one in each epoch. (Notebook 07.)"
+SAMPLER = "The sampler deals out the samples, a microbatch is the next batch_size of them."
+MODE = "Something put the model into evaluation mode. Who puts it back?"
+ONCE = (
+    "Each test sample counts once, over all ranks together. A sampler makes the shares equally long; how? "
+    "(Notebook 07.)"
+)
+EVERY = "Right answers of all ranks by test samples of all ranks: every rank returns that."
+WRITER = "The ranks have the same weights: one of them is enough to write the file."
+PLAIN = "Whoever loads the file has no DDP: `model` is the plain model."
+SAVES = "Rank 0 saves `model.state_dict()` to `path` after every epoch."
+
+
+def apart(wanted: torch.Tensor, got: Any) -> str:
+    """Say how far weights are from one process's, or "" where that is no more than the target."""
+    if not isinstance(got, torch.Tensor) or got.shape != wanted.shape:
+        return "are not those of the model"
+    far = float((got.double() - wanted).abs().max())
+    return "" if far <= PARITY else f"are {far:.1g} from one process's; {PARITY:g} is allowed"
+
+
+def in_order(batches: Any) -> list[list[int]]:
+    """Sort the samples of each microbatch: in which order they are in one makes no difference."""
+    return [sorted(batch) for batch in batches]
+
+
+def case(draw: Draw) -> Case:
+    n, batch_size, accumulate = draw.ranks, draw.whole(1, 3), draw.of(2, 3, 2, 1)
+    clip, epochs = draw.of(NO_CLIP, 0.1), draw.of(2, 2, 3, 1)
+    count, tested = n * batch_size * accumulate * draw.whole(1, 2), draw.whole(n, 4 * n)
+    x = torch.randn(count + tested, PIXELS, generator=draw.generator(), dtype=torch.float64)
+    y = torch.randint(CLASSES, (count + tested,), generator=draw.generator())
+    train, test, seed = (x[:count], y[:count]), (x[count:], y[count:]), draw.whole(0, 999)
+    script = Script(seed, train, test, n, batch_size, accumulate, clip, epochs)
+    settings = (batch_size, accumulate, clip, epochs)
+    said = "no clipping" if clip == NO_CLIP else f"clipped to {clip:g}"
+    gradients = weights(classifier_with_dropout(0)).nbytes
+    given = (seed, train, test, f"checkpoint-{draw.whole(0, 1 << 30)}.pt", settings)
+    return Case(
+        f"{epochs} epoch{'s' * (epochs > 1)}, {plural(accumulate, 'microbatch')} of {batch_size} a "
+        f"step, {said}, {tested} to test",
+        [given] * n,
+        right=AllRanks(lambda got: None, script.problem),
+        like={},
+        facts={"bytes": epochs * (count // (n * batch_size * accumulate) * gradients + 64)},
+        seconds=20.0,
+    )
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        Travels(
+            "all_reduce",
+            "gradients are averaged once in each step",
+            calls=10_000,
+            why="Gradients travel once in each step, with its last microbatch. DDP decides in the forward "
+            "whether they will: in the others `ddp(x)` must stand inside no_sync() as well, not backward "
+            "alone (notebook 09).",
+        ),
+    ),
+    failed=(
+        Stuck(NOT_ALL),
+        Failed(
+            "closed by peer|Connection",
+            "A rank has gone while another was in a call with it: do all make the same calls?",
+        ),
+        Failed("", NOT_ALL, died=True),
+    ),
+    kind=Kind.MODULE,
+    programme=run_script,
+    points=20,
+    sizes=(2, 3, 4),
+    count=12,
+)

@@ -1,0 +1,308 @@
+"""What the ranks run around an answer of notebook 23: a mesh, a training on it, an expert, a script.
+
+Each gives back plain values by name; the launching process alone knows what they must be. A text tells
+what was seen that no value shows; "" is right.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch._C._distributed_c10d import FileStore, Store
+from torch.distributed import distributed_c10d
+from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.utils.data import TensorDataset
+
+from helpers.ranks.inside import launch_folder, span
+
+PARTS = ("coordinate", "ranks", "hosts", "sum")
+_DEADLINE = timedelta(seconds=20)
+_LEFT = "left"
+_MESHES = itertools.count()
+
+
+class GroupsDiffer(RuntimeError):
+    """The ranks do not ask for the same groups in the same order."""
+
+
+def lay_out(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    sizes: Mapping[str, int],
+    order: str,
+    per_host: int,
+    x: torch.Tensor,
+) -> dict[str, Any] | None:
+    """Call the answer, its calls of `new_group` compared across ranks; give its parts by name."""
+    with watch_new_group(rank, world_size):
+        got = answer(rank, world_size, dict(sizes), order, per_host, x)
+    if got is None:
+        return None
+    if not isinstance(got, dict):
+        return {"dict": f"a {type(got).__name__} came back, not a dict"}
+    if set(got) != set(sizes):
+        return {"dict": f"its keys are {', '.join(map(str, got))}, not {', '.join(sizes)}"}
+    for name, value in got.items():
+        if not isinstance(value, (tuple, list)) or len(value) != len(PARTS):
+            return {"dict": f"{name} is not a tuple of four: coordinate, ranks, hosts and sum"}
+    found = {f"{name}, {p}": got[name][i] for i, p in enumerate(PARTS) for name in sizes}
+    return {"dict": "", **found}
+
+
+@contextmanager
+def watch_new_group(rank: int, world_size: int) -> Iterator[None]:
+    """Raise GroupsDiffer where ranks ask for different groups, or not all of them ask.
+
+    torch itself does not compare: a group's name is a counter of each rank, and ranks that count
+    differently read each other's addresses, so that some hang and some get a wrong sum.
+    """
+    real, made = distributed_c10d._new_group_with_tag, 0
+    store = FileStore(str(launch_folder() / f"groups {next(_MESHES)}"), 1000 * world_size)
+    store.set_timeout(_DEADLINE)
+
+    def watched(ranks: Sequence[int] | None = None, *args: Any, **kwargs: Any) -> Any:
+        nonlocal made
+        if not kwargs.get("use_local_synchronization"):
+            made += 1
+            asked = sorted(range(world_size) if ranks is None else ranks)
+            _compare(store, made, str(asked), rank, world_size)
+        return real(ranks, *args, **kwargs)
+
+    distributed_c10d._new_group_with_tag = watched  # type: ignore[assignment]
+    try:
+        yield
+        store.set(f"{made + 1}/{rank}", _LEFT)  # whoever waits for its next call need not
+    finally:
+        distributed_c10d._new_group_with_tag = real
+
+
+def _compare(store: Store, call: int, asked: str, rank: int, world_size: int) -> None:
+    store.set(f"{call}/{rank}", asked)
+    for other in range(world_size):
+        theirs = store.get(f"{call}/{other}").decode()
+        if theirs != asked:
+            what = "has returned without it" if theirs == _LEFT else f"asks for {theirs}"
+            raise GroupsDiffer(
+                f"in call number {call} of new_group rank {rank} asks for {asked}, but rank {other} "
+                f"{what}. Every rank must call new_group for every group, in the same order, also "
+                "for groups that it is not in."
+            )
+
+
+# --- training on a mesh ---------------------------------------------------------------------------
+
+
+def train_on_a_mesh(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    tp: int,
+    up: torch.Tensor,
+    down: torch.Tensor,
+    x: torch.Tensor,
+    y: torch.Tensor,
+    batch_size: int,
+    steps: int,
+    lr: float,
+) -> dict[str, Any] | None:
+    """Let the answer train two layers, which begin with this rank's own weights; give its parts by step."""
+    layers = [_linear(weight) for weight in (up, down)]
+    with watch_new_group(rank, world_size):
+        got = answer(rank, world_size, tp, *layers, x.clone(), y.clone(), batch_size, steps, lr)
+    if got is None:
+        return None
+    if not isinstance(got, (list, tuple)):
+        return {"list": f"a {type(got).__name__} came back, not a list"}
+    if len(got) != steps:
+        return {"list": f"{len(got)} entries came back, and there were {steps} steps"}
+    found: dict[str, Any] = {"list": ""}
+    for step, pair in enumerate(got, 1):
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+            return {"list": "an entry is not a pair: this rank's parts of up and of down"}
+        for name, part in zip(("up", "down"), pair, strict=True):
+            plain = isinstance(part, torch.Tensor) and not hasattr(part, "to_local")
+            said = f"a {type(part).__name__}, not a plain tensor"
+            found[f"{name} after step {step}"] = part.detach() if plain else said
+    return found
+
+
+def _linear(weight: torch.Tensor) -> nn.Linear:
+    layer = nn.Linear(weight.shape[1], weight.shape[0], bias=False, dtype=weight.dtype)
+    with torch.no_grad():
+        layer.weight.copy_(weight)
+    return layer
+
+
+# --- tokens to their experts ----------------------------------------------------------------------
+
+
+class Expert(nn.Module):
+    """One layer with a tanh, made from its weight; its result is not contiguous."""
+
+    def __init__(self, weight: torch.Tensor) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weight.clone())
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(self.weight @ tokens.T).T  # rows that do not lie one after the other
+
+
+def route_tokens(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    x: torch.Tensor,
+    router: torch.Tensor,
+    weight: torch.Tensor,
+    grad: torch.Tensor,
+) -> dict[str, Any] | None:
+    """Let the answer send this rank's tokens through the experts, there and back."""
+    x, router = x.clone().requires_grad_(), router.clone().requires_grad_()
+    expert, rows = Expert(weight), []
+    expert.register_forward_pre_hook(lambda _, given: rows.append(len(given[0])))
+    with span("forward"):
+        output = answer(rank, world_size, x, router, expert)
+    if output is None:
+        return None
+    if not isinstance(output, torch.Tensor):
+        return {"result": f"a {type(output).__name__} came back, not a tensor"}
+    kept = output.detach().clone()
+    if output.shape == grad.shape:
+        with span("backward"):
+            output.backward(grad)
+    return {
+        "result": "",
+        "tokens that its expert saw": sum(rows),
+        "output": kept,
+        "called": "" if rows else "its expert was not called, and its weights have no gradient",
+        "gradient of the router": _grad(router, not len(x)),
+        "gradient of x": _grad(x, not len(x)),
+        "gradient of the expert": _grad(expert.weight, not rows),
+    }
+
+
+def _grad(leaf: torch.Tensor, unused: bool) -> torch.Tensor | None:
+    """Copy a gradient; where nothing went through, none is as good as zeros."""
+    if leaf.grad is None:
+        return torch.zeros_like(leaf).detach() if unused else None
+    return leaf.grad.clone()
+
+
+# --- a training script ----------------------------------------------------------------------------
+
+PIXELS, HIDDEN, CLASSES = 5, 6, 3
+Samples = tuple[torch.Tensor, torch.Tensor]
+
+
+class FixedDropout(nn.Module):
+    """Dropout that drops every third element, always the same ones: training can be repeated."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if not self.training:
+            return x
+        kept = (torch.arange(x.shape[-1]) % 3 > 0).to(x.dtype)
+        return x * kept * 1.5
+
+
+def classifier_with_dropout(seed: int) -> nn.Module:
+    """Build a classifier in float64; its weights depend on `seed` alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        hidden = (nn.Linear(PIXELS, HIDDEN), nn.Tanh(), FixedDropout())
+        return nn.Sequential(*hidden, nn.Linear(HIDDEN, CLASSES)).double()
+
+
+def weights(model: nn.Module) -> torch.Tensor:
+    """Copy all parameters into one vector, in the model's order."""
+    return torch.cat([p.detach().flatten().clone() for p in model.parameters()])
+
+
+def run_script(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    seed: int,
+    train: Samples,
+    test: Samples,
+    name: str,
+    settings: tuple[Any, ...],
+) -> dict[str, Any]:
+    """Let the answer train a model that begins differently on each rank, and note what it does."""
+    model = classifier_with_dropout(seed + rank)
+    path = launch_folder() / name
+    seen = _Onlooker(model, train[0])
+    with seen.watches(rank):
+        data = (TensorDataset(*train), TensorDataset(*test))
+        history = answer(rank, world_size, model, *data, str(path), *settings)
+    found = {
+        "history": history,
+        "weights": seen.after,
+        "batches": seen.batches,
+        "without dropout": seen.without_dropout,
+        "evaluated": seen.evaluated,
+        "saves": seen.saves,
+    }
+    return {**found, "checkpoint": _loaded(path, seed)} if rank == 0 else found
+
+
+class _Onlooker:
+    """Notes which samples are learned from, in which mode, how many are evaluated, and every step."""
+
+    def __init__(self, model: nn.Module, samples: torch.Tensor) -> None:
+        self.after: list[torch.Tensor] = []
+        self.batches: list[list[int]] = []
+        self.without_dropout: list[int] = []
+        self.evaluated = self.saves = 0
+        self._model = model
+        self._number = {row.numpy().tobytes(): i for i, row in enumerate(samples)}
+        model.register_forward_pre_hook(self._forward)
+
+    def _forward(self, model: nn.Module, given: tuple[Any, ...]) -> None:
+        numbers = [self._number.get(row.numpy().tobytes(), -1) for row in given[0]]
+        if not torch.is_grad_enabled() or set(numbers) == {-1}:
+            self.evaluated += len(given[0])
+            return
+        if not model.training:
+            self.without_dropout.append(len(self.batches))
+        self.batches.append(numbers)
+
+    @contextmanager
+    def watches(self, rank: int) -> Iterator[None]:
+        """Watch steps and files; each rank writes one of its own, so that none is broken by chance."""
+        real = torch.save
+
+        def watched(obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
+            self.saves += 1
+            own = f"{f}.{rank}" if rank and isinstance(f, (str, Path)) else f
+            real(obj, own, *args, **kwargs)
+
+        steps = register_optimizer_step_post_hook(
+            lambda *_: self.after.append(weights(self._model))
+        )
+        torch.save = watched
+        try:
+            yield
+        finally:
+            torch.save = real
+            steps.remove()
+
+
+def _loaded(path: Path, seed: int) -> torch.Tensor | str:
+    """Load a checkpoint into a fresh model, as somebody without a process group would."""
+    if not path.exists():
+        return "there is no file"
+    model = classifier_with_dropout(seed)
+    try:
+        model.load_state_dict(torch.load(path))
+    except Exception as error:  # whatever is wrong with the file, the learner reads it
+        said = str(error).partition("\n")[0]
+        return f"{type(error).__name__}: {said[:200]}"
+    return weights(model)

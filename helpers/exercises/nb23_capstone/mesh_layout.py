@@ -1,0 +1,189 @@
+"""23.1 Who stands where (10 min, ●●○○○)
+
+- Write down the ranks 0 to 7 and their coordinates for the order tp-dp-pp. Which coordinate changes with
+  every rank, which after four?
+- names = order.split('-')[::-1] gives the dimensions from the outermost to the innermost, as init_device_mesh
+  wants them. mesh.get_local_rank(name) is the coordinate, mesh.get_group(name) the group,
+  dist.get_process_group_ranks(group) its ranks.
+- mesh = init_device_mesh('cpu', tuple(sizes[n] for n in names), mesh_dim_names=tuple(names)); then for each
+  name: group = mesh.get_group(name); total = x.clone(); dist.all_reduce(total, group=group); hosts = len({r
+  // per_host for r in ranks}).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb23_capstone.in_ranks import lay_out
+from helpers.exercises.nb23_capstone.shared import line_of
+from helpers.trace.events import Trace
+
+INNERMOST_LAST = (
+    "This is the mesh the other way round: `order` begins with the innermost dimension, whose coordinate "
+    "changes from one rank to the next, and a mesh is written so that its last dimension is the innermost."
+)
+OWN_ORDER = (
+    "These are the coordinates in the order of `sizes`, which means nothing: `order` begins with the "
+    "innermost dimension, whose coordinate changes from one rank to the next."
+)
+DIFFERENT = "Rank r runs on host r // per_host: count the different hosts among the group's ranks."
+PLACE = "The coordinate is this rank's place in its group, counted from 0."
+SHAPES = {
+    4: ((2, 2), (2, 1, 2), (4, 1)),
+    5: ((5,), (1, 5)),
+    6: ((2, 3), (3, 2), (2, 3, 1)),
+    8: ((2, 2, 2), (2, 4), (4, 2), (2, 2, 2)),
+}
+
+
+def case(draw: Draw) -> Case:
+    n = draw.ranks
+    shape = draw.of(*SHAPES[n])
+    names = draw.rng.sample(["tp", "dp", "pp", "cp", "ep"], len(shape))
+    sizes = dict(zip(names, shape, strict=True))
+    outermost = draw.rng.sample(names, len(names))
+    per_host = draw.of(2, 2, 3, 4)
+    xs = draw.tensors(draw.shape(least=1), draw.dtype(*SUMMED))
+    total = torch.stack(xs).sum(0)
+    places = parts_of(outermost, sizes, per_host, xs)
+    right = ByName([{"dict": "", **own} for own in places], scale=sum(map(largest, xs)))
+
+    def only(part: str, value: Any) -> list[Parts]:
+        return [
+            {f"{name}, {part}": value(r, name, own[f"{name}, ranks"]) for name in sizes}
+            for r, own in enumerate(places)
+        ]
+
+    def laid_out(*order: str) -> list[Parts]:
+        wrong = parts_of(order, sizes, per_host, xs)
+        return [{k: v for k, v in own.items() if "coord" in k or "ranks" in k} for own in wrong]
+
+    def so_far(order: Sequence[str]) -> list[Parts]:
+        sums = {}
+        now = dict(enumerate(xs))
+        for name in order:
+            groups = {r: own[f"{name}, ranks"] for r, own in enumerate(places)}
+            now = {r: torch.stack([now[i] for i in groups[r]]).sum(0) for r in now}
+            sums[name] = now
+        return [{f"{name}, sum": sums[name][r] for name in sizes} for r in range(n)]
+
+    again = "all_reduce writes into its tensor: give each dimension a clone of `x`."
+    listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
+    order = "-".join(reversed(outermost))
+    return Case(
+        f"{listed}; order {order}, {per_host} on a host, {tuple(xs[0].shape)} of {xs[0].dtype}",
+        [(sizes, order, per_host, x) for x in xs],
+        right=right,
+        mistakes=[
+            right.mistake(INNERMOST_LAST, laid_out(*reversed(outermost))),
+            right.mistake(OWN_ORDER, laid_out(*sizes)),
+            right.mistake(OWN_ORDER, laid_out(*reversed(sizes))),
+            right.mistake(PLACE, only("coordinate", lambda r, name, group: r)),
+            right.mistake(PLACE, only("coordinate", lambda r, name, group: group.index(r) + 1)),
+            right.mistake(
+                "The group's ranks are global ones, numbers between 0 and world_size - 1.",
+                only("ranks", lambda r, name, group: list(range(len(group)))),
+            ),
+            *(
+                right.mistake(DIFFERENT, only("hosts", wrong))
+                for wrong in (
+                    lambda r, name, group: len(group),
+                    lambda r, name, group: -(-len(group) // per_host),
+                    lambda r, name, group: len(group) // per_host,
+                    lambda r, name, group: max(1, len(group) // per_host),
+                    lambda r, name, group: group[-1] // per_host - group[0] // per_host + 1,
+                    lambda r, name, group: -(-n // per_host),
+                    lambda r, name, group: n // per_host,
+                )
+            ),
+            right.mistake(
+                "Each is the sum over all ranks. Either all_reduce was called without its own group "
+                "(`group=`), or always on one tensor, into which it writes: give each dimension a clone of "
+                "`x`.",
+                only("sum", lambda r, name, group: total),
+            ),
+            *(
+                right.mistake(again, so_far(o))
+                for o in (outermost, outermost[::-1], [*sizes], [*sizes][::-1])
+            ),
+            right.mistake(
+                "These are means; sums are wanted.",
+                only("sum", lambda r, name, group: mean(xs, group)),
+            ),
+            right.mistake(
+                "This is the rank's own `x`: nothing has been added up.",
+                only("sum", lambda r, name, group: xs[r]),
+            ),
+        ],
+        facts={"lines": [[own[f"{name}, ranks"] for name in sizes] for own in places]},
+    )
+
+
+def parts_of(
+    outermost: Sequence[str], sizes: Mapping[str, int], per_host: int, xs: Sequence[torch.Tensor]
+) -> list[dict[str, Any]]:
+    """Give each rank's parts by name, where the dimensions lie in this order."""
+    shape = [sizes[name] for name in outermost]
+    found = []
+    for rank in range(len(xs)):
+        lines = {name: line_of(shape, outermost.index(name), rank) for name in sizes}
+        groups = {name: ranks for name, (_, ranks) in lines.items()}
+        found.append(
+            {
+                **{f"{name}, coordinate": own for name, (own, _) in lines.items()},
+                **{f"{name}, ranks": ranks for name, ranks in groups.items()},
+                **{f"{n}, hosts": len({r // per_host for r in g}) for n, g in groups.items()},
+                **{f"{n}, sum": torch.stack([xs[r] for r in g]).sum(0) for n, g in groups.items()},
+            }
+        )
+    return found
+
+
+def mean(xs: Sequence[torch.Tensor], group: Sequence[int]) -> torch.Tensor:
+    return torch.stack([xs[r] for r in group]).sum(0).double() / len(group)
+
+
+def summed_in_each_group(trace: Trace, case: Case) -> str:
+    """Say which rank did not sum once in each of its groups. One of a single rank need not be summed."""
+    for rank in range(case.world_size):
+        lines = case.facts["lines"][rank]
+        wanted = sorted(line for line in lines if len(line) > 1)
+        used = [list(e.group_ranks) for e in trace.of(rank) if e.op == "all_reduce"]
+        if sorted(group for group in used if len(group) > 1) != wanted or len(used) > len(lines):
+            listed = " and ".join(map(str, used)) or "no group"
+            return (
+                f"rank {rank} calls all_reduce in {listed}; wanted is once in each of its groups, "
+                f"{' and '.join(map(str, lines))}, and a group of one rank may do without."
+            )
+    return ""
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        Awaited(),
+        OnlyCalls(("all_reduce",)),
+        Holds(summed_in_each_group, "one all_reduce in each group of more than one rank"),
+    ),
+    failed=(
+        Failed(
+            "GroupsDiffer",
+            "Make all groups of all dimensions in loops that are the same on every rank; keep those that "
+            "you are in. Or let init_device_mesh do it.",
+        ),
+        Failed(
+            "Mesh should not be bigger|must (be )?divi",
+            "The sizes multiply to world_size: the mesh's shape is the sizes, outermost first.",
+        ),
+        Stuck(
+            "Every rank goes through the dimensions in the same order, and calls all_reduce once in each."
+        ),
+    ),
+    kind=Kind.MODULE,
+    programme=lay_out,
+    sizes=(4, 5, 6, 8, 8),
+    count=16,
+    own_network=True,
+)

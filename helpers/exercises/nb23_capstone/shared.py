@@ -1,0 +1,87 @@
+"""What exercises of notebook 23 share: who stands where in a mesh, what a layout costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+def line_of(shape: Sequence[int], dim: int, rank: int) -> tuple[int, list[int]]:
+    """Give a rank's coordinate along a dimension, and the ranks that differ from it in that one alone.
+
+    The last dimension is the innermost, as torch writes it.
+    """
+    stride = math.prod(shape[dim + 1 :])
+    coordinate = rank // stride % shape[dim]
+    first = rank - coordinate * stride
+    return coordinate, [first + i * stride for i in range(shape[dim])]
+
+
+# --- the cost of a layout -------------------------------------------------------------------------
+
+Mesh = tuple[int, int, int]
+"""(dp, tp, pp)"""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A run to plan, by the names of the text; and its formulas, as sums of named terms."""
+
+    model: Mapping[str, int]
+    cluster: Mapping[str, int]
+    batch: int
+
+    def meshes(self, forgotten: str = "") -> list[Mesh]:
+        """Give every layout that the three conditions allow, or the other two if one is `forgotten`."""
+        hosts_of, layers = self.cluster["gpus_per_host"], self.model["layers"]
+        return [
+            (dp, tp, pp)
+            for tp in _sizes(hosts_of, forgotten == "tp")
+            for pp in _sizes(layers, forgotten == "pp")
+            for dp, rest in [divmod(self.cluster["gpus"], tp * pp)]
+            if not rest and (forgotten == "dp" or self.batch % dp == 0)
+        ]
+
+    def nbytes(self, mesh: Mesh) -> float:
+        return sum(self.byte_terms(mesh).values())
+
+    def byte_terms(self, mesh: Mesh) -> dict[str, float]:
+        """Give what the fullest GPU holds."""
+        dp, tp, pp = mesh
+        own = self.model["parameters"] / (tp * pp)
+        layer = 34 * self.model["sequence"] * self.model["hidden"]
+        kept = layer * self.model["layers"] / pp * min(self.batch / dp, pp) / tp
+        return {
+            "weights and gradients": 4 * own,
+            "optimizer state": 12 * own / dp,
+            "activations": kept,
+        }
+
+    def seconds(self, mesh: Mesh) -> float:
+        return self.slots(mesh) * sum(self.slot_terms(mesh).values()) + self.traffic(mesh)
+
+    def slots(self, mesh: Mesh) -> float:
+        dp, _, pp = mesh
+        return self.batch / dp + pp - 1
+
+    def slot_terms(self, mesh: Mesh) -> dict[str, float]:
+        """Give the seconds of a slot."""
+        _, tp, pp = mesh
+        compute = 6 * self.model["parameters"] / (tp * pp) * self.model["sequence"]
+        message = 2 * self.model["sequence"] * self.model["hidden"]
+        tensor = 4 * self.model["layers"] / pp * 2 * (tp - 1) / tp * message
+        return {
+            "compute": compute / self.cluster["flops"],
+            "TP traffic": tensor / self.cluster["host_bandwidth"],
+        }
+
+    def traffic(self, mesh: Mesh) -> float:
+        """Give the seconds in which gradients travel."""
+        dp, tp, pp = mesh
+        own = self.model["parameters"] / (tp * pp)
+        return 2 * (dp - 1) / dp * 2 * own / self.cluster["network_bandwidth"]
+
+
+def _sizes(most: int, all_of_them: bool) -> list[int]:
+    return [n for n in range(1, most + 1) if all_of_them or most % n == 0]

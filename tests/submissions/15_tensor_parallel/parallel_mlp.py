@@ -1,0 +1,182 @@
+from torch.nn.functional import linear, silu
+
+
+class CopyToRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        total = grad.clone()
+        dist.all_reduce(total)
+        return total
+
+
+class SumOverRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        total = x.clone()
+        dist.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+# %% right: as in the hints
+def parallel_mlp(x, gate, up, down):
+    x = CopyToRanks.apply(x)
+    hidden = silu(linear(x, gate)) * linear(x, up)
+    return SumOverRanks.apply(linear(hidden, down))
+
+
+# %% right: gate and up in one product
+def parallel_mlp(x, gate, up, down):
+    both = CopyToRanks.apply(x) @ torch.cat([gate, up]).T
+    g, u = both.tensor_split(2, dim=-1)
+    return SumOverRanks.apply((torch.nn.functional.silu(g) * u) @ down.T)
+
+
+# %% right: the functions are not written yet
+class CopyToRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        raise NotImplementedError("Exercise 15.1: A column-parallel layer")
+
+    @staticmethod
+    def backward(ctx, grad):
+        raise NotImplementedError("Exercise 15.1: A column-parallel layer")
+
+
+class SumOverRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        raise NotImplementedError("Exercise 15.2: A row-parallel layer")
+
+    @staticmethod
+    def backward(ctx, grad):
+        raise NotImplementedError("Exercise 15.2: A row-parallel layer")
+
+
+def parallel_mlp(x, gate, up, down):
+    shared = CopyToRanks.apply(x)
+    g, u = (linear(shared, w) for w in (gate, up))
+    return SumOverRanks.apply(linear(g * g.sigmoid() * u, down))
+
+
+# %% wrong: a copy for each product | wrong | says: Apply CopyToRanks to x once
+def parallel_mlp(x, gate, up, down):
+    hidden = silu(linear(CopyToRanks.apply(x), gate)) * linear(CopyToRanks.apply(x), up)
+    return SumOverRanks.apply(linear(hidden, down))
+
+
+# %% wrong: no copy | wrong | says: applied once
+def parallel_mlp(x, gate, up, down):
+    hidden = silu(linear(x, gate)) * linear(x, up)
+    return SumOverRanks.apply(linear(hidden, down))
+
+
+# %% wrong: no sum | wrong | says: the rank's own summand of the output
+def parallel_mlp(x, gate, up, down):
+    x = CopyToRanks.apply(x)
+    hidden = silu(linear(x, gate)) * linear(x, up)
+    return linear(hidden, down)
+
+
+# %% wrong: only gate reads the copy | wrong | says: let all that reads x read
+def parallel_mlp(x, gate, up, down):
+    hidden = silu(linear(CopyToRanks.apply(x), gate)) * linear(x, up)
+    return SumOverRanks.apply(linear(hidden, down))
+
+
+# %% wrong: gate and up change places | wrong | says: silu\(gate\(x\)\) \* up\(x\)
+def parallel_mlp(x, gate, up, down):
+    x = CopyToRanks.apply(x)
+    hidden = linear(x, gate) * silu(linear(x, up))
+    return SumOverRanks.apply(linear(hidden, down))
+
+
+# %% wrong: sums the hidden elements | deadlocked | says: What is summed must have the same shape
+def parallel_mlp(x, gate, up, down):
+    x = CopyToRanks.apply(x)
+    g, u = SumOverRanks.apply(linear(x, gate)), SumOverRanks.apply(linear(x, up))
+    return SumOverRanks.apply(linear(silu(g) * u, down))
+
+
+# %% wrong: torch's functional all_reduce | wrong | says: summed where they were complete already
+import torch.distributed._functional_collectives as funcol
+
+
+def parallel_mlp(x, gate, up, down):
+    x = CopyToRanks.apply(x)
+    hidden = silu(linear(x, gate)) * linear(x, up)
+    return funcol.all_reduce(linear(hidden, down), "sum", dist.group.WORLD)
+
+
+# %% wrong: prints | wrong | says: The function prints, but returns nothing
+def parallel_mlp(x, gate, up, down):
+    x = CopyToRanks.apply(x)
+    hidden = silu(linear(x, gate)) * linear(x, up)
+    print(SumOverRanks.apply(linear(hidden, down)))
+
+
+# %% right: the functions are stubs in backward alone, as in the notebook
+class CopyToRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        raise NotImplementedError("Exercise 15.1: A column-parallel layer")
+
+
+class SumOverRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        raise NotImplementedError("Exercise 15.2: A row-parallel layer")
+
+    @staticmethod
+    def backward(ctx, grad):
+        raise NotImplementedError("Exercise 15.2: A row-parallel layer")
+
+
+def parallel_mlp(x, gate, up, down):
+    x = CopyToRanks.apply(x)
+    hidden = silu(linear(x, gate)) * linear(x, up)
+    return SumOverRanks.apply(linear(hidden, down))
+
+
+# %% wrong: its own CopyToRanks is wrong | wrong | says: Your own CopyToRanks is not right yet
+class CopyToRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+def parallel_mlp(x, gate, up, down):
+    x = CopyToRanks.apply(x)
+    hidden = silu(linear(x, gate)) * linear(x, up)
+    return SumOverRanks.apply(linear(hidden, down))
+
+
+# %% wrong: the sum goes behind autograd's back | wrong | says: not within a function of autograd
+def parallel_mlp(x, gate, up, down):
+    x = CopyToRanks.apply(x)
+    hidden = silu(linear(x, gate)) * linear(x, up)
+    total = linear(hidden, down)
+    dist.all_reduce(total.data)
+    return total
+
+
+# %% wrong: computes in float32 | wrong | says: 13.83848, not 13.83847
+def parallel_mlp(x, gate, up, down):
+    shared = CopyToRanks.apply(x)
+    hidden = silu(linear(shared.float(), gate.float())) * linear(shared.float(), up.float())
+    return SumOverRanks.apply(linear(hidden, down.float())).to(x.dtype)
