@@ -234,14 +234,14 @@ def test_table_lists_what_is_done_and_what_is_not() -> None:
     listed = [Listed("ping_pong", "2.1", "Ping-pong"), Listed("token_ring", "2.2", "Token ring")]
     listed.append(Listed("swap", "7.1", "Swap"))
     assert progress_table(done, listed).splitlines() == [
-        "exercise                         best         last         tries  hints",
+        "exercise                          best         last         tries  hints",
         "I Talking",
-        "2.1 Ping-pong        ping_pong   passed 2/2   passed 2/2   1",
-        "2.2 Token ring       token_ring",
+        "2.1 Ping-pong         ping_pong   passed 2/2   passed 2/2   1",
+        "2.2 Token ring        token_ring",
         "II Training together",
-        "7.1 Swap             swap        wrong 1/2    wrong 1/2    1      2",
+        "7.1 Swap              swap        wrong 1/2    wrong 1/2    1      2",
         "Others",
-        "                     zz_mine     crashed 0/1  crashed 0/1  1",
+        "                      zz_mine     crashed 0/1  crashed 0/1  1",
         "",
         "1 of 4 exercises with full points, 3 tried.",
         "1 of 1 quizzes answered right in the end.",
