@@ -1,0 +1,129 @@
+"""5.6 Two levels (20 min, ●●●●○, further)
+
+- Three steps: inside each host, between the hosts, inside again. What has to be known of a host before
+  anything leaves it, and which rank carries which part of it over?
+- Cut the tensor into `per_host` chunks. In step one, rank i of a host gets the host's sum of chunk i. In step
+  two, the ranks number i of all hosts add up chunk i. In step three, rank i gives its chunk to the others.
+- grid = torch.arange(world_size).reshape(-1, per_host); new_group for each of grid.tolist() and of
+  grid.T.tolist(), on every rank. total = x.clone(); chunks = total.tensor_split(per_host). dist.reduce each
+  chunk to its owner in the host's group, all_reduce chunks[rank % per_host] between hosts, dist.broadcast
+  each chunk from its owner.
+"""
+
+from math import ceil
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb05_collective_algorithms.shared import summands
+from helpers.trace.events import Event, Trace
+from helpers.trace.mismatch import at
+
+PER_HOST = {1: (1,), 2: (1, 2), 4: (2, 2, 4), 6: (2, 3), 8: (2, 4, 4)}
+INSIDE = "This is the sum of this rank's host: nothing has been added between the hosts."
+BETWEEN = (
+    "This is the sum over the ranks of the same number, one of each host: what the other ranks of the hosts "
+    "have is missing."
+)
+OWN = (
+    "This rank's own chunk is the sum of all, the other chunks are not: in the last step each rank of a host "
+    "gives its chunk to the others."
+)
+TWICE = (
+    "Every number is counted `per_host` times: what is added between the hosts is each host's sum already, "
+    "and only one rank of a host may bring it."
+)
+
+
+def case(draw: Draw) -> Case:
+    n = draw.ranks
+    per_host = draw.of(*PER_HOST[n])
+    mine = summands(draw)
+    grid = torch.stack(mine).reshape(n // per_host, per_host, -1)
+    total = grid.sum((0, 1))
+    host = [grid[r // per_host].sum(0) for r in range(n)]
+    same = [grid[:, r % per_host].sum(0) for r in range(n)]
+
+    def with_own_chunk(others: list[torch.Tensor]) -> list[torch.Tensor]:
+        found = [x.clone() for x in others]
+        for rank, x in enumerate(found):
+            i = rank % per_host
+            x.tensor_split(per_host)[i].copy_(total.tensor_split(per_host)[i])
+        return found
+
+    hosts = n // per_host
+    part = ceil(total.numel() / n)  # what a rank sends in one step of a ring of hosts
+    return Case(
+        f"{hosts} x {per_host} ranks, {total.numel()} elements of {total.dtype}",
+        [(x, per_host) for x in mine],
+        right=total,
+        mistakes=[
+            Mistake(Each(host), INSIDE),
+            Mistake(Each(same), BETWEEN),
+            Mistake(Each(with_own_chunk(host)), OWN),
+            Mistake(Each(with_own_chunk(mine)), OWN),
+            Mistake(total * per_host, TWICE),
+            Mistake(total / per_host, "This is the sum divided by `per_host`; a sum is wanted."),
+            Mistake(total / n, "This is the mean; a sum is wanted."),
+        ],
+        facts={"per_host": per_host, "most": 2 * (hosts - 1) * part * total.element_size()},
+        scale=largest(*mine),
+    )
+
+
+def little_leaves_a_host(trace: Trace, case: Case) -> str:
+    """Say which call takes more out of a host than a ring over one chunk does."""
+    per_host, most = case.facts["per_host"], case.facts["most"]
+    for rank in range(case.world_size):
+        sent = 0.0
+        for event in trace.of(rank):
+            members = [event.rank, event.peer] if event.op == "send" else event.group_ranks
+            homes = [member // per_host for member in members if member is not None]
+            if event.op in {"span", "recv", "barrier"} or len(set(homes)) < 2:
+                continue
+            if event.op != "send" and len(set(homes)) < len(homes):
+                return (
+                    f"rank {rank} calls {event.call}{at(event)} in a group of ranks "
+                    f"{', '.join(map(str, members))}: of several hosts, and of some of them more than one. "
+                    "Between hosts a group has one rank of each."
+                )
+            sent += sent_by(event, len(homes))
+            if sent > most:
+                return (
+                    f"rank {rank} sends {round(sent):,} bytes to other hosts, with {event.call}{at(event)}; "
+                    f"{most:,} are enough: a ring over one of `per_host` chunks."
+                )
+    return ""
+
+
+def sent_by(event: Event, members: int) -> float:
+    """Give the bytes that a rank sends in a call, by a ring where the call is a collective."""
+    others = members - 1
+    if event.op == "all_reduce":
+        return 2 * others / members * event.nbytes
+    if event.op == "reduce_scatter":
+        return others / members * event.nbytes
+    return event.nbytes * (others if event.op == "all_gather" else 1)
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        Awaited(),
+        Holds(
+            little_leaves_a_host,
+            "between hosts: one rank of each, and at most 2(h - 1)/h of a chunk from a rank",
+        ),
+    ),
+    failed=(
+        Stuck(
+            "A rank is in `new_group`, and another is not: all ranks make all groups, in the same order, "
+            "also those that they are not in.",
+            when=lambda case, run: "in new_group" in str(run.failure),
+        ),
+    ),
+    sizes=(1, 2, 4, 6, 8),
+    count=20,
+    keeps_input=True,
+    own_network=True,
+)
