@@ -173,5 +173,5 @@ EXERCISE = Exercise(
     kind=Kind.MODULE,
     programme=run_checkpointed,
     sizes=(2, 3),
-    count=10,
+    count=12,
 )

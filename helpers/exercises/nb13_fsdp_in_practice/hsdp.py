@@ -166,5 +166,5 @@ EXERCISE = Exercise(
     kind=Kind.MODULE,
     programme=run_hybrid,
     sizes=(4, 6),
-    count=8,
+    count=12,
 )

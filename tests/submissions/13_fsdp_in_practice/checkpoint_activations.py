@@ -129,7 +129,7 @@ def checkpoint_activations(blocks, x, every):
     return x
 
 
-# %% wrong: runs again, but keeps everything as well | wrong | says: only its input may stay
+# %% wrong: runs again, but keeps everything as well | wrong | says: Of a checkpointed block only its input
 kept = []
 
 
