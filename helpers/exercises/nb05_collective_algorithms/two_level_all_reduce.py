@@ -16,8 +16,9 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb05_collective_algorithms.shared import summands
-from helpers.trace.events import Event, Trace
+from helpers.trace.events import Trace
 from helpers.trace.mismatch import at
+from helpers.trace.volume import bytes_sent
 
 PER_HOST = {1: (1,), 2: (1, 2), 4: (2, 2, 4), 6: (2, 3), 8: (2, 4, 4)}
 INSIDE = "This is the sum of this rank's host: nothing has been added between the hosts."
@@ -87,23 +88,13 @@ def little_leaves_a_host(trace: Trace, case: Case) -> str:
                     f"{', '.join(map(str, members))}: of several hosts, and of some of them more than one. "
                     "Between hosts a group has one rank of each."
                 )
-            sent += sent_by(event, len(homes))
+            sent += bytes_sent(event)
             if sent > most:
                 return (
                     f"rank {rank} sends {round(sent):,} bytes to other hosts, with {event.call}{at(event)}; "
                     f"{most:,} are enough: a ring over one of `per_host` chunks."
                 )
     return ""
-
-
-def sent_by(event: Event, members: int) -> float:
-    """Give the bytes that a rank sends in a call, by a ring where the call is a collective."""
-    others = members - 1
-    if event.op == "all_reduce":
-        return 2 * others / members * event.nbytes
-    if event.op == "reduce_scatter":
-        return others / members * event.nbytes
-    return event.nbytes * (others if event.op == "all_gather" else 1)
 
 
 EXERCISE = Exercise(
