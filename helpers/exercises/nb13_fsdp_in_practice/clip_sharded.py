@@ -210,7 +210,9 @@ EXERCISE = Exercise(
                 all(g is None or not g.numel() for g in own[0]) for own in case.given
             ),
         ),
-        Stuck("Every rank makes the one call, also one that has no gradient, or no element of any."),
+        Stuck(
+            "Every rank makes the one call, also one that has no gradient, or no element of any."
+        ),
     ),
     kind=Kind.MODULE,
     programme=run_clip,

@@ -32,7 +32,7 @@ ADVICE = {
 
 
 def case(draw: Draw) -> Case:
-    n, count = draw.ranks, draw.whole(2, 3)
+    n, count = draw.ranks, draw.of(2, 2, 3)
     per_host = draw.of(*(k for k in (2, 3) if n % k == 0))
     kinds = draw.of("Linear Tanh Linear", "Linear Linear", "Flatten Linear Sigmoid Linear").split()
     widths = [draw.whole(4, 9) for _ in range(kinds.count("Linear") + 1)]
@@ -165,6 +165,6 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     programme=run_hybrid,
-    sizes=(4, 6),
+    sizes=(4, 4, 4, 6),
     count=12,
 )
