@@ -15,6 +15,7 @@ from math import ceil
 import torch
 
 from helpers.checks.author import *
+from helpers.exercises.nb05_collective_algorithms.in_ranks import in_two_levels
 from helpers.exercises.nb05_collective_algorithms.shared import summands
 from helpers.trace.events import Trace
 from helpers.trace.mismatch import at
@@ -54,21 +55,27 @@ def case(draw: Draw) -> Case:
 
     hosts = n // per_host
     part = ceil(total.numel() / n)  # what a rank sends in one step of a ring of hosts
+    right = ByName([{"sum": total, "x": ""}] * n, scale=largest(*mine))
+
+    def gives(words: str, values: list[torch.Tensor]) -> Mistake:
+        return right.mistake(words, [{"sum": value} for value in values])
+
     return Case(
         f"{hosts} x {per_host} ranks, {total.numel()} elements of {total.dtype}",
         [(x, per_host) for x in mine],
-        right=total,
+        right=right,
         mistakes=[
-            Mistake(Each(host), INSIDE),
-            Mistake(Each(same), BETWEEN),
-            Mistake(Each(with_own_chunk(host)), OWN),
-            Mistake(Each(with_own_chunk(mine)), OWN),
-            Mistake(total * per_host, TWICE),
-            Mistake(total / per_host, "This is the sum divided by `per_host`; a sum is wanted."),
-            Mistake(total / n, "This is the mean; a sum is wanted."),
+            gives(INSIDE, host),
+            gives(BETWEEN, same),
+            gives(OWN, with_own_chunk(host)),
+            gives(OWN, with_own_chunk(mine)),
+            gives(TWICE, [total * per_host] * n),
+            gives(
+                "This is the sum divided by `per_host`; a sum is wanted.", [total / per_host] * n
+            ),
+            gives("This is the mean; a sum is wanted.", [total / n] * n),
         ],
         facts={"per_host": per_host, "most": 2 * (hosts - 1) * part * total.element_size()},
-        scale=largest(*mine),
     )
 
 
@@ -107,14 +114,14 @@ EXERCISE = Exercise(
         ),
     ),
     failed=(
-        Stuck(
-            "A rank is in `new_group`, and another is not: all ranks make all groups, in the same order, "
-            "also those that they are not in.",
-            when=lambda case, run: "in new_group" in str(run.failure),
+        Failed(
+            "^GroupsDiffer",
+            "All ranks make all groups, in the same order, also those that they are not in.",
         ),
     ),
+    kind=Kind.MODULE,
+    programme=in_two_levels,
     sizes=(1, 2, 4, 6, 8),
     count=20,
-    keeps_input=True,
     own_network=True,
 )

@@ -184,7 +184,7 @@ def two_level_all_reduce(rank, world_size, x, per_host):
     return x
 
 
-# %% wrong: only members make their group | deadlocked | says: all ranks make all groups, in the same order, also
+# %% wrong: only members make their group | crashed | says: All ranks make all groups, in the same order, also
 def two_level_all_reduce(rank, world_size, x, per_host):
     host, me = divmod(rank, per_host)
     inside = dist.new_group(list(range(host * per_host, (host + 1) * per_host)))
