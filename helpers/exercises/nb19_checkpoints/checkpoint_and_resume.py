@@ -1,4 +1,4 @@
-"""18.4 Killed and resumed (25 min, ●●●●○)
+"""19.1 Killed and resumed (25 min, ●●●●○)
 
 - Write down everything that the next step depends on. The model's weights are one of five things.
 - Model, optimizer, random state of each rank, number of steps done, losses so far. Before the loop: if the
@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb18_torchrun.in_ranks import Training, resume
+from helpers.exercises.nb19_checkpoints.in_ranks import Training, resume
 from helpers.ranks.failures import RankFailed
 from helpers.ranks.run import Run
 
@@ -33,7 +33,7 @@ LOST = {
 
 
 def case(draw: Draw) -> Case:
-    return drawn(draw, draw.ranks, draw.of(0, 1, 2, 3, 4))
+    return drawn(draw, draw.ranks, draw.of(*range(10)))
 
 
 def under_an_agent(draw: Draw) -> Case:
@@ -44,7 +44,7 @@ def drawn(draw: Draw, n: int, event: int, real: bool = False) -> Case:
     """Draw a death between two checkpoints and, if `event` is not 0, one at that event of a later save."""
     every, steps, made = draw.whole(3, 5), draw.whole(3, 6), draw.of(1, 2)
     dies = [made * every + draw.whole(1, every - 2), *([event] if event else [])]
-    epochs = -(-(dies[0] + 2 * every + 1) // steps)
+    epochs = -(-(dies[0] + 3 * every + 1) // steps)
     seed = draw.whole(0, 999)
     whole, again = curve(seed, n, epochs, steps), made * every
     where = f", then at event {event} of a save" if event else ""
