@@ -135,7 +135,8 @@ def under_fork(
 
     nproc: how many workers; a list says it for each attempt, as of a job whose size changes. A worker finds
     the environment that torchrun gives. When one fails, the others are ended `grace_s` later (at once if it
-    was killed), and all are started again, so many times. The file for `@record` is `error_file(script, rank)`.
+    was killed), and all are started again, so many times. The file for `@record` is `error_file(script,
+    rank)`.
     """
     budget = Budget(lambda: living_children(os.getpid()), timeout_s, time.monotonic())
     exits: dict[int, int] = {}

@@ -72,16 +72,20 @@ def drawn(draw: Draw, n: int, event: int, real: bool = False) -> Case:
         return (died[0] - every, died[0]) if died else (again,)
 
     def began(got: dict[str, Any]) -> Finding | None:
-        may, first = last_start(got), got["first"]
+        lives = [(got.get("second"), (again,)), (got["first"], last_start(got))]
+        return next(filter(None, (wrong(first, may, got) for first, may in lives)), None)
+
+    def wrong(first: Any, may: tuple[int, ...], got: dict[str, Any]) -> Finding | None:
         if first is None or first[0] * steps + first[1] in may:
             return None
+        in_a_save = len(may) > 1
         epoch, step = divmod(may[0], steps)
         what = (
-            f"after the last death it went on at epoch {first[0]}, step {first[1]}; the newest whole "
-            f"checkpoint was made before epoch {epoch}, step {step}"
+            f"after {'the death in a save' if in_a_save else 'a death'} it went on at epoch {first[0]}, "
+            f"step {first[1]}; the newest whole checkpoint was made before epoch {epoch}, step {step}"
         )
         if tuple(first) == (0, 0):
-            return Finding(what, RENAME if got.get("died") else (LOOK, *([] if epoch else [EPOCH])))
+            return Finding(what, RENAME if in_a_save else (LOOK, *([] if epoch else [EPOCH])))
         if first[1] == 0 and first[0] in {epoch, epoch + 1}:
             return Finding(what, BOTH if step == 1 else EPOCH)
         return Finding(what, f"Save after each {every} steps in all, and go on with the next one.")

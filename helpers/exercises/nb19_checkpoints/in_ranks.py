@@ -36,6 +36,15 @@ CURE = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 REAL_S = 60.0
 
 
+def _meet() -> None:
+    """Join the group of this life of the job. A file is met at once; a store over TCP may take 0.3 s."""
+    life = os.environ["TORCHELASTIC_RESTART_COUNT"]
+    if os.environ["TORCHELASTIC_RUN_ID"] != "fork":
+        return dist.init_process_group("gloo")
+    file = Path(sys.argv[0]).resolve().parent / f"meeting {life}"
+    return _join(file, int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
+
+
 class Training:
     """A small model with dropout and momentum, on the rows that a rank has in a step."""
 
@@ -78,11 +87,12 @@ def resume(
     if real:
         return under_torchrun(script, nproc, max_restarts=len(dies), env=CURE, timeout_s=REAL_S)
     found = under_fork(script, nproc, max_restarts=len(dies), timeout_s=15)
-    noted = script.parent / "died"
+    noted, began = script.parent / "died", script.parent / "life 1 began"
     died = json.loads(noted.read_text()) if noted.exists() else []
+    second = json.loads(began.read_text()) if began.exists() else None
     for value in found["values"]:
         if isinstance(value, dict):
-            value["died"] = died
+            value |= {"died": died, "second": second}
     if died and not any(isinstance(value, dict) for value in found["values"]):
         # words are said by what is known of the case: that it died in a save, and in which way
         found["values"] = [{"died": died}] * nproc
@@ -98,14 +108,18 @@ def train(
     dies: Sequence[int],
 ) -> dict[str, Any]:
     """Call the answer in a worker; be killed by SIGKILL where this attempt has to."""
-    dist.init_process_group("gloo")
+    _meet()
     rank, size = dist.get_rank(), dist.get_world_size()
     attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
     training = Training(seed, size)
     torch.manual_seed(seed + rank)
     calls: list[tuple[int, int]] = []
 
+    script = Path(sys.argv[0]).resolve()
+
     def train_step(epoch: int, step: int) -> float:
+        if not calls and rank == 0:
+            (script.parent / f"life {attempt} began").write_text(json.dumps([epoch, step]))
         calls.append((epoch, step))
         mean = torch.tensor(training.backward(epoch, step, rank))
         grads = [p.grad for p in training.parameters() if p.grad is not None]
@@ -117,7 +131,6 @@ def train(
             os.kill(os.getpid(), signal.SIGKILL)
         return float(mean)
 
-    script = Path(sys.argv[0]).resolve()
     folder = script.parent / "checkpoints"
     folder.mkdir(exist_ok=True)
     disk = Disk(folder, dies[1] if attempt == 1 and len(dies) > 1 else 0, script.parent / "died")
@@ -305,7 +318,7 @@ def train_beside(
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Shard, distribute_tensor
 
-    dist.init_process_group("gloo")
+    _meet()
     rank, group = dist.get_rank(), dist.new_group()
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
     state = {"weight": distribute_tensor(weight, mesh, [Shard(0)])}
@@ -536,7 +549,7 @@ def one_job(
     every: int,
 ) -> dict[str, Any]:
     """Call the answer in a worker of one of the jobs."""
-    dist.init_process_group("gloo")
+    _meet()
     rank, size = dist.get_rank(), dist.get_world_size()
     life = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
     began = (dies[life - 1] + 1) // every * every if life else 0

@@ -57,22 +57,22 @@ def case(draw: Draw) -> Case:
                     f"rank {rank} returns {plural(have, 'loss')}, not one for each of {steps} steps",
                     EARLIER if have == steps - resumed[-1] else "",
                 )
-        did = len(values[0]["rows"])
+        jobs = values[0]["rows"]
+        did = len(jobs[-1][0])
         if did != steps - resumed[-1]:
             what = (
                 f"the last job trains {plural(did, 'step')}; from the checkpoint of step {resumed[-1]} on "
                 f"there are {steps - resumed[-1]}"
             )
             return Finding(what, LOOK if did == steps else AGAIN.format(every=every))
-        for k in range(resumed[-1], steps):
-            rows = [row for got in values for row in got["rows"][k - resumed[-1]]]
-            if len(set(rows)) < len(rows):
-                return Finding(f"in step {k} a sample is trained twice: {sorted(rows)}", TWICE)
-            if set(rows) != set(batches[k]):
-                what = (
-                    f"step {k} trains the samples {sorted(rows)}; its batch is {sorted(batches[k])}"
-                )
-                return Finding(what, lost(values))
+        for job, first in zip(jobs, (0, *resumed), strict=True):
+            for k, parts in enumerate(zip(*job, strict=False), first):
+                rows = sorted(sum(parts, []))
+                if len(set(rows)) < len(rows):
+                    return Finding(f"in step {k} a sample is trained twice: {rows}", TWICE)
+                if set(rows) != set(batches[k]):
+                    own = sorted(batches[k])
+                    return Finding(f"step {k} trains {rows}; its batch is {own}", lost(values))
         for k, wanted in enumerate(curve):
             loss = values[0]["losses"][k]
             if not same(wanted, loss, CLOSE):
@@ -98,6 +98,10 @@ def case(draw: Draw) -> Case:
     )
 
 
+ONE_FILE = (
+    "Not all ranks go on from the same checkpoint. It belongs to the job, not to a rank: rank 0 saves one "
+    "file, and every rank loads it, also one that the job before did not have."
+)
 EARLIER = (
     "The losses of before the death are missing: keep the list in the checkpoint and go on with it."
 )
@@ -139,8 +143,9 @@ def course(
 
 EXERCISE = Exercise(
     case,
+    failed=(Failed("schedulers have counted", ONE_FILE),),
     kind=Kind.SCRIPT,
     programme=go_on,
     sizes=(1, 2, 3),
-    count=12,
+    count=8,
 )
