@@ -33,7 +33,7 @@ LOST = {
 
 
 def case(draw: Draw) -> Case:
-    return drawn(draw, draw.ranks, draw.of(*range(10)))
+    return drawn(draw, draw.ranks, draw.of(*range(8)))
 
 
 def under_an_agent(draw: Draw) -> Case:
@@ -44,7 +44,7 @@ def drawn(draw: Draw, n: int, event: int, real: bool = False) -> Case:
     """Draw a death between two checkpoints and, if `event` is not 0, one at that event of a later save."""
     every, steps, made = draw.whole(3, 5), draw.whole(3, 6), draw.of(1, 2)
     dies = [made * every + draw.whole(1, every - 2), *([event] if event else [])]
-    epochs = -(-(dies[0] + 3 * every + 1) // steps)
+    epochs = -(-(dies[0] + 2 * every + 1) // steps)
     seed = draw.whole(0, 999)
     whole, again = curve(seed, n, epochs, steps), made * every
     where = f", then at event {event} of a save" if event else ""
@@ -85,7 +85,8 @@ def drawn(draw: Draw, n: int, event: int, real: bool = False) -> Case:
             f"step {first[1]}; the newest whole checkpoint was made before epoch {epoch}, step {step}"
         )
         if tuple(first) == (0, 0):
-            return Finding(what, RENAME if in_a_save else (LOOK, *([] if epoch else [EPOCH])))
+            in_epoch_0 = may[0] <= steps  # the last step of epoch 0 included
+            return Finding(what, RENAME if in_a_save else (LOOK, *[EPOCH] * in_epoch_0))
         if first[1] == 0 and first[0] in {epoch, epoch + 1}:
             return Finding(what, BOTH if step == 1 else EPOCH)
         return Finding(what, f"Save after each {every} steps in all, and go on with the next one.")
@@ -206,6 +207,6 @@ EXERCISE = Exercise(
     kind=Kind.SCRIPT,
     programme=resume,
     sizes=(1, 2, 3),
-    count=12,
+    count=8,
     last=under_an_agent,
 )
