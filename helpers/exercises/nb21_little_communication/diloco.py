@@ -34,8 +34,13 @@ from helpers.views.plain import plural
 Models = list[torch.nn.Module]
 Kept = list[torch.Tensor]
 NEVER = (
-    "The ranks never meet: after steps {every}, {twice}, ... the outer optimizer steps, on all of them "
-    "alike."
+    "The weights are as if the ranks had never met. After steps {every}, {twice}, ... what the outer step "
+    "gives goes into the model; and what it starts from is a clone of the weights: else there is no "
+    "difference."
+)
+UNCLEARED = "The gradients of the steps before are added to these: clear them before each step."
+FIRST_BATCH = (
+    "Every step learns from the first samples: step number k takes the k-th `batch_size` of them."
 )
 PLAIN = (
     "This is the plain mean of the weights: local SGD. The outer optimizer goes {outer_lr} of the way, with "
@@ -62,8 +67,8 @@ RESET = "The inner optimizer starts anew after a meeting: its state stays, each 
 OWN_GRADIENTS = "Between meetings nothing is averaged: a step is one rank's own affair."
 ADVICE = {
     "steps": (
-        "{samples} samples make len(x) // batch_size = {steps} steps of {size}: what is left over makes "
-        "no step."
+        "{samples} samples make len(x) // batch_size = {steps} steps of {size}: they are this rank's own "
+        "already, and what is left over makes no step."
     )
 }
 
@@ -103,6 +108,8 @@ def case(draw: Draw) -> Case:
             gives(COUNT, world.nesterov, count_from_0=True),
             gives(RESET, world.nesterov, reset=True),
             gives(OWN_GRADIENTS, world.nesterov, average=True),
+            gives(UNCLEARED, world.nesterov, clear=False),
+            gives(FIRST_BATCH, world.nesterov, first_batch=True),
         ],
         facts={
             "bytes": steps // every * sum(w.nbytes for w in start),
@@ -164,6 +171,8 @@ class World:
         count_from_0: bool = False,
         reset: bool = False,
         average: bool = False,
+        clear: bool = True,
+        first_batch: bool = False,
     ) -> list[dict[str, torch.Tensor]]:
         """Train; give what each rank would show. way: "first" counts from the very first weights, "from here"
         steps from the rank's own; the others are those of the mistakes, too."""
@@ -174,8 +183,9 @@ class World:
         steps = len(self.batches[0])
         for step in range(1, steps + 1):
             for model, own in zip(models, self.batches, strict=True):
-                model.zero_grad()
-                x, y = own[step - 1]
+                if clear:
+                    model.zero_grad()
+                x, y = own[0 if first_batch else step - 1]
                 cross_entropy(model(x), y).backward()
             if average:
                 _average_gradients(models)

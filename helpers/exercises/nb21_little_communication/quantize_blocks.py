@@ -20,6 +20,10 @@ WRAPPED = (
     "int8 ends at 127: a code of 128 wraps around to -128. One step is the block's largest number, without "
     "its sign, divided by 127."
 )
+BOUNDED = (
+    "Scales cannot get smaller than some bound here, so that blocks of tiny numbers are lost: guard "
+    "against a scale of 0 only."
+)
 ONE_SCALE = "All blocks have one scale here: each block has its own, by its own largest number."
 SIGNED = "The largest number counts without its sign: `abs()` before the maximum."
 CODES = (
@@ -100,6 +104,10 @@ def mistakes_of(x: torch.Tensor) -> list[tuple[Any, str]]:
     def is_wrapped(codes: torch.Tensor, scales: torch.Tensor) -> bool:
         return bool(((codes == -128) & (x > 0)).any())
 
+    def is_bounded(codes: torch.Tensor, scales: torch.Tensor) -> bool:
+        tiny = (largest > 0) & (largest < 1e-12)
+        return bool((tiny & (scales > largest / 60)).any())
+
     def is_one(codes: torch.Tensor, scales: torch.Tensor) -> bool:
         return len(scales) > 1 and bool((scales == scales[0]).all() and scales[0] > 0)
 
@@ -107,6 +115,7 @@ def mistakes_of(x: torch.Tensor) -> list[tuple[Any, str]]:
         return near(scales, x.amax(1) / 127) and not near(scales, largest / 127)
 
     return [
+        (shaped(is_bounded), BOUNDED),
         (shaped(is_wrapped), WRAPPED),
         (shaped(is_signed), SIGNED),
         (shaped(is_one), ONE_SCALE),

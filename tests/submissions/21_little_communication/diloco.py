@@ -44,7 +44,7 @@ def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, mo
             model.load_state_dict(theirs.state_dict())
 
 
-# %% wrong: never meets | wrong | says: The ranks never meet
+# %% wrong: never meets | wrong | says: as if the ranks had never met
 def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
     kept = [p.detach().clone() for p in model.parameters()]
     outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum, nesterov=True)
@@ -264,7 +264,7 @@ def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, mo
             inner.state.clear()
 
 
-# %% wrong: the weights are not handed back | wrong | says: differ|element
+# %% wrong: the weights are not handed back | wrong | says: as if the ranks had never met
 def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
     kept = [p.detach().clone() for p in model.parameters()]
     outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum, nesterov=True)
