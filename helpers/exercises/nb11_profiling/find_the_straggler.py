@@ -31,6 +31,7 @@ def case(draw: Draw) -> Case:
     work = [own(trace) for trace in traces]
     by_wait = sorted(range(len(traces)), key=lambda r: waited(traces[r]))
     waits = [own(trace, waiting=True) for trace in traces]
+    by_ratio = [(rank, excess(work, rank, ratio=True, new=new)) for new in (1.0, float("inf"))]
     return Case(
         f"{len(traces)} ranks, {job.steps} steps, {job.kind}",
         [(traces,)],
@@ -45,10 +46,10 @@ def case(draw: Draw) -> Case:
             ),
             Mistake(lambda got, _: pair(got)[0] == by_wait[-1], WAITER),
             Mistake((rank, excess(waits, rank)), WAITS),
-            Mistake(largest_excess(waits), WAITS),
             Mistake(largest_excess(work), RANK_FIRST),
+            Mistake(largest_excess(waits), WAITS),
             Mistake((rank, max(work[rank], key=lambda p: work[rank][p])), LONGEST),
-            Mistake((rank, excess(work, rank, ratio=True)), RATIO),
+            Mistake(lambda got, _: pair(got) in by_ratio, RATIO),
             Mistake(lambda got, _: pair(got)[0] == job.last_by_clock(), CLOCKS),
             Mistake(lambda got, _: pair(got)[0] == job.most_often_last(), OFTEN),
             Mistake(lambda got, _: pair(got)[0] == rank, RIGHT_RANK),
@@ -78,7 +79,7 @@ CLOCKS = (
     "Each clock has its own zero: a moment of one rank says nothing beside a moment of another. Compare "
     "lengths, or set the clocks by a moment that all ranks share: the end of a collective."
 )
-OFTEN = "This rank comes last most often, but only by a little. Add up over all steps for how long others wait."
+OFTEN = "This rank comes last most often, but by little. Add up over all steps for how long others wait."
 RIGHT_RANK = (
     "The rank is right. For each phase, compare its time without waiting, over all steps, with the ranks' "
     "median of that time."
@@ -127,6 +128,8 @@ class Job:
                 times["save"] = 24.0 if step % 2 else 0.0
             else:
                 times[self.phase] += rng.uniform(6, 9)
+                if self.kind == "plain" and self.phase != "data":
+                    times["data"] += 2.5  # more than twice as long as elsewhere, and not the cause
         if rank == self.decoy:
             if self.kind == "one makes up for it":
                 other = "data" if self.phase != "data" else "forward"
@@ -136,8 +139,6 @@ class Job:
                 times[rng.choice(PHASES)] += 19.0
             elif self.kind == "slow at times":
                 times["forward"] += 1.5
-            elif self.kind == "longest phase":
-                times["data"] += 2.0  # twice as long as elsewhere
         return times
 
     def _traces(self, rng: Any) -> list[list[Span]]:
@@ -225,13 +226,18 @@ def own(trace: list[Span], *, waiting: bool = False) -> Times:
     return times
 
 
-def excess(times: list[Times], rank: int, *, against: Any = median, ratio: bool = False) -> str:
-    """Name the phase in which a rank needs most beyond what ranks usually need."""
+def excess(
+    times: list[Times], rank: int, *, against: Any = median, ratio: bool = False, new: float = 1.0
+) -> str:
+    """Name the phase in which a rank needs most beyond what ranks usually need.
+
+    ratio: by its ratio to that, which is `new` for a phase that others do not have.
+    """
 
     def more(phase: str) -> float:
         usual = against(other.get(phase, 0.0) for other in times)
         mine = times[rank].get(phase, 0.0)
-        return float(mine / usual if ratio and usual else mine - usual)
+        return float((mine / usual if usual else new) if ratio else mine - usual)
 
     return max(times[rank], key=more)
 

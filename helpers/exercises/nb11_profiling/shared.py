@@ -13,6 +13,11 @@ from helpers.checks.author import *
 Interval = tuple[float, float]
 Span = tuple[str, float, float]
 
+NOTHING = Failed(
+    "empty sequence|iterable argument is empty|list index out of range",
+    "There may be no communication, or no spans at all: give min() and max() a `default`.",
+)
+
 DIGITS = 6
 """Milliseconds are rounded to these: what is right is 0, not 1e-13, where nothing remains."""
 

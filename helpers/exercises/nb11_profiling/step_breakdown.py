@@ -13,6 +13,7 @@ from collections.abc import Callable
 from helpers.checks.author import *
 from helpers.exercises.nb11_profiling.shared import (
     DIGITS,
+    NOTHING,
     Interval,
     Span,
     covered,
@@ -137,7 +138,7 @@ BORDER = (
     "A span may begin in one step and end in another: each step has the part that lies in it. Cut to the "
     "step before you count."
 )
-FIRST = "Data that is read while the rank computes or communicates costs nothing: `data` is what it adds to both."
+FIRST = "Data that is read while the rank computes or communicates costs nothing: `data` is what it adds."
 EACH = "Each moment belongs to one part: `exposed` is communication that no computation hides."
 ONCE = "Spans of one kind nest and overlap: unite them before you add up."
 COMPUTES = (
@@ -145,4 +146,4 @@ COMPUTES = (
 )
 LAST = "A span may lie within one that began earlier: keep the latest end so far."
 
-EXERCISE = Exercise(case, kind=Kind.LOCAL)
+EXERCISE = Exercise(case, failed=(NOTHING,), kind=Kind.LOCAL, sizes=(1,))
