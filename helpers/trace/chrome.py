@@ -136,7 +136,8 @@ def profiled(traces: Sequence[Mapping[str, Any]]) -> Trace:
     """Read what `torch.profiler` exported on each rank, one file's JSON each, on gloo and CPU.
 
     Labels of `record_function` become spans, gloo's work becomes calls; operators are left out. Clocks
-    are as the files have them: those of one machine agree. Raises ValueError for anything else.
+    are as the files have them: those of one machine agree. What was still in flight when the profile
+    ended is given that moment as its end, as in the files. Raises ValueError for anything else.
     """
     by_rank = {_rank_of(one): one for one in traces}
     if sorted(by_rank) != list(range(len(traces))):
@@ -175,7 +176,6 @@ def _profile_of(one: Mapping[str, Any], rank: int, world_size: int) -> Iterator[
         is_call = backend == "gloo" and op in {*COLLECTIVES, "send", "recv"}
         # floats of microseconds since boot still tell nanoseconds apart; with the base added they do not
         start = base + round(event["ts"] * _US)
-        ended = event.get("args", {}).get("finished", True)
         yield Event(
             rank,
             seq,
@@ -185,5 +185,5 @@ def _profile_of(one: Mapping[str, Any], rank: int, world_size: int) -> Iterator[
             group_ranks=tuple(range(world_size)) if is_call else (),
             asynchronous=is_call,
             start_ns=start,
-            end_ns=start + round(event["dur"] * _US) if ended else None,
+            end_ns=start + round(event["dur"] * _US),
         )

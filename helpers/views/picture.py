@@ -84,4 +84,6 @@ def trace_of(run_or_trace: Run | Trace) -> Trace:
 
 def seen_in(what: Seen) -> Trace:
     """Take the trace out of a run, or out of what torch.profiler exported on each of its ranks."""
-    return profiled(what) if isinstance(what, list) else trace_of(what)
+    if isinstance(what, list) and all(isinstance(one, dict) for one in what):
+        return profiled(what)
+    return trace_of(what)  # type: ignore[arg-type]  # it says what is wrong with any other list
