@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from helpers.trace.chrome import chrome_trace
 from helpers.trace.events import Trace
 
 
@@ -61,3 +64,9 @@ class Run:
     @property
     def ok(self) -> bool:
         return self.failure is None
+
+    def save_trace(self, path: str | Path) -> Path:
+        """Write the recorded calls as Chrome trace JSON, for Perfetto and chrome://tracing; give the path."""
+        path = Path(path)
+        path.write_text(json.dumps(chrome_trace(self.trace)))
+        return path

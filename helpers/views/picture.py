@@ -9,10 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from helpers.ranks.run import Run
+from helpers.trace.chrome import profiled
 from helpers.trace.events import Trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+Seen = Run | Trace | list[dict[str, Any]]
+"""A run, its trace, or the JSON that torch.profiler exported on each rank."""
 
 _SCREEN_DPI = 110
 _PRINT_DPI = 200
@@ -76,3 +80,10 @@ def trace_of(run_or_trace: Run | Trace) -> Trace:
         f"a picture of what ranks said is drawn from a Run or its trace, not from "
         f"{type(run_or_trace).__name__}. Give it what launch(...) returned."
     )
+
+
+def seen_in(what: Seen) -> Trace:
+    """Take the trace out of a run, or out of what torch.profiler exported on each of its ranks."""
+    if isinstance(what, list) and all(isinstance(one, dict) for one in what):
+        return profiled(what)
+    return trace_of(what)  # type: ignore[arg-type]  # it says what is wrong with any other list

@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from helpers.ranks.run import Run
 from helpers.trace.events import Event, Trace
 from helpers.views.palette import COLLECTIVE, INK, SPAN
-from helpers.views.picture import Picture, new_figure, trace_of
+from helpers.views.picture import Picture, Seen, new_figure, seen_in
 from helpers.views.plain import one_line, plural
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ class Step:
 
 
 def step_lanes(
-    runs: Mapping[str, Run | Trace],
+    runs: Mapping[str, Seen],
     *,
     rank: int = 0,
     first: str = "forward",
@@ -78,7 +77,7 @@ def step_lanes(
     steps = {
         one_line(name, 40): step
         for name, run in runs.items()
-        if (step := last_step(trace_of(run), rank, first))
+        if (step := last_step(seen_in(run), rank, first))
     }
     figure = new_figure(_WIDTH, max(1.0, 0.8 + 1.05 * len(steps)))
     axes = figure.add_subplot()

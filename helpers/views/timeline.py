@@ -13,10 +13,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from helpers.ranks.run import Run
 from helpers.trace.events import Meeting, Trace
 from helpers.views.palette import FAILURE, FAINT, INK, KINDS, SEND
-from helpers.views.picture import Picture, new_figure, trace_of
+from helpers.views.picture import Picture, Seen, new_figure, seen_in
 from helpers.views.plain import one_line, plural
 from helpers.views.sequence import headline, label_of, rank_lines
 from helpers.views.timeline_labels import Label, Wanted, place_labels
@@ -57,13 +56,14 @@ _LEGEND = (
 _UNITS = ((2e6, 1e3, "µs"), (1e10, 1e6, "ms"), (float("inf"), 1e9, "s"))
 
 
-def timeline(run_or_trace: Run | Trace, *, title: str | None = None) -> Picture:
+def timeline(run_or_trace: Seen, *, title: str | None = None) -> Picture:
     """Draw who called what when, the messages between ranks, and the collectives that they met in.
 
+    Instead of a run it takes what torch.profiler exported on its ranks, a list of each file's JSON.
     The earliest 2,000 calls and 500 messages are drawn; the text says how many were left out.
-    Raises TypeError for anything but a Run or a Trace.
+    Raises TypeError for anything else.
     """
-    trace = trace_of(run_or_trace)
+    trace = seen_in(run_or_trace)
     layout = lay_out(trace)
     meetings = trace.meetings()
     lanes = Lanes.fit(layout)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -12,6 +13,7 @@ from helpers.trace.events import Trace
 from helpers.views.palette import KINDS
 from helpers.views.picture import Picture
 from helpers.views.sequence import fold, label_of
+from helpers.views.step_lanes import step_lanes
 from helpers.views.timeline import timeline
 from helpers.views.timeline_labels import Wanted, place_labels
 from helpers.views.timeline_layout import MOST_BARS, lay_out
@@ -270,3 +272,23 @@ def test_kinds_can_be_told_apart_without_colour() -> None:
         if c.get_label() != "the same collective"
     }
     assert len({hatch for hatch, _ in drawn}) == len(drawn) == 3
+
+
+def test_a_profile_is_drawn_as_a_run_is() -> None:
+    def of(rank: int) -> dict[str, Any]:
+        labels = (("forward", 0.0, 4.0), ("backward", 5.0, 9.0), ("gloo:all_reduce", 6.0, 7.0))
+        events = [
+            {"ph": "X", "cat": "user_annotation", "name": name, "ts": ts, "dur": dur}
+            for name, ts, dur in labels
+        ]
+        return {"distributedInfo": {"rank": rank}, "traceEvents": events}
+
+    picture = timeline([of(0), of(1)])
+    assert picture.text == (
+        "timeline of 2 ranks: 1 all_reduce, 4 spans\n"
+        "rank 0: [forward], [backward], all_reduce\n"
+        "rank 1: [forward], [backward], all_reduce"
+    )
+    assert bars(picture)["span"] == 4
+    lanes = step_lanes({"mine": [of(0), of(1)]})
+    assert lanes.text.endswith("mine: 1 all_reduce, 1 issued while backward runs")

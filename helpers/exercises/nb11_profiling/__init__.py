@@ -1,0 +1,1 @@
+"""Exercises of notebook 11: profiling."""

@@ -1,0 +1,72 @@
+"""What exercises of notebook 11 share: spans as a profiler gives them, and how they are counted.
+
+A span is (kind, start, end), in milliseconds. Spans of one rank come from several threads: they nest,
+overlap, touch, and are in no order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from helpers.checks.author import *
+
+Interval = tuple[float, float]
+Span = tuple[str, float, float]
+
+NOTHING = Failed(
+    "empty sequence|iterable argument is empty|list index out of range",
+    "There may be no communication, or no spans at all: give min() and max() a `default`.",
+)
+
+DIGITS = 6
+"""Milliseconds are rounded to these: what is right is 0, not 1e-13, where nothing remains."""
+
+
+def covered(intervals: Iterable[Interval]) -> float:
+    """Give the milliseconds in which at least one interval runs."""
+    total, until = 0.0, float("-inf")
+    for start, end in sorted(intervals):
+        total += max(0.0, end - max(start, until))
+        until = max(until, end)
+    return total
+
+
+def covered_by_last_end(intervals: Iterable[Interval]) -> float:
+    """Give what `covered` gives who forgets that an interval may lie within the one before."""
+    total, until = 0.0, float("-inf")
+    for start, end in sorted(intervals):
+        total += max(0.0, end - max(start, until))
+        until = end
+    return total
+
+
+def summed(intervals: Iterable[Interval]) -> float:
+    return sum(end - start for start, end in intervals)
+
+
+def of(spans: Iterable[Span], *kinds: str) -> list[Interval]:
+    """Give the intervals of the spans of these kinds."""
+    return [(start, end) for kind, start, end in spans if kind in kinds]
+
+
+def cut(spans: Iterable[Span], begin: float, end: float) -> list[Span]:
+    """Give the part of each span that lies between two moments."""
+    return [(kind, max(s, begin), min(e, end)) for kind, s, e in spans if s < end and e > begin]
+
+
+def draw_spans(draw: Draw, begin: float, length: int, kinds: dict[str, int]) -> list[Span]:
+    """Draw so many spans of each kind within `length` ms, some nested in others, some the same twice."""
+    spans: list[Span] = []
+    for kind, count in kinds.items():
+        for _ in range(count):
+            start = draw.whole(0, 4 * length) / 4
+            spans.append((kind, begin + start, begin + start + draw.whole(0, 2 * length) / 8))
+            way = draw.rng.random()
+            _, first, last = spans[-1]
+            if way < 0.3:  # an operator within an operator
+                quarter = (last - first) / 4
+                spans.append((kind, first + quarter, last - 2 * quarter))
+            elif way < 0.4:
+                spans.append((kind, first, last))
+    draw.rng.shuffle(spans)
+    return spans

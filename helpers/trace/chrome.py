@@ -1,0 +1,189 @@
+"""Traces as files that others' tools read, in Chrome's Trace Event Format, and torch's own read back.
+
+    Run.save_trace -> chrome_trace(Trace) -> JSON -> Perfetto, chrome://tracing
+    torch.profiler, a file of each rank -> profiled() -> Trace -> timeline, step_lanes
+
+Perfetto asks that what stands on one thread nests; calls in flight overlap. So each rank is a process,
+and each of its rows, in which nothing overlaps, a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from helpers.trace.events import COLLECTIVES, Event, Message, Trace
+
+_US = 1e3
+"""Nanoseconds in the format's unit, a microsecond."""
+
+_FIRST_CALL_ROW = 1000
+"""Rows of calls are numbered from here, below those of spans."""
+
+_TORCHS_OWN = ("DistributedDataParallel.", "Optimizer.", "ProfilerStep#")
+"""How the names of those labels begin that torch itself puts into a profile."""
+
+
+def chrome_trace(trace: Trace) -> dict[str, Any]:
+    """Give the trace as Chrome trace JSON: `pid` is the rank, times begin at 0 with the first event.
+
+    A call is a complete event ("X"), one that never finished a begin without an end ("B"); a message
+    is a flow ("s", "f") from its send to its recv.
+    """
+    origin = min((event.start_ns for event in trace), default=0)
+    rows = {id(event): row for rank in range(trace.world_size) for event, row in _rows(trace, rank)}
+    slices = [_slice(event, rows[id(event)], origin) for event in trace]
+    flows = [
+        flow
+        for number, message in enumerate(trace.messages())
+        for flow in _flow(number, message, rows, origin)
+    ]
+    return {
+        "displayTimeUnit": "ms",
+        "otherData": {"world_size": str(trace.world_size), "not recorded": str(trace.dropped)},
+        "traceEvents": [*_names(trace.world_size, rows, trace), *slices, *flows],
+    }
+
+
+def _rows(trace: Trace, rank: int) -> Iterator[tuple[Event, int]]:
+    """Give each event of a rank its row: the first in which all has ended when it begins."""
+    for first, spans in ((0, True), (_FIRST_CALL_ROW, False)):
+        ends: list[float] = []
+        for event in sorted(trace.of(rank), key=lambda e: (e.start_ns, e.seq)):
+            if (event.op == "span") is spans:
+                row = next((i for i, end in enumerate(ends) if end <= event.start_ns), len(ends))
+                ends[row : row + 1] = [float("inf") if event.end_ns is None else _end(event)]
+                yield event, first + row
+
+
+def _end(event: Event) -> int:
+    return max(event.start_ns, event.start_ns if event.end_ns is None else event.end_ns)
+
+
+def _slice(event: Event, row: int, origin: int) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "ph": "X",
+        "name": event.call or event.op,
+        "cat": "span" if event.op == "span" else "communication",
+        "pid": event.rank,
+        "tid": row,
+        "ts": (event.start_ns - origin) / _US,
+        "dur": (_end(event) - event.start_ns) / _US,
+        "args": _arguments(event),
+    }
+    if event.end_ns is None:
+        del made["dur"]
+        made["ph"] = "B"
+    return made
+
+
+def _arguments(event: Event) -> dict[str, Any]:
+    """Say of a call what the picture cannot: Perfetto shows it where one clicks."""
+    told: dict[str, Any] = {"line": str(event.where) if event.where else "", "error": event.error}
+    if event.op != "span":
+        told |= {
+            "op": event.op,
+            "group": list(event.group_ranks),
+            "peer": event.peer,
+            "root": event.root,
+            "bytes": event.nbytes,
+            "dtype": event.dtype,
+            "shapes": [list(shape) for shape in event.shapes],
+            "reduce_op": event.reduce_op,
+        }
+        if event.asynchronous and event.wait_ns is not None:
+            told["waited from [us]"] = (event.wait_ns - event.start_ns) / _US
+    return {name: value for name, value in told.items() if value not in (None, "", [])}
+
+
+def _flow(
+    number: int, message: Message, rows: Mapping[int, int], origin: int
+) -> Iterator[dict[str, Any]]:
+    """Give both ends of an arrow. Each must lie within a slice, and the second one not before the first."""
+    send, recv = message.send, message.recv
+    if recv is None:
+        return
+    # the last nanosecond of a recv: at its end itself there is no slice any more
+    arrives = max(recv.start_ns, _end(recv) - 1)
+    for ph, event, at in (("s", send, send.start_ns), ("f", recv, max(send.start_ns, arrives))):
+        yield {
+            "ph": ph,
+            "id": number,
+            "name": "message",
+            "cat": "message",
+            "pid": event.rank,
+            "tid": rows[id(event)],
+            "ts": (at - origin) / _US,
+            **({"bp": "e"} if ph == "f" else {}),
+        }
+
+
+def _names(world_size: int, rows: Mapping[int, int], trace: Trace) -> Iterator[dict[str, Any]]:
+    for rank in range(world_size):
+        yield _metadata("process_name", rank, 0, name=f"rank {rank}")
+        yield _metadata("process_sort_index", rank, 0, sort_index=rank)
+    for rank, row in sorted({(event.rank, rows[id(event)]) for event in trace}):
+        name = "spans" if row < _FIRST_CALL_ROW else "calls"
+        yield _metadata("thread_name", rank, row, name=name)
+        yield _metadata("thread_sort_index", rank, row, sort_index=row)
+
+
+def _metadata(what: str, pid: int, tid: int, **args: Any) -> dict[str, Any]:
+    return {"ph": "M", "name": what, "pid": pid, "tid": tid, "args": args}
+
+
+def profiled(traces: Sequence[Mapping[str, Any]]) -> Trace:
+    """Read what `torch.profiler` exported on each rank, one file's JSON each, on gloo and CPU.
+
+    Labels of `record_function` become spans, gloo's work becomes calls; operators are left out. Clocks
+    are as the files have them: those of one machine agree. What was still in flight when the profile
+    ended is given that moment as its end, as in the files. Raises ValueError for anything else.
+    """
+    by_rank = {_rank_of(one): one for one in traces}
+    if sorted(by_rank) != list(range(len(traces))):
+        raise ValueError(
+            f"a profile is one trace of each rank, from 0 on; here are ranks {sorted(by_rank)} in "
+            f"{len(traces)} traces."
+        )
+    found = (
+        event
+        for rank in range(len(traces))
+        for event in _profile_of(by_rank[rank], rank, len(traces))
+    )
+    return Trace(len(traces), tuple(found))
+
+
+def _rank_of(one: Mapping[str, Any]) -> int:
+    try:
+        return int(one["distributedInfo"]["rank"])
+    except (KeyError, TypeError):
+        raise ValueError(
+            "this is no trace of a rank by torch.profiler: it has no `distributedInfo`. Export it "
+            "while the process group is there."
+        ) from None
+
+
+def _profile_of(one: Mapping[str, Any], rank: int, world_size: int) -> Iterator[Event]:
+    base = int(one.get("baseTimeNanoseconds", 0))
+    labels = [
+        event
+        for event in one["traceEvents"]
+        if event.get("cat") == "user_annotation" and not event["name"].startswith(_TORCHS_OWN)
+    ]
+    for seq, event in enumerate(sorted(labels, key=lambda e: (e["ts"], -e["dur"]))):
+        backend, _, name = event["name"].rpartition(":")
+        op = "recv" if name == "recvAnySource" else name
+        is_call = backend == "gloo" and op in {*COLLECTIVES, "send", "recv"}
+        # floats of microseconds since boot still tell nanoseconds apart; with the base added they do not
+        start = base + round(event["ts"] * _US)
+        yield Event(
+            rank,
+            seq,
+            op if is_call else "span",
+            name if is_call else event["name"],
+            group="world" if is_call else "",
+            group_ranks=tuple(range(world_size)) if is_call else (),
+            asynchronous=is_call,
+            start_ns=start,
+            end_ns=start + round(event["dur"] * _US),
+        )
