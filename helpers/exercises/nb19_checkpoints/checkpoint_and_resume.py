@@ -56,7 +56,7 @@ def drawn(draw: Draw, n: int, event: int, real: bool = False) -> Case:
         if found := began(got):
             return found
         if not isinstance(losses, (list, tuple)) or len(losses) != total:
-            return count(losses, total)
+            return count(losses, total, got)
         if rank and got["writes"]:
             return Finding(
                 f"rank {rank} writes a file in `folder`, too: rank 0 alone saves", ONE_FILE
@@ -91,10 +91,10 @@ def drawn(draw: Draw, n: int, event: int, real: bool = False) -> Case:
             return Finding(what, BOTH if step == 1 else EPOCH)
         return Finding(what, f"Save after each {every} steps in all, and go on with the next one.")
 
-    def count(losses: Any, total: int) -> Finding:
+    def count(losses: Any, total: int, got: dict[str, Any]) -> Finding:
         have = len(losses) if isinstance(losses, (list, tuple)) else 0
         what = f"it returns {have} losses; there are {epochs} epochs of {steps} steps, one loss for each"
-        return Finding(what, BEFORE if total - have in (again, *last_start({"died": None})) else "")
+        return Finding(what, BEFORE if total - have in (again, *last_start(got)) else "")
 
     def forgotten(got: dict[str, Any]) -> tuple[str, ...]:
         at = {again, *([got["first"][0] * steps + got["first"][1]] if got["first"] else [])}

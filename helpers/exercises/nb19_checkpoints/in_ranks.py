@@ -292,9 +292,9 @@ def beside(
     nproc: int,
     steps: int,
     every: int,
-    dies: tuple[int, int],
+    dies: tuple[int, int, int],
 ) -> dict[str, Any]:
-    """Run a training; rank dies[0] is killed at event dies[1] of its second checkpoint, if that is not 0."""
+    """Run a training; rank dies[0] is killed at event dies[1], if not 0, of its checkpoint number dies[2]."""
     script = compose(answer, train_beside, (weight, steps, every, list(dies)))
     found = under_fork(script, nproc, max_restarts=1, timeout_s=15)
     died = (script.parent / "died").exists()
@@ -329,7 +329,7 @@ def train_beside(
     first_life = os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
     disk = Disk(folder, dies[1] if first_life and rank == dies[0] else 0, script.parent / "died")
     writes = Writes(group, steps)
-    disk.counts = lambda: writes.begun > 1
+    disk.counts = lambda: writes.begun >= dies[2]
     disk.watch()
     writes.watch()
     found: dict[str, Any] = {"began with": local.clone()}
