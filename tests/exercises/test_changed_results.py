@@ -51,7 +51,7 @@ def results(name: str) -> list[Tried]:
         together = trial._together(group)
         tried += [each for each, _ in together.values()]
         for k in [k for k in range(len(group)) if k not in together][:ALONE]:
-            tried.append(trial._alone_in_its_world(group[k], trial._run([group[k]], k)))
+            tried.append(trial._alone_in_its_world(group[k], *trial._run([group[k]], k)))
     return tried
 
 

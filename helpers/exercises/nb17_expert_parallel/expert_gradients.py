@@ -59,7 +59,11 @@ def case(draw: Draw) -> Case:
         ]
 
     both = zip(combined("shared", everybody, n), combined("expert", line, n), strict=True)
-    size = n * max(largest(*own) for own in (*shared, *experts))
+    size = {
+        f"{kind} {i}": n * largest(*own)
+        for kind, grads in (("shared", shared), ("expert", experts))
+        for i, own in enumerate(grads)
+    }
     right = ByName([{"weights": "", **a, **b} for a, b in both], scale=size)
     alone = [[rank] for rank in range(n)]
     return Case(

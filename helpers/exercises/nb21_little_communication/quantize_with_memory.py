@@ -59,6 +59,8 @@ def judge_of(xs: list[torch.Tensor], block: int) -> Any:
                 return Finding(f"call {call}: `x` has changed", PLAIN)
             if tuple(codes.shape) != (len(x) // block, block) or scales.shape != codes.shape[:1]:
                 return Finding(f"call {call}: codes have shape {tuple(codes.shape)}")
+            if (codes.dtype, scales.dtype, memory.dtype) != (torch.int8, x.dtype, x.dtype):
+                return Finding(f"call {call}: codes are {codes.dtype}, scales {scales.dtype}")
             if memory.shape != x.shape:
                 return Finding(f"call {call}: memory has shape {tuple(memory.shape)}")
             read = (codes * scales[:, None]).flatten()
