@@ -19,12 +19,17 @@ def nonsense_like(x: torch.Tensor) -> torch.Tensor:
     return torch.full_like(x, torch.nan if x.is_floating_point() else torch.iinfo(x.dtype).max)
 
 
-def has_nonsense(got: Any, depth: int = 3) -> bool:
-    """Tell whether some element of a tensor, or of one in lists, tuples and dicts, is nonsense."""
+def has_nonsense(got: Any, depth: int = 3, small: bool = True) -> bool:
+    """Tell whether some element of a tensor, or of one in lists, tuples and dicts, is nonsense.
+
+    small: also of a dtype of eight bits.
+    """
     if isinstance(got, (list, tuple, dict)) and depth:
         parts = list(got.values() if isinstance(got, dict) else got)
-        return any(has_nonsense(part, depth - 1) for part in parts[:_MOST_PARTS])
+        return any(has_nonsense(part, depth - 1, small) for part in parts[:_MOST_PARTS])
     if not isinstance(got, torch.Tensor) or got.dtype is torch.bool or got.is_complex():
+        return False
+    if got.dtype.itemsize == 1 and not small:
         return False
     nonsense = nonsense_like(got)
     return bool(((got == nonsense) | (got.isnan() & nonsense.isnan())).any())

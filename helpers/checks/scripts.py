@@ -125,7 +125,7 @@ def run_under_torchrun(
 
 def under_fork(
     script: Path,
-    nproc: int,
+    nproc: int | Sequence[int],
     *,
     max_restarts: int = 0,
     timeout_s: float = 8.0,
@@ -133,22 +133,26 @@ def under_fork(
 ) -> dict[str, Any]:
     """Run a composed script as one agent would, its workers forked from this rank: in milliseconds.
 
-    A worker finds the environment that torchrun gives. When one fails, the others are ended `grace_s` later,
-    and all are started again, so many times. The file for `@record` is `error_file(script, rank)`.
+    nproc: how many workers; a list says it for each attempt, as of a job whose size changes. A worker finds
+    the environment that torchrun gives. When one fails, the others are ended `grace_s` later (at once if it
+    was killed), and all are started again, so many times. The file for `@record` is `error_file(script,
+    rank)`.
     """
     budget = Budget(lambda: living_children(os.getpid()), timeout_s, time.monotonic())
     exits: dict[int, int] = {}
-    for attempt in range(max_restarts + 1):
+    sizes = [nproc] * (max_restarts + 1) if isinstance(nproc, int) else list(nproc)
+    size = 0
+    for attempt, size in enumerate(sizes):
         port = free_port()
         pids = {
-            _fork(script, rank, nproc, attempt, max_restarts, port): rank for rank in range(nproc)
+            _fork(script, rank, size, attempt, len(sizes) - 1, port): rank for rank in range(size)
         }
         exits = _wait_for_all(pids, budget, grace_s)
         if not any(exits.values()) or budget.is_spent(time.monotonic()):
             break
     endings = {"late": budget.is_spent(time.monotonic()), "exits": exits}
-    output = [head_of(script.parent / f"{rank}.output", _MAX_TEXT) for rank in range(nproc)]
-    return report(script.parent, nproc, endings, output)
+    output = [head_of(script.parent / f"{rank}.output", _MAX_TEXT) for rank in range(size)]
+    return report(script.parent, size, endings, output)
 
 
 def error_file(script: Path, rank: int) -> Path:
@@ -233,7 +237,9 @@ def _wait_for_all(pids: Mapping[int, int], budget: Budget, grace_s: float) -> di
             if rank not in exits and (status := os.waitpid(pid, os.WNOHANG))[0]:
                 exits[rank] = os.waitstatus_to_exitcode(status[1])
                 if exits[rank]:
-                    give_up = min(give_up, time.monotonic() + grace_s)
+                    # who was killed had no word to say: those of the others can only follow from that
+                    wait_s = 0.0 if exits[rank] == -signal.SIGKILL else grace_s
+                    give_up = min(give_up, time.monotonic() + wait_s)
         now = time.monotonic()
         if now >= give_up or budget.is_spent(now):
             break

@@ -1,10 +1,14 @@
-"""What ranks run around an answer of notebook 05: messages that the launching process times."""
+"""What ranks run around an answer of notebook 05: messages that the launching process times, groups."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from operator import index
 from typing import Any
+
+import torch
+
+from helpers.exercises.nb01_process_groups.in_ranks import watch_new_group
 
 
 def with_scripted_messages(
@@ -20,3 +24,14 @@ def with_scripted_messages(
         return lap(index(nbytes))
 
     return answer(measure, ranks)
+
+
+def in_two_levels(
+    answer: Any, rank: int, world_size: int, x: torch.Tensor, per_host: int
+) -> dict[str, Any]:
+    """Call the answer, its calls of `new_group` compared across ranks; give its sum by name."""
+    before = x.clone()
+    with watch_new_group(rank, world_size):
+        total = answer(rank, world_size, x, per_host)
+    changed = "it has changed `x`: its caller still needs what it gave, so work on a clone"
+    return {"x": "" if torch.equal(before, x) else changed, "sum": total}

@@ -15,9 +15,11 @@ from math import ceil
 import torch
 
 from helpers.checks.author import *
+from helpers.exercises.nb05_collective_algorithms.in_ranks import in_two_levels
 from helpers.exercises.nb05_collective_algorithms.shared import summands
-from helpers.trace.events import Event, Trace
+from helpers.trace.events import Trace
 from helpers.trace.mismatch import at
+from helpers.trace.volume import bytes_sent
 
 PER_HOST = {1: (1,), 2: (1, 2), 4: (2, 2, 4), 6: (2, 3), 8: (2, 4, 4)}
 INSIDE = "This is the sum of this rank's host: nothing has been added between the hosts."
@@ -53,21 +55,27 @@ def case(draw: Draw) -> Case:
 
     hosts = n // per_host
     part = ceil(total.numel() / n)  # what a rank sends in one step of a ring of hosts
+    right = ByName([{"sum": total, "x": ""}] * n, scale=largest(*mine))
+
+    def gives(words: str, values: list[torch.Tensor]) -> Mistake:
+        return right.mistake(words, [{"sum": value} for value in values])
+
     return Case(
         f"{hosts} x {per_host} ranks, {total.numel()} elements of {total.dtype}",
         [(x, per_host) for x in mine],
-        right=total,
+        right=right,
         mistakes=[
-            Mistake(Each(host), INSIDE),
-            Mistake(Each(same), BETWEEN),
-            Mistake(Each(with_own_chunk(host)), OWN),
-            Mistake(Each(with_own_chunk(mine)), OWN),
-            Mistake(total * per_host, TWICE),
-            Mistake(total / per_host, "This is the sum divided by `per_host`; a sum is wanted."),
-            Mistake(total / n, "This is the mean; a sum is wanted."),
+            gives(INSIDE, host),
+            gives(BETWEEN, same),
+            gives(OWN, with_own_chunk(host)),
+            gives(OWN, with_own_chunk(mine)),
+            gives(TWICE, [total * per_host] * n),
+            gives(
+                "This is the sum divided by `per_host`; a sum is wanted.", [total / per_host] * n
+            ),
+            gives("This is the mean; a sum is wanted.", [total / n] * n),
         ],
         facts={"per_host": per_host, "most": 2 * (hosts - 1) * part * total.element_size()},
-        scale=largest(*mine),
     )
 
 
@@ -87,23 +95,13 @@ def little_leaves_a_host(trace: Trace, case: Case) -> str:
                     f"{', '.join(map(str, members))}: of several hosts, and of some of them more than one. "
                     "Between hosts a group has one rank of each."
                 )
-            sent += sent_by(event, len(homes))
+            sent += bytes_sent(event)
             if sent > most:
                 return (
                     f"rank {rank} sends {round(sent):,} bytes to other hosts, with {event.call}{at(event)}; "
                     f"{most:,} are enough: a ring over one of `per_host` chunks."
                 )
     return ""
-
-
-def sent_by(event: Event, members: int) -> float:
-    """Give the bytes that a rank sends in a call, by a ring where the call is a collective."""
-    others = members - 1
-    if event.op == "all_reduce":
-        return 2 * others / members * event.nbytes
-    if event.op == "reduce_scatter":
-        return others / members * event.nbytes
-    return event.nbytes * (others if event.op == "all_gather" else 1)
 
 
 EXERCISE = Exercise(
@@ -116,14 +114,14 @@ EXERCISE = Exercise(
         ),
     ),
     failed=(
-        Stuck(
-            "A rank is in `new_group`, and another is not: all ranks make all groups, in the same order, "
-            "also those that they are not in.",
-            when=lambda case, run: "in new_group" in str(run.failure),
+        Failed(
+            "^GroupsDiffer",
+            "All ranks make all groups, in the same order, also those that they are not in.",
         ),
     ),
+    kind=Kind.MODULE,
+    programme=in_two_levels,
     sizes=(1, 2, 4, 6, 8),
     count=20,
-    keeps_input=True,
     own_network=True,
 )

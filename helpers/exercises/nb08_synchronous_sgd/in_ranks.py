@@ -178,7 +178,7 @@ def average_gradients(model: nn.Module) -> None:
 def lend(right: Callable[..., Any]) -> None:
     """Let the answer use a right function where its own is missing or still a stub."""
     names = vars(sys.modules["__main__"])
-    own = names.get(right.__name__, right)
+    own = names.setdefault(right.__name__, right)
 
     def lent(*args: Any, **kwargs: Any) -> Any:
         try:

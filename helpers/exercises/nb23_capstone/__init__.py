@@ -1,1 +1,1 @@
-"""The exercises of notebook 23: a mesh, training on it, experts, a script with bugs, a plan."""
+"""The exercises of notebook 23: a mesh, training on it, a script with bugs, a plan."""

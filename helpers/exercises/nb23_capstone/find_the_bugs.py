@@ -1,4 +1,4 @@
-"""23.4 Eight bugs (30 min, ●●●●○)
+"""23.3 Eight bugs (30 min, ●●●●○)
 
 - Let the check lead you: it names one effect at a time. Ask for each line of the script: on which ranks does
   it run, how often, and on whose data?

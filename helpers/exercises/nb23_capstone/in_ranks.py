@@ -1,4 +1,4 @@
-"""What the ranks run around an answer of notebook 23: a mesh, a training on it, an expert, a script.
+"""What the ranks run around an answer of notebook 23: a mesh, a training on it, a script.
 
 Each gives back plain values by name; the launching process alone knows what they must be. A text tells
 what was seen that no value shows; "" is right.
@@ -20,7 +20,7 @@ from torch.distributed import distributed_c10d
 from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.data import TensorDataset
 
-from helpers.ranks.inside import launch_folder, span
+from helpers.ranks.inside import launch_folder
 
 PARTS = ("coordinate", "ranks", "hosts", "sum")
 _DEADLINE = timedelta(seconds=20)
@@ -139,61 +139,6 @@ def _linear(weight: torch.Tensor) -> nn.Linear:
     with torch.no_grad():
         layer.weight.copy_(weight)
     return layer
-
-
-# --- tokens to their experts ----------------------------------------------------------------------
-
-
-class Expert(nn.Module):
-    """One layer with a tanh, made from its weight; its result is not contiguous."""
-
-    def __init__(self, weight: torch.Tensor) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(weight.clone())
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        return torch.tanh(self.weight @ tokens.T).T  # rows that do not lie one after the other
-
-
-def route_tokens(
-    answer: Callable[..., Any],
-    rank: int,
-    world_size: int,
-    x: torch.Tensor,
-    router: torch.Tensor,
-    weight: torch.Tensor,
-    grad: torch.Tensor,
-) -> dict[str, Any] | None:
-    """Let the answer send this rank's tokens through the experts, there and back."""
-    x, router = x.clone().requires_grad_(), router.clone().requires_grad_()
-    expert, rows = Expert(weight), []
-    expert.register_forward_pre_hook(lambda _, given: rows.append(len(given[0])))
-    with span("forward"):
-        output = answer(rank, world_size, x, router, expert)
-    if output is None:
-        return None
-    if not isinstance(output, torch.Tensor):
-        return {"result": f"a {type(output).__name__} came back, not a tensor"}
-    kept = output.detach().clone()
-    if output.shape == grad.shape:
-        with span("backward"):
-            output.backward(grad)
-    return {
-        "result": "",
-        "tokens that its expert saw": sum(rows),
-        "output": kept,
-        "called": "" if rows else "its expert was not called, and its weights have no gradient",
-        "gradient of the router": _grad(router, not len(x)),
-        "gradient of x": _grad(x, not len(x)),
-        "gradient of the expert": _grad(expert.weight, not rows),
-    }
-
-
-def _grad(leaf: torch.Tensor, unused: bool) -> torch.Tensor | None:
-    """Copy a gradient; where nothing went through, none is as good as zeros."""
-    if leaf.grad is None:
-        return torch.zeros_like(leaf).detach() if unused else None
-    return leaf.grad.clone()
 
 
 # --- a training script ----------------------------------------------------------------------------

@@ -84,7 +84,9 @@ def my_slice(rank, world_size, n):
 
 # %% wrong: rank 0 divides and scatters | forbidden call | says: none is needed
 def my_slice(rank, world_size, n):
-    bounds = [torch.tensor([r * n // world_size, (r + 1) * n // world_size]) for r in range(world_size)]
+    bounds = [
+        torch.tensor([r * n // world_size, (r + 1) * n // world_size]) for r in range(world_size)
+    ]
     mine = torch.zeros(2, dtype=torch.int64)
     dist.scatter(mine, bounds if rank == 0 else None, src=0)
     return mine[0].item(), mine[1].item()

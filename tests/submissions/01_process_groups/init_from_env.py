@@ -10,9 +10,7 @@ def init_from_env():
 # %% right: everything is said again
 def init_from_env():
     rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    dist.init_process_group(
-        backend="gloo", init_method="env://", rank=rank, world_size=world_size
-    )
+    dist.init_process_group(backend="gloo", init_method="env://", rank=rank, world_size=world_size)
     return rank, world_size, int(os.getenv("LOCAL_RANK", "0"))
 
 
@@ -40,9 +38,7 @@ def init_from_env():
 # %% wrong: the local rank is taken for the rank | crashed | says: start as one and the same rank
 def init_from_env():
     local_rank = int(os.environ["LOCAL_RANK"])
-    dist.init_process_group(
-        "gloo", rank=local_rank, world_size=int(os.environ["WORLD_SIZE"])
-    )
+    dist.init_process_group("gloo", rank=local_rank, world_size=int(os.environ["WORLD_SIZE"]))
     return dist.get_rank(), dist.get_world_size(), local_rank
 
 

@@ -41,9 +41,7 @@ def init_from_file(rank, world_size, folder, job_id):
 # %% wrong: this machine's temp folder | wrong | says: other machines may not see it
 def init_from_file(rank, world_size, folder, job_id):
     path = f"{tempfile.gettempdir()}/{job_id}"
-    dist.init_process_group(
-        "gloo", init_method=f"file://{path}", rank=rank, world_size=world_size
-    )
+    dist.init_process_group("gloo", init_method=f"file://{path}", rank=rank, world_size=world_size)
 
 
 # %% wrong: two slashes | crashed | says: path missing
@@ -82,6 +80,7 @@ def init_from_file(rank, world_size, folder, job_id):
 # %% right: a digest names the file
 import hashlib
 
+
 def init_from_file(rank, world_size, folder, job_id):
     name = hashlib.sha256(job_id.encode()).hexdigest()
     dist.init_process_group(
@@ -92,6 +91,7 @@ def init_from_file(rank, world_size, folder, job_id):
 # %% wrong: the hash of the id, which differs from process to process | deadlocked | says: Each rank waits at a place of its own
 import hashlib
 
+
 def init_from_file(rank, world_size, folder, job_id):
     dist.init_process_group(
         "gloo", init_method=f"file://{folder}/{hash(job_id)}", rank=rank, world_size=world_size
@@ -100,6 +100,7 @@ def init_from_file(rank, world_size, folder, job_id):
 
 # %% wrong: letters in any order | wrong | says: Two jobs met in one file
 import hashlib
+
 
 def init_from_file(rank, world_size, folder, job_id):
     name = sum(map(ord, job_id))
@@ -111,6 +112,7 @@ def init_from_file(rank, world_size, folder, job_id):
 # %% wrong: the first letters only | wrong | says: Two jobs met in one file
 import hashlib
 
+
 def init_from_file(rank, world_size, folder, job_id):
     dist.init_process_group(
         "gloo", init_method=f"file://{folder}/{job_id[:12]}", rank=rank, world_size=world_size
@@ -120,6 +122,7 @@ def init_from_file(rank, world_size, folder, job_id):
 # %% wrong: the last letters only | wrong | says: Two jobs met in one file
 import hashlib
 
+
 def init_from_file(rank, world_size, folder, job_id):
     dist.init_process_group(
         "gloo", init_method=f"file://{folder}/{job_id[-6:]}", rank=rank, world_size=world_size
@@ -128,6 +131,7 @@ def init_from_file(rank, world_size, folder, job_id):
 
 # %% wrong: all in small letters | wrong | says: Two jobs met in one file
 import hashlib
+
 
 def init_from_file(rank, world_size, folder, job_id):
     dist.init_process_group(

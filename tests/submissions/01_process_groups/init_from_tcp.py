@@ -137,6 +137,7 @@ def init_from_tcp(rank, world_size, folder):
 import os
 import zlib
 
+
 def init_from_tcp(rank, world_size, folder):
     port = 20000 + zlib.crc32(folder.encode()) % 10000
     address = f"tcp://127.0.0.1:{port}"
@@ -146,6 +147,7 @@ def init_from_tcp(rank, world_size, folder):
 # %% wrong: a port made of the folder's number on the disk | wrong | says: let the system choose a free one
 import os
 import zlib
+
 
 def init_from_tcp(rank, world_size, folder):
     port = 20000 + os.stat(folder).st_ino % 30000

@@ -83,9 +83,7 @@ def row_and_column_groups(rank, world_size, rows, cols, x):
 # %% wrong: new_group only where the rank is a member | crashed | says: in the same\s+order, also for groups
 def row_and_column_groups(rank, world_size, rows, cols, x):
     grid = torch.arange(world_size).reshape(rows, cols)
-    mine = [
-        dist.new_group(ranks) for ranks in [*grid.tolist(), *grid.T.tolist()] if rank in ranks
-    ]
+    mine = [dist.new_group(ranks) for ranks in [*grid.tolist(), *grid.T.tolist()] if rank in ranks]
     in_row, in_column = x.clone(), x.clone()
     dist.all_reduce(in_row, group=mine[0])
     dist.all_reduce(in_column, group=mine[1])
@@ -231,7 +229,7 @@ def row_and_column_groups(rank, world_size, rows, cols, x):
     return x, in_column
 
 
-# %% wrong: sums through float32 | wrong | says: row: 
+# %% wrong: sums through float32 | wrong | says: row:
 def row_and_column_groups(rank, world_size, rows, cols, x):
     grid = torch.arange(world_size).reshape(rows, cols)
     lines = [dist.new_group(ranks) for ranks in grid.tolist()]

@@ -122,7 +122,7 @@ def ping_pong(rank, world_size, ball, rounds):
     return ball
 
 
-# %% wrong: computed without a ball | wrong | says: wanted: 
+# %% wrong: computed without a ball | wrong | says: wanted:
 def ping_pong(rank, world_size, ball, rounds):
     return ball + rounds if rank < 2 else None
 

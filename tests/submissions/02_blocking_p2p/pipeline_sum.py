@@ -40,7 +40,7 @@ def pipeline_sum(rank, world_size, x, chunk):
     return total
 
 
-# %% wrong: receives all chunks, then sends all | wrong | says: wanted: 
+# %% wrong: receives all chunks, then sends all | wrong | says: wanted:
 def pipeline_sum(rank, world_size, x, chunk):
     parts = [part.clone() for part in x.split(chunk)]
     if rank > 0:

@@ -92,7 +92,9 @@ def crossover(measure, ranks):
 def crossover(measure, ranks):
     import numpy as np
 
-    points = [(n, measure(n)) for n in (10, 1000, 100_000, 1_000_000, 10_000_000) for _ in range(20)]
+    points = [
+        (n, measure(n)) for n in (10, 1000, 100_000, 1_000_000, 10_000_000) for _ in range(20)
+    ]
     beta, alpha = np.polyfit([n for n, _ in points], [t for _, t in points], 1)
     return meet(alpha, beta, ranks)
 

@@ -112,7 +112,9 @@ def tree_broadcast(rank, world_size, x, src):
     me, step = (rank - src) % world_size, 1
     while step < world_size:
         if me < step:
-            dist.send(x, me + step + src if me + step + src < world_size else me + step + src - world_size)
+            dist.send(
+                x, me + step + src if me + step + src < world_size else me + step + src - world_size
+            )
         elif me < 2 * step:
             dist.recv(x, (me - step + src) % world_size)
         step *= 2

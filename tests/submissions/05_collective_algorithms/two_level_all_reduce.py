@@ -22,9 +22,7 @@ def two_level_all_reduce(rank, world_size, x, per_host):
 # %% right: a sum of the whole inside, messages around a ring of hosts
 def two_level_all_reduce(rank, world_size, x, per_host):
     hosts, (host, me) = world_size // per_host, divmod(rank, per_host)
-    groups = [
-        dist.new_group(list(range(h * per_host, (h + 1) * per_host))) for h in range(hosts)
-    ]
+    groups = [dist.new_group(list(range(h * per_host, (h + 1) * per_host))) for h in range(hosts)]
     total = x.clone()
     dist.all_reduce(total, group=groups[host])
     parts = list(total.tensor_split(per_host)[me].tensor_split(hosts))
@@ -186,7 +184,7 @@ def two_level_all_reduce(rank, world_size, x, per_host):
     return x
 
 
-# %% wrong: only members make their group | deadlocked | says: all ranks make all groups, in the same order, also
+# %% wrong: only members make their group | crashed | says: All ranks make all groups, in the same order, also
 def two_level_all_reduce(rank, world_size, x, per_host):
     host, me = divmod(rank, per_host)
     inside = dist.new_group(list(range(host * per_host, (host + 1) * per_host)))

@@ -184,7 +184,9 @@ def repair_missing_rank(rank, world_size, batches, patience):
         dist.monitored_barrier(timeout=patience, wait_all_ranks=True)
     except RuntimeError as error:
         if rank == 0:
-            gone = [int(r) for r in re.findall(r"\d+", str(error).split("Ranks")[1].split("failed")[0])]
+            gone = [
+                int(r) for r in re.findall(r"\d+", str(error).split("Ranks")[1].split("failed")[0])
+            ]
             came = world_size - len(gone)
             raise TimeoutError(
                 f"only {came} of {world_size} ranks came within {patience}: {gone} are missing"

@@ -109,7 +109,9 @@ def repair_shape_mismatch(rank, world_size, x):
 # %% right: async, int32 lengths, narrow
 def repair_shape_mismatch(rank, world_size, x):
     sizes = torch.empty(world_size, dtype=torch.int32)
-    work = dist.all_gather_into_tensor(sizes, torch.tensor([len(x)], dtype=torch.int32), async_op=True)
+    work = dist.all_gather_into_tensor(
+        sizes, torch.tensor([len(x)], dtype=torch.int32), async_op=True
+    )
     work.wait()
     longest = int(sizes.max())
     table = x.new_empty((world_size, longest))

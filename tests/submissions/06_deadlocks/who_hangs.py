@@ -54,9 +54,7 @@ def who_hangs(dumps):
     longest = max(len(d["entries"]) for d in dumps)
     for i in range(longest):
         missing = [r for r, d in enumerate(dumps) if i >= len(d["entries"])]
-        seq = next(
-            d["entries"][i]["collective_seq_id"] for d in dumps if i < len(d["entries"])
-        )
+        seq = next(d["entries"][i]["collective_seq_id"] for d in dumps if i < len(d["entries"]))
         if missing:
             return "missing", seq, missing
         for kind, key in (("op", "profiling_name"), ("size", "input_sizes")):

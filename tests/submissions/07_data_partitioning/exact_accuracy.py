@@ -41,7 +41,11 @@ def exact_accuracy(rank, world_size, predicted, labels, length):
 # %% wrong: the mean of the ranks' accuracies | wrong | says: mean of the ranks' accuracies
 def exact_accuracy(rank, world_size, predicted, labels, length):
     real = torch.arange(len(labels)) * world_size + rank < length
-    own = (predicted == labels)[real].double().mean() if real.any() else torch.zeros((), dtype=torch.double)
+    own = (
+        (predicted == labels)[real].double().mean()
+        if real.any()
+        else torch.zeros((), dtype=torch.double)
+    )
     dist.all_reduce(own)
     return own.item() / world_size
 

@@ -153,6 +153,8 @@ def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch)
     order = list(range(length))
     padding = list(range(length)) * num_replicas
     if shuffle:
-        order = torch.randperm(length, generator=torch.Generator().manual_seed(seed + epoch)).tolist()
+        order = torch.randperm(
+            length, generator=torch.Generator().manual_seed(seed + epoch)
+        ).tolist()
     each = length // num_replicas if drop_last else -(-length // num_replicas)
     return (order + padding)[rank : each * num_replicas : num_replicas]

@@ -120,4 +120,6 @@ def shard_stream(stream, rank, world_size):
     info = get_worker_info()
     if info is None:
         return islice(stream, rank, None, world_size)
-    return islice(stream, rank * info.num_workers + info.id % 2, None, world_size * info.num_workers)
+    return islice(
+        stream, rank * info.num_workers + info.id % 2, None, world_size * info.num_workers
+    )

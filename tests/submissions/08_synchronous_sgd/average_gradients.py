@@ -12,7 +12,9 @@ def average_gradients(model):
 # %% right: flattened into one tensor, AVG
 def average_gradients(model: torch.nn.Module) -> None:
     trained = [p for p in model.parameters() if p.requires_grad]
-    flat = torch.cat([(p.grad if p.grad is not None else torch.zeros_like(p)).reshape(-1) for p in trained])
+    flat = torch.cat(
+        [(p.grad if p.grad is not None else torch.zeros_like(p)).reshape(-1) for p in trained]
+    )
     dist.all_reduce(flat, op=dist.ReduceOp.AVG)
     for p, g in zip(trained, flat.split([p.numel() for p in trained])):
         p.grad = g.view_as(p).clone()
@@ -182,6 +184,7 @@ def average_gradients(model):
             p.grad /= dist.get_world_size()
             dist.all_reduce(p.grad, async_op=True)
     import time
+
     time.sleep(0.05)
 
 
@@ -200,7 +203,9 @@ def average_gradients(model):
 def average_gradients(model):
     for _, p in sorted(model.named_parameters()):
         if p.requires_grad:
-            wide = torch.zeros(p.shape, dtype=p.dtype) if p.grad is None else p.grad.detach().clone()
+            wide = (
+                torch.zeros(p.shape, dtype=p.dtype) if p.grad is None else p.grad.detach().clone()
+            )
             dist.all_reduce(wide)
             mean = (wide.double() / dist.get_world_size()).to(p.dtype)
             p.grad = mean if p.grad is None else p.grad.copy_(mean)
@@ -260,7 +265,7 @@ def average_gradients(model):
                 p.grad /= dist.get_world_size()
 
 
-# %% wrong: the largest instead of the mean | wrong | says: rank 1: \w+: 
+# %% wrong: the largest instead of the mean | wrong | says: rank 1: \w+:
 def average_gradients(model):
     for p in model.parameters():
         if p.requires_grad:

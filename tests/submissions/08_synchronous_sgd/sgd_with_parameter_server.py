@@ -246,7 +246,9 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 
-def _talk(rank, world_size, model, optimizer, x, y, batch_size, steps, combine, begin=None, clear=True):
+def _talk(
+    rank, world_size, model, optimizer, x, y, batch_size, steps, combine, begin=None, clear=True
+):
     """A server whose details are put in; combine: from the workers' vectors to the mean."""
     params = list(model.parameters())
     vector = parameters_to_vector(params).detach()
@@ -272,11 +274,24 @@ def _talk(rank, world_size, model, optimizer, x, y, batch_size, steps, combine, 
             start = step * batch_size if begin is None else begin
             if clear:
                 model.zero_grad()
-            cross_entropy(model(x[start : start + batch_size]), y[start : start + batch_size]).backward()
+            cross_entropy(
+                model(x[start : start + batch_size]), y[start : start + batch_size]
+            ).backward()
             dist.send(torch.cat([p.grad.flatten() for p in params]), 0)
 
+
 def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_size, steps):
-    _talk(rank, world_size, model, optimizer, x, y, batch_size, steps, lambda g: torch.stack(g).mean(0))
+    _talk(
+        rank,
+        world_size,
+        model,
+        optimizer,
+        x,
+        y,
+        batch_size,
+        steps,
+        lambda g: torch.stack(g).mean(0),
+    )
 
 
 # %% right: isend and irecv, divided before it is added
@@ -284,7 +299,9 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 
-def _talk(rank, world_size, model, optimizer, x, y, batch_size, steps, combine, begin=None, clear=True):
+def _talk(
+    rank, world_size, model, optimizer, x, y, batch_size, steps, combine, begin=None, clear=True
+):
     """A server whose details are put in; combine: from the workers' vectors to the mean."""
     params = list(model.parameters())
     vector = parameters_to_vector(params).detach()
@@ -310,8 +327,11 @@ def _talk(rank, world_size, model, optimizer, x, y, batch_size, steps, combine, 
             start = step * batch_size if begin is None else begin
             if clear:
                 model.zero_grad()
-            cross_entropy(model(x[start : start + batch_size]), y[start : start + batch_size]).backward()
+            cross_entropy(
+                model(x[start : start + batch_size]), y[start : start + batch_size]
+            ).backward()
             dist.send(torch.cat([p.grad.flatten() for p in params]), 0)
+
 
 def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_size, steps):
     params = list(model.parameters())
@@ -348,7 +368,9 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 
-def _talk(rank, world_size, model, optimizer, x, y, batch_size, steps, combine, begin=None, clear=True):
+def _talk(
+    rank, world_size, model, optimizer, x, y, batch_size, steps, combine, begin=None, clear=True
+):
     """A server whose details are put in; combine: from the workers' vectors to the mean."""
     params = list(model.parameters())
     vector = parameters_to_vector(params).detach()
@@ -374,8 +396,11 @@ def _talk(rank, world_size, model, optimizer, x, y, batch_size, steps, combine, 
             start = step * batch_size if begin is None else begin
             if clear:
                 model.zero_grad()
-            cross_entropy(model(x[start : start + batch_size]), y[start : start + batch_size]).backward()
+            cross_entropy(
+                model(x[start : start + batch_size]), y[start : start + batch_size]
+            ).backward()
             dist.send(torch.cat([p.grad.flatten() for p in params]), 0)
+
 
 def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_size, steps):
     _talk(rank, world_size, model, optimizer, x, y, batch_size, steps, sum)
@@ -386,7 +411,9 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 
-def _talk(rank, world_size, model, optimizer, x, y, batch_size, steps, combine, begin=None, clear=True):
+def _talk(
+    rank, world_size, model, optimizer, x, y, batch_size, steps, combine, begin=None, clear=True
+):
     """A server whose details are put in; combine: from the workers' vectors to the mean."""
     params = list(model.parameters())
     vector = parameters_to_vector(params).detach()
@@ -412,8 +439,11 @@ def _talk(rank, world_size, model, optimizer, x, y, batch_size, steps, combine, 
             start = step * batch_size if begin is None else begin
             if clear:
                 model.zero_grad()
-            cross_entropy(model(x[start : start + batch_size]), y[start : start + batch_size]).backward()
+            cross_entropy(
+                model(x[start : start + batch_size]), y[start : start + batch_size]
+            ).backward()
             dist.send(torch.cat([p.grad.flatten() for p in params]), 0)
+
 
 def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_size, steps):
     _talk(rank, world_size, model, optimizer, x, y, batch_size, steps, lambda g: g[-1])
@@ -424,7 +454,9 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 
-def _talk(rank, world_size, model, optimizer, x, y, batch_size, steps, combine, begin=None, clear=True):
+def _talk(
+    rank, world_size, model, optimizer, x, y, batch_size, steps, combine, begin=None, clear=True
+):
     """A server whose details are put in; combine: from the workers' vectors to the mean."""
     params = list(model.parameters())
     vector = parameters_to_vector(params).detach()
@@ -450,8 +482,11 @@ def _talk(rank, world_size, model, optimizer, x, y, batch_size, steps, combine, 
             start = step * batch_size if begin is None else begin
             if clear:
                 model.zero_grad()
-            cross_entropy(model(x[start : start + batch_size]), y[start : start + batch_size]).backward()
+            cross_entropy(
+                model(x[start : start + batch_size]), y[start : start + batch_size]
+            ).backward()
             dist.send(torch.cat([p.grad.flatten() for p in params]), 0)
+
 
 def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_size, steps):
     mean = lambda g: torch.stack(g).mean(0)  # noqa: E731
@@ -463,7 +498,9 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 
-def _talk(rank, world_size, model, optimizer, x, y, batch_size, steps, combine, begin=None, clear=True):
+def _talk(
+    rank, world_size, model, optimizer, x, y, batch_size, steps, combine, begin=None, clear=True
+):
     """A server whose details are put in; combine: from the workers' vectors to the mean."""
     params = list(model.parameters())
     vector = parameters_to_vector(params).detach()
@@ -489,8 +526,11 @@ def _talk(rank, world_size, model, optimizer, x, y, batch_size, steps, combine, 
             start = step * batch_size if begin is None else begin
             if clear:
                 model.zero_grad()
-            cross_entropy(model(x[start : start + batch_size]), y[start : start + batch_size]).backward()
+            cross_entropy(
+                model(x[start : start + batch_size]), y[start : start + batch_size]
+            ).backward()
             dist.send(torch.cat([p.grad.flatten() for p in params]), 0)
+
 
 def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_size, steps):
     mean = lambda g: torch.stack(g).mean(0)  # noqa: E731

@@ -287,6 +287,7 @@ from torch.nn.functional import cross_entropy
 def average_gradients(model):
     raise NotImplementedError("Exercise 8.1: Average the gradients")
 
+
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
     for p in model.parameters():
         dist.broadcast(p.detach(), src=0)
@@ -309,6 +310,7 @@ from torch.nn.functional import cross_entropy
 
 def average_gradients(model):
     raise NotImplementedError("Exercise 8.1: Average the gradients")
+
 
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
     weights = torch.cat([p.detach().flatten() for p in model.parameters()])
@@ -335,6 +337,7 @@ from torch.nn.functional import cross_entropy
 def average_gradients(model):
     raise NotImplementedError("Exercise 8.1: Average the gradients")
 
+
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
     for p in model.parameters():
         dist.broadcast(p.data, src=0)
@@ -360,6 +363,7 @@ from torch.nn.functional import cross_entropy
 def average_gradients(model):
     raise NotImplementedError("Exercise 8.1: Average the gradients")
 
+
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
     for p in model.parameters():
         dist.broadcast(p.data, src=0)
@@ -384,6 +388,7 @@ from torch.nn.functional import cross_entropy
 def average_gradients(model):
     raise NotImplementedError("Exercise 8.1: Average the gradients")
 
+
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
     for p in model.parameters():
         dist.broadcast(p.data, src=0)
@@ -406,6 +411,7 @@ from torch.nn.functional import cross_entropy
 
 def average_gradients(model):
     raise NotImplementedError("Exercise 8.1: Average the gradients")
+
 
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
     for p in model.parameters():
@@ -431,6 +437,7 @@ from torch.nn.functional import cross_entropy
 def average_gradients(model):
     raise NotImplementedError("Exercise 8.1: Average the gradients")
 
+
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
     for p in model.parameters():
         dist.all_reduce(p.data, op=dist.ReduceOp.AVG)
@@ -454,6 +461,7 @@ from torch.nn.functional import cross_entropy
 
 def average_gradients(model):
     raise NotImplementedError("Exercise 8.1: Average the gradients")
+
 
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
     for p in model.parameters():

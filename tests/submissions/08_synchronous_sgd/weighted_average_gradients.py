@@ -12,7 +12,10 @@ def weighted_average_gradients(model, samples):
 # %% right: one tensor, the count at its end
 def weighted_average_gradients(model, samples):
     ps = list(model.parameters())
-    flat = [torch.zeros(p.numel(), dtype=p.dtype) if p.grad is None else p.grad.flatten() * samples for p in ps]
+    flat = [
+        torch.zeros(p.numel(), dtype=p.dtype) if p.grad is None else p.grad.flatten() * samples
+        for p in ps
+    ]
     packed = torch.cat([*flat, torch.tensor([samples], dtype=ps[0].dtype)])
     dist.all_reduce(packed)
     mean, at = packed / packed[-1], 0

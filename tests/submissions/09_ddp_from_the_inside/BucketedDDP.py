@@ -78,7 +78,9 @@ class BucketedDDP(Wrapper):
         self.module = module
         broadcast_module(module)
         self.buckets = pack(module, bucket_bytes)
-        self.flats = [torch.zeros(sum(p.numel() for p in b), dtype=b[0].dtype) for b in self.buckets]
+        self.flats = [
+            torch.zeros(sum(p.numel() for p in b), dtype=b[0].dtype) for b in self.buckets
+        ]
         self.place = {}
         for i, bucket in enumerate(self.buckets):
             at = 0
@@ -302,6 +304,7 @@ class Common(torch.nn.Module):
                 p.grad = part.view_as(p)
         self.begin()
 
+
 def broadcast_module(module, src=0):
     raise NotImplementedError("Exercise 9.1: Broadcast a module")
 
@@ -373,6 +376,7 @@ class Common(torch.nn.Module):
             for p, part in zip(bucket, flat.split([p.numel() for p in bucket])):
                 p.grad = part.view_as(p)
         self.begin()
+
 
 class BucketedDDP(Common):
     def finish(self):
@@ -446,6 +450,7 @@ class Common(torch.nn.Module):
                 p.grad = part.view_as(p)
         self.begin()
 
+
 class BucketedDDP(Common):
     def complete(self, bucket):
         return all(p.grad is not None for p in bucket)
@@ -511,6 +516,7 @@ class Common(torch.nn.Module):
                 p.grad = part.view_as(p)
         self.begin()
 
+
 class BucketedDDP(Common):
     def flat(self, bucket):
         return super().flat(bucket).float()
@@ -575,6 +581,7 @@ class Common(torch.nn.Module):
             for p, part in zip(bucket, flat.split([p.numel() for p in bucket])):
                 p.grad = part.view_as(p)
         self.begin()
+
 
 class BucketedDDP(Common):
     def flat(self, bucket):
@@ -650,6 +657,7 @@ class Common(torch.nn.Module):
                 p.grad = part.view_as(p)
         self.begin()
 
+
 class BucketedDDP(Common):
     def flat(self, bucket):
         return super().flat(bucket) / dist.get_world_size()
@@ -714,6 +722,7 @@ class Common(torch.nn.Module):
             for p, part in zip(bucket, flat.split([p.numel() for p in bucket])):
                 p.grad = part.view_as(p)
         self.begin()
+
 
 class BucketedDDP(Common):
     def finish(self):
@@ -786,6 +795,7 @@ class Common(torch.nn.Module):
                 p.grad = part.view_as(p)
         self.begin()
 
+
 class BucketedDDP(Common):
     def send(self, bucket):
         super().send(bucket)
@@ -851,6 +861,7 @@ class Common(torch.nn.Module):
             for p, part in zip(bucket, flat.split([p.numel() for p in bucket])):
                 p.grad = part.view_as(p)
         self.begin()
+
 
 def broadcast_module(module, src=0):
     pass

@@ -374,6 +374,7 @@ class Base(torch.nn.Module):
             p.grad /= dist.get_world_size()
         self.started.clear()
 
+
 class HookedDDP(Base):
     def finish(self):
         for _, work in reversed(self.started):
@@ -410,18 +411,23 @@ class Base(torch.nn.Module):
             p.grad /= dist.get_world_size()
         self.started.clear()
 
+
 class HookedDDP(torch.nn.Module):
     def __init__(self, module):
         super().__init__()
         self.module, self.works = module, {}
         vector = torch.cat([p.detach().reshape(-1) for p in module.parameters()])
         dist.broadcast(vector, 0)
-        for p, part in zip(module.parameters(), vector.split([p.numel() for p in module.parameters()])):
+        for p, part in zip(
+            module.parameters(), vector.split([p.numel() for p in module.parameters()])
+        ):
             p.data.copy_(part.view_as(p))
         for buffer in module.buffers():
             dist.broadcast(buffer, 0)
         self.handles = [
-            p.register_post_accumulate_grad_hook(self.hook) for p in module.parameters() if p.requires_grad
+            p.register_post_accumulate_grad_hook(self.hook)
+            for p in module.parameters()
+            if p.requires_grad
         ]
 
     def hook(self, p):
@@ -466,6 +472,7 @@ class Base(torch.nn.Module):
             p.grad /= dist.get_world_size()
         self.started.clear()
 
+
 class HookedDDP(Base):
     def finish(self):
         for p, work in self.started:
@@ -500,6 +507,7 @@ class Base(torch.nn.Module):
             work.wait()
             p.grad /= dist.get_world_size()
         self.started.clear()
+
 
 class HookedDDP(Base):
     def start(self, p):
@@ -538,6 +546,7 @@ class Base(torch.nn.Module):
             p.grad /= dist.get_world_size()
         self.started.clear()
 
+
 class HookedDDP(Base):
     def forward(self, *inputs):
         return self.module(*inputs)
@@ -569,6 +578,7 @@ class Base(torch.nn.Module):
             work.wait()
             p.grad /= dist.get_world_size()
         self.started.clear()
+
 
 class HookedDDP(Base):
     def __init__(self, module):
@@ -608,6 +618,7 @@ class Base(torch.nn.Module):
             p.grad /= dist.get_world_size()
         self.started.clear()
 
+
 class HookedDDP(Base):
     def start(self, p):
         if dist.get_rank() == 0:
@@ -640,6 +651,7 @@ class Base(torch.nn.Module):
             work.wait()
             p.grad /= dist.get_world_size()
         self.started.clear()
+
 
 class HookedDDP(Base):
     def __init__(self, module):

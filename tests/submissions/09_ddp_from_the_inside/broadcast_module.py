@@ -121,7 +121,12 @@ def broadcast_module(module, src=0):
 # %% right: one flat vector of bytes
 def broadcast_module(module, src=0):
     tensors = [t.detach() for t in [*module.parameters(), *module.buffers()]]
-    box = torch.cat([t.clone(memory_format=torch.contiguous_format).flatten().view(torch.uint8) for t in tensors])
+    box = torch.cat(
+        [
+            t.clone(memory_format=torch.contiguous_format).flatten().view(torch.uint8)
+            for t in tensors
+        ]
+    )
     dist.broadcast(box, src)
     for t, part in zip(tensors, box.split([t.numel() * t.element_size() for t in tensors])):
         t.copy_(part.clone().view(t.dtype).reshape(t.shape))

@@ -7,7 +7,9 @@ def compress_gradients(state, bucket):
 
 
 # %% right: divides first, writes into the buffer
-def compress_gradients(state: object, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+def compress_gradients(
+    state: object, bucket: dist.GradBucket
+) -> torch.futures.Future[torch.Tensor]:
     whole = bucket.buffer()
     small = whole.div(dist.get_world_size()).half()
 
@@ -170,10 +172,12 @@ def compress_gradients(state, bucket):
     parts = [part.clone() for part in parts] + [torch.zeros(0).half()] * (2 - len(parts))
     futures = [dist.all_reduce(part, async_op=True).get_future() for part in parts]
     whole = torch.futures.collect_all(futures)
-    return whole.then(lambda done: torch.cat([f.value()[0] for f in done.value()]).to(bucket.buffer().dtype))
+    return whole.then(
+        lambda done: torch.cat([f.value()[0] for f in done.value()]).to(bucket.buffer().dtype)
+    )
 
 
-# %% wrong: the rank's own half, divided | wrong | says: step 1: p\d: 
+# %% wrong: the rank's own half, divided | wrong | says: step 1: p\d:
 def compress_gradients(state, bucket):
     half = (bucket.buffer() / dist.get_world_size()).half()
     keep = half.clone()
@@ -181,7 +185,7 @@ def compress_gradients(state, bucket):
     return work.get_future().then(lambda _: keep.to(bucket.buffer().dtype))
 
 
-# %% wrong: the largest | wrong | says: step 1: p\d: 
+# %% wrong: the largest | wrong | says: step 1: p\d:
 def compress_gradients(state, bucket):
     half = bucket.buffer().half()
     work = dist.all_reduce(half, op=dist.ReduceOp.MAX, async_op=True)
@@ -191,6 +195,8 @@ def compress_gradients(state, bucket):
 # %% wrong: waits for its future | crashed | says: the hook waits for its future
 def compress_gradients(state, bucket):
     half = (bucket.buffer() / dist.get_world_size()).half()
-    future = dist.all_reduce(half, async_op=True).get_future().then(lambda done: done.value()[0].float())
+    future = (
+        dist.all_reduce(half, async_op=True).get_future().then(lambda done: done.value()[0].float())
+    )
     future.wait()
     return future

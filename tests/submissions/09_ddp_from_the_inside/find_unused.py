@@ -194,7 +194,9 @@ def find_unused(output, module):
         if hasattr(node, "variable"):
             used.add(node.variable)
         todo += [following for following, _ in node.next_functions]
-    return sorted((n for n, p in module.named_parameters() if p.requires_grad and p not in used), reverse=True)
+    return sorted(
+        (n for n, p in module.named_parameters() if p.requires_grad and p not in used), reverse=True
+    )
 
 
 # %% wrong: prints | wrong | says: It returns nothing: a list of names
@@ -211,7 +213,7 @@ def find_unused(output, module):
     print([n for n, p in module.named_parameters() if p.requires_grad and p not in used])
 
 
-# %% wrong: follows the last input of each function only | wrong | says: names: 
+# %% wrong: follows the last input of each function only | wrong | says: names:
 def find_unused(output, module):
     node, used = output.grad_fn, set()
     while node is not None:

@@ -554,6 +554,7 @@ class Base(nn.Module):
     def forward(self, x):
         return Gathered.apply(x, self.shard, self.shape)
 
+
 class FullyShardedLinear(Base):
     def __init__(self, weight):
         super().__init__(weight)
@@ -608,6 +609,7 @@ class Base(nn.Module):
     def forward(self, x):
         return Gathered.apply(x, self.shard, self.shape)
 
+
 class FullyShardedLinear(Base):
     def __init__(self, weight):
         super().__init__(weight)
@@ -659,6 +661,7 @@ class Base(nn.Module):
 
     def forward(self, x):
         return Gathered.apply(x, self.shard, self.shape)
+
 
 class FullyShardedLinear(Base):
     def forward(self, x):
@@ -731,6 +734,7 @@ class Base(nn.Module):
     def forward(self, x):
         return Gathered.apply(x, self.shard, self.shape)
 
+
 class FullyShardedLinear(Base):
     def forward(self, x):
         return Gathered.apply(x.float(), self.shard.float(), self.shape).to(x.dtype)
@@ -781,6 +785,7 @@ class Base(nn.Module):
 
     def forward(self, x):
         return Gathered.apply(x, self.shard, self.shape)
+
 
 class Shared(torch.autograd.Function):
     @staticmethod
@@ -842,6 +847,7 @@ class Base(nn.Module):
 
     def forward(self, x):
         return Gathered.apply(x, self.shard, self.shape)
+
 
 class Forgets(Gathered):
     @staticmethod

@@ -53,7 +53,9 @@ class ShardedOptimizer(object):
 class ShardedOptimizer:
     def __init__(self, params, optimizer_class, **kw):
         self.params = params
-        self.shard = torch.nn.Parameter(self.cut(torch.cat([q.detach().reshape(-1) for q in params])))
+        self.shard = torch.nn.Parameter(
+            self.cut(torch.cat([q.detach().reshape(-1) for q in params]))
+        )
         self.inner = optimizer_class([self.shard], **kw)
 
     def cut(self, flat):
@@ -291,7 +293,9 @@ class ShardedOptimizer:
 class ShardedOptimizer:
     def __init__(self, params, optimizer_class, **options):
         self.params, self.p = params, dist.get_world_size()
-        self.make = lambda: optimizer_class([self.shard], )
+        self.make = lambda: optimizer_class(
+            [self.shard],
+        )
         flat = parameters_to_vector(params).detach()
         self.count, self.size = len(flat), -(-len(flat) // self.p)
         self.shard = torch.nn.Parameter(self.cut(flat).clone())
@@ -443,6 +447,7 @@ class Base:
         self.shard.grad = None
         self.hand_out()
 
+
 class ShardedOptimizer(Base):
     def step(self):
         self.shard.grad = self.cut(self.gradients()).clone()
@@ -487,6 +492,7 @@ class Base:
         self.shard.grad = None
         self.hand_out()
 
+
 class ShardedOptimizer(Base):
     def step(self):
         super().step()
@@ -523,6 +529,7 @@ class Base:
         self.inner.step()
         self.shard.grad = None
         self.hand_out()
+
 
 class ShardedOptimizer(Base):
     def step(self):
@@ -561,6 +568,7 @@ class Base:
         self.shard.grad = None
         self.hand_out()
 
+
 class ShardedOptimizer(Base):
     def step(self):
         grads = self.gradients()
@@ -598,6 +606,7 @@ class Base:
         self.inner.step()
         self.shard.grad = None
         self.hand_out()
+
 
 class ShardedOptimizer(Base):
     def __init__(self, params, optimizer_class, **options):
@@ -645,6 +654,7 @@ class Base:
         self.shard.grad = None
         self.hand_out()
 
+
 class ShardedOptimizer(Base):
     def step(self):
         before = 0 if self.shard.grad is None else self.shard.grad
@@ -683,6 +693,7 @@ class Base:
         self.inner.step()
         self.shard.grad = None
         self.hand_out()
+
 
 class ShardedOptimizer(Base):
     def hand_out(self):

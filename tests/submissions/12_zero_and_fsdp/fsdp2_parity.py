@@ -59,7 +59,10 @@ def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     shard(model, world_size)
     optimizer = torch.optim.Adam([{"params": model.parameters(), "lr": lr}])
     train(model, optimizer, x, y, steps)
-    return {n: p.detach().redistribute(placements=[Replicate()]).to_local() for n, p in model.named_parameters()}
+    return {
+        n: p.detach().redistribute(placements=[Replicate()]).to_local()
+        for n, p in model.named_parameters()
+    }
 
 
 # %% wrong: nobody broadcasts | wrong | says: broadcast them before fully_shard
@@ -258,6 +261,7 @@ def share_weights(model, src=0):
     for p in model.parameters():
         dist.broadcast(p.data, src=src)
 
+
 def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     share_weights(model)
     shard(model, world_size)
@@ -294,6 +298,7 @@ def share_weights(model, src=0):
     for p in model.parameters():
         dist.broadcast(p.data, src=src)
 
+
 def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     share_weights(model, world_size - 1)
     shard(model, world_size)
@@ -325,6 +330,7 @@ def train(model, optimizer, x, y, steps):
 def share_weights(model, src=0):
     for p in model.parameters():
         dist.broadcast(p.data, src=src)
+
 
 def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     import copy
@@ -361,6 +367,7 @@ def share_weights(model, src=0):
     for p in model.parameters():
         dist.broadcast(p.data, src=src)
 
+
 def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     share_weights(model)
     shard(model, world_size)
@@ -392,6 +399,7 @@ def train(model, optimizer, x, y, steps):
 def share_weights(model, src=0):
     for p in model.parameters():
         dist.broadcast(p.data, src=src)
+
 
 def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     share_weights(model)

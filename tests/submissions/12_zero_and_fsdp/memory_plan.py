@@ -145,6 +145,7 @@ def plan(total, own, top, memory):
     needs = [16 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own + 4 * top]
     return needs, next((n for n, need in enumerate(needs) if need <= memory), None)
 
+
 def memory_plan(layers, ranks, memory):
     return plan(sum(layers), sum(-(-n // ranks) for n in layers), max(layers), memory)
 
@@ -153,6 +154,7 @@ def memory_plan(layers, ranks, memory):
 def plan(total, own, top, memory):
     needs = [16 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own + 4 * top]
     return needs, next((n for n, need in enumerate(needs) if need <= memory), None)
+
 
 def memory_plan(layers, ranks, memory):
     return plan(sum(layers), -(-sum(layers) // ranks), layers[-1], memory)
@@ -163,6 +165,7 @@ def plan(total, own, top, memory):
     needs = [16 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own + 4 * top]
     return needs, next((n for n, need in enumerate(needs) if need <= memory), None)
 
+
 def memory_plan(layers, ranks, memory):
     total = largest = 0
     for n in layers:
@@ -172,10 +175,11 @@ def memory_plan(layers, ranks, memory):
     return tuple(needs), stage
 
 
-# %% wrong: the stages are numbered from 1 | wrong | says: \[1\]: 
+# %% wrong: the stages are numbered from 1 | wrong | says: \[1\]:
 def plan(total, own, top, memory):
     needs = [16 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own + 4 * top]
     return needs, next((n for n, need in enumerate(needs) if need <= memory), None)
+
 
 def memory_plan(layers, ranks, memory):
     needs, stage = plan(sum(layers), -(-sum(layers) // ranks), max(layers), memory)

@@ -6,7 +6,9 @@ def reduce_scatter_gradients(params):
     flat = torch.cat([p.grad.flatten() for p in params])
     n = dist.get_world_size()
     shard = flat.new_empty(-(-len(flat) // n))
-    dist.reduce_scatter_single(shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG)
+    dist.reduce_scatter_single(
+        shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG
+    )
     for p in params:
         p.grad = None
     return shard
@@ -72,7 +74,9 @@ def reduce_scatter_gradients(params):
     flat = torch.cat([p.grad.flatten() for p in params])
     n = dist.get_world_size()
     shard = flat.new_empty(-(-len(flat) // n))
-    dist.reduce_scatter_single(shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG)
+    dist.reduce_scatter_single(
+        shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG
+    )
     for p in params:
         p.grad = None
     return shard / n
@@ -83,7 +87,9 @@ def reduce_scatter_gradients(params):
     flat = torch.cat([p.grad.flatten() for p in params])
     n = dist.get_world_size()
     shard = flat.new_empty(-(-len(flat) // n))
-    dist.reduce_scatter_single(shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG)
+    dist.reduce_scatter_single(
+        shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG
+    )
     return shard
 
 
@@ -106,7 +112,9 @@ def reduce_scatter_gradients(params):
     for p in params:
         flat = p.grad.flatten()
         shard = flat.new_empty(-(-len(flat) // n))
-        dist.reduce_scatter_single(shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG)
+        dist.reduce_scatter_single(
+            shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG
+        )
         shards.append(shard)
         p.grad = None
     whole = torch.cat(shards)
@@ -118,7 +126,9 @@ def reduce_scatter_gradients(params):
     flat = torch.cat([p.grad.flatten() for p in params])
     n = dist.get_world_size()
     shard = flat.new_empty(-(-len(flat) // n))
-    dist.reduce_scatter_single(shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG)
+    dist.reduce_scatter_single(
+        shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG
+    )
     for p in params:
         p.grad = None
     print(shard)
@@ -139,7 +149,9 @@ def reduce_scatter_gradients(params):
     flat = torch.cat([p.grad.flatten() for p in params])
     n, rank = dist.get_world_size(), dist.get_rank()
     shard = flat.new_empty(-(-len(flat) // n))
-    dist.reduce_scatter_single(shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG)
+    dist.reduce_scatter_single(
+        shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG
+    )
     for p in params:
         p.grad = None
     return shard[: len(flat) - rank * len(shard)].clone()
@@ -176,7 +188,9 @@ def reduce_scatter_gradients(params):
     flat = torch.cat([p.grad.flatten() for p in params])
     n = dist.get_world_size()
     shard = torch.empty(-(-len(flat) // n))
-    dist.reduce_scatter_single(shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG)
+    dist.reduce_scatter_single(
+        shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG
+    )
     for p in params:
         p.grad = None
     return shard
@@ -190,10 +204,13 @@ def average(params, dtype=None):
     flat = torch.cat([p.grad.flatten() for p in params]).to(dtype or params[0].dtype)
     n = dist.get_world_size()
     shard = flat.new_empty(-(-len(flat) // n))
-    dist.reduce_scatter_single(shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG)
+    dist.reduce_scatter_single(
+        shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG
+    )
     for p in params:
         p.grad = None
     return shard
+
 
 def reduce_scatter_gradients(params):
     n, rank = dist.get_world_size(), dist.get_rank()
@@ -217,10 +234,13 @@ def average(params, dtype=None):
     flat = torch.cat([p.grad.flatten() for p in params]).to(dtype or params[0].dtype)
     n = dist.get_world_size()
     shard = flat.new_empty(-(-len(flat) // n))
-    dist.reduce_scatter_single(shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG)
+    dist.reduce_scatter_single(
+        shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG
+    )
     for p in params:
         p.grad = None
     return shard
+
 
 def reduce_scatter_gradients(params):
     dtype = params[0].dtype
@@ -235,10 +255,13 @@ def average(params, dtype=None):
     flat = torch.cat([p.grad.flatten() for p in params]).to(dtype or params[0].dtype)
     n = dist.get_world_size()
     shard = flat.new_empty(-(-len(flat) // n))
-    dist.reduce_scatter_single(shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG)
+    dist.reduce_scatter_single(
+        shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG
+    )
     for p in params:
         p.grad = None
     return shard
+
 
 def reduce_scatter_gradients(params):
     flat = torch.cat([p.grad.flatten() for p in params])
@@ -257,10 +280,13 @@ def average(params, dtype=None):
     flat = torch.cat([p.grad.flatten() for p in params]).to(dtype or params[0].dtype)
     n = dist.get_world_size()
     shard = flat.new_empty(-(-len(flat) // n))
-    dist.reduce_scatter_single(shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG)
+    dist.reduce_scatter_single(
+        shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG
+    )
     for p in params:
         p.grad = None
     return shard
+
 
 def reduce_scatter_gradients(params):
     flat = torch.cat([p.grad.flatten() for p in params])
@@ -282,10 +308,13 @@ def average(params, dtype=None):
     flat = torch.cat([p.grad.flatten() for p in params]).to(dtype or params[0].dtype)
     n = dist.get_world_size()
     shard = flat.new_empty(-(-len(flat) // n))
-    dist.reduce_scatter_single(shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG)
+    dist.reduce_scatter_single(
+        shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG
+    )
     for p in params:
         p.grad = None
     return shard
+
 
 OLD = []
 
@@ -303,10 +332,13 @@ def average(params, dtype=None):
     flat = torch.cat([p.grad.flatten() for p in params]).to(dtype or params[0].dtype)
     n = dist.get_world_size()
     shard = flat.new_empty(-(-len(flat) // n))
-    dist.reduce_scatter_single(shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG)
+    dist.reduce_scatter_single(
+        shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG
+    )
     for p in params:
         p.grad = None
     return shard
+
 
 def reduce_scatter_gradients(params):
     flat = torch.cat([p.grad.flatten() for p in params])
@@ -322,10 +354,13 @@ def average(params, dtype=None):
     flat = torch.cat([p.grad.flatten() for p in params]).to(dtype or params[0].dtype)
     n = dist.get_world_size()
     shard = flat.new_empty(-(-len(flat) // n))
-    dist.reduce_scatter_single(shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG)
+    dist.reduce_scatter_single(
+        shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG
+    )
     for p in params:
         p.grad = None
     return shard
+
 
 def reduce_scatter_gradients(params):
     with torch.no_grad():

@@ -272,6 +272,7 @@ def take(stage, peer):
     dist.recv(box, peer)
     return box
 
+
 def gpipe(rank, world_size, stage, microbatches):
     last = world_size - 1
     for i in range(microbatches):
@@ -289,6 +290,7 @@ def take(stage, peer):
     box = stage.empty()
     dist.recv(box, peer)
     return box
+
 
 def gpipe(rank, world_size, stage, microbatches):
     last = world_size - 1
@@ -308,6 +310,7 @@ def take(stage, peer):
     box = stage.empty()
     dist.recv(box, peer)
     return box
+
 
 def gpipe(rank, world_size, stage, microbatches):
     for i in range(microbatches):

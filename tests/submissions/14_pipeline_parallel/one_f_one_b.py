@@ -237,6 +237,7 @@ class Steps:
         for work in self.sends:
             work.wait()
 
+
 STARTED = []
 
 
@@ -351,6 +352,7 @@ class Steps:
         for work in self.sends:
             work.wait()
 
+
 def one_f_one_b(rank, world_size, stage, microbatches):
     steps = Steps(rank, world_size, stage)
     ahead, done = min(world_size - 1 - rank, microbatches), 0
@@ -405,6 +407,7 @@ class Steps:
     def finish(self):
         for work in self.sends:
             work.wait()
+
 
 def one_f_one_b(rank, world_size, stage, microbatches):
     steps = Steps(rank, world_size, stage)

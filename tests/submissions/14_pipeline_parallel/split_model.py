@@ -127,6 +127,7 @@ def back(model, cut, y):
     b.requires_grad_()
     return b, cross_entropy(model[cut:](b), y)
 
+
 def split_model(rank, model, cut, x, y):
     if rank == 0:
         front(model, cut, x)
@@ -237,6 +238,7 @@ def back(model, cut, y):
     b.requires_grad_()
     return b, cross_entropy(model[cut:](b), y)
 
+
 def split_model(rank, model, cut, x, y):
     if rank == 0:
         front(model, cut, x)
@@ -265,6 +267,7 @@ def back(model, cut, y):
     dist.recv(b, 0)
     b.requires_grad_()
     return b, cross_entropy(model[cut:](b), y)
+
 
 def split_model(rank, model, cut, x, y):
     if rank == 0:
@@ -298,6 +301,7 @@ def back(model, cut, y):
     b.requires_grad_()
     return b, cross_entropy(model[cut:](b), y)
 
+
 def split_model(rank, model, cut, x, y):
     if rank == 0:
         front(model, cut, x)
@@ -328,6 +332,7 @@ def back(model, cut, y):
     b.requires_grad_()
     return b, cross_entropy(model[cut:](b), y)
 
+
 def split_model(rank, model, cut, x, y):
     if rank == 0:
         front(model, cut, x)
@@ -356,6 +361,7 @@ def back(model, cut, y):
     dist.recv(b, 0)
     b.requires_grad_()
     return b, cross_entropy(model[cut:](b), y)
+
 
 def split_model(rank, model, cut, x, y):
     if rank == 0:
@@ -389,6 +395,7 @@ def back(model, cut, y):
     b.requires_grad_()
     return b, cross_entropy(model[cut:](b), y)
 
+
 def split_model(rank, model, cut, x, y):
     if rank == 0:
         front(model, cut, x)
@@ -417,6 +424,7 @@ def back(model, cut, y):
     dist.recv(b, 0)
     b.requires_grad_()
     return b, cross_entropy(model[cut:](b), y)
+
 
 def split_model(rank, model, cut, x, y):
     if rank == 0:

@@ -145,6 +145,7 @@ def run(rank, world_size, layers, microbatches, loss_fn, x, y, **options):
         plan.step()
     return losses if rank == world_size - 1 else None
 
+
 def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y):
     width = layers[0].in_features
     losses, kept = [], []
@@ -203,6 +204,7 @@ def run(rank, world_size, layers, microbatches, loss_fn, x, y, **options):
         plan.step()
     return losses if rank == world_size - 1 else None
 
+
 def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y):
     return run(rank, world_size, layers, microbatches, loss_fn, x, y, scale_grads=False)
 
@@ -221,6 +223,7 @@ def run(rank, world_size, layers, microbatches, loss_fn, x, y, **options):
     else:
         plan.step()
     return losses if rank == world_size - 1 else None
+
 
 def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y):
     losses = run(rank, world_size, layers, microbatches, loss_fn, x, y)

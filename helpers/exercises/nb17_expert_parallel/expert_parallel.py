@@ -1,4 +1,4 @@
-"""23.3 Tokens to their experts (20 min, ●●●●○, further)
+"""17.1 Tokens to their experts (20 min, ●●●●○)
 
 - all_to_all_single sends consecutive rows to consecutive ranks. In which order must the tokens be, and what
   must the receiver know beforehand?
@@ -16,7 +16,7 @@ import torch
 from torch.nn.functional import linear
 
 from helpers.checks.author import *
-from helpers.exercises.nb23_capstone.in_ranks import route_tokens
+from helpers.exercises.nb17_expert_parallel.in_ranks import route_tokens
 
 FAR = 40.0
 """How far below all others the logits of an expert lie that nobody chooses."""

@@ -1,4 +1,4 @@
-"""18.5 Four ranks save, two load (10 min, ●●●○○, further)
+"""19.2 Four ranks save, two load (10 min, ●●●○○)
 
 - `dcp.load` fills tensors that are there already. Which tensors must this rank have?
 - Make a DTensor of zeros for each name, with the whole shape, on `mesh`, placed `[Shard(0)]`; give the dict
@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb18_torchrun.in_ranks import reshard
+from helpers.exercises.nb19_checkpoints.in_ranks import reshard
 from helpers.ranks.failures import RankFailed
 from helpers.ranks.run import Run
 from helpers.views.plain import plural

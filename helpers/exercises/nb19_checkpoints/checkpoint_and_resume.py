@@ -1,4 +1,4 @@
-"""18.4 Killed and resumed (25 min, ●●●●○)
+"""19.1 Killed and resumed (25 min, ●●●●○)
 
 - Write down everything that the next step depends on. The model's weights are one of five things.
 - Model, optimizer, random state of each rank, number of steps done, losses so far. Before the loop: if the
@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb18_torchrun.in_ranks import Training, resume
+from helpers.exercises.nb19_checkpoints.in_ranks import Training, resume
 from helpers.ranks.failures import RankFailed
 from helpers.ranks.run import Run
 
@@ -33,7 +33,7 @@ LOST = {
 
 
 def case(draw: Draw) -> Case:
-    return drawn(draw, draw.ranks, draw.of(0, 1, 2, 3, 4))
+    return drawn(draw, draw.ranks, draw.of(*range(8)))
 
 
 def under_an_agent(draw: Draw) -> Case:
@@ -56,7 +56,7 @@ def drawn(draw: Draw, n: int, event: int, real: bool = False) -> Case:
         if found := began(got):
             return found
         if not isinstance(losses, (list, tuple)) or len(losses) != total:
-            return count(losses, total)
+            return count(losses, total, got)
         if rank and got["writes"]:
             return Finding(
                 f"rank {rank} writes a file in `folder`, too: rank 0 alone saves", ONE_FILE
@@ -72,24 +72,29 @@ def drawn(draw: Draw, n: int, event: int, real: bool = False) -> Case:
         return (died[0] - every, died[0]) if died else (again,)
 
     def began(got: dict[str, Any]) -> Finding | None:
-        may, first = last_start(got), got["first"]
+        lives = [(got.get("second"), (again,)), (got["first"], last_start(got))]
+        return next(filter(None, (wrong(first, may, got) for first, may in lives)), None)
+
+    def wrong(first: Any, may: tuple[int, ...], got: dict[str, Any]) -> Finding | None:
         if first is None or first[0] * steps + first[1] in may:
             return None
+        in_a_save = len(may) > 1
         epoch, step = divmod(may[0], steps)
         what = (
-            f"after the last death it went on at epoch {first[0]}, step {first[1]}; the newest whole "
-            f"checkpoint was made before epoch {epoch}, step {step}"
+            f"after {'the death in a save' if in_a_save else 'a death'} it went on at epoch {first[0]}, "
+            f"step {first[1]}; the newest whole checkpoint was made before epoch {epoch}, step {step}"
         )
         if tuple(first) == (0, 0):
-            return Finding(what, RENAME if got.get("died") else (LOOK, *([] if epoch else [EPOCH])))
+            in_epoch_0 = may[0] <= steps  # the last step of epoch 0 included
+            return Finding(what, RENAME if in_a_save else (LOOK, *[EPOCH] * in_epoch_0))
         if first[1] == 0 and first[0] in {epoch, epoch + 1}:
             return Finding(what, BOTH if step == 1 else EPOCH)
         return Finding(what, f"Save after each {every} steps in all, and go on with the next one.")
 
-    def count(losses: Any, total: int) -> Finding:
+    def count(losses: Any, total: int, got: dict[str, Any]) -> Finding:
         have = len(losses) if isinstance(losses, (list, tuple)) else 0
         what = f"it returns {have} losses; there are {epochs} epochs of {steps} steps, one loss for each"
-        return Finding(what, BEFORE if total - have in (again, *last_start({"died": None})) else "")
+        return Finding(what, BEFORE if total - have in (again, *last_start(got)) else "")
 
     def forgotten(got: dict[str, Any]) -> tuple[str, ...]:
         at = {again, *([got["first"][0] * steps + got["first"][1]] if got["first"] else [])}
@@ -202,6 +207,6 @@ EXERCISE = Exercise(
     kind=Kind.SCRIPT,
     programme=resume,
     sizes=(1, 2, 3),
-    count=12,
+    count=8,
     last=under_an_agent,
 )

@@ -1,0 +1,177 @@
+"""13.2 Checkpoint the activations (10 min, ●●○○○)
+
+- torch has this: `torch.utils.checkpoint`. Which of its two ways works where x has no gradient?
+- checkpoint(block, x, use_reentrant=False) in place of block(x), for the blocks whose index `every` divides.
+- for i, block in enumerate(blocks): x = checkpoint(block, x, use_reentrant=False) if i % every == 0 else
+  block(x). Then return x.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import cycle
+
+import torch
+from torch.utils.checkpoint import checkpoint
+
+from helpers.checks.author import *
+from helpers.exercises.nb13_fsdp_in_practice.in_ranks import Block, run_checkpointed
+from helpers.views.plain import plural
+
+HELD = (
+    "Of a checkpointed block only its input, and the output of the whole, may stay after forward."
+)
+MASK = (
+    "A block draws random numbers, and when it runs again it must draw the same ones: "
+    "`preserve_rng_state=True`, the default, sees to that."
+)
+RUNS = (
+    "A checkpointed block runs twice, once forward and once more in backward; the others run once."
+)
+
+
+def case(draw: Draw) -> Case:
+    n, depth = draw.ranks, draw.whole(3, 5)
+    every = draw.of(1, 2, 2, 3)
+    learns, dtype = draw.of(True, False), draw.dtype(torch.float32, torch.float64)
+    tokens, width = draw.whole(10, 14), draw.whole(2, 4)
+    hidden, generator = 8 * width, draw.generator()
+
+    def random(*shape: int) -> torch.Tensor:
+        return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
+
+    weights = [
+        (random(width, hidden) / width**0.5, random(hidden, width) / hidden**0.5)
+        for _ in range(depth)
+    ]
+    xs, grads = ([random(tokens, width) for _ in range(n)] for _ in range(2))
+    seeds = [draw.whole(0, 10**6) for _ in range(n)]
+    marked = [i % every == 0 for i in range(depth)]
+    small, large = tokens * width * dtype.itemsize, tokens * hidden * dtype.itemsize
+    # a block that is not checkpointed keeps what gelu and the second product take in, and its mask
+    most = (depth + 2) * small + marked.count(False) * (2 * large + tokens * hidden) + large // 2
+    parts = ByName(
+        stepped(weights, xs, grads, seeds, learns, [2 if m else 1 for m in marked]),
+        32.0,
+        lambda name, got: HELD if name == "held" else "",
+    )
+
+    def ran(words: str, counts: Sequence[int]) -> Mistake:
+        return parts.mistake(words, [{"runs of each block": list(counts)}] * n)
+
+    def drawn_anew() -> list[Parts]:
+        """Give what the gradients are where a block that runs again goes on in the row of random numbers."""
+
+        def again(block: Block, h: torch.Tensor) -> torch.Tensor:
+            if not next(chosen):
+                return block(h)
+            return checkpoint(block, h, use_reentrant=False, preserve_rng_state=False)  # type: ignore[no-any-return]
+
+        chosen = cycle(marked)
+        all_parts = stepped(weights, xs, grads, seeds, learns, [], again)
+        return [{k: v for k, v in own.items() if "blocks" in k} for own in all_parts]
+
+    return Case(
+        f"{plural(depth, 'block')}, every {every}, {tokens} x {width} of {dtype}, x "
+        f"{'learns' if learns else 'does not learn'}",
+        [(weights, xs[r], grads[r], every, seeds[r], learns, most) for r in range(n)],
+        right=parts,
+        mistakes=[
+            ran(
+                "It is the other way round: those whose index `every` divides.",
+                [1 if m else 2 for m in marked],
+            ),
+            ran("No block runs again in backward: none is checkpointed.", [1] * depth),
+            ran(
+                "Every block is checkpointed; here only those whose index `every` divides.",
+                [2] * depth,
+            ),
+            ran(
+                "Blocks 0, every, 2 * every, ... are checkpointed: `i % every == 0`.",
+                [1 + (i % every == every - 1) for i in range(depth)],
+            ),
+            parts.mistake(MASK, drawn_anew),
+            parts.without(
+                "gradient of blocks.0.up",
+                "The first block's weights get no gradient. Where x has none, torch's reentrant checkpoint "
+                "drops it, and so does a Function of your own around a block; with no_grad or detach() no "
+                "weight gets any.",
+            ),
+        ],
+        facts={"gathers": depth, "backward": 2 * depth},
+        seconds=20.0,
+    )
+
+
+def stepped(
+    weights: Sequence[tuple[torch.Tensor, torch.Tensor]],
+    xs: Sequence[torch.Tensor],
+    grads: Sequence[torch.Tensor],
+    seeds: Sequence[int],
+    learns: bool,
+    runs: Sequence[int],
+    apply: Callable[[Block, torch.Tensor], torch.Tensor] = lambda block, h: block(h),
+) -> list[Parts]:
+    """Step each rank's samples in one process: what comes out, and the mean gradients' shards by rows."""
+    found: list[dict[str, object]] = []
+    learnt, of_x = [], []
+    for x, grad, seed in zip(xs, grads, seeds, strict=True):
+        blocks = [Block(*pair) for pair in weights]
+        h = start = x.clone().requires_grad_(learns)
+        with torch.random.fork_rng(devices=[]):  # the caller's numbers stay as they are
+            torch.manual_seed(seed)
+            for block in blocks:
+                h = apply(block, h)
+            h.backward(grad)
+        of_x.append(start.grad)
+        found.append(
+            {
+                "output": h.detach(),
+            }
+        )
+        learnt.append(
+            {
+                f"gradient of blocks.{i}.{k}": p.grad
+                for i, block in enumerate(blocks)
+                for k, p in block.named_parameters()
+            }
+        )
+    for r, own in enumerate(found):
+        for name in learnt[0]:
+            mean = torch.stack([each[name] for each in learnt]).mean(0)
+            own[name] = shard_of(mean, r, len(xs))
+        own |= {"gradient of x": of_x[r], "runs of each block": list(runs), "held": ""}
+    return list(found)
+
+
+def shard_of(whole: torch.Tensor, rank: int, ranks: int) -> torch.Tensor:
+    """Give a rank's rows, as fully_shard cuts them."""
+    rows = whole.chunk(ranks)
+    return rows[rank] if rank < len(rows) else whole[:0]
+
+
+AGAIN = (
+    "A block that runs again must not gather again: checkpoint the call of the whole block, so that its "
+    "weights are gathered for both."
+)
+
+EXERCISE = Exercise(
+    case,
+    (
+        OnlyCalls(("all_gather", "reduce_scatter")),
+        CallsIn("forward", "gathers", why="Each block is gathered once in forward."),
+        CallsIn("backward", "backward", why=AGAIN),
+    ),
+    failed=(
+        Failed(
+            "does not require grad",
+            "The output has no graph. Where x has no gradient, torch's reentrant checkpoint "
+            "(`use_reentrant=True`) drops that of the weights, too; so does no_grad around forward.",
+        ),
+        Stuck(
+            "Every rank runs each block equally often: a run under fully_shard is a collective call."
+        ),
+    ),
+    kind=Kind.MODULE,
+    programme=run_checkpointed,
+    sizes=(2, 3),
+    count=12,
+)

@@ -1,0 +1,219 @@
+"""13.3 Clip by the norm of all (12 min, ●●●○○)
+
+- Norms do not add up. What does: which sum, taken on each rank, gives the norm of all together?
+- Sum |g|^p over this rank's shards, one all_reduce, then add the same sum over the replicated ones, once;
+  the p-th root is the norm. For p = inf take the largest in place of the sum.
+- power = torch.zeros((), dtype=sharded[0].dtype); for each g of the shards: power += (g.abs() ** p).sum();
+  all_reduce(power); add the same of the replicated; norm = power ** (1 / p). For inf: torch.maximum(power,
+  g.abs().max()) where g.numel(), and ReduceOp.MAX. Then g.mul_((max_norm / (norm + 1e-6)).clamp(max=1)).
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb13_fsdp_in_practice.in_ranks import run_clip
+
+EMPTY = (
+    "A rank may have no element at all: every shard empty, or no gradient. Its part of the sum is 0, and so "
+    "is its part of the largest; it still makes the call."
+)
+
+
+def case(draw: Draw) -> Case:
+    n, dtype = draw.ranks, draw.dtype(torch.float32, torch.float64)
+    generator = draw.generator()
+    p = draw.of(2.0, 2.0, 1.0, 3.0, math.inf)
+    shapes = [draw.shape((1, 2, 3), least=1) for _ in range(draw.whole(1, 3))]
+    zero = draw.of(False, False, False, False, False, True)
+    kind = draw.of("clipped", "clipped", "clipped", "left as they are", "just below")
+
+    def one(shape: tuple[int, ...]) -> torch.Tensor:
+        x = torch.randn(shape, generator=generator, dtype=torch.float64) * draw.of(1.0, 30.0)
+        return (x * (not zero)).to(dtype)
+
+    # as fully_shard cuts: by rows, with nothing left for the last ranks of a short one
+    rows = [n * draw.of(0, 1, 2) + draw.whole(0, 2) for _ in shapes]
+    rows[-1] = max(1, rows[-1])
+    wholes = [one((count, *shape[1:])) for count, shape in zip(rows, shapes, strict=True)]
+    cut = [[part.clone() for part in _rows(whole, n)] for whole in wholes]
+    unused = draw.of(None, None, 0) if len(shapes) > 1 else None
+    sharded: list[list[torch.Tensor | None]] = [
+        [None if i == unused else cut[i][r] for i in range(len(cut))] for r in range(n)
+    ]
+    copies: list[torch.Tensor | None] = [
+        one(draw.shape((0, 1), least=1)) for _ in range(draw.of(0, 1, 2))
+    ]
+    if len(copies) == 2:
+        copies[0] = None
+    shapes_of = [tuple(c.shape) if c is not None else (2,) for c in copies]
+    used = [own for i, own in enumerate(wholes) if i != unused]
+    same_on_all = [c for c in copies if c is not None]
+    norm = norm_of([*used, *same_on_all], p)
+    ratio = {"clipped": 0.3, "left as they are": 4.0, "just below": 1.001}[kind]
+    max_norm = max(norm * ratio, 0.01)
+
+    def parts_of(total: Sequence[float], scale: Sequence[float] | None = None) -> list[Parts]:
+        by = scale or [clip_by(t, max_norm) for t in total]
+        return [
+            {"norm": torch.tensor(total[r], dtype=dtype)}
+            | {f"sharded[{i}]": _times(g, by[r]) for i, g in enumerate(sharded[r])}
+            | {f"replicated[{i}]": _times(g, by[r]) for i, g in enumerate(copies)}
+            for r in range(n)
+        ]
+
+    right = parts_of([norm] * n)
+    parts = ByName(right)
+
+    def as_if(words: str, total: Sequence[float]) -> Mistake:
+        return parts.mistake(words, [{"norm": own["norm"]} for own in parts_of(total)])
+
+    mine = [[g for g in own if g is not None] for own in sharded]
+    alone = [norm_of([*own, *same_on_all], p) for own in mine]
+    shards_only = [norm_of(own, p) for own in mine]
+    twice = _join([*alone], p)
+    copy_norm = norm_of(same_on_all, p)
+    names = [name for name in right[0] if name != "norm"]
+    left = [{f"sharded[{i}]": g for i, g in enumerate(sharded[r])} for r in range(n)]
+    return Case(
+        f"norm {p:g} of {len(wholes)} sharded and {len(copies)} replicated, {dtype}, {kind}",
+        [
+            (
+                sharded[r],
+                [tuple(c.shape) for c in (x[r] for x in cut)],
+                copies,
+                shapes_of,
+                max_norm,
+                p,
+            )
+            for r in range(n)
+        ],
+        right=parts,
+        mistakes=[
+            as_if(
+                "This is the norm of a rank's own gradients: the other shards belong to it.", alone
+            ),
+            as_if(
+                "This is the norm of a rank's own shards: those of the others belong to it.",
+                shards_only,
+            ),
+            as_if(
+                "The replicated gradients are the same on all ranks, and are counted on each: once is right.",
+                [twice] * n,
+            ),
+            as_if("The replicated gradients are missing.", [_join(shards_only, p)] * n),
+            as_if(
+                "Norms do not add up. Sums of |g|^p do; the root comes last.",
+                [math.fsum(shards_only) + copy_norm] * n,
+            ),
+            as_if(
+                "Norms do not add up. Sums of |g|^p do; the root comes last.",
+                [math.fsum(alone)] * n,
+            ),
+            as_if("This is the sum of |g|^p; the norm is its p-th root.", [_power(norm, p)] * n),
+            as_if(
+                "This is the 2-norm, whatever `norm_type` is.",
+                [norm_of([*used, *same_on_all], 2.0)] * n,
+            ),
+            as_if(
+                "The sum over the ranks has been divided by their number: shards are parts of one gradient.",
+                [_join([s * n ** (-1 / p) for s in shards_only] + [copy_norm], p)] * n,
+            ),
+            as_if(
+                "For inf the ranks' numbers were added: the largest of them is wanted, ReduceOp.MAX.",
+                [math.fsum(shards_only)] * n if p == math.inf else [-1.0] * n,
+            ),
+            as_if(
+                "This is the norm after clipping. Return the one before.",
+                [norm * clip_by(norm, max_norm)] * n,
+            ),
+            parts.mistake(
+                "The gradients are made larger: where the norm is below max_norm they stay as they are.",
+                [
+                    {k: v for k, v in own.items() if k in names}
+                    for own in parts_of([norm] * n, [max_norm / (norm + 1e-6)] * n)
+                ],
+            ),
+            parts.mistake("The gradients have not changed: scale them in place.", left),
+            *(
+                parts.mistake(
+                    "The replicated gradients have not changed: the same factor is for them.",
+                    [{f"replicated[{len(copies) - 1}]": copies[-1]}] * n,
+                )
+                for _ in copies[-1:]
+            ),
+            Mistake(
+                lambda got, rank: _undefined(got),
+                "0 / 0 is NaN: add 1e-6 to the norm, then divide.",
+            ),
+        ],
+    )
+
+
+def norm_of(tensors: Sequence[torch.Tensor], p: float) -> float:
+    """Give the p-norm of all elements of some tensors."""
+    values = torch.cat([t.flatten().double().abs() for t in tensors]) if tensors else torch.zeros(1)
+    if p == math.inf:
+        return float(values.max()) if len(values) else 0.0
+    return float((values**p).sum() ** (1 / p))
+
+
+def clip_by(norm: float, most: float) -> float:
+    """Give the factor that clip_grad_norm_ scales by."""
+    return min(1.0, most / (norm + 1e-6))
+
+
+def _rows(whole: torch.Tensor, n: int) -> list[torch.Tensor]:
+    found = list(whole.chunk(n)) if len(whole) else []
+    return found + [whole[:0]] * (n - len(found))
+
+
+def _times(g: torch.Tensor | None, factor: float) -> torch.Tensor | None:
+    return None if g is None else g * factor
+
+
+def _join(norms: Sequence[float], p: float) -> float:
+    return norm_of([torch.tensor(norms, dtype=torch.float64)], p)
+
+
+def _power(norm: float, p: float) -> float:
+    return norm if p == math.inf else norm**p
+
+
+def _undefined(got: Any) -> bool:
+    tensors = [part for part in got.values() if isinstance(part, torch.Tensor)]
+    return any(not bool(part.isfinite().all()) for part in tensors)
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        OnlyCalls(("all_reduce",)),
+        Count("all_reduce", 1, why="Each rank has one number to tell."),
+        HandedIn(8, "one number travels"),
+        Awaited(),
+    ),
+    failed=(
+        Failed("empty|numel\\(\\) == 0|non-empty", EMPTY),
+        Failed(
+            "NoneType",
+            "A gradient may be None: that parameter was not used, and has no part in the norm.",
+        ),
+        Failed(
+            "'(int|float)' object|not (int|float)$",
+            "A rank may have no gradient at all, and then `sum(...)` or `max(...)` gives a plain number. "
+            "Begin with a tensor: `torch.zeros(())`.",
+            when=lambda case, run: any(
+                all(g is None or not g.numel() for g in own[0]) for own in case.given
+            ),
+        ),
+        Stuck(
+            "Every rank makes the one call, also one that has no gradient, or no element of any."
+        ),
+    ),
+    kind=Kind.MODULE,
+    programme=run_clip,
+)

@@ -1,0 +1,170 @@
+"""13.4 Shard inside, replicate between (12 min, ●●●○○)
+
+- A mesh has a row for each host. Which of its two dimensions cuts the weights, which copies them? And which
+  gradients may wait until the last microbatch?
+- init_device_mesh("cpu", (hosts, per_host), mesh_dim_names=("replicate", "shard")): the first dimension
+  replicates, the second shards. `set_requires_all_reduce` is about the calls between hosts only.
+- for each layer with parameters, then the model: fully_shard(module, mesh=mesh). for i, (x, y) in
+  enumerate(batches): model.set_requires_all_reduce(i == len(batches) - 1); mse_loss(model(x), y).backward().
+"""
+
+from typing import Any
+
+import torch
+from torch.nn.functional import mse_loss
+
+from helpers.checks.author import *
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks import sequential
+from helpers.exercises.nb12_zero_and_fsdp.shared import share
+from helpers.exercises.nb13_fsdp_in_practice.checkpoint_activations import shard_of
+from helpers.exercises.nb13_fsdp_in_practice.in_ranks import run_hybrid
+from helpers.trace.events import Event, Trace
+from helpers.views.plain import plural
+
+MESH = (
+    "In the mesh of two dimensions the first replicates and the second shards: (hosts, per_host), with a "
+    "name for each."
+)
+ADVICE = {
+    "sharded": "fully_shard(module, mesh=mesh) for each layer that has parameters, then for the model.",
+    "share": f"Each rank holds one part in per_host of every weight. {MESH}",
+}
+
+
+def case(draw: Draw) -> Case:
+    n, count = draw.ranks, draw.of(2, 2, 3)
+    per_host = draw.of(*(k for k in (2, 3) if n % k == 0))
+    kinds = draw.of("Linear Tanh Linear", "Linear Linear", "Flatten Linear Sigmoid Linear").split()
+    widths = [draw.whole(4, 9) for _ in range(kinds.count("Linear") + 1)]
+    dtype, generator = draw.dtype(torch.float32, torch.float64), draw.generator()
+
+    def random(*shape: int) -> torch.Tensor:
+        return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
+
+    state, at = {}, 0
+    for i, kind in enumerate(kinds):
+        if kind == "Linear":
+            state[f"{i}.weight"] = random(widths[at + 1], widths[at]) / widths[at] ** 0.5
+            state[f"{i}.bias"] = random(widths[at + 1])
+            at += 1
+    samples = draw.whole(1, 3)
+    batches = [
+        [(random(samples, widths[0]), random(samples, widths[-1])) for _ in range(count)]
+        for _ in range(n)
+    ]
+    each = [[gradients(kinds, state, *batch) for batch in own] for own in batches]
+    total = {k: sum(g[k] for own in each for g in own) / n for k in state}  # type: ignore[misc]
+
+    def cut(of: Any, ranks: int = per_host) -> list[Parts]:
+        return [
+            {f"gradient of {k}": shard_of(of(r)[k], r % ranks, ranks) for k in state}
+            for r in range(n)
+        ]
+
+    def hosts_mean(r: int) -> dict[str, torch.Tensor]:
+        host = r // per_host
+        own = [g for ranks in each[host * per_host : (host + 1) * per_host] for g in ranks]
+        return {k: sum(g[k] for g in own) / per_host for k in state}  # type: ignore[misc]
+
+    def of_last(r: int) -> dict[str, torch.Tensor]:
+        return {k: sum(own[-1][k] for own in each) / n for k in state}  # type: ignore[misc]
+
+    right = [{"sharded": "", "share": "", **own} for own in cut(lambda r: total)]
+    parts = ByName(right, 8.0, lambda name, got: ADVICE.get(name, ""))
+    shard = sum(share(len(w), per_host) * w[0].numel() for w in state.values()) * dtype.itemsize
+    return Case(
+        f"{n // per_host} hosts of {per_host}, {', '.join(kinds)}, {plural(count, 'microbatch')}",
+        [(kinds, state, batches[r], per_host, shard) for r in range(n)],
+        right=parts,
+        mistakes=[
+            parts.mistake(
+                "Each host has the mean of its own ranks: nothing has travelled between the hosts.",
+                lambda: cut(hosts_mean),
+            ),
+            parts.mistake(
+                "These are the gradients of the last microbatch: those of all add up.",
+                lambda: cut(of_last),
+            ),
+            parts.times(
+                1 / count,
+                "The gradients of the microbatches add up; they are not divided by their number.",
+                *(f"gradient of {k}" for k in state),
+            ),
+            parts.times(
+                n // per_host,
+                "The hosts' gradients are added up: their mean is wanted.",
+                *(f"gradient of {k}" for k in state),
+            ),
+            parts.without(
+                f"gradient of {next(iter(state))}",
+                "No weight has a gradient: run backward for each microbatch.",
+            ),
+        ],
+        facts={
+            "per_host": per_host,
+            "shard": shard,
+            "scatters": count * kinds.count("Linear"),
+        },
+        seconds=20.0,
+    )
+
+
+def gradients(kinds: Any, state: Any, x: torch.Tensor, y: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Give the gradients of one microbatch in one process."""
+    model = sequential(kinds, state)
+    mse_loss(model(x), y).backward()
+    return {k: p.grad for k, p in model.named_parameters() if p.grad is not None}
+
+
+def crosses(event: Event, per_host: int) -> bool:
+    """Tell whether a call's group has ranks on more than one host."""
+    return len({rank // per_host for rank in event.group_ranks}) > 1
+
+
+def inside_a_host(trace: Trace, case: Case) -> str:
+    for event in trace.calls:
+        if event.op != "all_reduce" and crosses(event, case.facts["per_host"]):
+            ranks = ", ".join(map(str, event.group_ranks))
+            return (
+                f"rank {event.rank} calls {event.op} with ranks {ranks}, which are not on one host. Weights "
+                f"are gathered, and gradients scattered, inside a host. {MESH}"
+            )
+    return ""
+
+
+def once_between_hosts(trace: Trace, case: Case) -> str:
+    for rank in range(case.world_size):
+        calls = [e for e in trace.calls.of(rank) if crosses(e, case.facts["per_host"])]
+        handed, most = sum(e.nbytes for e in calls), case.facts["shard"]
+        if handed > most:
+            return (
+                f"rank {rank} hands {handed:,} bytes to calls between hosts; {most:,} are enough, its shard "
+                "of the gradients, once. Before the last microbatch nothing need travel between hosts."
+            )
+    return ""
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        OnlyCalls(("all_gather", "reduce_scatter", "all_reduce")),
+        Holds(inside_a_host, "gathers and scatters stay inside a host"),
+        Holds(once_between_hosts, "a shard travels between hosts once"),
+        Count(
+            "reduce_scatter",
+            "scatters",
+            why="Each layer scatters in each microbatch, so that no rank holds whole gradients.",
+        ),
+    ),
+    failed=(
+        Failed(
+            "mesh_dim_names",
+            "torch wants names for the two dimensions of the mesh: `mesh_dim_names=(...)`.",
+        ),
+        Stuck("Every rank makes the same calls; all ranks build the mesh together."),
+    ),
+    kind=Kind.MODULE,
+    programme=run_hybrid,
+    sizes=(4, 4, 4, 6),
+    count=12,
+)

@@ -1,0 +1,176 @@
+"""What the ranks run around an answer of notebook 13: a model under fully_shard, a step, counts of bytes.
+
+Each gives back plain values by name. A text tells what was seen that no value shows; "" is right.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from helpers.checks.held import PATIENCE_S, POLL_S, Held, storage_bytes, tensors_held
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks import sequential
+from helpers.ranks.inside import span
+
+Sizes = Sequence[tuple[int, ...]]
+Weights = Mapping[str, torch.Tensor]
+
+_NO_WAIT = 1 << 60
+
+
+def run_clip(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    sharded: Sequence[torch.Tensor | None],
+    sharded_sizes: Sizes,
+    replicated: Sequence[torch.Tensor | None],
+    replicated_sizes: Sizes,
+    max_norm: float,
+    norm_type: float,
+) -> dict[str, Any] | None:
+    """Let the answer clip the gradients of parameters of these sizes, and look at what they are then."""
+    dtype = next(g.dtype for g in (*sharded, *replicated, torch.zeros(0)) if g is not None)
+    own = _with_grads(sharded, sharded_sizes, dtype)
+    copies = _with_grads(replicated, replicated_sizes, dtype)
+    norm = answer(list(own), list(copies), max_norm, norm_type)
+    if norm is None:
+        return None
+    if not isinstance(norm, torch.Tensor) or norm.dim():
+        kind = f"a tensor of shape {tuple(norm.shape)}" if isinstance(norm, torch.Tensor) else norm
+        return {"norm": f"{kind} is not a 0-d tensor"}
+    found: dict[str, Any] = {"norm": norm.detach().to(dtype)}
+    for name, params in (("sharded", own), ("replicated", copies)):
+        found |= {f"{name}[{i}]": p.grad for i, p in enumerate(params)}
+    return found
+
+
+def _with_grads(
+    grads: Sequence[torch.Tensor | None], sizes: Sizes, dtype: torch.dtype
+) -> list[nn.Parameter]:
+    params = [nn.Parameter(torch.ones(size, dtype=dtype)) for size in sizes]
+    for p, grad in zip(params, grads, strict=True):
+        p.grad = None if grad is None else grad.clone()
+    return params
+
+
+# --- activations ----------------------------------------------------------------------------------
+
+
+class Block(nn.Module):
+    """A residual MLP with a random mask, which counts how often it runs forward."""
+
+    def __init__(self, up: torch.Tensor, down: torch.Tensor) -> None:
+        super().__init__()
+        self.up, self.down = nn.Parameter(up.clone()), nn.Parameter(down.clone())
+        self.runs = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """x: (tokens, width)."""
+        self.runs += 1
+        hidden = nn.functional.gelu(x @ self.up)
+        return x + (hidden * (torch.rand_like(hidden) < 0.5)) @ self.down
+
+
+class Stack(nn.Module):
+    """Blocks which a function runs one after the other."""
+
+    def __init__(self, blocks: Sequence[nn.Module], run: Callable[..., Any], *options: Any) -> None:
+        super().__init__()
+        self.blocks, self.run, self.options = nn.ModuleList(blocks), run, options
+
+    def forward(self, x: torch.Tensor) -> Any:
+        """Call the function as run(blocks, x, *options)."""
+        return self.run(list(self.blocks), x, *self.options)
+
+
+def run_checkpointed(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    weights: Sequence[tuple[torch.Tensor, torch.Tensor]],
+    x: torch.Tensor,
+    grad: torch.Tensor,
+    every: int,
+    seed: int,
+    learns: bool,
+    most: int,
+) -> dict[str, Any] | None:
+    """Run the answer's stack under fully_shard, there and back. most: bytes to hold after forward."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh("cpu", (world_size,))
+    blocks = [Block(*pair) for pair in weights]
+    model = Stack(blocks, answer, every)
+    for module in (*blocks, model):
+        fully_shard(module, mesh=mesh)
+    torch.manual_seed(seed)
+    with tensors_held() as held:
+        given = x.clone().requires_grad_(learns)
+        with span("forward"):
+            output = model(given)
+        if not isinstance(output, torch.Tensor):
+            return None
+        found: dict[str, Any] = {"output": output.detach().clone()}
+        found["held"] = _too_much(held, [found["output"], *model.parameters()], most)
+        if output.requires_grad and output.shape == grad.shape:
+            with span("backward"):
+                output.backward(grad)
+    found["runs of each block"] = [block.runs for block in blocks]
+    found["gradient of x"] = given.grad
+    for name, p in model.named_parameters():
+        local = None if p.grad is None else p.grad.to_local()  # type: ignore[attr-defined]
+        found[f"gradient of {name}"] = local
+    return found
+
+
+def _too_much(held: Held, others: Sequence[torch.Tensor], most: int) -> str:
+    state = torch.get_rng_state().numel()  # torch's checkpoint keeps one for each call
+    deadline = time.monotonic() + PATIENCE_S / 2
+    while True:
+        held(*others, most=_NO_WAIT)
+        count = sum(size for size in held.sizes if size != state)
+        if count <= most:
+            return ""
+        if time.monotonic() > deadline:
+            return f"{count:,} bytes of activations are held after forward; {most:,} are enough"
+        time.sleep(POLL_S)  # gloo's own thread lets go of what it sent a moment after the call
+
+
+# --- hybrid ---------------------------------------------------------------------------------------
+
+
+def run_hybrid(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    kinds: Sequence[str],
+    state: Weights,
+    batches: Sequence[tuple[torch.Tensor, torch.Tensor]],
+    per_host: int,
+    most: int,
+) -> dict[str, Any]:
+    """Let the answer shard a model and accumulate gradients. most: the bytes of a shard of the weights."""
+    from torch.distributed.tensor import DTensor
+
+    model = sequential(kinds, state)
+    answer(rank, world_size, model, [(x.clone(), y.clone()) for x, y in batches], per_host)
+    params = dict(model.named_parameters())
+    found: dict[str, Any] = {"sharded": "", "share": ""}
+    if left := [name for name, p in params.items() if not isinstance(p, DTensor)]:
+        found["sharded"] = f"`{left[0]}` is not sharded"
+        return found
+    locals_of = {name: p.to_local() for name, p in params.items()}  # type: ignore[attr-defined]
+    if (held := storage_bytes(locals_of.values())) > most:
+        found["share"] = (
+            f"this rank's shards of the weights have {held:,} bytes; {most:,} are its share"
+        )
+    for name, p in params.items():
+        grad = p.grad.to_local() if isinstance(p.grad, DTensor) else p.grad
+        found[f"gradient of {name}"] = None if grad is None else grad.clone()
+    return found

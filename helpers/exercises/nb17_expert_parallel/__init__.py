@@ -1,0 +1,1 @@
+"""Exercises of notebook 17: expert parallelism."""

@@ -1,0 +1,132 @@
+"""17.4 Who averages what (12 min, ●●●○○)
+
+- Which ranks hold the same expert? And whose tokens has an expert's gradient seen already, when it stands
+  on one rank?
+- Shared parameters: the mean over all ranks. Experts: the sum over the ranks that hold the same expert,
+  rank % ep, divided by the world size: every rank's loss is a mean over its own tokens, and there are
+  world_size of them.
+- Make all groups on all ranks: groups = [dist.new_group(list(range(e, world_size, ep))) for e in
+  range(ep)]; all_reduce(p.grad, group=groups[rank % ep]); p.grad /= world_size.
+"""
+
+from typing import Any
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb17_expert_parallel.in_ranks import run_gradients
+from helpers.trace.events import Trace
+from helpers.trace.mismatch import at
+
+MIXED = (
+    "These are sums over different experts: only ranks with the same rank % ep hold the same one. Make a "
+    "group of those."
+)
+NEIGHBOURS = (
+    "These ranks, {neighbours} on, hold different experts. The same expert stands on every ep-th "
+    "rank."
+)
+TOO_LARGE = (
+    "These gradients are ep = {ep} times too large: divide by the number of losses, which is the world "
+    "size, not by the number of copies."
+)
+SUM = "This is a sum; the loss of the whole is the mean of the ranks' losses: divide by the world size."
+OWN = "This is the rank's own gradient: the other copies of the expert have seen other tokens."
+OWN_SHARED = "This is the rank's own gradient: shared parameters are averaged over all ranks."
+FEW = "Shared parameters stand on all ranks: they are averaged over all, not over one line of the grid."
+
+
+def case(draw: Draw) -> Case:
+    n = draw.ranks
+    ep = draw.of(*(size for size in range(1, n + 1) if n % size == 0))
+    dtype = draw.dtype(torch.float64, torch.float32)
+    shapes = [draw.shape((1, 2), 1) for _ in range(draw.whole(1, 2))]
+    expert_shapes = [draw.shape((1, 2), 1) for _ in range(draw.whole(1, 2))]
+    shared = [draw.tensors(shape, dtype) for shape in shapes]
+    experts = [draw.tensors(shape, dtype) for shape in expert_shapes]
+    line = [[r for r in range(n) if r % ep == rank % ep] for rank in range(n)]
+    host = [[r for r in range(n) if r // ep == rank // ep] for rank in range(n)]
+    everybody = [list(range(n))] * n
+
+    def combined(kind: str, groups: list[list[int]], divide: float) -> list[dict[str, Any]]:
+        grads = shared if kind == "shared" else experts
+        return [
+            {
+                f"{kind} {i}": torch.stack([own[r] for r in group]).sum(0) / divide
+                for i, own in enumerate(grads)
+            }
+            for group in groups
+        ]
+
+    both = zip(combined("shared", everybody, n), combined("expert", line, n), strict=True)
+    size = n * max(largest(*own) for own in (*shared, *experts))
+    right = ByName([{"weights": "", **a, **b} for a, b in both], scale=size)
+    alone = [[rank] for rank in range(n)]
+    return Case(
+        f"ep {ep}, dp {n // ep}, {len(shapes)} shared and {len(expert_shapes)} of an expert, {dtype}",
+        [(ep, [own[rank] for own in shared], [own[rank] for own in experts]) for rank in range(n)],
+        right=right,
+        mistakes=[
+            right.mistake(OWN_SHARED, combined("shared", alone, 1)),
+            right.mistake(FEW, combined("shared", line, n // ep)),
+            right.mistake(FEW, combined("shared", host, ep)),
+            right.mistake(SUM, combined("shared", everybody, 1)),
+            right.mistake(OWN, combined("expert", alone, 1)),
+            right.mistake(TOO_LARGE, combined("expert", line, n // ep)),
+            right.mistake(SUM, combined("expert", line, 1)),
+            right.mistake(MIXED, combined("expert", everybody, n)),
+            right.mistake(MIXED, combined("expert", everybody, 1)),
+            right.mistake(NEIGHBOURS, combined("expert", host, ep)),
+            right.mistake(NEIGHBOURS, combined("expert", host, n)),
+        ],
+        facts={
+            "ep": ep,
+            "lines": line,
+            "shared": sum(own[0].nbytes for own in shared),
+            "experts": sum(own[0].nbytes for own in experts),
+            "neighbours": ep,
+        },
+    )
+
+
+def each_where_it_belongs(trace: Trace, case: Case) -> str:
+    """Say which rank hands in more than its gradients, once, in the groups that they belong to."""
+    for rank in range(case.world_size):
+        line, everybody = case.facts["lines"][rank], list(range(case.world_size))
+        calls = [e for e in trace.of(rank) if e.is_collective and len(e.group_ranks) > 1]
+        for e in calls:
+            if list(e.group_ranks) not in (line, everybody):
+                return (
+                    f"rank {rank} calls {e.call}{at(e)} in a group of ranks "
+                    f"{', '.join(map(str, e.group_ranks))}; it belongs to those of its expert, "
+                    f"{', '.join(map(str, line))}, and to all."
+                )
+        most = (case.facts["shared"] + case.facts["experts"]) * (case.world_size > 1)
+        sent = sum(e.nbytes for e in calls)
+        if sent > most:
+            return f"rank {rank} hands in {sent:,} bytes; its gradients have {most:,}, and travel once."
+    return ""
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        OnlyCalls(("all_reduce",)),
+        Holds(
+            each_where_it_belongs, "each gradient travels once, within the group that it belongs to"
+        ),
+        Awaited(),
+    ),
+    failed=(
+        Failed(
+            "^GroupsDiffer",
+            "All ranks make all groups, in the same order, also those that they are not in.",
+        ),
+        Stuck("All members of a group make the same calls in it, in the same order."),
+    ),
+    kind=Kind.MODULE,
+    programme=run_gradients,
+    sizes=(1, 2, 4, 6),
+    count=16,
+    own_network=True,
+)

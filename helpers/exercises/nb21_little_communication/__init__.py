@@ -1,0 +1,1 @@
+"""Exercises of notebook 21: fewer bits, and fewer meetings."""

@@ -1,0 +1,106 @@
+"""21.3 Keep what was lost (8 min, ●●○○○)
+
+- What a call could not send is not gone: it is known here. When can it go out?
+- Quantize x + memory in place of x. What is lost is the difference between that and what can be read out of
+  the codes.
+- total = x + memory; codes, scales = quantize_blocks(total, block); memory.copy_(total - (codes * scales[:,
+  None]).flatten()); return codes, scales.
+"""
+
+from typing import Any
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb21_little_communication.in_ranks import run_memory
+
+ROUNDING = 1e-5
+FORGETS = "What this call lost is kept, but what was in memory before never goes out: quantize x + memory."
+TWICE = (
+    "memory was added to what it was before, although that has gone out with this call: put the new loss "
+    "in its place."
+)
+SIGN = "memory has the wrong sign: the loss is what was to be sent, minus what can be read out of the codes."
+ADDED = "What went out is x, and not x + memory: what was lost before has not been sent."
+LACKS = "What is lost is x + memory minus what is read; here what was in memory before is missing."
+SAME = (
+    "`memory` is as it was: write into the tensor itself, `memory.copy_(...)`; `memory = ...` only gives "
+    "another one that name."
+)
+PLAIN = "x is needed by its caller: work on a sum of your own."
+
+
+def case(draw: Draw) -> Case:
+    block, count = draw.of(2, 4, 8), draw.whole(1, 3)
+    steps = draw.whole(2, 5)
+    xs = [torch.randn(count * block, generator=draw.generator()) for _ in range(steps)]
+    if draw.of(True, True, False):
+        for x in xs:  # next to a large number the small ones round to nothing
+            x[::block] = 200.0 + x[::block]
+    return Case(
+        f"{steps} calls, {count * block} numbers in blocks of {block}",
+        [(xs, block)],
+        right=judge_of(xs, block),
+        like=None,
+        facts={"block": block},
+    )
+
+
+def judge_of(xs: list[torch.Tensor], block: int) -> Any:
+    """Judge each call by what memory was before it."""
+
+    def judge(got: Any, rank: int) -> Finding | None:
+        if not isinstance(got, list) or len(got) != len(xs):
+            return Finding("it does not return codes and scales", "Return a tuple: codes, scales.")
+        before = torch.zeros_like(xs[0])
+        for call, (x, each) in enumerate(zip(xs, got, strict=True), 1):
+            codes, scales, memory, kept = each
+            if not kept:
+                return Finding(f"call {call}: `x` has changed", PLAIN)
+            if tuple(codes.shape) != (len(x) // block, block) or scales.shape != codes.shape[:1]:
+                return Finding(f"call {call}: codes have shape {tuple(codes.shape)}")
+            if memory.shape != x.shape:
+                return Finding(f"call {call}: memory has shape {tuple(memory.shape)}")
+            read = (codes * scales[:, None]).flatten()
+            found = _of_call(call, x, read, before, memory, block)
+            if found is not None:
+                return found
+            before = memory
+        return None
+
+    return judge
+
+
+def _of_call(
+    call: int,
+    x: torch.Tensor,
+    read: torch.Tensor,
+    before: torch.Tensor,
+    memory: torch.Tensor,
+    block: int,
+) -> Finding | None:
+    room = ROUNDING * float(max(x.abs().max(), before.abs().max()))
+
+    def near(a: torch.Tensor, b: torch.Tensor) -> bool:
+        return bool(((a - b).abs() <= room).all())
+
+    def is_read_of(wanted: torch.Tensor) -> bool:
+        step = wanted.view(-1, block).abs().amax(1).repeat_interleave(block) / 254
+        return bool(((read - wanted).abs() <= step * (1 + 1e-4) + room).all())
+
+    wanted = x + before
+    lost = wanted - read
+    forgets = (FORGETS,) if is_read_of(x) and near(memory, x - read) else ()
+    if not is_read_of(wanted):
+        i = int(lost.abs().argmax())
+        what = f"call {call}: number {i} goes out as {read[i]:.5g}; x + memory is {wanted[i]:.5g}"
+        return Finding(what, forgets or ((ADDED,) if is_read_of(x) else ()))
+    if near(memory, lost):
+        return None
+    i = int((memory - lost).abs().argmax())
+    what = f"call {call}: memory is {memory[i]:.5g} at number {i}; {lost[i]:.5g} was lost"
+    others = ((before, SAME), (-lost, SIGN), (before + lost, TWICE), (x - read, LACKS))
+    return Finding(what, (*forgets, *(words for other, words in others if near(memory, other))))
+
+
+EXERCISE = Exercise(case, kind=Kind.MODULE, programme=run_memory, sizes=(1,))

@@ -1,0 +1,146 @@
+"""21.2 An all-reduce in int8 (25 min, ●●●●○)
+
+- An all-reduce is a reduce-scatter and an all-gather. Codes cannot be added up: their steps differ. What
+  must each rank do between the two?
+- Cut x into p chunks. Send each rank its chunk's codes and scales (all_to_all_single, twice); read them and
+  add up in float32. Quantize this sum, gather its codes and scales from all ranks, read them.
+- codes, scales = quantize_blocks(x, block); all_to_all_single into `theirs` and `steps` of the same shape;
+  own = (theirs * steps[:, None]).view(world_size, -1).sum(0); codes, scales = quantize_blocks(own, block);
+  all_gather_into_tensor both, and return codes * scales[:, None], flattened.
+"""
+
+from typing import Any
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb21_little_communication.in_ranks import quantize_blocks, run_sum
+from helpers.trace.events import Trace
+from helpers.trace.mismatch import at
+from helpers.trace.volume import bytes_sent
+
+ROUNDING = 1.0 + 1e-4
+SHARP = (
+    "On this rank its own chunk is more exact than on the others: replicas drift apart. The owner, too, goes "
+    "on with what can be read out of the codes that it sends."
+)
+MEAN = "This is the mean; a sum is wanted."
+OWN = "This is the rank's own tensor: nothing of the other ranks is in it."
+OTHERS_STEPS = (
+    "A code is worth the scale of the rank that sent it: send the scales along, and read each rank's codes "
+    "by its own."
+)
+IN_INT8 = (
+    "The codes were added up as int8, which wraps around beyond 127: read them first, then add."
+)
+
+
+def case(draw: Draw) -> Case:
+    n, block = draw.ranks, draw.of(2, 4, 8)
+    chunk = block * draw.whole(1, 4)
+    sizes = [draw.of(1.0, 0.01, 100.0) for _ in range(n)]
+    xs = [size * torch.randn(n * chunk, generator=draw.generator()) for size in sizes]
+    total = torch.stack(xs).sum(0)
+    steps = [quantize_blocks(x, block)[1] for x in xs]
+    lost = sum(s.double() / 2 for s in steps)
+    most = total.view(-1, block).abs().amax(1).double() + lost
+    room = (lost + most / 254).repeat_interleave(block) * ROUNDING
+    codes = [quantize_blocks(x, block)[0] for x in xs]
+    wrapped = torch.stack(codes).sum(0).to(torch.int8)
+    by_own = [sum(c.float() for c in codes) * s[:, None] for s in steps]
+    return Case(
+        f"{n * chunk} numbers in blocks of {block}",
+        [(x, block) for x in xs],
+        right=AllRanks(own_of(total, room), together),
+        mistakes=[
+            is_value(total / n, room, MEAN),
+            is_each(xs, [s.repeat_interleave(block) * 1.01 for s in steps], OWN),
+            is_each(
+                [v.flatten() for v in by_own],
+                [v.abs().flatten() / 100 for v in by_own],
+                OTHERS_STEPS,
+            ),
+            is_each(
+                [(wrapped * s[:, None]).flatten() for s in steps],
+                [s.repeat_interleave(block) for s in steps],
+                IN_INT8,
+            ),
+        ],
+        like={"x": "", "sum": total},
+        facts={
+            "most": 2 * (n - 1) * (chunk + chunk // block * 4),
+        },
+    )
+
+
+def own_of(total: torch.Tensor, room: torch.Tensor) -> Any:
+    """Judge one rank's sum: within what both quantizations may lose."""
+
+    def own(got: Any) -> Finding | None:
+        if got["x"]:
+            return Finding(got["x"], "Work on copies: the caller still needs `x`.")
+        found = got["sum"]
+        if found.shape != total.shape or found.dtype != total.dtype:
+            return Finding(
+                f"the sum is {found.dtype} of shape {tuple(found.shape)}, not {total.dtype} of shape "
+                f"{tuple(total.shape)}"
+            )
+        wrong = ~((found.double() - total).abs() <= room)
+        if not wrong.any():
+            return None
+        i = int(wrong.nonzero()[0])
+        return Finding(
+            f"element {i} is {found[i]:.4g}, not {total[i]:.4g}; the codes may cost {room[i]:.2g}"
+        )
+
+    return own
+
+
+def together(got: list[Any]) -> Finding | None:
+    """Judge that all ranks have the same bits."""
+    for rank, each in enumerate(got):
+        differ = (each["sum"] != got[0]["sum"]).nonzero()
+        if len(differ):
+            i = int(differ[0])
+            return Finding(
+                f"element {i} is {got[0]['sum'][i]:.9g} on rank 0 and {each['sum'][i]:.9g} on rank {rank}",
+                SHARP,
+            )
+    return None
+
+
+def is_value(value: torch.Tensor, room: torch.Tensor, words: str) -> Mistake:
+    return Mistake(lambda got, rank: _near(got, value, room), words)
+
+
+def is_each(values: list[torch.Tensor], rooms: list[torch.Tensor], words: str) -> Mistake:
+    return Mistake(lambda got, rank: _near(got, values[rank], rooms[rank]), words)
+
+
+def _near(got: Any, value: torch.Tensor, room: torch.Tensor) -> bool:
+    found = got["sum"]
+    return found.shape == value.shape and bool(((found.double() - value).abs() <= room).all())
+
+
+def few_bytes(trace: Trace, case: Case) -> str:
+    """Say which rank sends more than codes and scales of one chunk to each, twice."""
+    for rank in range(case.world_size):
+        calls = trace.of(rank)
+        sent = round(sum(bytes_sent(event) for event in calls))
+        if sent > case.facts["most"]:
+            largest = max(calls, key=bytes_sent)
+            return (
+                f"rank {rank} sends {sent:,} bytes, {round(bytes_sent(largest)):,} of them with "
+                f"{largest.call} of {largest.dtype}{at(largest)}; {case.facts['most']:,} are enough: of "
+                "each chunk the codes and scales, once to its owner and once from there to all."
+            )
+    return ""
+
+
+EXERCISE = Exercise(
+    case,
+    (Awaited(), Holds(few_bytes, "a quarter of float32's bytes, and the scales")),
+    failed=(Stuck("Every rank makes the same calls, in the same order."),),
+    kind=Kind.MODULE,
+    programme=run_sum,
+)

@@ -1,0 +1,33 @@
+"""How many bytes a rank sends in one call: `Event -> float`."""
+
+from __future__ import annotations
+
+from helpers.trace.events import Event
+
+
+def bytes_sent(event: Event) -> float:
+    """Give the bytes that a rank hands to the network in a call.
+
+    A collective takes the fewest that a rank can do with in a world of p: around a ring an all_reduce sends
+    2(p - 1)/p of what is handed in, a reduce_scatter or all_to_all (p - 1)/p, an all_gather p - 1 times. The
+    root of a broadcast sends its tensor once, that of a scatter all parts but its own; those who give to a
+    root send once.
+    """
+    p = len(event.group_ranks)
+    if event.is_collective and p < 2:
+        return 0.0
+    is_root = event.rank == event.root
+    times = {
+        "span": 0,
+        "recv": 0,
+        "barrier": 0,
+        "all_reduce": 2 * (p - 1) / p,
+        "reduce_scatter": (p - 1) / p,
+        "all_to_all": (p - 1) / p,
+        "all_gather": p - 1,
+        "gather": 1 - is_root,
+        "reduce": 1 - is_root,
+        "scatter": is_root * (p - 1) / p,
+        "broadcast": is_root,
+    }
+    return times.get(event.op, 1) * event.nbytes

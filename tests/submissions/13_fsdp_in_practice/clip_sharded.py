@@ -1,0 +1,210 @@
+from math import inf
+
+
+def grads_of(params):
+    return [p.grad for p in params if p.grad is not None and p.grad.numel()]
+
+
+def scale(params, max_norm, norm):
+    for p in params:
+        if p.grad is not None:
+            p.grad.mul_((max_norm / (norm + 1e-6)).clamp(max=1))
+
+
+# %% right: powers, or the largest
+def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
+    total = torch.zeros((), dtype=sharded[0].dtype)
+    both = []
+    for params in (sharded, replicated):
+        part = torch.zeros_like(total)
+        for g in grads_of(params):
+            if norm_type == inf:
+                part = torch.maximum(part, g.abs().max())
+            else:
+                part += (g.abs() ** norm_type).sum()
+        if params is sharded:
+            dist.all_reduce(part, op=dist.ReduceOp.MAX if norm_type == inf else dist.ReduceOp.SUM)
+        both.append(part)
+    norm = max(both) if norm_type == inf else (both[0] + both[1]) ** (1 / norm_type)
+    scale([*sharded, *replicated], max_norm, norm)
+    return norm
+
+
+# %% right: norms of norms, the replicated ones counted on rank 0 only, in float64
+def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
+    mine = grads_of(sharded + (replicated if dist.get_rank() == 0 else []))
+    norms = torch.tensor([torch.linalg.vector_norm(g, norm_type) for g in mine] or [0.0]).double()
+    norms = torch.stack(
+        [torch.linalg.vector_norm(g.double(), norm_type) for g in mine] or [norms[0]]
+    )
+    if norm_type == inf:
+        norm = norms.max()
+        dist.all_reduce(norm, op=dist.ReduceOp.MAX)
+    else:
+        total = (norms**norm_type).sum()
+        dist.all_reduce(total)
+        norm = total ** (1 / norm_type)
+    factor = min(1.0, max_norm / (norm.item() + 1e-6))
+    for p in sharded + replicated:
+        if p.grad is not None:
+            p.grad *= factor
+    return norm
+
+
+# %% right: replicated ones divided by the number of ranks, clip by torch
+def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
+    total = torch.zeros((), dtype=torch.float64)
+    for params, share in ((sharded, 1), (replicated, dist.get_world_size())):
+        for g in grads_of(params):
+            if norm_type == inf:
+                total = max(total, g.abs().max().double())
+            else:
+                total = total + g.double().abs().pow(norm_type).sum() / share
+    if norm_type == inf:
+        dist.all_reduce(total, dist.ReduceOp.MAX)
+    else:
+        dist.all_reduce(total)
+        total = total.pow(1 / norm_type)
+    torch.nn.utils.clip_grads_with_norm_(sharded + replicated, max_norm, total)
+    return total
+
+
+# %% wrong: each rank by its own norm | wrong | says: norm of a rank's own gradients
+def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
+    return torch.nn.utils.clip_grad_norm_(sharded + replicated, max_norm, norm_type)
+
+
+# %% wrong: the replicated ones on every rank | wrong | says: counted on each: once is right
+def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
+    total = torch.zeros((), dtype=sharded[0].dtype)
+    for g in grads_of(sharded + replicated):
+        if norm_type == inf:
+            total = torch.maximum(total, g.abs().max())
+        else:
+            total += (g.abs() ** norm_type).sum()
+    dist.all_reduce(total, op=dist.ReduceOp.MAX if norm_type == inf else dist.ReduceOp.SUM)
+    norm = total if norm_type == inf else total ** (1 / norm_type)
+    scale(sharded + replicated, max_norm, norm)
+    return norm
+
+
+# %% wrong: norms are added | wrong | says: Norms do not add up
+def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
+    norm = torch.nn.utils.get_total_norm(grads_of(sharded), norm_type).to(sharded[0].dtype)
+    if norm_type == inf:
+        dist.all_reduce(norm, op=dist.ReduceOp.MAX)
+        norm = max(norm, torch.nn.utils.get_total_norm(grads_of(replicated), norm_type))
+    else:
+        dist.all_reduce(norm)
+        norm = norm + torch.nn.utils.get_total_norm(grads_of(replicated), norm_type)
+    scale(sharded + replicated, max_norm, norm)
+    return norm
+
+
+# %% wrong: the root is forgotten | wrong | says: the norm is its p-th root
+def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
+    total = torch.zeros((), dtype=sharded[0].dtype)
+    for g in grads_of(sharded + (replicated if dist.get_rank() == 0 else [])):
+        if norm_type == inf:
+            total = torch.maximum(total, g.abs().max())
+        else:
+            total += (g.abs() ** norm_type).sum()
+    dist.all_reduce(total, op=dist.ReduceOp.MAX if norm_type == inf else dist.ReduceOp.SUM)
+    scale(sharded + replicated, max_norm, total)
+    return total
+
+
+# %% wrong: always the 2-norm | wrong | says: whatever `norm_type` is
+def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
+    total = torch.zeros((), dtype=sharded[0].dtype)
+    for g in grads_of(sharded + (replicated if dist.get_rank() == 0 else [])):
+        total += (g**2).sum()
+    dist.all_reduce(total)
+    norm = total.sqrt()
+    scale(sharded + replicated, max_norm, norm)
+    return norm
+
+
+# %% wrong: gradients are made larger, too | wrong | says: are made larger
+def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
+    total = torch.zeros((), dtype=sharded[0].dtype)
+    for g in grads_of(sharded + (replicated if dist.get_rank() == 0 else [])):
+        if norm_type == inf:
+            total = torch.maximum(total, g.abs().max())
+        else:
+            total += (g.abs() ** norm_type).sum()
+    dist.all_reduce(total, op=dist.ReduceOp.MAX if norm_type == inf else dist.ReduceOp.SUM)
+    norm = total if norm_type == inf else total ** (1 / norm_type)
+    for p in sharded + replicated:
+        if p.grad is not None:
+            p.grad.mul_(max_norm / (norm + 1e-6))
+    return norm
+
+
+# %% wrong: None is not looked for | crashed | says: A gradient may be None
+def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
+    total = torch.zeros((), dtype=sharded[0].dtype)
+    for p in sharded + (replicated if dist.get_rank() == 0 else []):
+        if norm_type != inf:
+            total += (p.grad.abs() ** norm_type).sum()
+        elif p.grad.numel():
+            total = torch.maximum(total, p.grad.abs().max())
+    dist.all_reduce(total, op=dist.ReduceOp.MAX if norm_type == inf else dist.ReduceOp.SUM)
+    norm = total if norm_type == inf else total ** (1 / norm_type)
+    scale(sharded + replicated, max_norm, norm)
+    return norm
+
+
+# %% wrong: the largest of nothing | crashed | says: A rank may have no element at all
+def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
+    total = torch.zeros((), dtype=sharded[0].dtype)
+    for p in sharded + (replicated if dist.get_rank() == 0 else []):
+        if p.grad is not None:
+            g = p.grad
+            if norm_type == inf:
+                total = torch.maximum(total, g.abs().max())
+            else:
+                total += (g.abs() ** norm_type).sum()
+    dist.all_reduce(total, op=dist.ReduceOp.MAX if norm_type == inf else dist.ReduceOp.SUM)
+    norm = total if norm_type == inf else total ** (1 / norm_type)
+    scale(sharded + replicated, max_norm, norm)
+    return norm
+
+
+# %% wrong: replicated ones are not scaled | wrong | says: replicated gradients have not changed
+def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
+    total = torch.zeros((), dtype=sharded[0].dtype)
+    for g in grads_of(sharded + (replicated if dist.get_rank() == 0 else [])):
+        if norm_type == inf:
+            total = torch.maximum(total, g.abs().max())
+        else:
+            total += (g.abs() ** norm_type).sum()
+    dist.all_reduce(total, op=dist.ReduceOp.MAX if norm_type == inf else dist.ReduceOp.SUM)
+    norm = total if norm_type == inf else total ** (1 / norm_type)
+    scale(sharded, max_norm, norm)
+    return norm
+
+
+# %% wrong: one call for each gradient | wrong | says: Each rank has one number to tell|one number
+def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
+    powers = []
+    for p in sharded:
+        power = torch.zeros((), dtype=p.dtype)
+        if p.grad is not None and p.grad.numel():
+            power = p.grad.abs().max() if norm_type == inf else (p.grad.abs() ** norm_type).sum()
+        dist.all_reduce(power, op=dist.ReduceOp.MAX if norm_type == inf else dist.ReduceOp.SUM)
+        powers.append(power)
+    for g in grads_of(replicated):
+        powers.append(g.abs().max() if norm_type == inf else (g.abs() ** norm_type).sum())
+    norm = max(powers) if norm_type == inf else sum(powers) ** (1 / norm_type)
+    scale(sharded + replicated, max_norm, norm)
+    return norm
+
+
+# %% wrong: gradients are gathered | forbidden call | says: only all_reduce may be used
+def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
+    parts = [None] * dist.get_world_size()
+    dist.all_gather_object(parts, grads_of(sharded))
+    norm = torch.nn.utils.get_total_norm(sum(parts, []) + grads_of(replicated), norm_type)
+    scale(sharded + replicated, max_norm, norm)
+    return norm

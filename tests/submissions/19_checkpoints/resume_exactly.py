@@ -1,0 +1,341 @@
+import os
+from pathlib import Path
+
+
+# %% right: what is left of the order is kept
+def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
+    path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
+    order, losses = [], []
+    if os.path.exists(path):
+        saved = torch.load(path)
+        for name, part in parts.items():
+            part.load_state_dict(saved[name])
+        generator.set_state(saved["generator"])
+        order, losses = saved["order"], saved["losses"]
+    while len(losses) < steps:
+        if not order:
+            order = torch.randperm(samples, generator=generator).tolist()
+        now, order = order[:batch], order[batch:]
+        losses.append(train_step(now[rank::size]))
+        if len(losses) % every == 0 and rank == 0:
+            saved = {name: part.state_dict() for name, part in parts.items()}
+            saved |= {"generator": generator.get_state(), "order": order, "losses": losses}
+            torch.save(saved, f"{path}.new")
+            os.replace(f"{path}.new", path)
+    return losses
+
+
+# %% right: the order at its beginning and a place in it, chunks in place of stripes
+def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
+    file = Path(folder) / "newest"
+    own = {"n": 0, "at": 0, "order": None, "losses": []}
+    if file.exists():
+        saved = torch.load(file, weights_only=True)
+        own = saved.pop("own")
+        generator.set_state(saved.pop("generator"))
+        for name, state in saved.items():
+            parts[name].load_state_dict(state)
+    for n in range(own["n"], steps):
+        if own["order"] is None or own["at"] >= samples:
+            own["order"], own["at"] = torch.randperm(samples, generator=generator), 0
+        now = own["order"][own["at"] : own["at"] + batch]
+        own["at"] += batch
+        mine = now.tensor_split(dist.get_world_size())[dist.get_rank()]
+        own["losses"].append(train_step(mine))
+        own["n"] = n + 1
+        if (n + 1) % every == 0 and dist.get_rank() == 0:
+            saved = {name: part.state_dict() for name, part in parts.items()}
+            with open(f"{folder}/unfinished", "wb") as out:
+                torch.save(saved | {"own": own, "generator": generator.get_state()}, out)
+                out.flush()
+                os.fsync(out.fileno())
+            os.replace(f"{folder}/unfinished", file)
+    return own["losses"]
+
+
+# %% wrong: another order is drawn for the rest of the epoch | wrong | says: another one was drawn
+def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
+    path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
+    order, losses = [], []
+    if os.path.exists(path):
+        saved = torch.load(path)
+        for name, part in parts.items():
+            part.load_state_dict(saved[name])
+        generator.set_state(saved["generator"])
+        losses = saved["losses"]
+    while len(losses) < steps:
+        if not order:
+            order = torch.randperm(samples, generator=generator).tolist()
+        now, order = order[:batch], order[batch:]
+        losses.append(train_step(now[rank::size]))
+        if len(losses) % every == 0 and rank == 0:
+            saved = {name: part.state_dict() for name, part in parts.items()}
+            saved |= {"generator": generator.get_state(), "losses": losses}
+            torch.save(saved, f"{path}.new")
+            os.replace(f"{path}.new", path)
+    return losses
+
+
+# %% wrong: the generator begins anew | wrong | says: lost the generator's state
+def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
+    path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
+    order, losses = [], []
+    if os.path.exists(path):
+        saved = torch.load(path)
+        for name, part in parts.items():
+            part.load_state_dict(saved[name])
+        order, losses = saved["order"], saved["losses"]
+    while len(losses) < steps:
+        if not order:
+            order = torch.randperm(samples, generator=generator).tolist()
+        now, order = order[:batch], order[batch:]
+        losses.append(train_step(now[rank::size]))
+        if len(losses) % every == 0 and rank == 0:
+            saved = {name: part.state_dict() for name, part in parts.items()}
+            saved |= {"generator": generator.get_state(), "order": order, "losses": losses}
+            torch.save(saved, f"{path}.new")
+            os.replace(f"{path}.new", path)
+    return losses
+
+
+# %% wrong: the scheduler is forgotten | wrong | says: lost the scheduler's state
+def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
+    path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
+    order, losses = [], []
+    if os.path.exists(path):
+        saved = torch.load(path)
+        for name, part in parts.items():
+            if name != "scheduler":
+                part.load_state_dict(saved[name])
+        generator.set_state(saved["generator"])
+        order, losses = saved["order"], saved["losses"]
+    while len(losses) < steps:
+        if not order:
+            order = torch.randperm(samples, generator=generator).tolist()
+        now, order = order[:batch], order[batch:]
+        losses.append(train_step(now[rank::size]))
+        if len(losses) % every == 0 and rank == 0:
+            saved = {name: part.state_dict() for name, part in parts.items()}
+            saved |= {"generator": generator.get_state(), "order": order, "losses": losses}
+            torch.save(saved, f"{path}.new")
+            os.replace(f"{path}.new", path)
+    return losses
+
+
+# %% wrong: the optimizer is forgotten | wrong | says: lost the optimizer's state
+def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
+    path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
+    order, losses = [], []
+    if os.path.exists(path):
+        saved = torch.load(path)
+        for name, part in parts.items():
+            if name != "optimizer":
+                part.load_state_dict(saved[name])
+        generator.set_state(saved["generator"])
+        order, losses = saved["order"], saved["losses"]
+    while len(losses) < steps:
+        if not order:
+            order = torch.randperm(samples, generator=generator).tolist()
+        now, order = order[:batch], order[batch:]
+        losses.append(train_step(now[rank::size]))
+        if len(losses) % every == 0 and rank == 0:
+            saved = {name: part.state_dict() for name, part in parts.items()}
+            saved |= {"generator": generator.get_state(), "order": order, "losses": losses}
+            torch.save(saved, f"{path}.new")
+            os.replace(f"{path}.new", path)
+    return losses
+
+
+# %% wrong: the model is forgotten | wrong | says: lost the model's weights
+def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
+    path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
+    order, losses = [], []
+    if os.path.exists(path):
+        saved = torch.load(path)
+        for name, part in parts.items():
+            if name != "model":
+                part.load_state_dict(saved[name])
+        generator.set_state(saved["generator"])
+        order, losses = saved["order"], saved["losses"]
+    while len(losses) < steps:
+        if not order:
+            order = torch.randperm(samples, generator=generator).tolist()
+        now, order = order[:batch], order[batch:]
+        losses.append(train_step(now[rank::size]))
+        if len(losses) % every == 0 and rank == 0:
+            saved = {name: part.state_dict() for name, part in parts.items()}
+            saved |= {"generator": generator.get_state(), "order": order, "losses": losses}
+            torch.save(saved, f"{path}.new")
+            os.replace(f"{path}.new", path)
+    return losses
+
+
+# %% wrong: the epoch's order from its beginning | wrong | says: lost the place in the epoch's order
+def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
+    path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
+    order, whole, losses = [], [], []
+    if os.path.exists(path):
+        saved = torch.load(path)
+        for name, part in parts.items():
+            part.load_state_dict(saved[name])
+        generator.set_state(saved["generator"])
+        order, losses = saved["order"], saved["losses"]
+    while len(losses) < steps:
+        if not order:
+            order = whole = torch.randperm(samples, generator=generator).tolist()
+        now, order = order[:batch], order[batch:]
+        losses.append(train_step(now[rank::size]))
+        if len(losses) % every == 0 and rank == 0:
+            saved = {name: part.state_dict() for name, part in parts.items()}
+            saved |= {
+                "generator": generator.get_state(),
+                "order": whole if order else [],
+                "losses": losses,
+            }
+            torch.save(saved, f"{path}.new")
+            os.replace(f"{path}.new", path)
+    return losses
+
+
+# %% wrong: every rank trains the whole batch | wrong | says: a sample is trained twice
+def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
+    path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
+    order, losses = [], []
+    if os.path.exists(path):
+        saved = torch.load(path)
+        for name, part in parts.items():
+            part.load_state_dict(saved[name])
+        generator.set_state(saved["generator"])
+        order, losses = saved["order"], saved["losses"]
+    while len(losses) < steps:
+        if not order:
+            order = torch.randperm(samples, generator=generator).tolist()
+        now, order = order[:batch], order[batch:]
+        losses.append(train_step(now))
+        if len(losses) % every == 0 and rank == 0:
+            saved = {name: part.state_dict() for name, part in parts.items()}
+            saved |= {"generator": generator.get_state(), "order": order, "losses": losses}
+            torch.save(saved, f"{path}.new")
+            os.replace(f"{path}.new", path)
+    return losses
+
+
+# %% wrong: the batch is cut without its rest | wrong | says: its batch is
+def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
+    path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
+    order, losses = [], []
+    if os.path.exists(path):
+        saved = torch.load(path)
+        for name, part in parts.items():
+            part.load_state_dict(saved[name])
+        generator.set_state(saved["generator"])
+        order, losses = saved["order"], saved["losses"]
+    while len(losses) < steps:
+        if not order:
+            order = torch.randperm(samples, generator=generator).tolist()
+        now, order = order[:batch], order[batch:]
+        losses.append(train_step(now[rank * (len(now) // size) : (rank + 1) * (len(now) // size)]))
+        if len(losses) % every == 0 and rank == 0:
+            saved = {name: part.state_dict() for name, part in parts.items()}
+            saved |= {"generator": generator.get_state(), "order": order, "losses": losses}
+            torch.save(saved, f"{path}.new")
+            os.replace(f"{path}.new", path)
+    return losses
+
+
+# %% wrong: a file for each rank, which another world does not find | crashed | says: every rank loads it
+def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
+    path, rank, size = f"{folder}/rank{dist.get_rank()}.pt", dist.get_rank(), dist.get_world_size()
+    order, losses = [], []
+    if os.path.exists(path):
+        saved = torch.load(path)
+        for name, part in parts.items():
+            part.load_state_dict(saved[name])
+        generator.set_state(saved["generator"])
+        order, losses = saved["order"], saved["losses"]
+    while len(losses) < steps:
+        if not order:
+            order = torch.randperm(samples, generator=generator).tolist()
+        now, order = order[:batch], order[batch:]
+        losses.append(train_step(now[rank::size]))
+        if len(losses) % every == 0:
+            saved = {name: part.state_dict() for name, part in parts.items()}
+            saved |= {"generator": generator.get_state(), "order": order, "losses": losses}
+            torch.save(saved, f"{path}.new")
+            os.replace(f"{path}.new", path)
+    return losses
+
+
+# %% wrong: saved before the losses are added | wrong | says: go on with the next one
+def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
+    path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
+    order, losses = [], []
+    if os.path.exists(path):
+        saved = torch.load(path)
+        for name, part in parts.items():
+            part.load_state_dict(saved[name])
+        generator.set_state(saved["generator"])
+        order, losses = saved["order"], saved["losses"]
+    while len(losses) < steps:
+        if not order:
+            order = torch.randperm(samples, generator=generator).tolist()
+        now, order = order[:batch], order[batch:]
+        loss = train_step(now[rank::size])
+        if (len(losses) + 1) % every == 0 and rank == 0:
+            saved = {name: part.state_dict() for name, part in parts.items()}
+            saved |= {"generator": generator.get_state(), "order": order, "losses": losses}
+            torch.save(saved, f"{path}.new")
+            os.replace(f"{path}.new", path)
+        losses.append(loss)
+    return losses
+
+
+# %% wrong: nothing is loaded | wrong | says: looked for before the loop
+def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
+    path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
+    order, losses = [], []
+    if os.path.exists("checkpoint.pt"):
+        saved = torch.load(path)
+        for name, part in parts.items():
+            part.load_state_dict(saved[name])
+        generator.set_state(saved["generator"])
+        order, losses = saved["order"], saved["losses"]
+    while len(losses) < steps:
+        if not order:
+            order = torch.randperm(samples, generator=generator).tolist()
+        now, order = order[:batch], order[batch:]
+        losses.append(train_step(now[rank::size]))
+        if len(losses) % every == 0 and rank == 0:
+            saved = {name: part.state_dict() for name, part in parts.items()}
+            saved |= {"generator": generator.get_state(), "order": order, "losses": losses}
+            torch.save(saved, f"{path}.new")
+            os.replace(f"{path}.new", path)
+    return losses
+
+
+# %% wrong: the losses of before are lost | wrong | says: losses of before the death
+def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
+    path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
+    order, losses, already = [], [], 0
+    if os.path.exists(path):
+        saved = torch.load(path)
+        for name, part in parts.items():
+            part.load_state_dict(saved[name])
+        generator.set_state(saved["generator"])
+        order, already = saved["order"], saved["done"]
+    while len(losses) + already < steps:
+        if not order:
+            order = torch.randperm(samples, generator=generator).tolist()
+        now, order = order[:batch], order[batch:]
+        losses.append(train_step(now[rank::size]))
+        if (len(losses) + already) % every == 0 and rank == 0:
+            saved = {name: part.state_dict() for name, part in parts.items()}
+            saved |= {
+                "generator": generator.get_state(),
+                "order": order,
+                "losses": losses,
+                "done": len(losses) + already,
+            }
+            torch.save(saved, f"{path}.new")
+            os.replace(f"{path}.new", path)
+    return losses

@@ -1,0 +1,298 @@
+# %% right: Nesterov by hand, one call for all weights
+def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
+    from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+    old = parameters_to_vector(model.parameters()).detach().clone()
+    speed = torch.zeros_like(old)
+    steps = len(x) // batch_size
+    for i in range(steps):
+        xs, ys = x[i * batch_size :][:batch_size], y[i * batch_size :][:batch_size]
+        for p in model.parameters():
+            p.grad = None
+        torch.nn.functional.cross_entropy(model(xs), ys).backward()
+        inner.step()
+        if (i + 1) % every:
+            continue
+        delta = old - parameters_to_vector(model.parameters()).detach()
+        dist.all_reduce(delta)
+        delta /= world_size
+        speed = momentum * speed + delta
+        old = old - outer_lr * (delta + momentum * speed)
+        vector_to_parameters(old.clone(), model.parameters())
+
+
+# %% right: averages the weights, then takes the difference
+def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
+    import copy
+
+    theirs = copy.deepcopy(model)
+    outer = torch.optim.SGD(theirs.parameters(), lr=outer_lr, momentum=momentum, nesterov=True)
+    step = 0
+    for first in range(0, len(x) // batch_size * batch_size, batch_size):
+        inner.zero_grad()
+        logits = model(x[first : first + batch_size])
+        torch.nn.functional.cross_entropy(logits, y[first : first + batch_size]).backward()
+        inner.step()
+        step += 1
+        if step % every == 0:
+            with torch.no_grad():
+                for old, new in zip(theirs.parameters(), model.parameters()):
+                    mean = new.clone()
+                    dist.all_reduce(mean)
+                    old.grad = old - mean / world_size
+            outer.step()
+            model.load_state_dict(theirs.state_dict())
+
+
+# %% wrong: never meets | wrong | says: as if the ranks had never met
+def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
+    kept = [p.detach().clone() for p in model.parameters()]
+    outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum, nesterov=True)
+    for step in range(1, len(x) // batch_size + 1):
+        own = slice((step - 1) * batch_size, step * batch_size)
+        inner.zero_grad()
+        torch.nn.functional.cross_entropy(model(x[own]), y[own]).backward()
+        inner.step()
+        if False:
+            for k, p in zip(kept, model.parameters()):
+                k.grad = k - p.data
+                dist.all_reduce(k.grad, op=dist.ReduceOp.AVG)
+            outer.step()
+            for k, p in zip(kept, model.parameters()):
+                p.data.copy_(k)
+
+
+# %% wrong: local SGD | wrong | says: plain mean of the weights: local SGD
+def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
+    kept = [p.detach().clone() for p in model.parameters()]
+    outer = torch.optim.SGD(kept, lr=1.0)
+    for step in range(1, len(x) // batch_size + 1):
+        own = slice((step - 1) * batch_size, step * batch_size)
+        inner.zero_grad()
+        torch.nn.functional.cross_entropy(model(x[own]), y[own]).backward()
+        inner.step()
+        if step % every == 0:
+            for k, p in zip(kept, model.parameters()):
+                k.grad = k - p.data
+                dist.all_reduce(k.grad, op=dist.ReduceOp.AVG)
+            outer.step()
+            for k, p in zip(kept, model.parameters()):
+                p.data.copy_(k)
+
+
+# %% wrong: the wrong way | wrong | says: goes the wrong way
+def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
+    kept = [p.detach().clone() for p in model.parameters()]
+    outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum, nesterov=True)
+    for step in range(1, len(x) // batch_size + 1):
+        own = slice((step - 1) * batch_size, step * batch_size)
+        inner.zero_grad()
+        torch.nn.functional.cross_entropy(model(x[own]), y[own]).backward()
+        inner.step()
+        if step % every == 0:
+            for k, p in zip(kept, model.parameters()):
+                k.grad = p.data - k
+                dist.all_reduce(k.grad, op=dist.ReduceOp.AVG)
+            outer.step()
+            for k, p in zip(kept, model.parameters()):
+                p.data.copy_(k)
+
+
+# %% wrong: sums | wrong | says: averaged, not added up
+def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
+    kept = [p.detach().clone() for p in model.parameters()]
+    outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum, nesterov=True)
+    for step in range(1, len(x) // batch_size + 1):
+        own = slice((step - 1) * batch_size, step * batch_size)
+        inner.zero_grad()
+        torch.nn.functional.cross_entropy(model(x[own]), y[own]).backward()
+        inner.step()
+        if step % every == 0:
+            for k, p in zip(kept, model.parameters()):
+                k.grad = k - p.data
+                dist.all_reduce(k.grad)
+            outer.step()
+            for k, p in zip(kept, model.parameters()):
+                p.data.copy_(k)
+
+
+# %% wrong: a new outer optimizer each time | wrong | says: momentum is lost between meetings
+def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
+    kept = [p.detach().clone() for p in model.parameters()]
+    outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum, nesterov=True)
+    for step in range(1, len(x) // batch_size + 1):
+        own = slice((step - 1) * batch_size, step * batch_size)
+        inner.zero_grad()
+        torch.nn.functional.cross_entropy(model(x[own]), y[own]).backward()
+        inner.step()
+        if step % every == 0:
+            for k, p in zip(kept, model.parameters()):
+                k.grad = k - p.data
+                dist.all_reduce(k.grad, op=dist.ReduceOp.AVG)
+            outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum, nesterov=True)
+            outer.step()
+            for k, p in zip(kept, model.parameters()):
+                p.data.copy_(k)
+
+
+# %% wrong: no momentum | wrong | says: has no momentum here
+def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
+    kept = [p.detach().clone() for p in model.parameters()]
+    outer = torch.optim.SGD(kept, lr=outer_lr)
+    for step in range(1, len(x) // batch_size + 1):
+        own = slice((step - 1) * batch_size, step * batch_size)
+        inner.zero_grad()
+        torch.nn.functional.cross_entropy(model(x[own]), y[own]).backward()
+        inner.step()
+        if step % every == 0:
+            for k, p in zip(kept, model.parameters()):
+                k.grad = k - p.data
+                dist.all_reduce(k.grad, op=dist.ReduceOp.AVG)
+            outer.step()
+            for k, p in zip(kept, model.parameters()):
+                p.data.copy_(k)
+
+
+# %% wrong: no Nesterov | wrong | says: Nesterov's is wanted
+def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
+    kept = [p.detach().clone() for p in model.parameters()]
+    outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum)
+    for step in range(1, len(x) // batch_size + 1):
+        own = slice((step - 1) * batch_size, step * batch_size)
+        inner.zero_grad()
+        torch.nn.functional.cross_entropy(model(x[own]), y[own]).backward()
+        inner.step()
+        if step % every == 0:
+            for k, p in zip(kept, model.parameters()):
+                k.grad = k - p.data
+                dist.all_reduce(k.grad, op=dist.ReduceOp.AVG)
+            outer.step()
+            for k, p in zip(kept, model.parameters()):
+                p.data.copy_(k)
+
+
+# %% wrong: an outer optimizer of the model's own weights | wrong | says: starts from the weights of the last meeting
+def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
+    kept = [p.detach().clone() for p in model.parameters()]
+    outer = torch.optim.SGD(model.parameters(), lr=outer_lr, momentum=momentum, nesterov=True)
+    for step in range(1, len(x) // batch_size + 1):
+        own = slice((step - 1) * batch_size, step * batch_size)
+        inner.zero_grad()
+        torch.nn.functional.cross_entropy(model(x[own]), y[own]).backward()
+        inner.step()
+        if step % every == 0:
+            for k, p in zip(kept, model.parameters()):
+                p.grad = k - p.data
+                dist.all_reduce(p.grad, op=dist.ReduceOp.AVG)
+            outer.step()
+            for k, p in zip(kept, model.parameters()):
+                k.copy_(p.data)
+
+
+# %% wrong: meets at the end, too | wrong | says: steps left over at the end stay
+def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
+    kept = [p.detach().clone() for p in model.parameters()]
+    outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum, nesterov=True)
+    for step in range(1, len(x) // batch_size + 1):
+        own = slice((step - 1) * batch_size, step * batch_size)
+        inner.zero_grad()
+        torch.nn.functional.cross_entropy(model(x[own]), y[own]).backward()
+        inner.step()
+        if step % every == 0 or step == len(x) // batch_size:
+            for k, p in zip(kept, model.parameters()):
+                k.grad = k - p.data
+                dist.all_reduce(k.grad, op=dist.ReduceOp.AVG)
+            outer.step()
+            for k, p in zip(kept, model.parameters()):
+                p.data.copy_(k)
+
+
+# %% wrong: counts from 0 | wrong | says: Count the steps from 1
+def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
+    kept = [p.detach().clone() for p in model.parameters()]
+    outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum, nesterov=True)
+    for step in range(1, len(x) // batch_size + 1):
+        own = slice((step - 1) * batch_size, step * batch_size)
+        inner.zero_grad()
+        torch.nn.functional.cross_entropy(model(x[own]), y[own]).backward()
+        inner.step()
+        if (step - 1) % every == 0:
+            for k, p in zip(kept, model.parameters()):
+                k.grad = k - p.data
+                dist.all_reduce(k.grad, op=dist.ReduceOp.AVG)
+            outer.step()
+            for k, p in zip(kept, model.parameters()):
+                p.data.copy_(k)
+
+
+# %% wrong: averages gradients as well | wrong | says: Between meetings nothing is averaged|at a meeting each parameter|At a meeting each parameter
+def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
+    kept = [p.detach().clone() for p in model.parameters()]
+    outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum, nesterov=True)
+    for step in range(1, len(x) // batch_size + 1):
+        own = slice((step - 1) * batch_size, step * batch_size)
+        inner.zero_grad()
+        torch.nn.functional.cross_entropy(model(x[own]), y[own]).backward()
+        for p in model.parameters():
+            dist.all_reduce(p.grad, op=dist.ReduceOp.AVG)
+        inner.step()
+        if step % every == 0:
+            for k, p in zip(kept, model.parameters()):
+                k.grad = k - p.data
+                dist.all_reduce(k.grad, op=dist.ReduceOp.AVG)
+            outer.step()
+            for k, p in zip(kept, model.parameters()):
+                p.data.copy_(k)
+
+
+# %% wrong: the inner optimizer starts anew | wrong | says: starts anew after a meeting
+def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
+    kept = [p.detach().clone() for p in model.parameters()]
+    outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum, nesterov=True)
+    for step in range(1, len(x) // batch_size + 1):
+        own = slice((step - 1) * batch_size, step * batch_size)
+        inner.zero_grad()
+        torch.nn.functional.cross_entropy(model(x[own]), y[own]).backward()
+        inner.step()
+        if step % every == 0:
+            for k, p in zip(kept, model.parameters()):
+                k.grad = k - p.data
+                dist.all_reduce(k.grad, op=dist.ReduceOp.AVG)
+            outer.step()
+            for k, p in zip(kept, model.parameters()):
+                p.data.copy_(k)
+            inner.state.clear()
+
+
+# %% wrong: the weights are not handed back | wrong | says: as if the ranks had never met
+def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
+    kept = [p.detach().clone() for p in model.parameters()]
+    outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum, nesterov=True)
+    for step in range(1, len(x) // batch_size + 1):
+        own = slice((step - 1) * batch_size, step * batch_size)
+        inner.zero_grad()
+        torch.nn.functional.cross_entropy(model(x[own]), y[own]).backward()
+        inner.step()
+        if step % every == 0:
+            for k, p in zip(kept, model.parameters()):
+                k.grad = k - p.data
+                dist.all_reduce(k.grad, op=dist.ReduceOp.AVG)
+            outer.step()
+
+
+# %% wrong: the last batch, too | wrong | says: makes no step
+def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
+    kept = [p.detach().clone() for p in model.parameters()]
+    outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum, nesterov=True)
+    for step in range(1, -(-len(x) // batch_size) + 1):
+        own = slice((step - 1) * batch_size, step * batch_size)
+        inner.zero_grad()
+        torch.nn.functional.cross_entropy(model(x[own]), y[own]).backward()
+        inner.step()
+        if step % every == 0:
+            for k, p in zip(kept, model.parameters()):
+                k.grad = k - p.data
+                dist.all_reduce(k.grad, op=dist.ReduceOp.AVG)
+            outer.step()
+            for k, p in zip(kept, model.parameters()):
+                p.data.copy_(k)
