@@ -135,9 +135,10 @@ def _metadata(what: str, pid: int, tid: int, **args: Any) -> dict[str, Any]:
 def profiled(traces: Sequence[Mapping[str, Any]]) -> Trace:
     """Read what `torch.profiler` exported on each rank, one file's JSON each, on gloo and CPU.
 
-    Labels of `record_function` become spans, gloo's work becomes calls; operators are left out. Clocks
-    are as the files have them: those of one machine agree. What was still in flight when the profile
-    ended is given that moment as its end, as in the files. Raises ValueError for anything else.
+    Labels of `record_function` become spans, gloo's work becomes calls in the order in which it began;
+    operators are left out. Clocks are as the files have them: those of one machine agree. What was still
+    in flight when the profile ended is given that moment as its end, as in the files. Raises ValueError
+    for anything else.
     """
     by_rank = {_rank_of(one): one for one in traces}
     if sorted(by_rank) != list(range(len(traces))):
