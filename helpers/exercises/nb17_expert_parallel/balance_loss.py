@@ -24,6 +24,7 @@ MEAN = (
 )
 BY_RANKS = "Ranks have different numbers of tokens: every token counts alike, not every rank."
 NO_E = "The factor is missing: the number of experts, which makes the loss 1 for even loads."
+RANKS = "The factor is the number of experts, not that of the ranks."
 NO_GRADIENT = (
     "No gradient reaches the logits. It flows through this rank's own probabilities: add the others' to "
     "`p.sum(0)` as a constant, such as `total - p.sum(0).detach()`."
@@ -72,6 +73,7 @@ def case(draw: Draw) -> Case:
             right.mistake(MEAN, [{"gradient of logits": g} for g in own_grads]),
             right.mistake(BY_RANKS, parts(experts * (by_ranks[0] * by_ranks[1]).sum())),
             right.mistake(NO_E, parts(total / experts)),
+            right.mistake(RANKS, parts(total / experts * n)),
             right.mistake(SOFT, parts(soft)),
             right.without("gradient of logits", NO_GRADIENT),
             right.times(n, TIMES, "gradient of logits"),

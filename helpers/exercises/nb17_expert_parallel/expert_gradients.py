@@ -31,7 +31,10 @@ TOO_LARGE = (
     "size, not by the number of copies."
 )
 SUM = "This is a sum; the loss of the whole is the mean of the ranks' losses: divide by the world size."
-OWN = "This is the rank's own gradient: the other copies of the expert have seen other tokens."
+OWN = (
+    "This is the rank's own gradient: those of all copies of the expert are added up, and divided by the "
+    "number of losses."
+)
 OWN_SHARED = "This is the rank's own gradient: shared parameters are averaged over all ranks."
 FEW = "Shared parameters stand on all ranks: they are averaged over all, not over one line of the grid."
 
@@ -75,7 +78,7 @@ def case(draw: Draw) -> Case:
             right.mistake(FEW, combined("shared", line, n // ep)),
             right.mistake(FEW, combined("shared", host, ep)),
             right.mistake(SUM, combined("shared", everybody, 1)),
-            right.mistake(OWN, combined("expert", alone, 1)),
+            *(right.mistake(OWN, combined("expert", alone, by)) for by in (1, ep, n)),
             right.mistake(TOO_LARGE, combined("expert", line, n // ep)),
             right.mistake(SUM, combined("expert", line, 1)),
             right.mistake(MIXED, combined("expert", everybody, n)),

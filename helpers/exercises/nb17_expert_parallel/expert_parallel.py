@@ -3,8 +3,8 @@
 - all_to_all_single sends consecutive rows to consecutive ranks. In which order must the tokens be, and what
   must the receiver know beforehand?
 - gate, choice = (x @ router.T).softmax(1).max(1); order = choice.argsort(); counts by
-  bincount(minlength=world_size); exchange the counts; Exchange.apply(x[order], sends, receives); the expert;
-  Exchange.apply back with the two lists swapped; undo the order; times gate.
+  bincount(minlength=world_size); exchange the counts; Exchange.apply(x[order], sends, receives); the
+  expert; Exchange.apply back with the two lists swapped; undo the order; times gate.
 - dist.all_to_all_single(receives, sends) on int64 tensors, then .tolist() on both. At the end: y =
   torch.empty_like(back); y[order] = back; return gate[:, None] * y.
 """
@@ -218,9 +218,14 @@ EXERCISE = Exercise(
             "makes of no rows has one, a new empty tensor has none."
         ),
         Failed(
-            "enforce fail|overflowed|negative dimension|Invalid number|not enough memory",
+            "enforce fail|[Oo]verflow|negative dimension|Invalid number|not enough memory",
             "These counts were never written, or not all of them: exchange them by all_to_all_single, one "
             "number for each rank, also for experts that nobody chose: `bincount(minlength=world_size)`.",
+        ),
+        Failed(
+            "does not require grad",
+            "A rank's result has no graph, so its backward makes no call. Did it go through both "
+            "exchanges? With no rows, too: what the expert makes of none has a graph, a new tensor has none.",
         ),
         Failed(
             "size of tensor a",

@@ -52,7 +52,7 @@ def expert_gradients(rank, world_size, ep, shared, experts):
         p.grad /= world_size
 
 
-# %% wrong: experts are left alone | wrong | says: This is the rank's own gradient: the other copies
+# %% wrong: experts are left alone | wrong | says: This is the rank's own gradient: those of all copies
 def expert_gradients(rank, world_size, ep, shared, experts):
     for p in shared:
         dist.all_reduce(p.grad, op=dist.ReduceOp.AVG)
