@@ -17,6 +17,8 @@ import torch
 from helpers.checks.author import *
 from helpers.exercises.nb13_fsdp_in_practice.in_ranks import run_clip
 
+NORMS = "Norms do not add up. Sums of |g|^p do; the root comes last."
+LARGEST = "For inf the ranks' numbers were added: the largest of them is wanted, ReduceOp.MAX."
 EMPTY = (
     "A rank may have no element at all: every shard empty, or no gradient. Its part of the sum is 0, and so "
     "is its part of the largest; it still makes the call."
@@ -106,11 +108,11 @@ def case(draw: Draw) -> Case:
             ),
             as_if("The replicated gradients are missing.", [_join(shards_only, p)] * n),
             as_if(
-                "Norms do not add up. Sums of |g|^p do; the root comes last.",
+                NORMS if p != math.inf else LARGEST,
                 [math.fsum(shards_only) + copy_norm] * n,
             ),
             as_if(
-                "Norms do not add up. Sums of |g|^p do; the root comes last.",
+                NORMS if p != math.inf else LARGEST,
                 [math.fsum(alone)] * n,
             ),
             as_if("This is the sum of |g|^p; the norm is its p-th root.", [_power(norm, p)] * n),
@@ -123,7 +125,7 @@ def case(draw: Draw) -> Case:
                 [_join([s * n ** (-1 / p) for s in shards_only] + [copy_norm], p)] * n,
             ),
             as_if(
-                "For inf the ranks' numbers were added: the largest of them is wanted, ReduceOp.MAX.",
+                LARGEST,
                 [math.fsum(shards_only)] * n if p == math.inf else [-1.0] * n,
             ),
             as_if(

@@ -97,7 +97,8 @@ def case(draw: Draw) -> Case:
             ),
             parts.without(
                 f"gradient of {next(iter(state))}",
-                "No weight has a gradient: run backward for each microbatch.",
+                "No weight has a gradient. Backward runs for each microbatch, and in the last one nothing is put "
+                "off: `set_requires_all_reduce` is True again.",
             ),
         ],
         facts={
@@ -153,7 +154,8 @@ EXERCISE = Exercise(
         Count(
             "reduce_scatter",
             "scatters",
-            why="Each layer scatters in each microbatch, so that no rank holds whole gradients.",
+            why="Each layer, a group of its own, scatters in each microbatch, so that no rank holds whole "
+            "gradients.",
         ),
     ),
     failed=(
