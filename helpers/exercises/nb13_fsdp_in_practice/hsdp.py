@@ -97,7 +97,7 @@ def case(draw: Draw) -> Case:
             ),
             parts.without(
                 f"gradient of {next(iter(state))}",
-                "No weight has a gradient. Backward runs for each microbatch, and in the last one nothing is put "
+                "No weight has a gradient. Backward runs for each microbatch, and in the last nothing is put "
                 "off: `set_requires_all_reduce` is True again.",
             ),
         ],
