@@ -1,4 +1,4 @@
-"""21.2 An all-reduce in int8 (25 min, ●●●●○)
+"""21.2 An all-reduce in int8 (25 min, ●●●●○, further)
 
 - An all-reduce is a reduce-scatter and an all-gather. Codes cannot be added up: their steps differ. What
   must each rank do between the two?
