@@ -120,7 +120,7 @@ def hsdp(rank, world_size, model, batches, per_host):
         mse_loss(model(x), y).backward()
 
 
-# %% wrong: the model as one group | wrong | says: Each layer scatters in each microbatch
+# %% wrong: the model as one group | wrong | says: Each layer, a group of its own, scatters in each microbatch
 def hsdp(rank, world_size, model, batches, per_host):
     names = ("replicate", "shard")
     mesh = init_device_mesh("cpu", (world_size // per_host, per_host), mesh_dim_names=names)
