@@ -6,30 +6,20 @@ what was seen that no value shows; "" is right.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
-from torch._C._distributed_c10d import FileStore, Store
-from torch.distributed import distributed_c10d
 from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.data import TensorDataset
 
+from helpers.exercises.nb01_process_groups.in_ranks import watch_new_group
 from helpers.ranks.inside import launch_folder
 
 PARTS = ("coordinate", "ranks", "hosts", "sum")
-_DEADLINE = timedelta(seconds=20)
-_LEFT = "left"
-_MESHES = itertools.count()
-
-
-class GroupsDiffer(RuntimeError):
-    """The ranks do not ask for the same groups in the same order."""
 
 
 def lay_out(
@@ -55,46 +45,6 @@ def lay_out(
             return {"dict": f"{name} is not a tuple of four: coordinate, ranks, hosts and sum"}
     found = {f"{name}, {p}": got[name][i] for i, p in enumerate(PARTS) for name in sizes}
     return {"dict": "", **found}
-
-
-@contextmanager
-def watch_new_group(rank: int, world_size: int) -> Iterator[None]:
-    """Raise GroupsDiffer where ranks ask for different groups, or not all of them ask.
-
-    torch itself does not compare: a group's name is a counter of each rank, and ranks that count
-    differently read each other's addresses, so that some hang and some get a wrong sum.
-    """
-    real, made = distributed_c10d._new_group_with_tag, 0
-    store = FileStore(str(launch_folder() / f"groups {next(_MESHES)}"), 1000 * world_size)
-    store.set_timeout(_DEADLINE)
-
-    def watched(ranks: Sequence[int] | None = None, *args: Any, **kwargs: Any) -> Any:
-        nonlocal made
-        if not kwargs.get("use_local_synchronization"):
-            made += 1
-            asked = sorted(range(world_size) if ranks is None else ranks)
-            _compare(store, made, str(asked), rank, world_size)
-        return real(ranks, *args, **kwargs)
-
-    distributed_c10d._new_group_with_tag = watched  # type: ignore[assignment]
-    try:
-        yield
-        store.set(f"{made + 1}/{rank}", _LEFT)  # whoever waits for its next call need not
-    finally:
-        distributed_c10d._new_group_with_tag = real
-
-
-def _compare(store: Store, call: int, asked: str, rank: int, world_size: int) -> None:
-    store.set(f"{call}/{rank}", asked)
-    for other in range(world_size):
-        theirs = store.get(f"{call}/{other}").decode()
-        if theirs != asked:
-            what = "has returned without it" if theirs == _LEFT else f"asks for {theirs}"
-            raise GroupsDiffer(
-                f"in call number {call} of new_group rank {rank} asks for {asked}, but rank {other} "
-                f"{what}. Every rank must call new_group for every group, in the same order, also "
-                "for groups that it is not in."
-            )
 
 
 # --- training on a mesh ---------------------------------------------------------------------------
