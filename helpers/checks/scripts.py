@@ -130,13 +130,14 @@ def under_fork(
     max_restarts: int = 0,
     timeout_s: float = 8.0,
     grace_s: float = 0.3,
+    others_go_on: bool = False,
 ) -> dict[str, Any]:
     """Run a composed script as one agent would, its workers forked from this rank: in milliseconds.
 
     nproc: how many workers; a list says it for each attempt, as of a job whose size changes. A worker finds
     the environment that torchrun gives. When one fails, the others are ended `grace_s` later (at once if it
-    was killed), and all are started again, so many times. The file for `@record` is `error_file(script,
-    rank)`.
+    was killed), and all are started again, so many times; with `others_go_on` nobody is ended. The file for
+    `@record` is `error_file(script, rank)`.
     """
     budget = Budget(lambda: living_children(os.getpid()), timeout_s, time.monotonic())
     exits: dict[int, int] = {}
@@ -147,7 +148,7 @@ def under_fork(
         pids = {
             _fork(script, rank, size, attempt, len(sizes) - 1, port): rank for rank in range(size)
         }
-        exits = _wait_for_all(pids, budget, grace_s)
+        exits = _wait_for_all(pids, budget, float("inf") if others_go_on else grace_s)
         if not any(exits.values()) or budget.is_spent(time.monotonic()):
             break
     endings = {"late": budget.is_spent(time.monotonic()), "exits": exits}
@@ -238,7 +239,8 @@ def _wait_for_all(pids: Mapping[int, int], budget: Budget, grace_s: float) -> di
                 exits[rank] = os.waitstatus_to_exitcode(status[1])
                 if exits[rank]:
                     # who was killed had no word to say: those of the others can only follow from that
-                    wait_s = 0.0 if exits[rank] == -signal.SIGKILL else grace_s
+                    killed = exits[rank] == -signal.SIGKILL
+                    wait_s = 0.0 if killed and grace_s < float("inf") else grace_s
                     give_up = min(give_up, time.monotonic() + wait_s)
         now = time.monotonic()
         if now >= give_up or budget.is_spent(now):

@@ -35,7 +35,7 @@ def follow(world: World, timeout: float, display: Quiet) -> RankFailure | None:
         now = time.monotonic()
         if all(member.done for member in world.members) or world.server_gone:
             return failure_of(world)
-        if any(member.state in {"failed", "died"} for member in world.members):
+        if not world.setting.others_go_on and _has_failed(world):
             give_up = min(give_up, now + _grace(world))
             if now >= give_up or _others_wait(world):
                 return failure_of(world)
@@ -49,6 +49,10 @@ def follow(world: World, timeout: float, display: Quiet) -> RankFailure | None:
             return failure_of(world) or Deadlock(diagnosis)
         next_look = now + watcher.next_s
         display.update(world, watcher, now - start)
+
+
+def _has_failed(world: World) -> bool:
+    return any(member.state in {"failed", "died"} for member in world.members)
 
 
 def _blocked(world: World) -> list[Event | None]:

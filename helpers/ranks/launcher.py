@@ -54,15 +54,16 @@ def launch(
     works there as in a script. `env`: environment variables, one mapping for all or one for each
     rank, set before the group is joined. `timeout`: seconds that the whole launch may take.
     `backend`: "gloo", "nccl", or "auto": where there are at least `world_size` GPUs, NCCL for tensors
-    on GPUs (and gloo for those on the CPU), else gloo. `on_failure`: "raise", or "return" (the Run
-    carries its failure). `trace=False` records no calls and so explains no deadlock; use it to
-    measure latencies of microseconds.
+    on GPUs (and gloo for those on the CPU), else gloo. `on_failure`: "raise"; "return" (the Run
+    carries its failure); or "go on", as "return", but a rank that fails or dies does not end the others.
+    `trace=False` records no calls and so explains no deadlock; use it to measure latencies of
+    microseconds.
 
     Raise LaunchError or CannotSend when nothing could be started, and otherwise a RankFailure:
     RankFailed, RankDied, Deadlock or RankTimeout, each with what was seen as `.run`.
     """
-    if on_failure not in {"raise", "return"}:
-        raise LaunchError(f"on_failure must be 'raise' or 'return'; got {on_failure!r}.")
+    if on_failure not in {"raise", "return", "go on"}:
+        raise LaunchError(f"on_failure must be 'raise', 'return' or 'go on'; got {on_failure!r}.")
     display = Display() if in_kernel() else Quiet()
     run = run_on_ranks(
         fn,
@@ -74,6 +75,7 @@ def launch(
         backend=backend,
         init=init,
         trace=trace,
+        others_go_on=on_failure == "go on",
         own_temp=False,
         display=display,
     )
@@ -95,6 +97,7 @@ def run_on_ranks(
     backend: str = "auto",
     init: bool = True,
     trace: bool = True,
+    others_go_on: bool = False,
     own_temp: bool = True,
     display: Quiet | None = None,
     name_place: Callable[[str, int, str], Place] = place_of,
@@ -103,6 +106,7 @@ def run_on_ranks(
 ) -> Run:
     """Do what `launch` does, but always return the Run: what checks and graders call.
 
+    others_go_on: a rank that fails or dies does not end the others.
     own_temp: what ranks leave in the temp directory goes when they end. Under `launch` it stays, as
     under torchrun: one cell saves, another loads. Of checks each case must find what the first found.
     name_place: names a line of the code that ran for the reader, as a place in their notebook.
@@ -115,7 +119,13 @@ def run_on_ranks(
         refuse_where_ranks_must_not_start()
     load = payloads.make_payload(fn, world_size, args, per_rank)
     setting = make_setting(world_size, backend, init, trace, env)
-    setting = replace(setting, place_of=name_place, own_temp=own_temp, reply=reply)
+    setting = replace(
+        setting,
+        others_go_on=others_go_on,
+        place_of=name_place,
+        own_temp=own_temp,
+        reply=reply,
+    )
     display = display or Quiet()
     heads = [{"do": "call", **load.head()}] * world_size
     bodies = [(load.shared, own) for own in load.own]

@@ -112,6 +112,8 @@ class Setting:
     init: bool = True
     trace: bool = True
     env: tuple[Mapping[str, str], ...] = ()
+    others_go_on: bool = False
+    """A rank that fails or dies does not end the others."""
     own_temp: bool = False
     """Temporary files go into a folder of this world, and with it; else where the launcher's go."""
     place_of: Callable[[str, int, str], Place] = place_of

@@ -1,0 +1,161 @@
+"""20.1 Who is in? (20 min, ●●●●○)
+
+- Two replicas look at the store at slightly different moments, and see different members. Whose view counts?
+  And what if the one whose view counts is killed?
+- Nobody leads: each writes that it is here, waits, and proposes what it sees. `compare_set` lets one proposal
+  in, the first, and gives it to all others.
+- store.set(f"{number}/{me}", str(step)); loop until store.check([f"{number}/decided"]), or all of `expected` have
+  their key (`store.check` again), or time.monotonic() is past the start + patience; mine = repr({r:
+  int(store.get(f"{number}/{r}")) for r in range(replicas) if store.check([f"{number}/{r}"])}); return
+  ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode()).
+"""
+
+from typing import Any
+
+from helpers.checks.author import *
+from helpers.exercises.nb20_without_a_restart.in_ranks import STORE_S, meet
+
+LATE_S = 1.5
+"""How much later than asked for a decision may be on a busy machine, in seconds."""
+ONE = (
+    "Each replica sees the store at another moment. Let one proposal count, whoever made it: "
+    "`store.compare_set(key, '', mine)` sets a key that nobody has set, and gives everybody what is there."
+)
+AFTER = (
+    "It asked after the decision: look first whether there is one, and leave it as it is."
+)
+UNEXPECTED = "It had asked in time. Whoever has asked is in, also one that nobody expected: look at all `replicas`."
+ALONE = "Write `step` into the store before you look who else is there, and look until all `expected` are there."
+AT_ONCE = "All of `expected` had asked: nothing is left to wait for."
+EARLY = "Somebody of `expected` was missing: give them `patience` seconds."
+LONG = "Somebody was missing, or had been killed: after `patience` seconds the others decide."
+STEPS = "Beside each member stands the step that it has asked with."
+UNSET = (
+    "`store.get` and `store.wait` wait for a key until somebody sets it: who is not here, or was killed, never "
+    "does. `store.check([key])` asks without waiting."
+)
+
+
+def case(draw: Draw) -> Case:
+    n = draw.ranks
+    ending = draw.of("killed", "killed", "late")
+    dies = (draw.rank(), draw.of(1, 2, 4)) if ending == "killed" and n > 1 else (-1, 0)
+    kinds = ["all", draw.of("absent", "late", "early")] if n > 1 else ["all"]
+    kinds += ["meanwhile"] if n > 2 else []
+    kinds.append("all" if dies[0] >= 0 or n == 1 else ending)
+    rounds = []
+    for number, kind in enumerate(kinds):
+        roles, expected = ["on time"] * n, list(range(n))
+        if kind != "all":
+            roles[odd := draw.rank()] = kind
+            if kind == "early":
+                expected.remove(odd)
+            elif kind == "meanwhile":
+                roles[(odd + draw.whole(1, n - 1)) % n] = "impatient"
+        waits = kind in ("absent", "late") or (number == len(kinds) - 1 and dies[0] >= 0)
+        steps = [draw.whole(0, 99) for _ in range(n)]
+        patience = 0.3 if waits else 2.5
+        rounds.append(
+            {"roles": roles, "expected": expected, "steps": steps, "patience": patience}
+        )
+
+    def together(values: list[Any]) -> Finding | None:
+        told = [value.get("rounds") for value in values]
+        for number, now in enumerate(rounds):
+            last_and_killed = number == len(rounds) - 1 and dies[0] >= 0
+            asked = {r: t[number] for r, t in enumerate(told) if t and t[number] is not None}
+            found = one_round(number, now, asked, dies[0] if last_and_killed else -1)
+            if found is not None:
+                return found
+        return None
+
+    told = "; ".join(describe(k, one) for k, one in enumerate(rounds))
+    if dies[0] >= 0:
+        told += f"; there replica {dies[0]} is killed before its call {dies[1]} of the store"
+    return Case(
+        told,
+        [(rounds, n, dies)] * n,
+        right=AllRanks(lambda got: None, together),
+        like={},
+        seconds=20.0,
+        shown=told,
+    )
+
+
+def describe(number: int, now: Any) -> str:
+    """Say who comes in a round, and when."""
+    odd = [f"replica {r} {OF_ROLE[role]}" for r, role in enumerate(now["roles"]) if role in OF_ROLE]
+    return f"round {number}: {odd[0] if odd else 'all come'}"
+
+
+OF_ROLE = {
+    "absent": "does not come",
+    "late": "comes after the decision",
+    "early": "is not expected, but comes first",
+    "meanwhile": "comes while another, which has waited, writes its decision",
+}
+
+
+def one_round(number: int, now: Any, asked: dict[int, Any], killed: int) -> Finding | None:
+    """Judge what came of one round. asked: from each replica that asked and lives to (dict, began, ended)."""
+    said = f"in round {number}"
+    for r, (got, *_) in asked.items():
+        if not isinstance(got, list):
+            return Finding(f"{said} replica {r} is given back {a(got)}, not a dict")
+        if not all(type(k) is int and type(v) is int for k, v in got):
+            return Finding(f"{said} replica {r}'s dict is not of ints: {dict(got)}")
+    roles = now["roles"]
+    for r, (got, *_) in asked.items():
+        members = dict(got)
+        for m in members:
+            if not 0 <= m < len(roles) or roles[m] == "absent":
+                return Finding(f"{said} replica {r} has {m} for a member, which did not ask")
+            if members[m] != now["steps"][m]:
+                what = f"{said} replica {r} has step {members[m]} for member {m}, which asked with step {now['steps'][m]}"
+                return Finding(what, STEPS)
+            if roles[m] == "late":
+                return Finding(f"{said} replica {r} has {m} for a member, which asked too late", AFTER)
+        for m, role in enumerate(roles):
+            if role in ("on time", "early", "impatient") and m not in members and m != killed:
+                what = f"{said} replica {r} does not have {m} for a member, which had asked in time"
+                return Finding(what, UNEXPECTED if role == "early" else ALONE)
+    first, *others = sorted(asked)
+    for r in others:
+        if dict(asked[r][0]) != dict(asked[first][0]):
+            what = f"{said} replica {first} is told {dict(asked[first][0])}, and replica {r} {dict(asked[r][0])}"
+            return Finding(what, ONE)
+    return in_time(said, now, asked, killed)
+
+
+def in_time(said: str, now: Any, asked: dict[int, Any], killed: int) -> Finding | None:
+    """Judge how long the first decision took, and whether the late one was told at once."""
+    roles, patience = now["roles"], now["patience"]
+    if "meanwhile" in roles:
+        return None
+    on_time = [r for r in asked if roles[r] != "late"]
+    begun = max(asked[r][1] for r in on_time)
+    first_begun = min(asked[r][1] for r in on_time)
+    ended = max(asked[r][2] for r in on_time)
+    missing = any(roles[r] in ("absent", "late") for r in now["expected"])
+    if missing and min(asked[r][2] for r in on_time) - first_begun < 0.9 * patience:
+        return Finding(f"{said} it decides before `patience` is over", EARLY)
+    if missing or killed >= 0:
+        if ended - begun > patience + LATE_S:
+            return Finding(f"{said} it takes {ended - begun:.1f} s, with a patience of {patience} s", LONG)
+    elif ended - begun > 0.9 * patience:
+        return Finding(f"{said} it takes {ended - begun:.1f} s, although all are there", AT_ONCE)
+    return None
+
+
+def a(name: Any) -> str:
+    return "nothing" if name == "NoneType" else f"a {name}"
+
+
+EXERCISE = Exercise(
+    case,
+    failed=(Failed(r"wait timeout|[Tt]imeout|timed out", UNSET),),
+    kind=Kind.SCRIPT,
+    programme=meet,
+    sizes=(1, 2, 3, 4),
+    count=6,
+)

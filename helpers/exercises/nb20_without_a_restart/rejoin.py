@@ -1,0 +1,135 @@
+"""20.2 Take over (15 min, ●●●○○)
+
+- Who has what the others lack? And what, beside the weights, does the next step depend on?
+- The source is the first rank with the most steps. Nothing has to travel if all have done as many.
+  `dist.broadcast_object_list` sends any objects, such as the two `state_dict()`s, of whatever size.
+- most = max(steps); source = steps.index(most). If min(steps) < most: box = [(model.state_dict(),
+  optimizer.state_dict())] on the source, [None] elsewhere; dist.broadcast_object_list(box, src=source); where
+  steps[rank] < most: model.load_state_dict(box[0][0]); optimizer.load_state_dict(box[0][1]). Return most.
+"""
+
+from typing import Any
+
+import torch
+
+from helpers.checks.author import *
+from helpers.exercises.nb20_without_a_restart.in_ranks import (
+    backward,
+    states,
+    take_over,
+    trained,
+)
+from helpers.trace.events import Trace
+
+MODEL_ONLY = "The weights are there, and what the optimizer keeps for each of them is not: its `state_dict()`, too."
+WEIGHTS_ONLY = "The parameters are there, and the buffers are not: `model.state_dict()` has both."
+KEPT = "It still has what it began with."
+FROM_ZERO = "It is what rank 0 has: the source is the first rank that has done most steps."
+MEAN = "It is the mean of all ranks: who is behind has nothing to add. Take over what the source has."
+OBJECTS = (
+    "The parameters are new tensors, which the optimizer does not have: write into those that there are, as "
+    "`load_state_dict` does."
+)
+NOBODY = "All have done as many steps: nothing has to travel."
+
+
+def case(draw: Draw) -> Case:
+    n, model_kind = draw.ranks, draw.of("plain", "norm")
+    kind = draw.of("momentum", "AdamW", "plain")
+    most, who = draw.whole(2, 5), draw.of("one behind", "one ahead", "new ones", "all alike")
+    steps = [most] * n
+    if who == "one behind":
+        steps[draw.rank()] = most - 1
+    elif who == "one ahead":
+        steps = [most - 1] * n
+        steps[draw.rank()] = most
+    elif who == "new ones":
+        steps = [draw.of(0, 0, most) for _ in range(n)]
+        steps[draw.rank()] = most
+    most = max(steps)
+    model, optimizer = trained(0, most, model_kind, kind)
+    right = states(model, optimizer)
+    backward(model, 0, 99)
+    optimizer.step()
+    after = torch.cat([p.detach().flatten() for p in model.parameters()])
+    began = [states(*trained(r, s, model_kind, kind)) for r, s in enumerate(steps)]
+
+    def problem(got: Any, rank: int) -> Finding | None:
+        if got["returned"] != most:
+            have = got["returned"]
+            return Finding(
+                f"it returns {have}, not {most}" if isinstance(have, int) else f"it returns a {have}",
+                "How many steps has a rank done when it has taken over?",
+            )
+        if not got["objects"]:
+            return Finding("the model's parameters are not those that the optimizer has", OBJECTS)
+        for name, wanted in right.items():
+            have = got["state"].get(name)
+            if have is None or not same(wanted, have, 0):
+                what = f"{name} is not that of the first rank with {most} steps"
+                return Finding(what, cause(got["state"], rank))
+        extra = set(got["state"]) - set(right)
+        if extra:
+            return Finding(f"the optimizer has a {sorted(extra)[0]}, which the source's has not")
+        if not same(after, got["after"], 0):
+            return Finding("the next step gives other weights than it gives the source")
+        return None
+
+    def cause(state: Any, rank: int) -> tuple[str, ...]:
+        weights = {k for k in right if " of parameter " not in k}
+        buffers = {k for k in weights if "running" in k or "num_batches" in k}
+
+        def agree(names: set[str], other: Any) -> bool:
+            return all(k in state and k in other and same(other[k], state[k], 0) for k in names)
+
+        said = []
+        own = began[rank]
+        if agree(weights, began[0]) and (rank or steps[0] < most):
+            said.append(FROM_ZERO)
+        if set(state) == set(own) and agree(set(own), own):
+            said.append(KEPT)
+        elif agree(weights, right):
+            said.append(MODEL_ONLY)
+        elif buffers and agree(weights - buffers, right):
+            said.append(WEIGHTS_ONLY)
+        elif all(
+            same(torch.stack([b[k] for b in began]).mean(0), state[k], scale=10.0)
+            for k in weights - buffers
+            if k in state
+        ):
+            said.append(MEAN)
+        return tuple(said)
+
+    return Case(
+        f"steps {steps}, {kind}, {model_kind}",
+        [(steps, model_kind, kind)] * n,
+        right=problem,
+        like={},
+        facts={"behind": int(min(steps) < most)},
+        shown=f"steps = {steps}",
+    )
+
+
+def quiet(trace: Trace, case: Case) -> str:
+    """Nothing travels where nobody is behind."""
+    made = [event for event in trace if event.nbytes]
+    if case.facts["behind"] or not made:
+        return ""
+    return f"rank {made[0].rank} calls {made[0].op}. {NOBODY}"
+
+
+EXERCISE = Exercise(
+    case,
+    (Holds(quiet, "nothing travels where all have done as many steps"),),
+    failed=(
+        Failed(
+            "size mismatch|KeyError|Missing key",
+            "The source's state is another shape of thing than what is loaded: hand `load_state_dict` what "
+            "`state_dict()` gave.",
+        ),
+    ),
+    kind=Kind.MODULE,
+    programme=take_over,
+    sizes=(1, 2, 3, 4),
+    count=16,
+)

@@ -1,0 +1,165 @@
+import ast
+import json
+import time
+from datetime import timedelta
+
+
+# %% right: whoever proposes first
+def quorum(store, number, me, step, expected, replicas, patience):
+    store.set(f"{number}/{me}", str(step))
+    give_up = time.monotonic() + patience
+    while not store.check([f"{number}/decided"]) and time.monotonic() < give_up:
+        if all(store.check([f"{number}/{r}"]) for r in expected):
+            break
+        time.sleep(0.01)
+    here = [r for r in range(replicas) if store.check([f"{number}/{r}"])]
+    mine = repr({r: int(store.get(f"{number}/{r}")) for r in here})
+    return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
+
+
+# %% right: a number from the store says whose proposal counts, and the dead one's is passed over
+def quorum(store, number, me, step, expected, replicas, patience):
+    own = dist.PrefixStore(f"round {number}", store)
+    own.set(f"step {me}", str(step))
+    start = time.monotonic()
+    while time.monotonic() - start < patience:
+        if own.check(["decision"]) or own.check([f"step {r}" for r in expected]):
+            break
+        time.sleep(0.005)
+    if not own.check(["decision"]):
+        members = {}
+        for r in range(replicas):
+            if own.check([f"step {r}"]):
+                members[r] = int(own.get(f"step {r}").decode())
+        own.compare_set("decision", "", json.dumps(members))
+    return {int(r): s for r, s in json.loads(own.get("decision")).items()}
+
+
+# %% wrong: each decides by itself | wrong | says: Let one proposal count|asked after the decision
+def quorum(store, number, me, step, expected, replicas, patience):
+    store.set(f"{number}/{me}", str(step))
+    give_up = time.monotonic() + patience
+    while time.monotonic() < give_up:
+        if all(store.check([f"{number}/{r}"]) for r in expected):
+            break
+        time.sleep(0.01)
+    here = [r for r in range(replicas) if store.check([f"{number}/{r}"])]
+    return {r: int(store.get(f"{number}/{r}")) for r in here}
+
+
+# %% wrong: replica 0 decides | crashed | says: `store.check\(\[key\]\)` asks without waiting
+def quorum(store, number, me, step, expected, replicas, patience):
+    store.set(f"{number}/{me}", str(step))
+    if me == 0:
+        give_up = time.monotonic() + patience
+        while time.monotonic() < give_up:
+            if all(store.check([f"{number}/{r}"]) for r in expected):
+                break
+            time.sleep(0.01)
+        here = [r for r in range(replicas) if store.check([f"{number}/{r}"])]
+        store.set(f"{number}/decided", repr({r: int(store.get(f"{number}/{r}")) for r in here}))
+    return ast.literal_eval(store.get(f"{number}/decided").decode())
+
+
+# %% wrong: it waits for all of them | crashed | says: `store.check\(\[key\]\)` asks without waiting
+def quorum(store, number, me, step, expected, replicas, patience):
+    store.set(f"{number}/{me}", str(step))
+    mine = repr({r: int(store.get(f"{number}/{r}")) for r in expected})
+    return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
+
+
+# %% wrong: it always waits as long as it may | wrong | says: although all are there
+def quorum(store, number, me, step, expected, replicas, patience):
+    store.set(f"{number}/{me}", str(step))
+    time.sleep(patience)
+    here = [r for r in range(replicas) if store.check([f"{number}/{r}"])]
+    mine = repr({r: int(store.get(f"{number}/{r}")) for r in here})
+    return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
+
+
+# %% wrong: it does not wait | wrong | says: look until all `expected` are there|before `patience` is over
+def quorum(store, number, me, step, expected, replicas, patience):
+    store.set(f"{number}/{me}", str(step))
+    here = [r for r in range(replicas) if store.check([f"{number}/{r}"])]
+    mine = repr({r: int(store.get(f"{number}/{r}")) for r in here})
+    return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
+
+
+# %% wrong: only those who are expected | wrong | says: also one that nobody expected
+def quorum(store, number, me, step, expected, replicas, patience):
+    store.set(f"{number}/{me}", str(step))
+    give_up = time.monotonic() + patience
+    while not store.check([f"{number}/decided"]) and time.monotonic() < give_up:
+        if all(store.check([f"{number}/{r}"]) for r in expected):
+            break
+        time.sleep(0.01)
+    here = [r for r in expected if store.check([f"{number}/{r}"])]
+    mine = repr({r: int(store.get(f"{number}/{r}")) for r in here})
+    return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
+
+
+# %% wrong: keys without the round | wrong | says: stands the step that it has asked with|which did not ask|look until all|is not a member|asked too late
+def quorum(store, number, me, step, expected, replicas, patience):
+    store.set(str(me), str(step))
+    give_up = time.monotonic() + patience
+    while time.monotonic() < give_up:
+        if all(store.check([str(r)]) for r in expected):
+            break
+        time.sleep(0.01)
+    here = [r for r in range(replicas) if store.check([str(r)])]
+    mine = repr({r: int(store.get(str(r))) for r in here})
+    return ast.literal_eval(store.compare_set("decided", "", mine).decode())
+
+
+# %% wrong: check, then set: two may do so at once | wrong | says: Let one proposal count
+def quorum(store, number, me, step, expected, replicas, patience):
+    store.set(f"{number}/{me}", str(step))
+    give_up = time.monotonic() + patience
+    while not store.check([f"{number}/decided"]) and time.monotonic() < give_up:
+        if all(store.check([f"{number}/{r}"]) for r in expected):
+            break
+        time.sleep(0.01)
+    here = [r for r in range(replicas) if store.check([f"{number}/{r}"])]
+    mine = {r: int(store.get(f"{number}/{r}")) for r in here}
+    if store.check([f"{number}/decided"]):
+        return ast.literal_eval(store.get(f"{number}/decided").decode())
+    store.set(f"{number}/decided", repr(mine))
+    return mine
+
+
+# %% wrong: the members' numbers as texts | wrong | says: is not of ints
+def quorum(store, number, me, step, expected, replicas, patience):
+    store.set(f"{number}/{me}", str(step))
+    give_up = time.monotonic() + patience
+    while not store.check([f"{number}/decided"]) and time.monotonic() < give_up:
+        if all(store.check([f"{number}/{r}"]) for r in expected):
+            break
+        time.sleep(0.01)
+    here = [r for r in range(replicas) if store.check([f"{number}/{r}"])]
+    mine = json.dumps({r: int(store.get(f"{number}/{r}")) for r in here})
+    return json.loads(store.compare_set(f"{number}/decided", "", mine))
+
+
+# %% wrong: a list of members | wrong | says: is given back a list, not a dict
+def quorum(store, number, me, step, expected, replicas, patience):
+    store.set(f"{number}/{me}", str(step))
+    give_up = time.monotonic() + patience
+    while not store.check([f"{number}/decided"]) and time.monotonic() < give_up:
+        if all(store.check([f"{number}/{r}"]) for r in expected):
+            break
+        time.sleep(0.01)
+    mine = repr([r for r in range(replicas) if store.check([f"{number}/{r}"])])
+    return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
+
+
+# %% wrong: waits with the store's own wait, one after the other | wrong | says: after `patience` seconds the others decide
+def quorum(store, number, me, step, expected, replicas, patience):
+    store.set(f"{number}/{me}", str(step))
+    for r in expected:
+        try:
+            store.wait([f"{number}/{r}"], timedelta(seconds=patience + 2))
+        except RuntimeError:
+            pass
+    here = [r for r in range(replicas) if store.check([f"{number}/{r}"])]
+    mine = repr({r: int(store.get(f"{number}/{r}")) for r in here})
+    return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())

@@ -1,0 +1,272 @@
+# %% right: a round, a group where one is needed, a step
+def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
+    number, step, log, members, expected = 0, 0, {}, None, range(replicas)
+    while True:
+        number += 1
+        now = quorum(store, number, me, step, list(expected), replicas, patience)
+        if me not in now:
+            step, members = 0, None
+            continue
+        expected = sorted(now)
+        if min(now.values()) == steps:
+            return log
+        try:
+            if members != expected or len(set(now.values())) > 1:
+                members = None
+                join(store, number, expected, me, patience)
+                step = rejoin(
+                    expected.index(me), len(now), [now[m] for m in expected], model, optimizer
+                )
+            members = expected
+            if step == steps:
+                continue
+            backward(step)
+            for p in model.parameters():
+                dist.all_reduce(p.grad)
+                p.grad /= len(members)
+        except RuntimeError:
+            members = None
+            continue
+        optimizer.step()
+        log[step] = members
+        step += 1
+
+
+# %% right: a new group in every round
+def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
+    number, step, log = 0, 0, {}
+    members = list(range(replicas))
+    while True:
+        asked = quorum(store, number, me, step, members, replicas, patience)
+        number += 1
+        if me not in asked:
+            step = 0
+            continue
+        members = sorted(asked)
+        if all(s == steps for s in asked.values()):
+            return log
+        try:
+            join(store, number, members, me, patience)
+            step = rejoin(
+                dist.get_rank(), dist.get_world_size(), [asked[m] for m in members], model, optimizer
+            )
+            if step < steps:
+                backward(step)
+                flat = torch.cat([p.grad.flatten() for p in model.parameters()])
+                dist.all_reduce(flat)
+                flat /= len(members)
+                parts = flat.split([p.numel() for p in model.parameters()])
+                for p, part in zip(model.parameters(), parts):
+                    p.grad.copy_(part.view_as(p))
+        except RuntimeError:
+            continue
+        if step < steps:
+            optimizer.step()
+            log[step] = members
+            step += 1
+
+
+# %% wrong: a failure is not caught | crashed | says: this is the exception to catch
+def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
+    log, number = {}, 0
+    step, members = 0, list(range(replicas))
+    while True:
+        number += 1
+        now = quorum(store, number, me, step, members, replicas, patience)
+        if me not in now:
+            step = 0
+            continue
+        members = sorted(now)
+        if min(now.values()) == steps:
+            return log
+        join(store, number, members, me, patience)
+        step = rejoin(
+            members.index(me), len(members), [now[m] for m in members], model, optimizer
+        )
+        if step == steps:
+            continue
+        backward(step)
+        for p in model.parameters():
+            dist.all_reduce(p.grad)
+            p.grad /= len(members)
+        optimizer.step()
+        log[step] = members
+        step += 1
+
+
+# %% wrong: after a failure it steps with its own gradients | wrong | says: must not step|Divide|steps of its members do not give|differs
+def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
+    log, number = {}, 0
+    step, members = 0, list(range(replicas))
+    while True:
+        number += 1
+        now = quorum(store, number, me, step, members, replicas, patience)
+        if me not in now:
+            step = 0
+            continue
+        members = sorted(now)
+        if min(now.values()) == steps:
+            return log
+        try:
+            join(store, number, members, me, patience)
+            step = rejoin(
+                members.index(me), len(members), [now[m] for m in members], model, optimizer
+            )
+            if step == steps:
+                continue
+            backward(step)
+            for p in model.parameters():
+                dist.all_reduce(p.grad)
+                p.grad /= len(members)
+        except RuntimeError:
+            pass
+        optimizer.step()
+        log[step] = members
+        step += 1
+
+
+# %% wrong: divided by all replicas that there may be | wrong | says: Divide by the members of this round
+def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
+    number, step, log = 0, 0, {}
+    members = list(range(replicas))
+    while True:
+        asked = quorum(store, number, me, step, members, replicas, patience)
+        number += 1
+        if me not in asked:
+            step = 0
+            continue
+        members = sorted(asked)
+        if all(s == steps for s in asked.values()):
+            return log
+        try:
+            join(store, number, members, me, patience)
+            step = rejoin(
+                members.index(me), len(members), [asked[m] for m in members], model, optimizer
+            )
+            if step == steps:
+                continue
+            backward(step)
+            for p in model.parameters():
+                dist.all_reduce(p.grad)
+                p.grad /= replicas
+        except RuntimeError:
+            continue
+        optimizer.step()
+        log[step] = members
+        step += 1
+
+
+# %% wrong: nobody takes over | wrong | says: trained step|trains? the last step|steps of its members do not give|are trained
+def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
+    number, step, log = 0, 0, {}
+    members = list(range(replicas))
+    while True:
+        asked = quorum(store, number, me, step, members, replicas, patience)
+        number += 1
+        if me not in asked:
+            continue
+        members = sorted(asked)
+        if all(s == steps for s in asked.values()):
+            return log
+        try:
+            join(store, number, members, me, patience)
+            if step == steps:
+                continue
+            backward(step)
+            for p in model.parameters():
+                dist.all_reduce(p.grad)
+                p.grad /= len(members)
+        except RuntimeError:
+            continue
+        optimizer.step()
+        log[step] = members
+        step += 1
+
+
+# %% wrong: it begins where the others are, with weights of its own | wrong | says: steps of its members do not give
+def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
+    number, step, log = 0, 0, {}
+    members = list(range(replicas))
+    while True:
+        asked = quorum(store, number, me, step, members, replicas, patience)
+        number += 1
+        if me not in asked:
+            step = 0
+            continue
+        members = sorted(asked)
+        if all(s == steps for s in asked.values()):
+            return log
+        step = max(asked.values())
+        try:
+            join(store, number, members, me, patience)
+            if step == steps:
+                continue
+            backward(step)
+            for p in model.parameters():
+                dist.all_reduce(p.grad)
+                p.grad /= len(members)
+        except RuntimeError:
+            continue
+        optimizer.step()
+        log[step] = members
+        step += 1
+
+
+# %% wrong: the dead one is left out, and never a new one let in | wrong | says: trained step|does not train the last step|are trained
+def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
+    number, step, log = 0, 0, {}
+    members = list(range(replicas))
+    while True:
+        asked = quorum(store, number, me, step, members, replicas, patience)
+        number += 1
+        if me not in asked:
+            return log
+        members = sorted(asked)
+        if all(s == steps for s in asked.values()):
+            return log
+        try:
+            join(store, number, members, me, patience)
+            step = rejoin(
+                members.index(me), len(members), [asked[m] for m in members], model, optimizer
+            )
+            if step == steps:
+                continue
+            backward(step)
+            for p in model.parameters():
+                dist.all_reduce(p.grad)
+                p.grad /= len(members)
+        except RuntimeError:
+            continue
+        optimizer.step()
+        log[step] = members
+        step += 1
+
+
+# %% wrong: it returns how many steps it has done | wrong | says: returns a int, not a dict
+def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
+    number, step = 0, 0
+    members = list(range(replicas))
+    while True:
+        asked = quorum(store, number, me, step, members, replicas, patience)
+        number += 1
+        if me not in asked:
+            step = 0
+            continue
+        members = sorted(asked)
+        if all(s == steps for s in asked.values()):
+            return step
+        try:
+            join(store, number, members, me, patience)
+            step = rejoin(
+                members.index(me), len(members), [asked[m] for m in members], model, optimizer
+            )
+            if step == steps:
+                continue
+            backward(step)
+            for p in model.parameters():
+                dist.all_reduce(p.grad)
+                p.grad /= len(members)
+        except RuntimeError:
+            continue
+        optimizer.step()
+        step += 1
