@@ -11,7 +11,7 @@ from tests.conformance.entry import ENGINE_WAYS, Entry, all_entries
 from tests.conformance.run_entry import PlainCache, compare
 
 ENTRIES = all_entries()
-SOME = ENTRIES[::20]
+SOME = ENTRIES[::40]
 REST = [entry for entry in ENTRIES if entry not in SOME]
 
 

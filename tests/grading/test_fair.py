@@ -68,6 +68,8 @@ CLASS = {
     "gus": [RIGHT],
 }
 """Learner -> cells. What those who spoil their sandbox hand in besides is right, and anna's word for word."""
+FEWER = sorted(set(CLASS) - {"bela"})
+"""Without the one who alone costs two minutes of processor time: `make soak` has all."""
 POINTS = {name: 0.0 if cells == [HANGS] else 10.0 for name, cells in CLASS.items()}
 
 
@@ -98,8 +100,12 @@ def grader_with(cache: Path | None, plan: Plan) -> Grader:
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     "order",
-    [sorted(CLASS), pytest.param(sorted(CLASS, reverse=True), marks=pytest.mark.soak)],
-    ids=["first", "last"],
+    [
+        FEWER,
+        pytest.param(sorted(CLASS), marks=pytest.mark.soak),
+        pytest.param(sorted(CLASS, reverse=True), marks=pytest.mark.soak),
+    ],
+    ids=["fewer", "first", "last"],
 )
 def test_points_depend_on_nobody_else(order: list[str], plan: Plan, tmp_path: Path) -> None:
     with grader_with(tmp_path / "cache", plan) as grader:

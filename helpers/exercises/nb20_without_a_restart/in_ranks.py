@@ -379,9 +379,7 @@ def replica(
         done[0] = step
 
     done = [-1]
-    optimizer.register_step_pre_hook(
-        lambda *_: end() if happens("killed in", done[0]) else None
-    )
+    optimizer.register_step_pre_hook(lambda *_: end() if happens("killed in", done[0]) else None)
     optimizer.register_step_post_hook(
         lambda *_: end() if happens("killed after", done[0]) else None
     )

@@ -21,9 +21,7 @@ ONE = (
     "Each replica sees the store at another moment. Let one proposal count, whoever made it: "
     "`store.compare_set(key, '', mine)` sets a key that nobody has set, and gives everybody what is there."
 )
-AFTER = (
-    "It asked after the decision: look first whether there is one, and leave it as it is."
-)
+AFTER = "It asked after the decision: look first whether there is one, and leave it as it is."
 UNEXPECTED = "It had asked in time. Whoever has asked is in, also one that nobody expected: look at all `replicas`."
 ALONE = "Write `step` into the store before you look who else is there, and look until all `expected` are there."
 AT_ONCE = "All of `expected` had asked: nothing is left to wait for."
@@ -55,9 +53,7 @@ def case(draw: Draw) -> Case:
         waits = kind in ("absent", "late") or (number == len(kinds) - 1 and dies[0] >= 0)
         steps = [draw.whole(0, 99) for _ in range(n)]
         patience = 0.3 if waits else 2.5
-        rounds.append(
-            {"roles": roles, "expected": expected, "steps": steps, "patience": patience}
-        )
+        rounds.append({"roles": roles, "expected": expected, "steps": steps, "patience": patience})
 
     def together(values: list[Any]) -> Finding | None:
         told = [value.get("rounds") for value in values]
@@ -114,7 +110,9 @@ def one_round(number: int, now: Any, asked: dict[int, Any], killed: int) -> Find
                 what = f"{said} replica {r} has step {members[m]} for member {m}, which asked with step {now['steps'][m]}"
                 return Finding(what, STEPS)
             if roles[m] == "late":
-                return Finding(f"{said} replica {r} has {m} for a member, which asked too late", AFTER)
+                return Finding(
+                    f"{said} replica {r} has {m} for a member, which asked too late", AFTER
+                )
         for m, role in enumerate(roles):
             if role in ("on time", "early", "impatient") and m not in members and m != killed:
                 what = f"{said} replica {r} does not have {m} for a member, which had asked in time"
@@ -141,7 +139,9 @@ def in_time(said: str, now: Any, asked: dict[int, Any], killed: int) -> Finding 
         return Finding(f"{said} it decides before `patience` is over", EARLY)
     if missing or killed >= 0:
         if ended - begun > patience + LATE_S:
-            return Finding(f"{said} it takes {ended - begun:.1f} s, with a patience of {patience} s", LONG)
+            return Finding(
+                f"{said} it takes {ended - begun:.1f} s, with a patience of {patience} s", LONG
+            )
     elif ended - begun > 0.9 * patience:
         return Finding(f"{said} it takes {ended - begun:.1f} s, although all are there", AT_ONCE)
     return None

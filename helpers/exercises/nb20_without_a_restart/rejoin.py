@@ -25,7 +25,9 @@ MODEL_ONLY = "The weights are there, and what the optimizer keeps for each of th
 WEIGHTS_ONLY = "The parameters are there, and the buffers are not: `model.state_dict()` has both."
 KEPT = "It still has what it began with."
 FROM_ZERO = "It is what rank 0 has: the source is the first rank that has done most steps."
-MEAN = "It is the mean of all ranks: who is behind has nothing to add. Take over what the source has."
+MEAN = (
+    "It is the mean of all ranks: who is behind has nothing to add. Take over what the source has."
+)
 OBJECTS = (
     "The parameters are new tensors, which the optimizer does not have: write into those that there are, as "
     "`load_state_dict` does."
@@ -58,7 +60,9 @@ def case(draw: Draw) -> Case:
         if got["returned"] != most:
             have = got["returned"]
             return Finding(
-                f"it returns {have}, not {most}" if isinstance(have, int) else f"it returns a {have}",
+                f"it returns {have}, not {most}"
+                if isinstance(have, int)
+                else f"it returns a {have}",
                 "How many steps has a rank done when it has taken over?",
             )
         if not got["objects"]:

@@ -44,7 +44,9 @@ SHRINK = "It lives, and trains no step at the end: what does it do when its grou
 
 def case(draw: Draw) -> Case:
     n = draw.ranks
-    what = draw.of("nothing", "killed before", "killed before", "killed in", "killed after", "stalls")
+    what = draw.of(
+        "nothing", "killed before", "killed before", "killed in", "killed after", "stalls"
+    )
     steps, at = 7, draw.whole(0, 2)
     replica, new = draw.rank(), -1
     if n == 1:
@@ -69,7 +71,9 @@ def case(draw: Draw) -> Case:
         for r, log in logs.items():
             for k, who in log.items():
                 if r not in who:
-                    return Finding(f"replica {r} says that it trained step {k} with {who}: without itself")
+                    return Finding(
+                        f"replica {r} says that it trained step {k} with {who}: without itself"
+                    )
                 if members.setdefault(k, who) != who:
                     other = next(o for o in logs if logs[o].get(k) == members[k])
                     what = f"replica {other} trained step {k} with {members[k]}, replica {r} with {who}"
@@ -93,8 +97,12 @@ def case(draw: Draw) -> Case:
         if same(course(members, steps - 1), got, CLOSE):
             return Finding(f"replica {r} ends with the weights of after step {steps - 2}", LEFT)
         if n > 1 and same(course(members, steps, divide_by=n), got, CLOSE):
-            return Finding(f"replica {r} ends with other weights than its members' gradients give", DIVIDED)
-        what = f"replica {r} ends with weights that {plural(steps, 'step')} of its members do not give"
+            return Finding(
+                f"replica {r} ends with other weights than its members' gradients give", DIVIDED
+            )
+        what = (
+            f"replica {r} ends with weights that {plural(steps, 'step')} of its members do not give"
+        )
         return Finding(f"{what}: {difference(right, got, CLOSE)}", WEIGHTS)
 
     told = describe(event, n)
