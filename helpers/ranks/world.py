@@ -113,7 +113,7 @@ class Setting:
     trace: bool = True
     env: tuple[Mapping[str, str], ...] = ()
     others_go_on: bool = False
-    """A rank that fails or dies does not end the others."""
+    """A rank that fails or dies does not end the others; each one leaves when it is done, as under torchrun."""
     own_temp: bool = False
     """Temporary files go into a folder of this world, and with it; else where the launcher's go."""
     place_of: Callable[[str, int, str], Place] = place_of
@@ -319,6 +319,7 @@ class World:
         elif kind == wire.RESULT and not member.done:
             member.value = wire.decode(body, self.connection.site.most_parts)
             member.state, member.ended_ns = "returned", time.monotonic_ns()
+            self._let_go(member)
         elif kind == wire.ERROR and not member.done:
             self._fail(member, self._read_error(member.rank, json.loads(body)))
         elif kind == wire.QUESTION and not member.done:
@@ -356,6 +357,13 @@ class World:
     def _fail(self, member: Member, error: RankError) -> None:
         if not member.done:
             member.state, member.error, member.ended_ns = "failed", error, error.when_ns
+            self._let_go(member)
+
+    def _let_go(self, member: Member) -> None:
+        """Have a rank that is done end its process: what others wait for from it must fail, not last."""
+        if self.setting.others_go_on:
+            with contextlib.suppress(OSError):
+                member.sock.shutdown(socket.SHUT_WR)
 
     def _forget(self, source: Any) -> None:
         with contextlib.suppress(KeyError, ValueError):

@@ -258,3 +258,41 @@ def test_a_full_disk_is_told_in_words(tmp_path: object) -> None:
         assert "No space left" in done.stdout, done.stdout + done.stderr
     finally:
         subprocess.run(["umount", str(folder)], check=True)
+
+
+def survives(rank: int, world_size: int, how: str) -> tuple[bool, float]:
+    x = torch.ones(1)
+    dist.all_reduce(x)
+    if rank == 1 and how == "raises":
+        raise ValueError("rank 1 gives up")
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        dist.all_reduce(torch.ones(1))
+    except RuntimeError as error:
+        time.sleep(1.5)  # longer than others are given after a failure
+        return "peer" in str(error), x.item()
+    return False, x.item()
+
+
+@pytest.mark.parametrize(("how", "kind"), [("killed", RankDied), ("raises", RankFailed)])
+def test_others_may_go_on_after_a_failure(how: str, kind: type[Exception]) -> None:
+    run = launch(survives, 3, args=(how,), on_failure="go on")
+    assert run.values == [(True, 3.0), None, (True, 3.0)]
+    assert isinstance(run.failure, kind)
+    ended = launch(survives, 3, args=(how,), on_failure="return")
+    assert ended.values == [None] * 3 and isinstance(ended.failure, kind)
+
+
+def waits_for_the_dead(rank: int, world_size: int) -> None:
+    if rank == 0:
+        os._exit(3)
+    if rank == 1:
+        dist.recv(torch.empty(1), 2)
+    else:
+        dist.recv(torch.empty(1), 1)
+
+
+def test_those_who_go_on_are_not_left_in_a_deadlock() -> None:
+    run = launch(waits_for_the_dead, 3, on_failure="go on", timeout=20)
+    assert isinstance(run.failure, RankDied) and run.seconds < 10

@@ -192,7 +192,7 @@ def test_world_sizes_that_are_none(world_size: object, says: str) -> None:
         ({"args": 5}, "args must be a tuple"),
         ({"env": [{}]}, "one mapping for each of 2"),
         ({"backend": "mpi"}, "'auto', 'gloo' or 'nccl'"),
-        ({"on_failure": "ignore"}, "'raise' or 'return'"),
+        ({"on_failure": "ignore"}, "'return' or 'go on'"),
     ],
 )
 def test_arguments_that_make_no_sense(options: dict[str, object], says: str) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
 
 from helpers.checks.scripts import Source, compose, under_fork
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import lend
@@ -31,12 +32,12 @@ HELD_S = 0.4
 
 @contextmanager
 def store_of_its_own() -> Iterator[int]:
-    """Serve a TCPStore in a process that no replica's death ends, as torchft's lighthouse does; give its port."""
+    """Serve a TCPStore in a process that no replica's death ends; give its port."""
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if not pid:
         try:
-            store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+            store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
             theirs.sendall(str(store.port).encode())
             signal.pause()
         finally:
@@ -51,8 +52,8 @@ def store_of_its_own() -> Iterator[int]:
         theirs.close()
 
 
-def connect(port: int) -> dist.Store:
-    return dist.TCPStore("127.0.0.1", port, timeout=timedelta(seconds=STORE_S))
+def connect(port: int) -> Store:
+    return TCPStore("127.0.0.1", port, timeout=timedelta(seconds=STORE_S))
 
 
 def start(
@@ -77,7 +78,7 @@ WRITING = ("set", "add", "compare_set", "append")
 FORWARDED = (*WRITING, "get", "check", "wait", "delete_key", "num_keys")
 
 
-class FarStore(dist.Store):
+class FarStore(Store):
     """A store each of whose calls takes a while.
 
     last: before its call of this number the process is killed. written: called before each call but the first
@@ -85,7 +86,7 @@ class FarStore(dist.Store):
     """
 
     def __init__(
-        self, real: dist.Store, seed: int, last: int, written: Callable[[], None] | None
+        self, real: Store, seed: int, last: int, written: Callable[[], None] | None
     ) -> None:
         super().__init__()
         self.real, self.rng, self.last, self.written = real, random.Random(seed), last, written
@@ -124,7 +125,7 @@ def meet(
     replicas: int,
     dies: tuple[int, int],
 ) -> dict[str, Any]:
-    """Hold rounds of a quorum; in the last one replica dies[0] is killed before its call dies[1] of the store."""
+    """Hold rounds of a quorum; in the last, replica dies[0] is killed before call dies[1] of the store."""
     return start(answer, ask, replicas, (list(rounds), replicas, list(dies)), dies[0])
 
 
@@ -136,24 +137,25 @@ def ask(
     dies: list[int],
 ) -> dict[str, Any]:
     """Take part in each round as this replica's role says. Times are of one clock for all processes."""
-    me, told = int(os.environ["RANK"]), []
-    store, own = connect(port), dist.PrefixStore("check", connect(port))
+    me = int(os.environ["RANK"])
+    told: list[Any] = []
+    store, own = connect(port), PrefixStore("check", connect(port))
     for number, now in enumerate(rounds):
         role, last = now["roles"][me], number == len(rounds) - 1
         own.add(f"ready {number}", 1)
-        _until(lambda n=number: int(own.add(f"ready {n}", 0)) >= replicas)
+        _until(partial(_have_come, own, f"ready {number}", replicas))
         if role == "absent":
             told.append(None)
             continue
         if role == "late":
-            _until(lambda n=number: own.check([f"returned {n}"]))
+            _until(partial(own.check, [f"returned {number}"]))
         elif role == "on time" and "early" in now["roles"]:
-            _until(lambda n=number: own.check([f"early {n}"]))
+            _until(partial(own.check, [f"early {number}"]))
             time.sleep(0.1)
         elif role == "early":
             own.set(f"early {number}", "")
         elif role == "meanwhile":
-            _until(lambda n=number: own.check([f"deciding {n}"]))
+            _until(partial(own.check, [f"deciding {number}"]))
         deciding = partial(_others_decide, own, number) if role == "impatient" else None
         kill = dies[1] if last and me == dies[0] else 0
         far = FarStore(store, 10 * number + me, kill, deciding)
@@ -166,8 +168,8 @@ def ask(
     return {"rounds": told}
 
 
-def _others_decide(own: dist.Store, number: int) -> None:
-    """Let the missing one come now, and the others decide, while this replica is about to write its decision."""
+def _others_decide(own: Store, number: int) -> None:
+    """While this replica is about to write its decision, let the missing one come and the others decide."""
     own.set(f"deciding {number}", "")
     give_up = time.monotonic() + HELD_S
     while not own.check([f"returned {number}"]) and time.monotonic() < give_up:
@@ -177,6 +179,10 @@ def _others_decide(own: dist.Store, number: int) -> None:
 def _plain(got: Any) -> Any:
     """Give a dict as a list of its pairs: keys of another type than int are to be seen."""
     return [[k, v] for k, v in got.items()] if isinstance(got, dict) else type(got).__name__
+
+
+def _have_come(own: Store, key: str, count: int) -> bool:
+    return int(own.add(key, 0)) >= count
 
 
 def _until(holds: Callable[[], bool]) -> None:
@@ -261,7 +267,7 @@ def take_over(
 
 
 def quorum(
-    store: dist.Store,
+    store: Store,
     number: int,
     me: int,
     step: int,
@@ -307,13 +313,13 @@ def rejoin(
     return most
 
 
-def join(store: dist.Store, number: int, members: Sequence[int], me: int, patience: float) -> None:
+def join(store: Store, number: int, members: Sequence[int], me: int, patience: float) -> None:
     """Leave the group that there is, and meet these members in a new one."""
     if dist.is_initialized():
         dist.destroy_process_group()
     dist.init_process_group(
         "gloo",
-        store=dist.PrefixStore(f"group {number}", store),
+        store=PrefixStore(f"group {number}", store),
         rank=list(members).index(me),
         world_size=len(members),
         timeout=timedelta(seconds=patience),

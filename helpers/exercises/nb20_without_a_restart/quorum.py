@@ -1,19 +1,19 @@
 """20.1 Who is in? (20 min, ●●●●○)
 
-- Two replicas look at the store at slightly different moments, and see different members. Whose view counts?
-  And what if the one whose view counts is killed?
-- Nobody leads: each writes that it is here, waits, and proposes what it sees. `compare_set` lets one proposal
-  in, the first, and gives it to all others.
-- store.set(f"{number}/{me}", str(step)); loop until store.check([f"{number}/decided"]), or all of `expected` have
-  their key (`store.check` again), or time.monotonic() is past the start + patience; mine = repr({r:
-  int(store.get(f"{number}/{r}")) for r in range(replicas) if store.check([f"{number}/{r}"])}); return
-  ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode()).
+- Two replicas look at the store at slightly different moments, and see different members. Whose view
+  counts? And what if the one whose view counts is killed?
+- Nobody leads: each writes that it is here, waits, and proposes what it sees. `compare_set` lets one
+  proposal in, the first, and gives it to all others.
+- store.set(f"{number}/{me}", str(step)); loop until store.check([f"{number}/decided"]), or all of
+  `expected` have their key (`store.check` again), or time.monotonic() is past the start + patience; mine =
+  repr({r: int(store.get(f"{number}/{r}")) for r in range(replicas) if store.check([f"{number}/{r}"])});
+  return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode()).
 """
 
 from typing import Any
 
 from helpers.checks.author import *
-from helpers.exercises.nb20_without_a_restart.in_ranks import STORE_S, meet
+from helpers.exercises.nb20_without_a_restart.in_ranks import meet
 
 LATE_S = 1.5
 """How much later than asked for a decision may be on a busy machine, in seconds."""
@@ -22,15 +22,21 @@ ONE = (
     "`store.compare_set(key, '', mine)` sets a key that nobody has set, and gives everybody what is there."
 )
 AFTER = "It asked after the decision: look first whether there is one, and leave it as it is."
-UNEXPECTED = "It had asked in time. Whoever has asked is in, also one that nobody expected: look at all `replicas`."
-ALONE = "Write `step` into the store before you look who else is there, and look until all `expected` are there."
+UNEXPECTED = (
+    "It had asked in time. Whoever has asked is in, also one that nobody expected: look at all "
+    "`replicas`."
+)
+ALONE = (
+    "Write `step` into the store before you look who else is there, and look until all `expected` are "
+    "there."
+)
 AT_ONCE = "All of `expected` had asked: nothing is left to wait for."
 EARLY = "Somebody of `expected` was missing: give them `patience` seconds."
 LONG = "Somebody was missing, or had been killed: after `patience` seconds the others decide."
 STEPS = "Beside each member stands the step that it has asked with."
 UNSET = (
-    "`store.get` and `store.wait` wait for a key until somebody sets it: who is not here, or was killed, never "
-    "does. `store.check([key])` asks without waiting."
+    "`store.get` and `store.wait` wait for a key until somebody sets it: who is not here, or was killed, "
+    "never does. `store.check([key])` asks without waiting."
 )
 
 
@@ -107,7 +113,10 @@ def one_round(number: int, now: Any, asked: dict[int, Any], killed: int) -> Find
             if not 0 <= m < len(roles) or roles[m] == "absent":
                 return Finding(f"{said} replica {r} has {m} for a member, which did not ask")
             if members[m] != now["steps"][m]:
-                what = f"{said} replica {r} has step {members[m]} for member {m}, which asked with step {now['steps'][m]}"
+                what = (
+                    f"{said} replica {r} has step {members[m]} for member {m}, which asked with step "
+                    f"{now['steps'][m]}"
+                )
                 return Finding(what, STEPS)
             if roles[m] == "late":
                 return Finding(
@@ -120,7 +129,10 @@ def one_round(number: int, now: Any, asked: dict[int, Any], killed: int) -> Find
     first, *others = sorted(asked)
     for r in others:
         if dict(asked[r][0]) != dict(asked[first][0]):
-            what = f"{said} replica {first} is told {dict(asked[first][0])}, and replica {r} {dict(asked[r][0])}"
+            what = (
+                f"{said} replica {first} is told {dict(asked[first][0])}, and replica {r} "
+                f"{dict(asked[r][0])}"
+            )
             return Finding(what, ONE)
     return in_time(said, now, asked, killed)
 

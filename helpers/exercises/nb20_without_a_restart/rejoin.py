@@ -4,8 +4,9 @@
 - The source is the first rank with the most steps. Nothing has to travel if all have done as many.
   `dist.broadcast_object_list` sends any objects, such as the two `state_dict()`s, of whatever size.
 - most = max(steps); source = steps.index(most). If min(steps) < most: box = [(model.state_dict(),
-  optimizer.state_dict())] on the source, [None] elsewhere; dist.broadcast_object_list(box, src=source); where
-  steps[rank] < most: model.load_state_dict(box[0][0]); optimizer.load_state_dict(box[0][1]). Return most.
+  optimizer.state_dict())] on the source, [None] elsewhere; dist.broadcast_object_list(box, src=source);
+  where steps[rank] < most: model.load_state_dict(box[0][0]); optimizer.load_state_dict(box[0][1]). Return
+  most.
 """
 
 from typing import Any
@@ -21,7 +22,10 @@ from helpers.exercises.nb20_without_a_restart.in_ranks import (
 )
 from helpers.trace.events import Trace
 
-MODEL_ONLY = "The weights are there, and what the optimizer keeps for each of them is not: its `state_dict()`, too."
+MODEL_ONLY = (
+    "The weights are there, and what the optimizer keeps for each of them is not: its `state_dict()`, "
+    "too."
+)
 WEIGHTS_ONLY = "The parameters are there, and the buffers are not: `model.state_dict()` has both."
 KEPT = "It still has what it began with."
 FROM_ZERO = "It is what rank 0 has: the source is the first rank that has done most steps."

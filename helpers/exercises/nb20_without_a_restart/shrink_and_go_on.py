@@ -1,15 +1,15 @@
 """20.3 Shrink, and go on (30 min, ●●●●●, further)
 
-- Every round: ask who is in; meet; take over; train. Where can it fail, and what does a replica do that is not
-  in? When may the last one leave?
-- A failed `all_reduce` (RuntimeError) means: no step, and the next round. A new group is needed if members or
-  steps differ from the round before, or the last one failed. A replica that is left out has missed what the
-  others did: it asks again with step 0. And who has done all steps stays until all members have.
+- Every round: ask who is in; meet; take over; train. Where can it fail, and what does a replica do that is
+  not in? When may the last one leave?
+- A failed `all_reduce` (RuntimeError) means: no step, and the next round. A new group is needed if members
+  or steps differ from the round before, or the last one failed. A replica that is left out has missed what
+  the others did: it asks again with step 0. And who has done all steps stays until all members have.
 - while True: number += 1; now = quorum(...); if me not in now: step, members = 0, None; continue. If
-  min(now.values()) == steps: return log. try: if new members or steps differ or it failed: join(store, number,
-  sorted(now), me, patience); step = rejoin(rank, len(now), [now[m] for m in sorted(now)], model, optimizer); if
-  step == steps: continue; backward(step); all_reduce and divide each p.grad. except RuntimeError: members = None;
-  continue. optimizer.step(); log[step] = sorted(now); step += 1.
+  min(now.values()) == steps: return log. try: if new members or steps differ or it failed: join(store,
+  number, sorted(now), me, patience); step = rejoin(rank, len(now), [now[m] for m in sorted(now)], model,
+  optimizer); if step == steps: continue; backward(step); all_reduce and divide each p.grad. except
+  RuntimeError: members = None; continue. optimizer.step(); log[step] = sorted(now); step += 1.
 """
 
 from typing import Any
