@@ -113,7 +113,7 @@ class Setting:
     trace: bool = True
     env: tuple[Mapping[str, str], ...] = ()
     others_go_on: bool = False
-    """A rank that fails or dies does not end the others; each one leaves when it is done, as under torchrun."""
+    """A rank that fails or dies does not end the others; who is done leaves, as under torchrun."""
     own_temp: bool = False
     """Temporary files go into a folder of this world, and with it; else where the launcher's go."""
     place_of: Callable[[str, int, str], Place] = place_of
