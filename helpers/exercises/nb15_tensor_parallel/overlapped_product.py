@@ -87,8 +87,8 @@ def under_way(trace: Trace, case: Case) -> str:
         for transfer in transfers:
             if not any(during(span, transfer) for span in spans):
                 return (
-                    f"rank {rank} starts its {named(transfer)}{at(transfer)} and waits for it with no product "
-                    "in between: start before a product, wait after it."
+                    f"rank {rank} starts its {named(transfer)}{at(transfer)} and waits for it with no "
+                    "product in between: start before a product, wait after it."
                 )
     return ""
 

@@ -92,7 +92,10 @@ def case(draw: Draw) -> Case:
         [(grad.chunk(n)[r], each, mask.chunk(n)[r]) for r, each in enumerate(own)],
         right=parts,
         mistakes=[
-            whole("The mask is missing.", lambda *given: summed(*given[:-1], torch.ones(()))),
+            whole(
+                "The mask is missing.",
+                lambda x, scales, own, mask: summed(x, scales, own, 0 * mask + 1),
+            ),
             parts.mistake(
                 "The residual is missing: `x + ...`.",
                 [{"output": y - own_x} for y, own_x in zip(outputs, mine, strict=True)],
@@ -261,7 +264,9 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_gather", "reduce_scatter", "all_reduce")),
-        Holds(replaced, "all_gather and reduce_scatter once each way; only the scale's sum is whole"),
+        Holds(
+            replaced, "all_gather and reduce_scatter once each way; only the scale's sum is whole"
+        ),
         AwaitedByHand(),
     ),
     failed=(
