@@ -232,10 +232,16 @@ WANTED = {
 }
 """Each call of a phase, and the fact of the case that says how many bytes it hands in."""
 WHY = {
-    "all_gather": "gate and up read the same gathered tokens; their own tokens is what ranks hand in",
-    "reduce_scatter": "the summands are of all tokens, and each rank needs the sum of its own",
-    "all_reduce": "only the gradient of the scale is summed whole: activations never are",
+    ("forward", "all_gather"): "gate and up read the same tokens, and each rank hands in its own",
+    ("forward", "reduce_scatter"): "each rank needs the sum for its own tokens",
+    ("backward", "all_gather"): "each rank hands in the gradient of its own tokens of the sum",
+    ("backward", "reduce_scatter"): "each rank needs the sum of the gradients of its own tokens",
+    (
+        "backward",
+        "all_reduce",
+    ): "only the gradient of the scale is summed whole, activations never are",
 }
+NONE = "activations are never summed whole"
 
 
 def replaced(trace: Trace, case: Case) -> str:
@@ -249,13 +255,13 @@ def replaced(trace: Trace, case: Case) -> str:
                     enough = f"{most:,} are enough" if most else "none is needed there"
                     return (
                         f"rank {rank} hands {call.nbytes:,} bytes to {call.call}{at(call)} in {phase}; "
-                        f"{enough}: {WHY[call.op]}."
+                        f"{enough}: {WHY.get((phase, call.op), NONE)}."
                     )
             for op in wanted:
                 if made[op] != 1:
                     return (
                         f"rank {rank} calls {op} {plural(made[op], 'time')} in {phase}; once is right: "
-                        f"{WHY[op]}."
+                        f"{WHY[phase, op]}."
                     )
     return ""
 
@@ -279,5 +285,5 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     programme=run_sequence,
-    sizes=(2, 3, 4, 5, 6),
+    sizes=(2, 3, 4, 6),
 )

@@ -230,7 +230,7 @@ def sequence_parallel(x, scale, gate, up, down, mask):
     return x + mask * ScatterSum.apply(linear(hidden, down))
 
 
-# %% wrong: sums with all_reduce and takes its slice | wrong | says: to all_reduce .* activations never are
+# %% wrong: sums with all_reduce and takes its slice | wrong | says: to all_reduce .* activations are never summed whole
 def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
     hidden = silu(linear(tokens, gate)) * linear(tokens, up)
@@ -243,6 +243,61 @@ def sequence_parallel(x, scale, gate, up, down, mask):
 def sequence_parallel(x, scale, gate, up, down, mask):
     own = rms_norm(x, scale.shape, CopyToRanks.apply(scale))
     hidden = silu(linear(GatherTokens.apply(own), gate)) * linear(GatherTokens.apply(own), up)
+    return x + mask * ScatterSum.apply(linear(hidden, down))
+
+
+# %% wrong: gathers again in backward, to keep less | wrong | says: calls all_gather 2 times in backward; once is right
+class GatherAndMultiply(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return gather(x) @ w.T
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, w = ctx.saved_tensors
+        return scatter_sum(grad @ w), grad.flatten(0, 1).T @ gather(x).flatten(0, 1)
+
+
+def sequence_parallel(x, scale, gate, up, down, mask):
+    own = rms_norm(x, scale.shape, CopyToRanks.apply(scale))
+    g, u = GatherAndMultiply.apply(own, torch.cat([gate, up])).chunk(2, dim=-1)
+    return x + mask * ScatterSum.apply(linear(silu(g) * u, down))
+
+
+# %% wrong: CopyToRanks for x | wrong | says: to all_reduce .* in backward; [\d,]+ are enough: only the gradient of the scale
+def sequence_parallel(x, scale, gate, up, down, mask):
+    x = CopyToRanks.apply(x)
+    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * ScatterSum.apply(linear(hidden, down))
+
+
+# %% wrong: the mask before the sum | crashed | says: of this rank's tokens
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + ScatterSum.apply(mask * linear(hidden, down))
+
+
+# %% wrong: silu around up | wrong | says: silu belongs around gate
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
+    hidden = linear(tokens, gate) * silu(linear(tokens, up))
+    return x + mask * ScatterSum.apply(linear(hidden, down))
+
+
+# %% wrong: the mask for all of it | wrong | says: not for x
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return mask * (x + ScatterSum.apply(linear(hidden, down)))
+
+
+# %% wrong: without the scale | wrong | says: The norm's scale is missing
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens.apply(rms_norm(x, scale.shape) + 0 * CopyToRanks.apply(scale))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
     return x + mask * ScatterSum.apply(linear(hidden, down))
 
 
