@@ -23,9 +23,12 @@ from torch import nn
 from torch.nn.functional import scaled_dot_product_attention, silu
 
 from helpers.checks.held import storage_bytes
+from helpers.exercises.nb03_nonblocking_p2p.in_ranks import kept_flights
 from helpers.ranks.inside import span
 
 _UNKNOWN_TO_AUTOGRAD = "an autograd kernel was not registered"
+MULTIPLY = "multiply"
+"""What the span of a product is called."""
 _SMALL = 64
 """Bytes that a layer may keep beside its parts: a number or two."""
 
@@ -82,6 +85,53 @@ def run_block(
         **{f"gradient of {name}": _grad(tensor) for name, tensor in given.items()},
         "pair": _wrong_pair(rank, world_size),
     }
+
+
+def run_sequence(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    grad: torch.Tensor,
+    tensors: Mapping[str, torch.Tensor],
+    mask: torch.Tensor,
+) -> dict[str, Any] | None:
+    """Call the answer with this rank's tokens, there and back; count what autograd keeps of all tokens."""
+    kept: dict[int, int] = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        plain = getattr(tensor, "elem", tensor)  # of a functional collective's result
+        address = plain.untyped_storage().data_ptr()
+        kept[address] = max(kept.get(address, 0), plain.nbytes)
+        return tensor
+
+    def watched(*given: torch.Tensor) -> Any:
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            return answer(*given)
+
+    found = run_block(watched, rank, world_size, grad, tensors, mask)
+    if found is None:
+        return None
+    # nothing else has as many bytes: `case` sees to that
+    whole = list(kept.values()).count(world_size * grad.nbytes)
+    many = f"for backward autograd keeps {whole} tensors of all ranks' tokens"
+    return found | {"held": many if whole > 1 else ""}
+
+
+def run_product(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    x: torch.Tensor,
+    weight: torch.Tensor,
+) -> Any:
+    """Hand the answer a `multiply` that records a span of this name."""
+
+    def multiply(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        with span(MULTIPLY):
+            return a @ b
+
+    with kept_flights():
+        return answer(rank, world_size, x, weight, multiply)
 
 
 def run_loss(

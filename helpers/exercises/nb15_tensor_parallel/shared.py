@@ -32,6 +32,8 @@ _SEEN = {
     "outside": "Sums that need a gradient belong in `SumOverRanks.apply(...)`: of a call behind its back "
     "(`.data`, `.detach()`, `no_grad`) autograd knows nothing.",
     "in place": CLONE,
+    "held": "One is enough: what `gate` and `up` both read. Norm your own tokens, then gather once; a norm "
+    "of all tokens keeps what it reads, too.",
     "logits": "Work on a copy: `logits - m[:, None]`, not `logits -= ...`.",
     "block": "parallelize_module changes the model that it is given: cut that one, and return it.",
     "memory": "Keep copies of the layer's own parts, `.detach().clone()` each, and nothing else "

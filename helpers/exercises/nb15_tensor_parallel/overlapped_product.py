@@ -1,0 +1,141 @@
+"""15.8 An overlapped product (15 min, ●●●○○, further)
+
+- A rank has its own rows at once. What can be on its way while it multiplies them?
+- A ring of world_size rounds. In each: start to send the rows at hand on and to receive those of the rank
+  before, multiply the rows at hand, then wait. In round i these are the rows of rank (rank - i) %
+  world_size. The last round moves nothing.
+- box = torch.empty_like(rows); works = [dist.isend(rows, (rank + 1) % world_size), dist.irecv(box, (rank -
+  1) % world_size)]; out[owner] = multiply(rows, weight); for work in works: work.wait(); rows = box. At
+  the end torch.cat(out).
+"""
+
+import torch
+
+from helpers.checks.author import *
+from helpers.checks.rules_transfers import EachIsWaitedFor, NothingBlocks, named
+from helpers.exercises.nb15_tensor_parallel.in_ranks import MULTIPLY, run_product
+from helpers.trace.events import Event, Trace
+from helpers.trace.mismatch import at
+from helpers.views.plain import plural
+
+ORDER = (
+    "The blocks are in the order in which they came: the rows of rank 0 come first, on every rank."
+)
+
+
+def case(draw: Draw) -> Case:
+    n, rows = draw.ranks, draw.whole(1, 4)
+    dtype, generator = draw.dtype(torch.float32, torch.float64), draw.generator()
+    whole = torch.randn(n * rows, draw.whole(1, 5), generator=generator, dtype=dtype)
+    weights = [
+        torch.randn(whole.shape[1], draw.whole(1, 4), generator=generator, dtype=dtype)
+        for _ in range(n)
+    ]
+    blocks, right = whole.chunk(n), [whole @ w for w in weights]
+    back = [torch.cat([blocks[(r - i) % n] for i in range(n)]) for r in range(n)]
+    onwards = [torch.cat([blocks[(r + i) % n] for i in range(n)]) for r in range(n)]
+    summed = torch.stack(blocks).sum(0)
+    return Case(
+        f"{plural(rows, 'row')} a rank, {whole.shape[1]} features, {dtype}",
+        list(zip(blocks, weights, strict=True)),
+        right=Each(right),
+        mistakes=[
+            Mistake(Each([x @ w for x, w in zip(back, weights, strict=True)]), ORDER),
+            Mistake(Each([x @ w for x, w in zip(onwards, weights, strict=True)]), ORDER),
+            Mistake(
+                Each([x @ w for x, w in zip(blocks, weights, strict=True)]),
+                "These are the products of this rank's own rows. The rows of all ranks are asked for.",
+            ),
+            Mistake(
+                Each([summed @ w for w in weights]),
+                "The products of the blocks are rows of the result, side by side: nothing is summed.",
+            ),
+            Mistake(
+                Each([torch.cat([b] * n) @ w for b, w in zip(blocks, weights, strict=True)]),
+                "These are this rank's own rows, again and again: multiply what came.",
+            ),
+        ],
+        facts={"messages": n - 1, "bytes": (n - 1) * blocks[0].nbytes},
+        scale=(1.0 + largest(whole)) * (1.0 + largest(*weights)) * whole.shape[1],
+        shown="x, weight, multiply",
+    )  # fmt: skip
+
+
+def one_by_one(trace: Trace, case: Case) -> str:
+    """Say which rank multiplies otherwise than block by block."""
+    for rank in range(case.world_size):
+        made = len(products(trace, rank))
+        if made != case.world_size:
+            return (
+                f"rank {rank} calls {MULTIPLY}() {plural(made, 'time')}; {case.world_size} times is right: "
+                "once for the rows of each rank."
+            )
+    return ""
+
+
+def under_way(trace: Trace, case: Case) -> str:
+    """Say which product is computed while nothing is fetched, or which transfer lasts through no product."""
+    for rank in range(case.world_size):
+        spans = products(trace, rank)
+        transfers = [e for e in trace.of(rank) if e.op in {"send", "recv"} and e.asynchronous]
+        for number, span in enumerate(spans[:-1], 1):
+            if not any(during(span, e) for e in transfers if e.op == "recv"):
+                return (
+                    f"rank {rank} fetches nothing while it computes product {number} of {len(spans)}: "
+                    "start the next transfer before a product, and wait for it after."
+                )
+        for transfer in transfers:
+            if not any(during(span, transfer) for span in spans):
+                return (
+                    f"rank {rank} starts its {named(transfer)}{at(transfer)} and waits for it with no "
+                    "product in between: start before a product, wait after it."
+                )
+    return ""
+
+
+def during(span: Event, transfer: Event) -> bool:
+    """Tell whether a transfer began before a span and was waited for after it."""
+    ended, waited = span.end_ns, transfer.wait_ns
+    return (
+        ended is not None
+        and transfer.start_ns <= span.start_ns
+        and (waited is None or waited >= ended)
+    )
+
+
+def products(trace: Trace, rank: int) -> list[Event]:
+    """Give the check's own spans of a rank; the learner may have put one of this name around them."""
+    named_so = [e for e in trace.of(rank) if e.op == "span" and e.call == MULTIPLY]
+    return [e for e in named_so if not any(o is not e and _inside(o, e) for o in named_so)]
+
+
+def _inside(inner: Event, outer: Event) -> bool:
+    return outer.start_ns <= inner.start_ns and (inner.end_ns or 0) <= (outer.end_ns or 0)
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        OnlyCalls(("send", "recv")),
+        NothingBlocks(),
+        EachIsWaitedFor(),
+        Count("send", "messages", why="Each rank's rows come to each other rank once."),
+        Count("recv", "messages"),
+        BytesSent("bytes", why="A message holds the rows of one rank."),
+        Holds(one_by_one, f"{MULTIPLY}() once for the rows of each rank"),
+        Holds(under_way, "the next rows are under way during every product but the last"),
+    ),
+    failed=(
+        Stuck(
+            "Each rank sends to the next and receives from the rank before, in every round but the last."
+        ),
+        Failed(
+            "changed before wait",
+            "Rows that are being sent, and a buffer that is being filled, are left alone until wait(): "
+            "receive into a new tensor, or take two buffers in turn.",
+        ),
+    ),
+    kind=Kind.MODULE,
+    programme=run_product,
+    sizes=(2, 3, 4, 5, 6),
+)

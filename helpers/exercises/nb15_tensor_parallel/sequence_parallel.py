@@ -1,0 +1,289 @@
+"""15.7 Sequence parallelism (12 min, ●●●○○)
+
+- Two functions, each the other one's backward. And the scale of the norm: which tokens has a rank's copy
+  of it seen?
+- GatherTokens: gather there, scatter_sum back. ScatterSum: scatter_sum there, gather back. Norm before
+  you gather; mask and x after the sum has been scattered. Each rank's tokens give one summand of the
+  scale's gradient: let the norm read CopyToRanks.apply(scale).
+- own = rms_norm(x, scale.shape, CopyToRanks.apply(scale)); tokens = GatherTokens.apply(own); hidden =
+  silu(linear(tokens, gate)) * linear(tokens, up); return x + mask * ScatterSum.apply(linear(hidden, down))
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.nn.functional import linear, silu
+
+from helpers.checks.author import *
+from helpers.exercises.nb15_tensor_parallel.in_ranks import run_sequence
+from helpers.exercises.nb15_tensor_parallel.shared import ENDINGS, by_name, there_and_back, unequal
+from helpers.trace.events import Trace
+from helpers.trace.mismatch import at
+from helpers.views.plain import plural
+from helpers.views.traffic_ledger import calls_by_phase
+
+Weights = Sequence[torch.Tensor]
+
+SCALE = (
+    "This is what the rank's own tokens say about the scale. The scale is whole on every rank and each of "
+    "them reads it for its own tokens: let the norm read `CopyToRanks.apply(scale)`."
+)
+NOT_SUMMED = (
+    "What a rank's own hidden elements say about its tokens is one summand: backward of GatherTokens adds up "
+    "the gradients of all ranks and hands each its tokens, as scatter_sum does."
+)
+NOT_GATHERED = (
+    "The gradient of the other ranks' tokens is missing: backward of ScatterSum gathers the gradients of all "
+    "tokens."
+)
+NO_GRADIENT = (
+    "Autograd has not seen a gather or a sum: they belong in `GatherTokens.apply(...)` and "
+    "`ScatterSum.apply(...)`."
+)
+
+
+def case(draw: Draw) -> Case:
+    n, features = draw.ranks, draw.of(5, 7)
+    # no weight, not even gate beside up, and no hidden elements are as large as all tokens
+    counts, own_time, batch = unequal(draw, 2), draw.whole(4, 5), draw.whole(1, 2)
+    dtype, generator = draw.dtype(torch.float32, torch.float64), draw.generator()
+
+    def normal(*shape: int) -> torch.Tensor:
+        return torch.randn(shape, generator=generator, dtype=dtype)
+
+    x, grad = (normal(n * own_time, batch, features) for _ in range(2))
+    mask = (normal(*x.shape) > 0) * torch.full((), 2.0, dtype=dtype)
+    scale, gate, up = normal(features), normal(sum(counts), features), normal(sum(counts), features)
+    down = normal(features, sum(counts))
+    weights = [
+        [part.contiguous() for part in parts]
+        for parts in zip(gate.split(counts), up.split(counts), down.split(counts, 1), strict=True)
+    ]
+    own = [
+        {"x": x.chunk(n)[r], "scale": scale, **dict(zip(("gate", "up", "down"), w, strict=True))}
+        for r, w in enumerate(weights)
+    ]
+
+    def ranks(block: Callable[..., torch.Tensor]) -> list[Parts]:
+        """Give each rank's part of a block; as the scale's gradient, what the rank's own tokens say."""
+        return cut(block, x, scale, weights, mask, grad)
+
+    right = ranks(summed)
+    total = sum(each["gradient of scale"] for each in right)
+    summands = [each["gradient of scale"] for each in right]
+    before = {"autograd": "", "outside": ""}
+    parts = by_name(
+        [{**before, **each, "gradient of scale": total, "in place": "", "held": ""} for each in right],
+        max(largest(*right), largest(total)) * 4,
+    )  # fmt: skip
+
+    def whole(words: str, block: Callable[..., torch.Tensor]) -> Mistake:
+        return parts.mistake(words, lambda: [{"output": each["output"]} for each in ranks(block)])
+
+    def learnt(words: str, block: Callable[..., torch.Tensor]) -> Mistake:
+        return parts.mistake(words, lambda: [first_gradients(each) for each in ranks(block)])
+
+    outputs = [each["output"] for each in right]
+    mine = x.chunk(n)
+    return Case(
+        f"{plural(own_time, 'token')} a rank, hidden elements {' + '.join(map(str, counts))}, {dtype}",
+        [(grad.chunk(n)[r], each, mask.chunk(n)[r]) for r, each in enumerate(own)],
+        right=parts,
+        mistakes=[
+            whole(
+                "The mask is missing.",
+                lambda x, scales, own, mask: summed(x, scales, own, 0 * mask + 1),
+            ),
+            parts.mistake(
+                "The residual is missing: `x + ...`.",
+                [{"output": y - own_x} for y, own_x in zip(outputs, mine, strict=True)],
+            ),
+            whole("The norm is missing.", unnormed),
+            whole("The norm's scale is missing.", unscaled),
+            whole("The mask is for what is added to x, not for x.", masked_whole),
+            whole("silu belongs around gate, not around up.", swapped),
+            parts.mistake(
+                "The output is a sum over ranks, not a mean.",
+                [
+                    {"output": own_x + (y - own_x) / n}
+                    for y, own_x in zip(outputs, mine, strict=True)
+                ],
+            ),
+            learnt(NOT_SUMMED, from_own_hidden),
+            learnt(NOT_GATHERED, to_own_tokens),
+            learnt(NO_GRADIENT, residual_only),
+            parts.mistake(SCALE, [{"gradient of scale": each} for each in summands]),
+            parts.mistake(
+                "The gradient of the scale is a sum over ranks, not a mean.",
+                [{"gradient of scale": total / n}] * n,
+            ),
+            parts.without("gradient of gate", NO_GRADIENT),
+        ],
+        facts={"own": grad.nbytes // n, "whole": grad.nbytes, "scale": scale.nbytes},
+    )
+
+
+def cut(
+    block: Callable[..., torch.Tensor],
+    x: torch.Tensor,
+    scale: torch.Tensor,
+    weights: Sequence[Weights],
+    mask: torch.Tensor,
+    grad: torch.Tensor,
+) -> list[Parts]:
+    """Run a block there and back in one process; give each rank its part of what came of it."""
+    n = len(weights)
+    leaves: dict[str, torch.Tensor | None] = {"x": x}
+    leaves |= {f"scale {r}": scale for r in range(n)}
+    for r, own in enumerate(weights):
+        leaves |= {f"{name} {r}": w for name, w in zip(("gate", "up", "down"), own, strict=True)}
+
+    def dense(x: torch.Tensor, *rest: torch.Tensor) -> torch.Tensor:
+        tri = [rest[n + 3 * r : n + 3 * r + 3] for r in range(n)]
+        return block(x, rest[:n], tri, mask)
+
+    there = there_and_back(dense, leaves, grad)
+    names = ("scale", "gate", "up", "down")
+    return [
+        {
+            "output": there["output"].chunk(n)[r],
+            "gradient of x": there["gradient of x"].chunk(n)[r],
+            **{f"gradient of {name}": there[f"gradient of {name} {r}"] for name in names},
+        }
+        for r in range(n)
+    ]
+
+
+def first_gradients(parts: Parts) -> Parts:
+    return {name: parts[name] for name in ("gradient of x", "gradient of gate")}
+
+
+# --- the block, and what mistakes make of it: x of all tokens, a scale and weights for each rank -----
+
+
+def norm(x: torch.Tensor, scales: Weights) -> torch.Tensor:
+    """Norm each rank's tokens with its own copy of the scale."""
+    size = (x.square().mean(-1, keepdim=True) + torch.finfo(x.dtype).eps).rsqrt()
+    return torch.cat([p * s for p, s in zip((x * size).chunk(len(scales)), scales, strict=True)])
+
+
+def mlp(x: torch.Tensor, gate: torch.Tensor, up: torch.Tensor, down: torch.Tensor) -> torch.Tensor:
+    """Give one rank's summand."""
+    return linear(silu(linear(x, gate)) * linear(x, up), down)
+
+
+def summed(
+    x: torch.Tensor, scales: Weights, weights: Sequence[Weights], mask: torch.Tensor
+) -> torch.Tensor:
+    """The block as it is right."""
+    tokens = norm(x, scales)
+    return x + mask * sum(mlp(tokens, *own) for own in weights)
+
+
+def unnormed(x: torch.Tensor, *rest: Any) -> torch.Tensor:
+    return x + rest[-1] * sum(mlp(x, *own) for own in rest[1]) + 0 * norm(x, rest[0])
+
+
+def unscaled(x: torch.Tensor, scales: Weights, *rest: Any) -> torch.Tensor:
+    return summed(x, [0 * s + 1 for s in scales], *rest)
+
+
+def masked_whole(x: torch.Tensor, *rest: Any) -> torch.Tensor:
+    tokens = norm(x, rest[0])
+    return rest[-1] * (x + sum(mlp(tokens, *own) for own in rest[1]))  # type: ignore[no-any-return]
+
+
+def swapped(x: torch.Tensor, scales: Weights, weights: Sequence[Weights], mask: Any) -> Any:
+    return summed(x, scales, [(up, gate, down) for gate, up, down in weights], mask)
+
+
+def from_own_hidden(x: torch.Tensor, *rest: Any) -> torch.Tensor:
+    """Backward of the gather gives a rank's tokens only what its own hidden elements say."""
+    tokens = norm(x, rest[0])
+    seen = [only_own(tokens, r, len(rest[1])) for r in range(len(rest[1]))]
+    return x + rest[-1] * sum(mlp(t, *own) for t, own in zip(seen, rest[1], strict=True))
+
+
+def to_own_tokens(x: torch.Tensor, *rest: Any) -> torch.Tensor:
+    """Backward of the sum gives a rank's hidden elements only the gradient of its own tokens."""
+    n, tokens = len(rest[1]), norm(x, rest[0])
+    summands = [only_own(mlp(tokens, *own), r, n) for r, own in enumerate(rest[1])]
+    return x + rest[-1] * sum(summands)
+
+
+def residual_only(x: torch.Tensor, *rest: Any) -> torch.Tensor:
+    """No gradient comes back through the gather or the sum."""
+    return x + rest[-1] * sum(mlp(norm(x, rest[0]).detach(), *own) for own in rest[1])
+
+
+def only_own(tokens: torch.Tensor, rank: int, n: int) -> torch.Tensor:
+    """Cut the graph of all tokens but this rank's."""
+    parts = tokens.chunk(n)
+    return torch.cat([part if r == rank else part.detach() for r, part in enumerate(parts)])
+
+
+# --- how the ranks talk -----------------------------------------------------------------------------
+
+WANTED = {
+    "forward": {"all_gather": "own", "reduce_scatter": "whole"},
+    "backward": {"all_gather": "own", "reduce_scatter": "whole", "all_reduce": "scale"},
+}
+"""Each call of a phase, and the fact of the case that says how many bytes it hands in."""
+WHY = {
+    ("forward", "all_gather"): "gate and up read the same tokens, and each rank hands in its own",
+    ("forward", "reduce_scatter"): "each rank needs the sum for its own tokens",
+    ("backward", "all_gather"): "each rank hands in the gradient of its own tokens of the sum",
+    ("backward", "reduce_scatter"): "each rank needs the sum of the gradients of its own tokens",
+    (
+        "backward",
+        "all_reduce",
+    ): "only the gradient of the scale is summed whole, activations never are",
+}
+NONE = "activations are never summed whole"
+
+
+def replaced(trace: Trace, case: Case) -> str:
+    """Say which phase makes other calls than an all_gather and a reduce_scatter, or larger ones."""
+    for rank in range(case.world_size):
+        for phase, calls in calls_by_phase(trace, rank).items():
+            made, wanted = Counter(call.op for call in calls), WANTED.get(phase, {})
+            for call in calls:
+                most = case.facts[wanted[call.op]] if call.op in wanted else 0
+                if call.nbytes > most:
+                    enough = f"{most:,} are enough" if most else "none is needed there"
+                    return (
+                        f"rank {rank} hands {call.nbytes:,} bytes to {call.call}{at(call)} in {phase}; "
+                        f"{enough}: {WHY.get((phase, call.op), NONE)}."
+                    )
+            for op in wanted:
+                if made[op] != 1:
+                    return (
+                        f"rank {rank} calls {op} {plural(made[op], 'time')} in {phase}; once is right: "
+                        f"{WHY[phase, op]}."
+                    )
+    return ""
+
+
+EXERCISE = Exercise(
+    case,
+    (
+        OnlyCalls(("all_gather", "reduce_scatter", "all_reduce")),
+        Holds(
+            replaced, "all_gather and reduce_scatter once each way; only the scale's sum is whole"
+        ),
+        AwaitedByHand(),
+    ),
+    failed=(
+        Failed(
+            "returned an invalid gradient|must match the size|size of tensor",
+            "x and mask are of this rank's tokens, and so is what scatter_sum gives; gate and up read all "
+            "tokens. Each function's backward undoes the change of size that its forward made.",
+        ),
+        *ENDINGS,
+    ),
+    kind=Kind.MODULE,
+    programme=run_sequence,
+    sizes=(2, 3, 4, 6),
+)
