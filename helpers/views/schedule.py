@@ -30,11 +30,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Plan = Sequence[str | Sequence[str]]
-"""For each stage what it does, in order: "F0 F1 B0 B1" or ["F0", "F1", "B0", "B1"]."""
+"""For each rank what it does, in order: "F0 F1 B0 B1" or ["F0", "F1", "B0", "B1"]; or "0F0 4F0 ..." where a
+rank has several stages."""
 
 _WIDTH = 9.6
 _HEIGHT = 0.78
-_BACKWARD = "#B9B9B9"
+_FILLS = {"F": "white", "B": "#B9B9B9", "I": "#DDDDDD", "W": "#8C8C8C"}
+_NAMES = {
+    "F": "forward of a microbatch",
+    "B": "backward",
+    "I": "backward, for the input",
+    "W": "backward, for the weights",
+}
 _PLANNED = "time [forwards of one microbatch]"
 _REAL = "time since the first forward began [ms]"
 _CHARACTERS = 130
@@ -51,7 +58,8 @@ class _Panel:
 def schedule(plans: Mapping[str, Run | Trace | Plan], *, backward: float = 2.0) -> Picture:
     """Draw each plan with the times it would have, and each run so and as it was.
 
-    A run's stages must have recorded spans called F0, B0, F1, ...; one without them is left out.
+    A run's stages must have recorded spans called F0, B0, F1, ...; one without them is left out. Where
+    a rank has several stages ("0F0", "4F0"), those of its second one bear a prime, and so on.
     backward: how many times as long as a forward it takes. A stage "holds" so many microbatches at
     most, gone forward and not yet backward. The text has no measured times. Raises ValueError for a
     plan that never ends.
@@ -71,7 +79,7 @@ def schedule(plans: Mapping[str, Run | Trace | Plan], *, backward: float = 2.0) 
         _draw(axes, panel)
     if not panels:
         grid[0].axis("off")
-    _legend(figure)
+    _legend(figure, {piece.kind for panel in panels for lane in panel.lanes for piece in lane})
     return Picture(figure, "\n".join(lines) or "no schedule, so nothing is drawn")
 
 
@@ -103,9 +111,14 @@ def _text(name: str, lanes: Sequence[Lane], complete: bool) -> list[str]:
     head = f"{name}: {_bubble(lanes)} predicted" if complete else f"{name}: cut off"
     orders = order_of(lanes)
     return [head] + [
-        clip(f"  stage {stage} holds {most_held(order)}: {' '.join(order)}", _CHARACTERS)
-        for stage, order in enumerate(orders)
+        clip(f"  {_word(lanes)} {rank} holds {most_held(order)}: {' '.join(order)}", _CHARACTERS)
+        for rank, order in enumerate(orders)
     ]
+
+
+def _word(lanes: Sequence[Lane]) -> str:
+    """Say what a lane is."""
+    return "rank" if any(piece.stage for lane in lanes for piece in lane) else "stage"
 
 
 def _draw(axes: Axes, panel: _Panel) -> None:
@@ -114,9 +127,10 @@ def _draw(axes: Axes, panel: _Panel) -> None:
     pieces = [piece for lane in panel.lanes for piece in lane]
     length = max(piece.end for piece in pieces)
     begin = min(piece.start for piece in pieces)
-    for stage, lane in enumerate(panel.lanes):
+    for place, lane in enumerate(panel.lanes):
+        own = sorted({int(piece.stage) for piece in lane if piece.stage})
         axes.barh(
-            stage,
+            place,
             length - begin,
             _HEIGHT,
             begin,
@@ -129,23 +143,25 @@ def _draw(axes: Axes, panel: _Panel) -> None:
         for piece in lane[:_MOST_DRAWN]:
             width = piece.end - piece.start
             axes.barh(
-                stage,
+                place,
                 width,
                 _HEIGHT,
                 piece.start,
-                facecolor="white" if piece.kind == "F" else _BACKWARD,
+                facecolor=_FILLS[piece.kind],
                 edgecolor=INK,
                 linewidth=0.8,
                 zorder=2,
             )
             if width > 0.011 * length:
                 middle = piece.start + width / 2
-                text = str(piece.microbatch)
+                primes = "'" * own.index(int(piece.stage)) if piece.stage else ""
+                text = f"{piece.microbatch}{primes}"
                 axes.text(
-                    middle, stage, text, ha="center", va="center", fontsize=8, color=INK, zorder=3
+                    middle, place, text, ha="center", va="center", fontsize=8, color=INK, zorder=3
                 )
     held = [most_held(order) for order in order_of(panel.lanes)]
-    names = [f"stage {stage}, holds {most}" for stage, most in enumerate(held)]
+    word = _word(panel.lanes)
+    names = [f"{word} {place}, holds {most}" for place, most in enumerate(held)]
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_xlim(begin, begin + 1.01 * (length - begin))
@@ -157,14 +173,17 @@ def _draw(axes: Axes, panel: _Panel) -> None:
     axes.set_title(panel.title, fontsize=10, loc="left", parse_math=False)
 
 
-def _legend(figure: Figure) -> None:
+def _legend(figure: Figure, kinds: set[str]) -> None:
     from matplotlib.patches import Patch
 
     marks = [
-        Patch(facecolor="white", edgecolor=INK, label="forward of a microbatch"),
-        Patch(facecolor=_BACKWARD, edgecolor=INK, label="backward"),
+        *(
+            Patch(facecolor=_FILLS[kind], edgecolor=INK, label=name)
+            for kind, name in _NAMES.items()
+            if kind in kinds or kind in "FB"
+        ),
         Patch(
             facecolor=WAIT.tint, edgecolor=WAIT.color, hatch=WAIT.hatch, label="idle: the bubble"
         ),
     ]
-    figure.legend(handles=marks, loc="outside lower left", ncols=3, fontsize=8, frameon=False)
+    figure.legend(handles=marks, loc="outside lower left", ncols=5, fontsize=8, frameon=False)

@@ -1,8 +1,12 @@
 """When each stage of a pipeline runs which microbatch: as planned, and as a trace has it.
 
-    an order for each stage --planned--> lanes        Trace --measured--> lanes
+    an order for each rank --planned--> lanes        Trace --measured--> lanes
 
-`schedule` draws the lanes; the check of `bubble_fraction` uses `idle_share`.
+An action is F0, B0 (microbatch 0 forward, backward) where rank r has stage r; or, as torch writes it, 5F0,
+5B0: the stage comes first, and a rank may have several. 5I0 and 5W0 are the two halves of a backward: the
+gradient of the input, for which the stage before waits, and that of the weights.
+
+`schedule` draws the lanes; the checks of `bubble_fraction` and `interleaved` use them, too.
 """
 
 from __future__ import annotations
@@ -14,50 +18,56 @@ from dataclasses import dataclass
 from helpers.trace.events import Trace
 
 _MS = 1e6
-_ACTION = re.compile(r"([FB])(\d{1,6})")
+_ACTION = re.compile(r"(\d{0,4})([FBIW])(\d{1,6})")
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One microbatch in one stage: forward ("F") or backward ("B"), from start to end."""
+    """One microbatch in one stage, from start to end. stage: "" where it is the lane's own.
+
+    kind: "F" for forward, "B" for backward, "I" and "W" for the halves of it.
+    """
 
     kind: str
     microbatch: int
     start: float
     end: float
+    stage: str = ""
 
     @property
     def action(self) -> str:
-        return f"{self.kind}{self.microbatch}"
+        return f"{self.stage}{self.kind}{self.microbatch}"
 
 
 Lane = tuple[Piece, ...]
 
 
 def planned(orders: Sequence[Sequence[str]], backward: float = 2.0) -> tuple[Lane, ...]:
-    """Give each action of each stage its earliest time; a forward takes 1, a transfer nothing.
+    """Give each action of each lane its earliest time; a forward takes 1, half a backward half of it.
 
-    orders[s]: what stage s does, such as ["F0", "F1", "B0", "B1"]. F needs the F of the stage before,
-    B the B of the stage after, and on the last stage its own F. Raises ValueError for an action that
-    is none, and for orders in which every stage waits for another one.
+    orders[r]: what rank r does, such as ["F0", "F1", "B0", "B1"]. F needs the F of the stage before,
+    B and I that of the stage after, and their own F; W its own I. A transfer takes no time. Raises
+    ValueError for an action that is none, and for orders in which every rank waits for another one.
     """
-    wanted = [[_parsed(action) for action in order] for order in orders]
+    wanted = [[_parsed(action, lane) for action in order] for lane, order in enumerate(orders)]
+    last = max((stage for order in wanted for _, stage, _, _ in order), default=0)
+    lasts = {"F": 1.0, "B": backward, "I": backward / 2, "W": backward / 2}
     ended: dict[tuple[int, str, int], float] = {}
     lanes: list[list[Piece]] = [[] for _ in orders]
     while any(len(lane) < len(order) for lane, order in zip(lanes, wanted, strict=True)):
         moved = False
-        for stage, (lane, order) in enumerate(zip(lanes, wanted, strict=True)):
+        for lane, order in zip(lanes, wanted, strict=True):
             while len(lane) < len(order):
-                kind, number = order[len(lane)]
-                ready = _ready(ended, stage, len(orders), kind, number)
+                named, stage, kind, number = order[len(lane)]
+                ready = _ready(ended, stage, last, kind, number)
                 if ready is None:
                     break
                 start = max(ready, lane[-1].end if lane else 0.0)
-                lane.append(Piece(kind, number, start, start + (1.0 if kind == "F" else backward)))
-                ended[stage, kind, number] = lane[-1].end
+                lane.append(Piece(kind, number, start, start + lasts[kind], named))
+                ended[stage, "B" if kind == "I" else kind, number] = lane[-1].end
                 moved = True
         if not moved:
-            raise ValueError(_stuck(lanes, wanted))
+            raise ValueError(_stuck(lanes, orders))
     return tuple(tuple(lane) for lane in lanes)
 
 
@@ -72,10 +82,11 @@ def measured(trace: Trace) -> tuple[Lane, ...]:
     return tuple(
         tuple(
             Piece(
-                found[1],
-                int(found[2]),
+                found[2],
+                int(found[3]),
                 (event.start_ns - origin) / _MS,
                 ((event.end_ns or event.start_ns) - origin) / _MS,
+                found[1],
             )
             for event, found in spans
             if event.rank == rank
@@ -100,39 +111,42 @@ def idle_share(busy: Sequence[Sequence[tuple[float, float]]]) -> float:
 
 
 def most_held(order: Sequence[str]) -> int:
-    """Count how many microbatches have gone forward and not yet backward, at most, in one stage."""
+    """Count how many microbatches have gone forward and not yet backward, at most, in a rank's stages."""
     held = most = 0
     for action in order:
-        held += 1 if action[:1] == "F" else -1
+        found = _ACTION.fullmatch(action)
+        held += {"F": 1, "I": 0}.get(found[2], -1) if found else 0
         most = max(most, held)
     return most
 
 
-def _parsed(action: str) -> tuple[str, int]:
+def _parsed(action: str, lane: int) -> tuple[str, int, str, int]:
+    """Give the stage as it was named and as a number, the kind, and the microbatch."""
     found = _ACTION.fullmatch(action)
     if found is None:
         raise ValueError(
             f"{action!r} is no action of a stage: write F0 for the forward of microbatch 0, B0 for its "
-            "backward."
+            "backward; or 5F0, with the stage's number, where a rank has several."
         )
-    return found[1], int(found[2])
+    return found[1], int(found[1] or lane), found[2], int(found[3])
 
 
 def _ready(
-    ended: dict[tuple[int, str, int], float], stage: int, stages: int, kind: str, number: int
+    ended: dict[tuple[int, str, int], float], stage: int, last: int, kind: str, number: int
 ) -> float | None:
+    """Give when an action may begin; None as long as nobody can say."""
     if kind == "F":
         return 0.0 if stage == 0 else ended.get((stage - 1, "F", number))
-    own = ended.get((stage, "F", number))
-    if stage == stages - 1 or own is None:
+    own = ended.get((stage, "B" if kind == "W" else "F", number))
+    if kind == "W" or stage == last or own is None:
         return own
     return ended.get((stage + 1, "B", number))
 
 
-def _stuck(lanes: Sequence[Sequence[Piece]], wanted: Sequence[Sequence[tuple[str, int]]]) -> str:
+def _stuck(lanes: Sequence[Sequence[Piece]], orders: Sequence[Sequence[str]]) -> str:
     waiting = [
-        f"stage {stage} wants to run {order[len(lane)][0]}{order[len(lane)][1]}"
-        for stage, (lane, order) in enumerate(zip(lanes, wanted, strict=True))
+        f"{'rank' if order[len(lane)][0].isdigit() else 'stage'} {rank} wants to run {order[len(lane)]}"
+        for rank, (lane, order) in enumerate(zip(lanes, orders, strict=True))
         if len(lane) < len(order)
     ]
     return (

@@ -69,6 +69,38 @@ def test_orders_that_wait_for_each_other_are_refused() -> None:
         schedule({"turned round": ["F0 B0 F1 B1", "F0 F1 B0 B1"]})
 
 
+def test_a_rank_may_have_several_stages() -> None:
+    first, second = planned([["0F0", "2F0", "2B0", "0B0"], ["1F0", "3F0", "3B0", "1B0"]])
+    assert [(piece.stage, piece.start) for piece in first] == [
+        ("0", 0),
+        ("2", 2),
+        ("2", 6),
+        ("0", 10),
+    ]
+    assert [(piece.stage, piece.start) for piece in second] == [
+        ("1", 1),
+        ("3", 3),
+        ("3", 4),
+        ("1", 8),
+    ]
+    picture = schedule({"two each": ["0F0 2F0 2B0 0B0", "1F0 3F0 3B0 1B0"]})
+    assert str(picture).splitlines()[1] == "  rank 0 holds 2: 0F0 2F0 2B0 0B0"
+    (axes,) = picture.figure.axes
+    assert [text.get_text() for text in axes.texts] == ["0", "0'", "0'", "0"] * 2
+
+
+def test_a_backward_may_come_in_two_halves() -> None:
+    first, second = planned([["0F0", "0I0", "0W0"], ["1F0", "1I0", "1W0"]])
+    assert [piece.start for piece in first] == [0, 3, 4]
+    assert [piece.start for piece in second] == [1, 2, 3]
+    assert most_held(["0F0", "0F1", "0I0", "0W0", "0I1", "0W1"]) == 2
+
+
+def test_a_rank_that_wants_what_never_comes_is_named() -> None:
+    with pytest.raises(ValueError, match="rank 0 wants to run 0B0, rank 1 wants to run 1W0"):
+        planned([["0F0", "0B0"], ["1F0", "1W0", "1I0"]])
+
+
 @pytest.mark.parametrize("action", ["X0", "F", "F-1", "backward 0"])
 def test_what_is_no_action_is_refused(action: str) -> None:
     with pytest.raises(ValueError, match="no action of a stage"):

@@ -5,6 +5,7 @@ Each gives back plain values by name. A text tells what was seen that no value s
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,6 +17,8 @@ from torch import nn
 Weights = Sequence[torch.Tensor]
 Rule = tuple[float, float, float]
 """Learning rate, momentum and weight decay of torch.optim.SGD."""
+MOST_STATE = 100
+"""Characters that a loader's state may take as JSON."""
 KEPT = "the weights have changed: average the gradients `p.grad`, leave `p` as it is"
 
 
@@ -133,6 +136,40 @@ def train(
         "samples": samples,
         "losses": losses,
     }
+
+
+def read_in_jobs(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    samples: int,
+    batch_size: int,
+    seed: int,
+    jobs: Sequence[tuple[int, int]],
+) -> dict[str, Any]:
+    """Let the answer read in one job after the other, each of so many of these ranks and so many steps.
+
+    What a job hands to the next one is rank 0's state, written as JSON. No message is needed for it: each
+    rank asks the answer what rank 0 would give.
+    """
+    written = "null"
+    shares: list[list[list[int]]] = []
+    for size, steps in jobs:
+        told = size, samples, batch_size, seed, steps
+        mine, _ = answer(rank, *told, json.loads(written)) if rank < size else ((), None)
+        shares.append([[int(sample) for sample in share] for share in mine])
+        _, state = answer(0, *told, json.loads(written))
+        if not isinstance(state, dict):
+            what = f"the state is of type {type(state).__name__}, not a dict"
+            return {"state": what, "shares": [[]] * len(jobs)}
+        try:
+            written = json.dumps(state)
+        except (TypeError, ValueError) as error:
+            return {"state": f"JSON cannot hold the state: {error}", "shares": [[]] * len(jobs)}
+        if len(written) > MOST_STATE:
+            what = f"the state takes {len(written)} characters as JSON, which is more than {MOST_STATE}"
+            return {"state": what, "shares": [[]] * len(jobs)}
+    return {"state": "", "shares": shares}
 
 
 # --- models ---------------------------------------------------------------------------------------

@@ -59,7 +59,12 @@ def balance_loss(logits):
     p = logits.softmax(1).sum(0) / n
     both = torch.stack([logits.argmax(1).bincount(minlength=e).to(p) / n, p.detach()])
     dist.all_reduce(both, op=dist.ReduceOp.AVG)
-    return e * (both[0] * (both[1] - p.detach() / dist.get_world_size() + p / dist.get_world_size())).sum()
+    return (
+        e
+        * (
+            both[0] * (both[1] - p.detach() / dist.get_world_size() + p / dist.get_world_size())
+        ).sum()
+    )
 
 
 # %% wrong: the factor is missing | wrong | says: the number of experts, which makes the loss 1

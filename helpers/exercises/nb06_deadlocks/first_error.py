@@ -1,0 +1,271 @@
+"""6.6 The first error (25 min, ●●●●○, further)
+
+- Sort the lines by rank first. For each rank: what is its last line that ends with "done", and what is the
+  first ERROR after it? That one is its failure; all before it was survived, all after it is clearing up.
+- Failures that follow from another rank's end drop out. Of those that remain the first in time is wanted:
+  count each from that rank's last "done", which is the same moment on all ranks. If none remains, ask the
+  agent.
+- own = [line for line in log if line[1] == rank]; last = max(i for i, line in enumerate(own) if
+  line[3].endswith("done")); errors = [i for i in range(last, len(own)) if own[i][2] == "ERROR"]. The failure
+  is own[errors[0]], its moment the last time that is not None in own[: errors[0] + 1], less own[last][0].
+  Without such a failure: the rank without errors for which the agent says "rank R ended by SIGNAL", and not
+  "sending SIGNAL to rank R"; else the rank without errors.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from helpers.checks.author import *
+
+RANKS, AGENT = 8, -1
+FOLLOWS = ("closed by peer", "reset by peer", "timed out", "watchdog", "SIGTERM")
+Line = tuple[float | None, int, str, str]
+Answer = tuple[int | None, str]
+
+
+def case(draw: Draw) -> Case:
+    job = Job(draw)
+    log, right = job.lines(), (job.culprit, job.cause)
+    found = read(log)
+    spoken = (job.aborted, "killed") if (job.second, job.cause) == ("an abort", "killed") else ()
+    assert found == right, (found, right, log)
+    return Case(
+        f"{len(log)} lines of 8 ranks, {job.cause}, {job.second or 'one failure'}",
+        [(log,)],
+        right=right,
+        mistakes=[
+            Mistake(lambda got, _: not is_pair(got), "Return two things: a rank, and a cause."),
+            Mistake(lambda got, _: got[1] not in CAUSES, "The cause is one of the four words."),
+            Mistake(read(log, clock="their own"), CLOCKS),
+            Mistake(read(log, clock="arrival"), ARRIVAL),
+            Mistake(read(log, clock="timeless last"), TIMELESS),
+            Mistake(read(log, survived=True), SURVIVED),
+            Mistake(read(log, first=False), CLEARS_UP),
+            Mistake(read(log, follows=()), CONSEQUENCE),
+            Mistake(read(log, follows=(), clock="their own"), CONSEQUENCE),
+            Mistake(read(log, follows=(), clock="arrival"), CONSEQUENCE),
+            Mistake(read(log, levels=("ERROR", "WARNING")), WARNING),
+            Mistake(
+                read(log, order=("error", "stuck")), "Did the agent end it, or did somebody else?"
+            ),
+            Mistake(read(log, order=("killed", "error", "stuck")), ERROR_FIRST),
+            Mistake(read(log, order=("stuck", "error", "killed")), ERROR_FIRST),
+            Mistake(lambda got, _: got[1] == "killed" and got[0] in job.asked, SENT),
+            Mistake(lambda got, _: spoken == (*got,), SILENT),
+            Mistake(
+                lambda got, _: job.cause == "memory" and (*got,) == (right[0], "exception"), MEMORY
+            ),
+            Mistake(lambda got, _: got[0] == right[0], "The rank is right, the cause is not."),
+        ],
+        shown=f"a log of {len(log)} lines, such as {log[len(log) // 2]!r}",
+    )
+
+
+CAUSES = ("exception", "memory", "killed", "stuck")
+CLOCKS = (
+    "Each rank has a clock of its own. Set them by a moment that all ranks share: the end of the "
+    "last step."
+)
+ARRIVAL = (
+    "Which line comes first in the log says how soon it arrived, not when it was written: go by "
+    "the time since the end of the last step."
+)
+TIMELESS = (
+    "A line without a time was written right after the line before it of its rank: it has that "
+    "one's time."
+)
+SURVIVED = "This error was survived: the rank finished a step after it."
+CLEARS_UP = (
+    "A rank's failure is its first ERROR after its last step; what comes after that is clearing up."
+)
+CONSEQUENCE = (
+    "This rank's error says that another one has gone, or did not come: that is a consequence."
+)
+WARNING = "A WARNING is no failure: only ERROR lines are."
+ERROR_FIRST = (
+    "A rank may also be ended because another one failed: look for an error of a rank's own "
+    "before you look for a signal, and for a signal before you look for silence."
+)
+SENT = "This signal was sent by the agent: it ends all ranks, once it has seen one fail."
+SILENT = "This rank has said what went wrong, and it was another rank's end. Who was killed says nothing."
+MEMORY = 'A message with the word "memory" has the cause "memory".'
+
+
+def is_pair(got: Any) -> bool:
+    return isinstance(got, (tuple, list)) and len(got) == 2
+
+
+# --- how a log is read --------------------------------------------------------------------------------
+
+
+def read(
+    log: Sequence[Line],
+    clock: str = "since the step",
+    survived: bool = False,
+    first: bool = True,
+    follows: Sequence[str] = FOLLOWS,
+    levels: Sequence[str] = ("ERROR",),
+    order: Sequence[str] = ("error", "killed", "stuck"),
+) -> Answer:
+    """Find the first failure. Other arguments are others' mistakes."""
+    said = {text for _, rank, _, text in log if rank == AGENT}
+    own: list[tuple[float, int, str]] = []
+    without = []
+    for rank in range(RANKS):
+        lines = [(place, *line) for place, line in enumerate(log) if line[1] == rank]
+        last = max(i for i, line in enumerate(lines) if line[4].endswith("done"))
+        errors = [i for i, line in enumerate(lines) if line[3] in levels and (survived or i > last)]
+        if not errors:
+            without.append(rank)
+            continue
+        ours = [i for i in errors if not any(word in lines[i][4] for word in follows)]
+        if ours and (ours[0] == errors[0] or not first):
+            known = [line[1] for line in lines[: ours[0] + 1] if line[1] is not None]
+            step = lines[last][1] or 0.0
+            at = {
+                "since the step": known[-1] - step,
+                "their own": known[-1],
+                "arrival": float(lines[ours[0]][0]),
+                "timeless last": 1e9 if lines[ours[0]][1] is None else known[-1] - step,
+            }[clock]
+            cause = "memory" if "memory" in lines[ours[0]][4] else "exception"
+            own.append((at, rank, cause))
+    signals = [
+        (rank, text.rpartition(" ")[2])
+        for text in sorted(said)
+        for rank in range(RANKS)
+        if text.startswith(f"rank {rank} ended by")
+    ]
+    killed = [
+        rank
+        for rank, signal in signals
+        if rank in without and f"sending {signal} to rank {rank}" not in said
+    ]
+    for kind in order:
+        if kind == "error" and own:
+            return min(own)[1:]
+        if kind == "killed" and killed:
+            return killed[0], "killed"
+        if kind == "stuck" and without:
+            return without[0], "stuck"
+    return None, "stuck"
+
+
+# --- how a log is drawn -------------------------------------------------------------------------------
+
+OWN = {
+    "exception": (
+        "ValueError: label 12 is not a digit",
+        "FileNotFoundError: shard-0017.bin",
+        "RuntimeError: shapes (64, 10) and (32, 10) do not match",
+        "IndexError: index 50257 is out of range",
+    ),
+    "memory": (
+        "OutOfMemoryError: CUDA out of memory, 2.0 GiB were asked for",
+        "RuntimeError: DefaultCPUAllocator: can't allocate memory",
+    ),
+}
+CONSEQUENCES = (
+    "RuntimeError: Connection closed by peer",
+    "RuntimeError: Read error: Connection reset by peer",
+    "RuntimeError: wait timed out after 10000 ms",
+    "NCCL watchdog: collective 812 has not ended",
+    "received SIGTERM, leaving",
+)
+SURVIVES = (
+    "OutOfMemoryError: CUDA out of memory, again with half the batch",
+    "FileNotFoundError: no cache, reading the original",
+    "storage: Connection reset by peer, trying again",
+)
+CLEARING = ("ValueError: I/O operation on closed file", "RuntimeError: can't release pinned memory")
+
+
+class Job:
+    """A drawn job of 8 ranks: what fails and why, and the log that the ranks and the agent write."""
+
+    def __init__(self, draw: Draw) -> None:
+        self.rng, rng = draw.rng, draw.rng
+        self.cause = draw.of("exception", "memory", "killed", "stuck", "exception", "killed")
+        self.culprit, self.later, self.aborted, self.ignores = rng.sample(range(RANKS), 4)
+        fails = self.cause in OWN
+        kinds = draw.of("a later failure", "a later failure", "an abort", "")
+        self.second = kinds if fails else draw.of("an abort", "a kill by the agent", "")
+        if self.cause == "stuck":
+            self.second = draw.of("a kill by the agent", "")
+            self.ignores = self.culprit
+        self.timeless = draw.of(True, False)
+        self.survivor = draw.of(self.culprit, self.later, (self.culprit + 1) % RANKS)
+        self.survives = draw.of(*SURVIVES)
+        self.offsets = [rng.uniform(-300, 300) for _ in range(RANKS)]
+        self.delays = [rng.uniform(0, 2.5) for _ in range(RANKS)]
+        self.said: list[tuple[float, Line]] = []
+        self.asked: set[int] = set()  # to end, by the agent
+
+    def write(self, at_s: float, rank: int, level: str, text: str, timed: bool = True) -> None:
+        """Let a rank, or the agent, write a line; it arrives later."""
+        own = at_s + (7.0 if rank == AGENT else self.offsets[rank])
+        arrives = at_s + (0.0 if rank == AGENT else self.delays[rank])
+        self.said.append((arrives, (round(own, 3) if timed else None, rank, level, text)))
+
+    def fails(self, at_s: float, rank: int, text: str, timed: bool = True) -> None:
+        """Let a rank fail, and clear up after it."""
+        if not timed:
+            self.write(at_s - 0.001, rank, "INFO", "reading a batch")
+        self.write(at_s, rank, "ERROR", text, timed)
+        if not timed or self.rng.random() < 0.4:
+            self.write(at_s + (0.05 if timed else 1.5), rank, "ERROR", self.rng.choice(CLEARING))
+
+    def lines(self) -> list[Line]:
+        rng, begin, steps = self.rng, self.rng.randint(0, 400), self.rng.randint(3, 6)
+        for step in range(steps):
+            for rank in range(RANKS):
+                if step >= rng.choice((0, 0, 1)):  # older lines may be lost
+                    self.write(
+                        2.0 * step + rng.uniform(0, 0.02), rank, "INFO", f"step {begin + step} done"
+                    )
+        self.write(2.0 * rng.randint(0, steps - 2) + 0.7, self.survivor, "ERROR", self.survives)
+        now = 2.0 * (steps - 1) + rng.uniform(0.6, 1.2)
+        self.write(now - 0.3, (self.culprit + 2) % RANKS, "WARNING", "the loader is slow")
+        if self.cause in OWN:
+            self.fails(now, self.culprit, rng.choice(OWN[self.cause]), not self.timeless)
+        victims = [rank for rank in range(RANKS) if rank != self.culprit]
+        if self.second == "a later failure":
+            victims.remove(self.later)
+            other = "memory" if self.cause == "exception" else "exception"
+            timed = rng.random() < 0.5
+            self.fails(now + rng.uniform(0.2, 0.6), self.later, rng.choice(OWN[other]), timed)
+        quiet = []
+        for rank in victims:
+            if self.cause != "stuck" and (
+                rank == self.ignores or (rng.random() < 0.25 and rank != self.aborted)
+            ):
+                quiet.append(rank)  # ended before it said a word
+                continue
+            if rank == self.aborted and self.second == "an abort" and self.cause in OWN:
+                continue  # gloo ended it
+            wait = 10.0 if self.cause == "stuck" else 0.0
+            text = rng.choice(CONSEQUENCES[2:4] if self.cause == "stuck" else CONSEQUENCES)
+            self.fails(now + wait + rng.uniform(0.02, 0.9), rank, text)
+        self._ends(now + (14.0 if self.cause == "stuck" else 3.0), quiet)
+        self.said.sort(key=lambda said: said[0])  # stable: a rank's lines stay in their order
+        return [line for _, line in self.said]
+
+    def _ends(self, now: float, quiet: Sequence[int]) -> None:
+        """Let the agent end what is left, and say how each process ended, in any order."""
+        ends = dict.fromkeys(range(RANKS), "left with exit code 1")
+        for rank in [*quiet, *([self.culprit] if self.cause == "stuck" else [])]:
+            self.asked.add(rank)
+            self.write(now, AGENT, "INFO", f"sending SIGTERM to rank {rank}")
+            ends[rank] = "ended by SIGTERM"
+            if self.second == "a kill by the agent" and rank == self.ignores:
+                self.write(now + 30.0, AGENT, "INFO", f"sending SIGKILL to rank {rank}")
+                ends[rank] = "ended by SIGKILL"
+        if self.second == "an abort":
+            ends[self.aborted] = "ended by SIGABRT"
+        if self.cause == "killed":
+            ends[self.culprit] = f"ended by {self.rng.choice(('SIGKILL', 'SIGSEGV', 'SIGBUS'))}"
+        for rank in self.rng.sample(range(RANKS), RANKS):
+            self.write(now + 31.0, AGENT, "ERROR", f"rank {rank} {ends[rank]}")
+
+
+EXERCISE = Exercise(case, kind=Kind.JUDGEMENT, sizes=(1,))

@@ -1,0 +1,179 @@
+"""14.6 Interleaved 1F1B (25 min, ●●●●○, further)
+
+- Number this rank's forwards 0, 1, 2, ...: which of its stages and which microbatch has number k? Backwards
+  are numbered alike, with the stages in reverse.
+- A round has world_size * stages forwards. group, place = divmod(k, world_size * stages); turn, i =
+  divmod(place, world_size). The stage is turn * world_size + rank, the microbatch group * world_size + i; for
+  a backward it is stages - 1 - turn in place of turn.
+- total = microbatches * stages; ahead = min(2 * (world_size - 1 - rank) + (stages - 1) * world_size, total).
+  order = [name("F", k) for k in range(ahead)]; for k in range(total): if ahead + k < total:
+  order.append(name("F", ahead + k)); order.append(name("B", k)).
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from helpers.checks.author import *
+from helpers.views.plain import plural
+from helpers.views.schedule_times import most_held, planned
+
+_ACTION = re.compile(r"(0|[1-9]\d*)[FB](0|[1-9]\d*)")
+BACKWARD = 2
+"""How many times as long as a forward a backward takes."""
+
+
+def case(draw: Draw) -> Case:
+    n, stages = draw.ranks, draw.of(2, 2, 3)
+    microbatches = n * draw.of(1, 2, 2, 3)
+    told = n, stages, microbatches
+
+    def together(values: list[Any]) -> Finding | None:
+        for rank, got in enumerate(values):
+            if not is_names(got):
+                return Finding(f"rank {rank} returns no list of names such as '5F0'", NAMES)
+        plan = [list(got) for got in values]
+        words = tuple(words for words, wrong in wrong_ways(*told) if wrong == plan)
+        for rank, order in enumerate(plan):
+            if found := own_problem(order, rank, *told):
+                what, advice = found
+                return Finding(what, (*words, advice))
+        try:
+            lanes = planned(plan, float(BACKWARD))
+        except ValueError as error:
+            return Finding(str(error), words)
+        ends, wanted = max(lane[-1].end for lane in lanes), length_of(*told)
+        if ends > wanted:
+            return Finding(f"the last action ends at {ends:g}; {wanted} is possible", words)
+        for rank, order in enumerate(plan):
+            most, allowed = most_held(order), ahead_of(rank, *told) + 1
+            if most > min(allowed, stages * microbatches):
+                what = f"rank {rank} holds {plural(most, 'activation')}; {allowed} are enough"
+                return Finding(what, words)
+        return None
+
+    return Case(
+        f"{plural(stages, 'stage')} each, {plural(microbatches, 'microbatch')}",
+        [(stages, microbatches)] * n,
+        right=AllRanks(lambda got: None, together),
+    )
+
+
+NAMES = 'One name for each action, in a list: "5F0" for stage 5, forward, microbatch 0.'
+DEALT = "Stages are dealt in turn: stage s lies on rank s % world_size."
+ONCE = "Every microbatch goes forward and backward once through each of the rank's stages."
+FIRST = "A backward needs the forward of its own stage and microbatch first."
+
+
+def is_names(got: Any) -> bool:
+    """Tell whether these are names of actions, whichever."""
+    return isinstance(got, (list, tuple)) and all(
+        isinstance(each, str) and _ACTION.fullmatch(each) for each in got
+    )
+
+
+def own_problem(
+    got: Sequence[str], rank: int, n: int, stages: int, microbatches: int
+) -> tuple[str, str] | None:
+    """Say what is wrong with one rank's order by itself, and what to do."""
+    every = set(order_of(rank, n, stages, microbatches))
+    for each in got:
+        stage, _, number = re.split("([FB])", each)
+        if int(stage) % n != rank or int(stage) >= n * stages:
+            mine = ", ".join(str(rank + n * turn) for turn in range(stages))
+            return f"rank {rank} has {each}; its stages are {mine}", DEALT
+        if int(number) >= microbatches:
+            return f"rank {rank} has {each}; microbatches are 0 to {microbatches - 1}", ONCE
+    if missing := sorted(every - set(got)):
+        return f"rank {rank} never runs {missing[0]}", ONCE
+    if len(got) > len(every):
+        return f"rank {rank} runs {next(e for e in got if list(got).count(e) > 1)} twice", ONCE
+    for place, each in enumerate(got):
+        if "B" in each and each.replace("B", "F") not in got[:place]:
+            return f"rank {rank} runs {each} before {each.replace('B', 'F')}", FIRST
+    return None
+
+
+def length_of(n: int, stages: int, microbatches: int) -> int:
+    """Give when the last action ends: idle for n - 1 forwards and backwards of one stage."""
+    return (1 + BACKWARD) * (stages * microbatches + n - 1)
+
+
+def ahead_of(rank: int, n: int, stages: int, microbatches: int) -> int:
+    """Give the forwards before the first backward (Narayanan et al. 2021, section 2.2)."""
+    return min(2 * (n - 1 - rank) + (stages - 1) * n, stages * microbatches)
+
+
+def order_of(
+    rank: int,
+    n: int,
+    stages: int,
+    microbatches: int,
+    ahead: int | None = None,
+    group: int = 0,
+    reverse: bool = True,
+) -> list[str]:
+    """Give what a rank does, in order; with other numbers what others' mistakes do."""
+    total, group = stages * microbatches, group or n
+    ahead = ahead_of(rank, n, stages, microbatches) if ahead is None else min(ahead, total)
+
+    def name(kind: str, k: int) -> str:
+        number, place = divmod(k, group * stages)
+        turn, i = divmod(place, group)
+        turn = stages - 1 - turn if kind == "B" and reverse else turn
+        return f"{turn * n + rank}{kind}{number * group + i}"
+
+    order = [name("F", k) for k in range(ahead)]
+    for k in range(total):
+        order += [name("F", ahead + k)] * (ahead + k < total) + [name("B", k)]
+    return order
+
+
+def wrong_ways(n: int, stages: int, microbatches: int) -> Iterator[tuple[str, Sequence[list[str]]]]:
+    """Give what usual mistakes make of all ranks' orders."""
+
+    def plan(words: str, ahead: Any = None, **how: Any) -> tuple[str, Sequence[list[str]]]:
+        told = n, stages, microbatches
+        orders = [
+            order_of(r, *told, ahead=None if ahead is None else ahead(r), **how) for r in range(n)
+        ]
+        return words, orders
+
+    more = (stages - 1) * n
+    yield plan(
+        "The warm-up is too short: a microbatch comes by once for each stage of the rank before it turns "
+        "round.",
+        lambda r: n - 1 - r,
+    )
+    yield plan(
+        "The warm-up is too short: (stages - 1) * world_size forwards are missing from it.",
+        lambda r: 2 * (n - 1 - r),
+    )
+    yield plan(
+        "The warm-up ends one forward earlier: F and B take turns, F first.",
+        lambda r: 2 * (n - 1 - r) + more + 1,
+    )
+    yield plan("The ranks differ in their warm-up: the last one is the shortest.", lambda r: more)
+    yield plan(
+        "The ranks differ in their warm-up: the last one is the shortest.",
+        lambda r: 2 * (n - 1) + more,
+    )
+    yield plan(
+        "All forwards come before the first backward: that is GPipe, and every activation is held.",
+        lambda r: stages * microbatches,
+    )
+    yield plan(
+        "Backward goes through a rank's stages in reverse: its last one first.", reverse=False
+    )
+    yield plan(
+        "All microbatches go through a stage before the next one begins: take world_size of them at a time.",
+        group=microbatches,
+    )
+    yield plan(
+        "One microbatch goes through all stages of the rank before the next one: take world_size of them "
+        "at a time.",
+        group=1,
+    )
+
+
+EXERCISE = Exercise(case, (OnlyCalls(()),), sizes=(2, 3, 4))

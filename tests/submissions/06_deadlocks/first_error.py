@@ -1,0 +1,243 @@
+FOLLOWS = ("closed by peer", "reset by peer", "timed out", "watchdog", "SIGTERM")
+
+
+def failures(log):
+    found = {}
+    for rank in range(8):
+        now = step = failed = None
+        for time, who, level, text in log:
+            if who != rank:
+                continue
+            now = now if time is None else time
+            if text.endswith("done"):
+                step, failed = now, None
+            elif level == "ERROR" and failed is None:
+                failed = now, text
+        if failed:
+            found[rank] = (failed[0] - step, failed[1])
+    return found
+
+
+def follows(text):
+    return any(words in text for words in FOLLOWS)
+
+
+def why(text):
+    return "memory" if "memory" in text else "exception"
+
+
+def not_sent(log, silent):
+    said = [text for _, who, _, text in log if who == -1]
+    for rank in silent:
+        for text in said:
+            if text.startswith(f"rank {rank} ended by"):
+                if f"sending {text.split()[-1]} to rank {rank}" not in said:
+                    return rank
+    return None
+
+
+# %% right: a pass over the lines of each rank
+def first_error(log):
+    found = failures(log)
+    own = {rank: failure for rank, failure in found.items() if not follows(failure[1])}
+    if own:
+        rank = min(own, key=lambda r: own[r][0])
+        return rank, why(own[rank][1])
+    silent = [rank for rank in range(8) if rank not in found]
+    rank = not_sent(log, silent)
+    return (rank, "killed") if rank is not None else (silent[0], "stuck")
+
+
+# %% right: clocks set by the first step that all have, from the end backwards
+import re
+
+
+def first_error(log):
+    ends = [
+        {line[3]: line[0] for line in log if line[1] == r and line[3].endswith("done")}
+        for r in range(8)
+    ]
+    shared = set.intersection(*map(set, ends)).pop()
+    first, silent = None, set()
+    for rank in range(8):
+        fail, times = None, []
+        for time, _, level, text in reversed([line for line in log if line[1] == rank]):
+            if text.endswith("done"):
+                if fail and fail[0] is None:
+                    fail = (time, fail[1])
+                break
+            if fail and fail[0] is None:
+                fail = (time, fail[1])
+            if level == "ERROR":
+                fail = (time, text)
+        if fail is None:
+            silent.add(rank)
+        elif not re.search("|".join(FOLLOWS), fail[1]):
+            at = fail[0] - ends[rank][shared]
+            if first is None or at < first[0]:
+                first = at, rank, why(fail[1])
+    if first:
+        return list(first[1:])
+    agent = " ".join(line[3] for line in log if line[1] == -1)
+    for rank, signal in re.findall(r"rank (\d) ended by (SIG\w+)", agent):
+        if int(rank) in silent and not re.search(f"sending {signal} to rank {rank}", agent):
+            return [int(rank), "killed"]
+    return [min(silent), "stuck"]
+
+
+# %% wrong: the clocks are taken as they are | wrong | says: Each rank has a clock of its own
+def first_error(log):
+    found = failures(log)
+    own = {r: f for r, f in found.items() if not follows(f[1])}
+    if own:
+        clock = {}
+        for rank in own:
+            now = None
+            for time, who, _, text in log:
+                if who == rank:
+                    now = now if time is None else time
+                    if text == own[rank][1]:
+                        clock[rank] = now
+        rank = min(clock, key=clock.get)
+        return rank, why(own[rank][1])
+    silent = [rank for rank in range(8) if rank not in found]
+    rank = not_sent(log, silent)
+    return (rank, "killed") if rank is not None else (silent[0], "stuck")
+
+
+# %% wrong: the order of the lines is the order of time | wrong | says: how soon it arrived
+def first_error(log):
+    found = failures(log)
+    own = {r: f for r, f in found.items() if not follows(f[1])}
+    for _, rank, _, text in log:
+        if rank in own and own[rank][1] == text:
+            return rank, why(text)
+    silent = [rank for rank in range(8) if rank not in found]
+    rank = not_sent(log, silent)
+    return (rank, "killed") if rank is not None else (silent[0], "stuck")
+
+
+# %% wrong: consequences count | wrong | says: another one has gone, or did not come
+def first_error(log):
+    found = failures(log)
+    rank = min(found, key=lambda r: found[r][0])
+    return rank, why(found[rank][1])
+
+
+# %% wrong: survived errors count | wrong | says: This error was survived
+def first_error(log):
+    own, silent = [], []
+    for rank in range(8):
+        lines = [line for line in log if line[1] == rank]
+        last = max(i for i, line in enumerate(lines) if line[3].endswith("done"))
+        errors = [i for i, line in enumerate(lines) if line[2] == "ERROR"]
+        if not errors:
+            silent.append(rank)
+        elif not follows(lines[errors[0]][3]):
+            time = [line[0] for line in lines[: errors[0] + 1] if line[0] is not None][-1]
+            own.append((time - lines[last][0], rank, why(lines[errors[0]][3])))
+    if own:
+        return min(own)[1:]
+    rank = not_sent(log, silent)
+    return (rank, "killed") if rank is not None else ((silent or [None])[0], "stuck")
+
+
+# %% wrong: the first own error after the last step, whatever came before it | wrong | says: what comes after that is clearing up
+def first_error(log):
+    own, silent = [], []
+    for rank in range(8):
+        lines = [line for line in log if line[1] == rank]
+        last = max(i for i, line in enumerate(lines) if line[3].endswith("done"))
+        errors = [i for i in range(last + 1, len(lines)) if lines[i][2] == "ERROR"]
+        ours = [i for i in errors if not follows(lines[i][3])]
+        if not errors:
+            silent.append(rank)
+        if ours:
+            time = [line[0] for line in lines[: ours[0] + 1] if line[0] is not None][-1]
+            own.append((time - lines[last][0], rank, why(lines[ours[0]][3])))
+    if own:
+        return min(own)[1:]
+    rank = not_sent(log, silent)
+    return (rank, "killed") if rank is not None else (silent[0], "stuck")
+
+
+# %% wrong: a signal before an error | wrong | says: look for an error of a rank's own before
+def first_error(log):
+    found = failures(log)
+    silent = [rank for rank in range(8) if rank not in found]
+    rank = not_sent(log, silent)
+    if rank is not None:
+        return rank, "killed"
+    own = {r: f for r, f in found.items() if not follows(f[1])}
+    if own:
+        rank = min(own, key=lambda r: own[r][0])
+        return rank, why(own[rank][1])
+    return silent[0], "stuck"
+
+
+# %% wrong: only SIGTERM is the agent's | wrong | says: This signal was sent by the agent
+def first_error(log):
+    found = failures(log)
+    own = {r: f for r, f in found.items() if not follows(f[1])}
+    if own:
+        rank = min(own, key=lambda r: own[r][0])
+        return rank, why(own[rank][1])
+    silent = [rank for rank in range(8) if rank not in found]
+    for _, who, _, text in log:
+        if who == -1 and " ended by " in text and not text.endswith("SIGTERM"):
+            if int(text.split()[1]) in silent:
+                return int(text.split()[1]), "killed"
+    return silent[0], "stuck"
+
+
+# %% wrong: whoever was ended by a signal, also one that has spoken | wrong | says: Who was killed says nothing
+def first_error(log):
+    found = failures(log)
+    own = {r: f for r, f in found.items() if not follows(f[1])}
+    if own:
+        rank = min(own, key=lambda r: own[r][0])
+        return rank, why(own[rank][1])
+    rank = not_sent(log, range(8))
+    if rank is not None:
+        return rank, "killed"
+    return next(rank for rank in range(8) if rank not in found), "stuck"
+
+
+# %% wrong: lines without a time come last | wrong | says: written right after the line before it
+def first_error(log):
+    found, silent = [], []
+    for rank in range(8):
+        lines = [line for line in log if line[1] == rank]
+        last = max(i for i, line in enumerate(lines) if line[3].endswith("done"))
+        errors = [line for line in lines[last:] if line[2] == "ERROR"]
+        if not errors:
+            silent.append(rank)
+        elif not follows(errors[0][3]):
+            time = float("inf") if errors[0][0] is None else errors[0][0] - lines[last][0]
+            found.append((time, rank, errors[0][3]))
+    if found:
+        _, rank, text = min(found)
+        return rank, why(text)
+    rank = not_sent(log, silent)
+    return (rank, "killed") if rank is not None else (silent[0], "stuck")
+
+
+# %% wrong: memory is an exception, too | wrong | says: has the cause "memory"
+def first_error(log):
+    found = failures(log)
+    own = {r: f for r, f in found.items() if not follows(f[1])}
+    if own:
+        return min(own, key=lambda r: own[r][0]), "exception"
+    silent = [rank for rank in range(8) if rank not in found]
+    rank = not_sent(log, silent)
+    return (rank, "killed") if rank is not None else (silent[0], "stuck")
+
+
+# %% wrong: nobody is ever killed | wrong | says: Did the agent end it
+def first_error(log):
+    found = failures(log)
+    own = {r: f for r, f in found.items() if not follows(f[1])}
+    if own:
+        rank = min(own, key=lambda r: own[r][0])
+        return rank, why(own[rank][1])
+    return next(rank for rank in range(8) if rank not in found), "stuck"
