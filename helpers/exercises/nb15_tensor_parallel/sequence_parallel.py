@@ -286,4 +286,5 @@ EXERCISE = Exercise(
     kind=Kind.MODULE,
     programme=run_sequence,
     sizes=(2, 3, 4, 6),
+    count=18,
 )
