@@ -79,6 +79,19 @@ def end(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
+def end_orphan(pid: int) -> None:
+    """End a child that was adopted, and the group that it belongs to, if that is not our own.
+
+    The kernel signals a group at once, also whoever is just being forked into it; one by one, processes that
+    fork for ever could be faster than we are.
+    """
+    with suppress(ProcessLookupError, PermissionError):
+        group = os.getpgid(pid)
+        if group != os.getpgrp():
+            os.killpg(group, signal.SIGKILL)
+    end(pid)
+
+
 def end_group(pid: int) -> None:
     """End a process and all of the group that it leads."""
     for kill in (os.killpg, os.kill):  # the group is not there yet in the first moment of its life

@@ -22,14 +22,24 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from helpers.ranks import warm
 from helpers.ranks.messages import MAX_FDS, Messages
-from helpers.ranks.processes import adopt_orphans, children_of, end, end_group, end_with_parent
+from helpers.ranks.processes import (
+    adopt_orphans,
+    children_of,
+    end_group,
+    end_orphan,
+    end_with_parent,
+)
 from helpers.ranks.scratch import empty, remove_tree
+
+_ORPHANS_S = 10.0
+"""How long to go on ending what ranks have left behind, while it goes on making more of itself."""
 
 
 def main(
@@ -217,12 +227,13 @@ class _Server:
         if os.getpid() == 1 and not self.ranks:  # alone behind walls: nobody else is left here
             with contextlib.suppress(ProcessLookupError):
                 os.kill(-1, signal.SIGKILL)
-        for _ in range(100):  # each round can uncover the children of those it ended
+        give_up = time.monotonic() + _ORPHANS_S
+        while time.monotonic() < give_up:  # each round can uncover the children of those it ended
             orphans = set(children_of(os.getpid())) - set(self.ranks)
             if not orphans:
                 return
             for pid in orphans:
-                end(pid)
+                end_orphan(pid)
             for pid in orphans:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(pid, 0)
