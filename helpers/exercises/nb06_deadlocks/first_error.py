@@ -57,7 +57,7 @@ def case(draw: Draw) -> Case:
             ),
             Mistake(lambda got, _: got[0] == right[0], "The rank is right, the cause is not."),
         ],
-        shown=f"a log of {len(log)} lines, such as {log[len(log) // 2]!r}",
+        shown="by one clock: " + "; ".join(job.seen),
     )
 
 
@@ -178,6 +178,21 @@ SURVIVES = (
     "storage: Connection reset by peer, trying again",
 )
 CLEARING = ("ValueError: I/O operation on closed file", "RuntimeError: can't release pinned memory")
+WORLDS = (
+    ("exception", "a later failure"),
+    ("memory", "a later failure"),
+    ("exception", "an abort"),
+    ("memory", "an abort"),
+    ("exception", ""),
+    ("killed", "an abort"),
+    ("killed", "an abort"),
+    ("killed", "a kill by the agent"),
+    ("killed", ""),
+    ("stuck", "a kill by the agent"),
+    ("stuck", ""),
+    ("exception", "a later failure"),
+)
+"""Why the first rank fails, and what else is to be seen."""
 
 
 class Job:
@@ -185,21 +200,28 @@ class Job:
 
     def __init__(self, draw: Draw) -> None:
         self.rng, rng = draw.rng, draw.rng
-        self.cause = draw.of("exception", "memory", "killed", "stuck", "exception", "killed")
+        self.cause, self.second = draw.of(*WORLDS)
         self.culprit, self.later, self.aborted, self.ignores = rng.sample(range(RANKS), 4)
-        fails = self.cause in OWN
-        kinds = draw.of("a later failure", "a later failure", "an abort", "")
-        self.second = kinds if fails else draw.of("an abort", "a kill by the agent", "")
         if self.cause == "stuck":
-            self.second = draw.of("a kill by the agent", "")
             self.ignores = self.culprit
         self.timeless = draw.of(True, False)
         self.survivor = draw.of(self.culprit, self.later, (self.culprit + 1) % RANKS)
         self.survives = draw.of(*SURVIVES)
         self.offsets = [rng.uniform(-300, 300) for _ in range(RANKS)]
         self.delays = [rng.uniform(0, 2.5) for _ in range(RANKS)]
+        if self.second == "a later failure":
+            self._mislead(draw.of("clock", "place", "no time"))
         self.said: list[tuple[float, Line]] = []
+        self.seen: list[str] = []  # what is told of a case that goes wrong
         self.asked: set[int] = set()  # to end, by the agent
+
+    def _mislead(self, by: str) -> None:
+        """Let the later failure look like the first: by its clock, its place, or a time that is missing."""
+        first, later = self.culprit, self.later
+        ahead, behind = self.rng.uniform(5, 200), self.rng.uniform(0.7, 1.5)
+        self.offsets[first] = self.offsets[later] + (ahead if by == "clock" else -ahead)
+        self.delays[first] = self.delays[later] + (behind if by == "place" else 0.0)
+        self.timeless = by == "no time"
 
     def write(self, at_s: float, rank: int, level: str, text: str, timed: bool = True) -> None:
         """Let a rank, or the agent, write a line; it arrives later."""
@@ -212,6 +234,7 @@ class Job:
         if not timed:
             self.write(at_s - 0.001, rank, "INFO", "reading a batch")
         self.write(at_s, rank, "ERROR", text, timed)
+        self.seen.append(f"rank {rank} at {at_s:.2f} s{'' if timed else ' (no time)'}: {text[:28]}")
         if not timed or self.rng.random() < 0.4:
             self.write(at_s + (0.05 if timed else 1.5), rank, "ERROR", self.rng.choice(CLEARING))
 
@@ -232,7 +255,7 @@ class Job:
         if self.second == "a later failure":
             victims.remove(self.later)
             other = "memory" if self.cause == "exception" else "exception"
-            timed = rng.random() < 0.5
+            timed = self.timeless or rng.random() < 0.5
             self.fails(now + rng.uniform(0.2, 0.6), self.later, rng.choice(OWN[other]), timed)
         quiet = []
         for rank in victims:
@@ -268,4 +291,4 @@ class Job:
             self.write(now + 31.0, AGENT, "ERROR", f"rank {rank} {ends[rank]}")
 
 
-EXERCISE = Exercise(case, kind=Kind.JUDGEMENT, sizes=(1,))
+EXERCISE = Exercise(case, kind=Kind.JUDGEMENT, sizes=(1,), count=48)

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
+from helpers.exercises.nb07_data_partitioning.shared import numbers
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import read_in_jobs
 from helpers.views.plain import plural
 
@@ -59,9 +60,9 @@ def case(draw: Draw) -> Case:
     def together(values: list[Any]) -> Finding | None:
         place = 0
         for job, (size, steps) in enumerate(jobs):
-            for rank in range(size):
+            for rank in range(n):
                 have = len(values[rank]["shares"][job])
-                if have != steps:
+                if have != (steps if rank < size else 0):
                     what = f"rank {rank} gives {plural(have, 'list')} for {plural(steps, 'step')}"
                     return Finding(f"job {job + 1}, of {plural(size, 'rank')}: {what}", LISTS)
             for step in range(steps):
@@ -72,7 +73,12 @@ def case(draw: Draw) -> Case:
         return None
 
     def own(got: Any) -> Finding | None:
-        return Finding(got["state"], STATE) if got["state"] else None
+        if got["state"]:
+            return Finding(got["state"], STATE)
+        lists = all(
+            isinstance(job, list) and None not in map(numbers, job) for job in got["shares"]
+        )
+        return None if lists else Finding("what it reads are not lists of samples", LISTS)
 
     def explained(values: list[Any]) -> tuple[str, ...]:
         seen = [
