@@ -85,7 +85,15 @@ def test_data_does_not_draw_itself() -> None:
         assert not [x for x in reached(name) if x.startswith("helpers.views")], name
 
 
-def test_the_launcher_does_without_torch() -> None:
-    """A kernel's rank server starts while the notebook's first cell imports torch, not after it."""
-    program = "import sys, helpers.ranks.launcher; sys.exit('torch' in sys.modules)"
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import helpers.ranks.launcher",
+        "from helpers.course.hints import hint; hint('token_ring')",
+        "from helpers.checks.headings import headings; assert len(headings()) > 100",
+    ],
+)
+def test_what_should_answer_at_once_does_without_torch(statement: str) -> None:
+    """A kernel's rank server starts while the first cell imports torch; a hint is wanted now."""
+    program = f"import sys; {statement}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT).returncode == 0

@@ -11,7 +11,8 @@ from typing import Any
 from helpers.answers.data import Answer, Problem
 from helpers.answers.history import answer_from_history, input_number
 from helpers.checks.grade import grade
-from helpers.checks.registry import UnknownExercise, get
+from helpers.checks.headings import UnknownExercise
+from helpers.checks.registry import get
 from helpers.checks.result import CheckResult, Outcome
 from helpers.ranks.cells import ipython
 

@@ -10,7 +10,6 @@ EXERCISE = Exercise(case, ...). From the file's place come the names of function
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,15 +19,12 @@ from typing import Any
 from helpers.checks.case import Case
 from helpers.checks.draw import Draw, plan
 from helpers.checks.failed import Failed, Stuck
+from helpers.checks.headings import Heading
 from helpers.checks.kinds import Kind
 from helpers.checks.rules import Rule
 
 VISIBLE_SECRET = "visible"
 """Takes the place of the grader's secret in the seed of the cases that everybody may see."""
-
-_HEAD = re.compile(
-    r"(?P<number>\d+\.\d+) (?P<title>.+) \((?P<minutes>\d+) min, (?P<dots>[●○]{5})(?P<further>, further)?\)"
-)
 
 
 @dataclass(frozen=True)
@@ -82,25 +78,7 @@ class Exercise:
         return self.kind is not Kind.SCRIPT
 
 
-def read(module: ModuleType) -> Exercise:
-    """Give the exercise of a content file, with all that its docstring and its place say of it."""
-    head, _, rest = (module.__doc__ or "").strip().partition("\n")
-    match = _HEAD.fullmatch(head.strip())
-    if match is None:
-        raise ValueError(
-            f"{module.__file__}: its docstring must begin like '4.1 Broadcast (5 min, ●○○○○)', "
-            f"not with {head!r}"
-        )
-    *_, folder, name = module.__name__.split(".")
+def read(module: ModuleType, heading: Heading) -> Exercise:
+    """Give the exercise of a content file, with what stands above it."""
     exercise: Exercise = module.EXERCISE
-    return replace(
-        exercise,
-        name=name,
-        notebook=folder.removeprefix("nb"),
-        number=match["number"],
-        title=match["title"],
-        minutes=int(match["minutes"]),
-        difficulty=match["dots"].count("●"),
-        further=match["further"] is not None,
-        hints=tuple(" ".join(part.split()) for part in re.split(r"^- ", rest, flags=re.M)[1:]),
-    )
+    return replace(exercise, **vars(heading))

@@ -95,12 +95,11 @@ def doctor() -> None:
 @main.command()
 def progress() -> None:
     """Show which exercises and quizzes are done."""
-    from helpers.checks.registry import exercises
+    from helpers.checks.headings import headings
     from helpers.course.progress import read
-    from helpers.course.progress_table import Listed, progress_table
+    from helpers.course.progress_table import progress_table
 
-    listed = [Listed(each.name, each.number, each.title) for each in exercises().values()]
-    click.echo(progress_table(read(), listed))
+    click.echo(progress_table(read(), list(headings().values())))
 
 
 @main.command()

@@ -6,40 +6,25 @@ them a learner has seen is kept with the progress.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
+from helpers.checks.headings import Heading, find_heading
 from helpers.course.progress import read, record_hint
 from helpers.course.progress_format import Progress
 from helpers.course.told import Told
 from helpers.course.workspace import find_workspace
 
 
-class Hinted(Protocol):
-    """What a hint needs to know of an exercise. `notebook` is its file's name without ".ipynb"."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def number(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def notebook(self) -> str: ...
-    @property
-    def hints(self) -> Sequence[str]: ...
-
-
-def hint(asked: Any, *, get: Callable[[Any], Hinted] | None = None) -> Told:
+def hint(asked: Any, *, get: Callable[[Any], Heading] = find_heading) -> Told:
     """Give the next hint for an exercise, below those that were given before.
 
     asked: the exercise's name, its number ("2.1"), or the function itself.
 
     After the last hint, or once the exercise has passed, says where the solution is: a learner's bundle
-    has none. Raises what
-    `get` raises on an unknown name; `get` is the course's own list of exercises unless given.
+    has none. Raises what `get` raises on an unknown name.
     """
-    found = (get or _registered)(asked)
+    found = get(asked)
     exercise = found.name
     progress = read()
     seen = progress.hints.get(exercise, 0)
@@ -51,14 +36,7 @@ def hint(asked: Any, *, get: Callable[[Any], Hinted] | None = None) -> Told:
     return Told("\n\n".join([*lines, *filter(None, [progress.note, note])]))
 
 
-def _registered(asked: Any) -> Hinted:
-    from helpers.checks.registry import find
-
-    found: Hinted = find(asked)
-    return found
-
-
-def _heading(found: Hinted, level: int, seen: int) -> str:
+def _heading(found: Heading, level: int, seen: int) -> str:
     about = f"Exercise {found.number}: {found.title}"
     if not found.hints:
         return f"**{about}** has no hints."
@@ -67,11 +45,11 @@ def _heading(found: Hinted, level: int, seen: int) -> str:
     return f"**{about}**: hint {level} of {len(found.hints)}."
 
 
-def _hints(found: Hinted, level: int) -> list[str]:
+def _hints(found: Heading, level: int) -> list[str]:
     return [f"{number}. {text.strip()}" for number, text in enumerate(found.hints[:level], start=1)]
 
 
-def _solution(found: Hinted) -> str:
+def _solution(found: Heading) -> str:
     solution = f"{found.notebook}.ipynb"
     if (find_workspace().solutions / solution).is_file():
         return f"The solution is in solutions/{solution}."

@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from helpers.checks.headings import Heading
 from helpers.course.parts import part_of
 from helpers.course.progress_format import Attempts, Progress, Score
 
 
-@dataclass(frozen=True)
-class Listed:
-    """An exercise as the table names it. `number` is "5.3": notebook, then place in it."""
-
-    name: str
-    number: str
-    title: str
-
-
-def progress_table(progress: Progress, exercises: Sequence[Listed] = ()) -> str:
+def progress_table(progress: Progress, exercises: Sequence[Heading] = ()) -> str:
     """Show every exercise, by parts, with its best score, tries and hints, then quizzes and totals.
 
     Exercises that were tried but are not among `exercises` come last, under their own name.
     """
     known = {exercise.name for exercise in exercises}
-    others = [Listed(name, "", "") for name in sorted({*progress.exercises} - known)]
+    others = [Heading(name) for name in sorted({*progress.exercises} - known)]
     rows: list[tuple[str, ...]] = [("exercise", "", "best", "last", "tries", "hints")]
     listed = [*exercises, *others]
     part = ""
@@ -37,11 +28,11 @@ def progress_table(progress: Progress, exercises: Sequence[Listed] = ()) -> str:
     return "\n".join([*lines, "", *_totals(progress, len(listed)), *_note(progress)])
 
 
-def _part(exercise: Listed) -> str:
+def _part(exercise: Heading) -> str:
     return part_of(int(exercise.number.partition(".")[0])) if exercise.number else "Others"
 
 
-def _row(exercise: Listed, progress: Progress) -> tuple[str, ...]:
+def _row(exercise: Heading, progress: Progress) -> tuple[str, ...]:
     label = f"{exercise.number} {exercise.title}".strip()
     attempts = progress.exercises.get(exercise.name)
     hints = progress.hints.get(exercise.name, 0)

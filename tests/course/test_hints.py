@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from helpers.checks.headings import Heading
 from helpers.course.hints import hint
 from helpers.course.progress import read, record
 from helpers.course.workspace import Workspace
 
-
-@dataclass(frozen=True)
-class Exercise:
-    name: str
-    number: str
-    title: str
-    notebook: str
-    hints: tuple[str, ...]
-
-
 EXERCISES = {
-    "token_ring": Exercise(
+    "token_ring": Heading(
         "token_ring",
+        "02_blocking_p2p",
         "2.2",
         "Token ring",
-        "02_blocking_p2p",
-        ("Who starts?", "Rank 0 sends.", "`send` first."),
+        hints=("Who starts?", "Rank 0 sends.", "`send` first."),
     ),
-    "tagged_mail": Exercise("tagged_mail", "2.4", "Tagged mail", "02_blocking_p2p", ()),
+    "tagged_mail": Heading("tagged_mail", "02_blocking_p2p", "2.4", "Tagged mail"),
 }
 
 

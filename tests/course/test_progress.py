@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.checks.headings import Heading
 from helpers.course import progress
 from helpers.course.progress_format import (
     Progress,
@@ -26,7 +27,7 @@ from helpers.course.progress_format import (
     decode,
     encode,
 )
-from helpers.course.progress_table import Listed, progress_table
+from helpers.course.progress_table import progress_table
 
 DEADLINE_S = 60
 
@@ -231,8 +232,9 @@ def test_table_lists_what_is_done_and_what_is_not() -> None:
         .with_hint("swap", 2)
         .with_answer("q", 1, True, "")
     )
-    listed = [Listed("ping_pong", "2.1", "Ping-pong"), Listed("token_ring", "2.2", "Token ring")]
-    listed.append(Listed("swap", "7.1", "Swap"))
+    listed = [Heading("ping_pong", number="2.1", title="Ping-pong")]
+    listed.append(Heading("token_ring", number="2.2", title="Token ring"))
+    listed.append(Heading("swap", number="7.1", title="Swap"))
     assert progress_table(done, listed).splitlines() == [
         "exercise                          best         last         tries  hints",
         "I Talking",

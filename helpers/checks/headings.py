@@ -1,0 +1,106 @@
+"""What stands above each exercise: number, title, minutes, hints. Read from its file's text, without torch.
+
+helpers/exercises/nbNN_topic/NAME.py, one file an exercise; files that several share:
+in_ranks.py, the only one that ranks import, and shared.py
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+import tokenize
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+_FOLDER = Path(__file__).parents[1] / "exercises"
+_SHARED = {"__init__", "in_ranks", "shared"}
+_HEAD = re.compile(
+    r"(?P<number>\d+\.\d+) (?P<title>.+) \((?P<minutes>\d+) min, (?P<dots>[●○]{5})(?P<further>, further)?\)"
+)
+
+
+class UnknownExercise(LookupError):
+    """No exercise has this name."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"{type(self).__name__}: {self}"]
+
+
+@dataclass(frozen=True)
+class Heading:
+    """name: of the function that solves the exercise. notebook: its file's name without ".ipynb"."""
+
+    name: str
+    notebook: str = ""
+    number: str = ""
+    title: str = ""
+    minutes: int = 0
+    difficulty: int = 0
+    further: bool = False
+    hints: tuple[str, ...] = ()
+
+
+def heading_in(text: str, name: str, notebook: str) -> Heading:
+    """Read the docstring of an exercise's file. Raise ValueError where it does not begin as one does."""
+    head, _, rest = text.strip().partition("\n")
+    match = _HEAD.fullmatch(head.strip())
+    if match is None:
+        raise ValueError(
+            f"{notebook}/{name}: its docstring must begin like '4.1 Broadcast (5 min, ●○○○○)', not with "
+            f"{head!r}"
+        )
+    return Heading(
+        name,
+        notebook,
+        match["number"],
+        match["title"],
+        int(match["minutes"]),
+        match["dots"].count("●"),
+        match["further"] is not None,
+        tuple(" ".join(part.split()) for part in re.split(r"^- ", rest, flags=re.M)[1:]),
+    )
+
+
+@cache
+def headings() -> Mapping[str, Heading]:
+    """Give each exercise's heading by the name of its function, in the course's order."""
+    found: dict[str, Heading] = {}
+    for path in _FOLDER.glob("nb*/*.py"):
+        if path.stem in _SHARED:
+            continue
+        if path.stem in found:
+            raise ValueError(f"two exercises are called {path.stem}")
+        notebook = path.parent.name.removeprefix("nb")
+        found[path.stem] = heading_in(_docstring_of(path), path.stem, notebook)
+    return dict(sorted(found.items(), key=lambda item: _place(item[1].number)))
+
+
+def _docstring_of(path: Path) -> str:
+    """Read the text that a file begins with, and no further: the whole course's take 20 ms."""
+    with path.open(encoding="utf-8") as file:
+        tokens = tokenize.generate_tokens(file.readline)
+        return str(ast.literal_eval(next(t.string for t in tokens if t.type == tokenize.STRING)))
+
+
+def _place(number: str) -> tuple[int, ...]:
+    return tuple(map(int, number.split(".")))
+
+
+def find_heading(asked: Any) -> Heading:
+    """Give the heading asked for by the exercise's name, its function, its title or its number ("2.1")."""
+    name = str(getattr(asked, "__name__", asked))
+    for heading in headings().values():
+        if name in {heading.name, heading.number, heading.title}:
+            return heading
+    raise unknown(name, headings())
+
+
+def unknown(name: str, known: Iterable[str]) -> UnknownExercise:
+    """Make the error for a name that no exercise has, with those that are nearest to it."""
+    near = difflib.get_close_matches(name, list(known), 3)
+    meant = f"Did you mean {' or '.join(near)}?" if near else "Give the name that its stub has."
+    return UnknownExercise(f"no exercise is called {name!r}. {meant}")
