@@ -26,6 +26,8 @@ from helpers.exercises.nb08_synchronous_sgd.in_ranks import lend
 STORE_S = 3.0
 """How long a store waits for a key that nobody sets."""
 SYNC_S = 6.0
+WHOLE_S = 12.0
+"""Of processor time, for all replicas of a case."""
 IMPATIENT_S = 0.15
 HELD_S = 0.4
 
@@ -62,10 +64,11 @@ def start(
     """Run a programme in each replica, beside a store. Replica `dies` is killed; the others go on."""
     with store_of_its_own() as port:
         script = compose(answer, programme, (port, *given))
-        found = under_fork(script, replicas, timeout_s=15, others_go_on=True)
+        found = under_fork(script, replicas, timeout_s=WHOLE_S, others_go_on=True)
+    found["seconds"] = WHOLE_S
     if found["exits"].get(dies) == -signal.SIGKILL:
         found["exits"][dies] = 0
-        found["values"][dies] = {"died": True}
+        found["values"][dies] = {"killed": True}
     for rank, error in enumerate(found["errors"]):
         if error is not None:
             found["exits"].pop(rank, None)  # it has said why it left
@@ -79,27 +82,26 @@ FORWARDED = (*WRITING, "get", "check", "wait", "delete_key", "num_keys")
 
 
 class FarStore(Store):
-    """A store each of whose calls takes a while.
+    """A store each of whose calls takes a while, up to `slow` seconds.
 
-    last: before its call of this number the process is killed. written: called before each call but the first
-    that writes something.
+    last: before its write of this number the process is killed. written: called before each write but one.
     """
 
     def __init__(
-        self, real: Store, seed: int, last: int, written: Callable[[], None] | None
+        self, real: Store, seed: int, last: int, slow: float, written: Callable[[], None] | None
     ) -> None:
         super().__init__()
         self.real, self.rng, self.last, self.written = real, random.Random(seed), last, written
-        self.calls = self.writes = 0
+        self.slow = slow
+        self.writes = 0
 
     def call(self, name: str, *given: Any, **named: Any) -> Any:
-        self.calls += 1
-        if self.calls == self.last:
-            os.kill(os.getpid(), signal.SIGKILL)
         self.writes += name in WRITING
+        if name in WRITING and self.writes == self.last:
+            os.kill(os.getpid(), signal.SIGKILL)
         if self.written is not None and name in WRITING and self.writes > 1:
             self.written()
-        time.sleep(self.rng.random() * 0.008)
+        time.sleep(self.rng.random() * self.slow)
         texts = [_text(value) for value in given]
         return getattr(self.real, name)(*texts, **named)
 
@@ -125,7 +127,7 @@ def meet(
     replicas: int,
     dies: tuple[int, int],
 ) -> dict[str, Any]:
-    """Hold rounds of a quorum; in the last, replica dies[0] is killed before call dies[1] of the store."""
+    """Hold rounds of a quorum; in the last, replica dies[0] is killed before its write dies[1]."""
     return start(answer, ask, replicas, (list(rounds), replicas, list(dies)), dies[0])
 
 
@@ -138,14 +140,16 @@ def ask(
 ) -> dict[str, Any]:
     """Take part in each round as this replica's role says. Times are of one clock for all processes."""
     me = int(os.environ["RANK"])
-    told: list[Any] = []
+    decided: list[Any] = []
+    times: list[list[float]] = []
     store, own = connect(port), PrefixStore("check", connect(port))
     for number, now in enumerate(rounds):
         role, last = now["roles"][me], number == len(rounds) - 1
         own.add(f"ready {number}", 1)
         _until(partial(_have_come, own, f"ready {number}", replicas))
         if role == "absent":
-            told.append(None)
+            decided.append(None)
+            times.append([])
             continue
         if role == "late":
             _until(partial(own.check, [f"returned {number}"]))
@@ -158,14 +162,17 @@ def ask(
             _until(partial(own.check, [f"deciding {number}"]))
         deciding = partial(_others_decide, own, number) if role == "impatient" else None
         kill = dies[1] if last and me == dies[0] else 0
-        far = FarStore(store, 10 * number + me, kill, deciding)
+        # who is to be killed is ahead of the others: so it is killed while they count on it
+        slow = 0.001 if kill else 0.02 if last and dies[1] else 0.008
+        far = FarStore(store, 10 * number + me, kill, slow, deciding)
         patience = IMPATIENT_S if role == "impatient" else now["patience"]
         began = time.monotonic()
         got = answer(far, number, me, now["steps"][me], list(now["expected"]), replicas, patience)
         ended = time.monotonic()
         own.set(f"returned {number}", "")
-        told.append([_plain(got), began, ended])
-    return {"rounds": told}
+        decided.append(_plain(got))
+        times.append([began, ended])
+    return {"decided": decided, "times": times}
 
 
 def _others_decide(own: Store, number: int) -> None:
@@ -177,8 +184,12 @@ def _others_decide(own: Store, number: int) -> None:
 
 
 def _plain(got: Any) -> Any:
-    """Give a dict as a list of its pairs: keys of another type than int are to be seen."""
-    return [[k, v] for k, v in got.items()] if isinstance(got, dict) else type(got).__name__
+    """Give a dict of ints as it is; of what else it holds, or is, a few words."""
+    if isinstance(got, dict) and all(type(n) is int for pair in got.items() for n in pair):
+        return got
+    return (
+        f"a dict of other things than ints: {got}" if isinstance(got, dict) else type(got).__name__
+    )
 
 
 def _have_come(own: Store, key: str, count: int) -> bool:
@@ -219,18 +230,21 @@ def backward(model: nn.Module, replica: int, step: int) -> None:
 
 def trained(rank: int, steps: int, model_kind: str, kind: str) -> tuple[Any, Any]:
     """Give the model and the optimizer of a replica that has trained so many steps, by itself."""
-    model = small_model(7 if steps else 100 + rank, model_kind)
+    model = small_model(7 if steps > 0 else 100 + rank, model_kind)
     optimizer = optimizer_of(model, kind)
     for step in range(steps):
         backward(model, 0, step)
         optimizer.step()
     model.zero_grad()
+    for group in optimizer.param_groups:  # as a scheduler does
+        group["lr"] *= 0.9 ** max(steps, 0)
     return model, optimizer
 
 
 def states(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     """Give all that a step depends on, as plain tensors by name."""
     found: dict[str, Any] = {name: t.detach().clone() for name, t in model.state_dict().items()}
+    found["the learning rate"] = torch.tensor(optimizer.param_groups[0]["lr"])
     for i, p in enumerate(p for group in optimizer.param_groups for p in group["params"]):
         for name, value in optimizer.state.get(p, {}).items():
             if value is not None:
@@ -335,8 +349,8 @@ def go_on(
     patience: float,
     event: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Train; the event says who is killed, or stalls, at which moment, and whether a new one comes."""
-    dies = -1 if event["what"] in ("nothing", "stalls") else event["replica"]
+    """Train; the event says what happens to whom, in which step, and whether a new one comes."""
+    dies = event["replica"] if event["what"].startswith("killed") else -1
     return start(answer, replica, replicas, (replicas, steps, patience, dict(event)), dies)
 
 
@@ -348,54 +362,113 @@ def replica(
     patience: float,
     event: dict[str, Any],
 ) -> dict[str, Any]:
-    """Call the answer in a replica, which may be killed before, in or after its step, or stall."""
+    """Call the answer in a replica, to which the event happens."""
     for right in (quorum, rejoin, join):
         lend(right)
-    me, store, folder = int(os.environ["RANK"]), connect(port), Path(sys.argv[0]).parent
-    new = event["new"] if event["new"] >= 0 else replicas
-    model = small_model(7 if me != new else 8, "plain")
+    me, store = int(os.environ["RANK"]), connect(port)
+    new = event["new"] == me
+    model = small_model(8 if new else 7, "plain")
     optimizer = optimizer_of(model, "momentum")
-    gone, came = folder / "gone", folder / "came"
-    happened = False
-    if me == new:
-        _until(gone.exists)
-        came.touch()
-
-    def end() -> None:
-        gone.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    def happens(moment: str, step: int) -> bool:
-        nonlocal happened
-        mine = not happened and me == event["replica"] and moment == event["what"]
-        happened = happened or (mine and step == event["step"])
-        return mine and happened
+    scene = Scene(me, event, patience, Path(sys.argv[0]).parent)
+    scene.watch(optimizer)
+    if new:
+        _until(scene.gone.exists)
+        scene.came.touch()
+    else:  # all at once: nobody's patience is for how long a process takes to start
+        own = PrefixStore("check", store)
+        own.add("here", 1)
+        _until(partial(_have_come, own, "here", replicas - (event["new"] >= 0)))
 
     def one_backward(step: int) -> None:
-        if happens("killed before", step):
-            end()
-        if happens("stalls", step):
-            time.sleep(3 * patience)
-            came.touch()
-        comes = new < replicas or (event["what"] == "stalls" and me != event["replica"])
-        if comes and step == event["step"] + 2:
-            _until(came.exists)
-            time.sleep(0.15)  # it asks meanwhile
+        scene.before(step)
         backward(model, me, step)
-        done[0] = step
 
-    done = [-1]
-    optimizer.register_step_pre_hook(lambda *_: end() if happens("killed in", done[0]) else None)
-    optimizer.register_step_post_hook(
-        lambda *_: end() if happens("killed after", done[0]) else None
-    )
     log = answer(store, me, replicas, model, optimizer, one_backward, steps, patience)
     found = {
-        "log": [[k, list(v)] for k, v in log.items() if isinstance(v, (list, tuple, dict, set))]
+        "log": {int(k): list(v) for k, v in log.items()}
         if isinstance(log, dict)
+        and all(isinstance(v, (list, tuple, dict, set)) for v in log.values())
         else type(log).__name__,
         "weights": torch.cat([p.detach().flatten() for p in model.parameters()]),
+        "times": scene.times,
     }
     if dist.is_initialized():
         dist.destroy_process_group()
     return found
+
+
+class Scene:
+    """Makes happen to one replica what the event says, once, in its step.
+
+    killed before, killed in, killed after: its gradients, the step of its optimizer, and that step's end.
+    killed meeting: when it joins the group for the first time after the step. stalls: before its gradients.
+    steps alone: on all others the step's all_reduce fails, on this one it ends well; `stall` then says how
+    many times the others' patience it stalls after its step.
+    """
+
+    def __init__(self, me: int, event: dict[str, Any], patience: float, folder: Path) -> None:
+        self.me, self.event, self.patience = me, event, patience
+        self.gone, self.came = folder / "gone", folder / "came"
+        self.step, self.calls, self.usual, self.happened = -1, 0, 0, False
+        self.times: list[float] = []
+
+    def watch(self, optimizer: torch.optim.Optimizer) -> None:
+        """Put the scene around the optimizer and the calls of torch.distributed."""
+
+        def steps(*_: Any) -> None:
+            self.moment("killed in")
+
+        optimizer.register_step_pre_hook(steps)
+        optimizer.register_step_post_hook(lambda *_: self.after())
+        init: Any = dist.init_process_group
+        reduce: Any = dist.all_reduce
+
+        def joining(*args: Any, **kwargs: Any) -> Any:
+            if self.step >= self.event["step"] - 1:
+                self.moment("killed meeting", at_once=True)
+            return init(*args, **kwargs)
+
+        def reducing(*args: Any, **kwargs: Any) -> Any:
+            found = reduce(*args, **kwargs)
+            self.calls += 1
+            alone = self.event["what"] == "steps alone" and self.me != self.event["replica"]
+            last = self.calls == self.usual and self.step == self.event["step"]
+            if alone and last and not self.happened:
+                self.happened = True
+                raise RuntimeError("Connection closed by peer")
+            return found
+
+        dist.init_process_group, dist.all_reduce = joining, reducing
+
+    def before(self, step: int) -> None:
+        """Take note of a step that begins, and let happen what does so then."""
+        if self.calls:
+            self.usual = self.calls  # of the step before: how many calls make one
+        self.step, self.calls = step, 0
+        self.times.append(time.monotonic())
+        self.moment("killed before")
+        if self.moment("stalls"):
+            time.sleep(self.event["stall"] * self.patience)
+            self.came.touch()
+        comes = self.event["new"] >= 0 or (self.event["stall"] and self.me != self.event["replica"])
+        if comes and step == self.event["step"] + 2:
+            _until(self.came.exists)
+            time.sleep(0.15)  # it asks meanwhile
+
+    def after(self) -> None:
+        """Let happen what does so when the optimizer has stepped."""
+        self.moment("killed after")
+        if self.event["stall"] and self.moment("steps alone"):
+            time.sleep(self.event["stall"] * self.patience)
+            self.came.touch()
+
+    def moment(self, what: str, at_once: bool = False) -> bool:
+        """Tell whether this is the moment; if it is one to be killed in, be killed."""
+        mine = self.me == self.event["replica"] and self.event["what"] == what
+        if self.happened or not mine or not (at_once or self.step == self.event["step"]):
+            return False
+        self.happened = True
+        if what.startswith("killed"):
+            self.gone.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return True

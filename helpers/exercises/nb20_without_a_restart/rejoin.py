@@ -1,8 +1,8 @@
 """20.2 Take over (15 min, ●●●○○)
 
 - Who has what the others lack? And what, beside the weights, does the next step depend on?
-- The source is the first rank with the most steps. Nothing has to travel if all have done as many.
-  `dist.broadcast_object_list` sends any objects, such as the two `state_dict()`s, of whatever size.
+- The source is a rank with the most steps, the same for all. Nothing has to travel if all have done as
+  many. `dist.broadcast_object_list` sends any objects, such as the two `state_dict()`s, of whatever size.
 - most = max(steps); source = steps.index(most). If min(steps) < most: box = [(model.state_dict(),
   optimizer.state_dict())] on the source, [None] elsewhere; dist.broadcast_object_list(box, src=source);
   where steps[rank] < most: model.load_state_dict(box[0][0]); optimizer.load_state_dict(box[0][1]). Return
@@ -23,12 +23,12 @@ from helpers.exercises.nb20_without_a_restart.in_ranks import (
 from helpers.trace.events import Trace
 
 MODEL_ONLY = (
-    "The weights are there, and what the optimizer keeps for each of them is not: its `state_dict()`, "
+    "The weights are there, and the optimizer's state is not, or not all of it: its whole `state_dict()`, "
     "too."
 )
 WEIGHTS_ONLY = "The parameters are there, and the buffers are not: `model.state_dict()` has both."
 KEPT = "It still has what it began with."
-FROM_ZERO = "It is what rank 0 has: the source is the first rank that has done most steps."
+FROM_ZERO = "It is what rank 0 has: the source is a rank that has done most steps."
 MEAN = (
     "It is the mean of all ranks: who is behind has nothing to add. Take over what the source has."
 )
@@ -50,7 +50,7 @@ def case(draw: Draw) -> Case:
         steps = [most - 1] * n
         steps[draw.rank()] = most
     elif who == "new ones":
-        steps = [draw.of(0, 0, most) for _ in range(n)]
+        steps = [draw.of(-1, 0, most) for _ in range(n)]
         steps[draw.rank()] = most
     most = max(steps)
     model, optimizer = trained(0, most, model_kind, kind)
@@ -74,7 +74,7 @@ def case(draw: Draw) -> Case:
         for name, wanted in right.items():
             have = got["state"].get(name)
             if have is None or not same(wanted, have, 0):
-                what = f"{name} is not that of the first rank with {most} steps"
+                what = f"{name} is not that of a rank with {most} steps"
                 return Finding(what, cause(got["state"], rank))
         extra = set(got["state"]) - set(right)
         if extra:
@@ -84,7 +84,7 @@ def case(draw: Draw) -> Case:
         return None
 
     def cause(state: Any, rank: int) -> tuple[str, ...]:
-        weights = {k for k in right if " of parameter " not in k}
+        weights = {k for k in right if " of parameter " not in k and k != "the learning rate"}
         buffers = {k for k in weights if "running" in k or "num_batches" in k}
 
         def agree(names: set[str], other: Any) -> bool:

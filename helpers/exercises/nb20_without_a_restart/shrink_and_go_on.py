@@ -2,14 +2,16 @@
 
 - Every round: ask who is in; meet; take over; train. Where can it fail, and what does a replica do that is
   not in? When may the last one leave?
-- A failed `all_reduce` (RuntimeError) means: no step, and the next round. A new group is needed if members
-  or steps differ from the round before, or the last one failed. A replica that is left out has missed what
-  the others did: it asks again with step 0. And who has done all steps stays until all members have.
-- while True: number += 1; now = quorum(...); if me not in now: step, members = 0, None; continue. If
-  min(now.values()) == steps: return log. try: if new members or steps differ or it failed: join(store,
-  number, sorted(now), me, patience); step = rejoin(rank, len(now), [now[m] for m in sorted(now)], model,
-  optimizer); if step == steps: continue; backward(step); all_reduce and divide each p.grad. except
-  RuntimeError: members = None; continue. optimizer.step(); log[step] = sorted(now); step += 1.
+- A failure (RuntimeError) means: no step, leave the group, so that the others' calls fail as well, and ask
+  for the next round. A new group is needed if members have changed, their steps are not all equal, or the
+  last round failed. A replica that is left out has missed what the others did: it asks again with step -1,
+  and its dict begins anew. And who has done all steps stays until all members have.
+- while True: number += 1; now = quorum(...); if me not in now: step, met, log = -1, None, {}; continue. If
+  min(now.values()) == steps: return log. try: if met != sorted(now) or len(set(now.values())) > 1: met =
+  None; join(store, number, sorted(now), me, patience); step = rejoin(dist.get_rank(), len(now), [now[m] for
+  m in sorted(now)], model, optimizer); met = sorted(now). If step == steps: continue. backward(step);
+  all_reduce and divide each p.grad. except RuntimeError: met = None; dist.destroy_process_group() if
+  dist.is_initialized(); continue. After the try: optimizer.step(); log[step] = met; step += 1.
 """
 
 from typing import Any
@@ -27,8 +29,8 @@ from helpers.views.plain import plural
 
 CLOSE = 1e-5
 ALONE = (
-    "Who trained it with whom differs. A replica that was left out, or whose `all_reduce` failed, must not "
-    "step: it asks again, and takes over."
+    "A replica that was left out, or whose `all_reduce` failed, does not step: it asks again, and takes "
+    "over. Who was left out begins its dict anew: its last steps may have been made once more without it."
 )
 LEFT = (
     "It was behind when the others were done. Whoever has done all steps stays until every member of a round "
@@ -37,36 +39,51 @@ LEFT = (
 DIVIDED = "Divide by the members of this round: fewer replicas have fewer gradients to add up."
 WEIGHTS = (
     "Was each step made with the mean of its members' gradients, once, and has the new or the late one taken "
-    "over weights and momentum?"
+    "over weights and momentum? Or is the dict not what was trained?"
 )
+FOR_EVER = (
+    "Some replica waits for ever. Has each round a number of its own? Do all members of a round meet, and "
+    "call the same functions, whatever the last round was for each of them?"
+)
+GIVE_UP = (
+    "Give `join` the `patience`: whoever does not come within it is asked for in the next round."
+)
+EXPECTED = (
+    "Expect the members of the last round only: nobody need wait for one who has long been gone."
+)
+PATIENCE_S = 0.4
 SHRINK = "It lives, and trains no step at the end: what does it do when its group has failed?"
 
 
 def case(draw: Draw) -> Case:
-    n = draw.ranks
-    what = draw.of(
-        "nothing", "killed before", "killed before", "killed in", "killed after", "stalls"
-    )
-    steps, at = 7, draw.whole(0, 2)
-    replica, new = draw.rank(), -1
-    if n == 1:
-        what = "nothing"
-    if n > 2 and what.startswith("killed") and draw.of(True, True, False):
-        new = (replica + 1 + draw.whole(0, n - 2)) % n
-    if what == "killed after" and new < 0:
-        at = steps - 1
-    event = {"what": what, "replica": replica, "step": at, "new": new}
+    n, steps = draw.ranks, 7
+    at, replica, new, stall = draw.whole(1, 2), draw.rank(), -1, 0.0
+    if n == 2:
+        what, stall = draw.of(
+            ("killed in", 0.0), ("killed after", 0.0), ("steps alone", 1.5), ("stalls", 3.0)
+        )
+        at = steps - 1 if what == "killed after" else at
+    else:
+        what, at, stall = draw.of(
+            ("killed before", at, 0.0),
+            ("killed meeting", 0, 0.0),
+            ("stalls", at, 1.5),
+            ("steps alone", at, 0.0),
+            ("steps alone", steps - 1, 0.0),
+        )
+        new = (replica + draw.whole(1, n - 1)) % n if what == "killed before" else -1
+    event = {"what": what, "replica": replica, "step": at, "new": new, "stall": stall}
     gone = {replica} if what.startswith("killed") else set()
 
     def together(values: list[Any]) -> Finding | None:
-        alive = [r for r in range(n) if r not in gone and not values[r].get("died")]
+        alive = [r for r in range(n) if r not in gone and "killed" not in values[r]]
         logs = {}
         for r in alive:
             log = values[r]["log"]
-            if not isinstance(log, list):
+            if not isinstance(log, dict):
                 given = "nothing" if log == "NoneType" else f"a {log}"
-                return Finding(f"replica {r} returns {given}, not a dict")
-            logs[r] = {k: sorted(members) for k, members in log}
+                return Finding(f"replica {r} returns {given}, not a dict of lists")
+            logs[r] = {k: sorted(members) for k, members in log.items()}
         members: dict[int, list[int]] = {}
         for r, log in logs.items():
             for k, who in log.items():
@@ -88,6 +105,19 @@ def case(draw: Draw) -> Case:
             found = weights(values[r]["weights"], members, r)
             if found is not None:
                 return found
+        return in_time(values, members)
+
+    def in_time(values: list[Any], members: dict[int, list[int]]) -> Finding | None:
+        if stall == 3.0 and replica in members[at]:
+            what = (
+                f"step {at} is trained with replica {replica}, which stalls three times `patience`"
+            )
+            return Finding(what, GIVE_UP)
+        if gone and new < 0 and at + 3 < steps:
+            times = max((value.get("times", []) for value in values), key=len)[-2:]
+            if times[1] - times[0] > 0.8 * PATIENCE_S:
+                what = f"long after the death a step still takes {times[1] - times[0]:.1f} s"
+                return Finding(what, EXPECTED)
         return None
 
     def weights(got: torch.Tensor, members: dict[int, list[int]], r: int) -> Finding | None:
@@ -108,23 +138,25 @@ def case(draw: Draw) -> Case:
     told = describe(event, n)
     return Case(
         told,
-        [(n, steps, 0.4, event)] * n,
+        [(n, steps, PATIENCE_S, event)] * n,
         right=AllRanks(lambda got: None, together),
         like={},
-        seconds=25.0,
+        seconds=20.0,
         shown=told,
     )
 
 
 def describe(event: dict[str, Any], n: int) -> str:
     """Say what happens to whom."""
-    if event["what"] == "nothing":
-        return f"{plural(n, 'replica')}, and nothing happens"
+    stall = f", {event['stall']:g} times as long as the others are patient"
     moment = {
         "killed before": "is killed before its gradients of step {}",
         "killed in": "is killed after the all_reduce of step {}, before optimizer.step",
         "killed after": "is killed right after optimizer.step of step {}",
-        "stalls": "stalls in step {}, three times as long as the others are patient",
+        "killed meeting": "is killed as it joins the first group",
+        "stalls": "stalls in step {}" + stall,
+        "steps alone": "steps in step {}, in which the others' all_reduce fails"
+        + (f", and then stalls{stall}" if event["stall"] else ""),
     }[event["what"]].format(event["step"])
     new = f"; then replica {event['new']} comes for the first time" if event["new"] >= 0 else ""
     return f"{plural(n, 'replica')}; replica {event['replica']} {moment}{new}"
@@ -148,13 +180,15 @@ def course(members: dict[int, list[int]], steps: int, divide_by: int = 0) -> tor
 EXERCISE = Exercise(
     case,
     failed=(
+        Failed("not done after", FOR_EVER),
         Failed(
-            "Connection closed|Connection reset|[Tt]imed? ?out|wait timeout",
-            "A member is gone: this is the exception to catch. No step then; ask for the next round.",
+            "peer|Timed out|wait timeout",
+            "A member is gone: this is the exception to catch, wherever ranks talk. No step then; ask for "
+            "the next round.",
         ),
     ),
     kind=Kind.SCRIPT,
     programme=go_on,
-    sizes=(1, 2, 3),
-    count=7,
+    sizes=(2, 3),
+    count=9,
 )

@@ -35,7 +35,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return {int(r): s for r, s in json.loads(own.get("decision")).items()}
 
 
-# %% wrong: each decides by itself | wrong | says: Let one proposal count|asked after the decision
+# %% wrong: each decides by itself | wrong | says: [Ll]et one proposal count
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     give_up = time.monotonic() + patience
@@ -77,7 +77,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
 
 
-# %% wrong: it does not wait | wrong | says: look until all `expected` are there|before `patience` is over
+# %% wrong: it does not wait | wrong | says: do you look until all `expected` are there
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     here = [r for r in range(replicas) if store.check([f"{number}/{r}"])]
@@ -98,7 +98,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
 
 
-# %% wrong: keys without the round | wrong | says: stands the step that it has asked with|which did not ask|look until all|is not a member|asked too late
+# %% wrong: keys without the round | wrong | says: stands the step that it has asked with|which did not ask
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(str(me), str(step))
     give_up = time.monotonic() + patience
@@ -127,7 +127,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return mine
 
 
-# %% wrong: the members' numbers as texts | wrong | says: is not of ints
+# %% wrong: the members' numbers as texts | wrong | says: a dict of other things than ints
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     give_up = time.monotonic() + patience
@@ -140,7 +140,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return json.loads(store.compare_set(f"{number}/decided", "", mine))
 
 
-# %% wrong: a list of members | wrong | says: is given back a list, not a dict
+# %% wrong: a list of members | wrong | says: is given back a list, not a dict of ints
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     give_up = time.monotonic() + patience
@@ -163,3 +163,60 @@ def quorum(store, number, me, step, expected, replicas, patience):
     here = [r for r in range(replicas) if store.check([f"{number}/{r}"])]
     mine = repr({r: int(store.get(f"{number}/{r}")) for r in here})
     return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
+
+
+# %% wrong: it waits for all that there may be | wrong | says: although all are there
+def quorum(store, number, me, step, expected, replicas, patience):
+    store.set(f"{number}/{me}", str(step))
+    give_up = time.monotonic() + patience
+    while not store.check([f"{number}/decided"]) and time.monotonic() < give_up:
+        if all(store.check([f"{number}/{r}"]) for r in range(replicas)):
+            break
+        time.sleep(0.01)
+    here = [r for r in range(replicas) if store.check([f"{number}/{r}"])]
+    mine = repr({r: int(store.get(f"{number}/{r}")) for r in here})
+    return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
+
+
+# %% wrong: whoever counts first decides, and may be killed before it has | crashed | says: also one that you count on to decide|asks without waiting
+def quorum(store, number, me, step, expected, replicas, patience):
+    store.set(f"{number}/{me}", str(step))
+    give_up = time.monotonic() + patience
+    while not store.check([f"{number}/decided"]) and time.monotonic() < give_up:
+        if all(store.check([f"{number}/{r}"]) for r in expected):
+            break
+        time.sleep(0.01)
+    if store.add(f"{number}/lock", 1) == 1:
+        here = [r for r in range(replicas) if store.check([f"{number}/{r}"])]
+        mine = repr({r: int(store.get(f"{number}/{r}")) for r in here})
+        store.set(f"{number}/decided", mine)
+    return ast.literal_eval(store.get(f"{number}/decided").decode())
+
+
+# %% wrong: no look at the decision while it waits | wrong | says: look also whether it has been decided
+def quorum(store, number, me, step, expected, replicas, patience):
+    store.set(f"{number}/{me}", str(step))
+    give_up = time.monotonic() + patience
+    while time.monotonic() < give_up:
+        if all(store.check([f"{number}/{r}"]) for r in expected):
+            break
+        time.sleep(0.01)
+    here = [r for r in range(replicas) if store.check([f"{number}/{r}"])]
+    mine = repr({r: int(store.get(f"{number}/{r}")) for r in here})
+    return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
+
+
+# %% wrong: a leader, whom the others poll | timed out | says: also one that you count on to decide
+def quorum(store, number, me, step, expected, replicas, patience):
+    store.set(f"{number}/{me}", str(step))
+    if me == min(expected):
+        give_up = time.monotonic() + patience
+        while time.monotonic() < give_up:
+            if all(store.check([f"{number}/{r}"]) for r in expected):
+                break
+            time.sleep(0.01)
+        here = [r for r in range(replicas) if store.check([f"{number}/{r}"])]
+        store.set(f"{number}/decided", repr({r: int(store.get(f"{number}/{r}")) for r in here}))
+    while not store.check([f"{number}/decided"]):
+        time.sleep(0.01)
+    return ast.literal_eval(store.get(f"{number}/decided").decode())

@@ -25,7 +25,7 @@ def rejoin(rank, world_size, steps, model, optimizer):
     return most
 
 
-# %% wrong: from rank 0 | wrong | says: the source is the first rank that has done most steps
+# %% wrong: from rank 0 | wrong | says: the source is a rank that has done most steps
 def rejoin(rank, world_size, steps, model, optimizer):
     if len(set(steps)) > 1:
         box = [(model.state_dict(), optimizer.state_dict())]
@@ -35,7 +35,7 @@ def rejoin(rank, world_size, steps, model, optimizer):
     return max(steps)
 
 
-# %% wrong: the optimizer is forgotten | wrong | says: what the optimizer keeps for each of them is not
+# %% wrong: the optimizer is forgotten | wrong | says: its whole `state_dict\(\)`, too
 def rejoin(rank, world_size, steps, model, optimizer):
     most = max(steps)
     if min(steps) < most:
@@ -125,4 +125,18 @@ def rejoin(rank, world_size, steps, model, optimizer):
         dist.broadcast_object_list(box, src=source)
         model.load_state_dict(box[0][0])
         optimizer.load_state_dict(box[0][1])
+    return most
+
+
+# %% wrong: the optimizer keeps a learning rate of its own | wrong | says: its whole `state_dict\(\)`, too
+def rejoin(rank, world_size, steps, model, optimizer):
+    most = max(steps)
+    if min(steps) < most:
+        source = steps.index(most)
+        box = [(model.state_dict(), optimizer.state_dict()["state"])]
+        dist.broadcast_object_list(box, src=source)
+        if steps[rank] < most:
+            model.load_state_dict(box[0][0])
+            own = optimizer.state_dict()
+            optimizer.load_state_dict({"state": box[0][1], "param_groups": own["param_groups"]})
     return most

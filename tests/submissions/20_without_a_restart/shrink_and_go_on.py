@@ -5,7 +5,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         number += 1
         now = quorum(store, number, me, step, list(expected), replicas, patience)
         if me not in now:
-            step, members = 0, None
+            step, members, log = -1, None, {}
             continue
         expected = sorted(now)
         if min(now.values()) == steps:
@@ -26,6 +26,8 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
                 p.grad /= len(members)
         except RuntimeError:
             members = None
+            if dist.is_initialized():
+                dist.destroy_process_group()
             continue
         optimizer.step()
         log[step] = members
@@ -40,7 +42,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         asked = quorum(store, number, me, step, members, replicas, patience)
         number += 1
         if me not in asked:
-            step = 0
+            step, log = -1, {}
             continue
         members = sorted(asked)
         if all(s == steps for s in asked.values()):
@@ -74,7 +76,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         number += 1
         now = quorum(store, number, me, step, members, replicas, patience)
         if me not in now:
-            step = 0
+            step = -1
             continue
         members = sorted(now)
         if min(now.values()) == steps:
@@ -102,7 +104,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         number += 1
         now = quorum(store, number, me, step, members, replicas, patience)
         if me not in now:
-            step = 0
+            step = -1
             continue
         members = sorted(now)
         if min(now.values()) == steps:
@@ -133,7 +135,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         asked = quorum(store, number, me, step, members, replicas, patience)
         number += 1
         if me not in asked:
-            step = 0
+            step = -1
             continue
         members = sorted(asked)
         if all(s == steps for s in asked.values()):
@@ -183,7 +185,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         step += 1
 
 
-# %% wrong: it begins where the others are, with weights of its own | wrong | says: steps of its members do not give
+# %% wrong: it begins where the others are, with weights of its own | wrong | says: steps of its members do not give|and takes over
 def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
     number, step, log = 0, 0, {}
     members = list(range(replicas))
@@ -191,7 +193,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         asked = quorum(store, number, me, step, members, replicas, patience)
         number += 1
         if me not in asked:
-            step = 0
+            step = -1
             continue
         members = sorted(asked)
         if all(s == steps for s in asked.values()):
@@ -250,7 +252,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         asked = quorum(store, number, me, step, members, replicas, patience)
         number += 1
         if me not in asked:
-            step = 0
+            step = -1
             continue
         members = sorted(asked)
         if all(s == steps for s in asked.values()):
@@ -269,4 +271,213 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         except RuntimeError:
             continue
         optimizer.step()
+        step += 1
+
+
+# %% wrong: who is left out keeps its step | wrong | says: trained step|steps of its members do not give
+def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
+    number, step, log, met, expected = 0, 0, {}, None, list(range(replicas))
+    while True:
+        number += 1
+        now = quorum(store, number, me, step, expected, replicas, patience)
+        if me not in now:
+            met = None
+            continue
+        expected = sorted(now)
+        if min(now.values()) == steps:
+            return log
+        try:
+            if met != expected or len(set(now.values())) > 1:
+                met = None
+                join(store, number, expected, me, patience)
+                done = [now[r] for r in expected]
+                step = rejoin(dist.get_rank(), len(done), done, model, optimizer)
+                met = expected
+            if step == steps:
+                continue
+            backward(step)
+            for p in model.parameters():
+                dist.all_reduce(p.grad)
+                p.grad /= len(met)
+        except RuntimeError:
+            met = None
+            if dist.is_initialized():
+                dist.destroy_process_group()
+            continue
+        optimizer.step()
+        log[step] = expected
+        step += 1
+
+
+# %% wrong: who is done leaves | wrong | says: after step 5|are trained|trained step|steps of its members do not give
+def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
+    number, step, log, met, expected = 0, 0, {}, None, list(range(replicas))
+    while True:
+        number += 1
+        if step == steps:
+            return log
+        now = quorum(store, number, me, step, expected, replicas, patience)
+        if me not in now:
+            step, met, log = -1, None, {}
+            continue
+        expected = sorted(now)
+        if min(now.values()) == steps:
+            return log
+        try:
+            if met != expected or len(set(now.values())) > 1:
+                met = None
+                join(store, number, expected, me, patience)
+                done = [now[r] for r in expected]
+                step = rejoin(dist.get_rank(), len(done), done, model, optimizer)
+                met = expected
+            if step == steps:
+                continue
+            backward(step)
+            for p in model.parameters():
+                dist.all_reduce(p.grad)
+                p.grad /= len(met)
+        except RuntimeError:
+            met = None
+            if dist.is_initialized():
+                dist.destroy_process_group()
+            continue
+        optimizer.step()
+        log[step] = expected
+        step += 1
+
+
+# %% wrong: a new group only for new members | timed out | says: Some replica waits for ever
+def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
+    number, step, log, met, expected = 0, 0, {}, None, list(range(replicas))
+    while True:
+        number += 1
+        now = quorum(store, number, me, step, expected, replicas, patience)
+        if me not in now:
+            step, met, log = -1, None, {}
+            continue
+        expected = sorted(now)
+        if min(now.values()) == steps:
+            return log
+        try:
+            if met != expected:
+                met = None
+                join(store, number, expected, me, patience)
+                done = [now[r] for r in expected]
+                step = rejoin(dist.get_rank(), len(done), done, model, optimizer)
+                met = expected
+            if step == steps:
+                continue
+            backward(step)
+            for p in model.parameters():
+                dist.all_reduce(p.grad)
+                p.grad /= len(met)
+        except RuntimeError:
+            continue
+        optimizer.step()
+        log[step] = expected
+        step += 1
+
+
+# %% wrong: join without patience | wrong | says: Give `join` the `patience`
+def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
+    number, step, log, met, expected = 0, 0, {}, None, list(range(replicas))
+    while True:
+        number += 1
+        now = quorum(store, number, me, step, expected, replicas, patience)
+        if me not in now:
+            step, met, log = -1, None, {}
+            continue
+        expected = sorted(now)
+        if min(now.values()) == steps:
+            return log
+        try:
+            if met != expected or len(set(now.values())) > 1:
+                met = None
+                join(store, number, expected, me, 30.0)
+                done = [now[r] for r in expected]
+                step = rejoin(dist.get_rank(), len(done), done, model, optimizer)
+                met = expected
+            if step == steps:
+                continue
+            backward(step)
+            for p in model.parameters():
+                dist.all_reduce(p.grad)
+                p.grad /= len(met)
+        except RuntimeError:
+            met = None
+            if dist.is_initialized():
+                dist.destroy_process_group()
+            continue
+        optimizer.step()
+        log[step] = expected
+        step += 1
+
+
+# %% wrong: join stands outside of the try | crashed | says: this is the exception to catch
+def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
+    number, step, log, met, expected = 0, 0, {}, None, list(range(replicas))
+    while True:
+        number += 1
+        now = quorum(store, number, me, step, expected, replicas, patience)
+        if me not in now:
+            step, met, log = -1, None, {}
+            continue
+        expected = sorted(now)
+        if min(now.values()) == steps:
+            return log
+        if met != expected or len(set(now.values())) > 1:
+            met = None
+            join(store, number, expected, me, patience)
+            done = [now[r] for r in expected]
+            step = rejoin(dist.get_rank(), len(done), done, model, optimizer)
+            met = expected
+        try:
+            if step == steps:
+                continue
+            backward(step)
+            for p in model.parameters():
+                dist.all_reduce(p.grad)
+                p.grad /= len(met)
+        except RuntimeError:
+            met = None
+            if dist.is_initialized():
+                dist.destroy_process_group()
+            continue
+        optimizer.step()
+        log[step] = expected
+        step += 1
+
+
+# %% wrong: all are expected for ever | wrong | says: nobody need wait for one who has long been gone
+def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
+    number, step, log, met, expected = 0, 0, {}, None, list(range(replicas))
+    while True:
+        number += 1
+        now = quorum(store, number, me, step, list(range(replicas)), replicas, patience)
+        if me not in now:
+            step, met, log = -1, None, {}
+            continue
+        expected = sorted(now)
+        if min(now.values()) == steps:
+            return log
+        try:
+            if met != expected or len(set(now.values())) > 1:
+                met = None
+                join(store, number, expected, me, patience)
+                done = [now[r] for r in expected]
+                step = rejoin(dist.get_rank(), len(done), done, model, optimizer)
+                met = expected
+            if step == steps:
+                continue
+            backward(step)
+            for p in model.parameters():
+                dist.all_reduce(p.grad)
+                p.grad /= len(met)
+        except RuntimeError:
+            met = None
+            if dist.is_initialized():
+                dist.destroy_process_group()
+            continue
+        optimizer.step()
+        log[step] = expected
         step += 1
