@@ -1,7 +1,7 @@
 """Every exercise of the course, by the name of the function that solves it.
 
 helpers/exercises/nbNN_topic/NAME.py, one file an exercise; files that several share:
-in_ranks.py, the only one that ranks import, and shared.py
+in_ranks.py (or a folder of that name), the only one that ranks import, and shared.py
 """
 
 from __future__ import annotations

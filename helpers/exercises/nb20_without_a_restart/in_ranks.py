@@ -65,9 +65,6 @@ def start(
     if found["exits"].get(dies) == -signal.SIGKILL:
         found["exits"][dies] = 0
         found["values"][dies] = {"died": True}
-    for rank, error in enumerate(found["errors"]):
-        if error is not None:
-            found["exits"].pop(rank, None)  # it has said why it left
     return found
 
 
