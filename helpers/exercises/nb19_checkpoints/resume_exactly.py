@@ -26,12 +26,17 @@ from helpers.exercises.nb19_checkpoints.shared import (
     half_loaded,
     left_alone,
     newest_as_text,
+    was_made,
     why_from_zero,
 )
 from helpers.ranks.run import Run
 from helpers.views.plain import plural
 
 CLOSE = 1e-6
+DRAWN_AGAIN = (
+    "the epoch's order: it was drawn again, from a generator that had drawn noise since, which gives another "
+    "one. Keep the order itself"
+)
 LOST = {
     "model": "the model's weights",
     "optimizer": "the optimizer's state",
@@ -39,6 +44,9 @@ LOST = {
     "generator": "the generator's state",
     "order": "the rest of the epoch's order (another one was drawn)",
     "place": "the place in the epoch's order (it began again at its first sample)",
+    "again": DRAWN_AGAIN,
+    "again, then put back": DRAWN_AGAIN,
+    "noise": "the generator's state of now (that of the epoch's beginning was put back)",
 }
 TWICE = "Cut the batch so that each of its samples is on one rank: `now[rank::world_size]`."
 
@@ -106,14 +114,10 @@ def case(draw: Draw) -> Case:
             return None
         what = (
             f"after a death{' in a save' if died else ''} the last job goes on with step {start}; "
-            + (
-                f"the newest whole checkpoint was made after {newest[0]} steps"
-                if newest[0]
-                else "no checkpoint had been made before"
-            )
+            + was_made(newest[0], *lives[-2:])
         )
         if not start:
-            return Finding(what, why_from_zero(lives[-1]))
+            return Finding(what, why_from_zero(*lives[-2:]))
         return Finding(
             what, TEXT if start == newest_as_text(lives[-1], every, newest[0]) else AGAIN
         )
@@ -174,17 +178,24 @@ def course(
     job, losses, batches = Job(seed, samples), [], []
     order: list[int] = []
     whole: list[int] = []
+    begun = job.generator.get_state()
     for step in range(steps):
         if step in resumed:
-            new = Job(seed, samples)
+            new, old = Job(seed, samples), job.generator.get_state()
             for name, part in new.parts.items():
                 if name != lost:
                     part.load_state_dict(job.parts[name].state_dict())
             if lost != "generator":
-                new.generator.set_state(job.generator.get_state())
+                new.generator.set_state(begun if lost == "noise" and order else old)
             job = new
             order = [] if lost == "order" else whole if lost == "place" and order else order
+            if order and lost in {"again", "again, then put back", "noise"}:
+                another = torch.randperm(samples, generator=job.generator).tolist()
+                order = another[samples - len(order) :]
+            if lost == "again, then put back":
+                job.generator.set_state(old)
         if not order:
+            begun = job.generator.get_state()
             order = whole = torch.randperm(samples, generator=job.generator).tolist()
         now, order = order[:batch], order[batch:]
         batches.append(now)

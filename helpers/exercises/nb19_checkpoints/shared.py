@@ -58,7 +58,8 @@ def was_made(newest: int, before: Mapping[str, Any], life: Mapping[str, Any]) ->
     if not newest:
         return "no checkpoint had been made before"
     empty = not life["found"]["files"] and "died" not in before
-    return f"{'a' if empty else 'the newest whole'} checkpoint was {'due' if empty else 'made'} after {newest} steps"
+    said = "a checkpoint was due" if empty else "the newest whole checkpoint was made"
+    return f"{said} after {newest} steps"
 
 
 def why_from_zero(before: Mapping[str, Any], life: Mapping[str, Any]) -> str:
