@@ -118,9 +118,10 @@ def _row(exercise: Exercise, tried: Tried, rank: int, found: Finding | None) -> 
     planned |= exercise.kind is Kind.SCRIPT and case.shown is not None
     wordy = judged and planned
     shown = () if wordy else case.given[rank]
-    given = ", ".join(short_value(v, 80) for v in shown) if case.shown is None else case.shown
-    expected = "" if judged else short_value(wanted, 80)
-    got = "" if wordy else short_value(tried.run.values[rank], 80)
+    most = 240 if exercise.kind is Kind.LOCAL else 80
+    given = ", ".join(short_value(v, most) for v in shown) if case.shown is None else case.shown
+    expected = "" if judged else short_value(wanted, most)
+    got = "" if wordy else short_value(tried.run.values[rank], most)
     return Row(rank, given, expected, got, found.what if found else "")
 
 

@@ -21,7 +21,9 @@ def step_breakdown(spans, steps):
         one = union(cut(spans, begin, end, "compute"))
         two = union(cut(spans, begin, end, "compute", "communication"))
         three = union(cut(spans, begin, end, "compute", "communication", "data"))
-        found.append({"compute": one, "exposed": two - one, "data": three - two, "idle": end - begin - three})
+        found.append(
+            {"compute": one, "exposed": two - one, "data": three - two, "idle": end - begin - three}
+        )
     return found
 
 
@@ -47,7 +49,11 @@ def step_breakdown(spans, steps):
     for begin, end in steps:
         parts = {
             name: sum(e - s for s, e in cut(spans, begin, end, kind))
-            for name, kind in (("compute", "compute"), ("exposed", "communication"), ("data", "data"))
+            for name, kind in (
+                ("compute", "compute"),
+                ("exposed", "communication"),
+                ("data", "data"),
+            )
         }
         found.append(parts | {"idle": end - begin - sum(parts.values())})
     return found
@@ -59,7 +65,11 @@ def step_breakdown(spans, steps):
     for begin, end in steps:
         parts = {
             name: union(cut(spans, begin, end, kind))
-            for name, kind in (("compute", "compute"), ("exposed", "communication"), ("data", "data"))
+            for name, kind in (
+                ("compute", "compute"),
+                ("exposed", "communication"),
+                ("data", "data"),
+            )
         }
         found.append(parts | {"idle": max(0.0, end - begin - sum(parts.values()))})
     return found
@@ -72,7 +82,9 @@ def step_breakdown(spans, steps):
         one = union(cut(spans, begin, end, "compute"))
         two = union(cut(spans, begin, end, "compute", "communication"))
         data = union(cut(spans, begin, end, "data"))
-        found.append({"compute": one, "exposed": two - one, "data": data, "idle": end - begin - two - data})
+        found.append(
+            {"compute": one, "exposed": two - one, "data": data, "idle": end - begin - two - data}
+        )
     return found
 
 
@@ -84,7 +96,9 @@ def step_breakdown(spans, steps):
         one = union([(s, e) for kind, s, e in inside if kind == "compute"])
         two = union([(s, e) for kind, s, e in inside if kind in ("compute", "communication")])
         three = union([(s, e) for kind, s, e in inside if kind != "label"])
-        found.append({"compute": one, "exposed": two - one, "data": three - two, "idle": end - begin - three})
+        found.append(
+            {"compute": one, "exposed": two - one, "data": three - two, "idle": end - begin - three}
+        )
     return found
 
 
@@ -95,7 +109,9 @@ def step_breakdown(spans, steps):
         one = union(cut(spans, begin, end, "communication"))
         two = union(cut(spans, begin, end, "compute", "communication"))
         three = union(cut(spans, begin, end, "compute", "communication", "data"))
-        found.append({"compute": two - one, "exposed": one, "data": three - two, "idle": end - begin - three})
+        found.append(
+            {"compute": two - one, "exposed": one, "data": three - two, "idle": end - begin - three}
+        )
     return found
 
 
@@ -118,7 +134,9 @@ def step_breakdown(spans, steps):
         one = union(cut(spans, begin, end, "compute"))
         two = union(cut(spans, begin, end, "compute", "communication"))
         three = union(cut(spans, begin, end, "compute", "communication", "data"))
-        found.append({"compute": one, "exposed": two - one, "data": three - two, "idle": end - begin - three})
+        found.append(
+            {"compute": one, "exposed": two - one, "data": three - two, "idle": end - begin - three}
+        )
     return found
 
 
@@ -129,7 +147,9 @@ def step_breakdown(spans, steps):
         one = union(cut(spans, begin, end, "compute", "label"))
         two = union(cut(spans, begin, end, "compute", "label", "communication"))
         three = union(cut(spans, begin, end, "compute", "label", "communication", "data"))
-        found.append({"compute": one, "exposed": two - one, "data": three - two, "idle": end - begin - three})
+        found.append(
+            {"compute": one, "exposed": two - one, "data": three - two, "idle": end - begin - three}
+        )
     return found
 
 
@@ -140,7 +160,14 @@ def step_breakdown(spans, steps):
         one = union(cut(spans, begin, end, "compute"))
         two = union(cut(spans, begin, end, "compute", "communication"))
         three = union(cut(spans, begin, end, "compute", "communication", "data"))
-        found.append({"compute": one, "communication": two - one, "data": three - two, "idle": end - begin - three})
+        found.append(
+            {
+                "compute": one,
+                "communication": two - one,
+                "data": three - two,
+                "idle": end - begin - three,
+            }
+        )
     return found
 
 
@@ -162,5 +189,102 @@ def step_breakdown(spans, steps):
         one = union(cut(spans, begin, end, "compute"))
         two = union(cut(spans, begin, end, "compute", "communication"))
         three = union(cut(spans, begin, end, "compute", "communication", "data"))
-        found.append({"compute": one, "exposed": two - one, "data": three - two, "idle": end - begin - three})
+        found.append(
+            {"compute": one, "exposed": two - one, "data": three - two, "idle": end - begin - three}
+        )
+    return found
+
+
+# %% wrong: what crosses a border is dropped | wrong | says: is left out here
+def step_breakdown(spans, steps):
+    found = []
+    for begin, end in steps:
+        inside = [(k, s, e) for k, s, e in spans if begin <= s and e <= end]
+        one = union([(s, e) for kind, s, e in inside if kind == "compute"])
+        two = union([(s, e) for kind, s, e in inside if kind in ("compute", "communication")])
+        three = union([(s, e) for kind, s, e in inside if kind != "label"])
+        found.append(
+            {"compute": one, "exposed": two - one, "data": three - two, "idle": end - begin - three}
+        )
+    return found
+
+
+# %% wrong: what began before is dropped | wrong | says: is left out here
+def step_breakdown(spans, steps):
+    found = []
+    for begin, end in steps:
+        inside = [(k, max(s, begin), min(e, end)) for k, s, e in spans if begin <= s < end]
+        one = union([(s, e) for kind, s, e in inside if kind == "compute"])
+        two = union([(s, e) for kind, s, e in inside if kind in ("compute", "communication")])
+        three = union([(s, e) for kind, s, e in inside if kind != "label"])
+        found.append(
+            {"compute": one, "exposed": two - one, "data": three - two, "idle": end - begin - three}
+        )
+    return found
+
+
+# %% wrong: what ends after is dropped | wrong | says: is left out here
+def step_breakdown(spans, steps):
+    found = []
+    for begin, end in steps:
+        inside = [(k, max(s, begin), min(e, end)) for k, s, e in spans if begin < e <= end]
+        one = union([(s, e) for kind, s, e in inside if kind == "compute"])
+        two = union([(s, e) for kind, s, e in inside if kind in ("compute", "communication")])
+        three = union([(s, e) for kind, s, e in inside if kind != "label"])
+        found.append(
+            {"compute": one, "exposed": two - one, "data": three - two, "idle": end - begin - three}
+        )
+    return found
+
+
+# %% wrong: a span around the whole step is forgotten | wrong | says: may begin before a step and end after it
+def step_breakdown(spans, steps):
+    found = []
+    for begin, end in steps:
+        inside = [
+            (k, max(s, begin), min(e, end))
+            for k, s, e in spans
+            if begin <= s < end or begin < e <= end
+        ]
+        one = union([(s, e) for kind, s, e in inside if kind == "compute"])
+        two = union([(s, e) for kind, s, e in inside if kind in ("compute", "communication")])
+        three = union([(s, e) for kind, s, e in inside if kind != "label"])
+        found.append(
+            {"compute": one, "exposed": two - one, "data": three - two, "idle": end - begin - three}
+        )
+    return found
+
+
+# %% wrong: a span belongs to the step in which it ends | wrong | says: each step has the part that lies in it
+def step_breakdown(spans, steps):
+    found = []
+    for begin, end in steps:
+        inside = [(k, s, e) for k, s, e in spans if begin < e <= end]
+        one = union([(s, e) for kind, s, e in inside if kind == "compute"])
+        two = union([(s, e) for kind, s, e in inside if kind in ("compute", "communication")])
+        three = union([(s, e) for kind, s, e in inside if kind != "label"])
+        found.append(
+            {"compute": one, "exposed": two - one, "data": three - two, "idle": end - begin - three}
+        )
+    return found
+
+
+# %% wrong: what is counted begins at 0 | wrong | says: also far below 0
+def step_breakdown(spans, steps):
+    def from_zero(intervals):
+        total = until = 0.0
+        for start, end in sorted(intervals):
+            total += max(0.0, end - max(start, until))
+            until = max(until, end)
+        return total
+
+    found = []
+    for begin, end in steps:
+        inside = [(k, max(s, begin), min(e, end)) for k, s, e in spans if s < end and e > begin]
+        one = from_zero([(s, e) for kind, s, e in inside if kind == "compute"])
+        two = from_zero([(s, e) for kind, s, e in inside if kind in ("compute", "communication")])
+        three = from_zero([(s, e) for kind, s, e in inside if kind != "label"])
+        found.append(
+            {"compute": one, "exposed": two - one, "data": three - two, "idle": end - begin - three}
+        )
     return found
