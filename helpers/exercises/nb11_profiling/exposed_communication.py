@@ -74,7 +74,6 @@ def case(draw: Draw) -> Case:
         [(spans,)],
         right=round(exposed(spans), DIGITS),
         tolerance=1e-6,
-        scale=1.0,
         mistakes=mistakes(spans),
     )
 

@@ -113,8 +113,8 @@ PARTS = (
 )
 STEPS = "The rank is right. Add up each phase over all steps before you compare: one long step is one step."
 MEDIAN = (
-    "The rank is right. Compare with the *median* of all ranks: one rank that is far off moves a mean, and may "
-    "itself be the least or the largest."
+    "The rank is right. Compare with the *median* of all ranks: one rank that is far off moves a mean, "
+    "and may itself be the least or the largest."
 )
 NEW = (
     "The rank is right. A phase that only this rank enters takes it longer, too: the others take 0 ms for "

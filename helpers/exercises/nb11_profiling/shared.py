@@ -18,11 +18,13 @@ NOTHING = Failed(
     "There may be no communication, or no spans at all: give min() and max() a `default`.",
 )
 
+SPAN_DIGITS = 3
+"""Whole microseconds: so many spans add up to numbers that floats tell from 0, on any of the clocks."""
 DIGITS = 6
 """Milliseconds are rounded to these: what is right is 0, not 1e-13, where nothing remains."""
 
 
-CLOCKS = (0.0, -20.0, 5e4, -1e6)
+CLOCKS = (0.0, -20.0, 5e4, -1e5)
 """Where a trace's clock may begin, in milliseconds."""
 
 
@@ -66,7 +68,7 @@ def cut(spans: Iterable[Span], begin: float, end: float) -> list[Span]:
 def draw_spans(draw: Draw, begin: float, length: int, kinds: dict[str, int]) -> list[Span]:
     """Draw so many spans of each kind within `length` ms, some nested in others, some the same twice.
 
-    By turns they begin and end at sixteenths of a millisecond, where many meet, and anywhere.
+    Some meet, and none of their ends need be a simple fraction of a millisecond.
     """
     spans: list[Span] = []
     stretch = draw.of(1.0, 1.0371)
@@ -83,4 +85,6 @@ def draw_spans(draw: Draw, begin: float, length: int, kinds: dict[str, int]) -> 
             elif way < 0.4:
                 spans.append((kind, first, last))
     draw.rng.shuffle(spans)
-    return [(kind, round(start, DIGITS), round(end, DIGITS)) for kind, start, end in spans]
+    return [
+        (kind, round(start, SPAN_DIGITS), round(end, SPAN_DIGITS)) for kind, start, end in spans
+    ]

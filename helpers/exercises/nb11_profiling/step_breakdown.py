@@ -54,7 +54,6 @@ def case(draw: Draw) -> Case:
         [(spans, steps)],
         right=breakdown(spans, steps),
         tolerance=1e-6,
-        scale=1.0,
         mistakes=mistakes(spans, steps),
     )
 
@@ -98,7 +97,8 @@ def alone(spans: list[Span], steps: list[Interval], *, once: bool, rest: bool) -
         )
         exposed = right["exposed"] if rest else communication
         idle = end - begin - compute - exposed - data
-        found.append({"compute": compute, "exposed": exposed, "data": data, "idle": idle})
+        parts = zip(PARTS, (compute, exposed, data, idle), strict=True)
+        found.append({part: round(length, DIGITS) for part, length in parts})
     return found
 
 
