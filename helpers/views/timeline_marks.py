@@ -81,16 +81,16 @@ class Lanes:
 def draw_bars(axes: Axes, layout: Layout, lanes: Lanes, in_flight: str = IN_FLIGHT) -> None:
     """Draw all bars, one collection for each way in which a bar can look. in_flight: what a thin one says.
 
-    A thin bar begins with a tick, so that two that touch can be told apart.
+    In a profile, where all bars are thin, one begins with a tick, so that two that touch can be told apart.
     """
     boxes: dict[tuple[Look, str], list[list[Point]]] = {}
+    begins: dict[Look, list[Point]] = {}
     for bar in layout.bars:
         look, middle, end = look_of(bar.event), lanes.middle(bar), layout.end_of(bar)
         if bar.wait_ns > bar.start_ns:
             thin = _box(bar.start_ns, min(bar.wait_ns, end), middle, 0.2 * lanes.row)
             boxes.setdefault((look, in_flight), []).append(thin)
-            half = 0.28 * lanes.row
-            axes.vlines(bar.start_ns, middle - half, middle + half, look.color, lw=1.2, zorder=3)
+            begins.setdefault(look, []).append((bar.start_ns, middle))
         if bar.end_ns is None:
             tail = _box(bar.wait_ns, end, middle, 0.8 * lanes.row)
             boxes.setdefault((FAILURE, NEVER_FINISHED), []).append(tail)
@@ -99,6 +99,11 @@ def draw_bars(axes: Axes, layout: Layout, lanes: Lanes, in_flight: str = IN_FLIG
             boxes.setdefault((look, "thick"), []).append(thick)
     for (look, part), corners in boxes.items():
         _add_boxes(axes, corners, look, part)
+    if in_flight == OUT:
+        for look, points in begins.items():
+            xs, ys = zip(*points, strict=True)
+            tops, bottoms = ([y + d * lanes.row for y in ys] for d in (-0.28, 0.28))
+            axes.vlines(xs, tops, bottoms, look.color, linewidth=1.2, zorder=3)
     failed = [(layout.end_of(bar), lanes.middle(bar)) for bar in layout.bars if bar.event.error]
     if failed:
         _crosses(axes, failed, FAILED)
