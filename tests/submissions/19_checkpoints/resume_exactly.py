@@ -363,7 +363,7 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
     return losses
 
 
-# %% wrong: all ranks write one file | crashed | says: left half a file where the only whole one
+# %% wrong: all ranks write one file, one after the other | crashed | says: left half a file where the only whole one
 def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
     path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
     order, losses = [], []
@@ -381,7 +381,10 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
         if len(losses) % every == 0:
             saved = {name: part.state_dict() for name, part in parts.items()}
             saved |= {"generator": generator.get_state(), "order": order, "losses": losses}
-            torch.save(saved, path)
+            for turn in range(size):
+                if turn == rank:
+                    torch.save(saved, path)
+                dist.barrier()
     return losses
 
 
