@@ -138,7 +138,12 @@ def _tried(
         return _result(exercise, found, Outcome.FAULT, message=message)
     except LaunchError as error:
         return _result(exercise, found, Outcome.CRASHED, message=str(error))
-    return _summed(exercise, found, tuple(verdicts), len(cases))
+    result = _summed(exercise, found, tuple(verdicts), len(cases))
+    if exercise.kind is Kind.LOCAL and secret == VISIBLE_SECRET:
+        # up to the first that failed there is a verdict for each case
+        failed = next((k for k, verdict in enumerate(verdicts) if not verdict.passed), None)
+        return replace(result, given=() if failed is None else tuple(cases[failed].given[0]))
+    return result
 
 
 _Laps = Sequence[Mapping[tuple[int, ...], Sequence[float]]]

@@ -114,11 +114,14 @@ def _row(exercise: Exercise, tried: Tried, rank: int, found: Finding | None) -> 
     wanted = for_rank(case.right, rank)
     # a programme's inputs and findings are the check's own; `problem` says them in words
     judged = callable(wanted) or isinstance(wanted, AllRanks)
-    wordy = judged and exercise.kind in {Kind.MODULE, Kind.MEASUREMENT}
+    planned = exercise.kind in {Kind.MODULE, Kind.MEASUREMENT}
+    planned |= exercise.kind is Kind.SCRIPT and case.shown is not None
+    wordy = judged and planned
     shown = () if wordy else case.given[rank]
-    given = ", ".join(short_value(v, 80) for v in shown) if case.shown is None else case.shown
-    expected = "" if judged else short_value(wanted, 80)
-    got = "" if wordy else short_value(tried.run.values[rank], 80)
+    most = 240 if exercise.kind is Kind.LOCAL else 80
+    given = ", ".join(short_value(v, most) for v in shown) if case.shown is None else case.shown
+    expected = "" if judged else short_value(wanted, most)
+    got = "" if wordy else short_value(tried.run.values[rank], most)
     return Row(rank, given, expected, got, found.what if found else "")
 
 
@@ -272,7 +275,7 @@ def _failed(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
         )
     elif isinstance(failure, RankTimeout):
         outcome = Outcome.TIMED_OUT
-        advice = _unwaited(run)
+        advice = _unwaited(run) or _at_different_lines(failure)
     elif isinstance(failure, RankFailed) and failure.error.kind == FLOOD:
         outcome, advice = Outcome.FLOODED, "Print less: a loop that prints seems not to end."
     elif isinstance(failure, RankFailed) and _OUT_OF_MEMORY.search(str(failure.error)):
@@ -310,6 +313,16 @@ def is_the_stub(failure: RankFailed) -> bool:
     """Tell a stub that was reached from a NotImplementedError of torch, which has words of its own."""
     kind, message = failure.error.kind, failure.error.message
     return kind == "NotImplementedError" and (not message or message.startswith("Exercise "))
+
+
+def _at_different_lines(failure: RankTimeout) -> str:
+    """Say so where a script's ranks stood at lines of which not all can be the same collective."""
+    if len({wait.state for wait in failure.waits if wait.event is None}) < 2:
+        return ""
+    return (
+        "The ranks stand at different lines. A collective needs all of them: does each rank make the same "
+        "calls in the same order?"
+    )
 
 
 def _unwaited(run: Run) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from helpers.ranks.run import Run
@@ -77,7 +77,7 @@ class CheckResult:
     run: the run to look at, with `timeline(result.run)` and the like: that of the first case that
     failed, or else of the largest case, of few ranks where there are many cases. notes: repairs made to
     find the answer, in plain words. source: the answer with all that it uses, as a file may hold it;
-    "" where there is none.
+    "" where there is none. given: of a pure function, the arguments in the first case that failed.
     """
 
     name: str
@@ -90,6 +90,7 @@ class CheckResult:
     notes: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
     source: str = ""
+    given: tuple[Any, ...] = ()
 
     @property
     def passed(self) -> bool:

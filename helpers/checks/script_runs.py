@@ -14,7 +14,7 @@ from typing import Any
 from helpers.ranks.cells import is_learner_file
 from helpers.ranks.failures import RankDied, RankError, RankFailed, RankTimeout, is_consequence
 from helpers.ranks.run import RankFailure, Run
-from helpers.trace.events import Place
+from helpers.trace.events import Place, Wait
 
 NamePlace = Callable[[str, int, str], Place]
 
@@ -56,13 +56,16 @@ def _failure(
     errors.sort(key=lambda error: (is_consequence(error), error.when_ns))
     if said.get("late"):
         limit = said.get("seconds")  # the programme's own, shorter than the case's
-        return RankTimeout(limit if isinstance(limit, float) else seconds, ())
+        return RankTimeout(
+            limit if isinstance(limit, (int, float)) else seconds, _waits(said, name_place)
+        )
     exits = said.get("exits")
     codes = exits.items() if isinstance(exits, Mapping) else ()
     if errors and not is_consequence(errors[0]):
         return RankFailed(errors[0], tuple(errors[1:]))
+    told = {error.rank for error in errors}  # these have said why they left
     for rank, code in sorted(codes):
-        if isinstance(code, int) and code and -code != signal.SIGTERM:
+        if isinstance(code, int) and code and -code != signal.SIGTERM and rank not in told:
             name = signal.Signals(-code).name if -code in set(signal.Signals) else ""
             return RankDied(int(rank), name, code, "The worker's process ended without a word.")
     if errors:
@@ -70,14 +73,29 @@ def _failure(
     return None
 
 
-def _error(rank: int, said: Mapping[Any, Any], name_place: NamePlace) -> RankError:
-    frames = said.get("frames")
-    own = [
+def _waits(said: Mapping[Any, Any], name_place: NamePlace) -> tuple[Wait, ...]:
+    """Say for each rank that had not ended in which of the learner's lines it stood."""
+    stands = said.get("stands")
+    found = []
+    for rank, frames in stands.items() if isinstance(stands, Mapping) else ():
+        if isinstance(rank, int) and (own := _own(frames, name_place)):
+            source = f": {own[-1].source.strip()}" if own[-1].source else ""
+            found.append(Wait(rank, f"{own[-1]}, in {own[-1].function}{source}"))
+    return tuple(sorted(found, key=lambda wait: wait.rank))
+
+
+def _own(frames: Any, name_place: NamePlace) -> list[Place]:
+    """Give the learner's own lines of what a rank reported."""
+    return [
         name_place(str(frame[0]), int(frame[1]), str(frame[2]))
-        for frame in (frames[:60] if isinstance(frames, list) else [])
+        for frame in (frames[-60:] if isinstance(frames, list) else [])
         if isinstance(frame, list) and len(frame) == 3 and isinstance(frame[1], int)
         if is_learner_file(str(frame[0]))
     ]
+
+
+def _error(rank: int, said: Mapping[Any, Any], name_place: NamePlace) -> RankError:
+    own = _own(said.get("frames"), name_place)
     when = said.get("when_ns")
     return RankError(
         rank,

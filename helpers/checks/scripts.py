@@ -10,8 +10,10 @@ ends with that rank. `script_runs` makes a Run of the report in the launching pr
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import json
 import os
+import re
 import select
 import signal
 import sys
@@ -44,6 +46,9 @@ sys.stderr.flush()
 os._exit(0)  # no teardown of the interpreter: gloo's threads must not outlive Python's state
 """
 _MAX_TEXT = 20_000
+_WHERE = re.compile(r'  File "([^"]*)", line (\d+) in (\S+)')
+_DUMP_S = 0.1
+"""How long a worker may take to write down where it stands."""
 
 
 @dataclass(frozen=True)
@@ -151,14 +156,28 @@ def under_fork(
         exits = _wait_for_all(pids, budget, float("inf") if others_go_on else grace_s)
         if not any(exits.values()) or budget.is_spent(time.monotonic()):
             break
+        if attempt + 1 < len(sizes):  # what they said is settled: the next ones go on from there
+            for path in script.parent.glob(f"{attempt}-*.error"):
+                path.unlink()
     endings = {"late": budget.is_spent(time.monotonic()), "exits": exits}
     output = [head_of(script.parent / f"{rank}.output", _MAX_TEXT) for rank in range(size)]
-    return report(script.parent, size, endings, output)
+    stands = {rank: _stands(script, rank) for rank in range(size) if rank not in exits}
+    return {
+        **report(script.parent, size, endings, output),
+        "seconds": timeout_s,
+        "stands": {rank: frames for rank, frames in stands.items() if frames},
+    }
 
 
 def error_file(script: Path, rank: int) -> Path:
     """Give where a forked worker's `@record` writes."""
     return script.parent / f"{rank}.error.json"
+
+
+def _stands(script: Path, rank: int) -> list[list[Any]]:
+    """Give the frames in which a worker stood when its time was up, outermost first."""
+    said = head_of(script.parent / f"{rank}.stands", _MAX_TEXT)
+    return [[file, int(line), name] for file, line, name in _WHERE.findall(said)][::-1]
 
 
 def report(
@@ -221,6 +240,9 @@ def _fork(script: Path, rank: int, nproc: int, attempt: int, max_restarts: int, 
             TORCHELASTIC_ERROR_FILE=str(error_file(script, rank)),
         )
         sys.argv = [str(script)]
+        faulthandler.register(
+            signal.SIGUSR2, (script.parent / f"{rank}.stands").open("wb"), all_threads=False
+        )
         script_worker.main(script.parent)
         code = 0
     except SystemExit as error:
@@ -246,9 +268,14 @@ def _wait_for_all(pids: Mapping[int, int], budget: Budget, grace_s: float) -> di
         if now >= give_up or budget.is_spent(now):
             break
         select.select([], [], [], 0.01)
-    for pid, rank in pids.items():
-        if rank not in exits:
+    left = [pid for pid, rank in pids.items() if rank not in exits]
+    if left and budget.is_spent(time.monotonic()):
+        for pid in left:  # faulthandler's answer, also from within C++
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
+                os.kill(pid, signal.SIGUSR2)
+        select.select([], [], [], _DUMP_S)
+    for pid in left:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
     return exits

@@ -53,7 +53,7 @@ def wanted_by(*texts: bytes) -> list[str]:
         name for words, modules in _ALL.items() if any(map(words.search, heads)) for name in modules
     ]
     # only what this process has imported itself: a text of somebody else's names nothing into the server
-    programmes = [n for n in sorted(ours) if n.endswith(".in_ranks") and n in sys.modules]
+    programmes = [n for n in sorted(ours) if "in_ranks" in n.split(".") and n in sys.modules]
     return list(dict.fromkeys([*found, *drivers, *programmes]))
 
 

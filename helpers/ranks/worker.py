@@ -424,9 +424,19 @@ def describe_error(error: BaseException) -> dict[str, Any]:
 
 def _message_of(error: BaseException) -> str:
     try:
+        if type(error).__name__ == "CheckpointException":
+            return _of_each_rank(error)
         return str(error)
     except Exception:
         return "(its message could not be read)"
+
+
+def _of_each_rank(error: Any) -> str:
+    """Say what torch's CheckpointException holds. Its own text is the whole traceback of each rank."""
+    ranks: dict[str, list[str]] = {}
+    for rank, (cause, _) in error.failures.items():
+        ranks.setdefault(f"{type(cause).__name__}: {_message_of(cause)}", []).append(str(rank))
+    return "; ".join(f"on rank {', '.join(who)}: {said}" for said, who in ranks.items())
 
 
 def stream_output() -> None:

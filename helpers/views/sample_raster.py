@@ -16,7 +16,8 @@ from helpers.views.plain import one_line
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Shards = Sequence[Sequence[Sequence[int]]]
+Step = int | Sequence[int]
+Shards = Sequence[Sequence[Sequence[Step]]]
 
 _NUMBERS_UP_TO = 24
 _MOST_STEPS, _MOST_EPOCHS, _MOST_LISTED = 200, 6, 24
@@ -25,52 +26,73 @@ _CELL = 0.36
 
 
 def sample_raster(
-    shards: Shards, *, title: str | None = None, cell: str = "index of the sample"
+    shards: Shards,
+    *,
+    title: str | None = None,
+    cell: str = "index of the sample",
+    columns: Sequence[str] = (),
 ) -> Picture:
     """Draw a panel for each epoch: ranks from top to bottom, steps from left to right.
 
-    shards[epoch][rank]: the indices of the samples that a rank was given, in its order. The number
-    in a cell is the sample, its shade too; a sample that an epoch gives out more than once is framed
-    and hatched. Raises ValueError where there is no epoch or no rank.
+    shards[epoch][rank]: the indices of the samples that a rank was given, in its order: one for each step, or
+    a list of those of a step, which may be empty. The number in a cell is the sample, its shade too; a sample
+    that an epoch gives out more than once is framed and hatched. columns: names of the steps. Raises
+    ValueError where there is no epoch or no rank.
     """
     if not shards or not all(len(epoch) for epoch in shards):
         raise ValueError("a raster needs shards[epoch][rank], with one epoch and one rank at least")
-    drawn = [[list(map(int, own))[:_MOST_STEPS] for own in e] for e in shards[:_MOST_EPOCHS]]
+    drawn = [[list(map(_of_step, own))[:_MOST_STEPS] for own in e] for e in shards[:_MOST_EPOCHS]]
     steps = max((len(own) for epoch in drawn for own in epoch), default=0)
+    most = max((len(step) for epoch in drawn for own in epoch for step in own), default=1)
     ranks = max(len(epoch) for epoch in drawn)
-    width = max(4.5, min(10.0, steps * _CELL + 1.6))
+    width = max(4.5, min(10.0, steps * max(1, most) * _CELL + 1.6))
     figure = new_figure(width, (ranks * _CELL + 0.45) * len(drawn) + (0.9 if title else 0.6))
     panels = figure.subplots(len(drawn), 1, squeeze=False, sharex=True)[:, 0]
-    last = max((index for epoch in drawn for own in epoch for index in own), default=0)
+    last = max((i for epoch in drawn for own in epoch for step in own for i in step), default=0)
     for number, (axes, epoch) in enumerate(zip(panels, drawn, strict=True)):
         _draw(axes, epoch, max(1, last), max(1, steps))
         axes.set_title(f"epoch {number}", fontsize=9, loc="left")
+    if columns:
+        shown = columns[:steps]
+        panels[-1].set_xticks(range(len(shown)), [str(name) for name in shown], fontsize=8.5)
     panels[-1].set_xlabel(
-        f"step of the rank (in a cell: {one_line(cell, 40)})", fontsize=9, parse_math=False
+        f"{'' if columns else 'step of the rank '}(in a cell: {one_line(cell, 40)})",
+        fontsize=9,
+        parse_math=False,
     )
     if title:
         figure.suptitle(one_line(title, 90), fontsize=10.5, x=0.02, ha="left", parse_math=False)
     return Picture(figure, _text(shards))
 
 
-def repeated(epoch: Sequence[Sequence[int]]) -> list[int]:
+def repeated(epoch: Sequence[Sequence[Step]]) -> list[int]:
     """Give the samples that one epoch gives out more than once, in rising order."""
-    counts = Counter(int(index) for own in epoch for index in own)
+    counts = Counter(index for own in epoch for step in own for index in _of_step(step))
     return sorted(index for index, count in counts.items() if count > 1)
 
 
-def _draw(axes: Axes, epoch: Sequence[Sequence[int]], last: int, steps: int) -> None:
+def _of_step(step: Step) -> tuple[int, ...]:
+    return tuple(map(int, step)) if isinstance(step, (list, tuple)) else (int(step),)  # type: ignore[arg-type]
+
+
+def _draw(axes: Axes, epoch: Sequence[Sequence[Step]], last: int, steps: int) -> None:
     from matplotlib import colormaps
     from matplotlib.patches import Rectangle
 
     twice = set(repeated(epoch))
     for rank, own in enumerate(epoch):
-        for step, index in enumerate(own):
+        parts = [
+            (step, k, index, 0.92 / len(_of_step(indices)))
+            for step, indices in enumerate(own)
+            for k, index in enumerate(_of_step(indices))
+        ]
+        for step, k, index, wide in parts:
+            left = step - 0.46 + k * wide
             shade = colormaps[_COLORS](index / last)
             again = index in twice
             cell = Rectangle(
-                (step - 0.46, rank - 0.42),
-                0.92,
+                (left, rank - 0.42),
+                wide,
                 0.84,
                 facecolor=shade,
                 edgecolor=FAILURE.color if again else FAINT,
@@ -81,7 +103,9 @@ def _draw(axes: Axes, epoch: Sequence[Sequence[int]], last: int, steps: int) -> 
             if steps <= _NUMBERS_UP_TO:
                 color = "white" if sum(shade[:3]) < 1.5 else INK
                 text = f"{index}*" if again else str(index)
-                axes.text(step, rank, text, ha="center", va="center", fontsize=8, color=color)
+                axes.text(
+                    left + wide / 2, rank, text, ha="center", va="center", fontsize=8, color=color
+                )
     axes.set_xlim(-0.6, steps - 0.4)
     axes.set_ylim(len(epoch) - 0.5, -0.5)
     axes.set_yticks(range(len(epoch)), [f"rank {rank}" for rank in range(len(epoch))], fontsize=8.5)
@@ -90,12 +114,16 @@ def _draw(axes: Axes, epoch: Sequence[Sequence[int]], last: int, steps: int) -> 
     axes.spines[["top", "right", "left", "bottom"]].set_visible(False)
 
 
+def _listed(step: Step) -> str:
+    return str(step) if isinstance(step, int) else f"({' '.join(map(str, _of_step(step)))})"
+
+
 def _text(shards: Shards) -> str:
     lines = []
     for number, epoch in enumerate(shards):
         lines.append(f"epoch {number}:")
         for rank, own in enumerate(epoch):
-            listed = " ".join(map(str, own[:_MOST_LISTED]))
+            listed = " ".join(map(_listed, own[:_MOST_LISTED]))
             rest = len(own) - _MOST_LISTED
             more = f" and {rest} more" if rest > 0 else ""
             lines.append(f"  rank {rank}: {listed}{more}" if own else f"  rank {rank}: nothing")

@@ -176,7 +176,11 @@ def _legend(figure: Figure, over: str) -> None:
     from matplotlib.patches import Patch
 
     marks = [
-        Patch(facecolor=SPAN.tint, edgecolor=SPAN.color, label="the rank computes"),
+        Patch(
+            facecolor=SPAN.tint,
+            edgecolor=SPAN.color,
+            label="span of the rank, waiting in it included",
+        ),
         Patch(facecolor=COLLECTIVE.color, label="a collective is in flight"),
         Patch(facecolor=_SHADE, label=f"while {over} runs"),
     ]

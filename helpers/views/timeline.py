@@ -28,6 +28,7 @@ from helpers.views.timeline_marks import (
     MISMATCH,
     MOST_ARROWS,
     NEVER_FINISHED,
+    OUT,
     SAME,
     Lanes,
     draw_bars,
@@ -48,6 +49,7 @@ _LEGEND = (
     MESSAGE,
     SAME,
     IN_FLIGHT,
+    OUT,
     MISMATCH,
     NEVER_FINISHED,
     LOST,
@@ -74,7 +76,7 @@ def timeline(run_or_trace: Seen, *, title: str | None = None) -> Picture:
     axes = figure.add_subplot()
     _draw_frame(axes, layout, lanes, title)
     draw_meetings(axes, meetings, layout, lanes)
-    draw_bars(axes, layout, lanes)
+    draw_bars(axes, layout, lanes, OUT if isinstance(run_or_trace, list) else IN_FLIGHT)
     draw_messages(axes, trace.messages(), layout, lanes)
     _draw_labels(axes, layout, lanes, labels)
     _draw_legend(figure, axes)
@@ -201,7 +203,7 @@ def _sample(mark: Any) -> Any:
     from matplotlib.patches import Patch
 
     label = mark.get_label()
-    if label == IN_FLIGHT:
+    if label in {IN_FLIGHT, OUT}:
         return Line2D([], [], color=FAINT, linewidth=3.5)
     if label == MESSAGE:
         return Line2D([], [], color=SEND.color, marker=">", markersize=5)

@@ -26,6 +26,7 @@ MISMATCH = "mismatched collectives"
 FAILED = "failed"
 LOST = "message never received"
 IN_FLIGHT = "in flight, the rank is free (thick: it is held up)"
+OUT = "in flight (a profile does not say who waits)"
 NEVER_FINISHED = "never finished"
 _TALLEST = 14.0
 _ROW = 0.19
@@ -77,14 +78,19 @@ class Lanes:
         return rank * self.height + self.levels * _LABEL + min(_GAP, self.row) / 2
 
 
-def draw_bars(axes: Axes, layout: Layout, lanes: Lanes) -> None:
-    """Draw all bars, one collection for each way in which a bar can look."""
+def draw_bars(axes: Axes, layout: Layout, lanes: Lanes, in_flight: str = IN_FLIGHT) -> None:
+    """Draw all bars, one collection for each way in which a bar can look. in_flight: what a thin one says.
+
+    In a profile, where all bars are thin, one begins with a tick, so that two that touch can be told apart.
+    """
     boxes: dict[tuple[Look, str], list[list[Point]]] = {}
+    begins: dict[Look, list[Point]] = {}
     for bar in layout.bars:
         look, middle, end = look_of(bar.event), lanes.middle(bar), layout.end_of(bar)
         if bar.wait_ns > bar.start_ns:
             thin = _box(bar.start_ns, min(bar.wait_ns, end), middle, 0.2 * lanes.row)
-            boxes.setdefault((look, IN_FLIGHT), []).append(thin)
+            boxes.setdefault((look, in_flight), []).append(thin)
+            begins.setdefault(look, []).append((bar.start_ns, middle))
         if bar.end_ns is None:
             tail = _box(bar.wait_ns, end, middle, 0.8 * lanes.row)
             boxes.setdefault((FAILURE, NEVER_FINISHED), []).append(tail)
@@ -93,6 +99,11 @@ def draw_bars(axes: Axes, layout: Layout, lanes: Lanes) -> None:
             boxes.setdefault((look, "thick"), []).append(thick)
     for (look, part), corners in boxes.items():
         _add_boxes(axes, corners, look, part)
+    if in_flight == OUT:
+        for look, points in begins.items():
+            xs, ys = zip(*points, strict=True)
+            tops, bottoms = ([y + d * lanes.row for y in ys] for d in (-0.28, 0.28))
+            axes.vlines(xs, tops, bottoms, look.color, linewidth=1.2, zorder=3)
     failed = [(layout.end_of(bar), lanes.middle(bar)) for bar in layout.bars if bar.event.error]
     if failed:
         _crosses(axes, failed, FAILED)
@@ -106,7 +117,7 @@ def _box(start: float, end: float, middle: float, height: float) -> list[Point]:
 def _add_boxes(axes: Axes, corners: list[list[Point]], look: Look, part: str) -> None:
     from matplotlib.collections import PolyCollection
 
-    thin, open_ended = part == IN_FLIGHT, part == NEVER_FINISHED
+    thin, open_ended = part in {IN_FLIGHT, OUT}, part == NEVER_FINISHED
     axes.add_collection(
         PolyCollection(
             corners,

@@ -29,6 +29,7 @@ def verdict_text(result: CheckResult) -> str:
     worst = _worst(result)
     if worst is not None:
         lines += _case_text(worst)
+        lines += [f"  {again}"] if (again := _again(result)) else []
     elif result.rules and result.passed:
         lines.append(f"  how the ranks talked: {'; '.join(result.rules)}")
     lines += [f"  note: {clip(clean(note), 400)}" for note in result.notes]
@@ -53,6 +54,7 @@ def verdict_html(result: CheckResult) -> str:
     worst = _worst(result)
     if worst is not None:
         parts.append(_case_html(worst))
+        parts += [_quiet(again)] if (again := _again(result)) else []
     elif result.rules and result.passed:
         parts.append(_quiet(f"how the ranks talked: {'; '.join(result.rules)}"))
     parts += [_quiet(f"note: {clip(clean(note), 400)}") for note in result.notes]
@@ -78,6 +80,11 @@ def _wants_hint(result: CheckResult) -> bool:
 
 def _hint_call(result: CheckResult) -> str:
     return f'hint("{result.name}")'
+
+
+def _again(result: CheckResult) -> str:
+    """Say how to make the call of the case that is shown again; what was given may be too long to read."""
+    return f"The same call again: {result.name}(*result.given)" if result.given else ""
 
 
 def _headline(result: CheckResult) -> str:

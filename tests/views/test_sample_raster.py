@@ -42,3 +42,11 @@ def test_repeated_counts_over_all_ranks() -> None:
 def test_nothing_to_draw_is_said(nothing: list[list[list[int]]]) -> None:
     with pytest.raises(ValueError, match="one epoch and one rank"):
         sample_raster(nothing)
+
+
+def test_a_step_may_hold_several_samples_or_none_and_have_a_name() -> None:
+    picture = sample_raster([[[[4, 1], [0]], [[], [2]]]], columns=["job 0", "job 1"])
+    assert picture.text.splitlines()[1:] == ["  rank 0: (4 1) (0)", "  rank 1: () (2)"]
+    (axes,) = picture.figure.axes
+    assert [text.get_text() for text in axes.texts] == ["4", "1", "0", "2"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["job 0", "job 1"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.collections import PolyCollection
+from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.patches import FancyArrowPatch
 
 from helpers.trace.events import Trace
@@ -30,6 +30,8 @@ def bars(picture: Picture) -> Counter[str]:
     """Count the drawn boxes by what the legend calls them."""
     counts: Counter[str] = Counter()
     for collection in picture.figure.axes[0].collections:
+        if isinstance(collection, LineCollection):  # ticks at which thin bars begin
+            continue
         assert isinstance(collection, PolyCollection)
         counts[str(collection.get_label())] += len(collection.get_paths())
     return counts
@@ -290,5 +292,8 @@ def test_a_profile_is_drawn_as_a_run_is() -> None:
         "rank 1: [forward], [backward], all_reduce"
     )
     assert bars(picture)["span"] == 4
+    assert "in flight (a profile does not say who waits)" in legend(picture)
+    ticks = [c for c in picture.figure.axes[0].collections if isinstance(c, LineCollection)]
+    assert [len(tick.get_paths()) for tick in ticks] == [2], "a tick where each bar begins"
     lanes = step_lanes({"mine": [of(0), of(1)]})
     assert lanes.text.endswith("mine: 1 all_reduce, 1 issued while backward runs")

@@ -7,10 +7,15 @@
   covered(compute + communication) - covered(compute).
 """
 
+from collections.abc import Callable
+from functools import partial
+
 from helpers.checks.author import *
 from helpers.exercises.nb11_profiling.shared import (
+    CLOCKS,
     DIGITS,
     NOTHING,
+    Interval,
     Span,
     covered,
     covered_by_last_end,
@@ -18,6 +23,7 @@ from helpers.exercises.nb11_profiling.shared import (
     of,
     summed,
 )
+from helpers.views.plain import plural
 
 ORDER = (
     "An operator calls others: a span may lie within one that began earlier. Keep the latest end so far, "
@@ -29,25 +35,42 @@ TWICE = (
 )
 
 
+SAID = {
+    "both": "communication and computation, ",
+    "all hidden": "computation during all communication, ",
+    "no computation": "no computation, ",
+    "no communication": "no communication, ",
+    "empty": "",
+}
+CLOCK = (
+    "The clock may begin anywhere, also far below 0. What is counted up to, before the first span, is "
+    '`float("-inf")`.'
+)
+SORT = (
+    "The spans come in no order: sort them before you go through them from the first to the last."
+)
+UNITS = "The spans are in milliseconds already, and so is what is asked for."
+
+
 def case(draw: Draw) -> Case:
-    length, begin = draw.whole(4, 40), draw.of(0.0, -20.0, 5e4)
+    length, begin = draw.whole(4, 40), draw.of(*CLOCKS)
     way = draw.of(
-        "mixed", "mixed", "mixed", "mixed", "hidden", "alone", "no communication", "empty"
+        "both", "both", "both", "both", "all hidden", "no computation", "no communication", "empty"
     )
     counts = {
-        "compute": 0 if way == "alone" else draw.whole(1, 6),
+        "compute": 0 if way == "no computation" else draw.whole(1, 6),
         "communication": 0 if way == "no communication" else draw.whole(1, 5),
         "data": draw.whole(0, 2),
         "label": draw.whole(0, 2),
     }
     spans = draw_spans(draw, begin, length, counts) if way != "empty" else []
-    if way == "hidden":
+    if way == "all hidden":
         communication = of(spans, "communication")
         first, last = min(s for s, _ in communication), max(e for _, e in communication)
         middle = (first + last) / 2
         spans += [("compute", first - 1, middle), ("compute", middle, last)]
     return Case(
-        f"{way}, {len(spans)} spans from {begin:g} ms on",
+        f"{SAID[way]}{plural(len(spans), 'span')} on a clock that begins at {begin:g} ms",
         [(spans,)],
         right=round(exposed(spans), DIGITS),
         tolerance=1e-6,
@@ -64,12 +87,24 @@ def mistakes(spans: list[Span]) -> list[Mistake]:
     compute, communication = of(spans, "compute"), of(spans, "communication")
     both = [(max(s, a), min(e, b)) for s, e in communication for a, b in compute if s < b and a < e]
     rest = of(spans, "compute", "data", "label")
+    labels = of(spans, "compute", "label")
+    right = exposed(spans)
     of_all = covered(of(spans, "compute", "communication", "data", "label"))
     with_data = of(spans, "compute", "data")
     least = min([s for s, _ in communication], default=0.0)
     most = max([e for _, e in communication], default=0.0)
     hidden = summed(both)
+
+    def by(measure: Callable[[list[Interval]], float]) -> float:
+        return measure([*compute, *communication]) - measure(compute)
+
     return [
+        *(Mistake(right * unit, UNITS) for unit in (1e3, 1e-3) if right),
+        *(Mistake(by(partial(covered, since=since)), CLOCK) for since in (0.0, -1.0, -1e3)),
+        Mistake(by(partial(covered, in_order=False)), SORT),
+        Mistake(
+            covered(of(spans, "compute", "communication"), in_order=False) - covered(compute), SORT
+        ),
         Mistake(
             covered(communication),
             "This is all communication, also what runs while the rank computes.",
@@ -91,6 +126,7 @@ def mistakes(spans: list[Span]) -> list[Mistake]:
         Mistake(covered(communication) - covered(compute), SUMS),
         Mistake(of_all - covered(rest), HIDES),
         Mistake(covered([*with_data, *communication]) - covered(with_data), HIDES),
+        Mistake(covered([*labels, *communication]) - covered(labels), HIDES),
         Mistake(
             covered_by_last_end([*compute, *communication]) - covered_by_last_end(compute), ORDER
         ),

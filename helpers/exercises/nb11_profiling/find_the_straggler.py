@@ -9,6 +9,7 @@
 """
 
 from collections import defaultdict
+from collections.abc import Callable, Iterable
 from statistics import mean, median
 from typing import Any
 
@@ -18,22 +19,57 @@ from helpers.exercises.nb11_profiling.shared import Span
 PHASES = ("data", "forward", "backward", "optimizer")
 WAY = (2.0, 6.0, 14.0, 3.0)
 """How many ms a phase takes where nothing is wrong."""
+KINDS = (
+    "one phase is long",
+    "its longest phase is not the cause",
+    "another rank makes up for it",
+    "another rank has one long step",
+    "it is slow in some steps",
+    "it has a phase that others have not",
+    "another phase is long in one step",
+    "others come last in single steps",
+    "waiting within data",
+    "waiting across two phases",
+)
+PLAN = (
+    ("data", 1.0),
+    ("forward", 1.0),
+    ("backward", 0.5),
+    ("all_reduce", 0.0),
+    ("backward", 0.5),
+    ("all_reduce", 0.0),
+    ("optimizer", 1.0),
+    ("save", 1.0),
+)
+"""A step: parts of phases, and where all ranks meet."""
+AT_ITS_END = (*PLAN[:3], *PLAN[4:])
+IN_DATA = (("data", 0.5), ("all_reduce", 0.0), ("data", 0.5), *PLAN[1:5], *PLAN[6:])
+PLANS = {"waiting within data": IN_DATA, "waiting across two phases": AT_ITS_END}
+CLEAR_MS, CLEAR_PHASE_MS = 4.0, 2.0
+"""By how much the rank, and then its phase, must stand out, over all steps."""
 
 Times = dict[str, float]
 
 
 def case(draw: Draw) -> Case:
+    kind = draw.of(*KINDS)
     while True:
-        job = Job(draw)
-        if job.is_clear():
+        job = Job(draw, kind)
+        if job.is_clear() and job.separates():
             break
     traces, rank, phase = job.traces, job.straggler, job.phase
     work = [own(trace) for trace in traces]
     by_wait = sorted(range(len(traces)), key=lambda r: waited(traces[r]))
-    waits = [own(trace, waiting=True) for trace in traces]
+    waits = [own(trace, less=no_wait) for trace in traces]
     by_ratio = [(rank, excess(work, rank, ratio=True, new=new)) for new in (1.0, float("inf"))]
+    to_others = [
+        (rank, excess(work, rank, against=how))
+        for how in (mean, min, lambda times: sorted(times)[-2])
+    ]
+    partly = [(rank, excess([own(t, less=how) for t in traces], rank)) for how in PARTLY]
+    one_step = [(rank, excess([own(t, add=how) for t in traces], rank)) for how in ONE_STEP]
     return Case(
-        f"{len(traces)} ranks, {job.steps} steps, {job.kind}",
+        f"{len(traces)} ranks, {job.steps} steps: {job.kind}",
         [(traces,)],
         right=(rank, phase),
         mistakes=[
@@ -45,12 +81,17 @@ def case(draw: Draw) -> Case:
                 "In `all_reduce` a rank waits for others. Name the phase that makes one come late.",
             ),
             Mistake(lambda got, _: pair(got)[0] == by_wait[-1], WAITER),
+            Mistake(lambda got, _: phase == "save" and pair(got)[0] == rank, NEW),
+            *(Mistake(value, PARTS) for value in partly),
             Mistake((rank, excess(waits, rank)), WAITS),
+            *(Mistake(value, STEPS) for value in one_step),
+            *(Mistake(value, MEDIAN) for value in to_others),
             Mistake(largest_excess(work), RANK_FIRST),
             Mistake(largest_excess(waits), WAITS),
             Mistake((rank, max(work[rank], key=lambda p: work[rank][p])), LONGEST),
             Mistake(lambda got, _: pair(got) in by_ratio, RATIO),
             Mistake(lambda got, _: pair(got)[0] == job.last_by_clock(), CLOCKS),
+            Mistake(lambda got, _: pair(got)[0] == job.most_blamed(), BLAMED),
             Mistake(lambda got, _: pair(got)[0] == job.most_often_last(), OFTEN),
             Mistake(lambda got, _: pair(got)[0] == rank, RIGHT_RANK),
         ],
@@ -66,8 +107,21 @@ WAITER = "This rank waits longest in `all_reduce`: it is there first. For whom d
 WAITS = (
     "A phase may contain `all_reduce`, and that is waiting: take it out before you compare phases."
 )
+PARTS = (
+    "The rank is right. An `all_reduce` may lie in any phase, or begin in one and end in the next: take "
+    "out of each phase the part of the waiting that lies in it."
+)
+STEPS = "The rank is right. Add up each phase over all steps before you compare: one long step is one step."
+MEDIAN = (
+    "The rank is right. Compare with the *median* of all ranks: one rank that is far off moves a mean, "
+    "and may itself be the least or the largest."
+)
+NEW = (
+    "The rank is right. A phase that only this rank enters takes it longer, too: the others take 0 ms for "
+    "it, also in the median."
+)
 RANK_FIRST = (
-    "This rank takes longer in this phase than others, but makes up for it in another: nobody waits for it. "
+    "This rank takes longer in this phase than others, but makes up for it in another: it waits for others. "
     "First find the rank, then its phase."
 )
 LONGEST = (
@@ -77,9 +131,16 @@ LONGEST = (
 RATIO = "The rank is right. Milliseconds make it late, not a ratio: a short phase may double and cost little."
 CLOCKS = (
     "Each clock has its own zero: a moment of one rank says nothing beside a moment of another. Compare "
-    "lengths, or set the clocks by a moment that all ranks share: the end of a collective."
+    "lengths."
 )
-OFTEN = "This rank comes last most often, but by little. Add up over all steps for how long others wait."
+OFTEN = (
+    "This rank comes last most often, and waits itself in other steps. Asked for is the rank that waits "
+    "least in `all_reduce`, over all steps."
+)
+BLAMED = (
+    "For this rank the others wait longest in the steps in which it comes last, and it waits itself in other "
+    "steps. Asked for is the rank that waits least in `all_reduce`, over all steps."
+)
 RIGHT_RANK = (
     "The rank is right. For each phase, compare its time without waiting, over all steps, with the ranks' "
     "median of that time."
@@ -89,29 +150,23 @@ RIGHT_RANK = (
 class Job:
     """A drawn job: each rank's work in each step, and the traces that its ranks write.
 
-    kind: what else is to be seen. The straggler is slow in one phase: in all steps, or much in some.
+    kind: what else is to be seen. The straggler is slow in one phase, and often a little less in `second`.
     """
 
-    def __init__(self, draw: Draw) -> None:
+    def __init__(self, draw: Draw, kind: str) -> None:
         rng = draw.rng
-        self.ranks, self.steps = draw.of(8, 8, 8, 4, 5, 6), draw.whole(4, 7)
-        self.kind = draw.of(
-            "plain",
-            "one makes up for it",
-            "one hiccup",
-            "slow at times",
-            "a phase of its own",
-            "longest phase",
-        )
-        places = rng.sample(range(self.ranks), 2)
-        self.straggler, self.decoy = (
-            (0, max(places)) if self.kind == "a phase of its own" else places
-        )
-        self.phase = draw.of(*PHASES)
-        if self.kind == "a phase of its own":
-            self.phase = "save"
-        if self.kind == "longest phase":
-            self.phase = draw.of("data", "forward", "optimizer")
+        self.kind = kind
+        self.ranks, self.steps = draw.of(8, 5, 6), draw.whole(4, 7)
+        self.straggler, self.decoy, self.third = rng.sample(range(self.ranks), 3)
+        self.phase = {
+            "another rank makes up for it": draw.of("data", "forward", "optimizer"),
+            "its longest phase is not the cause": draw.of("data", "forward", "optimizer"),
+            "others come last in single steps": draw.of("data", "forward", "optimizer"),
+            "waiting within data": "data",
+            "waiting across two phases": "optimizer",
+            "it has a phase that others have not": "save",
+        }.get(self.kind) or draw.of(*PHASES)
+        self.second = "forward" if self.phase == "data" else "data"
         self.work = [
             [self._step(rng, rank, step) for step in range(self.steps)]
             for rank in range(self.ranks)
@@ -121,72 +176,110 @@ class Job:
 
     def _step(self, rng: Any, rank: int, step: int) -> Times:
         times = {p: ms * rng.uniform(0.97, 1.03) for p, ms in zip(PHASES, WAY, strict=True)}
-        if rank == self.straggler:
-            if self.kind == "slow at times":
-                times[self.phase] += 30.0 if step % 3 == 1 else 0.0
-            elif self.kind == "a phase of its own":
-                times["save"] = 24.0 if step % 2 else 0.0
-            else:
-                times[self.phase] += rng.uniform(6, 9)
-                if self.kind == "plain" and self.phase != "data":
-                    times["data"] += 2.5  # more than twice as long as elsewhere, and not the cause
-        if rank == self.decoy:
-            if self.kind == "one makes up for it":
-                other = "data" if self.phase != "data" else "forward"
-                times[other] += 11.0
-                times["backward"] -= 11.0
-            elif self.kind == "one hiccup" and step == 2:
-                times[rng.choice(PHASES)] += 19.0
-            elif self.kind == "slow at times":
-                times["forward"] += 1.5
+        more = {self.straggler: self._late, self.decoy: self._seems, self.third: self._seems_too}
+        if rank in more:
+            for phase, ms in more[rank](step).items():
+                times[phase] = times.get(phase, 0.0) + ms
         return times
 
+    def _late(self, step: int) -> Times:
+        """Give how much longer the straggler takes in a step."""
+        main, second = self.phase, self.second
+        if self.kind == "it is slow in some steps":
+            return {main: 30.0 if step % 3 == 1 else 0.0}
+        if self.kind == "it has a phase that others have not":
+            return {main: 24.0 if step % 2 else 0.0}
+        less = {
+            "its longest phase is not the cause": 2.5,
+            "one phase is long": 5.5,
+            "another rank makes up for it": 6.5,
+            "another phase is long in one step": 20.0 if step == 1 else 0.0,
+            "waiting within data": 5.5,
+            "waiting across two phases": 6.0,
+        }
+        return {main: 7.5, second: less.get(self.kind, 0.0)}
+
+    def _seems(self, step: int) -> Times:
+        """Give how much longer a rank takes that is not the straggler."""
+        if self.kind == "another rank makes up for it":
+            return {self.phase: 12.0, "backward": -12.0}
+        if self.kind == "another rank has one long step":
+            return {self.second: 19.0 if step == 2 else 0.0}
+        if self.kind == "it is slow in some steps":
+            return {"forward": 1.5}
+        if self.kind == "others come last in single steps":
+            return {"forward": 0.0 if step % 2 else 10.5}
+        return {}
+
+    def _seems_too(self, step: int) -> Times:
+        if self.kind == "others come last in single steps":
+            return {"forward": 10.5 if step % 2 else 0.0}
+        return {}
+
     def _traces(self, rng: Any) -> list[list[Span]]:
-        """Let the ranks run: each step's all_reduce, in the middle of backward, ends on all at once."""
-        now = list(self.zeros)
-        begun = list(now)
-        traces: list[list[Span]] = [[] for _ in range(self.ranks)]
+        """Let the ranks run: each all_reduce ends on all at once."""
+        now, traces = list(self.zeros), [[] for _ in range(self.ranks)]  # type: list[float], list[list[Span]]
         for step in range(self.steps):
-            for part in (0.5, 1.0):
-                for r in range(self.ranks):
-                    times = self.work[r][step]
-                    if part == 0.5:
-                        for phase in ("data", "forward"):
-                            traces[r].append((phase, now[r], now[r] + times[phase]))
-                            now[r] += times[phase]
-                        begun[r] = now[r]
-                    now[r] += times["backward"] / 2
-                common = max(now[r] - self.zeros[r] for r in range(self.ranks)) + rng.uniform(1, 2)
-                for r in range(self.ranks):
-                    end = self.zeros[r] + common
-                    traces[r].append(("all_reduce", now[r], end))
-                    now[r] = end
-            for r in range(self.ranks):
-                traces[r].append(("backward", begun[r], now[r]))
-                for phase in ("optimizer", "save"):
-                    if self.work[r][step].get(phase):
-                        length = self.work[r][step][phase]
-                        traces[r].append((phase, now[r], now[r] + length))
-                        now[r] += length
+            begun: list[Times] = [{} for _ in now]
+            ended: list[Times] = [{} for _ in now]
+            last = ""
+            for phase, share in PLANS.get(self.kind, PLAN):
+                came = max(t - zero for t, zero in zip(now, self.zeros, strict=True))
+                together = came + rng.uniform(1, 2)
+                for r, zero in enumerate(self.zeros):
+                    if phase == "all_reduce":
+                        end = zero + together
+                        traces[r].append((phase, now[r], end))
+                        # the label around it ends after it, or while it waits
+                        across = self.kind == "waiting across two phases"
+                        ended[r][last] = (now[r] + end) / 2 if across else end
+                        now[r] = end
+                    elif self.work[r][step].get(phase):
+                        before = ended[r].get(last, now[r]) if phase == "optimizer" else now[r]
+                        begun[r].setdefault(phase, before)
+                        now[r] += share * self.work[r][step][phase]
+                        ended[r][phase] = now[r]
+                last = phase if phase != "all_reduce" else last
+            for r, phases in enumerate(begun):
+                traces[r] += [(phase, start, ended[r][phase]) for phase, start in phases.items()]
         for trace in traces:
             rng.shuffle(trace)
         return [[(p, round(s, 3), round(e, 3)) for p, s, e in trace] for trace in traces]
 
     def is_clear(self) -> bool:
-        """Tell whether every right way of reading these traces finds the same rank and phase, by far."""
+        """Tell whether one rank stands out as that which waits least, and one phase in which it is late.
+
+        So they do, too, if ranks are compared by their work, and a phase with the median of the others.
+        """
         work = [own(trace) for trace in self.traces]
-        by_wait = sorted(range(self.ranks), key=lambda r: waited(self.traces[r]))
-        by_work = sorted(range(self.ranks), key=lambda r: -sum(work[r].values()))
-        by_blame = sorted(range(self.ranks), key=lambda r: -self.blamed()[r])
-        waits = [waited(self.traces[r]) for r in by_wait]
-        blames = [self.blamed()[r] for r in by_blame]
-        phases = {excess(work, self.straggler, against=how) for how in (median, mean)}
-        return (
-            {by_wait[0], by_work[0], by_blame[0]} == {self.straggler}
-            and phases == {self.phase}
-            and waits[1] - waits[0] > 4.0
-            and blames[0] > 1.3 * blames[1]
-        )
+        waits = sorted((waited(trace), r) for r, trace in enumerate(self.traces))
+        by_work = max(range(self.ranks), key=lambda r: sum(work[r].values()))
+        others = [times for r, times in enumerate(work) if r != self.straggler]
+        for among in (work, others):
+            mine = work[self.straggler]
+            beyond = sorted((mine[p] - median(t.get(p, 0.0) for t in among), p) for p in mine)
+            if beyond[-1][1] != self.phase or beyond[-1][0] - beyond[-2][0] < CLEAR_PHASE_MS:
+                return False
+        return by_work == waits[0][1] == self.straggler and waits[1][0] - waits[0][0] > CLEAR_MS
+
+    def separates(self) -> bool:
+        """Tell whether the mistake for which this kind of job is there gives something else here."""
+        rank, traces = self.straggler, self.traces
+        work = [own(trace) for trace in traces]
+        if self.kind == "another rank makes up for it":
+            return self.phase not in {excess(work, rank, against=how) for how in (mean, min)}
+        if self.kind == "another phase is long in one step":
+            found = {excess([own(t, add=how) for t in traces], rank) for how in ONE_STEP}
+            return self.phase not in found
+        if self.kind == "others come last in single steps":
+            return rank not in {self.most_blamed(), self.most_often_last()}
+        if self.kind == "waiting within data":
+            ways = [no_wait, in_backward]
+        elif self.kind == "waiting across two phases":
+            ways = [no_wait, in_backward, contained]
+        else:
+            return True
+        return all(excess([own(t, less=how) for t in traces], rank) != self.phase for how in ways)
 
     def arrivals(self) -> list[list[float]]:
         """Give for each collective when each rank came, all clocks set by the end of the collective."""
@@ -200,6 +293,9 @@ class Job:
             last = max(range(self.ranks), key=lambda r: came[r])
             blame[last] += came[last] - median(came)
         return blame
+
+    def most_blamed(self) -> int:
+        return max(range(self.ranks), key=self.blamed().__getitem__)
 
     def most_often_last(self) -> int:
         lasts = [max(range(self.ranks), key=lambda r: came[r]) for came in self.arrivals()]
@@ -215,15 +311,44 @@ def waited(trace: list[Span]) -> float:
     return sum(end - start for phase, start, end in trace if phase == "all_reduce")
 
 
-def own(trace: list[Span], *, waiting: bool = False) -> Times:
-    """Give the time of each phase in all steps, without what `all_reduce` covers of it."""
-    waits = [] if waiting else [(s, e) for phase, s, e in trace if phase == "all_reduce"]
-    times: Times = defaultdict(float)
-    for phase, start, end in trace:
-        if phase != "all_reduce":
-            within = sum(max(0.0, min(end, e) - max(start, s)) for s, e in waits)
-            times[phase] += end - start - within
-    return times
+Interval = tuple[float, float]
+
+
+def part_of(span: Span, wait: Interval) -> float:
+    """Give how much of a wait lies in a span: what is to be taken out of it."""
+    return max(0.0, min(span[2], wait[1]) - max(span[1], wait[0]))
+
+
+def no_wait(span: Span, wait: Interval) -> float:
+    return 0.0
+
+
+def in_backward(span: Span, wait: Interval) -> float:
+    return part_of(span, wait) if span[0] == "backward" else 0.0
+
+
+def contained(span: Span, wait: Interval) -> float:
+    return wait[1] - wait[0] if span[1] <= wait[0] and wait[1] <= span[2] else 0.0
+
+
+PARTLY = (in_backward, contained)
+ONE_STEP: tuple[Callable[[Iterable[float]], float], ...] = (max,)
+
+
+def own(
+    trace: list[Span],
+    *,
+    less: Callable[[Span, Interval], float] = part_of,
+    add: Callable[[Iterable[float]], float] = sum,
+) -> Times:
+    """Give the time of each phase in all steps, `less` of each span for each wait."""
+    waits = [(s, e) for phase, s, e in trace if phase == "all_reduce"]
+    times: dict[str, list[float]] = defaultdict(list)
+    for span in trace:
+        if span[0] != "all_reduce":
+            within = sum(less(span, wait) for wait in waits)
+            times[span[0]].append(span[2] - span[1] - within)
+    return {phase: float(add(lengths)) for phase, lengths in times.items()}
 
 
 def excess(

@@ -18,14 +18,25 @@ NOTHING = Failed(
     "There may be no communication, or no spans at all: give min() and max() a `default`.",
 )
 
+SPAN_DIGITS = 3
+"""Whole microseconds: so many spans add up to numbers that floats tell from 0, on any of the clocks."""
 DIGITS = 6
 """Milliseconds are rounded to these: what is right is 0, not 1e-13, where nothing remains."""
 
 
-def covered(intervals: Iterable[Interval]) -> float:
-    """Give the milliseconds in which at least one interval runs."""
-    total, until = 0.0, float("-inf")
-    for start, end in sorted(intervals):
+CLOCKS = (0.0, -20.0, 5e4, -1e5)
+"""Where a trace's clock may begin, in milliseconds."""
+
+
+def covered(
+    intervals: Iterable[Interval], *, since: float = float("-inf"), in_order: bool = True
+) -> float:
+    """Give the milliseconds in which at least one interval runs.
+
+    since, in_order: for those who begin to count at a moment, or forget to sort.
+    """
+    total, until = 0.0, since
+    for start, end in sorted(intervals) if in_order else intervals:
         total += max(0.0, end - max(start, until))
         until = max(until, end)
     return total
@@ -55,12 +66,17 @@ def cut(spans: Iterable[Span], begin: float, end: float) -> list[Span]:
 
 
 def draw_spans(draw: Draw, begin: float, length: int, kinds: dict[str, int]) -> list[Span]:
-    """Draw so many spans of each kind within `length` ms, some nested in others, some the same twice."""
+    """Draw so many spans of each kind within `length` ms, some nested in others, some the same twice.
+
+    Some meet, and none of their ends need be a simple fraction of a millisecond.
+    """
     spans: list[Span] = []
+    stretch = draw.of(1.0, 1.0371)
     for kind, count in kinds.items():
         for _ in range(count):
-            start = draw.whole(0, 4 * length) / 4
-            spans.append((kind, begin + start, begin + start + draw.whole(0, 2 * length) / 8))
+            start = stretch * draw.whole(0, 4 * length) / 4
+            end = start + stretch * draw.whole(0, 2 * length) / 8
+            spans.append((kind, begin + start, begin + end))
             way = draw.rng.random()
             _, first, last = spans[-1]
             if way < 0.3:  # an operator within an operator
@@ -69,4 +85,6 @@ def draw_spans(draw: Draw, begin: float, length: int, kinds: dict[str, int]) -> 
             elif way < 0.4:
                 spans.append((kind, first, last))
     draw.rng.shuffle(spans)
-    return spans
+    return [
+        (kind, round(start, SPAN_DIGITS), round(end, SPAN_DIGITS)) for kind, start, end in spans
+    ]

@@ -9,9 +9,11 @@
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from helpers.checks.author import *
 from helpers.exercises.nb11_profiling.shared import (
+    CLOCKS,
     DIGITS,
     NOTHING,
     Interval,
@@ -32,7 +34,7 @@ Found = list[dict[str, float]]
 
 
 def case(draw: Draw) -> Case:
-    count, begin = draw.of(1, 2, 3, 3, 4, 0), draw.of(0.0, -20.0, 5e4)
+    count, begin = draw.of(1, 2, 3, 3, 4, 0), draw.of(*CLOCKS)
     steps: list[Interval] = []
     now = begin
     for _ in range(count):
@@ -48,7 +50,7 @@ def case(draw: Draw) -> Case:
     if count > 1 and draw.of(True, False, False):
         steps.reverse()
     return Case(
-        f"{plural(count, 'step')} from {begin:g} ms on, {len(spans)} spans",
+        f"{plural(count, 'step')}, {plural(len(spans), 'span')}, on a clock that begins at {begin:g} ms",
         [(spans, steps)],
         right=breakdown(spans, steps),
         tolerance=1e-6,
@@ -62,14 +64,15 @@ def breakdown(
     order: tuple[str, ...] = KINDS,
     measure: Callable[[list[Interval]], float] = covered,
     *,
-    cuts: bool = True,
+    within: Callable[[list[Span], float, float], list[Span]] = cut,
 ) -> Found:
-    """Give each step's parts; `order`: which kind is asked for first, `measure`: how a union is."""
+    """Give each step's parts.
+
+    order: which kind is asked for first; measure: how long a union is; within: what belongs to a step.
+    """
     found = []
     for begin, end in steps:
-        inside = cut(spans, begin, end)
-        if not cuts:
-            inside = [span for span in spans if begin <= span[1] < end]
+        inside = within(spans, begin, end)
         parts, before = {}, 0.0
         for at, kind in enumerate(order, 1):
             until = measure(of(inside, *order[:at]))
@@ -94,7 +97,8 @@ def alone(spans: list[Span], steps: list[Interval], *, once: bool, rest: bool) -
         )
         exposed = right["exposed"] if rest else communication
         idle = end - begin - compute - exposed - data
-        found.append({"compute": compute, "exposed": exposed, "data": data, "idle": idle})
+        parts = zip(PARTS, (compute, exposed, data, idle), strict=True)
+        found.append({part: round(length, DIGITS) for part, length in parts})
     return found
 
 
@@ -116,7 +120,14 @@ def mistakes(spans: list[Span], steps: list[Interval]) -> list[Mistake]:
         Mistake(
             breakdown(spans, sorted(steps)), "One dict for each step, in the order of `steps`."
         ),
-        Mistake(breakdown(spans, steps, cuts=False), BORDER),
+        *(
+            Mistake(change(breakdown(spans, steps, within=within)), words)
+            for within, words in WITHIN
+            for change in (list, no_less)
+        ),
+        Mistake(breakdown(spans, steps, measure=partial(covered, since=0.0)), CLOCK),
+        Mistake(breakdown(spans, steps, measure=partial(covered, since=-1e3)), CLOCK),
+        Mistake(breakdown(spans, steps, measure=partial(covered, in_order=False)), SORT),
         Mistake(own[0], FIRST),
         Mistake(no_less(own[0]), FIRST),
         Mistake(own[1], EACH),
@@ -134,9 +145,46 @@ def mistakes(spans: list[Span], steps: list[Interval]) -> list[Mistake]:
     ]
 
 
+CLOCK = "The clock may begin anywhere, also far below 0: count from `float('-inf')` on."
+SORT = "The spans come in no order: sort the intervals before you unite them."
 BORDER = (
     "A span may begin in one step and end in another: each step has the part that lies in it. Cut to the "
     "step before you count."
+)
+DROPPED = (
+    "A span that crosses the border of a step is left out here. Each step has the part that lies in it: "
+    "cut it, and leave out only what lies wholly outside."
+)
+AROUND = (
+    "A span may begin before a step and end after it: then the whole step lies in it. What has a part in the "
+    "step is what begins before its end and ends after its beginning."
+)
+
+
+def begin_there(spans: list[Span], begin: float, end: float) -> list[Span]:
+    return [span for span in spans if begin <= span[1] < end]
+
+
+def end_there(spans: list[Span], begin: float, end: float) -> list[Span]:
+    return [span for span in spans if begin < span[2] <= end]
+
+
+def all_there(spans: list[Span], begin: float, end: float) -> list[Span]:
+    return [span for span in spans if begin <= span[1] and span[2] <= end]
+
+
+def an_end_there(spans: list[Span], begin: float, end: float) -> list[Span]:
+    ends = [span for span in spans if begin <= span[1] < end or begin < span[2] <= end]
+    return cut(ends, begin, end)
+
+
+WITHIN = (
+    (begin_there, BORDER),
+    (end_there, BORDER),
+    (all_there, DROPPED),
+    (lambda spans, *step: cut(begin_there(spans, *step), *step), DROPPED),
+    (lambda spans, *step: cut(end_there(spans, *step), *step), DROPPED),
+    (an_end_there, AROUND),
 )
 FIRST = "Data that is read while the rank computes or communicates costs nothing: `data` is what it adds."
 EACH = "Each moment belongs to one part: `exposed` is communication that no computation hides."

@@ -2,21 +2,23 @@
 
 - What must be whole, and under which name, when a rank is killed while it writes? And who may talk on which
   group while two threads do?
-- Each checkpoint gets a folder of its own, named by the steps done. A folder that has a `.metadata` is whole:
-  load the newest of those first. Keep the future of a save, and ask for its `result()` before the next one.
-- whole = [p for p in Path(folder).iterdir() if (p / ".metadata").exists()]; newest = max(whole, key=lambda p:
-  int(p.name)); dcp.load(state, checkpoint_id=newest). In the loop, every `every` steps: if earlier:
+- Each checkpoint gets a folder of its own, named by the steps done. A folder that has a `.metadata` is
+  whole: load the newest of those first. Keep the future of a save, and ask for its `result()` before the
+  next one.
+- whole = [p for p in Path(folder).iterdir() if (p / ".metadata").exists()]; newest = max(whole, key=lambda
+  p: int(p.name)); dcp.load(state, checkpoint_id=newest). In the loop, every `every` steps: if earlier:
   earlier.result(); earlier = dcp.async_save(state, checkpoint_id=f"{folder}/{n + 1}", process_group=group).
   After the loop: earlier.result().
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb19_checkpoints.in_ranks import beside, learn
-from helpers.ranks.failures import RankFailed
+from helpers.exercises.nb19_checkpoints.in_ranks.beside import beside, learn
+from helpers.exercises.nb19_checkpoints.shared import is_at_load, left_alone, lives_of
 from helpers.ranks.run import Run
 
 ADVICE = {
@@ -44,29 +46,70 @@ ADVICE = {
     ),
 }
 LOOK = (
-    "A whole checkpoint was there: is the newest one looked for in `folder`, and loaded, before the first "
-    "step?"
+    "A whole checkpoint was there, and nothing was read: look for the newest one in `folder`, and load it, "
+    "before the first step."
 )
+NUMBER = "A checkpoint has been read: its number of steps is where the training goes on."
 TEXT = "Compare the numbers of steps as numbers: as texts, '5' comes after '10'."
+COUNT = "That is `every` times the number of checkpoints that are there. Older ones may have been removed."
+TIMES = (
+    "Go by the number of steps, not by times: a folder that was copied has those of the copying."
+)
+GONE = (
+    "The newest whole checkpoint is no longer there, although no newer one is whole: give each checkpoint a "
+    "folder of its own, and remove an older one only when a newer one is whole."
+)
 IN_PLACE = (
     "They are those that every job begins with. `dcp.load` fills the tensors of the dict that it is given: "
     "give it `state`."
 )
-TORN = (
-    "What is left cannot be loaded, after a rank was killed while it wrote. Has each checkpoint a folder of "
-    "its own? Is a folder without a `.metadata` left alone?"
+NO_COPY = (
+    "`state` was written while the training went on changing it. `dcp.async_save` makes a copy before it "
+    "returns; `dcp.save` in a thread of your own makes none."
+)
+LOST = (
+    "A future keeps the error of its save until `result()` is asked for, which raises it; `done()` and "
+    "`wait` do not."
+)
+UNFINISHED = (
+    "A rank was killed while it wrote. What it left has no `.metadata`, and is loaded as if it were whole: "
+    "leave a folder without a `.metadata` alone."
+)
+ALONE = (
+    "One rank waited in a collective for a rank that had already returned: every rank makes the same calls, "
+    "as often as the others."
+)
+PLANS = (
+    "no death",
+    "first save",
+    "any rank",
+    "older removed",
+    "names as texts",
+    "two deaths",
+    "second fails",
+    "last fails",
 )
 
 
 def case(draw: Draw) -> Case:
-    n, every = draw.ranks, draw.of(2, 5, 6)
-    steps = 4 * every
+    n, plan = draw.ranks, draw.of(*PLANS)
+    # at 5 and 10, or 6, 12 and 18, the newest by name as text is another one
+    every = {"older removed": 2, "names as texts": draw.of(5, 6)}.get(plan) or draw.of(2, 3, 5)
+    count = 5
+    steps = count * every
+    save = {"first save": 1, "older removed": 3, "names as texts": 4}.get(plan) or draw.of(2, 3)
     weight = draw.tensor((draw.of(n, 2 * n + 1, 3 * n), 2), torch.float32, 1.0)
-    rank, event, save = draw.rank(), draw.of(0, 1, 2, 4, 6, 7, 8), draw.of(2, 3, 3)
-    if rank:
-        event = (
-            event and (event - 1) % 3 + 1
-        )  # it writes one file; rank 0 then one more, the metadata
+    rank = draw.rank()
+    deaths: list[list[int]] = []
+    if plan == "any rank" and rank:
+        deaths = [
+            [rank, draw.of(1, 2, 3), save]
+        ]  # it writes one file; rank 0 one more, the metadata
+    elif plan not in {"no death", "second fails", "last fails"}:
+        deaths = [[0, draw.of(1, 2, 4, 6, 7, 8), save]]
+    if plan == "two deaths":
+        deaths.append([0, draw.of(1, 4, 7), 1])
+    fails = {"second fails": [2, rank], "last fails": [count, rank]}.get(plan, [0, 0])
     shares = [weight.chunk(n)[r] if r < len(weight.chunk(n)) else weight[:0] for r in range(n)]
 
     def after(k: int, r: int) -> torch.Tensor:
@@ -79,58 +122,113 @@ def case(draw: Draw) -> Case:
         did = got["steps"]
         if not did:
             return Finding("train_step is never called")
+        for life, following in zip(got["lives"], got["lives"][1:], strict=False):
+            if found := began(life, following):
+                return found
         first = did[0]
+        if fails[0]:
+            if got["raised"]:
+                return None
+            what = (
+                f"save {fails[0]} could not be written (no space left), and your function "
+                "returned as if all were well"
+            )
+            return Finding(what, ADVICE["at the end"][1] if "at the end" in got["noted"] else LOST)
         if did != list(range(first, steps)):
             what = f"it trains the steps {did}; after step {first} come those up to {steps - 1}"
             return Finding(what, "Each of the steps once, in order.")
         for name in ADVICE:
             if name in got["noted"]:
                 return Finding(*ADVICE[name])
-        may = ((save - 1) * every, save * every) if got["died"] else (0,)
-        if first not in may:
-            what = f"it goes on with step {first}; the newest whole checkpoint was made after {may[0]} steps"
-            as_text = max(range(every, may[0] + 1, every), key=str, default=0)
-            return Finding(what, LOOK if first == 0 else TEXT if first == as_text else "")
         if not same(after(first, r), got["began with"], 0):
-            return weights(got["began with"], first, r)
+            return weights(got, first, r)
         wanted = (steps - first) // every
         if got["writes"] != wanted:
             return Finding(f"from step {first} on it saves {got['writes']} times, not {wanted}")
         return None
 
-    def weights(have: torch.Tensor, first: int, r: int) -> Finding:
+    def began(life: Mapping[str, Any], following: Mapping[str, Any]) -> Finding | None:
+        """Say what is wrong with where a life began that follows another."""
+        if "first" not in following:
+            return None
+        first, newest = following["first"], life["died"][0] - every
+        if first in (newest, newest + every):
+            return None
+        what = f"it goes on with step {first}; " + (
+            f"the newest whole checkpoint was made after {newest} steps"
+            if newest
+            else "no checkpoint was whole"
+        )
+        whole = following["found"]["whole"]
+        if newest and is_gone(newest, life, whole):
+            return Finding(what, GONE)
+        if not first:
+            return Finding(what, NUMBER if following.get("read") else LOOK)
+        made = list(range(every, newest + 1, every))[-len(whole) :]
+        if len(made) > 1 and first == made[-2]:
+            return Finding(what, (TEXT, TIMES) if first == max(made, key=str) else TIMES)
+        if first == max(made, key=str, default=0):
+            return Finding(what, TEXT)
+        return Finding(what, COUNT if first == every * len(whole) else "")
+
+    def is_gone(newest: int, life: Mapping[str, Any], whole: list[str]) -> bool:
+        """Tell whether the newest checkpoint has been removed, or written over."""
+        if not whole:
+            return True
+        made = (newest - life["first"]) // every  # whole ones that this life has made
+        return not made and life["found"]["whole"][-1] not in whole
+
+    def weights(got: Mapping[str, Any], first: int, r: int) -> Finding:
+        have = got["began with"]
         what = f"it goes on with step {first}, but not with the weights of after {first} steps"
         if same(after(0, r), have, 0):
             return Finding(what, IN_PLACE)
         for k in range(steps + 1):
             if len(have) and same(after(k, r), have, 0):
-                return Finding(f"{what}: they are those of after {k}")
-        return Finding(f"{what}: {difference(after(first, r), have, 0)}")
+                late = k > first and "own thread" in got["noted"]
+                return Finding(f"{what}: they are those of after {k}", NO_COPY if late else "")
+        torn = "own thread" in got["noted"]
+        return Finding(f"{what}: {difference(after(first, r), have, 0)}", NO_COPY if torn else "")
 
-    killed = f"rank {rank} killed at event {event} of save {save}" if event else "not killed"
+    said = [f"rank {r} killed at event {event} of save {k}" for r, event, k in deaths]
+    said += [f"save {fails[0]} fails on rank {rank}"] if fails[0] else []
     return Case(
-        f"{tuple(weight.shape)}, {steps} steps, a checkpoint every {every}, {killed}",
-        [(weight, n, steps, every, (rank, event, save))] * n,
+        f"{tuple(weight.shape)}, {steps} steps, a checkpoint every {every}, "
+        + (", then ".join(said) or "not killed"),
+        [(weight, n, steps, every, deaths, fails, plan == "older removed")] * n,
         right=problem,
         like={},
+        facts={"every": every},
         seconds=20.0,
         shown=f"steps = {steps}, every = {every}",
     )
 
 
-def in_a_save(case: Case, run: Run) -> bool:
-    """Tell whether the job was killed while it wrote, and cannot load what is left."""
-    told = run.values[0]
-    error = run.failure.error if isinstance(run.failure, RankFailed) else None
-    loads = error is None or any("load(" in place.source for place in error.frames[-1:])
-    return isinstance(told, dict) and bool(told.get("died")) and loads
+def unfinished_loaded(case: Case, run: Run) -> bool:
+    """Tell a run that fails at loading, after a death in a save, although nothing whole is gone."""
+    lives = lives_of(run)
+    if len(lives) < 2 or "died" not in lives[-2] or not is_at_load(run):
+        return False
+    return ".metadata" in str(run.failure) and not gone(case, run)
+
+
+def gone(case: Case, run: Run) -> bool:
+    """Tell a run that fails at loading, after a death in a save that was not the first: nothing is whole."""
+    lives = lives_of(run)
+    if len(lives) < 2 or "died" not in lives[-2] or not is_at_load(run):
+        return False
+    return lives[-2]["died"][0] > case.facts["every"] and not lives[-1]["found"]["whole"]
 
 
 EXERCISE = Exercise(
     case,
-    failed=(Failed(".", TORN, died=True, when=in_a_save),),
+    failed=(
+        Failed(".", GONE, died=True, when=gone),
+        Failed(".", UNFINISHED, died=True, when=unfinished_loaded),
+        Failed(".", ALONE, when=left_alone),
+    ),
     kind=Kind.SCRIPT,
     programme=beside,
     sizes=(1, 2, 3),
-    count=7,
+    count=8,
 )

@@ -15,48 +15,58 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb19_checkpoints.in_ranks import Training, resume
-from helpers.ranks.failures import RankFailed
+from helpers.exercises.nb19_checkpoints.in_ranks.resume import Training, resume
+from helpers.exercises.nb19_checkpoints.shared import (
+    AGAIN,
+    EARLIER,
+    FIRST,
+    HALF,
+    LEFTOVER,
+    TEXT,
+    half_loaded,
+    left_alone,
+    newest_as_text,
+    was_made,
+    why_from_zero,
+)
 from helpers.ranks.run import Run
 
 CLOSE = 1e-5
-RENAME = (
-    "A worker was killed while it saved, and no whole checkpoint was left: write the new one under another "
-    "name, then `os.replace` it over the old one, in one step."
-)
 LOST = {
     "rng": "the state of the random generators",
     "rank 0's rng": "each rank's own random state (rank 0's was given to all)",
     "momentum": "the optimizer's state (its momentum)",
     "model": "the model's weights",
 }
+LATER = (0, 1, 2, 3, 4, 5, 6, 7)
+"""Events of the saves after a first death at which a job is killed again; 0 for none."""
 
 
 def case(draw: Draw) -> Case:
-    return drawn(draw, draw.ranks, draw.of(*range(8)))
-
-
-def under_an_agent(draw: Draw) -> Case:
-    return drawn(draw, 2, 0, real=True)
-
-
-def drawn(draw: Draw, n: int, event: int, real: bool = False) -> Case:
-    """Draw a death between two checkpoints and, if `event` is not 0, one at that event of a later save."""
-    every, steps, made = draw.whole(3, 5), draw.whole(3, 6), draw.of(1, 2)
-    dies = [made * every + draw.whole(1, every - 2), *([event] if event else [])]
-    epochs = -(-(dies[0] + 2 * every + 1) // steps)
+    """Draw a death in the first save, or between two checkpoints and then, by turns, in a later save."""
+    n, event = draw.ranks, draw.of("first", *LATER)
+    # at 10 steps and more, what is newest by its name as text is another one
+    every, made = draw.of((5, 2), (4, 3), (3, 4)) if not event else (draw.whole(3, 5), 1)
+    steps = draw.whole(3, 6)
+    death = made * every + draw.whole(1, every - 2)
+    deaths = [(death, 0), *([(-1, event)] if event else [])]
+    said = f"killed after step {death}" + (f", then at event {event} of a save" if event else "")
+    if event == "first":
+        deaths, event = [(-1, 0)], draw.of(1, 2)
+        deaths, said = [(-1, event)], f"killed at event {event} of the first save"
+    epochs = -(-(death + 2 * every + 1) // steps)
     seed = draw.whole(0, 999)
-    whole, again = curve(seed, n, epochs, steps), made * every
-    where = f", then at event {event} of a save" if event else ""
+    whole = curve(seed, n, epochs, steps)
 
     def problem(got: dict[str, Any], rank: int) -> Finding | None:
         losses, total = got["losses"], epochs * steps
         if losses is None:
             return Finding("it returns nothing", "Return the list of losses.")
-        if found := began(got):
-            return found
+        for before, life in zip(got["lives"], got["lives"][1:], strict=False):
+            if found := began(before, life):
+                return found
         if not isinstance(losses, (list, tuple)) or len(losses) != total:
-            return count(losses, total, got)
+            return count(losses, total, got["lives"])
         if rank and got["writes"]:
             return Finding(
                 f"rank {rank} writes a file in `folder`, too: rank 0 alone saves", ONE_FILE
@@ -66,38 +76,41 @@ def drawn(draw: Draw, n: int, event: int, real: bool = False) -> Case:
                 return Finding(f"the loss of step {k} is {loss}, not {wanted:.6g}", forgotten(got))
         return None
 
-    def last_start(got: dict[str, Any]) -> tuple[int, ...]:
-        """Give the numbers of steps that the newest whole checkpoint may have at the last death."""
-        died = got.get("died")
-        return (died[0] - every, died[0]) if died else (again,)
+    def may(died: Any) -> tuple[int, ...]:
+        """Give the numbers of steps that the newest whole checkpoint may have after a death."""
+        return (died[0] - every, died[0]) if died else (made * every,)
 
-    def began(got: dict[str, Any]) -> Finding | None:
-        lives = [(got.get("second"), (again,)), (got["first"], last_start(got))]
-        return next(filter(None, (wrong(first, may, got) for first, may in lives)), None)
-
-    def wrong(first: Any, may: tuple[int, ...], got: dict[str, Any]) -> Finding | None:
-        if first is None or first[0] * steps + first[1] in may:
+    def began(before: dict[str, Any], life: dict[str, Any]) -> Finding | None:
+        if "first" not in life:
             return None
-        in_a_save = len(may) > 1
-        epoch, step = divmod(may[0], steps)
+        first = life["first"][0] * steps + life["first"][1]
+        died = before.get("died")
+        newest = may(died)
+        if first in newest:
+            return None
+        (epoch, step), (own, at) = divmod(newest[0], steps), life["first"]
+        next_one = f", before epoch {epoch}, step {step}" if newest[0] else ""
         what = (
-            f"after {'the death in a save' if in_a_save else 'a death'} it went on at epoch {first[0]}, "
-            f"step {first[1]}; the newest whole checkpoint was made before epoch {epoch}, step {step}"
+            f"after {'the death in a save' if died else 'a death'} it went on at epoch {own}, step {at}; "
+            f"{was_made(newest[0], before, life)}{next_one}"
         )
-        if tuple(first) == (0, 0):
-            in_epoch_0 = may[0] <= steps  # the last step of epoch 0 included
-            return Finding(what, RENAME if in_a_save else (LOOK, *[EPOCH] * in_epoch_0))
-        if first[1] == 0 and first[0] in {epoch, epoch + 1}:
+        if not first:
+            return Finding(what, why_from_zero(before, life))
+        if first == newest_as_text(life, every, newest[0]):
+            return Finding(what, TEXT)
+        if at == 0 and own in {epoch, epoch + 1}:
             return Finding(what, BOTH if step == 1 else EPOCH)
-        return Finding(what, f"Save after each {every} steps in all, and go on with the next one.")
+        return Finding(what, AGAIN)
 
-    def count(losses: Any, total: int, got: dict[str, Any]) -> Finding:
+    def count(losses: Any, total: int, lives: list[dict[str, Any]]) -> Finding:
         have = len(losses) if isinstance(losses, (list, tuple)) else 0
         what = f"it returns {have} losses; there are {epochs} epochs of {steps} steps, one loss for each"
-        return Finding(what, BEFORE if total - have in (again, *last_start(got)) else "")
+        starts = {life["first"][0] * steps + life["first"][1] for life in lives if "first" in life}
+        return Finding(what, EARLIER if have < total and total - have in starts else "")
 
     def forgotten(got: dict[str, Any]) -> tuple[str, ...]:
-        at = {again, *([got["first"][0] * steps + got["first"][1]] if got["first"] else [])}
+        firsts = [life["first"] for life in got["lives"][1:] if "first" in life]
+        at = {epoch * steps + step for epoch, step in firsts}
         return tuple(
             "Up to the checkpoint the curve is right. From there on it is that of a training which lost "
             f"{what}."
@@ -105,15 +118,13 @@ def drawn(draw: Draw, n: int, event: int, real: bool = False) -> Case:
             if same(curve(seed, n, epochs, steps, at, lost), list(got["losses"]), 1e-4)
         )
 
-    given = (seed, n, epochs, steps, every, dies, real)
     return Case(
-        f"a checkpoint every {every} steps, killed after step {dies[0]}{where}"
-        + (", real torchrun" if real else ""),
-        [given] * n,
+        f"a checkpoint every {every} steps, {said}",
+        [(seed, n, epochs, steps, every, deaths)] * n,
         right=problem,
         like={},
-        facts={"in a save": bool(event)},
-        seconds=65.0 if real else 20.0,
+        facts={"every": every},
+        seconds=20.0,
         shown=f"epochs = {epochs}, steps = {steps}, every = {every}",
     )
 
@@ -122,17 +133,10 @@ ONE_FILE = (
     "A job can die between the files of two ranks, which are then from different steps. Let all ranks hand "
     "their random states to rank 0 (`all_gather_object`), and rank 0 write one file with all of them."
 )
-LOOK = (
-    "It began again at the very beginning: is the checkpoint looked for before the loop, and in the "
-    "folder that was given?"
-)
 EPOCH = "It went on at the start of an epoch: keep the number of steps done in the checkpoint."
 BOTH = (
     "It went on at the start of an epoch, which is one step before the checkpoint: keep the number of steps "
     "done in it, and go on with the next one."
-)
-BEFORE = (
-    "The losses of before the death are missing: keep the list in the checkpoint and go on with it."
 )
 
 
@@ -180,18 +184,18 @@ def one_step(training: Training, epoch: int, step: int, states: list[torch.Tenso
     return mean
 
 
-HALF = (
-    "A worker was killed while it wrote, and left half a file where the only whole one had been. Save under "
-    "another name, then `os.replace` it over the old one."
+ALONE = (
+    "One rank waited in a collective for a rank that had already returned: every rank makes the same calls, "
+    "as often as the others."
 )
 
 
-def in_a_save(case: Case, run: Run) -> bool:
-    """Tell whether the job was killed while it wrote, and cannot load what is left."""
-    told = run.values[0]
-    error = run.failure.error if isinstance(run.failure, RankFailed) else None
-    loads = error is None or any("load(" in place.source for place in error.frames[-1:])
-    return isinstance(told, dict) and bool(told.get("died")) and loads
+def several_write(case: Case, run: Run) -> bool:
+    """Tell whether a run failed because a peer had gone, in a job where not only rank 0 writes."""
+    others = [
+        value["writes"] for value in run.values[1:] if isinstance(value, dict) and "writes" in value
+    ]
+    return left_alone(case, run) and any(others)
 
 
 EXERCISE = Exercise(
@@ -202,11 +206,14 @@ EXERCISE = Exercise(
             "All machines see `folder`; the temp folder is a machine's own, on another disk, and a file "
             "cannot be moved from there in one step. Write the new file into `folder`, under another name.",
         ),
-        Failed(".", HALF, died=True, when=in_a_save),
+        Failed(".", LEFTOVER, died=True, when=half_loaded(first=False, beside=True)),
+        Failed(".", FIRST, died=True, when=half_loaded(first=True, beside=False)),
+        Failed(".", HALF, died=True, when=half_loaded(first=False, beside=False)),
+        Failed(".", ONE_FILE, when=several_write),
+        Failed(".", ALONE, when=left_alone),
     ),
     kind=Kind.SCRIPT,
     programme=resume,
     sizes=(1, 2, 3),
-    count=8,
-    last=under_an_agent,
+    count=9,
 )

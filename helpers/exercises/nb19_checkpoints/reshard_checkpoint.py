@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb19_checkpoints.in_ranks import reshard
+from helpers.exercises.nb19_checkpoints.in_ranks.reshard import reshard
 from helpers.ranks.failures import RankFailed
 from helpers.ranks.run import Run
 from helpers.views.plain import plural

@@ -15,10 +15,28 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb19_checkpoints.in_ranks import Job, go_on
+from helpers.exercises.nb19_checkpoints.in_ranks.go_on import Job, go_on
+from helpers.exercises.nb19_checkpoints.shared import (
+    AGAIN,
+    EARLIER,
+    FIRST,
+    HALF,
+    LEFTOVER,
+    TEXT,
+    half_loaded,
+    left_alone,
+    newest_as_text,
+    was_made,
+    why_from_zero,
+)
+from helpers.ranks.run import Run
 from helpers.views.plain import plural
 
 CLOSE = 1e-6
+DRAWN_AGAIN = (
+    "the epoch's order: it was drawn again, from a generator that had drawn noise since, which gives another "
+    "one. Keep the order itself"
+)
 LOST = {
     "model": "the model's weights",
     "optimizer": "the optimizer's state",
@@ -26,9 +44,11 @@ LOST = {
     "generator": "the generator's state",
     "order": "the rest of the epoch's order (another one was drawn)",
     "place": "the place in the epoch's order (it began again at its first sample)",
+    "again": DRAWN_AGAIN,
+    "again, then put back": DRAWN_AGAIN,
+    "noise": "the generator's state of now (that of the epoch's beginning was put back)",
 }
 TWICE = "Cut the batch so that each of its samples is on one rank: `now[rank::world_size]`."
-AGAIN = "Save after every {every} steps in all, and go on with the next one."
 
 
 def case(draw: Draw) -> Case:
@@ -36,17 +56,22 @@ def case(draw: Draw) -> Case:
     sizes = draw.of([before, after], [before, after], [after, before, after])
     every, batch = draw.whole(2, 4), draw.whole(2, 5)
     samples = batch * draw.whole(2, 4) + draw.of(0, 1, batch - 1)
-    dies, began = [], 0
+    event = draw.of(0, 0, 1, 2, 3, 4, 5, 6)
+    deaths, start = [], 0
     for _ in sizes[1:]:
-        dies.append(began + every * draw.whole(1, 2) + draw.whole(0, every - 2))
-        began = (dies[-1] + 1) // every * every
-    steps = dies[-1] + draw.whole(2, 5) + 1
+        deaths.append([start + every * draw.whole(1, 2) + draw.whole(0, every - 2), 0])
+        start = (deaths[-1][0] + 1) // every * every
+    if event:  # the last death comes in a save; after three of them, if there are fewer events
+        deaths[-1] = [deaths[-1][0] + 2 * every, event]
+    steps = deaths[-1][0] + draw.whole(2, 5) + 1
     seed = draw.whole(0, 999)
-    resumed = [(d + 1) // every * every for d in dies]
+    planned = [(step + 1) // every * every for step, _ in deaths]
     told = (seed, samples, batch, steps)
     curve, batches = course(*told)
 
     def together(values: list[Any]) -> Finding | None:
+        lives, jobs = values[0]["lives"], values[0]["rows"]
+        starts = [*planned[:-1], steps - len(jobs[-1][0])]
         for rank, got in enumerate(values):
             losses = got["losses"]
             if losses is None:
@@ -55,44 +80,64 @@ def case(draw: Draw) -> Case:
                 have = len(losses) if isinstance(losses, (list, tuple)) else 0
                 return Finding(
                     f"rank {rank} returns {plural(have, 'loss')}, not one for each of {steps} steps",
-                    EARLIER if have == steps - resumed[-1] else "",
+                    EARLIER if have == len(jobs[-1][0]) < steps else "",
                 )
-        jobs = values[0]["rows"]
-        did = len(jobs[-1][0])
-        if did != steps - resumed[-1]:
-            what = (
-                f"the last job trains {plural(did, 'step')}; from the checkpoint of step {resumed[-1]} on "
-                f"there are {steps - resumed[-1]}"
-            )
-            return Finding(what, LOOK if did == steps else AGAIN.format(every=every))
-        for job, first in zip(jobs, (0, *resumed), strict=True):
+        if found := began(starts[-1], lives):
+            return found
+        for job, first in zip(jobs, (0, *starts), strict=True):
             for k, parts in enumerate(zip(*job, strict=False), first):
                 rows = sorted(sum(parts, []))
                 if len(set(rows)) < len(rows):
                     return Finding(f"in step {k} a sample is trained twice: {rows}", TWICE)
                 if set(rows) != set(batches[k]):
                     own = sorted(batches[k])
-                    return Finding(f"step {k} trains {rows}; its batch is {own}", lost(values))
+                    return Finding(
+                        f"step {k} trains {rows}; its batch is {own}", lost(values, starts)
+                    )
         for k, wanted in enumerate(curve):
             loss = values[0]["losses"][k]
             if not same(wanted, loss, CLOSE):
-                return Finding(f"the loss of step {k} is {loss}, not {wanted:.8g}", lost(values))
+                return Finding(
+                    f"the loss of step {k} is {loss}, not {wanted:.8g}", lost(values, starts)
+                )
+        for rank, got in enumerate(values):
+            if rank and got["writes"]:
+                return Finding(
+                    f"rank {rank} writes a file in `folder`, too: rank 0 alone saves", ALONE
+                )
         return None
 
-    def lost(values: list[Any]) -> tuple[str, ...]:
+    def began(start: int, lives: list[dict[str, Any]]) -> Finding | None:
+        died = lives[-2].get("died")
+        newest = (died[0] - every, died[0]) if died else planned[-1:]
+        if start in newest:
+            return None
+        what = (
+            f"after a death{' in a save' if died else ''} the last job goes on with step {start}; "
+            + was_made(newest[0], *lives[-2:])
+        )
+        if not start:
+            return Finding(what, why_from_zero(*lives[-2:]))
+        return Finding(
+            what, TEXT if start == newest_as_text(lives[-1], every, newest[0]) else AGAIN
+        )
+
+    def lost(values: list[Any], starts: list[int]) -> tuple[str, ...]:
         return tuple(
             "Up to the first checkpoint all is right. From there on it is the course of a training which "
             f"lost {LOST[part]}."
             for part in LOST
-            if same(course(*told, resumed, part)[0], list(values[0]["losses"]), CLOSE)
+            if same(course(*told, starts, part)[0], list(values[0]["losses"]), CLOSE)
         )
 
     said = " to ".join(map(str, sizes))
+    where = f", killed at event {event} of the saves" if event else ""
     return Case(
-        f"{samples} samples in batches of {batch}, a checkpoint every {every} steps, {said} ranks",
-        [(seed, sizes, dies, samples, batch, steps, every)] * after,
+        f"{samples} samples in batches of {batch}, a checkpoint every {every} steps, {said} ranks{where}",
+        [(seed, sizes, deaths, samples, batch, steps, every)] * after,
         right=AllRanks(lambda got: None, together),
-        like={"losses": None, "rows": None},
+        like={"losses": None, "rows": None, "writes": None, "lives": None},
+        facts={"every": every},
         seconds=20.0,
         shown=f"samples = {samples}, batch = {batch}, steps = {steps}, every = {every}",
     )
@@ -102,13 +147,23 @@ ONE_FILE = (
     "Not all ranks go on from the same checkpoint. It belongs to the job, not to a rank: rank 0 saves one "
     "file, and every rank loads it, also one that the job before did not have."
 )
-EARLIER = (
-    "The losses of before the death are missing: keep the list in the checkpoint and go on with it."
+ALONE = (
+    "All of it belongs to the job, and rank 0 has it: one file of rank 0 is enough. Several writers of one "
+    "file tear it, and files of several ranks can be from different steps."
 )
-LOOK = (
-    "It began again at the very beginning: is the checkpoint looked for before the loop, and in the "
-    "folder that was given?"
+EMPTY = (
+    "The ranks call `train_step` different numbers of times, and one waits for a rank that has returned. "
+    "Each rank calls it in each step, also with an empty share."
 )
+
+
+def uneven(case: Case, run: Run) -> bool:
+    """Tell whether a run failed because a peer had gone, in a job whose ranks made more or fewer steps."""
+    told = next((value for value in run.values if isinstance(value, dict)), None)
+    if told is None or "rows" not in told or not left_alone(case, run):
+        return False
+    job = [ranks for ranks in told["rows"] if any(ranks)][-1]
+    return len(set(map(len, job))) > 1
 
 
 def course(
@@ -123,17 +178,24 @@ def course(
     job, losses, batches = Job(seed, samples), [], []
     order: list[int] = []
     whole: list[int] = []
+    begun = job.generator.get_state()
     for step in range(steps):
         if step in resumed:
-            new = Job(seed, samples)
+            new, old = Job(seed, samples), job.generator.get_state()
             for name, part in new.parts.items():
                 if name != lost:
                     part.load_state_dict(job.parts[name].state_dict())
             if lost != "generator":
-                new.generator.set_state(job.generator.get_state())
+                new.generator.set_state(begun if lost == "noise" and order else old)
             job = new
             order = [] if lost == "order" else whole if lost == "place" and order else order
+            if order and lost in {"again", "again, then put back", "noise"}:
+                another = torch.randperm(samples, generator=job.generator).tolist()
+                order = another[samples - len(order) :]
+            if lost == "again, then put back":
+                job.generator.set_state(old)
         if not order:
+            begun = job.generator.get_state()
             order = whole = torch.randperm(samples, generator=job.generator).tolist()
         now, order = order[:batch], order[batch:]
         batches.append(now)
@@ -143,7 +205,13 @@ def course(
 
 EXERCISE = Exercise(
     case,
-    failed=(Failed("schedulers have counted", ONE_FILE),),
+    failed=(
+        Failed("schedulers have counted", ONE_FILE),
+        Failed(".", LEFTOVER, died=True, when=half_loaded(first=False, beside=True)),
+        Failed(".", FIRST, died=True, when=half_loaded(first=True, beside=False)),
+        Failed(".", HALF, died=True, when=half_loaded(first=False, beside=False)),
+        Failed(".", EMPTY, when=uneven),
+    ),
     kind=Kind.SCRIPT,
     programme=go_on,
     sizes=(1, 2, 3),

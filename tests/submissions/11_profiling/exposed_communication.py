@@ -112,3 +112,67 @@ def exposed_communication(spans):
     communication = [(s, e) for kind, s, e in spans if kind == "communication"]
     last = max(e for _, e in communication)
     return max(0.0, union(compute + communication) - union(compute)) if last else 0.0
+
+
+# %% wrong: counted in sixteenths of a millisecond | wrong | says: is not
+def exposed_communication(spans):
+    moments = {"compute": set(), "communication": set(), "data": set(), "label": set()}
+    for kind, start, end in spans:
+        moments[kind] |= set(range(round(start * 16), round(end * 16)))
+    return len(moments["communication"] - moments["compute"]) / 16
+
+
+# %% wrong: what is counted begins at -1000 | wrong | says: far below 0
+def exposed_communication(spans):
+    def length(intervals):
+        total, until = 0.0, -1000.0
+        for start, end in sorted(intervals):
+            total += max(0.0, end - max(start, until))
+            until = max(until, end)
+        return total
+
+    compute = [(s, e) for kind, s, e in spans if kind == "compute"]
+    either = [(s, e) for kind, s, e in spans if kind in ("compute", "communication")]
+    return length(either) - length(compute)
+
+
+# %% wrong: what is counted begins at 0 | wrong | says: far below 0
+def exposed_communication(spans):
+    def length(intervals):
+        total = until = 0.0
+        for start, end in sorted(intervals):
+            total += max(0.0, end - max(start, until))
+            until = max(until, end)
+        return total
+
+    compute = [(s, e) for kind, s, e in spans if kind == "compute"]
+    either = [(s, e) for kind, s, e in spans if kind in ("compute", "communication")]
+    return length(either) - length(compute)
+
+
+# %% wrong: united without an order | wrong | says: sort them before you go through them
+def exposed_communication(spans):
+    def length(intervals):
+        total, until = 0.0, float("-inf")
+        for start, end in intervals:
+            total += max(0.0, end - max(start, until))
+            until = max(until, end)
+        return total
+
+    compute = [(s, e) for kind, s, e in spans if kind == "compute"]
+    communication = [(s, e) for kind, s, e in spans if kind == "communication"]
+    return length(compute + communication) - length(compute)
+
+
+# %% wrong: in microseconds | wrong | says: in milliseconds already
+def exposed_communication(spans):
+    compute = [(s, e) for kind, s, e in spans if kind == "compute"]
+    either = [(s, e) for kind, s, e in spans if kind in ("compute", "communication")]
+    return (union(either) - union(compute)) * 1000
+
+
+# %% wrong: labels hide as well | wrong | says: Only computation hides
+def exposed_communication(spans):
+    hides = [(s, e) for kind, s, e in spans if kind in ("compute", "label")]
+    communication = [(s, e) for kind, s, e in spans if kind == "communication"]
+    return union(hides + communication) - union(hides)

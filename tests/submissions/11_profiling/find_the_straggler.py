@@ -23,7 +23,7 @@ def find_the_straggler(traces):
     return rank, max(work[rank], key=lambda p: work[rank][p] - median(w[p] for w in work))
 
 
-# %% right: clocks set by the ends of collectives, blame for who comes last
+# %% wrong: clocks set by the ends of collectives, blame for who comes last | wrong | says: the others wait longest in the steps in which it comes last
 def find_the_straggler(traces):
     calls = [sorted((s, e) for phase, s, e in trace if phase == "all_reduce") for trace in traces]
     blame = [0.0] * len(traces)
@@ -37,7 +37,7 @@ def find_the_straggler(traces):
     return rank, max(phases, key=lambda p: work[rank][p] - median(w[p] for w in work))
 
 
-# %% right: who works longest without waiting, a list comes back
+# %% wrong: the mean in place of the median | wrong | says: Compare with the \*median\* of all ranks
 def find_the_straggler(traces):
     work = [work_of(trace) for trace in traces]
     rank = max(range(len(work)), key=lambda r: sum(work[r].values()))
@@ -102,7 +102,7 @@ def find_the_straggler(traces):
     return rank, max(work[rank], key=lambda p: work[rank][p] - median(w[p] for w in work))
 
 
-# %% wrong: who comes last most often | wrong | says: Add up over all steps
+# %% wrong: who comes last most often | wrong | says: This rank comes last most often
 def find_the_straggler(traces):
     calls = [sorted((s, e) for phase, s, e in trace if phase == "all_reduce") for trace in traces]
     lasts = []
@@ -142,3 +142,100 @@ def find_the_straggler(traces):
 # %% wrong: the rank alone | wrong | says: Return two things
 def find_the_straggler(traces):
     return min(range(len(traces)), key=lambda r: waited(traces[r]))
+
+
+# %% right: who works longest without waiting, the median of the others, a list comes back
+def find_the_straggler(traces):
+    work = [work_of(trace) for trace in traces]
+    rank = max(range(len(work)), key=lambda r: sum(work[r].values()))
+    others = [w for r, w in enumerate(work) if r != rank]
+    return [rank, max(work[rank], key=lambda p: work[rank][p] - median(w[p] for w in others))]
+
+
+# %% wrong: the least in place of the median | wrong | says: Compare with the \*median\* of all ranks
+def find_the_straggler(traces):
+    rank = min(range(len(traces)), key=lambda r: waited(traces[r]))
+    work = [work_of(trace) for trace in traces]
+    return rank, max(work[rank], key=lambda p: work[rank][p] - min(w[p] for w in work))
+
+
+# %% wrong: the mean of all ranks | wrong | says: Compare with the \*median\* of all ranks
+def find_the_straggler(traces):
+    rank = min(range(len(traces)), key=lambda r: waited(traces[r]))
+    work = [work_of(trace) for trace in traces]
+    return rank, max(work[rank], key=lambda p: work[rank][p] - sum(w[p] for w in work) / len(work))
+
+
+# %% wrong: a fixed list of phases | wrong | says: A phase that only this rank enters
+def find_the_straggler(traces):
+    rank = min(range(len(traces)), key=lambda r: waited(traces[r]))
+    work = [work_of(trace) for trace in traces]
+    return rank, max(
+        ["data", "forward", "backward", "optimizer"],
+        key=lambda p: work[rank][p] - median(w[p] for w in work),
+    )
+
+
+# %% wrong: the median of the ranks that have the phase | wrong | says: A phase that only this rank enters
+def find_the_straggler(traces):
+    rank = min(range(len(traces)), key=lambda r: waited(traces[r]))
+    work = [work_of(trace) for trace in traces]
+    return rank, max(work[rank], key=lambda p: work[rank][p] - median(w[p] for w in work if p in w))
+
+
+# %% wrong: the longest step in place of the sum | wrong | says: Add up each phase over all steps
+def find_the_straggler(traces):
+    work = []
+    for trace in traces:
+        waits = [(s, e) for phase, s, e in trace if phase == "all_reduce"]
+        times = Counter()
+        for phase, s, e in trace:
+            if phase != "all_reduce":
+                rest = e - s - sum(max(0.0, min(e, b) - max(s, a)) for a, b in waits)
+                times[phase] = max(times[phase], rest)
+        work.append(times)
+    rank = min(range(len(traces)), key=lambda r: waited(traces[r]))
+    return rank, max(work[rank], key=lambda p: work[rank][p] - median(w[p] for w in work))
+
+
+# %% wrong: only waiting that lies wholly within a phase | wrong | says: begin in one and end in the next
+def find_the_straggler(traces):
+    work = []
+    for trace in traces:
+        waits = [(s, e) for phase, s, e in trace if phase == "all_reduce"]
+        times = Counter()
+        for phase, s, e in trace:
+            if phase != "all_reduce":
+                times[phase] += e - s - sum(b - a for a, b in waits if s <= a and b <= e)
+        work.append(times)
+    rank = min(range(len(traces)), key=lambda r: waited(traces[r]))
+    return rank, max(work[rank], key=lambda p: work[rank][p] - median(w[p] for w in work))
+
+
+# %% wrong: all waiting is taken out of backward | wrong | says: The rank is right
+def find_the_straggler(traces):
+    work = []
+    for trace in traces:
+        waits = [(s, e) for phase, s, e in trace if phase == "all_reduce"]
+        times = Counter()
+        for phase, s, e in trace:
+            if phase != "all_reduce":
+                times[phase] += e - s
+        times["backward"] -= sum(e - s for s, e in waits)
+        work.append(times)
+    rank = min(range(len(traces)), key=lambda r: waited(traces[r]))
+    return rank, max(work[rank], key=lambda p: work[rank][p] - median(w[p] for w in work))
+
+
+# %% wrong: waiting is not taken out | wrong | says: A phase may contain `all_reduce`
+def find_the_straggler(traces):
+    work = []
+    for trace in traces:
+        waits = [(s, e) for phase, s, e in trace if phase == "all_reduce"]
+        times = Counter()
+        for phase, s, e in trace:
+            if phase != "all_reduce":
+                times[phase] += e - s
+        work.append(times)
+    rank = min(range(len(traces)), key=lambda r: waited(traces[r]))
+    return rank, max(work[rank], key=lambda p: work[rank][p] - median(w[p] for w in work))

@@ -193,3 +193,98 @@ def step_breakdown(spans, steps):
             {"compute": one, "exposed": two - one, "data": three - two, "idle": end - begin - three}
         )
     return found
+
+
+# %% wrong: what crosses a border is dropped | wrong | says: is left out here
+def step_breakdown(spans, steps):
+    found = []
+    for begin, end in steps:
+        inside = [(k, s, e) for k, s, e in spans if begin <= s and e <= end]
+        one = union([(s, e) for kind, s, e in inside if kind == "compute"])
+        two = union([(s, e) for kind, s, e in inside if kind in ("compute", "communication")])
+        three = union([(s, e) for kind, s, e in inside if kind != "label"])
+        found.append(
+            {"compute": one, "exposed": two - one, "data": three - two, "idle": end - begin - three}
+        )
+    return found
+
+
+# %% wrong: what began before is dropped | wrong | says: is left out here
+def step_breakdown(spans, steps):
+    found = []
+    for begin, end in steps:
+        inside = [(k, max(s, begin), min(e, end)) for k, s, e in spans if begin <= s < end]
+        one = union([(s, e) for kind, s, e in inside if kind == "compute"])
+        two = union([(s, e) for kind, s, e in inside if kind in ("compute", "communication")])
+        three = union([(s, e) for kind, s, e in inside if kind != "label"])
+        found.append(
+            {"compute": one, "exposed": two - one, "data": three - two, "idle": end - begin - three}
+        )
+    return found
+
+
+# %% wrong: what ends after is dropped | wrong | says: is left out here
+def step_breakdown(spans, steps):
+    found = []
+    for begin, end in steps:
+        inside = [(k, max(s, begin), min(e, end)) for k, s, e in spans if begin < e <= end]
+        one = union([(s, e) for kind, s, e in inside if kind == "compute"])
+        two = union([(s, e) for kind, s, e in inside if kind in ("compute", "communication")])
+        three = union([(s, e) for kind, s, e in inside if kind != "label"])
+        found.append(
+            {"compute": one, "exposed": two - one, "data": three - two, "idle": end - begin - three}
+        )
+    return found
+
+
+# %% wrong: a span around the whole step is forgotten | wrong | says: may begin before a step and end after it
+def step_breakdown(spans, steps):
+    found = []
+    for begin, end in steps:
+        inside = [
+            (k, max(s, begin), min(e, end))
+            for k, s, e in spans
+            if begin <= s < end or begin < e <= end
+        ]
+        one = union([(s, e) for kind, s, e in inside if kind == "compute"])
+        two = union([(s, e) for kind, s, e in inside if kind in ("compute", "communication")])
+        three = union([(s, e) for kind, s, e in inside if kind != "label"])
+        found.append(
+            {"compute": one, "exposed": two - one, "data": three - two, "idle": end - begin - three}
+        )
+    return found
+
+
+# %% wrong: a span belongs to the step in which it ends | wrong | says: each step has the part that lies in it
+def step_breakdown(spans, steps):
+    found = []
+    for begin, end in steps:
+        inside = [(k, s, e) for k, s, e in spans if begin < e <= end]
+        one = union([(s, e) for kind, s, e in inside if kind == "compute"])
+        two = union([(s, e) for kind, s, e in inside if kind in ("compute", "communication")])
+        three = union([(s, e) for kind, s, e in inside if kind != "label"])
+        found.append(
+            {"compute": one, "exposed": two - one, "data": three - two, "idle": end - begin - three}
+        )
+    return found
+
+
+# %% wrong: what is counted begins at 0 | wrong | says: also far below 0
+def step_breakdown(spans, steps):
+    def from_zero(intervals):
+        total = until = 0.0
+        for start, end in sorted(intervals):
+            total += max(0.0, end - max(start, until))
+            until = max(until, end)
+        return total
+
+    found = []
+    for begin, end in steps:
+        inside = [(k, max(s, begin), min(e, end)) for k, s, e in spans if s < end and e > begin]
+        one = from_zero([(s, e) for kind, s, e in inside if kind == "compute"])
+        two = from_zero([(s, e) for kind, s, e in inside if kind in ("compute", "communication")])
+        three = from_zero([(s, e) for kind, s, e in inside if kind != "label"])
+        found.append(
+            {"compute": one, "exposed": two - one, "data": three - two, "idle": end - begin - three}
+        )
+    return found

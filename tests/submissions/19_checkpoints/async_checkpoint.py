@@ -21,7 +21,7 @@ def async_checkpoint(state, train_step, steps, every, folder, group):
         earlier.result()
 
 
-# %% right: concurrent.futures waits, the steps are looked for from the end, a writer of its own
+# %% wrong: concurrent.futures waits, and nobody asks for the result | wrong | says: `done\(\)` and `wait` do not
 from concurrent.futures import wait
 
 
@@ -156,7 +156,7 @@ def async_checkpoint(state, train_step, steps, every, folder, group):
         earlier.result()
 
 
-# %% wrong: nothing is loaded | wrong | says: looked for in `folder`, and loaded
+# %% wrong: nothing is loaded | wrong | says: nothing was read: look for the newest
 def async_checkpoint(state, train_step, steps, every, folder, group):
     earlier = None
     for n in range(steps):
@@ -183,7 +183,7 @@ def async_checkpoint(state, train_step, steps, every, folder, group):
         earlier.result()
 
 
-# %% wrong: a thread of one's own, without a copy | wrong | says: they are those of after
+# %% wrong: a thread of one's own, without a copy | wrong | says: makes none
 import threading
 
 
@@ -237,6 +237,196 @@ def async_checkpoint(state, train_step, steps, every, folder, group):
         if (n + 1) % every == 0:
             if earlier is not None:
                 earlier.result()
+            earlier = dcp.async_save(state, checkpoint_id=f"{folder}/{n + 1}", process_group=group)
+    if earlier is not None:
+        earlier.result()
+
+
+# %% right: all futures in a list, the steps are looked for from the end, a writer of its own
+def async_checkpoint(state, train_step, steps, every, folder, group):
+    n = steps
+    while n and not Path(folder, f"step{n}", ".metadata").exists():
+        n -= 1
+    if n:
+        dcp.load(
+            state, storage_reader=dcp.FileSystemReader(f"{folder}/step{n}"), process_group=group
+        )
+    futures = []
+    while n < steps:
+        train_step(n)
+        n += 1
+        if not n % every:
+            [future.result() for future in futures]
+            writer = dcp.FileSystemWriter(f"{folder}/step{n}")
+            futures = [dcp.async_save(state, storage_writer=writer, process_group=group)]
+    [future.result() for future in futures]
+
+
+# %% right: an older one is removed once a newer is whole
+import shutil
+
+
+def async_checkpoint(state, train_step, steps, every, folder, group):
+    whole = [path for path in Path(folder).iterdir() if (path / ".metadata").exists()]
+    done, earlier, last = 0, None, None
+    if whole:
+        newest = max(whole, key=lambda path: int(path.name))
+        dcp.load(state, checkpoint_id=newest)
+        done = last = int(newest.name)
+    for n in range(done, steps):
+        train_step(n)
+        if (n + 1) % every == 0:
+            if earlier is not None:
+                earlier.result()
+                if dist.get_rank() == 0 and last is not None:
+                    shutil.rmtree(f"{folder}/{last}")
+                last = n + 1 - every
+            earlier = dcp.async_save(state, checkpoint_id=f"{folder}/{n + 1}", process_group=group)
+    if earlier is not None:
+        earlier.result()
+
+
+# %% wrong: the one it came from is removed before the next is whole | wrong | says: only when a newer one is whole
+import shutil
+
+
+def async_checkpoint(state, train_step, steps, every, folder, group):
+    whole = [path for path in Path(folder).iterdir() if (path / ".metadata").exists()]
+    done, earlier = 0, None
+    if whole:
+        newest = max(whole, key=lambda path: int(path.name))
+        dcp.load(state, checkpoint_id=newest)
+        done = int(newest.name)
+    for n in range(done, steps):
+        train_step(n)
+        if (n + 1) % every == 0:
+            if earlier is not None:
+                earlier.result()
+            if dist.get_rank() == 0 and done:
+                shutil.rmtree(f"{folder}/{done}", ignore_errors=True)
+            earlier = dcp.async_save(state, checkpoint_id=f"{folder}/{n + 1}", process_group=group)
+    if earlier is not None:
+        earlier.result()
+
+
+# %% wrong: all older ones are removed before the next save | wrong | says: only when a newer one is whole
+import shutil
+
+
+def async_checkpoint(state, train_step, steps, every, folder, group):
+    whole = [path for path in Path(folder).iterdir() if (path / ".metadata").exists()]
+    done, earlier = 0, None
+    if whole:
+        newest = max(whole, key=lambda path: int(path.name))
+        dcp.load(state, checkpoint_id=newest)
+        done = int(newest.name)
+    for n in range(done, steps):
+        train_step(n)
+        if (n + 1) % every == 0:
+            if earlier is not None:
+                earlier.result()
+            if dist.get_rank() == 0:
+                for path in Path(folder).iterdir():
+                    shutil.rmtree(path)
+            dist.barrier()
+            earlier = dcp.async_save(state, checkpoint_id=f"{folder}/{n + 1}", process_group=group)
+    if earlier is not None:
+        earlier.result()
+
+
+# %% wrong: waits by done(), never asks for the result | wrong | says: keeps the error of its save
+import time
+
+
+def async_checkpoint(state, train_step, steps, every, folder, group):
+    whole = [path for path in Path(folder).iterdir() if (path / ".metadata").exists()]
+    done, earlier = 0, None
+    if whole:
+        newest = max(whole, key=lambda path: int(path.name))
+        dcp.load(state, checkpoint_id=newest)
+        done = int(newest.name)
+    for n in range(done, steps):
+        train_step(n)
+        if (n + 1) % every == 0:
+            while earlier is not None and not earlier.done():
+                time.sleep(0.01)
+            earlier = dcp.async_save(state, checkpoint_id=f"{folder}/{n + 1}", process_group=group)
+    if earlier is not None:
+        earlier.result()
+
+
+# %% wrong: a failed save is passed over | wrong | says: returned as if all were well
+def async_checkpoint(state, train_step, steps, every, folder, group):
+    whole = [path for path in Path(folder).iterdir() if (path / ".metadata").exists()]
+    done, earlier = 0, None
+    if whole:
+        newest = max(whole, key=lambda path: int(path.name))
+        dcp.load(state, checkpoint_id=newest)
+        done = int(newest.name)
+    for n in range(done, steps):
+        train_step(n)
+        if (n + 1) % every == 0:
+            try:
+                if earlier is not None:
+                    earlier.result()
+            except BaseException:
+                print("a save failed")
+            earlier = dcp.async_save(state, checkpoint_id=f"{folder}/{n + 1}", process_group=group)
+    if earlier is not None:
+        earlier.result()
+
+
+# %% wrong: the newest by the folder's time | wrong | says: not by times
+def async_checkpoint(state, train_step, steps, every, folder, group):
+    whole = [path for path in Path(folder).iterdir() if (path / ".metadata").exists()]
+    done, earlier = 0, None
+    if whole:
+        newest = max(whole, key=lambda path: path.stat().st_mtime)
+        dcp.load(state, checkpoint_id=newest)
+        done = int(newest.name)
+    for n in range(done, steps):
+        train_step(n)
+        if (n + 1) % every == 0:
+            if earlier is not None:
+                earlier.result()
+            earlier = dcp.async_save(state, checkpoint_id=f"{folder}/{n + 1}", process_group=group)
+    if earlier is not None:
+        earlier.result()
+
+
+# %% wrong: the steps by the number of checkpoints | wrong | says: Older ones may have been removed
+def async_checkpoint(state, train_step, steps, every, folder, group):
+    whole = [path for path in Path(folder).iterdir() if (path / ".metadata").exists()]
+    done, earlier = 0, None
+    if whole:
+        newest = max(whole, key=lambda path: int(path.name))
+        dcp.load(state, checkpoint_id=newest)
+        done = every * len(whole)
+    for n in range(done, steps):
+        train_step(n)
+        if (n + 1) % every == 0:
+            if earlier is not None:
+                earlier.result()
+            earlier = dcp.async_save(state, checkpoint_id=f"{folder}/{n + 1}", process_group=group)
+    if earlier is not None:
+        earlier.result()
+
+
+# %% wrong: rank 0 alone waits for the earlier one and for the others | timed out | says: The ranks stand at different lines
+def async_checkpoint(state, train_step, steps, every, folder, group):
+    whole = [path for path in Path(folder).iterdir() if (path / ".metadata").exists()]
+    done, earlier = 0, None
+    if whole:
+        newest = max(whole, key=lambda path: int(path.name))
+        dcp.load(state, checkpoint_id=newest)
+        done = int(newest.name)
+    for n in range(done, steps):
+        train_step(n)
+        if (n + 1) % every == 0:
+            if earlier is not None:
+                earlier.result()
+            if dist.get_rank() == 0:
+                dist.barrier()
             earlier = dcp.async_save(state, checkpoint_id=f"{folder}/{n + 1}", process_group=group)
     if earlier is not None:
         earlier.result()

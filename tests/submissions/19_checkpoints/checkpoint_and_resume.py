@@ -98,12 +98,12 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: no checkpoint at all | wrong | says: at the very beginning
+# %% wrong: no checkpoint at all | wrong | says: no checkpoint had been made
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     return [train_step(epoch, step) for epoch in range(epochs) for step in range(steps)]
 
 
-# %% wrong: saved, never loaded | wrong | says: at the very beginning
+# %% wrong: saved, never loaded | wrong | says: has read no file, though
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     losses = []
     for n in range(epochs * steps):
@@ -280,7 +280,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: every rank its own file, and a barrier | wrong | says: can die between the files of two ranks
+# %% wrong: every rank its own file, and a barrier | crashed | says: can die between the files of two ranks
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     path, done, losses = f"{folder}/checkpoint{dist.get_rank()}.pt", 0, []
     if os.path.exists(path):
@@ -480,4 +480,141 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
                 memory = io.BytesIO()
                 torch.save(saved, memory)
                 path.write_bytes(memory.getvalue())
+    return losses
+
+
+# %% wrong: what is left under the other name is taken, whole or not | crashed | says: wrote the first checkpoint
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    path, losses = os.path.join(folder, "checkpoint.pt"), []
+    if not os.path.exists(path) and os.path.exists(path + ".new"):
+        path = path + ".new"
+    if os.path.exists(path):
+        saved = torch.load(path)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        torch.set_rng_state(saved["rng"][dist.get_rank()])
+        losses = saved["losses"]
+    for n in range(len(losses), epochs * steps):
+        losses.append(train_step(n // steps, n % steps))
+        if (n + 1) % every == 0:
+            rng = [None] * dist.get_world_size()
+            dist.all_gather_object(rng, torch.get_rng_state())
+            if dist.get_rank() == 0:
+                saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+                torch.save(saved | {"rng": rng, "losses": losses}, path + ".new")
+                if os.path.exists(path):
+                    os.remove(path)
+                os.rename(path + ".new", path)
+    return losses
+
+
+# %% wrong: every many steps within each epoch | wrong | says: not of an epoch
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    path, done, losses = f"{folder}/checkpoint.pt", 0, []
+    if os.path.exists(path):
+        saved = torch.load(path)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        torch.set_rng_state(saved["random"][dist.get_rank()])
+        done, losses = saved["done"], saved["losses"]
+    for n in range(done, epochs * steps):
+        epoch, step = divmod(n, steps)
+        losses.append(train_step(epoch, step))
+        if (step + 1) % (2 * every) == 0:
+            random = [None] * dist.get_world_size()
+            dist.all_gather_object(random, torch.get_rng_state())
+            if dist.get_rank() == 0:
+                saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+                saved |= {"random": random, "done": n + 1, "losses": losses}
+                torch.save(saved, f"{path}.new")
+                os.replace(f"{path}.new", path)
+    return losses
+
+
+# %% wrong: the newest of several by the names as texts | wrong | says: as texts, '5' comes after '10'
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    made, done, losses = sorted(Path(folder).glob("*.pt")), 0, []
+    if made:
+        saved = torch.load(made[-1])
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        torch.set_rng_state(saved["random"][dist.get_rank()])
+        done, losses = saved["done"], saved["losses"]
+    for n in range(done, epochs * steps):
+        losses.append(train_step(*divmod(n, steps)))
+        if (n + 1) % every == 0:
+            random = [None] * dist.get_world_size()
+            dist.all_gather_object(random, torch.get_rng_state())
+            if dist.get_rank() == 0:
+                saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+                saved |= {"random": random, "done": n + 1, "losses": losses}
+                torch.save(saved, f"{folder}/new")
+                os.replace(f"{folder}/new", f"{folder}/{n + 1}.pt")
+    return losses
+
+
+# %% wrong: whatever lies in the folder, half a file too | crashed | says: beside a whole checkpoint
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    made, done, losses = sorted(Path(folder).glob("*"), key=lambda p: p.stat().st_mtime_ns), 0, []
+    if made:
+        saved = torch.load(made[-1])
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        torch.set_rng_state(saved["random"][dist.get_rank()])
+        done, losses = saved["done"], saved["losses"]
+    for n in range(done, epochs * steps):
+        losses.append(train_step(*divmod(n, steps)))
+        if (n + 1) % every == 0:
+            random = [None] * dist.get_world_size()
+            dist.all_gather_object(random, torch.get_rng_state())
+            if dist.get_rank() == 0:
+                saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+                saved |= {"random": random, "done": n + 1, "losses": losses}
+                torch.save(saved, f"{folder}/{n + 1}.new")
+                os.replace(f"{folder}/{n + 1}.new", f"{folder}/{n + 1}.pt")
+    return losses
+
+
+# %% wrong: rank 0 alone asks for the random states | timed out | says: The ranks stand at different lines
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    path, done, losses = f"{folder}/checkpoint.pt", 0, []
+    if os.path.exists(path):
+        saved = torch.load(path)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        torch.set_rng_state(saved["random"][dist.get_rank()])
+        done, losses = saved["done"], saved["losses"]
+    for n in range(done, epochs * steps):
+        losses.append(train_step(*divmod(n, steps)))
+        if (n + 1) % every == 0 and dist.get_rank() == 0:
+            random = [None] * dist.get_world_size()
+            dist.all_gather_object(random, torch.get_rng_state())
+            saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+            saved |= {"random": random, "done": n + 1, "losses": losses}
+            torch.save(saved, f"{path}.new")
+            os.replace(f"{path}.new", path)
+    return losses
+
+
+# %% wrong: a barrier of rank 0 at the end | crashed | says: every rank makes the same calls
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    path, done, losses = f"{folder}/checkpoint.pt", 0, []
+    if os.path.exists(path):
+        saved = torch.load(path)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        torch.set_rng_state(saved["random"][dist.get_rank()])
+        done, losses = saved["done"], saved["losses"]
+    for n in range(done, epochs * steps):
+        losses.append(train_step(*divmod(n, steps)))
+        if (n + 1) % every == 0:
+            random = [None] * dist.get_world_size()
+            dist.all_gather_object(random, torch.get_rng_state())
+            if dist.get_rank() == 0:
+                saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+                saved |= {"random": random, "done": n + 1, "losses": losses}
+                torch.save(saved, f"{path}.new")
+                os.replace(f"{path}.new", path)
+    if dist.get_rank() == 0:
+        dist.barrier()
     return losses

@@ -290,7 +290,7 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
     return losses
 
 
-# %% wrong: nothing is loaded | wrong | says: looked for before the loop
+# %% wrong: nothing is loaded | wrong | says: has read no file, though
 def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
     path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
     order, losses = [], []
@@ -338,4 +338,224 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
             }
             torch.save(saved, f"{path}.new")
             os.replace(f"{path}.new", path)
+    return losses
+
+
+# %% wrong: over the only one | crashed | says: left half a file where the only whole one
+def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
+    path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
+    order, losses = [], []
+    if os.path.exists(path):
+        saved = torch.load(path)
+        for name, part in parts.items():
+            part.load_state_dict(saved[name])
+        generator.set_state(saved["generator"])
+        order, losses = saved["order"], saved["losses"]
+    while len(losses) < steps:
+        if not order:
+            order = torch.randperm(samples, generator=generator).tolist()
+        now, order = order[:batch], order[batch:]
+        losses.append(train_step(now[rank::size]))
+        if len(losses) % every == 0 and rank == 0:
+            saved = {name: part.state_dict() for name, part in parts.items()}
+            saved |= {"generator": generator.get_state(), "order": order, "losses": losses}
+            torch.save(saved, path)
+    return losses
+
+
+# %% wrong: all ranks write one file, one after the other | crashed | says: left half a file where the only whole one
+def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
+    path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
+    order, losses = [], []
+    if os.path.exists(path):
+        saved = torch.load(path)
+        for name, part in parts.items():
+            part.load_state_dict(saved[name])
+        generator.set_state(saved["generator"])
+        order, losses = saved["order"], saved["losses"]
+    while len(losses) < steps:
+        if not order:
+            order = torch.randperm(samples, generator=generator).tolist()
+        now, order = order[:batch], order[batch:]
+        losses.append(train_step(now[rank::size]))
+        if len(losses) % every == 0:
+            saved = {name: part.state_dict() for name, part in parts.items()}
+            saved |= {"generator": generator.get_state(), "order": order, "losses": losses}
+            for turn in range(size):
+                if turn == rank:
+                    torch.save(saved, path)
+                dist.barrier()
+    return losses
+
+
+# %% wrong: the old one is removed first | wrong | says: no whole checkpoint was left under its name
+def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
+    path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
+    order, losses = [], []
+    if os.path.exists(path):
+        saved = torch.load(path)
+        for name, part in parts.items():
+            part.load_state_dict(saved[name])
+        generator.set_state(saved["generator"])
+        order, losses = saved["order"], saved["losses"]
+    while len(losses) < steps:
+        if not order:
+            order = torch.randperm(samples, generator=generator).tolist()
+        now, order = order[:batch], order[batch:]
+        losses.append(train_step(now[rank::size]))
+        if len(losses) % every == 0 and rank == 0:
+            saved = {name: part.state_dict() for name, part in parts.items()}
+            saved |= {"generator": generator.get_state(), "order": order, "losses": losses}
+            if os.path.exists(path):
+                os.remove(path)
+            torch.save(saved, path)
+    return losses
+
+
+# %% wrong: every rank writes a whole file and renames it | wrong | says: one file of rank 0 is enough
+def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
+    path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
+    order, losses = [], []
+    if os.path.exists(path):
+        saved = torch.load(path)
+        for name, part in parts.items():
+            part.load_state_dict(saved[name])
+        generator.set_state(saved["generator"])
+        order, losses = saved["order"], saved["losses"]
+    while len(losses) < steps:
+        if not order:
+            order = torch.randperm(samples, generator=generator).tolist()
+        now, order = order[:batch], order[batch:]
+        losses.append(train_step(now[rank::size]))
+        if len(losses) % every == 0:
+            saved = {name: part.state_dict() for name, part in parts.items()}
+            saved |= {"generator": generator.get_state(), "order": order, "losses": losses}
+            torch.save(saved, f"{path}.{rank}")
+            os.replace(f"{path}.{rank}", path)
+    return losses
+
+
+# %% wrong: a rank without samples leaves the step out | crashed | says: also with an empty share
+def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
+    path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
+    order, losses = [], []
+    if os.path.exists(path):
+        saved = torch.load(path)
+        for name, part in parts.items():
+            part.load_state_dict(saved[name])
+        generator.set_state(saved["generator"])
+        order, losses = saved["order"], saved["losses"]
+    while len(losses) < steps:
+        if not order:
+            order = torch.randperm(samples, generator=generator).tolist()
+        now, order = order[:batch], order[batch:]
+        mine = now[rank::size]
+        losses.append(train_step(mine) if mine else losses[-1] if losses else 0.0)
+        if len(losses) % every == 0 and rank == 0:
+            saved = {name: part.state_dict() for name, part in parts.items()}
+            saved |= {"generator": generator.get_state(), "order": order, "losses": losses}
+            torch.save(saved, f"{path}.new")
+            os.replace(f"{path}.new", path)
+    return losses
+
+
+# %% wrong: the order is drawn again from the state of now | wrong | says: drawn again, from a generator that had drawn noise
+def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
+    path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
+    order, losses = [], []
+    if os.path.exists(path):
+        saved = torch.load(path)
+        for name, part in parts.items():
+            part.load_state_dict(saved[name])
+        generator.set_state(saved["generator"])
+        losses = saved["losses"]
+        if saved["at"]:
+            order = torch.randperm(samples, generator=generator).tolist()[saved["at"] :]
+    while len(losses) < steps:
+        if not order:
+            order = torch.randperm(samples, generator=generator).tolist()
+        now, order = order[:batch], order[batch:]
+        losses.append(train_step(now[rank::size]))
+        if len(losses) % every == 0 and rank == 0:
+            saved = {name: part.state_dict() for name, part in parts.items()}
+            saved |= {"generator": generator.get_state(), "losses": losses}
+            saved["at"] = samples - len(order) if order else 0
+            torch.save(saved, f"{path}.new")
+            os.replace(f"{path}.new", path)
+    return losses
+
+
+# %% wrong: the generator's state of the epoch's beginning | wrong | says: that of the epoch's beginning was put back
+def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
+    path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
+    order, losses = [], []
+    if os.path.exists(path):
+        saved = torch.load(path)
+        for name, part in parts.items():
+            part.load_state_dict(saved[name])
+        generator.set_state(saved["generator"])
+        begun = saved["generator"]
+        losses = saved["losses"]
+        if saved["at"]:
+            order = torch.randperm(samples, generator=generator).tolist()[saved["at"] :]
+    while len(losses) < steps:
+        if not order:
+            begun = generator.get_state()
+            order = torch.randperm(samples, generator=generator).tolist()
+        now, order = order[:batch], order[batch:]
+        losses.append(train_step(now[rank::size]))
+        if len(losses) % every == 0 and rank == 0:
+            saved = {name: part.state_dict() for name, part in parts.items()}
+            saved |= {"generator": begun if order else generator.get_state(), "losses": losses}
+            saved["at"] = samples - len(order) if order else 0
+            torch.save(saved, f"{path}.new")
+            os.replace(f"{path}.new", path)
+    return losses
+
+
+# %% wrong: what is left under the other name is taken | crashed | says: beside a whole checkpoint|wrote the first checkpoint
+def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
+    path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
+    order, losses = [], []
+    made = sorted(Path(folder).iterdir(), key=lambda file: file.stat().st_mtime_ns)
+    if made:
+        saved = torch.load(made[-1])
+        for name, part in parts.items():
+            part.load_state_dict(saved[name])
+        generator.set_state(saved["generator"])
+        order, losses = saved["order"], saved["losses"]
+    while len(losses) < steps:
+        if not order:
+            order = torch.randperm(samples, generator=generator).tolist()
+        now, order = order[:batch], order[batch:]
+        losses.append(train_step(now[rank::size]))
+        if len(losses) % every == 0 and rank == 0:
+            saved = {name: part.state_dict() for name, part in parts.items()}
+            saved |= {"generator": generator.get_state(), "order": order, "losses": losses}
+            torch.save(saved, f"{path}.new")
+            os.replace(f"{path}.new", path)
+    return losses
+
+
+# %% right: a float of each loss, a file for each checkpoint
+def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
+    path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
+    order, losses = [], []
+    made = [int(file.stem) for file in Path(folder).glob("*.pt")]
+    if made:
+        saved = torch.load(f"{folder}/{max(made)}.pt")
+        for name, part in parts.items():
+            part.load_state_dict(saved[name])
+        generator.set_state(saved["generator"])
+        order, losses = saved["order"], saved["losses"]
+    while len(losses) < steps:
+        if not order:
+            order = torch.randperm(samples, generator=generator).tolist()
+        now, order = order[:batch], order[batch:]
+        losses.append(float(train_step(now[rank::size])))
+        if len(losses) % every == 0 and rank == 0:
+            saved = {name: part.state_dict() for name, part in parts.items()}
+            saved |= {"generator": generator.get_state(), "order": order, "losses": losses}
+            torch.save(saved, f"{path}.new")
+            os.replace(f"{path}.new", f"{folder}/{len(losses)}.pt")
     return losses

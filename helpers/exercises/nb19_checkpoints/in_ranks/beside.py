@@ -1,0 +1,272 @@
+"""19.3: a training whose checkpoints are written beside it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from helpers.checks.scripts import Source, compose, under_fork
+from helpers.exercises.nb19_checkpoints.in_ranks.disk import Disk
+from helpers.exercises.nb19_checkpoints.in_ranks.lives import (
+    WITHIN_S,
+    checkpoints,
+    leave,
+    life,
+    meet,
+    with_lives,
+)
+
+HOLD_S = 0.5
+"""How long a write waits for what the training does meanwhile. A right answer lets it go at once."""
+FULL = "no space left on this disk"
+
+
+def beside(
+    answer: Source,
+    rank: int,
+    world_size: int,
+    weight: torch.Tensor,
+    nproc: int,
+    steps: int,
+    every: int,
+    deaths: Sequence[Sequence[int]],
+    fails: Sequence[int],
+    cleans: bool,
+) -> dict[str, Any]:
+    """Run a training whose lives end in saves.
+
+    deaths: for each life the rank that is killed, the event of its save, and the save, counted from 1.
+    fails: (save, rank) of a write that fails; no save has the number 0. cleans: between two lives the oldest
+    checkpoint is removed.
+    """
+    given = (weight, steps, every, [list(d) for d in deaths], list(fails), cleans)
+    script = compose(answer, train_beside, given)
+    found = under_fork(script, nproc, max_restarts=len(deaths), timeout_s=WITHIN_S)
+    return with_lives(found, script, [nproc] * (len(deaths) + 1))
+
+
+def learn(local: torch.Tensor, step: int) -> None:
+    """Do a step on a part of the weight: what comes out depends on the steps done, and on their order."""
+    local.mul_(0.75).add_(step + 1)
+
+
+def train_beside(
+    answer: Callable[..., Any],
+    weight: torch.Tensor,
+    steps: int,
+    every: int,
+    deaths: list[list[int]],
+    fails: list[int],
+    cleans: bool,
+) -> dict[str, Any]:
+    """Call the answer in a worker, and watch what its writes and its training do at the same time."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Shard, distribute_tensor
+
+    meet()
+    rank, group = dist.get_rank(), dist.new_group()
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    state = {"weight": distribute_tensor(weight, mesh, [Shard(0)])}
+    local = state["weight"].to_local()
+    folder = checkpoints()
+    if rank == 0:
+        leave("found", find_whole(folder, cleans and life() > 0))
+    dist.barrier()
+    dies, event, save = deaths[life()] if life() < len(deaths) else (-1, 0, 0)
+    disk = Disk(folder, event if rank == dies else 0)
+    writes = Writes(group, steps, fails[0] if rank == fails[1] else 0)
+    disk.counts = lambda: writes.begun >= save
+    disk.done = lambda: writes.calls[0] + writes.begun * every
+    disk.watch()
+    writes.watch()
+    found: dict[str, Any] = {"began with": local.clone(), "raised": False}
+
+    def train_step(step: int) -> None:
+        if not writes.calls:
+            found["began with"] = local.clone()
+            if rank == 0:
+                leave("first", step)
+                leave("read", len(disk.read))
+        writes.calls.append(step)
+        learn(local, step)
+        dist.all_reduce(torch.ones(1))
+
+    try:
+        answer(state, train_step, steps, every, str(folder), group)
+    except BaseException as error:
+        if not any(FULL in str(e) for e in (error, error.__cause__, error.__context__)):
+            raise
+        found["raised"] = True
+    writes.end()
+    dist.barrier(group)
+    dist.destroy_process_group()
+    return {
+        **found,
+        "steps": writes.calls,
+        "writes": writes.begun,
+        "ends with": local,
+        "noted": sorted(writes.noted),
+    }
+
+
+def find_whole(folder: Path, cleans: bool) -> dict[str, list[str]]:
+    """Give the folders that a life finds, and those of them that are whole, the oldest first.
+
+    Between two lives the folder may have been copied, so that times say nothing: the newest but one has the
+    latest. cleans: the oldest has been removed, if it is not the only one. Names without a number are left
+    alone: nobody knows their order.
+    """
+    made = sorted({path.parent for path in folder.rglob("*") if path.is_file()}, key=_in_order)
+    whole = [path for path in made if _is_whole(path)]
+    if all(_in_order(path)[0] >= 0 for path in whole):
+        if cleans and len(whole) > 1:
+            shutil.rmtree(whole.pop(0))
+        late = [*whole[:-2], *whole[:-3:-1]]
+        for age, path in enumerate(late):
+            for one in (path / ".metadata", path):
+                os.utime(one, (1e9 + age, 1e9 + age))
+    return {"files": [path.name for path in made], "whole": [path.name for path in whole]}
+
+
+def _in_order(path: Path) -> tuple[int, str]:
+    numbers = re.findall(r"\d+", path.name)
+    return int(numbers[-1]) if numbers else -1, path.name
+
+
+def _is_whole(folder: Path) -> bool:
+    """Tell whether a checkpoint has all the bytes of which its metadata speaks."""
+    from torch.distributed.checkpoint.filesystem import FileSystemReader
+
+    with suppress(Exception):
+        parts = FileSystemReader(folder).read_metadata().storage_data.values()
+        sizes = [(folder / p.relative_path).stat().st_size - p.offset - p.length for p in parts]
+        return min(sizes, default=0) >= 0
+    return False
+
+
+@dataclass
+class Writes:
+    """Notes what the main thread does while a checkpoint is written, and holds the write until that is known.
+
+    noted: "main thread", it writes itself; "waits", it waits before it has begun another step; "two", it
+    begins a second write; "group", the write talks on another group than its own; "at the end", the
+    answer has returned; "own thread", a thread writes that is not async_save's. fails: the number of the
+    write that fails, from 1 on.
+    """
+
+    group: dist.ProcessGroup
+    steps: int
+    fails: int
+    calls: list[int] = field(default_factory=list)
+    begun: int = 0
+    noted: set[str] = field(default_factory=set)
+    _futures: list[Any] = field(default_factory=list)
+    _saves: int = 0
+    _calls_at_start: int = 0
+    _returned: bool = False
+
+    def watch(self) -> None:
+        """Put this watch around every write of DCP, whoever asks for it."""
+        from torch.distributed.checkpoint import _async_thread_executor as executor
+        from torch.distributed.checkpoint import utils
+        from torch.distributed.checkpoint.filesystem import FileSystemWriter
+
+        kind: Any = executor._ThreadBasedAsyncCheckpointExecutor
+        kind.execute_save = self._beginning(kind.execute_save)
+        wrapper: Any = utils._DistWrapper
+        wrapper.__init__ = self._talking(wrapper.__init__)
+        writer: Any = FileSystemWriter
+        writer.write_data = self._holding(writer.write_data)
+        thread: Any = threading.Thread
+        thread.start = self._starting(thread.start)
+
+    def end(self) -> None:
+        """Note that the answer has returned; wait for what it has left."""
+        self._returned = True
+        for future in self._futures:
+            if not future.done():
+                self.noted.add("at the end")
+            future.exception()
+
+    def _starting(self, real: Callable[..., None]) -> Callable[..., None]:
+        def start(thread: threading.Thread) -> None:
+            if _is_main_thread():
+                self._calls_at_start = len(self.calls)
+            real(thread)
+
+        return start
+
+    def _beginning(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        def execute_save(*args: Any, **kwargs: Any) -> Any:
+            self._saves += 1
+            for future in self._futures:
+                if not future.done():
+                    self.noted.add("two")
+                    future.exception()  # two at once could meet in the wrong order: not today
+            self._futures.append(real(*args, **kwargs))
+            return self._futures[-1]
+
+        return execute_save
+
+    def _talking(self, real: Callable[..., None]) -> Callable[..., None]:
+        def init(wrapper: Any, group: Any, *args: Any, **kwargs: Any) -> None:
+            if _is_main_thread() or dist.get_world_size() == 1:
+                return real(wrapper, group, *args, **kwargs)
+            if group is not self.group:
+                self.noted.add("group")  # the same holds for these two
+            return real(wrapper, self.group, *args, **kwargs)
+
+        return init
+
+    def _holding(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        def write_data(*args: Any, **kwargs: Any) -> Any:
+            self.begun += 1
+            if _is_main_thread():
+                self.noted.add("main thread")
+            else:
+                if not threading.current_thread().name.startswith("AsyncCheckpoint"):
+                    self.noted.add("own thread")
+                self._hold(self._calls_at_start, self._saves)
+            if self.begun == self.fails:
+                raise OSError(errno.ENOSPC, FULL)
+            return real(*args, **kwargs)
+
+        return write_data
+
+    def _hold(self, calls: int, saves: int) -> None:
+        """Wait until the main thread waits for a future or a thread, saves again, or has returned."""
+        give_up, waited = time.monotonic() + HOLD_S, 0
+        while time.monotonic() < give_up and self._saves == saves and not self._returned:
+            waited = waited + 1 if _main_thread_waits() else 0
+            if waited == 4:
+                if len(self.calls) == calls and self.calls[-1] + 1 < self.steps:
+                    self.noted.add("waits")
+                return
+            time.sleep(0.003)
+
+
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+def _main_thread_waits() -> bool:
+    """Tell whether the main thread waits for a future or for the end of a thread."""
+    frame = sys._current_frames()[threading.main_thread().ident or 0]
+    names = []
+    while frame is not None and "/threading.py" in frame.f_code.co_filename:
+        names.append(frame.f_code.co_name)
+        frame = frame.f_back
+    return bool(names) and "start" not in names  # `start` waits for a moment, too

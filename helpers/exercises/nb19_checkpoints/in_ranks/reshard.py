@@ -1,0 +1,75 @@
+"""19.2: a checkpoint for another number of ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from helpers.exercises.nb19_checkpoints.in_ranks.lives import join
+from helpers.ranks.inside import launch_folder
+
+
+def reshard(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    saved: Mapping[str, torch.Tensor],
+    shapes: dict[str, tuple[int, ...]],
+    before: int,
+    after: int,
+) -> dict[str, Any] | None:
+    """Save as a job of `before` ranks; load by the answer as a job of `after` ranks."""
+    from torch.distributed.checkpoint.state_dict_saver import save
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import DTensor, Shard, distribute_tensor
+
+    shared = launch_folder()
+    folder = str(shared / "checkpoint")
+    if rank < before:
+        join(shared / "first job", rank, before)
+        mesh = init_device_mesh("cpu", (before,))
+        save(
+            {name: distribute_tensor(x, mesh, [Shard(0)]) for name, x in saved.items()},
+            checkpoint_id=folder,
+        )
+        dist.destroy_process_group()
+    join(shared / "between", rank, world_size)
+    dist.barrier()
+    dist.destroy_process_group()
+    if rank >= after:
+        return None
+    join(shared / "second job", rank, after)
+    read, mesh = _count_what_is_read(), init_device_mesh("cpu", (after,))
+    found = answer(folder, shapes, mesh)
+    if not isinstance(found, dict):
+        return {"returned": "nothing" if found is None else f"a {type(found).__name__}"}
+    told: dict[str, Any] = {"elements read": sum(read)}
+    for name, value in found.items():
+        if isinstance(value, DTensor):
+            told[str(name)] = {
+                "placement": str(tuple(value.placements)),
+                "on mesh": value.device_mesh == mesh,
+                "shape": list(value.shape),
+                "local": value.to_local(),
+            }
+        else:
+            told[str(name)] = {"placement": type(value).__name__}
+    return told
+
+
+def _count_what_is_read() -> list[int]:
+    """Have every read of a checkpoint note how many elements it asks for."""
+    from torch.distributed.checkpoint.filesystem import FileSystemReader
+
+    read: list[int] = []
+    real = FileSystemReader.read_data
+
+    def read_data(self: Any, plan: Any, planner: Any) -> Any:
+        read.extend(item.lengths.numel() for item in plan.items)
+        return real(self, plan, planner)
+
+    FileSystemReader.read_data = read_data  # type: ignore[method-assign]
+    return read

@@ -1,0 +1,105 @@
+"""What 19.1, 19.3 and 19.4 say of a job that was killed and began again: what it found, and where it "
+"went on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from helpers.checks.author import *
+from helpers.ranks.failures import RankFailed, is_consequence
+from helpers.ranks.run import Run
+
+NOTHING = (
+    "`folder` was empty when the job began again: no checkpoint had been made. Save after each {every} "
+    "steps, counted from the first step of the training, not of an epoch."
+)
+RENAME = (
+    "A worker was killed while it saved, and no whole checkpoint was left under its name: write the new one "
+    "under another name, then `os.replace` it over the old one, in one step."
+)
+LOOK = (
+    "It began again at the very beginning, and has read no file, though a whole checkpoint was there: "
+    "look for it before the loop, and in the folder that was given."
+)
+READ = (
+    "It has read a checkpoint, and began at the start of an epoch all the same: keep the number of steps "
+    "done in it."
+)
+TEXT = "Compare the numbers of steps as numbers: as texts, '5' comes after '10'."
+AGAIN = "Save after each {every} steps in all, and go on with the next one."
+EARLIER = (
+    "The losses of before the death are missing: keep the list in the checkpoint and go on with it."
+)
+FIRST = (
+    "A worker was killed while it wrote the first checkpoint, and the half of it is loaded as if it were "
+    "one. Write under another name, `os.replace` it when it is whole, and load only what has the final "
+    "name; if nothing has, begin at the first step."
+)
+HALF = (
+    "A worker was killed while it wrote, and left half a file where the only whole one had been. Save under "
+    "another name, then `os.replace` it over the old one."
+)
+LEFTOVER = (
+    "A worker was killed while it wrote, and left half a file beside a whole checkpoint. The half one is "
+    "loaded: look only for the name that a file gets once it is whole."
+)
+
+
+def newest_as_text(life: Mapping[str, Any], every: int, newest: int) -> int:
+    """Give the steps of what is newest by its name as text; -1 where there are not several."""
+    made = range(every, newest + 1, every)
+    return max(made, key=str, default=-1) if len(life["found"]["whole"]) > 1 else -1
+
+
+def was_made(newest: int, before: Mapping[str, Any], life: Mapping[str, Any]) -> str:
+    """Say what a life could go on from; newest: the steps of the newest whole checkpoint."""
+    if not newest:
+        return "no checkpoint had been made before"
+    empty = not life["found"]["files"] and "died" not in before
+    said = "a checkpoint was due" if empty else "the newest whole checkpoint was made"
+    return f"{said} after {newest} steps"
+
+
+def why_from_zero(before: Mapping[str, Any], life: Mapping[str, Any]) -> str:
+    """Say why a life of a job began at step 0, by what it found in the folder and by whether it read it."""
+    found, gone = life["found"], set(before["found"]["whole"]) - set(life["found"]["whole"])
+    if "died" in before and (gone or not found["whole"]):
+        return RENAME
+    if not found["files"]:
+        return NOTHING
+    return READ if life.get("read") else LOOK
+
+
+def half_loaded(*, first: bool, beside: bool) -> Callable[[Case, Run], bool]:
+    """Tell a run that fails at loading after a death in a save: the `first` one, or `beside` a whole one."""
+
+    def fits(case: Case, run: Run) -> bool:
+        lives = lives_of(run)
+        if len(lives) < 2 or "died" not in lives[-2] or not is_at_load(run):
+            return False
+        whole = bool(lives[-1]["found"]["whole"])
+        no_other = lives[-2]["died"][0] <= case.facts["every"]
+        return whole == beside and (beside or no_other == first)
+
+    return fits
+
+
+def lives_of(run: Run) -> Sequence[Mapping[str, Any]]:
+    """Give what the lives of a job have left, also where the last of them failed."""
+    told = next((value for value in run.values if isinstance(value, dict)), {})
+    lives = told.get("lives", [])
+    return lives if all("found" in life for life in lives) else []
+
+
+def is_at_load(run: Run) -> bool:
+    """Tell whether a rank failed in a line of the answer that loads."""
+    error = run.failure.error if isinstance(run.failure, RankFailed) else None
+    return error is None or any(re.search(r"load\(", at.source) for at in error.frames[-1:])
+
+
+def left_alone(case: Case, run: Run) -> bool:
+    """Tell whether all that is known is that a peer had gone: one rank was done, others were not."""
+    failure = run.failure
+    return isinstance(failure, RankFailed) and is_consequence(failure.error)
