@@ -23,10 +23,10 @@ from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
 from helpers.checks.scripts import Source, compose, under_fork
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import lend
 
-STORE_S = 3.0
+STORE_S = 2.0
 """How long a store waits for a key that nobody sets."""
-SYNC_S = 6.0
-WHOLE_S = 12.0
+SYNC_S = 4.0
+WHOLE_S = 8.0
 """Of processor time, for all replicas of a case."""
 IMPATIENT_S = 0.15
 HELD_S = 0.4

@@ -158,9 +158,9 @@ def one_round(number: int, now: Any, asked: dict[int, Any], killed: int) -> Find
 def in_time(said: str, now: Any, asked: dict[int, Any], killed: int) -> Finding | None:
     """Judge how long the first decision took, and whether the late one was told at once."""
     roles, patience = now["roles"], now["patience"]
-    if "meanwhile" in roles:
-        return None
     on_time = [r for r in asked if roles[r] != "late"]
+    if "meanwhile" in roles or not on_time:  # the one on time was killed later, and told nothing
+        return None
     begun = max(asked[r][1] for r in on_time)
     first_begun = min(asked[r][1] for r in on_time)
     ended = max(asked[r][2] for r in on_time)

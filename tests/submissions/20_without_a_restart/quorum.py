@@ -77,7 +77,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
 
 
-# %% wrong: it does not wait | wrong | says: do you look until all `expected` are there
+# %% wrong: it does not wait | wrong | says: do you look until all `expected` are there|give them `patience` seconds
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     here = [r for r in range(replicas) if store.check([f"{number}/{r}"])]

@@ -76,7 +76,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         number += 1
         now = quorum(store, number, me, step, members, replicas, patience)
         if me not in now:
-            step = -1
+            step, log = -1, {}
             continue
         members = sorted(now)
         if min(now.values()) == steps:
@@ -104,7 +104,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         number += 1
         now = quorum(store, number, me, step, members, replicas, patience)
         if me not in now:
-            step = -1
+            step, log = -1, {}
             continue
         members = sorted(now)
         if min(now.values()) == steps:
@@ -135,7 +135,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         asked = quorum(store, number, me, step, members, replicas, patience)
         number += 1
         if me not in asked:
-            step = -1
+            step, log = -1, {}
             continue
         members = sorted(asked)
         if all(s == steps for s in asked.values()):
@@ -193,7 +193,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         asked = quorum(store, number, me, step, members, replicas, patience)
         number += 1
         if me not in asked:
-            step = -1
+            step, log = -1, {}
             continue
         members = sorted(asked)
         if all(s == steps for s in asked.values()):
@@ -252,7 +252,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         asked = quorum(store, number, me, step, members, replicas, patience)
         number += 1
         if me not in asked:
-            step = -1
+            step, log = -1, {}
             continue
         members = sorted(asked)
         if all(s == steps for s in asked.values()):
