@@ -10,6 +10,7 @@
   return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode()).
 """
 
+from itertools import pairwise
 from typing import Any
 
 from helpers.checks.author import *
@@ -145,8 +146,7 @@ def one_round(number: int, now: Any, asked: dict[int, Any], killed: int) -> Find
             if role in ("on time", "early", "impatient") and m not in members and m != killed:
                 what = f"{said} replica {r} does not have {m} for a member, which had asked in time"
                 return Finding(what, UNEXPECTED if role == "early" else ALONE if members else "")
-    first, *others = sorted(asked)
-    for r in others:
+    for first, r in pairwise(sorted(asked)):
         if asked[r][0] != asked[first][0]:
             what = (
                 f"{said} replica {first} is told {asked[first][0]}, and replica {r} {asked[r][0]}"
