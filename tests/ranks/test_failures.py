@@ -258,3 +258,17 @@ def test_a_full_disk_is_told_in_words(tmp_path: object) -> None:
         assert "No space left" in done.stdout, done.stdout + done.stderr
     finally:
         subprocess.run(["umount", str(folder)], check=True)
+
+
+def save_and_fail(rank: int, world_size: int, folder: str) -> None:
+    import torch.distributed.checkpoint as dcp
+
+    dcp.load({"x": torch.zeros(2)}, checkpoint_id=folder)
+
+
+def test_an_error_of_a_checkpoint_says_each_ranks_own_and_no_traceback(tmp_path: object) -> None:
+    with pytest.raises(RankFailed) as caught:
+        launch(save_and_fail, 2, args=(str(tmp_path),))
+    text = str(caught.value)
+    assert "CheckpointException: on rank 0: " in text and ".metadata" in text
+    assert "Traceback" not in text
