@@ -288,7 +288,7 @@ def _failed(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
         words = (each.words for each in exercise.failed if each.fits(case, run))
         advice = next(words, advice)
     message = str(failure)
-    if exercise.kind.is_alone or (case.world_size == 1 and not case.init):
+    if case.world_size == 1 and (exercise.kind.is_alone or not case.init):
         message = message.replace("rank 0 raised ", "your function raised ", 1)
     # its last line speaks of launch(timeout=...), which whoever answers an exercise does not call
     if outcome is Outcome.TIMED_OUT:

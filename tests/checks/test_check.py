@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from helpers.checks.check import check
+from helpers.views.verdict import verdict_text
 
 CELLS = [
     "",
@@ -27,3 +28,16 @@ def test_the_source_of_an_answer_stands_alone_with_the_helpers_that_it_uses(
     exec(result.source, alone)
     assert result.passed and eval("hello_rank(1, 4)", alone) == "Hello from rank 1 of 4"
     assert check("token_ring").source == ""
+
+
+def test_the_arguments_of_the_case_that_failed_can_be_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REAL_RANKS_PROGRESS", str(tmp_path / "progress.json"))
+    cells = ["", "def exposed_communication(spans):\n    return -1.0\n"]
+    shell = SimpleNamespace(user_ns={}, history_manager=SimpleNamespace(input_hist_raw=cells))
+    monkeypatch.setattr("helpers.checks.check.ipython", lambda: shell)
+    result = check("exposed_communication")
+    (spans,) = result.given
+    assert all(len(span) == 3 for span in spans)
+    assert "The same call again: exposed_communication(*result.given)" in verdict_text(result)

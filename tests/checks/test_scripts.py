@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,22 @@ def test_the_answer_may_start_a_script_of_its_own_group_again_after_a_death() ->
     once = "    if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0': os._exit(3)\n    x ="
     result = tried(RIGHT.replace("    x =", once), "fork")
     assert result.passed, verdict_text(result)
+
+
+def test_ranks_that_wait_for_each_other_are_told_with_their_lines() -> None:
+    apart = "    if x.item() == 0: dist.barrier()\n    dist.all"
+    result = tried(RIGHT.replace("    dist.all", apart), "fork")
+    text = verdict_text(result)
+    assert result.outcome is Outcome.TIMED_OUT, text
+    assert "rank 0: cell 0, line 7, in total: if x.item() == 0: dist.barrier()" in text
+    assert "rank 1: cell 0, line 8, in total: dist.all_reduce(x)" in text
+    assert "The ranks stand at different lines" in text
+
+
+def test_who_waited_for_a_rank_that_had_returned_is_told_with_the_line() -> None:
+    alone = "    if x.item() > 1: return x\n    dist.all"
+    result = tried(RIGHT.replace("    dist.all", alone), "fork")
+    text = verdict_text(result)
+    assert result.outcome is Outcome.CRASHED
+    assert re.search(r"rank [01] raised RuntimeError", text), text
+    assert "dist.all_reduce(x)" in text and "without a word" not in text

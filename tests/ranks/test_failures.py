@@ -315,3 +315,17 @@ def leaves_a_bomb(rank: int, world_size: int) -> int:
 
 def test_a_bomb_that_a_rank_leaves_is_ended() -> None:  # what is left fails in conftest's no_leaks
     assert launch(leaves_a_bomb, 2, init=False).values == [0, 0]
+
+
+def save_and_fail(rank: int, world_size: int, folder: str) -> None:
+    import torch.distributed.checkpoint as dcp
+
+    dcp.load({"x": torch.zeros(2)}, checkpoint_id=folder)
+
+
+def test_an_error_of_a_checkpoint_says_each_ranks_own_and_no_traceback(tmp_path: object) -> None:
+    with pytest.raises(RankFailed) as caught:
+        launch(save_and_fail, 2, args=(str(tmp_path),))
+    text = str(caught.value)
+    assert "CheckpointException: on rank 0: " in text and ".metadata" in text
+    assert "Traceback" not in text
