@@ -23,6 +23,7 @@ from helpers.exercises.nb19_checkpoints.shared import (
     HALF,
     LEFTOVER,
     TEXT,
+    at_the_wrong_time,
     half_loaded,
     left_alone,
     newest_as_text,
@@ -78,11 +79,13 @@ def case(draw: Draw) -> Case:
 
     def may(died: Any) -> tuple[int, ...]:
         """Give the numbers of steps that the newest whole checkpoint may have after a death."""
-        return (died[0] - every, died[0]) if died else (made * every,)
+        if died and died[0]:
+            return died[0] - every, died[0]
+        return (made * every if deaths[0][0] >= 0 else 0,)
 
     def began(before: dict[str, Any], life: dict[str, Any]) -> Finding | None:
-        if "first" not in life:
-            return None
+        if (found := at_the_wrong_time(before, every)) or "first" not in life:
+            return found
         first = life["first"][0] * steps + life["first"][1]
         died = before.get("died")
         newest = may(died)
@@ -92,7 +95,7 @@ def case(draw: Draw) -> Case:
         next_one = f", before epoch {epoch}, step {step}" if newest[0] else ""
         what = (
             f"after {'the death in a save' if died else 'a death'} it went on at epoch {own}, step {at}; "
-            f"{was_made(newest[0], before, life)}{next_one}"
+            f"{was_made(newest[0], before)}{next_one}"
         )
         if not first:
             return Finding(what, why_from_zero(before, life))

@@ -23,6 +23,7 @@ from helpers.exercises.nb19_checkpoints.shared import (
     HALF,
     LEFTOVER,
     TEXT,
+    at_the_wrong_time,
     half_loaded,
     left_alone,
     newest_as_text,
@@ -108,13 +109,15 @@ def case(draw: Draw) -> Case:
         return None
 
     def began(start: int, lives: list[dict[str, Any]]) -> Finding | None:
+        if found := at_the_wrong_time(lives[-2], every):
+            return found
         died = lives[-2].get("died")
         newest = (died[0] - every, died[0]) if died else planned[-1:]
         if start in newest:
             return None
         what = (
             f"after a death{' in a save' if died else ''} the last job goes on with step {start}; "
-            + was_made(newest[0], *lives[-2:])
+            + was_made(newest[0], lives[-2])
         )
         if not start:
             return Finding(what, why_from_zero(*lives[-2:]))

@@ -28,7 +28,7 @@ READ = (
     "done in it."
 )
 TEXT = "Compare the numbers of steps as numbers: as texts, '5' comes after '10'."
-AGAIN = "Save after each {every} steps in all, and go on with the next one."
+AGAIN = "Save after each {every} steps, counted from the very first one, and go on with the next."
 EARLIER = (
     "The losses of before the death are missing: keep the list in the checkpoint and go on with it."
 )
@@ -53,12 +53,18 @@ def newest_as_text(life: Mapping[str, Any], every: int, newest: int) -> int:
     return max(made, key=str, default=-1) if len(life["found"]["whole"]) > 1 else -1
 
 
-def was_made(newest: int, before: Mapping[str, Any], life: Mapping[str, Any]) -> str:
+def at_the_wrong_time(before: Mapping[str, Any], every: int) -> Finding | None:
+    """Say so where a life was killed in a save that was not due."""
+    done = before["died"][0] if "died" in before else 0
+    return Finding(f"it saves after {done} steps", AGAIN) if done % every else None
+
+
+def was_made(newest: int, before: Mapping[str, Any]) -> str:
     """Say what a life could go on from; newest: the steps of the newest whole checkpoint."""
     if not newest:
         return "no checkpoint had been made before"
-    empty = not life["found"]["files"] and "died" not in before
-    said = "a checkpoint was due" if empty else "the newest whole checkpoint was made"
+    # after a death in a save it is known that there was one before; else only that there should be one
+    said = "the newest whole checkpoint was made" if "died" in before else "a checkpoint was due"
     return f"{said} after {newest} steps"
 
 

@@ -235,7 +235,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: trains the step of the checkpoint again | wrong | says: go on with the next one
+# %% wrong: trains the step of the checkpoint again | wrong | says: go on with the next
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     path, done, losses = Path(folder, "checkpoint.pt"), 0, []
     if path.exists():
@@ -508,7 +508,30 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: every many steps within each epoch | wrong | says: not of an epoch
+# %% wrong: every many steps within each epoch | wrong | says: it saves after 7 steps
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    path, done, losses = f"{folder}/checkpoint.pt", 0, []
+    if os.path.exists(path):
+        saved = torch.load(path)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        torch.set_rng_state(saved["random"][dist.get_rank()])
+        done, losses = saved["done"], saved["losses"]
+    for n in range(done, epochs * steps):
+        epoch, step = divmod(n, steps)
+        losses.append(train_step(epoch, step))
+        if (step + 1) % every == 0:
+            random = [None] * dist.get_world_size()
+            dist.all_gather_object(random, torch.get_rng_state())
+            if dist.get_rank() == 0:
+                saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+                saved |= {"random": random, "done": n + 1, "losses": losses}
+                torch.save(saved, f"{path}.new")
+                os.replace(f"{path}.new", path)
+    return losses
+
+
+# %% wrong: within each epoch, which is too short for one | wrong | says: not of an epoch
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     path, done, losses = f"{folder}/checkpoint.pt", 0, []
     if os.path.exists(path):

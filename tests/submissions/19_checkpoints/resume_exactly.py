@@ -266,7 +266,7 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
     return losses
 
 
-# %% wrong: saved before the losses are added | wrong | says: go on with the next one
+# %% wrong: saved before the losses are added | wrong | says: go on with the next
 def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
     path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
     order, losses = [], []
