@@ -50,6 +50,10 @@ def case(draw: Draw) -> Case:
             ),
             Mistake(read(log, order=("killed", "error", "stuck")), ERROR_FIRST),
             Mistake(read(log, order=("stuck", "error", "killed")), ERROR_FIRST),
+            Mistake(
+                lambda got, _: job.second == "leaves by itself" and (*got,) == (right[0], "killed"),
+                LEFT,
+            ),
             Mistake(lambda got, _: got[1] == "killed" and got[0] in job.asked, SENT),
             Mistake(lambda got, _: spoken == (*got,), SILENT),
             Mistake(
@@ -86,6 +90,7 @@ ERROR_FIRST = (
     "A rank may also be ended because another one failed: look for an error of a rank's own "
     "before you look for a signal, and for a signal before you look for silence."
 )
+LEFT = "No signal ended it: it left with an exit code, when the agent asked it to."
 SENT = "This signal was sent by the agent: it ends all ranks, once it has seen one fail."
 SILENT = "This rank has said what went wrong, and it was another rank's end. Who was killed says nothing."
 MEMORY = 'A message with the word "memory" has the cause "memory".'
@@ -185,11 +190,12 @@ WORLDS = (
     ("memory", "an abort"),
     ("exception", ""),
     ("killed", "an abort"),
-    ("killed", "an abort"),
+    ("killed", "all speak"),
     ("killed", "a kill by the agent"),
     ("killed", ""),
     ("stuck", "a kill by the agent"),
     ("stuck", ""),
+    ("stuck", "leaves by itself"),
     ("exception", "a later failure"),
 )
 """Why the first rank fails, and what else is to be seen."""
@@ -259,8 +265,10 @@ class Job:
             self.fails(now + rng.uniform(0.2, 0.6), self.later, rng.choice(OWN[other]), timed)
         quiet = []
         for rank in victims:
-            if self.cause != "stuck" and (
-                rank == self.ignores or (rng.random() < 0.25 and rank != self.aborted)
+            if (
+                self.cause != "stuck"
+                and self.second != "all speak"
+                and (rank == self.ignores or (rng.random() < 0.25 and rank != self.aborted))
             ):
                 quiet.append(rank)  # ended before it said a word
                 continue
@@ -285,10 +293,20 @@ class Job:
                 ends[rank] = "ended by SIGKILL"
         if self.second == "an abort":
             ends[self.aborted] = "ended by SIGABRT"
+        if self.second == "leaves by itself":  # at the agent's SIGTERM, but not by it
+            ends[self.culprit] = "left with exit code 1"
         if self.cause == "killed":
-            ends[self.culprit] = f"ended by {self.rng.choice(('SIGKILL', 'SIGSEGV', 'SIGBUS'))}"
+            signals = {"a kill by the agent": "SIGKILL", "": "SIGTERM", "all speak": "SIGKILL"}
+            by = signals.get(self.second) or self.rng.choice(("SIGSEGV", "SIGBUS"))
+            ends[self.culprit] = f"ended by {by}"
+        if self.second == "all speak":  # too late: it has gone
+            self.write(now, AGENT, "INFO", f"sending SIGTERM to rank {self.culprit}")
         for rank in self.rng.sample(range(RANKS), RANKS):
             self.write(now + 31.0, AGENT, "ERROR", f"rank {rank} {ends[rank]}")
+            if ends[rank].startswith("ended"):
+                self.seen.append(
+                    f"rank {rank} {ends[rank]}{', sent by the agent' * (rank in self.asked)}"
+                )
 
 
 EXERCISE = Exercise(case, kind=Kind.JUDGEMENT, sizes=(1,), count=48)

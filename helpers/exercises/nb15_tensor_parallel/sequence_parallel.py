@@ -281,6 +281,11 @@ EXERCISE = Exercise(
             "x and mask are of this rank's tokens, and so is what scatter_sum gives; gate and up read all "
             "tokens. Each function's backward undoes the change of size that its forward made.",
         ),
+        Failed(
+            "A view was created in no_grad mode",
+            "`gather` is unknown to autograd, which cannot go back through it: call "
+            "`GatherTokens.apply(...)`.",
+        ),
         *ENDINGS,
     ),
     kind=Kind.MODULE,

@@ -1,3 +1,7 @@
+import re
+import statistics
+from collections import defaultdict
+
 FOLLOWS = ("closed by peer", "reset by peer", "timed out", "watchdog", "SIGTERM")
 
 
@@ -175,7 +179,7 @@ def first_error(log):
     return silent[0], "stuck"
 
 
-# %% wrong: only SIGTERM is the agent's | wrong | says: This signal was sent by the agent
+# %% wrong: only SIGTERM is the agent's | wrong | says: expected \(\d, 'killed'\)
 def first_error(log):
     found = failures(log)
     own = {r: f for r, f in found.items() if not follows(f[1])}
@@ -241,3 +245,133 @@ def first_error(log):
         rank = min(own, key=lambda r: own[r][0])
         return rank, why(own[rank][1])
     return next(rank for rank in range(8) if rank not in found), "stuck"
+
+
+# %% wrong: one rank alone has said nothing: stuck | wrong | says: Did the agent end it
+def first_error(log):
+    # resolve times
+    steps = defaultdict(dict); seen = {}; fail={}; prev={}
+    ended={}; sent=defaultdict(set)
+    for t, rank, level, msg in log:
+        if rank == -1:
+            m = re.match(r"sending (\w+) to rank (\d+)", msg)
+            if m: sent[int(m[2])].add(m[1])
+            m = re.match(r"rank (\d+) ended by (\w+)", msg)
+            if m: ended[int(m[1])] = m[2]
+            continue
+        if t is None: t = prev.get(rank)
+        prev[rank] = t
+        m = re.match(r"step (\d+) done", msg)
+        if m:
+            steps[rank][int(m[1])] = t
+            fail.pop(rank, None)
+        elif level == "ERROR" and rank not in fail:
+            fail[rank] = (t, msg)
+    own = {r: f for r, f in fail.items() if not any(w in f[1] for w in FOLLOWS)}
+    if own:
+        # offsets relative: graph of common steps
+        off = {}
+        ranks = list(set(steps)|set(own))
+        for root in ranks:
+            if root in off: continue
+            off[root]=0.0; stack=[root]
+            while stack:
+                a=stack.pop()
+                for b in ranks:
+                    if b in off: continue
+                    common=[s for s in steps[a] if s in steps[b] and steps[a][s] is not None and steps[b][s] is not None]
+                    if common:
+                        off[b]=off[a]+statistics.median(steps[b][s]-steps[a][s] for s in common); stack.append(b)
+        r=min(own, key=lambda r:(own[r][0] or 0)-off[r])
+        return r, "memory" if "memory" in own[r][1] else "exception"
+    alive=[r for r in range(8) if r not in fail]
+    if len(alive)==1: return alive[0],"stuck"
+    for r in alive:
+        if r in ended and ended[r].startswith("SIG") and ended[r] not in sent[r]: return r,"killed"
+    return alive[0],"stuck"
+
+
+# %% wrong: a signal that was sent to anybody | wrong | says: Did the agent end it
+def first_error(log):
+    # resolve times
+    steps = defaultdict(dict); seen = {}; fail={}; prev={}
+    ended={}; sent=defaultdict(set)
+    for t, rank, level, msg in log:
+        if rank == -1:
+            m = re.match(r"sending (\w+) to rank (\d+)", msg)
+            if m: sent[int(m[2])].add(m[1])
+            m = re.match(r"rank (\d+) ended by (\w+)", msg)
+            if m: ended[int(m[1])] = m[2]
+            continue
+        if t is None: t = prev.get(rank)
+        prev[rank] = t
+        m = re.match(r"step (\d+) done", msg)
+        if m:
+            steps[rank][int(m[1])] = t
+            fail.pop(rank, None)
+        elif level == "ERROR" and rank not in fail:
+            fail[rank] = (t, msg)
+    own = {r: f for r, f in fail.items() if not any(w in f[1] for w in FOLLOWS)}
+    if own:
+        # offsets relative: graph of common steps
+        off = {}
+        ranks = list(set(steps)|set(own))
+        for root in ranks:
+            if root in off: continue
+            off[root]=0.0; stack=[root]
+            while stack:
+                a=stack.pop()
+                for b in ranks:
+                    if b in off: continue
+                    common=[s for s in steps[a] if s in steps[b] and steps[a][s] is not None and steps[b][s] is not None]
+                    if common:
+                        off[b]=off[a]+statistics.median(steps[b][s]-steps[a][s] for s in common); stack.append(b)
+        r=min(own, key=lambda r:(own[r][0] or 0)-off[r])
+        return r, "memory" if "memory" in own[r][1] else "exception"
+    alive=[r for r in range(8) if r not in fail]
+    for r in alive:
+        if r in ended and ended[r].startswith("SIG") and ended[r] not in set().union(*sent.values()): return r,"killed"
+    return alive[0],"stuck"
+
+
+# %% wrong: an exit code for a signal | wrong | says: it left with an exit code
+def first_error(log):
+    # resolve times
+    steps = defaultdict(dict); seen = {}; fail={}; prev={}
+    ended={}; sent=defaultdict(set)
+    for t, rank, level, msg in log:
+        if rank == -1:
+            m = re.match(r"sending (\w+) to rank (\d+)", msg)
+            if m: sent[int(m[2])].add(m[1])
+            m = re.match(r"rank (\d+) (?:ended by|left with) (\w+)", msg)
+            if m: ended[int(m[1])] = m[2]
+            continue
+        if t is None: t = prev.get(rank)
+        prev[rank] = t
+        m = re.match(r"step (\d+) done", msg)
+        if m:
+            steps[rank][int(m[1])] = t
+            fail.pop(rank, None)
+        elif level == "ERROR" and rank not in fail:
+            fail[rank] = (t, msg)
+    own = {r: f for r, f in fail.items() if not any(w in f[1] for w in FOLLOWS)}
+    if own:
+        # offsets relative: graph of common steps
+        off = {}
+        ranks = list(set(steps)|set(own))
+        for root in ranks:
+            if root in off: continue
+            off[root]=0.0; stack=[root]
+            while stack:
+                a=stack.pop()
+                for b in ranks:
+                    if b in off: continue
+                    common=[s for s in steps[a] if s in steps[b] and steps[a][s] is not None and steps[b][s] is not None]
+                    if common:
+                        off[b]=off[a]+statistics.median(steps[b][s]-steps[a][s] for s in common); stack.append(b)
+        r=min(own, key=lambda r:(own[r][0] or 0)-off[r])
+        return r, "memory" if "memory" in own[r][1] else "exception"
+    alive=[r for r in range(8) if r not in fail]
+    for r in alive:
+        if r in ended and ended[r] not in sent[r]: return r,"killed"
+    return alive[0],"stuck"
