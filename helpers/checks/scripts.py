@@ -259,11 +259,10 @@ def _wait_for_all(pids: Mapping[int, int], budget: Budget, grace_s: float) -> di
         for pid, rank in pids.items():
             if rank not in exits and (status := os.waitpid(pid, os.WNOHANG))[0]:
                 exits[rank] = os.waitstatus_to_exitcode(status[1])
-                if exits[rank]:
+                if exits[rank] and grace_s < float("inf"):
                     # who was killed had no word to say: those of the others can only follow from that
                     killed = exits[rank] == -signal.SIGKILL
-                    wait_s = 0.0 if killed and grace_s < float("inf") else grace_s
-                    give_up = min(give_up, time.monotonic() + wait_s)
+                    give_up = min(give_up, time.monotonic() + (0.0 if killed else grace_s))
         now = time.monotonic()
         if now >= give_up or budget.is_spent(now):
             break

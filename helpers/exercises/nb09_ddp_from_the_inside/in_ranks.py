@@ -18,6 +18,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
 from helpers.checks import hard
+from helpers.checks.lend import lend
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import (
     Rule,
     Weights,
@@ -25,7 +26,6 @@ from helpers.exercises.nb08_synchronous_sgd.in_ranks import (
     flat,
     grads_of,
     laid_out,
-    lend,
 )
 from helpers.ranks.inside import span
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from helpers.exercises.nb08_synchronous_sgd.in_ranks import Weights, classifier, flat, lend
+from helpers.checks.lend import lend
+from helpers.exercises.nb08_synchronous_sgd.in_ranks import Weights, classifier, flat
 
 
 def quantize_blocks(x: torch.Tensor, block: int) -> tuple[torch.Tensor, torch.Tensor]:
