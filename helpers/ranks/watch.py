@@ -115,7 +115,7 @@ class Watcher:
             return None
         self.world.read_logs()
         stuck = all(self._is_stuck(member, threads[member.rank]) for member in live)
-        if not stuck or self._left_processes():
+        if not stuck or self._store_serves() or self._left_processes():
             self.next_s = LOOK_S
             self._forget()
             return None
@@ -237,6 +237,19 @@ class Watcher:
         if member.alarm or any(map(_may_act, living_children(member.pid))):
             return False
         return all(self._waits(member, thread) for thread in threads)
+
+    def _store_serves(self) -> bool:
+        """Tell whether a rank that has returned is about to answer those who ask its store.
+
+        Those of a meeting leave it one after the other, and rank 0 may be through before the thread that
+        lets them go has reached the last: on a machine with a long queue for its cores, long before.
+        """
+        return any(
+            thread.name.startswith(_STORE) and not self._waits(member, thread)
+            for member in self.world.members
+            if member.done and member.exitcode is None
+            for thread in threads_of(member.pid)
+        )
 
     def _left_processes(self) -> bool:
         """Tell whether one of a rank's processes goes on although the one that started it has ended.

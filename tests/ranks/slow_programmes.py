@@ -335,7 +335,27 @@ def stopped_from_outside(rank: int, n: int, delay: float) -> None:
         dist.all_reduce(torch.ones(100))
 
 
-STOPPED = {"stopped_from_outside"}
+@slow(init=False)
+def store_of_a_rank_that_has_returned(rank: int, n: int, delay: float) -> None:
+    """Rank 0 lends the others a store and returns; the test stops it before they ask."""
+    port = _folder() / "port"
+    if rank == 0:
+        store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        _LENT.append(store)
+        port.with_suffix(".new").write_text(str(store.port))
+        port.with_suffix(".new").rename(port)
+        return
+    while not port.exists():
+        time.sleep(0.01)
+    store = dist.TCPStore("127.0.0.1", int(port.read_text()))
+    time.sleep(max(0.6, delay / 2))
+    dist.init_process_group("gloo", store=store, rank=rank - 1, world_size=n - 1)
+
+
+_LENT: list[dist.Store] = []
+"""Stores that outlive the call that made them."""
+
+STOPPED = {"stopped_from_outside", "store_of_a_rank_that_has_returned"}
 
 
 # --- files, sockets, pipes ---------------------------------------------------------------------------------
