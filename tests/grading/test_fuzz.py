@@ -145,8 +145,10 @@ JUDGED = sorted(n for n, e in exercises().items() if e.kind not in {Kind.SCRIPT,
 
 def a_case(exercise: Exercise) -> Case:
     if exercise.name not in CASES:
+        # Where little is right, such as an empty tensor, a forged value may happen to be it.
         CASES[exercise.name] = max(
-            map(exercise.case, plan(exercise.sizes, 3, "fuzz")), key=lambda case: case.world_size
+            map(exercise.case, plan(exercise.sizes, 3, "fuzz")),
+            key=lambda case: (case.world_size, len(repr(case.right))),
         )
     return CASES[exercise.name]
 
