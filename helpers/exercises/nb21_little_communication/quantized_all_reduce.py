@@ -6,7 +6,7 @@
   add up in float32. Quantize this sum, gather its codes and scales from all ranks, read them.
 - codes, scales = quantize_blocks(x, block); all_to_all_single into `theirs` and `steps` of the same shape;
   own = (theirs * steps[:, None]).view(world_size, -1).sum(0); codes, scales = quantize_blocks(own, block);
-  all_gather_into_tensor both, and return codes * scales[:, None], flattened.
+  all_gather_single both, and return codes * scales[:, None], flattened.
 """
 
 from typing import Any
