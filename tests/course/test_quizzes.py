@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,11 @@ def test_an_id_is_unique_in_the_course(tmp_path: Path) -> None:
         (tmp_path / name).write_text(FILE)
     with pytest.raises(QuizFileError, match=r"02_b\.toml: the id 'two-sends' is used twice"):
         load_quizzes(tmp_path)
+
+
+def test_right_answers_stand_in_no_place_more_often_than_chance_would() -> None:
+    places = Counter(quiz.answer for quiz in load_quizzes().values() if len(quiz.options) == 3)
+    assert all(0.25 < places[place] / places.total() < 0.42 for place in range(3)), places
 
 
 def test_the_text_has_every_option_and_no_answer() -> None:
