@@ -125,6 +125,15 @@ def check(notebook: Path, only: str) -> None:
 
     The checks are those of the notebook itself. Exits with 0 if all pass.
     """
+    from helpers.answers.reader import UnreadableNotebook, read_answers
+    from helpers.views.plain import for_log
+
+    try:
+        read_answers(notebook, [])  # torch takes seconds to load: what is no notebook is told before
+    except UnreadableNotebook as error:
+        click.echo(for_log(str(error)))
+        sys.exit(2)
+
     from helpers.checks.headless import check_notebook
 
     try:
