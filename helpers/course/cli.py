@@ -128,8 +128,8 @@ def check(notebook: Path, only: str) -> None:
     from helpers.answers.reader import UnreadableNotebook, read_answers
     from helpers.views.plain import for_log
 
-    try:
-        read_answers(notebook, [])  # torch takes seconds to load: what is no notebook is told before
+    try:  # torch takes seconds to load: what is no notebook is told before
+        read_answers(notebook, [])
     except UnreadableNotebook as error:
         click.echo(for_log(str(error)))
         sys.exit(2)
