@@ -27,6 +27,8 @@ MOST_OUTPUT = 200_000
 """Characters that are kept of what one rank printed."""
 _LOOK_S = 0.02
 _KEY = "mpiexec"
+_ABORT = "Abort("
+"""How MPICH's own word on a rank's end begins; it may come before the rank's last or after it."""
 
 
 def mpiexec(
@@ -132,11 +134,15 @@ def _result(
 ) -> MpiRun:
     if not late and exitcode == 0:
         return MpiRun(command, output, errors, exitcode)
-    said = [
-        (rank, text.strip().splitlines()[-1]) for rank, text in enumerate(errors) if text.strip()
-    ]
+    said = [(rank, own[-1]) for rank, text in enumerate(errors) if (own := _own_words(text))]
     words = [late or f"mpiexec {describe_exit(exitcode)}."]
     words += [f"rank {rank}'s last words: {line}" for rank, line in said[:1]]
     failure = MpiFailed("\n".join(words))
     failure.run = run = MpiRun(command, output, errors, exitcode, failure)
     return run
+
+
+def _own_words(text: str) -> list[str]:
+    """Give the lines that a rank wrote itself, if any: MPI's own word on its end may come before the last."""
+    lines = text.strip().splitlines()
+    return [line for line in lines if not line.startswith(_ABORT)] or lines

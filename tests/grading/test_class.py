@@ -64,7 +64,7 @@ def assert_as_expected(out: Path, expected: list[Expected]) -> None:
 @pytest.mark.usefixtures("plan")
 @pytest.mark.timeout(400)
 def test_a_small_class(tmp_path: Path) -> None:
-    expected = make_class(tmp_path / "class", 6)
+    expected = make_class(tmp_path / "class", 4)
     graded(tmp_path / "class", tmp_path / "out", 390)
     assert_as_expected(tmp_path / "out", expected)
 

@@ -158,6 +158,7 @@ def test_the_kernel_is_asked_for_nothing_odd(walled: Grader, tmp_path: Path) -> 
     contained(walled, tmp_path, filled(files.KERNEL, {}))
 
 
+@pytest.mark.soak
 def test_these_attacks_are_real(plan: Plan, tmp_path: Path, around: dict[str, str]) -> None:
     """Without walls those that do no harm go through: what holds them is the walls."""
     attacks = [each for each in filled(files.READING, around) if each.bare]
