@@ -10,6 +10,7 @@ import ctypes
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +18,8 @@ from typing import Any
 
 NO_NEW_PRIVS = 38
 _PDEATHSIG, _CHILD_SUBREAPER = 1, 36
+_ENDED = frozenset({"Z", "X", ""})
+_FAMILY_S, _EMPTY_LOOKS = 10.0, 3
 _LIBC = ctypes.CDLL(None, use_errno=True)
 """Opened before any fork: a new rank, or a program before its exec, is no place to load a library."""
 
@@ -55,7 +58,7 @@ def children_of(pid: int) -> Iterator[int]:
 
 def living_children(pid: int) -> list[int]:
     """Give the ids of a process's children that have not ended, also if nobody has waited for them."""
-    return [child for child in children_of(pid) if _state(child) not in {"Z", "X", ""}]
+    return [child for child in children_of(pid) if _state(child) not in _ENDED]
 
 
 def _state(pid: int) -> str:
@@ -79,17 +82,48 @@ def end(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def end_orphan(pid: int) -> None:
-    """End a child that was adopted, and the group that it belongs to, if that is not our own.
+def end_orphan(pid: int, spared: int = 0) -> None:
+    """End a child that was adopted, and the group that it belongs to, if that is not our own, or `spared`.
 
     The kernel signals a group at once, also whoever is just being forked into it; one by one, processes that
     fork for ever could be faster than we are.
     """
     with suppress(ProcessLookupError, PermissionError):
         group = os.getpgid(pid)
-        if group != os.getpgrp():
+        if group not in {os.getpgrp(), spared}:
             os.killpg(group, signal.SIGKILL)
     end(pid)
+
+
+def family(pid: int) -> Iterator[int]:
+    """Give a process and all that descend from it."""
+    todo, seen = [pid], set()
+    while todo:
+        pid = todo.pop()
+        if pid in seen:
+            continue
+        seen.add(pid)
+        yield pid
+        todo += children_of(pid)
+
+
+def end_family(first: int) -> None:
+    """End a process that adopts orphans, the leader of its group, and all that descend from it.
+
+    It is only stopped until nobody else is left: whoever loses a parent meanwhile becomes its child, and is
+    found there, where the next in line might be the machine's first process. What forks for ever may be
+    missed in one look, so it takes several that find nobody.
+    """
+    with suppress(ProcessLookupError):
+        os.kill(first, signal.SIGSTOP)
+    give_up, empty = time.monotonic() + _FAMILY_S, 0
+    while empty < _EMPTY_LOOKS and time.monotonic() < give_up:
+        others = [p for p in family(first) if p != first and _state(p) not in _ENDED]
+        for pid in others:
+            end_orphan(pid, spared=first)
+        empty = 0 if others else empty + 1
+        time.sleep(0.005)
+    end_group(first)
 
 
 def end_group(pid: int) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from helpers.ranks import wire
-from helpers.ranks.processes import end_group
+from helpers.ranks.processes import end_family
 from helpers.ranks.run import Traffic
 
 
@@ -57,7 +57,7 @@ class Spawned(subprocess.Popen[bytes]):
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def kill(self) -> None:
-        end_group(self.pid)
+        end_family(self.pid)
 
 
 def server_program(site: Site, control: int, method: str) -> str:

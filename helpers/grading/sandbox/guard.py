@@ -7,17 +7,14 @@ has the view. `Guard` is a thread beside the launcher, one for each sandbox.
 from __future__ import annotations
 
 import os
-import signal
 import threading
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from helpers.grading.sandbox.limits import Limits
-from helpers.ranks.processes import children_of, end
+from helpers.ranks.processes import end, end_family, family
 
 LOOK_S = 0.05
-_ROUNDS = 100
 _ON_MEMORY = ("tmp", "dev/shm")
 """Folders of a sandbox whose files are in memory."""
 
@@ -75,33 +72,6 @@ class Guard:
     def close(self) -> None:
         self._over.set()
         self._thread.join(5.0)
-
-
-def end_family(first: int) -> None:
-    """End a process and all that descend from it: stopped before, so that none can make another."""
-    stopped: set[int] = set()
-    for _ in range(_ROUNDS):
-        fresh = set(family(first)) - stopped
-        if not fresh:
-            break
-        for pid in fresh:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGSTOP)
-        stopped |= fresh
-    for pid in stopped:
-        end(pid)
-
-
-def family(pid: int) -> Iterator[int]:
-    """Give a process and all that descend from it."""
-    todo, seen = [pid], set()
-    while todo:
-        pid = todo.pop()
-        if pid in seen:
-            continue
-        seen.add(pid)
-        yield pid
-        todo += children_of(pid)
 
 
 def threads_of(user: int) -> int:

@@ -89,7 +89,13 @@ def test_what_is_too_much_is_told_apart(lenient: Grader, tmp_path: Path) -> None
 
 
 def test_bombs_end_within_small_limits(frugal: Grader, tmp_path: Path) -> None:
-    contained(frugal, tmp_path, processes.BOMBS)
+    bombs: Sequence[Attack] = processes.BOMBS
+    if (
+        frugal.plan.level != "bubblewrap"
+    ):  # sockets and files are counted there: here others' limits hold
+        held = ("crashed", "out of memory")
+        bombs = [replace(each, says="", outcomes=(*each.outcomes, *held)) for each in bombs]
+    contained(frugal, tmp_path, bombs)
 
 
 # --- reading, writing, talking --------------------------------------------------------------------
