@@ -36,8 +36,8 @@ lab: $(VENV)/.installed  ## set up (once) and open the course in JupyterLab
 
 venv: $(VENV)/.installed  ## set up .venv and nothing more
 
-test: $(VENV)/.installed-test  ## run every test but the long ones, four at a time: many only wait
-	$(BIN)/python -m pytest -n 4 --dist worksteal $(TEST_ARGS)
+test: $(VENV)/.installed-test  ## run every test but the long ones, three at a time: many only wait
+	$(BIN)/python -m pytest -n 3 --dist worksteal $(TEST_ARGS)
 
 soak: $(VENV)/.installed-test  ## run the long tests, with their figures
 	$(BIN)/python -m pytest -m soak -s $(TEST_ARGS)
