@@ -39,6 +39,7 @@ def case(draw: Draw) -> Case:
             Mistake(read(log, clock="their own"), CLOCKS),
             Mistake(read(log, clock="arrival"), ARRIVAL),
             Mistake(read(log, clock="timeless last"), TIMELESS),
+            Mistake(read(log, clock="line before"), ANOTHERS),
             Mistake(read(log, survived=True), SURVIVED),
             Mistake(read(log, first=False), CLEARS_UP),
             Mistake(read(log, follows=()), CONSEQUENCE),
@@ -77,6 +78,10 @@ ARRIVAL = (
 TIMELESS = (
     "A line without a time was written right after the line before it of its rank: it has that "
     "one's time."
+)
+ANOTHERS = (
+    "Between a line without a time and the one before it of its rank others' lines may stand: their times "
+    "are of other clocks."
 )
 SURVIVED = "This error was survived: the rank finished a step after it."
 CLEARS_UP = (
@@ -127,10 +132,12 @@ def read(
         if ours and (ours[0] == errors[0] or not first):
             known = [line[1] for line in lines[: ours[0] + 1] if line[1] is not None]
             step = lines[last][1] or 0.0
+            before = [line[0] for line in log[: lines[ours[0]][0] + 1] if line[0] is not None]
             at = {
                 "since the step": known[-1] - step,
                 "their own": known[-1],
                 "arrival": float(lines[ours[0]][0]),
+                "line before": before[-1] - step,
                 "timeless last": 1e9 if lines[ours[0]][1] is None else known[-1] - step,
             }[clock]
             cause = "memory" if "memory" in lines[ours[0]][4] else "exception"
@@ -207,7 +214,10 @@ class Job:
     def __init__(self, draw: Draw) -> None:
         self.rng, rng = draw.rng, draw.rng
         self.cause, self.second = draw.of(*WORLDS)
-        self.culprit, self.later, self.aborted, self.ignores = rng.sample(range(RANKS), 4)
+        self.culprit = draw.of(*range(RANKS))
+        others = [rank for rank in range(RANKS) if rank != self.culprit]
+        self.aborted = draw.of(others[0], others[-1])  # met before the culprit, or after it
+        self.later, self.ignores = rng.sample([rank for rank in others if rank != self.aborted], 2)
         if self.cause == "stuck":
             self.ignores = self.culprit
         self.timeless = draw.of(True, False)
@@ -239,10 +249,19 @@ class Job:
         """Let a rank fail, and clear up after it."""
         if not timed:
             self.write(at_s - 0.001, rank, "INFO", "reading a batch")
+            self._write_between(at_s, rank)
         self.write(at_s, rank, "ERROR", text, timed)
         self.seen.append(f"rank {rank} at {at_s:.2f} s{'' if timed else ' (no time)'}: {text[:28]}")
         if not timed or self.rng.random() < 0.4:
             self.write(at_s + (0.05 if timed else 1.5), rank, "ERROR", self.rng.choice(CLEARING))
+
+    def _write_between(self, at_s: float, rank: int) -> None:
+        """Let another rank's line come in between, whose time would put the culprit last, others first."""
+        others = [each for each in range(RANKS) if each != rank]
+        worst = max if rank == self.culprit else min
+        other = worst(others, key=lambda each: self.offsets[each])
+        line = (round(at_s + self.offsets[other], 3), other, "INFO", "reading a batch")
+        self.said.append((at_s - 0.0005 + self.delays[rank], line))
 
     def lines(self) -> list[Line]:
         rng, begin, steps = self.rng, self.rng.randint(0, 400), self.rng.randint(3, 6)

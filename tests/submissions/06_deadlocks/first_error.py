@@ -226,6 +226,34 @@ def first_error(log):
     return (rank, "killed") if rank is not None else (silent[0], "stuck")
 
 
+# %% wrong: a line without a time has that of the line before it in the log | wrong | says: others' lines may stand
+def first_error(log):
+    now, timed = 0.0, []
+    for time, who, level, text in log:
+        now = now if time is None else time
+        timed.append((now, who, level, text))
+    found = failures(timed)
+    own = {r: f for r, f in found.items() if not follows(f[1])}
+    if own:
+        rank = min(own, key=lambda r: own[r][0])
+        return rank, why(own[rank][1])
+    silent = [rank for rank in range(8) if rank not in found]
+    rank = not_sent(log, silent)
+    return (rank, "killed") if rank is not None else (silent[0], "stuck")
+
+
+# %% wrong: ranks up to 6 | wrong | says: expected
+def first_error(log):
+    found = {r: f for r, f in failures(log).items() if r < 7}
+    own = {r: f for r, f in found.items() if not follows(f[1])}
+    if own:
+        rank = min(own, key=lambda r: own[r][0])
+        return rank, why(own[rank][1])
+    silent = [rank for rank in range(7) if rank not in found]
+    rank = not_sent(log, silent)
+    return (rank, "killed") if rank is not None else ((silent or [None])[0], "stuck")
+
+
 # %% wrong: memory is an exception, too | wrong | says: has the cause "memory"
 def first_error(log):
     found = failures(log)
