@@ -124,7 +124,9 @@ def wrong_step(shares: dict[int, list[int]], wanted: Sequence[int]) -> str:
     if set(read) != set(wanted):
         return f"the ranks read {sorted(read)}, where {sorted(wanted)} come next"
     sizes = [len(share) for share in shares.values()]
-    return f"the ranks read {sizes} samples" if max(sizes) - min(sizes) > 1 else ""
+    even = max(sizes) - min(sizes) <= 1
+    told = ", ".join(f"rank {rank} {size}" for rank, size in zip(shares, sizes, strict=True))
+    return "" if even else f"of {len(read)} samples {told}: an even deal differs by one at most"
 
 
 def steps_of(
