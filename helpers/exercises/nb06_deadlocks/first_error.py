@@ -12,7 +12,7 @@
   "sending SIGNAL to rank R"; else the rank without errors.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from helpers.checks.author import *
@@ -214,9 +214,16 @@ class Job:
     def __init__(self, draw: Draw) -> None:
         self.rng, rng = draw.rng, draw.rng
         self.cause, self.second = draw.of(*WORLDS)
-        self.culprit = draw.of(*range(RANKS))
+        decks: dict[str, Callable[[], int]] = {  # so that each rank fails in each way
+            "own": lambda: draw.of(*range(RANKS)),
+            "killed": lambda: draw.of(*range(RANKS)),
+            "stuck": lambda: draw.of(*range(RANKS)),
+        }
+        self.culprit = decks["own" if self.cause in OWN else self.cause]()
         others = [rank for rank in range(RANKS) if rank != self.culprit]
-        self.aborted = draw.of(others[0], others[-1])  # met before the culprit, or after it
+        ends = others[0], others[-1]  # met before the culprit, or after it
+        spoken = (self.cause, self.second) == ("killed", "an abort")
+        self.aborted = draw.of(*ends) if spoken else rng.choice(ends)
         self.later, self.ignores = rng.sample([rank for rank in others if rank != self.aborted], 2)
         if self.cause == "stuck":
             self.ignores = self.culprit

@@ -403,3 +403,27 @@ def first_error(log):
     for r in alive:
         if r in ended and ended[r] not in sent[r]: return r,"killed"
     return alive[0],"stuck"
+
+
+# %% wrong: own failures of the first seven ranks | wrong | says: expected \(7, '
+def first_error(log):
+    found = failures(log)
+    own = {r: f for r, f in found.items() if not follows(f[1]) and r < 7}
+    if own:
+        rank = min(own, key=lambda r: own[r][0])
+        return rank, why(own[rank][1])
+    silent = [rank for rank in range(8) if rank not in found]
+    rank = not_sent(log, silent)
+    return (rank, "killed") if rank is not None else ((silent or [None])[0], "stuck")
+
+
+# %% wrong: of the silent ranks the last is left out | wrong | says: expected \(7, '
+def first_error(log):
+    found = failures(log)
+    own = {r: f for r, f in found.items() if not follows(f[1])}
+    if own:
+        rank = min(own, key=lambda r: own[r][0])
+        return rank, why(own[rank][1])
+    silent = [rank for rank in range(7) if rank not in found]
+    rank = not_sent(log, silent)
+    return (rank, "killed") if rank is not None else ((silent or [7])[0], "stuck")
