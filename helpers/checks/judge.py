@@ -47,11 +47,14 @@ class Tried:
 
     def findings(self) -> list[Finding | None]:
         """Give what is wrong with each rank's value; None where it is right."""
-        found = [self._finding(rank) for rank in range(self.case.world_size)]
+        return [self._finding(rank) for rank in range(self.case.world_size)]
+
+    def together(self) -> Finding | None:
+        """Give what is wrong with the values of all ranks together, where nothing is with any alone."""
         right = self.case.right
-        if isinstance(right, AllRanks) and not any(found):
-            found[-1] = _as_finding(right.together(list(self.run.values)))
-        return found
+        if not isinstance(right, AllRanks) or any(self.findings()):
+            return None
+        return _as_finding(right.together(list(self.run.values)))
 
     def _finding(self, rank: int) -> Finding | None:
         case, got = self.case, self.run.values[rank]
@@ -85,22 +88,30 @@ def judge(exercise: Exercise, tried: Tried, others: Sequence[Tried] = ()) -> Cas
     case, run, label = tried.case, tried.run, label_of(exercise, tried.case)
     if run.failure is not None:
         return _failed(exercise, case, run)
-    findings = tried.findings()
+    findings, joint = tried.findings(), tried.together()
+    if case.world_size == 1:
+        findings, joint = [findings[0] or joint], None
     rows = tuple(_row(exercise, tried, rank, found) for rank, found in enumerate(findings))
     rules = exercise.rules
     if case.world_size == 1 and case.init and not exercise.kind.is_alone and not run.trace.calls:
         rules = ()  # who is alone has nobody to talk to, and may see that at once
     problems = [(rule.problem(run.trace, case), rule.forbids) for rule in rules]
     broken = tuple(problem for problem, _ in problems if problem)
-    if any(findings):
+    if any(findings) or joint:
         advice = advise([tried, *others], exercise.kind.is_hard)
-        return CaseVerdict(label, Outcome.WRONG, rows, broken, advice=advice, run=run)
+        # it belongs to no single rank, of which none is right or wrong by itself
+        what = "" if joint is None else _of_all(case, joint)
+        return CaseVerdict(label, Outcome.WRONG, rows, broken, what, advice, run)
     if broken:
         forbidden = any(problem and forbids for problem, forbids in problems)
         outcome = Outcome.FORBIDDEN if forbidden else Outcome.WRONG
         kept = 0.0 if forbidden else 1 - len(broken) / (1 + len(exercise.rules))
         return CaseVerdict(label, outcome, rows, broken, run=run, partial=kept)
     return CaseVerdict(label, Outcome.PASSED, rows, run=run)
+
+
+def _of_all(case: Case, joint: Finding) -> str:
+    return f"given {case.shown}\n{joint.what}" if case.shown else joint.what
 
 
 def label_of(exercise: Exercise, case: Case) -> str:
@@ -137,7 +148,10 @@ def advise(tried: Sequence[Tried], hard: bool = True) -> str:
         (each, rank, found)
         for each in tried
         if each.run.failure is None
-        for rank, found in enumerate(each.findings())
+        for rank, found in [
+            *enumerate(each.findings()),
+            (each.case.world_size - 1, each.together()),
+        ]
         if found is not None
     ]
     if not wrong:

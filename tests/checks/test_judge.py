@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from helpers.checks.case import Case, Each, Finding, Mistake
+from helpers.checks.case import AllRanks, Case, Each, Finding, Mistake
 from helpers.checks.exercise import Exercise
 from helpers.checks.failed import Failed, Stuck
 from helpers.checks.judge import NOTHING, PRINTS, Tried, judge
@@ -84,6 +84,26 @@ def test_a_judges_finding_brings_its_advice() -> None:
 
     verdict = judge(exercise(), Tried(case(positive, like=1.0), ran([2.0, -1.0])))
     assert (verdict.rows[1].problem, verdict.advice) == ("it is negative", "Mind the sign.")
+
+
+def test_what_is_wrong_with_all_ranks_together_is_shown_at_none_of_them() -> None:
+    def one_each(values: list[Any]) -> Finding | None:
+        return Finding("a number is there twice", "Deal.") if values[0] == values[1] else None
+
+    right = AllRanks(lambda got: None if got > 0 else "it is negative", one_each)
+    verdict = judge(exercise(), Tried(case(right, like=1.0), ran([2.0, 2.0])))
+    assert verdict.outcome is Outcome.WRONG and not any(row.problem for row in verdict.rows)
+    assert (verdict.message, verdict.advice) == ("a number is there twice", "Deal.")
+    text = judge(exercise(), Tried(case(right, like=1.0, shown="n = 2"), ran([2.0, 2.0]))).message
+    assert text == "given n = 2\na number is there twice"
+    alone = judge(exercise(), Tried(case(right, like=1.0), ran([-1.0, -1.0])))
+    assert alone.message == "" and alone.rows[0].problem == "it is negative"
+
+
+def test_of_a_single_rank_all_is_its_own() -> None:
+    right = AllRanks(lambda got: None, lambda values: "there is none")
+    verdict = judge(exercise(), Tried(case(right, n=1, like=1.0), ran([2.0], broadcast(0))))
+    assert (verdict.message, verdict.rows[0].problem) == ("", "there is none")
 
 
 def test_a_judge_is_asked_only_about_what_looks_like_the_example() -> None:
