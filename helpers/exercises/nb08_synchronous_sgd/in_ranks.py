@@ -154,6 +154,7 @@ def read_in_jobs(
     rank asks the answer what rank 0 would give.
     """
     written = "null"
+    before = torch.get_rng_state()
     shares: list[list[list[int]]] = []
     for size, steps in jobs:
         told = size, samples, batch_size, seed, steps
@@ -162,15 +163,17 @@ def read_in_jobs(
         _, state = answer(0, *told, json.loads(written))
         if not isinstance(state, dict):
             what = f"the state is of type {type(state).__name__}, not a dict"
-            return {"state": what, "shares": [[]] * len(jobs)}
+            return {"state": what, "shares": [[]] * len(jobs), "reseeded": False}
         try:
             written = json.dumps(state)
         except (TypeError, ValueError) as error:
-            return {"state": f"JSON cannot hold the state: {error}", "shares": [[]] * len(jobs)}
+            what = f"JSON cannot hold the state: {error}"
+            return {"state": what, "shares": [[]] * len(jobs), "reseeded": False}
         if len(written) > MOST_STATE:
             what = f"the state takes {len(written)} characters as JSON, which is more than {MOST_STATE}"
-            return {"state": what, "shares": [[]] * len(jobs)}
-    return {"state": "", "shares": shares}
+            return {"state": what, "shares": [[]] * len(jobs), "reseeded": False}
+    reseeded = not torch.equal(torch.get_rng_state(), before)
+    return {"state": "", "shares": shares, "reseeded": reseeded}
 
 
 # --- models ---------------------------------------------------------------------------------------

@@ -78,7 +78,9 @@ def case(draw: Draw) -> Case:
         lists = all(
             isinstance(job, list) and None not in map(numbers, job) for job in got["shares"]
         )
-        return None if lists else Finding("what it reads are not lists of samples", LISTS)
+        if not lists:
+            return Finding("what it reads are not lists of samples", LISTS)
+        return Finding("torch's own generator is not as it was", OWN) if got["reseeded"] else None
 
     def explained(values: list[Any]) -> tuple[str, ...]:
         seen = [
@@ -99,13 +101,17 @@ def case(draw: Draw) -> Case:
         f"{plural(samples, 'sample')}, batch_size {batch_size}, {said}",
         [(samples, batch_size, seed, jobs)] * n,
         right=AllRanks(own, together),
-        like={"state": "", "shares": [None] * len(jobs)},
+        like={"state": "", "shares": [None] * len(jobs), "reseeded": False},
         shown=f"samples = {samples}, batch_size = {batch_size}, seed = {seed}",
     )
 
 
 STATE = "A dict with a few whole numbers is enough; seed and epoch give the epoch's order again."
 LISTS = "One list of samples for each step is wanted, also where it is short or empty."
+OWN = (
+    "`torch.manual_seed`, and a draw without `generator=`, change what all others draw later: dropout, say. "
+    "Make a generator: `torch.Generator().manual_seed(...)`."
+)
 SHARES = (
     "Each sample of a step goes to one rank, evenly: `now[rank::world_size]` is a rank's share."
 )

@@ -217,3 +217,32 @@ def resume_the_stream(rank, world_size, samples, batch_size, seed, steps, state)
         if used == samples:
             epoch, used = epoch + 1, 0
     return shares, {"epoch": epoch, "used": used}
+
+
+# %% wrong: torch's own generator is seeded | wrong | says: change what all others draw later
+def resume_the_stream(rank, world_size, samples, batch_size, seed, steps, state):
+    epoch, used = (state["epoch"], state["used"]) if state else (0, 0)
+    shares = []
+    for _ in range(steps):
+        torch.manual_seed(seed + epoch)
+        now = torch.randperm(samples).tolist()[used : used + batch_size * world_size]
+        shares.append(now[rank::world_size])
+        used += len(now)
+        if used == samples:
+            epoch, used = epoch + 1, 0
+    return shares, {"epoch": epoch, "used": used}
+
+
+# %% right: torch's own generator, given back as it was
+def resume_the_stream(rank, world_size, samples, batch_size, seed, steps, state):
+    epoch, used = (state["epoch"], state["used"]) if state else (0, 0)
+    with torch.random.fork_rng():
+        shares = []
+        for _ in range(steps):
+            torch.manual_seed(seed + epoch)
+            now = torch.randperm(samples).tolist()[used : used + batch_size * world_size]
+            shares.append(now[rank::world_size])
+            used += len(now)
+            if used == samples:
+                epoch, used = epoch + 1, 0
+    return shares, {"epoch": epoch, "used": used}
