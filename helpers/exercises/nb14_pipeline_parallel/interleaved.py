@@ -17,6 +17,7 @@ from typing import Any
 from helpers.checks.author import *
 from helpers.views.plain import plural
 from helpers.views.schedule_times import most_held, planned
+from helpers.views.values import short_value
 
 _ACTION = re.compile(r"(0|[1-9]\d*)[FB](0|[1-9]\d*)")
 BACKWARD = 2
@@ -30,8 +31,8 @@ def case(draw: Draw) -> Case:
 
     def together(values: list[Any]) -> Finding | None:
         for rank, got in enumerate(values):
-            if not is_names(got):
-                return Finding(f"rank {rank} returns no list of names such as '5F0'", NAMES)
+            if what := not_names(got):
+                return Finding(f"rank {rank} {what}", NAMES)
         plan = [list(got) for got in values]
         words = tuple(words for words, wrong in wrong_ways(*told) if wrong == plan)
         for rank, order in enumerate(plan):
@@ -60,16 +61,22 @@ def case(draw: Draw) -> Case:
 
 
 NAMES = 'One name for each action, in a list: "5F0" for stage 5, forward, microbatch 0.'
-DEALT = "Stages are dealt in turn: stage s lies on rank s % world_size."
+DEALT = (
+    "Stages are dealt in turn: stage s lies on rank s % world_size. A name begins with its stage, of "
+    "all ranks' stages, and ends with its microbatch."
+)
 ONCE = "Every microbatch goes forward and backward once through each of the rank's stages."
 FIRST = "A backward needs the forward of its own stage and microbatch first."
 
 
-def is_names(got: Any) -> bool:
-    """Tell whether these are names of actions, whichever."""
-    return isinstance(got, (list, tuple)) and all(
-        isinstance(each, str) and _ACTION.fullmatch(each) for each in got
-    )
+def not_names(got: Any) -> str:
+    """Say what keeps this from being a list of names of actions, whichever; "" if nothing does."""
+    if not isinstance(got, (list, tuple)):
+        return "returns nothing" if got is None else f"returns a {type(got).__name__}, not a list"
+    for each in got:
+        if not isinstance(each, str) or not _ACTION.fullmatch(each):
+            return f"has {short_value(each)}, which names no action"
+    return ""
 
 
 def own_problem(
@@ -153,6 +160,14 @@ def wrong_ways(n: int, stages: int, microbatches: int) -> Iterator[tuple[str, Se
         "The warm-up ends one forward earlier: F and B take turns, F first.",
         lambda r: 2 * (n - 1 - r) + more + 1,
     )
+    for ahead in (
+        lambda r: 2 * (n - 1 - r) + more - 1,
+        lambda r: ahead_of(r, n, stages, microbatches) - 1,
+    ):
+        yield plan(
+            "The first backward comes one forward too early: after the warm-up F and B take turns, F first.",
+            ahead,
+        )
     yield plan("The ranks differ in their warm-up: the last one is the shortest.", lambda r: more)
     yield plan(
         "The ranks differ in their warm-up: the last one is the shortest.",

@@ -145,3 +145,69 @@ def interleaved(rank, world_size, stages, microbatches):
 def interleaved(rank, world_size, stages, microbatches):
     forwards, backwards = lists(rank, world_size, stages, microbatches)
     return taking_turns(forwards, backwards, 2 * (world_size - 1 - rank))
+
+
+# %% wrong: a warm-up one forward too short | wrong | says: The first backward comes one forward too early
+def interleaved(rank, world_size, stages, microbatches):
+    forwards, backwards = lists(rank, world_size, stages, microbatches)
+    ahead = 2 * (world_size - 1 - rank) + (stages - 1) * world_size - 1
+    return taking_turns(forwards, backwards, ahead)
+
+
+# %% wrong: after the warm-up a backward comes first | wrong | says: The first backward comes one forward too early
+def interleaved(rank, world_size, stages, microbatches):
+    forwards, backwards = lists(rank, world_size, stages, microbatches)
+    ahead = min(2 * (world_size - 1 - rank) + (stages - 1) * world_size, len(forwards))
+    order = forwards[:ahead]
+    for k, backward in enumerate(backwards):
+        order += [backward] + forwards[ahead + k : ahead + k + 1]
+    return order
+
+
+# %% wrong: small letters | wrong | says: '0f0', which names no action
+def interleaved(rank, world_size, stages, microbatches):
+    forwards, backwards = lists(rank, world_size, stages, microbatches)
+    ahead = 2 * (world_size - 1 - rank) + (stages - 1) * world_size
+    return [name.lower() for name in taking_turns(forwards, backwards, ahead)]
+
+
+# %% wrong: parts in place of names | wrong | says: \(0, 'F', 0\), which names no action
+def interleaved(rank, world_size, stages, microbatches):
+    forwards, backwards = lists(rank, world_size, stages, microbatches)
+    ahead = 2 * (world_size - 1 - rank) + (stages - 1) * world_size
+    order = taking_turns(forwards, backwards, ahead)
+    return [
+        (int(s), kind, int(i))
+        for kind in "FB"
+        for s, _, i in (name.partition(kind) for name in order if kind in name)
+    ]
+
+
+# %% wrong: nothing comes back | wrong | says: nothing
+def interleaved(rank, world_size, stages, microbatches):
+    forwards, backwards = lists(rank, world_size, stages, microbatches)
+    taking_turns(forwards, backwards, 2 * (world_size - 1 - rank) + (stages - 1) * world_size)
+
+
+# %% wrong: the microbatch before the stage | wrong | says: A name begins with its stage
+def interleaved(rank, world_size, stages, microbatches):
+    forwards, backwards = lists(rank, world_size, stages, microbatches)
+    ahead = 2 * (world_size - 1 - rank) + (stages - 1) * world_size
+    order = taking_turns(forwards, backwards, ahead)
+    return [
+        f"{i}{kind}{s}" for n in order for kind in "FB" if kind in n for s, i in [n.split(kind)]
+    ]
+
+
+# %% wrong: a rank's stages are numbered from 0 on every rank | wrong | says: of all ranks' stages
+def interleaved(rank, world_size, stages, microbatches):
+    forwards, backwards = lists(rank, world_size, stages, microbatches)
+    ahead = 2 * (world_size - 1 - rank) + (stages - 1) * world_size
+    order = taking_turns(forwards, backwards, ahead)
+    return [
+        f"{int(s) // world_size}{kind}{i}"
+        for n in order
+        for kind in "FB"
+        if kind in n
+        for s, i in [n.split(kind)]
+    ]
