@@ -168,7 +168,7 @@ def overlapped_product(rank, world_size, x, weight, multiply):
     return torch.cat(parts)
 
 
-# %% wrong: the ring turns the other way | wrong | says: (in the order in which they came|differ)
+# %% wrong: the ring turns the other way | wrong | says: not each in its rank's place
 def overlapped_product(rank, world_size, x, weight, multiply):
     rows, parts = x, [None] * world_size
     for i in range(world_size):
@@ -230,7 +230,7 @@ def overlapped_product(rank, world_size, x, weight, multiply):
     return multiply(x, weight)
 
 
-# %% wrong: the plain calls | deadlocked | says: .
+# %% wrong: the plain calls | deadlocked | says: start the receive, too
 def overlapped_product(rank, world_size, x, weight, multiply):
     rows, parts = x, [None] * world_size
     for i in range(world_size):
@@ -239,5 +239,65 @@ def overlapped_product(rank, world_size, x, weight, multiply):
         if i < world_size - 1:
             dist.send(rows, (rank + 1) % world_size)
             dist.recv(box, (rank - 1) % world_size)
+        rows = box
+    return torch.cat(parts)
+
+
+# %% wrong: the product goes into the place of the rows that come next | wrong | says: not each in its rank's place
+def overlapped_product(rank, world_size, x, weight, multiply):
+    rows, parts = x, [None] * world_size
+    for i in range(world_size):
+        works, box = [], torch.empty_like(rows)
+        if i < world_size - 1:
+            works = [dist.isend(rows, (rank + 1) % world_size)]
+            works += [dist.irecv(box, (rank - 1) % world_size)]
+        parts[(rank - i - 1) % world_size] = multiply(rows, weight)
+        for work in works:
+            work.wait()
+        rows = box
+    return torch.cat(parts)
+
+
+# %% wrong: counted from rank 0 | wrong | says: not each in its rank's place
+def overlapped_product(rank, world_size, x, weight, multiply):
+    rows, parts = x, [None] * world_size
+    for i in range(world_size):
+        works, box = [], torch.empty_like(rows)
+        if i < world_size - 1:
+            works = [dist.isend(rows, (rank + 1) % world_size)]
+            works += [dist.irecv(box, (rank - 1) % world_size)]
+        parts[(i - rank) % world_size] = multiply(rows, weight)
+        for work in works:
+            work.wait()
+        rows = box
+    return torch.cat(parts)
+
+
+# %% wrong: a plain recv after the send's wait | deadlocked | says: start the receive, too, before you wait
+def overlapped_product(rank, world_size, x, weight, multiply):
+    rows, parts = x, [None] * world_size
+    for i in range(world_size):
+        box, give = torch.empty_like(rows), None
+        if i < world_size - 1:
+            give = dist.isend(rows, (rank + 1) % world_size)
+        parts[(rank - i) % world_size] = multiply(rows, weight)
+        if give is not None:
+            give.wait()
+            dist.recv(box, (rank - 1) % world_size)
+        rows = box
+    return torch.cat(parts)
+
+
+# %% wrong: a plain recv after the product | wrong | says: which waits at once; call irecv
+def overlapped_product(rank, world_size, x, weight, multiply):
+    rows, parts = x, [None] * world_size
+    for i in range(world_size):
+        box, give = torch.empty_like(rows), None
+        if i < world_size - 1:
+            give = dist.isend(rows, (rank + 1) % world_size)
+        parts[(rank - i) % world_size] = multiply(rows, weight)
+        if give is not None:
+            dist.recv(box, (rank - 1) % world_size)
+            give.wait()
         rows = box
     return torch.cat(parts)
