@@ -39,8 +39,24 @@ NOT_GATHERED = (
     "tokens."
 )
 NO_GRADIENT = (
-    "Autograd has not seen a gather or a sum: they belong in `GatherTokens.apply(...)` and "
-    "`ScatterSum.apply(...)`."
+    "Only the residual has given x a gradient; none came back from the norm. On the way nothing may be "
+    "detached, and a gather or a sum belongs in `GatherTokens.apply(...)` or `ScatterSum.apply(...)`."
+)
+NO_X = "No gradient has come back to x: it is detached, or something on each way to the output is."
+NO_GATE = (
+    "No gradient has come back to gate: it is detached, or something on its way to the output is."
+)
+NO_RESIDUAL = (
+    "The gradient that x has from the residual is missing: x itself is a part of the output."
+)
+BY_APPLY = (
+    "A plain call of torch.distributed, such as those in `gather` and `scatter_sum`, is unknown to autograd, "
+    "and torch says that the gradient may silently be wrong. Let `GatherTokens.apply(...)` and "
+    "`ScatterSum.apply(...)` make them."
+)
+BEHIND = (
+    "Sums that need a gradient belong in `ScatterSum.apply(...)`: of a call behind its back (`.data`, "
+    "`.detach()`, `no_grad`) autograd knows nothing."
 )
 
 
@@ -77,6 +93,7 @@ def case(draw: Draw) -> Case:
     parts = by_name(
         [{**before, **each, "gradient of scale": total, "in place": "", "held": ""} for each in right],
         max(largest(*right), largest(total)) * 4,
+        {"autograd": BY_APPLY, "outside": BEHIND},
     )  # fmt: skip
 
     def whole(words: str, block: Callable[..., torch.Tensor]) -> Mistake:
@@ -114,12 +131,21 @@ def case(draw: Draw) -> Case:
             learnt(NOT_SUMMED, from_own_hidden),
             learnt(NOT_GATHERED, to_own_tokens),
             learnt(NO_GRADIENT, residual_only),
+            learnt(NO_RESIDUAL, no_residual),
+            parts.mistake(
+                NO_GRADIENT,
+                lambda: [
+                    {"gradient of x": each["gradient of x"], "gradient of gate": None}
+                    for each in ranks(residual_only)
+                ],
+            ),
+            parts.without("gradient of x", NO_X),
             parts.mistake(SCALE, [{"gradient of scale": each} for each in summands]),
             parts.mistake(
                 "The gradient of the scale is a sum over ranks, not a mean.",
                 [{"gradient of scale": total / n}] * n,
             ),
-            parts.without("gradient of gate", NO_GRADIENT),
+            parts.without("gradient of gate", NO_GATE),
         ],
         facts={"own": grad.nbytes // n, "whole": grad.nbytes, "scale": scale.nbytes},
     )
@@ -216,6 +242,11 @@ def to_own_tokens(x: torch.Tensor, *rest: Any) -> torch.Tensor:
 def residual_only(x: torch.Tensor, *rest: Any) -> torch.Tensor:
     """No gradient comes back through the gather or the sum."""
     return x + rest[-1] * sum(mlp(norm(x, rest[0]).detach(), *own) for own in rest[1])
+
+
+def no_residual(x: torch.Tensor, *rest: Any) -> torch.Tensor:
+    """The residual gives x no gradient."""
+    return x.detach() + rest[-1] * sum(mlp(norm(x, rest[0]), *own) for own in rest[1])
 
 
 def only_own(tokens: torch.Tensor, rank: int, n: int) -> torch.Tensor:

@@ -46,11 +46,16 @@ _PAIR = {
     "SumOverRanks": "Your own SumOverRanks is not right yet: `check(RowParallelLinear)` says more.",
 }
 _REGISTERED = "Make `self.weight` (and `self.bias`, or None) a torch.nn.Parameter."
+FUNCTIONS = ("CopyToRanks", "SumOverRanks", "GatherTokens", "ScatterSum")
 
 
 ENDINGS: tuple[Any, ...] = (
     Stuck(SAME_SHAPE, ("different_shapes",)),
     Stuck(SAME_CALLS),
+    Failed(
+        "not ({0})|'({0})' (object|and)|and '({0})'".format("|".join(FUNCTIONS)),
+        "A Function is not called like a class, which makes an object: its `.apply(...)` gives a tensor.",
+    ),
     Failed("", SAME_SHAPE, died=True),
     Failed("does not require grad", NO_GRAPH),
     Failed(
@@ -61,9 +66,16 @@ ENDINGS: tuple[Any, ...] = (
 """What to say of runs that did not end well, whatever the exercise."""
 
 
-def by_name(right: Sequence[Parts], scale: float | Mapping[str, float]) -> ByName:
-    """Give what judges all that a rank gave back, with the advice that goes with what it saw."""
-    return ByName(right, scale, _advice)
+def by_name(
+    right: Sequence[Parts],
+    scale: float | Mapping[str, float],
+    seen: Mapping[str, str] | None = None,
+) -> ByName:
+    """Give what judges all that a rank gave back, with the advice that goes with what it saw.
+
+    seen: advice of an exercise's own, by name.
+    """
+    return ByName(right, scale, lambda name, got: (seen or {}).get(name) or _advice(name, got))
 
 
 def _advice(name: str, got: Parts) -> str:

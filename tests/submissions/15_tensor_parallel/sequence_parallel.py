@@ -301,7 +301,7 @@ def sequence_parallel(x, scale, gate, up, down, mask):
     return x + mask * ScatterSum.apply(linear(hidden, down))
 
 
-# %% wrong: gathered and summed behind autograd's back | wrong | says: belong in `GatherTokens
+# %% wrong: gathered and summed behind autograd's back | wrong | says: belongs in `GatherTokens
 def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = gather(rms_norm(x, scale.shape, CopyToRanks.apply(scale)).detach())
     hidden = silu(linear(tokens, gate)) * linear(tokens, up)
@@ -359,3 +359,75 @@ def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = GatherTokens.apply(own)
     hidden = silu(linear(tokens, gate)) * linear(tokens, up)
     return x + mask * ScatterSum.apply(linear(hidden, down))
+
+
+# %% wrong: the sum without apply | wrong | says: `ScatterSum.apply\(\.\.\.\)` make them
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * scatter_sum(linear(hidden, down))
+
+
+# %% wrong: the gather without apply | crashed | says: `gather` is unknown to autograd
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = gather(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * ScatterSum.apply(linear(hidden, down))
+
+
+# %% wrong: forward of the sum is called by hand | wrong | says: `ScatterSum.apply\(\.\.\.\)` make them
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * ScatterSum.forward(None, linear(hidden, down))
+
+
+# %% wrong: both functions' forwards by hand | crashed | says: `gather` is unknown to autograd
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens.forward(None, rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * ScatterSum.forward(None, linear(hidden, down))
+
+
+# %% wrong: the class is called | crashed | says: A Function is not called like a class
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * ScatterSum(linear(hidden, down))
+
+
+# %% wrong: a detached x | wrong | says: Only the residual has given x a gradient
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens.apply(rms_norm(x.detach(), scale.shape, CopyToRanks.apply(scale)))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * ScatterSum.apply(linear(hidden, down))
+
+
+# %% wrong: the residual is detached | wrong | says: gradient that x has from the residual is missing
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x.detach() + mask * ScatterSum.apply(linear(hidden, down))
+
+
+# %% wrong: x is detached everywhere | wrong | says: No gradient has come back to x
+def sequence_parallel(x, scale, gate, up, down, mask):
+    x = x.detach()
+    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * ScatterSum.apply(linear(hidden, down))
+
+
+# %% wrong: the normed tokens are detached | wrong | says: Only the residual has given x a gradient
+def sequence_parallel(x, scale, gate, up, down, mask):
+    own = rms_norm(x, scale.shape, CopyToRanks.apply(scale))
+    tokens = GatherTokens.apply(own.detach())
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * ScatterSum.apply(linear(hidden, down))
+
+
+# %% wrong: what is summed is detached | wrong | says: Only the residual has given x a gradient
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * ScatterSum.apply(linear(hidden, down).detach())
