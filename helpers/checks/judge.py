@@ -20,7 +20,7 @@ from helpers.checks.case import AllRanks, Case, Each, Finding, for_rank
 from helpers.checks.compare import alike, difference, like, same
 from helpers.checks.exercise import Exercise
 from helpers.checks.kinds import Kind
-from helpers.checks.nonsense import READ_EARLY, has_nonsense
+from helpers.checks.nonsense import READ_EARLY, has_nan, has_nonsense
 from helpers.checks.result import CaseVerdict, Outcome, Row
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout
 from helpers.ranks.run import Run
@@ -33,6 +33,8 @@ _OUT_OF_MEMORY = re.compile(
     r"^MemoryError|can't allocate memory|std::bad_alloc|Cannot allocate memory"
 )
 _FLOAT32 = 1e-6
+_WRITE = frozenset({"recv", "all_reduce", "all_gather", "reduce_scatter", "all_to_all"})
+"""Calls that write to a tensor on each rank that makes them."""
 NOTHING = "The function returns nothing: is there a `return` on every path?"
 PRINTS = "The function prints, but returns nothing: the value must come back by `return`."
 
@@ -99,6 +101,8 @@ def judge(exercise: Exercise, tried: Tried, others: Sequence[Tried] = ()) -> Cas
     broken = tuple(problem for problem, _ in problems if problem)
     if any(findings) or joint:
         advice = advise([tried, *others], exercise.kind.is_hard)
+        if exercise.kind.is_hard and advice in {"", READ_EARLY}:
+            advice = _full_until_wait(run) or advice or _read_early(tried)
         # it belongs to no single rank, of which none is right or wrong by itself
         what = "" if joint is None else _of_all(case, joint)
         return CaseVerdict(label, Outcome.WRONG, rows, broken, what, advice, run)
@@ -337,6 +341,29 @@ def _at_different_lines(failure: RankTimeout) -> str:
         "The ranks stand at different lines. A collective needs all of them: does each rank make the same "
         "calls in the same order?"
     )
+
+
+def _full_until_wait(run: Run) -> str:
+    """Name a call that writes to a tensor and that nobody has waited for; "" if there is none."""
+    for event in run.trace.calls:
+        if event.op in _WRITE and event.asynchronous and event.wait_ns is event.end_ns is None:
+            peer = "" if event.peer is None else f" from rank {event.peer}"
+            return (
+                f"Rank {event.rank} never waits for its {event.call}{peer}{at(event)}. What the call writes "
+                "to must not be read before wait() has returned: until then the check keeps NaN there, or "
+                "the largest whole number."
+            )
+    return ""
+
+
+def _read_early(tried: Tried) -> str:
+    """Say what NaN may be, where it is in each wrong value that is shown, whatever is in other cases."""
+    right, values = tried.case.right, tried.run.values
+    wrong = [rank for rank, found in enumerate(tried.findings()) if found is not None]
+    with contextlib.suppress(Exception):  # a rank may send what no function of ours expects
+        if wrong and all(has_nan(values[r]) and not has_nan(for_rank(right, r)) for r in wrong):
+            return READ_EARLY
+    return ""
 
 
 def _unwaited(run: Run) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -17,6 +18,16 @@ READ_EARLY = (
 def nonsense_like(x: torch.Tensor) -> torch.Tensor:
     """Give what `hard.py` puts where nothing may be read yet."""
     return torch.full_like(x, torch.nan if x.is_floating_point() else torch.iinfo(x.dtype).max)
+
+
+def has_nan(got: Any, depth: int = 3) -> bool:
+    """Tell whether some number, also of a tensor in lists, tuples and dicts, is NaN."""
+    if isinstance(got, (list, tuple, dict)) and depth:
+        parts = list(got.values() if isinstance(got, dict) else got)
+        return any(has_nan(part, depth - 1) for part in parts[:_MOST_PARTS])
+    if isinstance(got, torch.Tensor):
+        return bool(got.isnan().any())
+    return isinstance(got, float) and math.isnan(got)
 
 
 def has_nonsense(got: Any, depth: int = 3, small: bool = True) -> bool:

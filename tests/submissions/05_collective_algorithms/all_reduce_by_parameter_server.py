@@ -238,7 +238,7 @@ def all_reduce_by_parameter_server(rank, world_size, x, server):
     return total
 
 
-# %% wrong: the pushes are added before they are waited for | wrong | says: , not -?\d
+# %% wrong: the pushes are added before they are waited for | wrong | says: it was read before wait\(\)
 def all_reduce_by_parameter_server(rank, world_size, x, server):
     import time
 

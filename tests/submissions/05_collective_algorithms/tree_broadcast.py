@@ -210,3 +210,16 @@ def tree_broadcast(rank, world_size, x, src):
     for work in works:
         work.wait()
     return got
+
+
+# %% wrong: nobody waits for what comes | wrong | says: never waits for its irecv from rank \d .*until then the check keeps NaN
+def tree_broadcast(rank, world_size, x, src):
+    me, step, got = (rank - src) % world_size, 1, x.clone()
+    while step < world_size:
+        if me < step:
+            if me + step < world_size:
+                dist.send(got, (me + step + src) % world_size)
+        elif me < 2 * step:
+            dist.irecv(got, (me - step + src) % world_size)
+        step *= 2
+    return got
