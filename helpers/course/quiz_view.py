@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from helpers.course.quizzes import Quiz, answer_quiz
-from helpers.views.live import WIDGET_VIEW, widgets_can_live
+from helpers.views.live import widget_view
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,14 +26,7 @@ class QuizView:
         return self.quiz.text()
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
-        bundle: dict[str, Any] = {"text/plain": repr(self)}
-        if widgets_can_live():
-            bundle[WIDGET_VIEW] = {
-                "version_major": 2,
-                "version_minor": 0,
-                "model_id": quiz_widget(self.quiz).model_id,
-            }
-        return bundle
+        return {"text/plain": repr(self)} | widget_view(lambda: quiz_widget(self.quiz))
 
 
 def quiz_widget(quiz: Quiz) -> Any:

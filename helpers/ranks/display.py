@@ -27,6 +27,9 @@ EVERY_S = 0.3
 class Quiet:
     """Shows nothing: launches outside a notebook, checks, graders."""
 
+    watched = False
+    """Whether somebody may step through the run afterwards, and see what was in its tensors."""
+
     def update(self, world: World, watcher: Watcher, seconds: float) -> None:
         """Show what ranks do `seconds` after the launch began."""
 
@@ -44,6 +47,7 @@ class Display(Quiet):
     """Shows a launch in the notebook's cell that made it."""
 
     def __init__(self) -> None:
+        self.watched = os.environ.get(LIVE) != "0"
         self._handle: Any = None
         self._due = SHOW_AFTER_S
 

@@ -127,6 +127,7 @@ def run_on_ranks(
         reply=reply,
     )
     display = display or Quiet()
+    setting = replace(setting, watched=display.watched)
     heads = [{"do": "call", **load.head()}] * world_size
     bodies = [(load.shared, own) for own in load.own]
     wanted = wanted_by(load.shared, *load.own)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from helpers.ranks.cells import Source, cell_name, in_kernel
@@ -117,7 +117,11 @@ def _live_world(connection: Connection, asked: _Asked) -> tuple[World, tuple[str
             )
         _Live.ended_because = ""
         _Live.world = World(
-            connection, make_setting(asked.world_size, "auto", True, asked.trace, None)
+            connection,
+            replace(
+                make_setting(asked.world_size, "auto", True, asked.trace, None),
+                watched=Display().watched,
+            ),
         )
     return _Live.world, tuple(notes)
 

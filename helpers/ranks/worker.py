@@ -151,7 +151,7 @@ class _Rank:
         torch.set_num_threads(1)
         c10d.set_debug_level_from_env()  # it was read once at import, before the fork
         meeting.install()
-        self._record(head["trace"], head["backend"])
+        self._record(head["trace"], head["watched"], head["backend"])
         os.register_at_fork(after_in_child=self._leave_child_alone)
         if head["init"]:
             join_group(self.rank, self.world_size, head["backend"], head["folder"])
@@ -160,7 +160,7 @@ class _Rank:
                 rank=self.rank, world_size=self.world_size, torch=torch, dist=dist
             )
 
-    def _record(self, trace: bool, backend: str) -> None:
+    def _record(self, trace: bool, watched: bool, backend: str) -> None:
         from helpers.trace import kernels
         from helpers.trace.log import Log
         from helpers.trace.recorder import Recorder
@@ -174,7 +174,7 @@ class _Rank:
             kernels.install("cuda")
         self.log = Log(LOG_FD, self.rank)
         os.close(LOG_FD)  # what is mapped stays
-        self.recorder = Recorder(self.rank, self.log.write)
+        self.recorder = Recorder(self.rank, self.log.write, watched=watched)
         kernels.record_with(self.recorder)
         set_recorder(self.recorder)
 

@@ -112,6 +112,8 @@ class Setting:
     init: bool = True
     trace: bool = True
     env: tuple[Mapping[str, str], ...] = ()
+    watched: bool = False
+    """Records say what was in the tensors of calls, too: for a reader who will step through the run."""
     others_go_on: bool = False
     """A rank that fails or dies does not end the others; who is done leaves, as under torchrun."""
     own_temp: bool = False
@@ -226,6 +228,7 @@ class World:
             "backend": setting.backend,
             "init": setting.init,
             "trace": setting.trace,
+            "watched": setting.watched,
             "env": env,
             "unset": [*removed, *(name for name in HUGE_PAGES if name not in os.environ)],
             "folder": self.folder,

@@ -98,11 +98,11 @@ def plain_call(
                 about["root"] = last.rootRank
             if reduces:
                 about["reduce_op"] = last.reduceOp.op.name
-        tensors = _flat(given)
+        tensors = flat(given)
         plain = all(type(t) in _PLAIN and t.is_cpu for t in tensors)
         if not plain or not (tensors or len(args) > 2):
             return None
-        if torch.is_grad_enabled() and any(t.requires_grad for t in _flat(list(args[:2]))):
+        if torch.is_grad_enabled() and any(t.requires_grad for t in flat(list(args[:2]))):
             return None  # on the long way autograd notes that this call has no derivative
         return tensors, asynchronous, about
 
@@ -110,7 +110,7 @@ def plain_call(
 
 
 Run = Callable[..., Any]
-"""run(process group, tensors, asynchronous, do, about): make the call do(backend), and record it."""
+"""run(process group, tensors, asynchronous, do, about, fills): make the call do(backend), and record it."""
 
 
 def kernel_for(name: str, op: Op, device: torch.device, run: Run) -> Callable[..., Any]:
@@ -136,9 +136,16 @@ def kernel_for(name: str, op: Op, device: torch.device, run: Run) -> Callable[..
         about = {said: given[at] for at, said in tells}
         if at_op is not None:
             given[at_op], about["reduce_op"] = _reduce_op(given[at_op])
-        tensors = _flat(given[counts[0]]) if counts else []
+        tensors = flat(given[counts[0]]) if counts else []
         asynchronous = not waits if at_async is None else given[at_async]
-        work = run(given[at_pg], tensors, asynchronous, asks(given), about)
+        work = run(
+            given[at_pg],
+            tensors,
+            asynchronous,
+            asks(given),
+            about,
+            given[lists[0]] if counts else [],
+        )
         return gives(given[lists[0]], work)
 
     return kernel
@@ -251,13 +258,13 @@ def _options(op: Op, names: Sequence[str]) -> Callable[[list[Any]], Any]:
     return make
 
 
-def _flat(lists: Any) -> list[torch.Tensor]:
+def flat(lists: Any) -> list[torch.Tensor]:
     """Give the tensors in a tensor, a list of them, or a list of lists."""
     if isinstance(lists, torch.Tensor):
         return [lists]
     if not isinstance(lists, (list, tuple)):
         return []
-    return [tensor for item in lists for tensor in _flat(item)]
+    return [tensor for item in lists for tensor in flat(item)]
 
 
 def _reduce_op(boxed: Any) -> tuple[dist.ReduceOp, str]:

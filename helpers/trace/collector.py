@@ -9,6 +9,7 @@ The launcher feeds it. A rank may lie in its records or write nonsense; that cos
 | ["call", seq, site, group, when, nbytes, dtype, shapes, {peer, root, …}] | a call was made             |
 | ["wait", seq, when]                                                      | its rank begins to wait     |
 | ["end", seq, when, error, source]                                        | its Work has finished       |
+| ["held", seq, before or null, after or null]                             | what was in its tensors     |
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ class _Call:
     error: str = ""
     peer: int | None = None
     """Who an any-source receive turned out to have received from."""
+    before: str = ""
+    after: str = ""
 
     @property
     def asynchronous(self) -> bool:
@@ -84,6 +87,8 @@ class _Call:
             end_ns=self.end_ns,
             where=self.site.where,
             error=self.error,
+            before=self.before,
+            after=self.after,
         )
 
 
@@ -205,6 +210,11 @@ class Collector:
         self._unfinished[rank].pop(seq, None)
         call.end_ns, call.error = int(when), str(error)[:500]
 
+    def _held(self, rank: int, seq: int, before: str | None, after: str | None) -> None:
+        call = self._calls[rank][seq]
+        call.before = call.before if before is None else str(before)[:_TEXT]
+        call.after = call.after if after is None else str(after)[:_TEXT]
+
 
 _TAKE: dict[str, Callable[..., None]] = {
     "site": Collector._site,
@@ -212,6 +222,7 @@ _TAKE: dict[str, Callable[..., None]] = {
     "call": Collector._call,
     "wait": Collector._wait,
     "end": Collector._end,
+    "held": Collector._held,
 }
 """The kinds of record that there are; no other word of a rank reaches the collector."""
 

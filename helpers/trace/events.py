@@ -59,6 +59,8 @@ class Event:
     start_ns: when the call was issued; wait_ns: when the rank began to wait for it; end_ns: when its
         Work had finished. All three on the machine's monotonic clock, the same for all ranks.
         wait_ns is None if nobody waited, end_ns is None if it was never seen to finish.
+    before: what was in the tensors that the rank handed in; after: what is in those that it got, once its
+        Work had finished. As `glance` writes them, and only of launches that somebody watches: else "".
     """
 
     rank: int
@@ -80,6 +82,8 @@ class Event:
     end_ns: int | None = None
     where: Place | None = None
     error: str = ""
+    before: str = ""
+    after: str = ""
 
     @property
     def is_collective(self) -> bool:

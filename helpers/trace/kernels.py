@@ -24,7 +24,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from helpers.trace.c10d_ops import OPS, Op, kernel_for, plain_call
+from helpers.trace.c10d_ops import OPS, Op, flat, kernel_for, plain_call
 from helpers.trace.recorder import Recorder
 
 _OTHERS = (
@@ -96,6 +96,7 @@ def _run(
     asynchronous: bool,
     do: Callable[[Any], dist.Work | None],
     about: dict[str, Any],
+    fills: Any,
 ) -> Any:
     """Make a call by the backend's own method; record it if this process is a rank that records."""
     pg = dist.ProcessGroup.unbox(boxed_pg)
@@ -104,7 +105,10 @@ def _run(
     if recorder is None:
         work = do(backend)
         return work.boxed() if work is not None else None
+    looks = recorder.looks
     seq = recorder.issued(op, pg, tensors, asynchronous=asynchronous, **about)
+    if looks and tensors:
+        recorder.look(seq, tensors, flat(fills))
     try:
         work = do(backend)
     except BaseException as error:
@@ -153,7 +157,10 @@ def _straight(op: Op, method: Callable[..., Any]) -> Callable[..., Any]:
             recorder.bind(work)
             return work
         tensors, asynchronous, about = given
+        looks = recorder.looks
         seq = recorder.issued(op.records, pg, tensors, asynchronous=asynchronous, **about)
+        if looks:
+            recorder.look(seq, tensors, flat(args[0]))
         try:
             work = getattr(pg._get_backend(cpu), op.method)(*args)
         except BaseException as error:

@@ -22,8 +22,11 @@ import torch
 import torch.distributed as dist
 
 from helpers.trace.frames import API, LEARNER, kind_of, learner_frame, place
+from helpers.trace.glance import glance
 
 MAX_EVENTS = 50_000
+MOST_GLANCES = 2_000
+"""Calls of a task whose tensors are looked into: as many as a page plays of each rank."""
 SETTLE_S = 0.1
 _BLOCKING_P2P = frozenset({"send", "recv"})
 
@@ -36,8 +39,10 @@ _END = '["end",%d,%d,%s,%s]'
 class Recorder:
     """Makes records of a rank's calls and gives them to `write`, in order, from any thread."""
 
-    def __init__(self, rank: int, write: Callable[[bytes], None]) -> None:
+    def __init__(self, rank: int, write: Callable[[bytes], None], *, watched: bool = False) -> None:
         self.rank = rank
+        self._watched = watched
+        self._results: dict[int, list[weakref.ref[torch.Tensor]]] = {}
         self._write = write
         self._seq = self._task_began = 0
         self._lock = threading.Lock()
@@ -72,6 +77,23 @@ class Recorder:
     def waits(self, seq: int, when_ns: int) -> None:
         """Record that the rank begins to wait for a call."""
         self._write(_WAIT % (seq, when_ns))
+
+    @property
+    def looks(self) -> bool:
+        """Whether the next call's tensors are looked into, for a reader who watches."""
+        return self._watched and self._seq - self._task_began < MOST_GLANCES
+
+    def look(self, seq: int, given: list[torch.Tensor], results: list[torch.Tensor]) -> None:
+        """Record what is in the tensors that a call is given, and when it ends in those it fills.
+
+        Until then they are not kept: who drops a tensor is rid of it, watched or not.
+        """
+        self._held(seq, glance(given), None)
+        self._results[seq] = [weakref.ref(tensor) for tensor in results]
+
+    def _held(self, seq: int, before: str | None, after: str | None) -> None:
+        if before or after:
+            self._write(json.dumps(["held", seq, before, after]).encode())
 
     def issued(
         self, op: str, pg: dist.ProcessGroup, tensors: list[torch.Tensor], **more: Any
@@ -136,6 +158,10 @@ class Recorder:
             if seq not in self._open:
                 return
             self._open.discard(seq)
+        results = self._results.pop(seq, None)
+        if results and not error:
+            left = [tensor for ref in results if (tensor := ref()) is not None]
+            self._held(seq, None, glance(left))
         said = json.dumps(error[:500]) if error else '""'
         self._write((_END % (seq, now, said, "null" if source is None else source)).encode())
         self._futures.pop(seq, None)

@@ -15,7 +15,7 @@ from helpers.plan.cluster import Cluster
 from helpers.plan.model_size import Model
 from helpers.plan.presets import CLUSTERS, MODELS, cluster_of, model_called
 from helpers.plan.search import fastest
-from helpers.views.live import WIDGET_VIEW, widgets_can_live
+from helpers.views.live import widget_view
 from helpers.views.picture import Picture
 from helpers.views.plan_bars import plan_picture
 
@@ -95,14 +95,7 @@ class CostExplorer:
         return drawn(self.setting)._repr_png_()
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
-        bundle: dict[str, Any] = {"text/plain": repr(self)}
-        if widgets_can_live():
-            bundle[WIDGET_VIEW] = {
-                "version_major": 2,
-                "version_minor": 0,
-                "model_id": explorer_widget(self.setting).model_id,
-            }
-        return bundle
+        return {"text/plain": repr(self)} | widget_view(lambda: explorer_widget(self.setting))
 
 
 def cost_explorer(model: str = "Llama 3 70B", gpus: int = 512, batch: int = 2048) -> CostExplorer:

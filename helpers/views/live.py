@@ -1,10 +1,15 @@
-"""Whether a page can show widgets now. Asked by the quizzes and by the cost explorer."""
+"""What lives on a page: whether it can now, and how it is shown beside its still form."""
 
 from __future__ import annotations
 
+import json
 import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
-WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+_WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 def widgets_can_live() -> bool:
@@ -14,3 +19,43 @@ def widgets_can_live() -> bool:
     from IPython import get_ipython
 
     return hasattr(get_ipython(), "kernel")
+
+
+def widget_view(make: Callable[[], Any]) -> dict[str, Any]:
+    """Give what shows a new widget, to be sent along with the still form: nothing where none can live.
+
+    A page takes the widget while the kernel has it, and in a saved notebook what else the bundle holds.
+    """
+    if not widgets_can_live():
+        return {}
+    view = {"version_major": 2, "version_minor": 0, "model_id": make().model_id}
+    return {_WIDGET_VIEW: view}
+
+
+def live_page(page: Path, data: dict[str, Any], still: str) -> dict[str, Any]:
+    """Give what shows `data`, plain JSON, by the ES module `page` in place of `still`, a piece of HTML.
+
+    The module's default export is called with an element and the data. It needs no kernel, so that a saved
+    notebook plays as well; where scripts are taken away (GitHub, a notebook that is not trusted) the still
+    form stays. (A widget without its kernel is an error message in JupyterLab, whatever else is saved.)
+    Nothing where no page is live.
+    """
+    if not widgets_can_live():
+        return {}
+    name = f"rr-{secrets.token_hex(8)}"
+    module, sent = _in_script(page.read_text(encoding="utf-8")), _in_script(data)
+    script = (
+        f'const page = new Blob([{module}], {{type: "text/javascript"}});\n'
+        "const {default: show} = await import(URL.createObjectURL(page));\n"
+        f"for (const place of document.querySelectorAll('.{name}')) {{\n"
+        f"  place.classList.remove('{name}');\n"
+        f"  show(place, {sent});\n}}"
+    )
+    return {
+        "text/html": f'<div class="{name}">{still}</div><script type="module">{script}</script>'
+    }
+
+
+def _in_script(value: Any) -> str:
+    """Write a value as a script has it: nothing in it can end the script's element."""
+    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
+from html import escape
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from helpers.ranks.run import Run
 from helpers.trace.chrome import profiled
 from helpers.trace.events import Trace
+from helpers.views.live import live_page, widgets_can_live
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,14 +31,24 @@ _COLOURS = 128
 class Picture:
     """A matplotlib figure and its `text`, which is the same from run to run.
 
-    At the end of a cell it shows as the image, with the text as its plain form.
+    At the end of a cell it shows as the image, with the text as its plain form. live: a page's
+    module and the maker of its data, which a live page shows in place of the image.
     """
 
     figure: Figure
     text: str
+    live: tuple[Path, Callable[[], dict[str, Any]]] | None = None
 
     def __repr__(self) -> str:
         return self.text
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        if self.live is None or not widgets_can_live():
+            return {}
+        page, make = self.live
+        image = base64.b64encode(self._repr_png_()).decode()
+        still = f'<img src="data:image/png;base64,{image}" alt="{escape(self.text)}">'
+        return live_page(page, make(), still)
 
     def _repr_png_(self) -> bytes:
         buffer = BytesIO()

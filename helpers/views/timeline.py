@@ -17,6 +17,7 @@ from helpers.trace.events import Meeting, Trace
 from helpers.views.palette import FAILURE, FAINT, INK, KINDS, SEND
 from helpers.views.picture import Picture, Seen, new_figure, seen_in
 from helpers.views.plain import one_line, plural
+from helpers.views.player import PAGE, played
 from helpers.views.sequence import headline, label_of, rank_lines
 from helpers.views.timeline_labels import Label, Wanted, place_labels
 from helpers.views.timeline_layout import Bar, Layout, lay_out
@@ -81,7 +82,7 @@ def timeline(run_or_trace: Seen, *, title: str | None = None) -> Picture:
     _draw_labels(axes, layout, lanes, labels)
     _draw_legend(figure, axes)
     lines = [headline(trace), *rank_lines(trace), *_left_out(layout, trace)]
-    return Picture(figure, "\n".join(lines))
+    return Picture(figure, "\n".join(lines), live=(PAGE, lambda: played(run_or_trace)))
 
 
 def _left_out(layout: Layout, trace: Trace) -> list[str]:

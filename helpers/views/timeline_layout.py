@@ -59,12 +59,12 @@ class Layout:
         return max(1.0, self.last_ns) * (1.25 if has_open else 1.02)
 
 
-def lay_out(trace: Trace) -> Layout:
-    """Place the events of the world's ranks: the earliest `MOST_BARS` of them."""
+def lay_out(trace: Trace, most: int = MOST_BARS) -> Layout:
+    """Place the events of the world's ranks: the earliest `most` of them."""
     events = sorted(
         (event for event in trace if 0 <= event.rank < trace.world_size),
         key=lambda event: (_clamp(event.start_ns), event.rank, event.seq),
-    )[:MOST_BARS]
+    )[:most]
     origin = _clamp(events[0].start_ns) if events else 0
     spans = _in_rows([_times(e, origin) for e in events if e.op == "span"], trace.world_size)
     calls = _in_rows([_times(e, origin) for e in events if e.op != "span"], trace.world_size)
