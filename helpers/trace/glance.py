@@ -16,14 +16,14 @@ import torch
 
 _MOST_NUMBERS = 12
 _MOST_TENSORS = 4
-_MOST_BYTES = 65_536
+_MOST_BYTES = 16_384
 _TENSORS = (torch.Tensor, torch.nn.Parameter)
 
 
 def glance(tensors: Sequence[torch.Tensor]) -> str:
     """Write small tensors as numbers, of larger ones the first three and a digest, `#` and four digits.
 
-    The digest is of the first 64 kB: equal bytes give equal digests. What cannot be read without an
+    The digest is of the first 16 kB: equal bytes give equal digests. What cannot be read without an
     operation (on a GPU, with strides, a subclass) is `?`.
     """
     shown = [_one(tensor) for tensor in tensors[:_MOST_TENSORS]]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-_WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 def widgets_can_live() -> bool:
@@ -29,7 +29,7 @@ def widget_view(make: Callable[[], Any]) -> dict[str, Any]:
     if not widgets_can_live():
         return {}
     view = {"version_major": 2, "version_minor": 0, "model_id": make().model_id}
-    return {_WIDGET_VIEW: view}
+    return {WIDGET_VIEW: view}
 
 
 def live_page(page: Path, data: dict[str, Any], still: str) -> dict[str, Any]:

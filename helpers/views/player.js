@@ -57,7 +57,7 @@ class Player {
       if (!this.playing) return;
       // ten moments a second, and no run longer than a minute
       const rate = Math.max(10, this.run.moments.length / 60) * (this.speed || 1);
-      at = Math.min(this.run.moments.length, at + Math.min(0.1, (now - last) / 1000) * rate);
+      at = Math.min(this.run.moments.length, at + Math.max(0, Math.min(0.1, (now - last) / 1000)) * rate);
       last = now;
       this.show(at);
       if (at >= this.run.moments.length) return this.pause();

@@ -70,7 +70,9 @@ class NotebookPage:
         self.page.locator(".lm-Menu-itemLabel", has_text=re.compile("^Theme$")).hover()
         self.page.locator(".lm-Menu-itemLabel", has_text=re.compile(f"^{name}$")).click()
         light = "true" if name.endswith("Light") else "false"
-        expect(self.page.locator("body")).to_have_attribute("data-jp-theme-light", light)
+        expect(self.page.locator("body")).to_have_attribute(
+            "data-jp-theme-light", light, timeout=20_000
+        )
 
     def photograph(self, what: str, part: Locator | None = None) -> None:
         """Keep a picture of the page, or of a part of it."""

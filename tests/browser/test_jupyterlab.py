@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, Playwright, expect, sync_playwright
 
 from helpers.course.notebook_file import read_notebook, write_notebook
@@ -92,7 +93,10 @@ def test_run_all_stop_and_go_on(page: Page, lab: Lab, work: Path, shots: Path) -
     notebook.run_all()
     notebook.wait_until_all_have_run(RUN_ALL_S)
     _everything_is_in_the_page(notebook)
+    _a_run_plays(notebook)
+    _a_deadlock_plays_up_to_where_it_stands_still(notebook)
     _a_quiz_answers_to_clicks(notebook, work)
+    _nothing_is_hard_to_reach(notebook)
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
         notebook.use_theme(theme)
         notebook.photograph_whole(theme.rpartition(" ")[2].lower())
@@ -103,7 +107,7 @@ def _everything_is_in_the_page(notebook: NotebookPage) -> None:
     lanes = notebook.output("run = launch(one_message, 2)")
     expect(lanes).to_contain_text("rank 0")
     expect(lanes).to_contain_text("tensor([3., 1., 4.])")
-    picture = notebook.output("timeline(run)").locator("img")
+    picture = notebook.output("traffic(").locator("img")
     expect(picture).to_be_visible()
     assert picture.evaluate("image => image.complete && image.naturalWidth > 400")
     deadlock = notebook.output("stuck = launch(both_receive_first")
@@ -113,6 +117,46 @@ def _everything_is_in_the_page(notebook: NotebookPage) -> None:
     expect(passed).to_contain_text("Exercise 2.1: Ping-pong")
     expect(passed).to_contain_text("passed (10 of 10 points)")
     expect(notebook.page.locator(".jp-NotebookPanel [data-mime-type*='error']")).to_have_count(0)
+
+
+def _a_run_plays(notebook: NotebookPage) -> None:
+    player = notebook.output("timeline(run)").locator(".rr-player").first
+    now, does = player.locator(".rr-said"), player.locator("tbody tr")
+    expect(now).to_have_text("Before the first event.")
+    player.get_by_role("button", name="One step on").click()
+    expect(now).to_contain_text(re.compile(r"^rank \d calls (send|recv)"))
+    player.focus()
+    notebook.page.keyboard.press("End")
+    expect(does.nth(1)).to_contain_text("after recv←0")
+    expect(does.nth(1)).to_contain_text("[3 1 4]")
+    notebook.page.keyboard.press("ArrowLeft")
+    expect(player.locator(".rr-count")).to_have_text("3 of 4")
+    notebook.page.keyboard.press("Home")
+    player.get_by_role("button", name="Play or pause").click()
+    expect(player.locator(".rr-count")).to_have_text("4 of 4")
+    expect(player.locator(".rr-line.rr-at")).to_have_count(2)
+    notebook.photograph("played", player)
+
+
+def _a_deadlock_plays_up_to_where_it_stands_still(notebook: NotebookPage) -> None:
+    cell = notebook.add_and_run("timeline(stuck)")
+    player = cell.locator(".rr-player")
+    player.get_by_role("button", name="To the end").click()
+    expect(player.locator(".rr-ending")).to_contain_text("Deadlock: A cycle of receives")
+    who = player.get_by_role("img", name="Who waits for whom: rank 0 for 1, rank 1 for 0")
+    expect(who).to_be_visible()
+    player.get_by_role("button", name="One step back").click()
+    expect(who).to_have_count(0)
+    notebook.photograph("deadlock-played", player)
+
+
+def _nothing_is_hard_to_reach(notebook: NotebookPage) -> None:
+    """Ask axe about what is ours: names, roles, keyboard, contrast."""
+    ours = [".rr-page", ".widget-radio", ".jp-RenderedHTML"]
+    found = Axe().run(notebook.page, context={"include": [[place] for place in ours]}).response
+    grave = [v for v in found["violations"] if v["impact"] in {"serious", "critical"}]
+    assert not grave, [(v["id"], [n["html"][:200] for n in v["nodes"]]) for v in grave]
+    assert found["passes"]
 
 
 def _a_quiz_answers_to_clicks(notebook: NotebookPage, work: Path) -> None:

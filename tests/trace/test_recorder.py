@@ -16,7 +16,7 @@ import torch.distributed as dist
 
 from helpers.ranks.display import Quiet
 from helpers.ranks.inside import span
-from helpers.ranks.launcher import carry_out, connect, launch
+from helpers.ranks.launcher import carry_out, connect, launch, run_on_ranks
 from helpers.ranks.world import Setting, World
 from tests.trace.programmes import ROADS, reduce_scattered
 
@@ -203,3 +203,30 @@ def test_a_forked_process_may_come_to_a_span_that_another_thread_is_in() -> None
     run = launch(fork_often, 2, timeout=60)
     assert run.values == [0, 1]
     assert {event.call for event in run.trace} == {"in a thread"}
+
+
+def _meets(rank: int, world_size: int) -> None:
+    x = torch.tensor([rank + 1.0])
+    dist.all_reduce(x)
+    everyone = [torch.zeros(1) for _ in range(world_size)]
+    dist.all_gather(everyone, x * (rank + 1))
+    if rank == 0:
+        dist.send(torch.tensor([5, 6]), 1)
+    else:
+        work = dist.irecv(torch.zeros(2, dtype=torch.int64), 0)
+        assert work is not None
+        work.wait()
+
+
+class _Watched(Quiet):
+    watched = True
+
+
+def test_what_tensors_held_is_recorded_where_somebody_watches() -> None:
+    run = run_on_ranks(_meets, 2, display=_Watched())
+    seen = {(e.rank, e.op): (e.before, e.after) for e in run.trace}
+    assert seen[0, "all_reduce"] == ("[1]", "[3]") and seen[1, "all_reduce"] == ("[2]", "[3]")
+    assert seen[1, "all_gather"] == ("[6]", "[3], [6]")
+    assert seen[0, "send"][0] == "[5 6]"
+    assert seen[1, "recv"] == ("[0 0]", "[5 6]")
+    assert not any(e.before or e.after for e in run_on_ranks(_meets, 2).trace)

@@ -76,7 +76,7 @@ def test_another_gpu_brings_its_links() -> None:
 
 
 def test_live_the_page_gets_a_widget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("helpers.views.cost_explorer.widgets_can_live", lambda: True)
+    monkeypatch.setattr("helpers.views.live.widgets_can_live", lambda: True)
     bundle = cost_explorer()._repr_mimebundle_()
     assert bundle[WIDGET_VIEW]["model_id"]
 

@@ -1,0 +1,58 @@
+"""Tensors are looked into without an operation of torch, and shown short."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from helpers.trace.glance import glance
+
+
+@pytest.mark.parametrize(
+    ("tensor", "text"),
+    [
+        (torch.tensor([1.0, -2.5, 1 / 3]), "[1 -2.5 0.3333]"),
+        (torch.tensor(7), "7"),
+        (torch.tensor([[1, 2], [3, 4]]), "[[1 2] [3 4]]"),
+        (torch.tensor([True, False]), "[True False]"),
+        (torch.tensor([1.5, -3.0], dtype=torch.bfloat16), "[1.5 -3]"),
+        (torch.tensor([float("nan"), float("inf")]), "[nan inf]"),
+        (torch.tensor([1 + 2j]), "[1+2j]"),
+        (torch.arange(4.0)[1:3], "[1 2]"),
+        (torch.empty(0), "[]"),
+        (torch.ones(2, requires_grad=True), "[1 1]"),
+        (torch.arange(9).reshape(3, 3).t(), "?"),
+        (torch.empty(3, device="meta"), "?"),
+    ],
+)
+def test_what_it_says(tensor: torch.Tensor, text: str) -> None:
+    assert glance([tensor]) == text
+
+
+def test_a_large_one_has_its_first_numbers_and_a_digest_of_its_bytes() -> None:
+    one, other = torch.zeros(1000), torch.zeros(1000)
+    assert glance([one]) == glance([other])
+    other[500] = 1
+    assert glance([one]) != glance([other])
+    assert glance([one]).startswith("[0 0 0 … #")
+
+
+def test_of_many_the_first_are_shown() -> None:
+    assert glance([torch.tensor(n) for n in range(6)]) == "0, 1, 2, 3 …"
+
+
+def test_a_freed_storage_is_not_read() -> None:
+    tensor = torch.ones(4)
+    tensor.untyped_storage().resize_(0)
+    assert glance([tensor]) == "?"
+
+
+def test_no_operation_is_seen() -> None:
+    class Nobody(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+            raise AssertionError(func)
+
+    tensors = [torch.ones(3), torch.ones(5000)]
+    with Nobody():
+        glance(tensors)
