@@ -57,6 +57,7 @@ def lab(lab_args: tuple[str, ...]) -> None:
     start = workspace.work / workspaces.START
     opened = start if start.exists() else workspace.work
     workspaces.quiet_lab()
+    extra += ["--custom-css", "--ServerApp.jpserver_extensions=helpers.course.look=True"]
     sys.stdout.flush()
     os.chdir(workspace.root)
     # Replaces this process, so that Ctrl-C, signals and the exit code are JupyterLab's own.

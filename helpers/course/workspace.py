@@ -106,11 +106,20 @@ def _move_aside(path: Path) -> Path:
 
 
 def quiet_lab() -> None:
-    """Keep JupyterLab from asking a newcomer about its news feed, which it would fetch from afar."""
-    config = Path(sys.prefix, "etc", "jupyter", "labconfig", "page_config.json")
-    if config.exists():
-        return
+    """Set up this environment's JupyterLab for learners, where nobody has set it up otherwise.
+
+    It does not ask a newcomer about its news feed, which it would fetch from afar; and it saves widgets
+    with their notebook: a quiz of yesterday would else be an error message.
+    """
     disabled = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
-    with contextlib.suppress(OSError):  # no more than a question in the corner of the page
-        config.parent.mkdir(parents=True, exist_ok=True)
-        config.write_text(json.dumps(disabled, indent=1) + "\n")
+    _write_new(Path(sys.prefix, "etc", "jupyter", "labconfig", "page_config.json"), disabled)
+    saved = {"@jupyter-widgets/jupyterlab-manager:plugin": {"saveState": True}}
+    _write_new(Path(sys.prefix, "share", "jupyter", "lab", "settings", "overrides.json"), saved)
+
+
+def _write_new(path: Path, settings: dict[str, object]) -> None:
+    if path.exists():
+        return
+    with contextlib.suppress(OSError):  # no more than a comfort
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(settings, indent=1) + "\n")
