@@ -15,6 +15,7 @@ from helpers.checks.author import *
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import accumulate
 from helpers.exercises.nb08_synchronous_sgd.shared import (
     GUARDED,
+    NO_GRADIENT_YET,
     PARITY,
     SAME_CALLS,
     STEPS,
@@ -133,7 +134,7 @@ EXERCISE = Exercise(
         ),
         Awaited(),
     ),
-    failed=(GUARDED, Stuck(SAME_CALLS), Failed("", UNEQUAL, died=True)),
+    failed=(GUARDED, NO_GRADIENT_YET, Stuck(SAME_CALLS), Failed("", UNEQUAL, died=True)),
     kind=Kind.MODULE,
     programme=accumulate,
 )

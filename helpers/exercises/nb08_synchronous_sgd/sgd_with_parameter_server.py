@@ -17,6 +17,7 @@ from helpers.checks.author import *
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import Weights, classifier, train
 from helpers.exercises.nb08_synchronous_sgd.shared import (
     GUARDED,
+    NO_GRADIENT_YET,
     PARITY,
     Change,
     Models,
@@ -156,7 +157,7 @@ EXERCISE = Exercise(
             lambda case, rank: case.facts["messages"][rank] * 4,
         ),
     ),
-    failed=(GUARDED, Stuck(STORY), Failed("", SIZES, died=True)),
+    failed=(GUARDED, NO_GRADIENT_YET, Stuck(STORY), Failed("", SIZES, died=True)),
     kind=Kind.MODULE,
     programme=train,
     sizes=(2, 3, 4, 5, 6, 7, 8),

@@ -37,6 +37,11 @@ GUARDED = Failed(
     "Autograd guards the weights: write into `p.data`, or under `with torch.no_grad():`, or into "
     "`p.grad`, whatever the task asks for.",
 )
+NO_GRADIENT_YET = Failed(
+    "'NoneType' object has no attribute '(zero_|fill_|data|detach_|mul_|div_)'",
+    "`p.grad` is None until a backward has set it, and again after `zero_grad()`, which clears what is there "
+    "and leaves None alone.",
+)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from helpers.checks.author import *
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import train
 from helpers.exercises.nb08_synchronous_sgd.shared import (
     GUARDED,
+    NO_GRADIENT_YET,
     PARITY,
     SAME_CALLS,
     UNEQUAL,
@@ -145,7 +146,7 @@ EXERCISE = Exercise(
         Travels("all_reduce", "one gradient and one loss travel in each step"),
         Awaited(),
     ),
-    failed=(GUARDED, Stuck(SAME_CALLS), Failed("", UNEQUAL, died=True)),
+    failed=(GUARDED, NO_GRADIENT_YET, Stuck(SAME_CALLS), Failed("", UNEQUAL, died=True)),
     kind=Kind.MODULE,
     programme=train,
 )
