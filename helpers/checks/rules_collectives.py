@@ -62,10 +62,6 @@ class Awaited:
     """Somebody calls wait() on the Work of every collective that was started with async_op=True."""
 
     text: str = "no result is used before it is there"
-    first: str = (
-        "Call `wait()` on what the call with async_op=True returned before you use the tensor, or "
-        "leave async_op out."
-    )
     forbids: bool = False
     on_each_call: bool = False
 

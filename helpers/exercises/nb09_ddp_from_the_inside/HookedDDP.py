@@ -16,7 +16,6 @@ from helpers.exercises.nb09_ddp_from_the_inside.shared import (
     BOTH,
     ENDINGS,
     TURNED,
-    WAITS,
     WRAPPER,
     wrapped,
 )
@@ -34,7 +33,7 @@ EXERCISE = Exercise(
         *WRAPPER,
         Travels("all_reduce", "each gradient travels once a step"),
         IssuedInside("backward"),
-        WAITS,
+        Awaited(),
     ),
     failed=(
         *ENDINGS,

@@ -26,7 +26,6 @@ DDPS_OWN = ("all_gather", "all_reduce", "broadcast")
 """What torch's wrapper calls by itself: it compares shapes and sends rank 0's state."""
 BOTH: Route = ("left", "right")
 TURNED: Route = ("right", "left")
-WAITS = Awaited(first="Keep the Work of each all_reduce, and call its wait() in finish().")
 WRAPPER: tuple[Any, ...] = (
     OnlyCalls(("all_reduce", "broadcast")),
     Travels(
