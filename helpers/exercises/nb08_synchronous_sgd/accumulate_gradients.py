@@ -13,15 +13,13 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import accumulate
-from helpers.exercises.nb08_synchronous_sgd.shared import (
+from helpers.exercises.nb08_synchronous_sgd.shared import NO_GRADIENT_YET, STEPS
+from helpers.exercises.shared.gradients import (
     GUARDED,
-    NO_GRADIENT_YET,
     PARITY,
     SAME_CALLS,
-    STEPS,
     UNEQUAL,
     Grads,
-    Travels,
     draw_samples,
     draw_weights,
     gradients,

@@ -10,20 +10,21 @@
 from helpers.checks.author import *
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import train
 from helpers.exercises.nb08_synchronous_sgd.shared import (
-    GUARDED,
     NO_GRADIENT_YET,
-    PARITY,
-    SAME_CALLS,
-    UNEQUAL,
-    Travels,
     at,
     average_grads,
     average_weights,
-    batches_of,
     draw_rule,
+    trained,
+)
+from helpers.exercises.shared.gradients import (
+    GUARDED,
+    PARITY,
+    SAME_CALLS,
+    UNEQUAL,
+    batches_of,
     draw_samples,
     draw_weights,
-    trained,
 )
 from helpers.views.plain import plural
 

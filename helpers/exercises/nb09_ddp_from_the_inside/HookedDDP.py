@@ -10,7 +10,6 @@
 
 from helpers.checks.author import *
 from helpers.checks.rules_overlap import IssuedInside
-from helpers.exercises.nb08_synchronous_sgd.shared import Travels
 from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import train_wrapped
 from helpers.exercises.nb09_ddp_from_the_inside.shared import (
     BOTH,
