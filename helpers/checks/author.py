@@ -17,7 +17,7 @@ from helpers.checks.rules import (
     Rounds,
     TotalMessages,
 )
-from helpers.checks.rules_collectives import Awaited, Calls, HandedIn, Root
+from helpers.checks.rules_collectives import Awaited, Calls, HandedIn, Root, Travels
 from helpers.checks.rules_phases import AwaitedByHand, CallsIn
 
 __all__ = [
@@ -51,6 +51,7 @@ __all__ = [
     "Rounds",
     "Stuck",
     "TotalMessages",
+    "Travels",
     "difference",
     "largest",
     "same",

@@ -32,20 +32,21 @@ def drive_cases(
     kind: Kind,
     programme: Callable[..., Any] | None,
     late: Sequence[int | None],
+    lower: int,
     given: Sequence[Sequence[Any]],
 ) -> list[list[Any]]:
     """Call the answer on one case after the other. Runs in ranks only.
 
     kind: how it is called; a script's programme gets its source. late[k]: the rank that comes late to
-    case k. given[k]: this rank's inputs there; where it measures, the programme gets before them what times
-    a lap. Give for each case what was returned, the names of the inputs
+    case k. lower: see `hard_world`. given[k]: this rank's inputs there; where it measures, the programme
+    gets before them what times a lap. Give for each case what was returned, the names of the inputs
     that were changed, and the numbers of the first and of the last call that were recorded meanwhile.
     """
     from helpers.checks.hard import hard_world
 
     sleep, results = time.sleep, []
     alone = kind.is_alone
-    with hard_world() if kind.is_hard else contextlib.nullcontext():
+    with hard_world(lower) if kind.is_hard else contextlib.nullcontext():
         answer: Any = _source(source, name) if kind is Kind.SCRIPT else build(source, name)
         for k, (inputs, late_one) in enumerate(zip(given, late, strict=True)):
             before = [_copy(value) for value in inputs]

@@ -25,8 +25,9 @@ from helpers.answers.text import defined_in
 from helpers.checks.case import Case, Measured
 from helpers.checks.drive import FILE, drive_cases
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
-from helpers.checks.judge import Tried, judge, label_of
+from helpers.checks.judge import Tried, judge, label_of, moved
 from helpers.checks.kinds import Kind
+from helpers.checks.nonsense import LOWER, has_wide
 from helpers.checks.registry import exercises
 from helpers.checks.result import CaseVerdict, CheckResult, Outcome
 from helpers.checks.script_runs import run_of_script
@@ -163,6 +164,7 @@ class _Trial:
     """An outcome came that the other cases would only repeat."""
     _alone: int = field(default=0, init=False)
     _flooded: bool = field(default=False, init=False)
+    _asked: bool = field(default=False, init=False)
     _known: dict[int, tuple[Sequence[Case], _Together]] = field(default_factory=dict, init=False)
 
     def group(
@@ -193,6 +195,8 @@ class _Trial:
                 return [*verdicts, self._flood(case)]
             tried = self._alone_in_its_world(case, run, laps)
             verdict = self._judge(tried, wrong)
+            if verdict.outcome is Outcome.WRONG and not verdict.advice:
+                verdict = replace(verdict, advice=self._moves(case, index, tried))
             verdicts.append(verdict)
             self.ended = verdict.outcome in _STOP_AFTER
             if self.ended or not (every_case or verdict.passed):
@@ -246,7 +250,15 @@ class _Trial:
             said = f"{type(error).__name__}: {str(error)[:200]}"
             raise CheckFault(f"case {tried.case.label}: {said}") from error
 
-    def _run(self, cases: Sequence[Case], first: int = 0) -> tuple[Run, _Laps]:
+    def _moves(self, case: Case, index: int, tried: Tried) -> str:
+        """Say so where wrong values come of what may not be read yet, as a second run shows."""
+        if self._asked or not self.exercise.kind.is_hard or not has_wide(tried.run.values):
+            return ""
+        self._asked = True  # of the first case that fails: it is the one that is shown
+        again = self._alone_in_its_world(case, *self._run([case], index, LOWER))
+        return moved(tried, again) if again.run.ok else ""
+
+    def _run(self, cases: Sequence[Case], first: int = 0, lower: int = 0) -> tuple[Run, _Laps]:
         """Run cases one after the other in one world; give also the laps that were told of each."""
         exercise, script = self.exercise, self.exercise.kind is Kind.SCRIPT
         size = 1 if script else cases[0].world_size
@@ -263,6 +275,7 @@ class _Trial:
                 exercise.kind,
                 exercise.programme,
                 [rank if rank < size else None for rank in late],
+                lower,
             ),
             per_rank=[([case.given[rank] for case in cases],) for rank in range(size)],
             env=cases[0].env,

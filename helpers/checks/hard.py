@@ -22,6 +22,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from helpers.checks.nonsense import nonsense_of
 from helpers.trace.frames import API, LEARNER, OTHER, kind_of
 from helpers.trace.kernels import waited
 
@@ -55,13 +56,13 @@ class BufferInUse(RuntimeError):
 
 
 @contextmanager
-def hard_world() -> Iterator[None]:
-    """Make this process's world hard while the block runs."""
+def hard_world(lower: int = 0) -> Iterator[None]:
+    """Make this process's world hard while the block runs. lower: see `nonsense_of`."""
     group, undo = dist.ProcessGroup, []
     for name in filter(functools.partial(hasattr, group), _METHODS):
-        undo.append(_replace(group, name, _held_back))
+        undo.append(_replace(group, name, functools.partial(_held_back, lower)))
     for owner, name in ((torch, "empty"), (torch, "empty_like"), (torch.Tensor, "new_empty")):
-        undo.append(_replace(owner, name, _full_of_nonsense))
+        undo.append(_replace(owner, name, functools.partial(_full_of_nonsense, lower)))
     undo.append(_replace(time, "sleep", _at_once))
     try:
         yield
@@ -102,34 +103,32 @@ def _at_once(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
     return sleep
 
 
-def _full_of_nonsense(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+def _full_of_nonsense(lower: int, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
     def empty(*args: Any, **kwargs: Any) -> Any:
         made = real(*args, **kwargs)
         if kind_of(sys._getframe(1).f_code) is LEARNER and type(made) is torch.Tensor:
-            _spoil(made)
+            _spoil(made, lower)
         return made
 
     return empty
 
 
-def _spoil(tensor: torch.Tensor) -> None:
+def _spoil(tensor: torch.Tensor, lower: int) -> None:
     with torch.no_grad():
-        if tensor.is_floating_point() or tensor.is_complex():
-            tensor.fill_(float("nan"))
-        elif tensor.dtype is not torch.bool:
-            tensor.fill_(torch.iinfo(tensor.dtype).max)
+        if tensor.dtype is not torch.bool:
+            tensor.fill_(nonsense_of(tensor.dtype, lower))
 
 
 # --- calls that are under way ---------------------------------------------------------------------
 
 
-def _held_back(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+def _held_back(lower: int, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
     writes, reads = _METHODS[name]
 
     def call(group: Any, *args: Any, **kwargs: Any) -> Any:
         if kwargs or not _is_asynchronous(name, args) or not _asked_by_the_answer():
             return real(group, *args, **kwargs)
-        under_way = _UnderWay(args, writes, reads)
+        under_way = _UnderWay(args, writes, reads, lower)
         return _Held(real(group, *under_way.args), under_way)
 
     return call
@@ -142,7 +141,9 @@ def _is_asynchronous(name: str, args: tuple[Any, ...]) -> bool:
 class _UnderWay:
     """The tensors of one call: the answer's own, and those that gloo has in their place."""
 
-    def __init__(self, args: tuple[Any, ...], writes: int | None, reads: int | None) -> None:
+    def __init__(
+        self, args: tuple[Any, ...], writes: int | None, reads: int | None, lower: int
+    ) -> None:
         self.args: tuple[Any, ...] = args
         self._home: list[tuple[torch.Tensor, torch.Tensor]] = []
         self._versions: list[int] = []
@@ -165,7 +166,7 @@ class _UnderWay:
                 self._home = []
                 given[writes] = self._stand_ins(args[writes], self._home)
             for own, _ in self._home:
-                _spoil(own)
+                _spoil(own, lower)
             self._versions = [_version(own) for own, _ in self._home]
             written = [own for own, _ in self._home]
             self._sent = [

@@ -1,7 +1,8 @@
 """What stands above each exercise: number, title, minutes, hints. Read from its file's text, without torch.
 
 helpers/exercises/nbNN_topic/NAME.py, one file an exercise; files that several share:
-in_ranks.py (or a folder of that name), the only one that ranks import, and shared.py
+in_ranks.py (or a folder of that name), the only one that ranks import, and shared.py; exercises of several
+notebooks share the folder helpers/exercises/shared, in which ranks import in_ranks alone
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from helpers.checks.case import AllRanks, Case, Each, Finding, for_rank
 from helpers.checks.compare import alike, difference, like, same
 from helpers.checks.exercise import Exercise
 from helpers.checks.kinds import Kind
-from helpers.checks.nonsense import READ_EARLY, has_nan, has_nonsense
+from helpers.checks.nonsense import MOVES, READ_EARLY, has_nan, has_nonsense, moves
 from helpers.checks.result import CaseVerdict, Outcome, Row
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout
 from helpers.ranks.run import Run
@@ -363,6 +363,16 @@ def _read_early(tried: Tried) -> str:
     with contextlib.suppress(Exception):  # a rank may send what no function of ours expects
         if wrong and all(has_nan(values[r]) and not has_nan(for_rank(right, r)) for r in wrong):
             return READ_EARLY
+    return ""
+
+
+def moved(tried: Tried, again: Tried) -> str:
+    """Say so where every wrong value comes of what may not be read yet. again: run with `LOWER` there."""
+    wrong = [rank for rank, found in enumerate(tried.findings()) if found is not None]
+    pairs = [(tried.run.values[rank], again.run.values[rank]) for rank in wrong]
+    with contextlib.suppress(Exception):  # a rank may send what no function of ours expects
+        if pairs and all(moves(one, other) for one, other in pairs):
+            return MOVES
     return ""
 
 

@@ -1,4 +1,4 @@
-"""Rules on collectives: bytes handed in to one call, calls in all, none left without a wait."""
+"""Rules on collectives: bytes handed in to one call and to all, calls in all, none left without a wait."""
 
 from __future__ import annotations
 
@@ -58,14 +58,37 @@ class Calls:
 
 
 @dataclass(frozen=True)
+class Travels:
+    """All calls of `op` on a rank together carry at most so many bytes, in at most so many calls."""
+
+    op: str
+    text: str
+    nbytes: Amount = "bytes"
+    calls: Amount = "calls"
+    why: str = ""
+    forbids: bool = False
+    on_each_call: bool = False
+
+    def problem(self, trace: Trace, case: Case) -> str:
+        for rank in range(case.world_size):
+            made = [event for event in trace.of(rank) if event.op == self.op]
+            handed = sum(event.nbytes for event in made)
+            most, calls = (amount_of(amount, case, rank) for amount in (self.nbytes, self.calls))
+            if handed > most:
+                what = f"hands {handed:,} bytes to {self.op} in all; {most:,} are enough."
+            elif len(made) > calls:
+                what = f"makes {plural(len(made), 'call')} of {self.op}; {calls} are enough."
+            else:
+                continue
+            return f"rank {rank} {what}{' ' * bool(self.why)}{self.why}"
+        return ""
+
+
+@dataclass(frozen=True)
 class Awaited:
     """Somebody calls wait() on the Work of every collective that was started with async_op=True."""
 
     text: str = "no result is used before it is there"
-    first: str = (
-        "Call `wait()` on what the call with async_op=True returned before you use the tensor, or "
-        "leave async_op out."
-    )
     forbids: bool = False
     on_each_call: bool = False
 

@@ -2,4 +2,6 @@
 
 shared.py      what several exercises of a notebook draw or say
 in_ranks.py    (or a folder of that name) what runs in ranks beside an answer: stopwatches, models, counters
+
+The folder shared/ has the same two for what exercises of several notebooks use.
 """

@@ -13,6 +13,7 @@ from helpers.checks.case import Case, Each
 from helpers.checks.draw import Draw
 from helpers.checks.exercise import Exercise
 from helpers.checks.grade import grade
+from helpers.checks.nonsense import MOVES
 from helpers.checks.registry import get
 from helpers.checks.result import CheckResult, Outcome
 from helpers.checks.rules_collectives import Awaited
@@ -26,6 +27,14 @@ def case(draw: Draw) -> Case:
 
 
 SUM = replace(Exercise(case, (Awaited(),), sizes=(2, 3)), name="total", number="0.0", count=8)
+
+
+def whole_case(draw: Draw) -> Case:
+    mine = draw.tensors((draw.whole(1, 5),), torch.int64)
+    return Case(f"{len(mine[0])} whole numbers", [(x,) for x in mine], torch.stack(mine).sum(0))
+
+
+WHOLE = replace(SUM, case=whole_case)
 
 
 def tried(body: str, exercise: Exercise = SUM) -> CheckResult:
@@ -141,6 +150,35 @@ def test_wrong_answers_fail_in_a_hard_world(body: str, says: str) -> None:
     result = tried(body)
     assert not result.passed or says == "", verdict_text(result)
     assert says in verdict_text(result), verdict_text(result)
+
+
+def first_advice(result: CheckResult) -> str:
+    return next(case.advice for case in result.cases if not case.passed)
+
+
+OVERFLOWS = {
+    "a sum": "y, work = x + 0, dist.all_reduce(x, async_op=True)\ny += x\nwork.wait()\nreturn y",
+    "twice": "work = dist.all_reduce(x, async_op=True)\ny = 2 * x\nwork.wait()\nreturn y - x",
+    "a sum with new memory": "y = torch.empty_like(x) + x\ndist.all_reduce(y)\nreturn y",
+}
+
+
+@pytest.mark.parametrize("body", OVERFLOWS.values(), ids=OVERFLOWS)
+def test_whole_numbers_that_went_over_are_known_by_a_second_run(body: str) -> None:
+    assert first_advice(tried("x = x.clone()\n" + body, WHOLE)) == MOVES
+
+
+NOTHING_EARLY = {
+    "another mistake": "x = x.clone()\ndist.all_reduce(x)\nreturn x + rank + 5",
+    "at random": "return x + torch.randint(2**40, x.shape) + rank * len(x)",
+    "waits": "x = x * 7\nwork = dist.all_reduce(x, async_op=True)\nwork.wait()\nreturn x + rank",
+}
+
+
+@pytest.mark.parametrize("body", NOTHING_EARLY.values(), ids=NOTHING_EARLY)
+def test_other_mistakes_with_whole_numbers_are_not_taken_for_it(body: str) -> None:
+    result = tried(body, WHOLE)
+    assert not result.passed and first_advice(result) != MOVES
 
 
 def test_the_smallest_world_that_fails_is_the_one_that_is_told() -> None:

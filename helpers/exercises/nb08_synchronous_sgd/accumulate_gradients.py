@@ -13,14 +13,13 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import accumulate
-from helpers.exercises.nb08_synchronous_sgd.shared import (
+from helpers.exercises.nb08_synchronous_sgd.shared import NO_GRADIENT_YET, STEPS
+from helpers.exercises.shared.gradients import (
     GUARDED,
     PARITY,
     SAME_CALLS,
-    STEPS,
     UNEQUAL,
     Grads,
-    Travels,
     draw_samples,
     draw_weights,
     gradients,
@@ -133,7 +132,7 @@ EXERCISE = Exercise(
         ),
         Awaited(),
     ),
-    failed=(GUARDED, Stuck(SAME_CALLS), Failed("", UNEQUAL, died=True)),
+    failed=(GUARDED, NO_GRADIENT_YET, Stuck(SAME_CALLS), Failed("", UNEQUAL, died=True)),
     kind=Kind.MODULE,
     programme=accumulate,
 )

@@ -12,18 +12,8 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import with_given_gradients
-from helpers.exercises.nb08_synchronous_sgd.shared import (
-    GUARDED,
-    SAME_CALLS,
-    STEPS,
-    UNEQUAL,
-    Gradients,
-    Own,
-    Travels,
-    each_total,
-    some_made_none,
-    total,
-)
+from helpers.exercises.nb08_synchronous_sgd.shared import STEPS, Own, each_total, some_made_none
+from helpers.exercises.shared.gradients import GUARDED, SAME_CALLS, UNEQUAL, Gradients, total
 from helpers.views.plain import plural
 
 NAMES = ("table", "first", "second", "shift", "scale")

@@ -14,10 +14,15 @@ import torch.distributed as dist
 from torch import nn
 
 from helpers.checks.lend import lend
+from helpers.exercises.shared.in_ranks.classifier import (
+    Rule,
+    Weights,
+    classifier,
+    flat,
+    grads_of,
+    laid_out,
+)
 
-Weights = Sequence[torch.Tensor]
-Rule = tuple[float, float, float]
-"""Learning rate, momentum and weight decay of torch.optim.SGD."""
 MOST_STATE = 100
 """Characters that a loader's state may take as JSON."""
 KEPT = "the weights have changed: average the gradients `p.grad`, leave `p` as it is"
@@ -174,35 +179,6 @@ def read_in_jobs(
             return {"state": what, "shares": [[]] * len(jobs), "reseeded": False}
     reseeded = not torch.equal(torch.get_rng_state(), before)
     return {"state": "", "shares": shares, "reseeded": reseeded}
-
-
-# --- models ---------------------------------------------------------------------------------------
-
-
-def classifier(weights: Weights) -> nn.Module:
-    """Build a small classifier in float64 from its two layers' weights and biases."""
-    (hidden, pixels), classes = weights[0].shape, len(weights[3])
-    layers = nn.Linear(pixels, hidden), nn.Tanh(), nn.Linear(hidden, classes)
-    model = nn.Sequential(nn.Flatten(), *layers).double()
-    for p, value in zip(model.parameters(), weights, strict=True):
-        p.data.copy_(value)
-    return model
-
-
-def flat(model: nn.Module) -> torch.Tensor:
-    """Copy all parameters into one vector."""
-    return torch.cat([p.detach().flatten() for p in model.parameters()])
-
-
-def grads_of(model: nn.Module) -> dict[str, Any]:
-    named = model.named_parameters()
-    return {n: None if p.grad is None else p.grad.detach().clone() for n, p in named}
-
-
-def laid_out(tensor: torch.Tensor) -> torch.Tensor:
-    """Copy a tensor; one with four dimensions as channels_last, as a model for images may have it."""
-    order = torch.channels_last if tensor.dim() == 4 else torch.contiguous_format
-    return tensor.clone(memory_format=order)
 
 
 # --- what an answer may need of an earlier exercise -----------------------------------------------

@@ -10,19 +10,21 @@
 from helpers.checks.author import *
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import train
 from helpers.exercises.nb08_synchronous_sgd.shared import (
+    NO_GRADIENT_YET,
+    at,
+    average_grads,
+    average_weights,
+    draw_rule,
+    trained,
+)
+from helpers.exercises.shared.gradients import (
     GUARDED,
     PARITY,
     SAME_CALLS,
     UNEQUAL,
-    Travels,
-    at,
-    average_grads,
-    average_weights,
     batches_of,
-    draw_rule,
     draw_samples,
     draw_weights,
-    trained,
 )
 from helpers.views.plain import plural
 
@@ -112,7 +114,7 @@ EXERCISE = Exercise(
         ),
         Awaited(),
     ),
-    failed=(GUARDED, Stuck(SAME_CALLS), Failed("", UNEQUAL, died=True)),
+    failed=(GUARDED, NO_GRADIENT_YET, Stuck(SAME_CALLS), Failed("", UNEQUAL, died=True)),
     kind=Kind.MODULE,
     programme=train,
 )

@@ -14,21 +14,24 @@ from typing import Any
 from torch.nn.functional import cross_entropy
 
 from helpers.checks.author import *
-from helpers.exercises.nb08_synchronous_sgd.in_ranks import Weights, classifier, train
+from helpers.exercises.nb08_synchronous_sgd.in_ranks import train
 from helpers.exercises.nb08_synchronous_sgd.shared import (
-    GUARDED,
-    PARITY,
+    NO_GRADIENT_YET,
     Change,
     Models,
-    Samples,
-    Travels,
     average_grads,
-    batches_of,
     draw_rule,
-    draw_samples,
-    draw_weights,
     trained,
 )
+from helpers.exercises.shared.gradients import (
+    GUARDED,
+    PARITY,
+    Samples,
+    batches_of,
+    draw_samples,
+    draw_weights,
+)
+from helpers.exercises.shared.in_ranks.classifier import Weights, classifier
 from helpers.trace.events import Trace
 from helpers.views.plain import plural
 
@@ -156,7 +159,7 @@ EXERCISE = Exercise(
             lambda case, rank: case.facts["messages"][rank] * 4,
         ),
     ),
-    failed=(GUARDED, Stuck(STORY), Failed("", SIZES, died=True)),
+    failed=(GUARDED, NO_GRADIENT_YET, Stuck(STORY), Failed("", SIZES, died=True)),
     kind=Kind.MODULE,
     programme=train,
     sizes=(2, 3, 4, 5, 6, 7, 8),

@@ -12,21 +12,23 @@
 from helpers.checks.author import *
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import train
 from helpers.exercises.nb08_synchronous_sgd.shared import (
+    NO_GRADIENT_YET,
+    average_grads,
+    average_weights,
+    draw_rule,
+    forget,
+    loss,
+    trained,
+)
+from helpers.exercises.shared.gradients import (
     GUARDED,
     PARITY,
     SAME_CALLS,
     UNEQUAL,
     Samples,
-    Travels,
-    average_grads,
-    average_weights,
     batches_of,
-    draw_rule,
     draw_samples,
     draw_weights,
-    forget,
-    loss,
-    trained,
 )
 from helpers.views.plain import plural
 
@@ -145,7 +147,7 @@ EXERCISE = Exercise(
         Travels("all_reduce", "one gradient and one loss travel in each step"),
         Awaited(),
     ),
-    failed=(GUARDED, Stuck(SAME_CALLS), Failed("", UNEQUAL, died=True)),
+    failed=(GUARDED, NO_GRADIENT_YET, Stuck(SAME_CALLS), Failed("", UNEQUAL, died=True)),
     kind=Kind.MODULE,
     programme=train,
 )

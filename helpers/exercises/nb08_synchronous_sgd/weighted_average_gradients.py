@@ -15,18 +15,13 @@ import torch
 from helpers.checks.author import *
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import with_given_gradients
 from helpers.exercises.nb08_synchronous_sgd.shared import (
-    GUARDED,
-    PARITY,
-    SAME_CALLS,
     STEPS,
-    UNEQUAL,
-    Gradients,
     Own,
-    Travels,
     each_total,
     has_nan,
     some_made_none,
 )
+from helpers.exercises.shared.gradients import GUARDED, PARITY, SAME_CALLS, UNEQUAL, Gradients
 from helpers.views.plain import plural
 
 NAMES = ("weight", "bias", "table", "scale")

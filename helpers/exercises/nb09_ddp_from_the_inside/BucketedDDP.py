@@ -18,7 +18,6 @@ from helpers.exercises.nb09_ddp_from_the_inside.shared import (
     BOTH,
     ENDINGS,
     TURNED,
-    WAITS,
     WRAPPER,
     ZEROS,
     wrapped,
@@ -102,7 +101,7 @@ EXERCISE = Exercise(
         *WRAPPER,
         Holds(not_buckets, "one all_reduce for each bucket"),
         IssuedInside("backward", applies=lambda case: case.facts["all used"]),
-        WAITS,
+        Awaited(),
     ),
     failed=(
         *ENDINGS[:-2],

@@ -10,13 +10,11 @@
 
 from helpers.checks.author import *
 from helpers.checks.rules_overlap import IssuedInside
-from helpers.exercises.nb08_synchronous_sgd.shared import Travels
 from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import train_wrapped
 from helpers.exercises.nb09_ddp_from_the_inside.shared import (
     BOTH,
     ENDINGS,
     TURNED,
-    WAITS,
     WRAPPER,
     wrapped,
 )
@@ -34,7 +32,7 @@ EXERCISE = Exercise(
         *WRAPPER,
         Travels("all_reduce", "each gradient travels once a step"),
         IssuedInside("backward"),
-        WAITS,
+        Awaited(),
     ),
     failed=(
         *ENDINGS,

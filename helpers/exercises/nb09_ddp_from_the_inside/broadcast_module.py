@@ -9,8 +9,8 @@
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb08_synchronous_sgd.shared import UNEQUAL, Travels
 from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import broadcast_state
+from helpers.exercises.shared.gradients import UNEQUAL
 
 PLACES = (
     ("inner.weight", "trained"),

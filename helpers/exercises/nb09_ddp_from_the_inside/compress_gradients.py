@@ -10,7 +10,6 @@
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb08_synchronous_sgd.shared import Travels
 from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import compress
 from helpers.exercises.nb09_ddp_from_the_inside.shared import DDPS_OWN
 from helpers.trace.events import Trace

@@ -19,7 +19,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from helpers.checks import hard
 from helpers.checks.lend import lend
-from helpers.exercises.nb08_synchronous_sgd.in_ranks import (
+from helpers.exercises.shared.in_ranks.classifier import (
     Rule,
     Weights,
     classifier,

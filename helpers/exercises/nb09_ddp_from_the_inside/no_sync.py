@@ -10,14 +10,9 @@
 from typing import Any
 
 from helpers.checks.author import *
-from helpers.exercises.nb08_synchronous_sgd.shared import (
-    PARITY,
-    draw_samples,
-    draw_weights,
-    gradients,
-)
 from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import accumulate_unsynchronised
 from helpers.exercises.nb09_ddp_from_the_inside.shared import DDPS_OWN
+from helpers.exercises.shared.gradients import PARITY, draw_samples, draw_weights, gradients
 
 LEFT_OFF = (
     "These are the rank's own gradients: the backward after the block must synchronise, so the switch is off "

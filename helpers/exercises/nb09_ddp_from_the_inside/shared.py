@@ -8,25 +8,19 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb08_synchronous_sgd.in_ranks import flat, grads_of
-from helpers.exercises.nb08_synchronous_sgd.shared import (
-    PARITY,
-    Gradients,
-    Travels,
-    total,
-)
 from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import (
     Route,
     assorted,
     loss_of,
     state,
 )
+from helpers.exercises.shared.gradients import PARITY, Gradients, total
+from helpers.exercises.shared.in_ranks.classifier import flat, grads_of
 
 DDPS_OWN = ("all_gather", "all_reduce", "broadcast")
 """What torch's wrapper calls by itself: it compares shapes and sends rank 0's state."""
 BOTH: Route = ("left", "right")
 TURNED: Route = ("right", "left")
-WAITS = Awaited(first="Keep the Work of each all_reduce, and call its wait() in finish().")
 WRAPPER: tuple[Any, ...] = (
     OnlyCalls(("all_reduce", "broadcast")),
     Travels(

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from helpers.exercises.nb01_process_groups.in_ranks import watch_new_group
+from helpers.exercises.shared.in_ranks.groups import watch_new_group
 from helpers.ranks.inside import span
 
 

@@ -17,18 +17,17 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from helpers.checks.author import *
-from helpers.exercises.nb08_synchronous_sgd.in_ranks import classifier, flat
-from helpers.exercises.nb08_synchronous_sgd.shared import (
+from helpers.exercises.nb21_little_communication.in_ranks import Rules, train
+from helpers.exercises.shared.gradients import (
     GUARDED,
     PARITY,
     SAME_CALLS,
     UNEQUAL,
-    Travels,
     batches_of,
     draw_samples,
     draw_weights,
 )
-from helpers.exercises.nb21_little_communication.in_ranks import Rules, train
+from helpers.exercises.shared.in_ranks.classifier import classifier, flat
 from helpers.views.plain import plural
 
 Models = list[torch.nn.Module]

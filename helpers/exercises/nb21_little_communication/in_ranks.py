@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from helpers.checks.lend import lend
-from helpers.exercises.nb08_synchronous_sgd.in_ranks import Weights, classifier, flat
+from helpers.exercises.shared.in_ranks.classifier import Weights, classifier, flat
 
 
 def quantize_blocks(x: torch.Tensor, block: int) -> tuple[torch.Tensor, torch.Tensor]:

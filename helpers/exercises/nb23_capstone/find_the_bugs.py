@@ -20,7 +20,6 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import DistributedSampler
 
 from helpers.checks.author import *
-from helpers.exercises.nb08_synchronous_sgd.shared import Travels
 from helpers.exercises.nb23_capstone.in_ranks import (
     CLASSES,
     PIXELS,

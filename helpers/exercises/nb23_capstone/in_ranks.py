@@ -16,7 +16,7 @@ from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.data import TensorDataset
 
-from helpers.exercises.nb01_process_groups.in_ranks import watch_new_group
+from helpers.exercises.shared.in_ranks.groups import watch_new_group
 from helpers.ranks.inside import launch_folder
 
 PARTS = ("coordinate", "ranks", "hosts", "sum")

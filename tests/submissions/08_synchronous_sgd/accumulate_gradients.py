@@ -210,3 +210,25 @@ def accumulate_gradients(model, microbatches):
         cross_entropy(model(x), y).backward()
     for p in model.parameters():
         dist.all_reduce(p.grad)
+
+
+# %% right: clears only what is there, leaves out what has no gradient
+def accumulate_gradients(model, microbatches):
+    for p in model.parameters():
+        if p.grad is not None:
+            p.grad.zero_()
+    for x, y in microbatches:
+        (cross_entropy(model(x), y) / len(microbatches)).backward()
+    for p in model.parameters():
+        if p.grad is not None:
+            dist.all_reduce(p.grad)
+            p.grad /= dist.get_world_size()
+
+
+# %% wrong: clears a gradient that is not there yet | crashed | says: is None until a backward has set it
+def accumulate_gradients(model, microbatches):
+    for p in model.parameters():
+        p.grad.zero_()
+    for x, y in microbatches:
+        (cross_entropy(model(x), y) / len(microbatches)).backward()
+    average_gradients(model)

@@ -478,3 +478,43 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
         dist.all_reduce(mean)
         losses.append(mean.item() / world_size)
     return losses
+
+
+# %% right: averages what has a gradient, as every parameter has one
+def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    losses = []
+    for step in range(steps):
+        own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
+        optimizer.zero_grad()
+        loss = cross_entropy(model(x[own]), y[own])
+        loss.backward()
+        for p in model.parameters():
+            if p.grad is not None:
+                dist.all_reduce(p.grad)
+                p.grad /= world_size
+        optimizer.step()
+        mean = loss.detach()
+        dist.all_reduce(mean)
+        losses.append(mean.item() / world_size)
+    return losses
+
+
+# %% wrong: clears a gradient that is not there yet | crashed | says: is None until a backward has set it
+def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    losses = []
+    for step in range(steps):
+        own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
+        for p in model.parameters():
+            p.grad.zero_()
+        loss = cross_entropy(model(x[own]), y[own])
+        loss.backward()
+        average_gradients(model)
+        optimizer.step()
+        mean = loss.detach()
+        dist.all_reduce(mean)
+        losses.append(mean.item() / world_size)
+    return losses

@@ -1,0 +1,1 @@
+"""What ranks run beside the answers of several notebooks: no truth belongs here."""

@@ -1,0 +1,71 @@
+"""The calls of `new_group`, compared across ranks by a store of the check's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from itertools import count
+from typing import Any
+
+from torch._C._distributed_c10d import FileStore, Store
+from torch.distributed import distributed_c10d
+
+from helpers.ranks.inside import launch_folder, span
+
+DEADLINE = timedelta(seconds=20)
+"""For whatever ranks wait for here: longer than any case may take."""
+_LEFT = "nothing"
+_GRIDS = count()
+
+
+class GroupsDiffer(RuntimeError):
+    """The ranks do not ask for the same groups in the same order."""
+
+
+@contextmanager
+def watch_new_group(rank: int, world_size: int) -> Iterator[None]:
+    """Record each call of `new_group`; raise GroupsDiffer where ranks ask for different groups.
+
+    torch itself does not compare: a group's name is a counter of each rank, and ranks that count
+    differently read each other's addresses, so that some hang and some get a wrong sum.
+    """
+    real, made = distributed_c10d._new_group_with_tag, 0
+    store = own_store(f"groups {next(_GRIDS)}", world_size)
+
+    def watched(ranks: Sequence[int] | None = None, *args: Any, **kwargs: Any) -> Any:
+        nonlocal made
+        asked = sorted(range(world_size) if ranks is None else ranks)
+        with span(f"new_group {' '.join(map(str, asked))}"):
+            if not kwargs.get("use_local_synchronization"):
+                made += 1
+                _compare(store, made, str(asked), rank, world_size)
+            return real(ranks, *args, **kwargs)
+
+    distributed_c10d._new_group_with_tag = watched  # type: ignore[assignment]
+    try:
+        yield
+        store.set(f"{made + 1}/{rank}", _LEFT)  # whoever waits for its next call need not
+    finally:
+        distributed_c10d._new_group_with_tag = real
+
+
+def _compare(store: Store, call: int, asked: str, rank: int, world_size: int) -> None:
+    store.set(f"{call}/{rank}", asked)
+    for other in range(world_size):
+        theirs = store.get(f"{call}/{other}").decode()
+        if theirs != asked:
+            what = "has returned without it" if theirs == _LEFT else f"asks for {theirs}"
+            raise GroupsDiffer(
+                f"in call number {call} of new_group rank {rank} asks for {asked}, but rank {other} "
+                f"{what}. Every rank must call new_group for every group, in the same order, also "
+                "for groups that it is not in."
+            )
+
+
+def own_store(name: str, world_size: int) -> Store:
+    # A FileStore deletes its file when the last one that counts itself in has gone, so one that
+    # is opened and closed in turns must count more than will ever come.
+    store = FileStore(str(launch_folder() / f"programme {name}"), 1000 * world_size)
+    store.set_timeout(DEADLINE)
+    return store
