@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from helpers.course.hints import hint
     from helpers.course.quizzes import predict
     from helpers.data.digits import digits
+    from helpers.explore.explore import explore
     from helpers.jobs.mpiexec import mpiexec
     from helpers.jobs.ports import free_port
     from helpers.jobs.run import MpiFailed, TorchrunFailed
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from helpers.ranks.launcher import launch
     from helpers.ranks.run import RankFailure, Run
     from helpers.views.before_after import before_after
-    from helpers.views.cost_explorer import cost_explorer
     from helpers.views.curve import curves
     from helpers.views.digit_rows import digit_rows
     from helpers.views.divergence import divergence
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 _HOME = {
     "check": "helpers.checks.check",
     "digits": "helpers.data.digits",
+    "explore": "helpers.explore.explore",
     "hint": "helpers.course.hints",
     "storage_bytes": "helpers.checks.held",
     "tensors_held": "helpers.checks.held",
@@ -76,7 +77,6 @@ _HOME = {
     "torchrun": "helpers.jobs.torchrun",
     "count_rounds": "helpers.views.one_port",
     "before_after": "helpers.views.before_after",
-    "cost_explorer": "helpers.views.cost_explorer",
     "curves": "helpers.views.curve",
     "digit_rows": "helpers.views.digit_rows",
     "divergence": "helpers.views.divergence",
@@ -121,13 +121,13 @@ __all__ = [
     "TorchrunFailed",
     "before_after",
     "check",
-    "cost_explorer",
     "count_rounds",
     "curves",
     "digit_rows",
     "digits",
     "divergence",
     "expert_load",
+    "explore",
     "free_port",
     "hint",
     "launch",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -117,7 +118,7 @@ def quiet_lab() -> None:
     _write_new(Path(sys.prefix, "share", "jupyter", "lab", "settings", "overrides.json"), saved)
 
 
-def _write_new(path: Path, settings: dict[str, object]) -> None:
+def _write_new(path: Path, settings: Mapping[str, object]) -> None:
     if path.exists():
         return
     with contextlib.suppress(OSError):  # no more than a comfort

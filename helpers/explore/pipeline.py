@@ -1,0 +1,65 @@
+"""Pipeline schedules: what stages and microbatches do to the bubble, and to what a stage must hold."""
+
+from __future__ import annotations
+
+from helpers.explore.form import Control, Shown, choice, steps
+from helpers.views.plain import plural
+from helpers.views.schedule import schedule
+from helpers.views.schedule_times import idle_share, planned
+
+CONTROLS: tuple[Control, ...] = (
+    choice("kind", "schedule", ("GPipe", "1F1B", "zero bubble")),
+    steps("stages", "stages", range(1, 9)),
+    steps("microbatches", "microbatches", range(1, 17)),
+)
+START = {"kind": "1F1B", "stages": 4, "microbatches": 8}
+
+
+def show(kind: str, stages: int, microbatches: int) -> Shown:
+    """Draw the schedule with a backward of twice a forward, and say its bubble."""
+    orders = [ORDERS[kind](stage, stages, microbatches) for stage in range(stages)]
+    lanes = planned(orders)
+    idle = idle_share([[(piece.start, piece.end) for piece in lane] for lane in lanes])
+    held = min(microbatches, stages) if kind != "GPipe" else microbatches
+    words = (
+        f"{kind}, {plural(stages, 'stage')}, {plural(microbatches, 'microbatch')}: idle {idle:.0%} of the "
+        f"time; the first stage holds {plural(held, 'microbatch')} at most."
+    )
+    return Shown(words, (schedule({kind: orders}),))
+
+
+def gpipe(stage: int, stages: int, microbatches: int) -> list[str]:
+    """All forwards, then all backwards."""
+    return [f"{action}{i}" for action in "FB" for i in range(microbatches)]
+
+
+def one_f_one_b(stage: int, stages: int, microbatches: int) -> list[str]:
+    """As many forwards as there are stages below, then one forward and one backward in turn."""
+    ahead = min(microbatches, stages - stage - 1)
+    order = [f"F{i}" for i in range(ahead)]
+    for i in range(microbatches - ahead):
+        order += [f"F{ahead + i}", f"B{i}"]
+    return order + [f"B{i}" for i in range(microbatches - ahead, microbatches)]
+
+
+def zero_bubble(stage: int, stages: int, microbatches: int) -> list[str]:
+    """1F1B with backward in two: inputs' gradients (I) at once, weights' (W) where there would be idle time.
+
+    After Qi and others, "Zero Bubble Pipeline Parallelism" (2023), the schedule ZB-H1: stage r puts off r
+    of its W, so that no stage holds more than under 1F1B.
+    """
+    order, waiting = [], 0
+    for action in one_f_one_b(stage, stages, microbatches):
+        kind, number = action[0], int(action[1:])
+        if kind == "F":
+            order.append(action)
+            continue
+        order.append(f"I{number}")
+        waiting += 1
+        if waiting > stage:
+            order.append(f"W{number - waiting + 1}")
+            waiting -= 1
+    return order + [f"W{i}" for i in range(microbatches - waiting, microbatches)]
+
+
+ORDERS = {"GPipe": gpipe, "1F1B": one_f_one_b, "zero bubble": zero_bubble}
