@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from helpers.course.hints import hint
     from helpers.course.quizzes import predict
     from helpers.data.digits import digits
-    from helpers.explore.explore import explore
+    from helpers.explorers.explore import explore
     from helpers.jobs.mpiexec import mpiexec
     from helpers.jobs.ports import free_port
     from helpers.jobs.run import MpiFailed, TorchrunFailed
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 _HOME = {
     "check": "helpers.checks.check",
     "digits": "helpers.data.digits",
-    "explore": "helpers.explore.explore",
+    "explore": "helpers.explorers.explore",
     "hint": "helpers.course.hints",
     "storage_bytes": "helpers.checks.held",
     "tensors_held": "helpers.checks.held",

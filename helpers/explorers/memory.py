@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from helpers.explore.form import Control, Shown, choice, steps
+from helpers.explorers.form import Control, Shown, choice, steps
 from helpers.views.memory_bars import memory_bars
 from helpers.views.plain import plural, short_bytes
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from helpers.explore.form import Control, Shown, choice, steps
-from helpers.explore.in_ranks import collective
+from helpers.explorers.form import Control, Shown, choice, steps
+from helpers.explorers.in_ranks import collective
 from helpers.ranks.launcher import launch
 from helpers.views.before_after import before_after
 from helpers.views.plain import plural

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from helpers.explore.form import Control, Shown, choice, steps
+from helpers.explorers.form import Control, Shown, choice, steps
 from helpers.trace.events import Event, Trace
 from helpers.views.plain import plural
 from helpers.views.step_lanes import step_lanes

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from helpers.explore.form import Control, Shown, choice, steps
+from helpers.explorers.form import Control, Shown, choice, steps
 from helpers.plan.cluster import Cluster
 from helpers.plan.model_size import Model
 from helpers.plan.presets import CLUSTERS, MODELS, cluster_of, model_called

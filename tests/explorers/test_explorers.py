@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from helpers.explore import algorithms, buckets, checkpoints, memory, pipeline, samples
-from helpers.explore.explore import NAMES, explore
+from helpers.explorers import algorithms, buckets, checkpoints, memory, pipeline, samples
+from helpers.explorers.explore import NAMES, explore
 from helpers.views.live import WIDGET_VIEW
 from helpers.views.schedule_times import idle_share, planned
 
 
 def ends(name: str) -> list[dict[str, Any]]:
     """Give the start with each control at its first and at its last value."""
-    module = import_module(f"helpers.explore.{name}")
+    module = import_module(f"helpers.explorers.{name}")
     found = [module.START]
     for control in module.CONTROLS:
         values = list(control.options.values())
@@ -25,7 +25,7 @@ def ends(name: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", [n for n in NAMES if n != "collective"])
 def test_it_draws_at_both_ends_of_every_control(name: str) -> None:
-    show = import_module(f"helpers.explore.{name}").show
+    show = import_module(f"helpers.explorers.{name}").show
     for setting in ends(name):
         shown = show(**setting)
         assert shown.words[-1] in ".?" and all(picture.text for picture in shown.pictures)
@@ -33,7 +33,7 @@ def test_it_draws_at_both_ends_of_every_control(name: str) -> None:
 
 
 def test_collectives_run_on_real_ranks() -> None:
-    module = import_module("helpers.explore.collective")
+    module = import_module("helpers.explorers.collective")
     for op in module.CONTROLS[0].options.values():
         shown = module.show(op=op, ranks=3, root=5, reduction="MAX")
         assert op in shown.words and "root 2" in shown.words or "root" in shown.words

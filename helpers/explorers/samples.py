@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from helpers.explore.form import Control, Shown, choice, steps
+from helpers.explorers.form import Control, Shown, choice, steps
 from helpers.views.plain import plural
 from helpers.views.sample_raster import repeated, sample_raster
 

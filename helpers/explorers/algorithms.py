@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from helpers.explore.form import Control, Shown, choice, steps
+from helpers.explorers.form import Control, Shown, choice, steps
 from helpers.trace.events import Event, Trace
 from helpers.views.curve import curves
 from helpers.views.plain import plural, short_bytes

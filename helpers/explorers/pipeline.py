@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from helpers.explore.form import Control, Shown, choice, steps
+from helpers.explorers.form import Control, Shown, choice, steps
 from helpers.views.plain import plural
 from helpers.views.schedule import schedule
 from helpers.views.schedule_times import idle_share, planned

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from helpers.explore.form import Explorer
+from helpers.explorers.form import Explorer
 
 NAMES = (
     "collective",
@@ -29,7 +29,7 @@ def explore(name: str, **setting: Any) -> Explorer:
     """
     if name not in NAMES:
         raise ValueError(f"there is no explorer {name!r}; there are {', '.join(NAMES)}.")
-    module = import_module(f"helpers.explore.{name}")
+    module = import_module(f"helpers.explorers.{name}")
     return Explorer(
         module.CONTROLS, module.show, module.START | setting, getattr(module, "link", None)
     )

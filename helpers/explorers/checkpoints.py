@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from helpers.explore.form import Control, Shown, steps
+from helpers.explorers.form import Control, Shown, steps
 from helpers.views.curve import curves
 
 CONTROLS: tuple[Control, ...] = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from helpers.explore.cost import CUSTOM, START, show
-from helpers.explore.explore import explore
+from helpers.explorers.cost import CUSTOM, START, show
+from helpers.explorers.explore import explore
 
 
 def test_the_best_layout_is_said_in_words() -> None:
