@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from helpers.checks.check import check
     from helpers.checks.held import storage_bytes, tensors_held
     from helpers.course.hints import hint
+    from helpers.course.home import home
     from helpers.course.quizzes import predict
+    from helpers.course.show_me import show_me
     from helpers.data.digits import digits
     from helpers.explorers.explore import explore
     from helpers.jobs.mpiexec import mpiexec
@@ -63,6 +65,8 @@ _HOME = {
     "digits": "helpers.data.digits",
     "explore": "helpers.explorers.explore",
     "hint": "helpers.course.hints",
+    "home": "helpers.course.home",
+    "show_me": "helpers.course.show_me",
     "storage_bytes": "helpers.checks.held",
     "tensors_held": "helpers.checks.held",
     "predict": "helpers.course.quizzes",
@@ -130,6 +134,7 @@ __all__ = [
     "explore",
     "free_port",
     "hint",
+    "home",
     "launch",
     "memory_bars",
     "mesh_groups",
@@ -145,6 +150,7 @@ __all__ = [
     "sample_raster",
     "schedule",
     "sharding",
+    "show_me",
     "span",
     "start_torchrun",
     "startup_bars",

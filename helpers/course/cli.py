@@ -54,8 +54,9 @@ def lab(lab_args: tuple[str, ...]) -> None:
     new = workspaces.fill(workspace)
     if new:
         click.echo(f"Copied into {_short(workspace.work)}: {', '.join(path.name for path in new)}")
-    start = workspace.work / workspaces.START
-    opened = start if start.exists() else workspace.work
+    from helpers.course.home import write_home
+
+    opened = write_home(workspace.work)
     workspaces.quiet_lab()
     extra += ["--custom-css", "--ServerApp.jpserver_extensions=helpers.course.look=True"]
     sys.stdout.flush()
@@ -95,11 +96,13 @@ def doctor() -> None:
 
 @main.command()
 def progress() -> None:
-    """Show which exercises and quizzes are done."""
+    """Show the map of the course, and which exercises and quizzes are done."""
     from helpers.checks.headings import headings
+    from helpers.course.home import home
     from helpers.course.progress import read
     from helpers.course.progress_table import progress_table
 
+    click.echo(f"{home()!r}\n")
     click.echo(progress_table(read(), list(headings().values())))
 
 
@@ -191,8 +194,9 @@ def grade(folder: Path, out: Path, **options: Any) -> None:
 
 
 @main.command()
+@click.option("--with-solutions", is_flag=True, help="With solutions/, for show_me and to read.")
 @click.argument("out", type=click.Path(path_type=Path))
-def release(out: Path) -> None:
+def release(out: Path, with_solutions: bool) -> None:
     """Write the bundle for learners.
 
     The course without solutions, tests and grader, with a manifest of SHA-256 sums.
@@ -201,7 +205,7 @@ def release(out: Path) -> None:
     from helpers.grading.release import release as write
 
     try:
-        files = write(workspaces.find_workspace(), out)
+        files = write(workspaces.find_workspace(), out, with_solutions=with_solutions)
     except ReleaseError as error:
         click.echo(error, err=True)
         sys.exit(2)

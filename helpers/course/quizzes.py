@@ -19,6 +19,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
@@ -125,6 +126,13 @@ def load_quizzes(folder: Path = QUIZ_DIR) -> dict[str, Quiz]:
                 raise QuizFileError(f"{path.name}: the id {quiz.id!r} is used twice")
             quizzes[quiz.id] = quiz
     return quizzes
+
+
+@cache
+def quizzes_of_notebooks() -> Mapping[str, tuple[str, ...]]:
+    """Give the ids of each notebook's quizzes, by the notebook's name."""
+    files = sorted(QUIZ_DIR.glob("*.toml"))
+    return {path.stem: tuple(quiz.id for quiz in _read_file(path)) for path in files}
 
 
 def _read_file(path: Path) -> list[Quiz]:

@@ -14,8 +14,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-START = "00_start_here.ipynb"
-
 
 class WorkspaceError(Exception):
     """The learner's folder cannot be filled or reset: why, and what to do."""

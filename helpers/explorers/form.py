@@ -107,10 +107,14 @@ class Explorer:
         return widgets.VBox([panel, words, images])
 
     def _widget_of(self, control: Control, widgets: Any) -> Any:
-        kind = widgets.SelectionSlider if control.slider else widgets.Dropdown
-        return kind(
+        from helpers.explorers.slider import Slider
+
+        value = self.setting[control.name]
+        if control.slider:
+            return Slider(control.words, control.options, value)
+        return widgets.Dropdown(
             options=list(control.options.items()),
-            value=self.setting[control.name],
+            value=value,
             description=control.words,
             style={"description_width": "130px"},
             layout={"width": "330px"},

@@ -26,19 +26,20 @@ class ReleaseError(Exception):
     """No bundle can be written, or read. One line: what is wrong, and what to do."""
 
 
-def release(workspace: Workspace, out: Path) -> list[Path]:
+def release(workspace: Workspace, out: Path, *, with_solutions: bool = False) -> list[Path]:
     """Write the bundle into the new folder `out`; give its files. Raise ReleaseError."""
     if out.exists() and any(out.iterdir() if out.is_dir() else [out]):
         raise ReleaseError(f"{out} is there already: name a new folder.")
     sums = {}
     try:
-        for source in sorted(bundled(workspace)):
+        solved = workspace.solutions.glob("*.ipynb") if with_solutions else ()
+        for source in sorted([*bundled(workspace), *solved]):
             name = source.relative_to(workspace.root)
             target = out / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
             if name == Path("README.md"):
-                target.write_text(_for_learners(source.read_text()))
+                target.write_text(_for_learners(source.read_text(), with_solutions))
             sums[name.as_posix()] = sum_of(target)
         manifest = {"format": FORMAT, "files": sums}
         (out / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
@@ -47,11 +48,13 @@ def release(workspace: Workspace, out: Path) -> list[Path]:
     return [out / name for name in (*sums, MANIFEST)]
 
 
-def _for_learners(readme: str) -> str:
+def _for_learners(readme: str, with_solutions: bool) -> str:
     """Leave out of the README what a bundle does not have: tests, their pictures, what instructors need."""
     own = readme.partition("\n## For instructors")[0]
     lines = (line for line in own.splitlines() if "make test" not in line and "tests" not in line)
-    return "\n".join(lines).rstrip() + "\n"
+    has = "has the solutions, in `solutions/`" if with_solutions else "has no solutions"
+    told = f"This copy of the course is for learners: it {has}."
+    return "\n".join(lines).rstrip() + f"\n\n{told}\n"
 
 
 def bundled(workspace: Workspace) -> Iterator[Path]:

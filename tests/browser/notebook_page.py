@@ -53,6 +53,9 @@ class NotebookPage:
         count = self.code_cells.count()
         self.page.locator(".jp-NotebookPanel .jp-Cell").last.locator(".jp-InputPrompt").click()
         self.page.keyboard.press("Escape")
+        # whatever had the focus in an output has lost it
+        expect(self.page.locator(".jp-Notebook.jp-mod-commandMode")).to_be_visible()
+        self.page.locator(".jp-NotebookPanel .jp-Cell").last.focus()
         self.page.keyboard.press("b")
         expect(self.code_cells).to_have_count(count + 1)
         cell = self.code_cells.last

@@ -96,6 +96,8 @@ def test_run_all_stop_and_go_on(page: Page, lab: Lab, work: Path, shots: Path) -
     _a_run_plays(notebook)
     _a_deadlock_plays_up_to_where_it_stands_still(notebook)
     _a_quiz_answers_to_clicks(notebook, work)
+    _a_slider_draws_again(notebook)
+    _the_reference_stands_beside(notebook)
     _nothing_is_hard_to_reach(notebook)
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
         notebook.use_theme(theme)
@@ -150,9 +152,30 @@ def _a_deadlock_plays_up_to_where_it_stands_still(notebook: NotebookPage) -> Non
     notebook.photograph("deadlock-played", player)
 
 
+def _a_slider_draws_again(notebook: NotebookPage) -> None:
+    source = 'from helpers import explore\nexplore("collective", ranks=3)'
+    shown = notebook.add_and_run(source).locator(".jp-OutputArea")
+    expect(shown).to_contain_text("all_gather on 3 ranks, just run here", timeout=20_000)
+    shown.get_by_role("slider", name="ranks").focus()
+    notebook.page.keyboard.press("ArrowRight")
+    expect(shown).to_contain_text("all_gather on 4 ranks, just run here", timeout=20_000)
+    shown.get_by_role("combobox").first.select_option("reduce")
+    expect(shown).to_contain_text("reduce root 0 SUM on 4 ranks", timeout=20_000)
+    notebook.photograph("explorer", shown)
+
+
+def _the_reference_stands_beside(notebook: NotebookPage) -> None:
+    shown = notebook.add_and_run("from helpers import show_me\nshow_me(ping_pong)")
+    page = shown.locator(".jp-OutputArea")
+    expect(page).to_contain_text("Reference", timeout=20_000)
+    expect(page.locator("pre")).to_have_count(2)
+    expect(page.locator("img")).to_have_count(2)
+    notebook.photograph("beside", shown)
+
+
 def _nothing_is_hard_to_reach(notebook: NotebookPage) -> None:
     """Ask axe about what is ours: names, roles, keyboard, contrast."""
-    ours = [".rr-page", ".widget-radio", ".jp-RenderedHTML"]
+    ours = [".rr-page", ".jupyter-widgets", ".jp-OutputArea .jp-RenderedHTML"]
     found = Axe().run(notebook.page, context={"include": [[place] for place in ours]}).response
     grave = [v for v in found["violations"] if v["impact"] in {"serious", "critical"}]
     assert not grave, [(v["id"], [n["html"][:200] for n in v["nodes"]]) for v in grave]

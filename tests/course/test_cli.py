@@ -9,6 +9,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
+import nbformat
 import pytest
 
 from helpers.course.notebook_file import read_notebook, write_notebook
@@ -114,7 +115,7 @@ def test_a_solution_that_cannot_be_taken_out_is_named(course: Path) -> None:
 def test_progress_is_shown(course: Path) -> None:
     done = run(course, "progress")
     assert done.returncode == 0, done.stderr
-    assert "0 quizzes" in done.stdout
+    assert "0 quizzes" in done.stdout and "Go on with" in done.stdout
 
 
 def test_lab_copies_the_notebooks_and_hands_its_words_to_jupyterlab(course: Path) -> None:
@@ -129,6 +130,9 @@ def test_lab_copies_the_notebooks_and_hands_its_words_to_jupyterlab(course: Path
     assert run(course, "lab", "--version", *allow_root).stdout.splitlines() == [
         version("jupyterlab")
     ]
+    home = nbformat.read(course / "work" / "home.ipynb", 4)
+    nbformat.validate(home)
+    assert "Go on with" in home.cells[1].outputs[0].data["text/html"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root is warned")

@@ -34,7 +34,7 @@ def test_each_control_reaches_the_picture(change: dict[str, object], part: str) 
 
 def test_a_gpu_brings_its_links_and_a_model_of_ones_own_its_sizes() -> None:
     widget = explore("cost").widget()
-    controls = {control.description: control for control in widget.children[0].children}
+    controls = {getattr(c, "words", "") or c.description: c for c in widget.children[0].children}
     assert controls["layers"].disabled
     controls["GPU"].value = "A100"
     links = [controls[name].value for name in ("in a host [GB/s]", "network [GB/s]")]

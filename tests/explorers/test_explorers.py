@@ -53,7 +53,7 @@ def test_moving_a_control_draws_again() -> None:
     widget = explore("pipeline").widget()
     panel, words, images = widget.children
     before = words.value, images.value
-    controls = {control.description: control for control in panel.children}
+    controls = {getattr(c, "words", "") or c.description: c for c in panel.children}
     controls["microbatches"].value = 16
     assert "16 microbatches" in words.value
     assert (words.value, images.value) != before and "<img " in images.value

@@ -1,0 +1,227 @@
+"""Where a learner is: the map of the course, what is done, begun and next, and the minutes that are left.
+
+    progress + headings + quizzes -> places() -> Home -> home(), work/home.ipynb, `course progress`
+
+`course lab` makes work/home.ipynb anew each time and opens it, so that the map stands there before anything
+was run; its one cell draws it again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from helpers.checks.headings import Heading, headings
+from helpers.course.notebook_file import write_notebook
+from helpers.course.parts import part_of
+from helpers.course.progress import read
+from helpers.course.progress_format import Progress
+from helpers.course.quizzes import quizzes_of_notebooks
+from helpers.course.workspace import WorkspaceError, find_workspace
+
+FILE = "home.ipynb"
+_CELL = "from helpers import home\n\nhome()"
+_SIGNS = {"done": "●", "begun": "◐", "next": "▶", "to come": "○"}
+
+
+@dataclass(frozen=True)
+class Place:
+    """One notebook. state: "done", "begun", "next" or "to come"; next: its first core exercise to do.
+
+    passed, core: its core exercises; right, quizzes: its quizzes; minutes: of core exercises that are left.
+    """
+
+    notebook: str
+    title: str
+    state: str
+    passed: int
+    core: int
+    right: int
+    quizzes: int
+    minutes: int
+    next: Heading | None
+
+    @property
+    def part(self) -> str:
+        return part_of(int(self.notebook[:2]))
+
+    @property
+    def file(self) -> str:
+        return f"{self.notebook}.ipynb"
+
+
+@dataclass(frozen=True, repr=False)
+class Home:
+    """The map, which shows itself as text or as a page with links."""
+
+    places: tuple[Place, ...]
+    note: str = ""
+
+    @property
+    def here(self) -> Place | None:
+        """The notebook to go on with: the last that was begun, else the first that is not done."""
+        begun = [place for place in self.places if place.state == "begun"]
+        return begun[-1] if begun else next((p for p in self.places if p.state == "next"), None)
+
+    def __repr__(self) -> str:
+        lines, part = [], ""
+        width = max((len(place.title) for place in self.places), default=0)
+        for place in self.places:
+            if place.part != part:
+                part = place.part
+                lines += ["", part]
+            counts = f"{place.passed}/{place.core} exercises, {place.right}/{place.quizzes} quizzes"
+            left = f", {place.minutes} min left" if place.minutes else ""
+            lines.append(
+                f"  {_SIGNS[place.state]} {place.title:<{width}}  {place.state:<7}  {counts}{left}"
+            )
+        return "\n".join([*lines[1:], "", *self._words()])
+
+    def _words(self) -> list[str]:
+        done = sum(place.state == "done" for place in self.places)
+        left = sum(place.minutes for place in self.places)
+        words = [
+            f"{done} of {len(self.places)} notebooks done. Core exercises left: about {_hours(left)}."
+        ]
+        if self.here is not None:
+            words.append(f"Go on with {self.here.title}{_task(self.here)}.")
+        return [*words, *([self.note] if self.note else [])]
+
+    def _repr_html_(self) -> str:
+        first, *others = self._words()
+        go = ""
+        if self.here is not None:
+            link = f'<a href="{escape(self.here.file)}"><b>{escape(self.here.title)}</b></a>'
+            go = f"<p>Go on with {link}{escape(_task(self.here))}.</p>"
+        rows, part = [], ""
+        for place in self.places:
+            if place.part != part:
+                part = place.part
+                rows.append(f'<tr><th scope="rowgroup" colspan="5">{escape(part)}</th></tr>')
+            rows.append(_row(place))
+        heads = "".join(
+            f'<th scope="col">{words}</th>'
+            for words in ("notebook", "state", "core exercises", "quizzes", "left")
+        )
+        note = f"<p>{escape(self.note)}</p>" if self.note else ""
+        return (
+            f"<p>{escape(first)}</p>{go}<table><thead><tr>{heads}</tr></thead>"
+            f"<tbody>{''.join(rows)}</tbody></table>{note}"
+        )
+
+
+def home() -> Home:
+    """Show the map of the course: what is done, begun and next, with a link to each notebook."""
+    progress = read()
+    return Home(places(progress, list(headings().values())), progress.note)
+
+
+def places(progress: Progress, exercises: Sequence[Heading]) -> tuple[Place, ...]:
+    """Give each notebook's place, in the course's order; the first that nobody has begun is "next"."""
+    found: list[Place] = []
+    for notebook in dict.fromkeys(exercise.notebook for exercise in exercises):
+        own = [e for e in exercises if e.notebook == notebook]
+        core = [e for e in own if not e.further]
+        left = [e for e in core if not _passed(progress, e)]
+        asked = quizzes_of_notebooks().get(notebook, ())
+        answered = [progress.quizzes[quiz] for quiz in asked if quiz in progress.quizzes]
+        begun = answered or any(e.name in {*progress.exercises, *progress.hints} for e in own)
+        state = "done" if not left else "begun" if begun else "to come"
+        if state == "to come" and not any(place.state == "next" for place in found):
+            state = "next"
+        found.append(
+            Place(
+                notebook,
+                _title(notebook),
+                state,
+                len(core) - len(left),
+                len(core),
+                sum(answers.correct for answers in answered),
+                len(asked),
+                sum(e.minutes for e in left),
+                left[0] if left else None,
+            )
+        )
+    return tuple(found)
+
+
+def write_home(work: Path) -> Path:
+    """Write the home page into a learner's folder, with the map as it is now; give the file."""
+    output = {
+        "output_type": "execute_result",
+        "execution_count": 1,
+        "metadata": {},
+        "data": {"text/html": home()._repr_html_(), "text/plain": repr(home())},
+    }
+    words = (
+        "# Where you are\n\nClick a notebook to open it. Run the cell below (Shift+Enter) after some work, "
+        "and the map is drawn anew."
+    )
+    cells: list[dict[str, Any]] = [
+        {"cell_type": "markdown", "id": "home-1", "metadata": {}, "source": words},
+        {
+            "cell_type": "code",
+            "id": "home-2",
+            "metadata": {},
+            "execution_count": 1,
+            "outputs": [output],
+            "source": _CELL,
+        },
+    ]
+    kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+    path = work / FILE
+    notebook = {
+        "cells": cells,
+        "metadata": {"kernelspec": kernel},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    write_notebook(path, notebook)
+    return path
+
+
+def _row(place: Place) -> str:
+    cells = (
+        f'<a href="{escape(place.file)}">{escape(place.title)}</a>',
+        f"{_SIGNS[place.state]} {place.state}",
+        f"{place.passed} of {place.core}",
+        f"{place.right} of {place.quizzes}",
+        f"{place.minutes} min" if place.minutes else "",
+    )
+    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+
+
+def _task(place: Place) -> str:
+    if place.next is None:
+        return ""
+    return f": exercise {place.next.number}, {place.next.title} ({place.next.minutes} min)"
+
+
+def _hours(minutes: int) -> str:
+    return f"{minutes} min" if minutes < 90 else f"{minutes / 60:.0f} h"
+
+
+def _passed(progress: Progress, exercise: Heading) -> bool:
+    attempts = progress.exercises.get(exercise.name)
+    return attempts is not None and attempts.best.share >= 1
+
+
+@cache
+def _title(notebook: str) -> str:
+    """Give a notebook's own title, "02 · Blocking send and recv"; its file's name where there is none."""
+    try:
+        workspace = find_workspace()
+        for folder in (workspace.notebooks, workspace.solutions):
+            path = folder / f"{notebook}.ipynb"
+            if path.is_file():
+                with path.open(encoding="utf-8") as file:
+                    match = re.search(r'"# (\d\d · [^"\\]+)', file.read(20_000))
+                return match[1] if match else notebook
+    except (WorkspaceError, OSError):
+        pass
+    return notebook

@@ -1,0 +1,135 @@
+"""`show_me(fn)`: the reference solution beside one's own, and what the ranks of both did.
+
+For after passing, or for whoever wants to see it: the call is kept with the progress, as a last hint is.
+Where this copy of the course has no solutions, it says so.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from helpers.answers.build import Answer, cell_number
+from helpers.answers.reader import UnreadableNotebook, read_answers
+from helpers.checks.check import check
+from helpers.checks.grade import grade
+from helpers.checks.headings import Heading, find_heading
+from helpers.checks.registry import get
+from helpers.course.notebook_file import read_notebook
+from helpers.course.progress import read, record_hint
+from helpers.course.told import Told
+from helpers.course.workspace import find_workspace
+from helpers.ranks.cells import ipython
+from helpers.ranks.run import Run
+from helpers.views.timeline import timeline
+
+_MARKS = re.compile(r"^[ \t]*### (BEGIN|END) SOLUTION[ \t]*\n?", re.MULTILINE)
+
+
+@dataclass(frozen=True, repr=False)
+class Beside:
+    """Two answers to one exercise, each with the run of its check where ranks answered."""
+
+    title: str
+    own: str
+    reference: str
+    own_run: Run | None
+    reference_run: Run | None
+
+    def __repr__(self) -> str:
+        parts = [self.title, "", "yours:", self.own, "", "the reference:", self.reference]
+        runs = [("yours", self.own_run), ("the reference", self.reference_run)]
+        parts += [f"\n{whose}: {timeline(run).text}" for whose, run in runs if run is not None]
+        return "\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        column = "flex: 1 1 380px; min-width: 0px"
+        sides = (
+            ("Yours", self.own, self.own_run),
+            ("Reference", self.reference, self.reference_run),
+        )
+        columns = "".join(
+            f'<div style="{column}"><p><b>{whose}</b></p><pre style="overflow: auto">{escape(source)}</pre>'
+            f"{_picture(run)}</div>"
+            for whose, source, run in sides
+        )
+        return (
+            f"<p><b>{escape(self.title)}</b></p>"
+            f'<div style="display: flex; flex-wrap: wrap; gap: 16px">{columns}</div>'
+        )
+
+
+def show_me(asked: Any) -> Beside | Told:
+    """Show the reference solution of an exercise beside the answer of this notebook, both tried.
+
+    asked: the exercise's function, its name or its number ("2.1"). Raises UnknownExercise.
+    """
+    found = find_heading(asked)
+    solved = find_workspace().solutions / f"{found.notebook}.ipynb"
+    reference = _source_in(solved, found.name)
+    if reference is None:
+        return Told(
+            f"This copy of the course has no solutions: whoever gave it to you has that of "
+            f"{found.number} {found.title}. `hint({found.name!r})` gives the next hint."
+        )
+    _seen(found)
+    own = check(found.name)
+    return Beside(
+        f"{found.number} {found.title}",
+        _own_source(found.name) or "nothing yet",
+        reference,
+        own.run,
+        _tried(found, solved),
+    )
+
+
+def _source_in(solved: Path, name: str) -> str | None:
+    """Give the cell of a solved notebook that defines the answer, without its markers."""
+    if not solved.is_file():
+        return None
+    sources = [
+        "".join(c["source"]) for c in read_notebook(solved)["cells"] if c["cell_type"] == "code"
+    ]
+    return _defining(sources, name)
+
+
+def _own_source(name: str) -> str | None:
+    shell = ipython()
+    return _defining(shell.history_manager.input_hist_raw, name) if shell is not None else None
+
+
+def _defining(sources: list[str], name: str) -> str | None:
+    defines = re.compile(rf"^(async def|def|class) {re.escape(name)}\b", re.MULTILINE)
+    for source in reversed(sources):
+        if defines.search(source):
+            return _MARKS.sub("", source).strip()
+    return None
+
+
+def _seen(found: Heading) -> None:
+    attempts = read().exercises.get(found.name)
+    if attempts is None or attempts.best.share < 1:
+        record_hint(found.name, len(found.hints) + 1)
+
+
+def _tried(found: Heading, solved: Path) -> Run | None:
+    try:
+        answer = read_answers(solved, [found.name])[found.name]
+    except UnreadableNotebook:
+        return None
+    if not isinstance(answer, Answer):
+        return None
+    return grade(get(found.name), answer, cell_number).run
+
+
+def _picture(run: Run | None) -> str:
+    if run is None:
+        return ""
+    picture = timeline(run)
+    image = base64.b64encode(picture._repr_png_()).decode()
+    alt = escape(picture.text)
+    return f'<img src="data:image/png;base64,{image}" alt="{alt}" style="max-width: 100%">'

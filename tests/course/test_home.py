@@ -1,0 +1,69 @@
+"""The map of the course: every notebook's place, from what was passed, begun, asked and answered."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from helpers.checks.headings import Heading, headings
+from helpers.course.home import Home, home, places
+from helpers.course.progress import record, record_hint, record_quiz
+from helpers.course.progress_format import Progress, Score
+
+EXERCISES = [
+    Heading("one", "02_blocking_p2p", "2.1", "One", 12),
+    Heading("two", "02_blocking_p2p", "2.2", "Two", 8),
+    Heading("more", "02_blocking_p2p", "2.3", "More", 20, further=True),
+    Heading("three", "03_nonblocking_p2p", "3.1", "Three", 30),
+    Heading("four", "07_data_partitioning", "7.1", "Four", 5),
+]
+FULL = Score("passed", 10, 10, "2026-01-01T00:00:00Z")
+
+
+def states(progress: Progress) -> list[str]:
+    return [place.state for place in places(progress, EXERCISES)]
+
+
+def test_the_first_that_nobody_began_is_next() -> None:
+    assert states(Progress()) == ["next", "to come", "to come"]
+
+
+def test_a_notebook_is_done_with_its_core_exercises_and_begun_by_any_sign() -> None:
+    done = Progress().with_score("one", FULL).with_score("two", FULL)
+    assert states(done) == ["done", "next", "to come"]
+    assert states(Progress().with_score("one", FULL)) == ["begun", "next", "to come"]
+    assert states(Progress().with_hint("more", 1)) == ["begun", "next", "to come"]
+    answered = Progress().with_answer("recv-first", 0, False, "2026-01-01T00:00:00Z")
+    assert states(answered) == ["begun", "next", "to come"]
+
+
+def test_minutes_and_counts_are_of_core_exercises() -> None:
+    first, *_ = places(Progress().with_score("one", FULL), EXERCISES)
+    assert (first.passed, first.core, first.minutes) == (1, 2, 8)
+    assert first.next is not None and first.next.name == "two"
+
+
+def test_one_goes_on_where_one_was_last() -> None:
+    progress = Progress().with_score("one", FULL).with_hint("three", 1)
+    here = Home(places(progress, EXERCISES)).here
+    assert here is not None and here.notebook == "03_nonblocking_p2p"
+    everything = Progress()
+    for exercise in EXERCISES:
+        everything = everything.with_score(exercise.name, FULL)
+    done = Home(places(everything, EXERCISES))
+    assert done.here is None and "Go on" not in repr(done) + done._repr_html_()
+
+
+def test_text_and_page_say_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    record("ping_pong", "passed", 10, 10)
+    record_hint("token_ring", 1)
+    record_quiz("recv-first", 2, True)
+    page, text = home()._repr_html_(), repr(home())
+    plain = re.sub(r"<[^>]+>", " ", page)
+    assert "02 · Blocking send and receive" in text and "02 · Blocking send and receive" in plain
+    assert "1/3 exercises, 1/3 quizzes" in text and "1 of 3" in plain
+    assert 'href="02_blocking_p2p.ipynb"' in page
+    assert len(re.findall(r"<tr><td>", page)) == len({e.notebook for e in headings().values()})
+    assert "IV Running for real" in text and "IV Running for real" in plain

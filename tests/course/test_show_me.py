@@ -1,0 +1,58 @@
+"""The reference beside one's own answer: both are tried, and a copy without solutions says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from helpers.checks.headings import UnknownExercise
+from helpers.course import show_me as module
+from helpers.course.progress import read
+from helpers.course.show_me import Beside, show_me
+from helpers.course.told import Told
+from helpers.course.workspace import Workspace
+
+OWN = """\
+import torch, torch.distributed as dist
+
+def ping_pong(rank, world_size, ball, rounds):
+    return ball
+"""
+
+
+@pytest.fixture
+def shell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the inputs of a notebook at hand; in a real one it is tried in tests/browser."""
+    history = SimpleNamespace(input_hist_raw=["", OWN])
+    shell = SimpleNamespace(history_manager=history, user_ns={})
+    monkeypatch.setattr("helpers.checks.check.ipython", lambda: shell)
+    monkeypatch.setattr(module, "ipython", lambda: shell)
+
+
+@pytest.mark.usefixtures("shell")
+def test_both_stand_side_by_side_with_what_their_ranks_did() -> None:
+    shown = show_me("ping_pong")
+    assert isinstance(shown, Beside)
+    assert shown.own.endswith("return ball") and "SOLUTION" not in shown.reference
+    assert "dist.recv(ball" in shown.reference
+    assert shown.reference_run is not None and shown.reference_run.ok
+    assert "the reference: timeline of" in repr(shown)
+    page = shown._repr_html_()
+    assert page.count("<pre") == 2 and page.count("<img") >= 1
+    assert read().hints["ping_pong"] == 4, (
+        "an answer that has not passed: it is told as a last hint"
+    )
+
+
+def test_a_copy_without_solutions_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "find_workspace", lambda: Workspace(tmp_path))
+    told = show_me("2.1")
+    assert isinstance(told, Told) and "has no solutions" in repr(told)
+    assert read().hints == {}
+
+
+def test_what_is_no_exercise_is_refused() -> None:
+    with pytest.raises(UnknownExercise, match="Did you mean ping_pong"):
+        show_me("ping_pang")
