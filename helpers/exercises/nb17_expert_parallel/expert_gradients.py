@@ -23,8 +23,8 @@ MIXED = (
     "group of those."
 )
 NEIGHBOURS = (
-    "These ranks, {neighbours} on, hold different experts. The same expert stands on every ep-th "
-    "rank."
+    "These are sums over {neighbours} ranks in a row, which hold different experts. The same expert stands "
+    "on every ep-th rank."
 )
 TOO_LARGE = (
     "These gradients are ep = {ep} times too large: divide by the number of losses, which is the world "

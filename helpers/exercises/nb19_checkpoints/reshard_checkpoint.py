@@ -21,6 +21,9 @@ CUT = (
     "Whole tensors were read and then cut. Give `dcp.load` tensors that are sharded already: then each rank "
     "reads its rows only, and a model larger than one rank's memory can be loaded."
 )
+WHOLE = "Then every rank holds too much of it: cut it by rows, `[Shard(0)]`."
+ROWS = "Cut it by rows, `[Shard(0)]`."
+AGAIN = "The same elements are read more than once: load each tensor once."
 SHAPES = (
     "Do your DTensors have the whole shapes? `zeros(shape, device_mesh=mesh, placements=[Shard(0)])` cuts "
     "rows that do not divide; `DTensor.from_local` takes the local part at its word."
@@ -55,15 +58,24 @@ def case(draw: Draw) -> Case:
         for name in shapes:
             if found := of_one(name, got.get(name), own[rank][name], shapes[name]):
                 return found
-        more = sorted(set(got) - {*shapes, "elements read"})
+        more = sorted(set(got) - {*shapes, "elements read", "elements of each"})
         if more:
             return Finding(f"there are names too many: {', '.join(more)}")
         share = sum(part.numel() for part in own[rank].values())
         read = got["elements read"]
         if read > share:
             what = f"{read} elements are read from the checkpoint; this rank's shares have {share}"
-            return Finding(what, CUT)
+            return Finding(what, why(got, rank))
         return None
+
+    def why(got: Any, rank: int) -> str:
+        """Say why more is read than this rank's share."""
+        each = got["elements of each"]
+        if got["elements read"] > sum(each.values()):
+            return AGAIN
+        parts = own[rank]
+        whole_ones = [x for x in shapes if each.get(x) == whole[x].numel() > parts[x].numel()]
+        return CUT if whole_ones else ""
 
     return Case(
         f"saved by {plural(before, 'rank')}, loaded by {after}; {', '.join(map(str, shapes.values()))}",
@@ -89,7 +101,7 @@ def of_one(name: str, told: Any, right: torch.Tensor, shape: tuple[int, ...]) ->
         )
     if told["placement"] != "(Shard(dim=0),)":
         what = f"{name} is placed {told['placement']}, not Shard(0)"
-        return Finding(what, "Then every rank holds too much of it: cut it by rows, `[Shard(0)]`.")
+        return Finding(what, WHOLE if "Replicate" in told["placement"] else ROWS)
     if list(told["shape"]) != list(shape):
         return Finding(f"{name} has the shape {tuple(told['shape'])}, not {shape}", SHAPES)
     local = told["local"]

@@ -45,6 +45,16 @@ UNSET = (
 )
 WHOM = "Whom does it wait for? Any replica may be killed at any moment, also one that you count on to decide."
 
+ROLES = {
+    "unexpected": "absent",
+    "late and absent": "late",
+    "others than expected": "on time",
+    "alone": "on time",
+}
+"""What the odd one does in a round, where it is not what the round is called."""
+PATIENCE = {"late and absent": 0.6, "alone": 0.8}
+"""In seconds. Alone: three times that is more than a busy machine may be late."""
+
 
 def case(draw: Draw) -> Case:
     n = draw.ranks
@@ -53,24 +63,27 @@ def case(draw: Draw) -> Case:
     kinds = ["all", draw.of("absent", "unexpected", "late", "early")] if n > 1 else ["all"]
     kinds += ["late and absent"] if n > 2 else []
     kinds += ["meanwhile"] if n > 2 else []
+    kinds += ["others than expected"] if n > 1 else []
+    kinds += ["alone"] if n > 3 else []
     kinds.append("all" if dies[0] >= 0 or n == 1 else ending)
     rounds = []
     for number, kind in enumerate(kinds):
         roles, expected = ["on time"] * n, list(range(n))
         if kind != "all":
             odd, other = draw.rank(), draw.whole(1, max(1, n - 1))
-            roles[odd] = {"unexpected": "absent", "late and absent": "late"}.get(kind, kind)
-            if kind in ("early", "unexpected"):
+            roles[odd] = ROLES.get(kind, kind)
+            if kind in ("early", "unexpected", "others than expected"):
                 expected.remove(odd)
-            elif kind == "late and absent":
+            if kind in ("late and absent", "others than expected"):
                 roles[(odd + other) % n] = "absent"
             elif kind == "meanwhile":
                 roles[(odd + other) % n] = "impatient"
-        waits = kind in ("absent", "late", "late and absent") or (
-            number == len(kinds) - 1 and dies[0] >= 0
-        )
+            elif kind == "alone":
+                roles = ["on time" if r == odd else "absent" for r in range(n)]
+        killed = number == len(kinds) - 1 and dies[0] >= 0
+        waits = killed or any(roles[r] in ("absent", "late") for r in expected)
         steps = [draw.whole(0, 99) for _ in range(n)]
-        patience = 0.6 if kind == "late and absent" else 0.3 if waits else 2.5
+        patience = PATIENCE.get(kind) or (0.3 if waits else 2.5)
         rounds.append({"roles": roles, "expected": expected, "steps": steps, "patience": patience})
 
     def together(values: list[Any]) -> Finding | None:
@@ -104,11 +117,15 @@ def case(draw: Draw) -> Case:
 
 def describe(number: int, now: Any) -> str:
     """Say who comes in a round, and when."""
-    odd = [
-        f"replica {r} {OF_ROLE[role]}{'' if r in now['expected'] or role == 'early' else ', nor is expected'}"
-        for r, role in enumerate(now["roles"])
-        if role in OF_ROLE
-    ]
+    odd = []
+    for r, role in enumerate(now["roles"]):
+        strange = r not in now["expected"]
+        if role in OF_ROLE:
+            odd.append(
+                f"replica {r} {OF_ROLE[role]}{', nor is expected' * strange * (role == 'absent')}"
+            )
+        elif strange:
+            odd.append(f"replica {r} is not expected, but comes")
     return f"round {number}: {' and '.join(odd) or 'all come'}"
 
 
@@ -145,7 +162,9 @@ def one_round(number: int, now: Any, asked: dict[int, Any], killed: int) -> Find
         for m, role in enumerate(roles):
             if role in ("on time", "early", "impatient") and m not in members and m != killed:
                 what = f"{said} replica {r} does not have {m} for a member, which had asked in time"
-                return Finding(what, UNEXPECTED if role == "early" else ALONE if members else "")
+                return Finding(
+                    what, UNEXPECTED if m not in now["expected"] else ALONE if members else ""
+                )
     for first, r in pairwise(sorted(asked)):
         if asked[r][0] != asked[first][0]:
             what = (

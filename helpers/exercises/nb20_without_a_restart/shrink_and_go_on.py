@@ -65,7 +65,7 @@ def case(draw: Draw) -> Case:
         at = steps - 1 if what == "killed after" else at
     else:
         what, at, stall = draw.of(
-            ("killed before", at, 0.0),
+            ("killed before", 0, 0.0),  # who comes then has done as many, with other weights
             ("killed meeting", 0, 0.0),
             ("stalls", at, 1.5),
             ("steps alone", at, 0.0),

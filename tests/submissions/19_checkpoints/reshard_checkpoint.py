@@ -80,3 +80,30 @@ def reshard_checkpoint(folder, shapes, mesh):
 def reshard_checkpoint(folder, shapes, mesh):
     whole = torch.load(folder)
     return {n: distribute_tensor(t, mesh, [Shard(0)]) for n, t in whole.items()}
+
+
+# %% wrong: by columns | wrong | says: First look: Cut it by rows
+def reshard_checkpoint(folder, shapes, mesh):
+    state = {
+        n: zeros(s, device_mesh=mesh, placements=[Shard(len(s) - 1)]) for n, s in shapes.items()
+    }
+    dcp.load(state, checkpoint_id=folder)
+    return state
+
+
+# %% wrong: all of them loaded for each of them | wrong | says: are read more than once
+def reshard_checkpoint(folder, shapes, mesh):
+    state = {n: zeros(s, device_mesh=mesh, placements=[Shard(0)]) for n, s in shapes.items()}
+    for _ in shapes:
+        dcp.load(state, checkpoint_id=folder)
+    return state
+
+
+# %% right: a load for each name
+def reshard_checkpoint(folder, shapes, mesh):
+    found = {}
+    for name, shape in shapes.items():
+        one = {name: zeros(shape, device_mesh=mesh, placements=[Shard(0)])}
+        dcp.load(one, checkpoint_id=folder)
+        found |= one
+    return found

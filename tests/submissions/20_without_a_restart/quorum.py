@@ -220,3 +220,31 @@ def quorum(store, number, me, step, expected, replicas, patience):
     while not store.check([f"{number}/decided"]):
         time.sleep(0.01)
     return ast.literal_eval(store.get(f"{number}/decided").decode())
+
+
+# %% wrong: as many as are expected, whoever they are | wrong | says: Somebody of `expected` was missing
+def quorum(store, number, me, step, expected, replicas, patience):
+    store.set(f"{number}/{me}", str(step))
+    store.add(f"{number}/count", 1)
+    give_up = time.monotonic() + patience
+    while time.monotonic() < give_up and not store.check([f"{number}/decided"]):
+        if store.add(f"{number}/count", 0) >= len(expected):
+            break
+        time.sleep(0.005)
+    here = [r for r in range(replicas) if store.check([f"{number}/{r}"])]
+    mine = repr({r: int(store.get(f"{number}/{r}")) for r in here})
+    return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
+
+
+# %% wrong: patience for each that is missing | wrong | says: after `patience` seconds the others decide
+def quorum(store, number, me, step, expected, replicas, patience):
+    store.set(f"{number}/{me}", str(step))
+    for r in expected:
+        give_up = time.monotonic() + patience
+        while time.monotonic() < give_up and not store.check([f"{number}/decided"]):
+            if store.check([f"{number}/{r}"]):
+                break
+            time.sleep(0.005)
+    here = [r for r in range(replicas) if store.check([f"{number}/{r}"])]
+    mine = repr({r: int(store.get(f"{number}/{r}")) for r in here})
+    return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())

@@ -481,3 +481,34 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         optimizer.step()
         log[step] = expected
         step += 1
+
+
+# %% wrong: who is left out begins at step 0 | wrong | says: steps of its members do not give|and takes over
+def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
+    number, step, log = 0, 0, {}
+    members = list(range(replicas))
+    while True:
+        number += 1
+        now = quorum(store, number, me, step, members, replicas, patience)
+        if me not in now:
+            step, log = 0, {}
+            continue
+        members = sorted(now)
+        if min(now.values()) == steps:
+            return log
+        try:
+            join(store, number, members, me, patience)
+            step = rejoin(
+                members.index(me), len(members), [now[m] for m in members], model, optimizer
+            )
+            if step == steps:
+                continue
+            backward(step)
+            for p in model.parameters():
+                dist.all_reduce(p.grad)
+                p.grad /= len(members)
+        except RuntimeError:
+            continue
+        optimizer.step()
+        log[step] = members
+        step += 1
