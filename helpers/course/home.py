@@ -26,6 +26,7 @@ from helpers.course.workspace import WorkspaceError, find_workspace
 
 FILE = "home.ipynb"
 _CELL = "from helpers import home\n\nhome()"
+_LEFT = 'style="text-align: left"'
 _SIGNS = {"done": "●", "begun": "◐", "next": "▶", "to come": "○"}
 
 
@@ -102,10 +103,12 @@ class Home:
         for place in self.places:
             if place.part != part:
                 part = place.part
-                rows.append(f'<tr><th scope="rowgroup" colspan="5" style="text-align: left">{escape(part)}</th></tr>')
+                rows.append(
+                    f'<tr><th scope="rowgroup" colspan="5" {_LEFT}>{escape(part)}</th></tr>'
+                )
             rows.append(_row(place))
         heads = "".join(
-            f'<th scope="col" style="text-align: left">{words}</th>'
+            f'<th scope="col" {_LEFT}>{words}</th>'
             for words in ("notebook", "state", "core exercises", "quizzes", "left")
         )
         note = f"<p>{escape(self.note)}</p>" if self.note else ""
@@ -193,7 +196,7 @@ def _row(place: Place) -> str:
         f"{place.right} of {place.quizzes}",
         f"{place.minutes} min" if place.minutes else "",
     )
-    return f"<tr>{''.join(f'<td style="text-align: left">{cell}</td>' for cell in cells)}</tr>"
+    return "<tr>" + "".join(f"<td {_LEFT}>{cell}</td>" for cell in cells) + "</tr>"
 
 
 def _task(place: Place) -> str:

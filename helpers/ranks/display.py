@@ -61,8 +61,9 @@ class Display(Quiet):
         from helpers.views.lanes import lanes_live_html
 
         doing = waits_now(watcher).waits if seconds >= SAY_WHO_AFTER_S else ()
-        output = [member.output for member in world.members]
-        view = HTML(lanes_live_html(world.setting.world_size, output, doing, seconds))
+        output = [member.latest for member in world.members]
+        states = [member.state for member in world.members]
+        view = HTML(lanes_live_html(states, output, doing, seconds))
         if self._handle is None:
             self._handle = display(view, display_id=True)
         else:

@@ -28,6 +28,8 @@ from helpers.trace.log import Logs
 
 MAX_OUTPUT = 100_000
 """Bytes kept of what one rank prints in one launch: half from its beginning, half from its end."""
+LATEST = 4_000
+"""Bytes of the end of it that a view sees while it runs."""
 FLOOD = "Flood"
 """The kind of error of a rank that printed more than its site allows."""
 
@@ -87,6 +89,12 @@ class Member:
     def _drop(self, count: int) -> None:
         del self._last[:count]
         self._between += count
+
+    @property
+    def latest(self) -> str:
+        """The end of what it has printed: for a view that is drawn often, however much that was."""
+        end = (self._last or self._first)[-LATEST:]
+        return end.decode("utf-8", "replace")
 
     @property
     def output(self) -> str:

@@ -123,22 +123,32 @@ def lanes_html(run: Run) -> str:
 
 
 def lanes_live_html(
-    world_size: int, output: Sequence[str], doing: Sequence[Wait], seconds: float
+    states: Sequence[str], output: Sequence[str], doing: Sequence[Wait], seconds: float
 ) -> str:
-    """Draw a launch that is still running: the latest output, and what each rank is doing now."""
+    """Draw a launch that is still running: each rank's state and latest output, and what it is in now.
+
+    states: "running", "returned", "failed" or "died" of each rank. doing: of those that wait.
+    """
     now = {wait.rank: wait for wait in doing}
-    head = _muted(f"{plural(world_size, 'rank')} running for {seconds:.0f} s …")
+    done = sum(state == "returned" for state in states)
+    count = f", {done} done" if done else ""
+    head = _muted(f"{plural(len(states), 'rank')} running for {seconds:.0f} s{count} …")
     lanes = [
-        _live_lane(rank, output[rank] if rank < len(output) else "", now.get(rank))
-        for rank in range(world_size)
+        _live_lane(rank, state, output[rank] if rank < len(output) else "", now.get(rank))
+        for rank, state in enumerate(states)
     ]
     return _box(head + _stack(lanes))
 
 
-def _live_lane(rank: int, printed: str, wait: Wait | None) -> str:
+def _live_lane(rank: int, state: str, printed: str, wait: Wait | None) -> str:
     latest = "\n".join(lines_of(printed)[-_LIVE_LINES:])
-    doing = "" if wait is None else _muted("now: " + one_line(describe_wait(wait), 300))
-    return _row(rank, _pre(latest) + doing, edged=False)
+    if state != "running":
+        doing = _muted("done" if state == "returned" else state)
+    else:
+        doing = "" if wait is None else _muted("now: " + one_line(describe_wait(wait), 300))
+    return _row(
+        rank, _pre(latest) + (doing or _muted("running")), edged=state in {"failed", "died"}
+    )
 
 
 def _lane_html(lane: Lane) -> str:
