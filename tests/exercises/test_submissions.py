@@ -35,6 +35,7 @@ DEAR = {
     "checkpoint_activations: runs again, but keeps everything as well",
     "checkpoint_and_resume: rank 0 alone asks for the random states",
     "find_unused: visits every path",
+    "fsdp2_parity: numbers in place of names",
     "mpi_all_reduce: a collective that rank 0 alone calls",
     "one_f_one_b: the Works are waited for at once, but a list keeps what was sent",
     "quorum: a leader, whom the others poll",

@@ -61,6 +61,7 @@ def assert_as_expected(out: Path, expected: list[Expected]) -> None:
                 assert exercise.outcome != "passed" and exercise.points < exercise.out_of, told
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("plan")
 @pytest.mark.timeout(400)
 def test_a_small_class(tmp_path: Path) -> None:
