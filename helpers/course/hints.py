@@ -7,13 +7,15 @@ them a learner has seen is kept with the progress.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from helpers.checks.headings import Heading, find_heading
 from helpers.course.progress import read, record_hint
 from helpers.course.progress_format import Progress
-from helpers.course.told import Told
+from helpers.course.told import Told, to_html
 from helpers.course.workspace import find_workspace
+from helpers.views.live import widget_view
 
 
 def hint(asked: Any, *, get: Callable[[Any], Heading] = find_heading) -> Told:
@@ -33,7 +35,36 @@ def hint(asked: Any, *, get: Callable[[Any], Heading] = find_heading) -> Told:
     lines = [_heading(found, level, seen), *_hints(found, level)]
     if level == len(found.hints) or _passed(progress, exercise):
         lines.append(_solution(found))
-    return Told("\n\n".join([*lines, *filter(None, [progress.note, note])]))
+    told = "\n\n".join([*lines, *filter(None, [progress.note, note])])
+    return Hints(told, exercise, get, level < len(found.hints))
+
+
+@dataclass(frozen=True, repr=False)
+class Hints(Told):
+    """The hints seen so far, with a button for the next one where a page is live. more: there is one."""
+
+    exercise: str
+    get: Callable[[Any], Heading]
+    more: bool
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        return widget_view(self.widget) if self.more else {}
+
+    def widget(self) -> Any:
+        """Make the widget: the hints, and a button that adds the next until there is none."""
+        import ipywidgets as widgets
+
+        text = widgets.HTML(to_html(self.text))
+        button = widgets.Button(description="Next hint", tooltip="Show the next hint")
+
+        def on_next(_: object) -> None:
+            told = hint(self.exercise, get=self.get)
+            text.value = to_html(told.text)
+            if isinstance(told, Hints) and not told.more:
+                button.layout.display = "none"
+
+        button.on_click(on_next)
+        return widgets.VBox([text, button])
 
 
 def _heading(found: Heading, level: int, seen: int) -> str:

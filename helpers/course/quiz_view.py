@@ -7,12 +7,11 @@ text is given: the ids of widgets are new in every kernel.
 
 from __future__ import annotations
 
-import html
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from helpers.course.quizzes import Quiz, answer_quiz
+from helpers.course.told import to_html
 from helpers.views.live import widget_view
 
 
@@ -50,16 +49,3 @@ def quiz_widget(quiz: Quiz) -> Any:
     button.on_click(on_check)
     question = widgets.HTML(to_html(f"**Predict, then run.** {quiz.question.strip()}"))
     return widgets.VBox([question, choices, button, feedback])
-
-
-def to_html(text: str) -> str:
-    """Turn a quiz's text into HTML: paragraphs, `code`, **bold** and fenced code, nothing more."""
-    parts = re.split(r"^```\w*\n(.*?)^```[ ]*$", html.escape(text), flags=re.DOTALL | re.MULTILINE)
-    for index, part in enumerate(parts):
-        if index % 2:  # what stood between fences
-            parts[index] = f"<pre>{part.rstrip()}</pre>"
-        else:
-            part = re.sub(r"`([^`]+)`", r"<code>\1</code>", part.strip())
-            part = re.sub(r"\*\*([^*]+)\*\*", r"<b>\1</b>", part)
-            parts[index] = part.replace("\n\n", "<br><br>")
-    return "".join(parts)

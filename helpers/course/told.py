@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from dataclasses import dataclass
 
 
@@ -16,3 +18,16 @@ class Told:
 
     def _repr_markdown_(self) -> str:
         return self.text
+
+
+def to_html(text: str) -> str:
+    """Turn such a text into HTML: paragraphs, `code`, **bold** and fenced code, nothing more."""
+    parts = re.split(r"^```\w*\n(.*?)^```[ ]*$", html.escape(text), flags=re.DOTALL | re.MULTILINE)
+    for index, part in enumerate(parts):
+        if index % 2:  # what stood between fences
+            parts[index] = f"<pre>{part.rstrip()}</pre>"
+        else:
+            part = re.sub(r"`([^`]+)`", r"<code>\1</code>", part.strip())
+            part = re.sub(r"\*\*([^*]+)\*\*", r"<b>\1</b>", part)
+            parts[index] = part.replace("\n\n", "<br><br>")
+    return "".join(parts)

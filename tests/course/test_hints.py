@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from helpers.checks.headings import Heading
-from helpers.course.hints import hint
+from helpers.course.hints import Hints, hint
 from helpers.course.progress import read, record
 from helpers.course.workspace import Workspace
 
@@ -91,3 +91,14 @@ def test_where_there_are_no_solutions_none_is_promised(
 ) -> None:
     monkeypatch.setattr("helpers.course.hints.find_workspace", lambda: Workspace(tmp_path))
     assert [ask() for _ in range(3)][-1].endswith("has the solution.")
+
+
+def test_a_button_gives_the_next_until_there_is_none() -> None:
+    shown = hint("token_ring", get=EXERCISES.__getitem__)
+    assert isinstance(shown, Hints) and shown._repr_mimebundle_() == {}
+    text, button = shown.widget().children
+    button.click()
+    assert "2. Rank 0 sends." in text.value and button.layout.display is None
+    button.click()
+    assert "<code>send</code> first." in text.value and button.layout.display == "none"
+    assert read().hints == {"token_ring": 3}

@@ -84,3 +84,14 @@ def test_a_folder_that_is_there_already_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(ReleaseError, match="name a new folder"):
         release(find_workspace(), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_with_solutions_a_bundle_has_them_and_each_readme_says_which(tmp_path: Path) -> None:
+    workspace = find_workspace()
+    release(workspace, tmp_path / "without")
+    release(workspace, tmp_path / "with", with_solutions=True)
+    assert not (tmp_path / "without" / "solutions").exists()
+    assert len(list((tmp_path / "with" / "solutions").iterdir())) == 24
+    assert "it has no solutions." in (tmp_path / "without" / "README.md").read_text()
+    assert "it has the solutions, in `solutions/`." in (tmp_path / "with" / "README.md").read_text()
+    assert not differences(tmp_path / "with", workspace)
