@@ -100,7 +100,8 @@ def bytes_of(path: str | os.PathLike[str]) -> bytes:
         os.close(descriptor)
     if len(content) > MAX_FILE_BYTES:
         raise UnreadableNotebook(
-            f"{name} is larger than {MAX_FILE_BYTES // 1_000_000} MB: clear its outputs, save it."
+            f"{name} is larger than {MAX_FILE_BYTES // 1_000_000} MB: clear its outputs, remove cells that "
+            "are not yours to hand in, and save it."
         )
     return content
 

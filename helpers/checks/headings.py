@@ -91,6 +91,14 @@ def _place(number: str) -> tuple[int, ...]:
     return tuple(map(int, number.split(".")))
 
 
+def notebook_called(name: str) -> str:
+    """Give the notebook of a name or number ("04", "4", "04_collectives"). Raises UnknownExercise."""
+    for notebook in dict.fromkeys(heading.notebook for heading in headings().values()):
+        if name in {notebook, notebook[:2], notebook[:2].removeprefix("0")}:
+            return notebook
+    raise UnknownExercise(f"there is no notebook {name!r}.")
+
+
 def find_heading(asked: Any) -> Heading:
     """Give the heading asked for by the exercise's name, its function, its title or its number ("2.1")."""
     name = str(getattr(asked, "__name__", asked))

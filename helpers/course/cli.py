@@ -170,13 +170,19 @@ def check(notebook: Path, only: str) -> None:
 )
 @click.option("--scheduler", default="", help="Address of a Dask cluster to grade on.")
 @click.option("--title", help="What reports call the class; by default the folder's name.")
+@click.option(
+    "--notebooks",
+    default="",
+    help='The class\'s, as in "04 05"; by default those that a quarter of the learners handed in.',
+)
 @click.option("--github", is_flag=True, help="Print annotations for GitHub's checks, too.")
 @click.option("--verify", is_flag=True, help="Grade once more, and report each difference.")
 def grade(folder: Path, out: Path, **options: Any) -> None:
     """Grade a folder of notebooks.
 
     One file for each learner, one folder for each, or an LMS's export. Killed half-way, the same
-    command goes on. Exits with 1 if something needs a look, with 2 if nothing could be done.
+    command goes on. Exits with 1 if a file could not be read or graded, or somebody is
+    not on the roster; with 2 if nothing could be done.
     """
     try:
         from helpers.grading.command import CannotGrade, grade_folder

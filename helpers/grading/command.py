@@ -1,7 +1,7 @@
 """`course grade FOLDER --out OUT`: from a folder of notebooks to records and reports, and an exit code.
 
-0: all was graded. 1: something needs a look (a file that cannot be read, a harness fault, a difference
-found by --verify). 2: nothing could be done; one line says why.
+0: all was graded. 1: a file could not be read or graded here, somebody who handed in is not on the roster,
+or --verify found a difference. 2: nothing could be done; one line says why.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from pathlib import Path
 
 import click
 
+from helpers.checks.headings import notebook_called
 from helpers.course.workspace import WorkspaceError, find_workspace
 from helpers.grading.batch import Setting, grade_all, secret_of
 from helpers.grading.record import Record, Status
 from helpers.grading.release import ReleaseError
 from helpers.grading.release import differences as differences_from
 from helpers.grading.reports import ReportError, github_annotations, write_reports
+from helpers.grading.reports.standing import course_of
 from helpers.grading.roster import Roster, RosterError, match_roster, read_roster
 from helpers.grading.sandbox.staged import Staged
 from helpers.grading.sandbox.walls import NoWalls, choose, walls_here
@@ -46,24 +48,33 @@ def grade_folder(
     title: str | None = None,
     github: bool = False,
     scheduler: str = "",
+    notebooks: str = "",
 ) -> int:
     """Grade all in `folder`, write records and reports into `out`; give the exit code.
+
+    notebooks: numbers or names of the class's, with spaces between; see `reports.standing.course_of`.
 
     Raise CannotGrade where nothing can be done.
     """
     if out.resolve().is_relative_to(folder.resolve()):
         raise CannotGrade(f"{out} lies in {folder}, among what was handed in: name another place.")
+    unknown: list[str] = []
     try:
         found, notices = find_submissions(folder)
         if release is not None:
             notices += differences_from(release, find_workspace())
+        named = [notebook_called(name) for name in notebooks.replace(",", " ").split()]
         members = read_roster(roster) if roster is not None else None
         if members is not None:
-            match_roster(members, (job.learner for job in found))  # better told now than afterwards
+            match = match_roster(
+                members, (job.learner for job in found)
+            )  # told now, not afterwards
+            unknown = list(match.without_entry)
+            notices += [f"{name}: handed in, and not on the roster" for name in unknown]
         _make(out)
         secret = secret_of(out)
-    except (NoSubmissions, RosterError, ReleaseError, WorkspaceError) as error:
-        raise CannotGrade(str(error)) from None
+    except (NoSubmissions, RosterError, ReleaseError, WorkspaceError, LookupError) as error:
+        raise CannotGrade(str(error.args[0])) from None
     except OSError as error:
         raise CannotGrade(f"{out} cannot be written: {error.strerror}.") from None
     for notice in notices:
@@ -90,18 +101,29 @@ def grade_folder(
     except (NoScheduler, NoWalls) as error:
         raise CannotGrade(str(error)) from None
     try:
-        _write(records, out, title or folder.resolve().name, members)
+        _write(records, out, title or folder.resolve().name, members, named)
     except (ReportError, RosterError) as error:
         raise CannotGrade(str(error)) from None
     for line in github_annotations(records, str(folder)) if github else ():
         click.echo(line)
-    return _told(records)
+    return _told(records) or int(bool(unknown))
 
 
-def _write(records: Sequence[Record], out: Path, title: str, members: Roster | None) -> None:
+def _write(
+    records: Sequence[Record],
+    out: Path,
+    title: str,
+    members: Roster | None,
+    notebooks: Sequence[str],
+) -> None:
     write_answers(records, out)
     similar = similar_answers(records)
-    written = write_reports(records, out, title=title, roster=members, similar=similar)
+    written = write_reports(
+        records, out, title=title, roster=members, similar=similar, notebooks=notebooks
+    )
+    for name in course_of(records, title, notebooks).stray:
+        words = "is not named by --notebooks" if notebooks else "was handed in by few"
+        click.echo(for_log(f"Note: {name} {words}, and counts for nobody."))
     for path in written[-6:]:  # not every learner's page
         click.echo(for_log(f"Wrote {path}"))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -22,6 +23,10 @@ _NO_LEARNERS = {"points possible", "student, test"}
 
 class RosterError(Exception):
     """A roster cannot be used: which file, what is wrong, what to do; one line."""
+
+
+_NUMBER = re.compile(r" \((\d+)\)$")
+"""The platform's number of a learner, as `find_submissions` puts it behind a name."""
 
 
 @dataclass(frozen=True)
@@ -124,14 +129,21 @@ def _likeliest(roster: Roster, learners: Sequence[str]) -> str:
 
 
 def _find(cells: Sequence[str], learners: Sequence[str]) -> tuple[str | None, ...]:
-    """Give each cell's learner: the one of just this name, else the only one but for its case."""
+    """Give each cell's learner: of just this name, or this number, else the only one but for its case."""
     exact = {_key(learner): learner for learner in learners}
     loose: dict[str, list[str]] = {}
     for learner in learners:
         loose.setdefault(_key(learner).casefold(), []).append(learner)
     alike = Counter(cell.casefold() for cell in cells)
 
+    numbers: dict[str, list[str]] = {}
+    for learner in learners:
+        if found := _NUMBER.search(learner):
+            numbers.setdefault(found[1], []).append(learner)
+
     def learner_of(cell: str) -> str | None:
+        if len(numbers.get(cell, [])) == 1 and cell not in exact:
+            return numbers[cell][0]
         if not cell or cell in exact:
             return exact.get(cell) if cell else None
         same = loose.get(cell.casefold(), [])

@@ -3,6 +3,7 @@
 class/anna_02_blocking_p2p.ipynb              learner "anna"
 class/bela/02_blocking_p2p.ipynb              learner "bela"
 class/Cy Lee_123_assignsubmission_file_/x.ipynb    learner "Cy Lee" (Moodle)
+class/leecy_LATE_123_456_x.ipynb              learner "leecy (123)" (Canvas)
 """
 
 from __future__ import annotations
@@ -12,14 +13,24 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from helpers.checks.registry import exercises
 
-MOST_FILES = 20_000
+MOST_FILES = 100
+"""Notebooks that are taken of one learner's folder: some copies of each of the course's."""
+MOST_ENTRIES = 20_000
+"""Files and folders that are looked at in it."""
 _DEEPEST = 4
 _HIDDEN = (".", "__MACOSX")
 _MOODLE = re.compile(r"_(\d+)_assign(submission_file|feedback_file).*$")
+_CANVAS = re.compile(r"(?P<who>[^_]+)(_LATE)?_(?P<number>\d+)_\d+_.+")
+"""A name, perhaps LATE, the learner's number, the submission's, what the file was called."""
+_COPY = re.compile(r" \(\d+\)$")
+"""What browsers put behind the name of a file that they have saved before."""
+_ALIKE = str.maketrans("аеорсухіјѕԁԛԝһӏοαιν", "aeopcyxijsdqwhloaiv")
+"""Small letters of Cyrillic and Greek that look Latin; the commonest, not all that Unicode has."""
 
 
 class NoSubmissions(Exception):
@@ -55,34 +66,61 @@ def find_submissions(folder: Path) -> tuple[list[Job], list[str]]:
     for child in sorted(folder.iterdir()):
         shown = child.is_dir() and not child.is_symlink() and not child.name.startswith(_HIDDEN)
         if shown and child.name not in full:
-            notices.append(f"{_printable(child.name)}: no notebook in this folder")
+            notices.append(
+                f"{_printable(child.name)}: no notebook in this folder, {_DEEPEST} folders deep"
+            )
     return sorted(jobs, key=lambda job: (job.learner, job.file)), notices
 
 
 def _files(folder: Path, notices: list[str]) -> Iterator[Path]:
-    """Walk down without following links; give each notebook."""
-    todo, count = [(folder, 0)], 0
+    """Give the notebooks of the class's folder, and of each folder in it."""
+    for entry in _entries(folder, folder, notices):
+        if entry.is_dir(follow_symlinks=False):
+            yield from _files_of_one(Path(entry.path), folder, notices)
+        elif entry.name.endswith(".ipynb"):
+            yield Path(entry.path)
+
+
+def _files_of_one(own: Path, folder: Path, notices: list[str]) -> Iterator[Path]:
+    """Walk down one learner's folder, as far as is bounded: what is too much costs nobody else."""
+    todo, looked, count = [(own, 1)], 0, 0
     while todo:
         here, depth = todo.pop()
-        try:
-            entries = sorted(os.scandir(here), key=lambda entry: entry.name)
-        except OSError as error:
-            notices.append(f"{_shown(here, folder)}: cannot be opened ({error.strerror})")
-            continue
-        for entry in entries:
-            path = Path(entry.path)
-            if entry.name.startswith(_HIDDEN):
-                continue
-            if entry.is_symlink():
-                notices.append(f"{_shown(path, folder)}: a symbolic link, passed over")
-            elif entry.is_dir(follow_symlinks=False):
+        for entry in _entries(here, folder, notices):
+            looked += 1
+            if looked > MOST_ENTRIES:
+                name = _printable(own.name)
+                notices.append(f"{name}: more than {MOST_ENTRIES:,} files, the others passed over")
+                return
+            if entry.is_dir(follow_symlinks=False):
                 if depth < _DEEPEST:
-                    todo.append((path, depth + 1))
+                    todo.append((Path(entry.path), depth + 1))
             elif entry.name.endswith(".ipynb"):
                 count += 1
                 if count > MOST_FILES:
-                    raise NoSubmissions(f"{folder} holds more than {MOST_FILES:,} notebooks.")
-                yield path
+                    name = _printable(own.name)
+                    notices.append(
+                        f"{name}: more than {MOST_FILES} notebooks, the others passed over"
+                    )
+                    return
+                yield Path(entry.path)
+
+
+def _entries(here: Path, folder: Path, notices: list[str]) -> Iterator[os.DirEntry[str]]:
+    """Give what a folder holds, in order: nothing hidden, and no links, which are told."""
+    try:
+        with os.scandir(here) as found:
+            entries = sorted(islice(found, MOST_ENTRIES + 1), key=lambda entry: entry.name)
+    except OSError as error:
+        notices.append(f"{_shown(here, folder)}: cannot be opened ({error.strerror})")
+        return
+    for entry in entries:
+        if entry.name.startswith(_HIDDEN):
+            continue
+        if entry.is_symlink():
+            notices.append(f"{_shown(Path(entry.path), folder)}: a symbolic link, passed over")
+        else:
+            yield entry
 
 
 def _source(path: Path, folder: Path) -> str:
@@ -91,22 +129,30 @@ def _source(path: Path, folder: Path) -> str:
     A learner may hand in many files, so "anna" of anna_02.ipynb and of anna_03.ipynb is one.
     """
     first, *rest = path.relative_to(folder).parts
-    return f"{first}/" if rest else _without_notebook(path.stem)
+    if rest:
+        return f"{first}/"
+    if found := _CANVAS.fullmatch(path.stem):
+        return f"{found['who']} ({found['number']})"
+    return _without_notebook(_COPY.sub("", path.stem))
 
 
 def _without_notebook(stem: str) -> str:
+    """Take a notebook's name out of a file's, with the one sign that joins them."""
     known = sorted({exercise.notebook for exercise in exercises().values()})
     found = sorted((stem.find(notebook), notebook) for notebook in known if notebook in stem)
-    for _, notebook in found[:1]:
-        return stem.replace(notebook, "", 1).strip("_-.") or stem
+    for at, notebook in found[:1]:
+        before, after = stem[:at], stem[at + len(notebook) :]
+        before = before[:-1] if before.endswith(("_", "-", ".")) else before
+        after = after[1:] if after.startswith(("_", "-", ".")) else after
+        return "_".join(filter(None, [before, after])) or stem
     return stem
 
 
 def _learners(sources: set[str], notices: list[str]) -> dict[str, str]:
-    """Name the learner of each source; where two have the same name, each is named with its source.
+    """Name the learner of each source; of those that look alike only one that is spelled so keeps the name.
 
-    Names are the same that look alike: a space at the end, another case, another way to write an accent.
-    Nobody may get, or lose, what is another's.
+    Names look alike that differ by a space at the end, by case, by the way to write an accent, or by letters
+    of another script. Nobody may get, or lose, what is another's.
     """
     alike: dict[str, list[str]] = {}
     for source in sorted(sources):
@@ -115,7 +161,9 @@ def _learners(sources: set[str], notices: list[str]) -> dict[str, str]:
     for same in alike.values():
         for source in same:
             name = _name_of(source)
-            names[source] = name if len(same) == 1 else f"{name} ({_told(source)})"
+            plain = sum(_name_of(other) == name and _is_spelled(other) for other in same)
+            alone = len(same) == 1 or (plain == 1 and _is_spelled(source))
+            names[source] = name if alone else f"{name} ({_told(source)})"
         if len(same) > 1:
             told = ", ".join(map(_told, same))
             notices.append(
@@ -124,13 +172,19 @@ def _learners(sources: set[str], notices: list[str]) -> dict[str, str]:
     return names
 
 
+def _is_spelled(source: str) -> bool:
+    """Tell whether a learner's name is all that the source says, in just this spelling."""
+    return _name_of(source) == source.removesuffix("/")
+
+
 def _told(source: str) -> str:
     number = _MOODLE.search(source)
     return number[1] if number else repr(source)[:120]
 
 
 def _key(name: str) -> str:
-    return unicodedata.normalize("NFKC", " ".join(name.split())).casefold()
+    folded = unicodedata.normalize("NFKC", " ".join(name.split())).casefold()
+    return folded.translate(_ALIKE).strip("_-.")
 
 
 def _name_of(source: str) -> str:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers.grading.submissions import NoSubmissions, find_submissions
+from helpers.grading.submissions import MOST_FILES, NoSubmissions, find_submissions
 
 
 def put(folder: Path, *names: str) -> Path:
@@ -50,7 +50,7 @@ def test_what_is_no_submission_is_passed_over_and_told(tmp_path: Path) -> None:
     assert [job.file for job in jobs] == ["a/x.ipynb"]
     assert sorted(notices) == [
         "away: a symbolic link, passed over",
-        "b: no notebook in this folder",
+        "b: no notebook in this folder, 4 folders deep",
         "link.ipynb: a symbolic link, passed over",
     ]
 
@@ -158,3 +158,46 @@ def test_any_folder_gives_each_notebook_one_learner_whatever_names_are_in_it(
                 folders.setdefault(job.learner, set()).add(first)
         assert all(len(each) == 1 for each in folders.values()), "two folders are one learner's"
         assert not any(chr(10) in notice for notice in notices)
+
+
+@pytest.mark.parametrize(
+    ("file", "learner"),
+    [
+        ("leecy_123_456_04_collectives.ipynb", "leecy (123)"),
+        ("leecy_LATE_123_457_04_collectives-1.ipynb", "leecy (123)"),
+        ("anna_02_blocking_p2p (1).ipynb", "anna"),
+        ("-bob_02_blocking_p2p.ipynb", "-bob"),
+        ("bob._02_blocking_p2p.ipynb", "bob."),
+    ],
+)
+def test_names_as_canvas_and_browsers_write_them(tmp_path: Path, file: str, learner: str) -> None:
+    ((job,), notices) = find_submissions(put(tmp_path, file))
+    assert job.learner == learner and not notices
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("bob_02_blocking_p2p.ipynb", "BOB_02_blocking_p2p.ipynb"),
+        ("bob/02.ipynb", "b\u043eb/02.ipynb"),
+        ("bob/02.ipynb", "bob./02.ipynb"),
+        ("bob/02.ipynb", "-bob/02.ipynb"),
+        ("bob/02.ipynb", "bob /02.ipynb"),
+    ],
+    ids=lambda names: names[1],
+)
+def test_whoever_takes_a_name_like_anothers_does_not_change_it(
+    tmp_path: Path, names: tuple[str, str]
+) -> None:
+    jobs, notices = find_submissions(put(tmp_path, *names))
+    learners = [job.learner for job in jobs]
+    assert "bob" in learners and len(set(learners)) == 2
+    assert len(notices) == 1 and "not put together" in notices[0]
+
+
+def test_too_many_files_of_one_cost_nobody_else(tmp_path: Path) -> None:
+    names = [f"eve/{n:04}.ipynb" for n in range(MOST_FILES + 50)]
+    jobs, notices = find_submissions(put(tmp_path, *names, "bob/02.ipynb"))
+    assert [job.learner for job in jobs if job.learner != "eve"] == ["bob"]
+    assert len(jobs) == MOST_FILES + 1
+    assert notices == [f"eve: more than {MOST_FILES} notebooks, the others passed over"]

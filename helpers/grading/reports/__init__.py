@@ -43,14 +43,16 @@ def write_reports(
     title: str,
     roster: Roster | None = None,
     similar: Sequence[Similar] = (),
+    notebooks: Sequence[str] = (),
 ) -> list[Path]:
     """Write every report on a class below `out`, each file whole or not at all. Give their paths.
 
+    notebooks: the class's, by name; where none are named, see `course_of`.
     Raise ReportError if something cannot be written or a symbolic link lies in the way, RosterError
     if the roster is not this class's; then nothing was written.
     """
     match = match_roster(roster, (each.learner for each in records)) if roster else None
-    course = course_of(records, title)
+    course = course_of(records, title, notebooks)
     written = []
     with open_folder(out) as folder:
         with open_folder(out / "learners", within=folder) as learners:

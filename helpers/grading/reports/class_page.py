@@ -120,12 +120,14 @@ def _looks(course: Course) -> Iterator[Look]:
         for record in standing.records:
             yield from _looks_of(standing, record)
         for spare in standing.spare:
-            yield Look(
-                "further copy",
-                (standing,),
-                line(spare.file),
-                "Of the same notebook; the better one counts.",
-            )
+            if spare.notebook in course.stray:
+                what, why = (
+                    "another notebook",
+                    "Few handed it in, or it was not named: not counted.",
+                )
+            else:
+                what, why = "further copy", "Of the same notebook; the better one counts."
+            yield Look(what, (standing,), line(spare.file), why)
 
 
 def _looks_of(standing: Standing, record: Record) -> Iterator[Look]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from helpers.checks.registry import exercises
 from helpers.grading.record import ExerciseRecord, Record, Status
 from helpers.grading.reports.outcomes import Kind, is_fault, kind_of
+from helpers.grading.reports.standing import course_of
 from helpers.grading.reports.text import line, numbered, shown, sound
 from helpers.grading.reports.told import exercise_text
 
@@ -23,10 +25,14 @@ def results(records: Sequence[Record]) -> dict[str, Any]:
     """Give the results of one submission, which may hold several notebooks.
 
     An exercise that could not be graded here counts in full, until a person has looked: Gradescope
-    knows no empty score, and nobody may lose points for it.
+    knows no empty score, and nobody may lose points for it. Of several copies of a notebook the best counts.
     """
-    tests = [_test(each) for record in records for each in record.exercises]
-    looks = "\n".join(_looks(records))
+    course = course_of([replace(record, learner="") for record in records], "")
+    counted = [each for standing in course.standings for each in standing.records]
+    spare = [each for standing in course.standings for each in standing.spare]
+    unreadable = [each for each in spare if each.status is Status.UNREADABLE]
+    tests = [_test(each) for record in counted for each in record.exercises]
+    looks = "\n".join([*_looks(counted), *map(_spare, spare)])
     if looks:
         tests.append(
             {
@@ -39,7 +45,7 @@ def results(records: Sequence[Record]) -> dict[str, Any]:
     return {
         "score": round(sum(test.get("score", 0.0) for test in tests), 2),
         "execution_time": round(sum(max(0.0, sound(record.seconds)) for record in records)),
-        "output": "\n\n".join(_file_text(record) for record in records) or _NO_FILE,
+        "output": "\n\n".join(map(_file_text, [*counted, *unreadable])) or _NO_FILE,
         "output_format": "text",
         "test_output_format": "text",
         "test_name_format": "text",
@@ -82,6 +88,10 @@ def _file_text(record: Record) -> str:
     return "\n".join(
         [f"{head}: graded.", *([shown(record.message)] if record.message else []), *notes, walls]
     )
+
+
+def _spare(record: Record) -> str:
+    return f"{line(record.file)}: a further copy of {line(record.notebook)}, not counted"
 
 
 def _looks(records: Sequence[Record]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from helpers.grading.reports.pages import render
 from helpers.grading.reports.png import checked_png
 from helpers.grading.reports.standing import Course, Standing, graded_points, versions_of
 from helpers.grading.reports.text import line, numbered, shown, sound
-from helpers.grading.reports.told import MOST_CASES, labelled
+from helpers.grading.reports.told import MOST_CASES, hidden_outcomes, visible
 from helpers.views.plain import plural
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ class ExerciseView:
     message: str
     cases: tuple[CaseView, ...]
     counted: str
-    hidden: tuple[tuple[Kind, str, str], ...]
+    hidden: tuple[tuple[Kind, str, str, str], ...]
     looks: tuple[LookView, ...]
     notes: tuple[str, ...]
     picture: Markup | None
@@ -166,8 +166,8 @@ def _notes(notes: Iterable[str]) -> tuple[str, ...]:
 
 def _cases(cases: tuple[CaseRecord, ...]) -> tuple[CaseView, ...]:
     return tuple(
-        CaseView(label, line(each.outcome, 40), kind_of(each.outcome))
-        for label, each in labelled(cases)
+        CaseView(line(each.label), line(each.outcome, 40), kind_of(each.outcome))
+        for each in visible(cases)
     )
 
 
@@ -178,9 +178,11 @@ def _counted(cases: tuple[CaseRecord, ...]) -> str:
     return f"{visible} and {hidden} hidden" if hidden else visible
 
 
-def _hidden(cases: tuple[CaseRecord, ...]) -> tuple[tuple[Kind, str, str], ...]:
-    outcomes = dict.fromkeys(each.outcome for each in cases[:MOST_CASES] if each.hidden)
-    return tuple((kind_of(each), line(each, 40), hidden_says(each)) for each in outcomes)
+def _hidden(cases: tuple[CaseRecord, ...]) -> tuple[tuple[Kind, str, str, str], ...]:
+    return tuple(
+        (kind_of(each), line(each, 40), plural(count, "hidden case"), hidden_says(each))
+        for each, count in hidden_outcomes(cases)
+    )
 
 
 def _looks(cases: tuple[CaseRecord, ...]) -> tuple[LookView, ...]:

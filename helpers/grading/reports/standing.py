@@ -22,9 +22,9 @@ from helpers.grading.reports.text import sound
 class Standing:
     """One learner.
 
-    records: those that count, one for each notebook, in its order. spare: further files of the same
-    notebooks, which count for nothing. missing: notebooks that others handed in. out_of: what the
-    whole class could reach, less what could not be graded here.
+    records: those that count, one for each notebook of the class, in its order. spare: further files of the
+    same notebooks, and files of other notebooks, which count for nothing. missing: notebooks of the class
+    that were not handed in. out_of: what the whole class could reach, less what could not be graded here.
     """
 
     learner: str
@@ -58,17 +58,27 @@ class Standing:
 
 @dataclass(frozen=True)
 class Course:
-    """All learners, in the order of their names, and for each notebook the points to reach."""
+    """All learners, in the order of their names, and for each notebook the points to reach.
+
+    stray: notebooks that some handed in and that do not count, as they are not the class's.
+    """
 
     title: str
     standings: tuple[Standing, ...]
     notebooks: dict[str, float]
+    stray: tuple[str, ...] = ()
 
 
-def course_of(records: Sequence[Record], title: str) -> Course:
-    """Sort records into a class. Of several files of one notebook the one with most points counts."""
-    reach = _points_to_reach(records)
-    notebooks: dict[str, float] = dict.fromkeys(sorted({r.notebook for r in records} - {""}), 0.0)
+def course_of(records: Sequence[Record], title: str, named: Sequence[str] = ()) -> Course:
+    """Sort records into a class. Of several files of one notebook the one with most points counts.
+
+    named: the class's notebooks; where none are, those that a quarter of the learners handed in, so that
+    no learner of five or more changes by a notebook what another has reached.
+    """
+    seen = {record.notebook for record in records} - {""}
+    stray = seen - {*named} if named else _handed_in_by_few(records) & seen
+    reach = _points_to_reach([each for each in records if each.notebook not in stray])
+    notebooks: dict[str, float] = dict.fromkeys(sorted({*named} | seen - stray), 0.0)
     for (notebook, _), out_of in reach.items():
         notebooks[notebook] = notebooks.get(notebook, 0.0) + out_of
     notebooks.pop("", None)
@@ -80,7 +90,15 @@ def course_of(records: Sequence[Record], title: str) -> Course:
     standings = tuple(
         _standing(name, pages[name], learners[name], notebooks, reach) for name in order
     )
-    return Course(title, standings, notebooks)
+    return Course(title, standings, notebooks, tuple(sorted(stray)))
+
+
+def _handed_in_by_few(records: Iterable[Record]) -> set[str]:
+    by: dict[str, set[str]] = {}
+    for record in records:
+        by.setdefault(record.notebook, set()).add(record.learner)
+    most = len({learner for learners in by.values() for learner in learners})
+    return {notebook for notebook, learners in by.items() if 4 * len(learners) < most}
 
 
 def graded_points(record: Record) -> float:
@@ -125,6 +143,8 @@ def _standing(
 ) -> Standing:
     best: dict[tuple[str, str], Record] = {}
     for record in sorted(records, key=_rank):
+        if record.notebook and record.notebook not in notebooks:
+            continue
         # files whose notebook is unknown are not rivals of each other
         best.setdefault((record.notebook, "" if record.notebook else record.file), record)
     counted = tuple(best[key] for key in sorted(best, key=lambda key: (not key[0], *key)))

@@ -1,16 +1,18 @@
 """What became of an exercise in a few plain lines, for formats that take a text: JUnit, Gradescope, GitHub.
 
-The learner may read it: of hidden cases it tells the outcome and the fixed sentence. Their labels are
-numbers here, as a case's own label names sizes, and for some exercises the very input ("token 72").
+The learner may read it: of hidden cases it tells how many ended how, and the fixed sentence. Which of them
+did is not told: an answer that fails where it likes could say so what a hidden case was given.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from helpers.grading.record import CaseRecord, ExerciseRecord
 from helpers.grading.reports.outcomes import FAULT_SAYS, Kind, hidden_says, is_fault, kind_of
 from helpers.grading.reports.text import line, shown
+from helpers.views.plain import plural
 
 MOST_CASES = 60
 
@@ -20,24 +22,25 @@ def exercise_text(exercise: ExerciseRecord) -> str:
     if is_fault(exercise):
         return FAULT_SAYS
     lines = [shown(exercise.message)] if exercise.message else []
-    told: set[str] = set()
-    for label, case in labelled(exercise.cases):
-        lines.append(f"{line(case.outcome, 40)}: {label}")
-        if case.hidden and case.outcome not in told:
-            told.add(case.outcome)
-            lines.append(f"    {hidden_says(case.outcome)}")
+    for case in visible(exercise.cases):
+        lines.append(f"{line(case.outcome, 40)}: {line(case.label)}")
+    for outcome, count in hidden_outcomes(exercise.cases):
+        lines.append(f"{line(outcome, 40)}: {plural(count, 'hidden case')}")
+        lines.append(f"    {hidden_says(outcome)}")
     worst = first_visible(exercise)
     lines += _worst(worst) if worst else []
     lines += [f"Note: {shown(note, 400)}" for note in exercise.notes[:20]]
     return "\n".join(lines)
 
 
-def labelled(cases: Sequence[CaseRecord]) -> Iterator[tuple[str, CaseRecord]]:
-    """Give the cases with what a learner may know them by: of a hidden one its number."""
-    hidden = 0
-    for case in cases[:MOST_CASES]:
-        hidden += case.hidden
-        yield f"hidden case {hidden}" if case.hidden else line(case.label), case
+def visible(cases: Sequence[CaseRecord]) -> Iterator[CaseRecord]:
+    """Give the cases that the learner's own check has as well."""
+    return (case for case in cases[:MOST_CASES] if not case.hidden)
+
+
+def hidden_outcomes(cases: Sequence[CaseRecord]) -> list[tuple[str, int]]:
+    """Count the hidden cases by their outcome, in no order that a case could choose."""
+    return sorted(Counter(case.outcome for case in cases if case.hidden).items())
 
 
 def first_visible(exercise: ExerciseRecord) -> CaseRecord | None:

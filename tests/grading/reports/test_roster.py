@@ -86,3 +86,17 @@ def test_a_large_roster_is_matched(tmp_path: Path) -> None:
     text = "Student,ID,Login\n" + "".join(f"S {at},{at},{name}\n" for at, name in enumerate(names))
     match = match_roster(read_roster(roster_file(tmp_path, text)), names[:500])
     assert sum(map(bool, match.rows)) == 500 and len(match.without_submission) == 4_500
+
+
+def test_a_platforms_number_names_its_learner(tmp_path: Path) -> None:
+    path = tmp_path / "canvas.csv"
+    path.write_text('Student,ID,SIS Login ID\n"Lee, Cy",123,cl\n"Li, Ai",124,al\n')
+    match = match_roster(read_roster(path), ["leecy (123)", "liai (124)"])
+    assert match.column == "ID" and match.rows == ("leecy (123)", "liai (124)")
+
+
+def test_who_takes_a_name_like_anothers_does_not_take_the_row(tmp_path: Path) -> None:
+    path = tmp_path / "roster.csv"
+    path.write_text("Student,ID\nbob,1\nann,2\n")
+    match = match_roster(read_roster(path), ["ann", "bob", "BOB"])
+    assert match.rows == ("bob", "ann") and match.without_entry == ("BOB",)

@@ -1,0 +1,51 @@
+"""Which notebooks are the class's, and that nobody's row depends on what another handed in."""
+
+from __future__ import annotations
+
+import pytest
+
+from helpers.grading.record import Record
+from helpers.grading.reports.gradescope import results
+from helpers.grading.reports.standing import course_of
+from tests.grading.reports.builders import exercise, record
+
+CLASS = [
+    record(name, exercise(), notebook="02_blocking_p2p", file=f"{name}/02.ipynb")
+    for name in ("ada", "bob", "cleo", "dora", "eve")
+]
+STRAY = record("eve", exercise("hello_rank"), notebook="00_start_here", file="eve/00.ipynb")
+
+
+def rows(records: list[Record], named: tuple[str, ...] = ()) -> dict[str, tuple[float, float]]:
+    return {s.learner: (s.points, s.out_of) for s in course_of(records, "", named).standings}
+
+
+def test_one_learners_stray_notebook_changes_nobodys_row() -> None:
+    course = course_of([*CLASS, STRAY], "")
+    assert course.stray == ("00_start_here",)
+    assert rows([*CLASS, STRAY]) == rows(CLASS)
+    assert not any(standing.missing for standing in course.standings)
+    (eve,) = [standing for standing in course.standings if standing.learner == "eve"]
+    assert [each.file for each in eve.spare] == ["eve/00.ipynb"]
+
+
+def test_the_instructor_may_name_the_class_notebooks() -> None:
+    course = course_of([*CLASS, STRAY], "", ("00_start_here", "02_blocking_p2p"))
+    assert not course.stray and list(course.notebooks) == ["00_start_here", "02_blocking_p2p"]
+    assert course_of([*CLASS, STRAY], "", ("00_start_here",)).stray == ("02_blocking_p2p",)
+    assert rows([*CLASS, STRAY], ("00_start_here",))["ada"] == (0.0, 10.0)
+
+
+@pytest.mark.parametrize("count", range(1, 4))
+def test_gradescope_counts_the_best_of_several_copies(count: int) -> None:
+    best = record("eve", exercise(), notebook="02_blocking_p2p", file="eve/a.ipynb")
+    copies = [
+        record(
+            "eve", exercise(outcome="wrong", points=2.0), notebook="02_blocking_p2p", file=f"{n}"
+        )
+        for n in range(count)
+    ]
+    told = results([*copies, best])
+    assert told["score"] == 10.0
+    (look,) = [test for test in told["tests"] if test.get("visibility") == "hidden"]
+    assert look["output"].count("a further copy of 02_blocking_p2p, not counted") == count
