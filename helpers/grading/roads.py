@@ -3,6 +3,13 @@
 `records` asks `flags` for places where the instructor should look; `ROADS` is what the course says of
 itself, and tests/grading/hostile proves each line of it. Rules on traffic are teaching rules: they
 look at what ranks record of themselves, in processes that the answer shares.
+
+Where a case begins and ends is not believed (`grade`). Whatever else Python in a rank tells of itself is,
+and an answer that reaches for it, by frames or by the garbage collector, can replace it unseen: the order and
+the times of its calls and what they were handed, as far as bytes on the wire do not belie them; that its
+inputs were left as they were; what makes a world hard (sleeps, late ranks, nonsense until `wait()`); what
+a programme of the course's own counts beside the answer, such as memory held, steps taken, hooks called. All
+of these are there to teach, as rules on traffic are. Values are held against what no rank has.
 """
 
 from __future__ import annotations
@@ -56,6 +63,7 @@ ROADS = (
     Road("datagrams, named at run time", Fate.COUNTED),
     Road("a call made up in the record", Fate.COUNTED),
     Road("a record that is none", Fate.COUNTED),
+    Road("a case's end told too early, in its caller's frame", Fate.CONTAINED),
     Road("a sparse tensor", Fate.CONTAINED),
     Road("a shared file, named at run time", Fate.UNDETECTABLE),
 )
