@@ -28,7 +28,7 @@ from helpers.answers.text import defined_in
 from helpers.checks.case import Case, Measured
 from helpers.checks.drive import FILE, drive_cases
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
-from helpers.checks.judge import Tried, judge, label_of, moved
+from helpers.checks.judge import Tried, Unjudged, judge, label_of, moved
 from helpers.checks.kinds import Kind
 from helpers.checks.nonsense import LOWER, has_wide
 from helpers.checks.registry import exercises
@@ -60,7 +60,14 @@ _MOST_PARTS = 3
 
 
 class CheckFault(Exception):
-    """The exercise's own functions failed: a fault of the check, never of the answer."""
+    """The exercise's own functions failed. unjudged: over what, in words, where it came from the answer.
+
+    is_odd: such a failure as a value of an unexpected kind provokes; else it is taken for the check's fault.
+    """
+
+    def __init__(self, said: str, unjudged: str = "", is_odd: bool = False) -> None:
+        super().__init__(said)
+        self.unjudged, self.is_odd = unjudged, is_odd
 
 
 def grade(
@@ -138,8 +145,7 @@ def _tried(
         if all(verdict.passed for verdict in verdicts):
             verdicts += trial.group(cases[len(drawn) :], (), every_case)
     except CheckFault as fault:
-        message = f"This check is at fault, not your answer. Please report it: {fault}"
-        return _result(exercise, found, Outcome.FAULT, message=message)
+        return _not_judged(exercise, found, fault)
     except LaunchError as error:
         return _result(exercise, found, Outcome.CRASHED, message=str(error))
     result = _summed(exercise, found, tuple(verdicts), len(cases))
@@ -252,6 +258,9 @@ class _Trial:
     def _judge(self, tried: Tried, others: Sequence[Tried] = ()) -> CaseVerdict:
         try:
             return judge(self.exercise, tried, others)
+        except Unjudged as error:
+            said = f"In the case {label_of(self.exercise, tried.case)}, {error.came}"
+            raise CheckFault(f"{said} ({error})", f"{said}.", error.is_odd) from error
         except Exception as error:
             said = f"{type(error).__name__}: {str(error)[:200]}"
             raise CheckFault(f"case {tried.case.label}: {said}") from error
@@ -380,6 +389,19 @@ def _summed(
         cases=verdicts,
         points=exercise.points * credit / count if count else 0.0,
     )
+
+
+def _not_judged(exercise: Exercise, found: Answer, fault: CheckFault) -> CheckResult:
+    if fault.is_odd:
+        message = (
+            f"What came back could not be judged. {fault}. What does the task ask for? If for this, the "
+            "check is at fault, not your answer: please report it."
+        )
+        result = _result(exercise, found, Outcome.WRONG, message=message)
+    else:
+        message = f"This check is at fault, not your answer. Please report it: {fault}"
+        result = _result(exercise, found, Outcome.FAULT, message=message)
+    return replace(result, unjudged=fault.unjudged)
 
 
 def _result(

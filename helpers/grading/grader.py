@@ -37,6 +37,9 @@ from helpers.ranks.connection import ServerGone
 from helpers.ranks.failures import LaunchError
 
 FAULT = "harness fault"
+UNJUDGED = (
+    "What your function gave back is of a kind that cannot be judged. What does the task ask for?"
+)
 LEFT = (
     "{count} files were left in /dev/shm, by this answer or by one that ran at the same time. They were "
     "removed: look at what for"
@@ -160,11 +163,13 @@ class Grader:
         # else it would only fail once more, and take as long
         hidden = None if hopeless else self._check(exercise, answer, self.secret)
         outcomes = visible.outcomes | (hidden.outcomes if hidden is not None else set())
-        if Outcome.FAULT in outcomes:
+        unjudged = visible.unjudged or (hidden.unjudged if hidden is not None else "")
+        if Outcome.FAULT in outcomes or unjudged:
             if not self.references.works(exercise):
                 return fault_record(exercise)
             # only what this answer has sent could not be judged: it is wrong
-            visible = replace(visible, outcome=Outcome.WRONG, points=0.0)
+            message = f"{UNJUDGED} {visible.unjudged or 'So it was in a hidden case.'}"
+            visible = replace(visible, outcome=Outcome.WRONG, points=0.0, message=message)
             return replace(exercise_record(exercise, answer, visible, hidden), points=0.0)
         if outcomes & _SUSPICIOUS and not self.references.works(exercise):
             return fault_record(exercise)

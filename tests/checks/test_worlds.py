@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from helpers.answers.build import Answer, build_answer
-from helpers.checks.case import Case, Each
+from helpers.checks.case import Case, Each, Mistake
 from helpers.checks.draw import Draw
 from helpers.checks.exercise import Exercise
 from helpers.checks.grade import grade
@@ -207,6 +207,35 @@ def test_a_check_that_fails_itself_is_no_fault_of_the_answer() -> None:
 
     result = tried(RIGHT["blocking"], replace(SUM, case=broken))
     assert result.outcome is Outcome.FAULT and "not your answer" in result.message
+
+
+ODD = {
+    "torch.tensor([1 + 2j])": "a tensor of shape (1,) and dtype complex64",
+    "[10**400]": "a list of 1 part",
+    "'words'": "a value of type str",
+}
+
+
+@pytest.mark.parametrize("value", ODD)
+def test_a_value_of_a_kind_that_nobody_expects_is_wrong(value: str) -> None:
+    def judged(draw: Draw) -> Case:
+        return replace(case(draw), right=lambda got, rank: "" if float(got[0]) > 0 else "too small")
+
+    result = tried(f"return {value}", replace(SUM, case=judged))
+    assert (result.outcome, result.points) == (Outcome.WRONG, 0.0)
+    assert f"rank 0 gave back {ODD[value]}" in result.message and "report it" in result.message
+    assert ODD[value] in result.unjudged and "report it" not in result.unjudged
+
+
+def test_a_range_without_end_is_not_written_out() -> None:
+    def judged(draw: Draw) -> Case:
+        mistake = Mistake(lambda got, rank: len([*got]) == 2, "two")
+        return replace(case(draw), right=lambda got, rank: str(sum(got)), mistakes=[mistake])
+
+    for value in ("range(10**9)", "[range(2**70)]", "{'a': (1, range(0, -(10**12), -7))}"):
+        result = tried(f"return {value}", replace(SUM, case=judged))
+        assert result.outcome is Outcome.WRONG
+        assert "no answer has so many numbers" in verdict_text(result)
 
 
 def test_a_rank_that_lies_about_its_cases_costs_its_own_answer() -> None:

@@ -63,10 +63,10 @@ def attack(rank, world_size, *inputs):
     except OSError:
         return "kept"
 """
-FINDS = f"""
+FINDS = """
 import os
 def attack(rank, world_size, *inputs):
-    raise ValueError(f"found: {{[n for n in os.listdir('/dev/shm') if n.startswith('real-ranks-test-')]}}")
+    raise ValueError(f"found: {[n for n in os.listdir('/dev/shm') if n.startswith('real-ranks-test-')]}")
 """
 
 
