@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from helpers.checks.case import AllRanks, Case, Each, Finding, for_rank
+from helpers.checks.case import AllRanks, Case, Each, Finding, Measured, for_rank
 from helpers.checks.compare import alike, difference, kind_of_value, like, same, vast_range
 from helpers.checks.exercise import Exercise
 from helpers.checks.kinds import Kind
@@ -55,7 +55,9 @@ class Unjudged(Exception):
     """An exercise's function failed over what a rank gave back. came: what that was, in words."""
 
     def __init__(self, rank: int, got: Any, error: Exception) -> None:
-        self.is_odd = isinstance(error, _ODD)
+        got = got.found if isinstance(got, Measured) else got
+        missing = isinstance(error, KeyError) and isinstance(got, dict)  # of what a programme gives
+        self.is_odd = missing or isinstance(error, _ODD)
         self.came = f"rank {rank} gave back {kind_of_value(got)}: {short_value(got, 80)}"
         super().__init__(f"{type(error).__name__}: {str(error)[:200]}")
 
