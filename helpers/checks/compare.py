@@ -13,6 +13,7 @@ from helpers.views.values import short_value
 
 _LOST = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 1e-5, torch.float64: 1e-9}
 _NUMBER = 1e-6
+_MOST_IN_A_RANGE = 100_000
 
 
 def difference(
@@ -164,7 +165,7 @@ def _apart(got: Any, right: Any) -> tuple[str, str]:
     return _short(got), _short(right)
 
 
-def _name(dtype: torch.dtype) -> str:
+def _name(dtype: Any) -> str:
     return str(dtype).removeprefix("torch.")
 
 
@@ -192,3 +193,34 @@ def like(example: Any, got: Any) -> str:
     else:
         kinds = (int, float)
     return "" if isinstance(got, kinds) else f"{_short(got)} is not a {type(example).__name__}"
+
+
+def kind_of_value(value: Any) -> str:
+    """Say in a few words of what kind a value is, and how large."""
+    if isinstance(value, (torch.Tensor, np.ndarray)):
+        what = "tensor" if isinstance(value, torch.Tensor) else "array"
+        return f"a {what} of shape {tuple(value.shape)} and dtype {_name(value.dtype)}"
+    if isinstance(value, range):
+        return f"a range of {_length(value):,} numbers"
+    if isinstance(value, (list, tuple, dict, set, frozenset)):
+        return f"a {type(value).__name__} of {plural(len(value), 'part')}"
+    return "None" if value is None else f"a value of type {type(value).__name__}"
+
+
+def vast_range(value: Any, depth: int = 8) -> str:
+    """Name a range in a value that is longer than anything that can be sent; "" where there is none.
+
+    It is the only value that costs nothing to send, and all of a machine's memory to write out.
+    """
+    if isinstance(value, range):
+        return kind_of_value(value) if _length(value) > _MOST_IN_A_RANGE else ""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if not isinstance(value, (list, tuple)) or not depth:
+        return ""
+    return next(filter(None, (vast_range(part, depth - 1) for part in value)), "")
+
+
+def _length(value: range) -> int:
+    """Give what len() gives, also where that is no longer an index."""
+    return max(0, -((value.start - value.stop) // value.step))

@@ -7,7 +7,10 @@
 
 Cases of one world size follow each other in one world, so that dozens cost what a few launches do. What
 passes there passes: its values are right, its rules hold, and nothing of it is left for the next case.
-Everything else is tried again alone, the smallest first, and only that run is judged and told.
+Everything else is tried again alone, the smallest first, and only that run is judged and told. Where one
+case ends and the next begins is told by the rank itself, which an answer can reach into. So every recorded
+call must belong to some case, and where one breaks a rule, those that pass beside it are tried alone, too:
+there all that was recorded is the case's.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import groupby, zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -25,7 +28,7 @@ from helpers.answers.text import defined_in
 from helpers.checks.case import Case, Measured
 from helpers.checks.drive import FILE, drive_cases
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
-from helpers.checks.judge import Tried, judge, label_of, moved
+from helpers.checks.judge import Tried, Unjudged, judge, label_of, moved
 from helpers.checks.kinds import Kind
 from helpers.checks.nonsense import LOWER, has_wide
 from helpers.checks.registry import exercises
@@ -57,7 +60,14 @@ _MOST_PARTS = 3
 
 
 class CheckFault(Exception):
-    """The exercise's own functions failed: a fault of the check, never of the answer."""
+    """The exercise's own functions failed. unjudged: over what, in words, where it came from the answer.
+
+    is_odd: such a failure as a value of an unexpected kind provokes; else it is taken for the check's fault.
+    """
+
+    def __init__(self, said: str, unjudged: str = "", is_odd: bool = False) -> None:
+        super().__init__(said)
+        self.unjudged, self.is_odd = unjudged, is_odd
 
 
 def grade(
@@ -135,8 +145,7 @@ def _tried(
         if all(verdict.passed for verdict in verdicts):
             verdicts += trial.group(cases[len(drawn) :], (), every_case)
     except CheckFault as fault:
-        message = f"This check is at fault, not your answer. Please report it: {fault}"
-        return _result(exercise, found, Outcome.FAULT, message=message)
+        return _not_judged(exercise, found, fault)
     except LaunchError as error:
         return _result(exercise, found, Outcome.CRASHED, message=str(error))
     result = _summed(exercise, found, tuple(verdicts), len(cases))
@@ -180,16 +189,19 @@ class _Trial:
         wrong = _wrong(together)
         if wrong:
             wrong += _wrong(self._together(following))
+        # what breaks a rule here may belong to another case than the rank says
+        doubted = any(verdict.broken for _, verdict in together.values())
         verdicts: list[CaseVerdict] = []
         for index, case in enumerate(cases):
             known = together.get(index)
-            if known is not None and known[1].passed:
+            passes = known is not None and known[1].passed
+            if known is not None and passes and not doubted:
                 verdicts.append(known[1])
                 continue
-            if known is not None and self._alone >= _MOST_ALONE:
+            if known is not None and not passes and self._alone >= _MOST_ALONE:
                 verdicts.append(known[1])
                 continue
-            self._alone += 1
+            self._alone += not passes
             run, laps = self._run([case], index)
             if self._flooded:
                 return [*verdicts, self._flood(case)]
@@ -223,7 +235,7 @@ class _Trial:
             return {}
         chosen = [cases[i] for i in plain]
         run, laps = self._run(chosen)
-        if not run.ok:
+        if not run.ok or not _all_belong(run, len(chosen)):
             return {}
         parts = _apart(chosen, run, laps, self.exercise.keeps_input)
         return {
@@ -236,7 +248,7 @@ class _Trial:
         if (
             self.exercise.kind is Kind.SCRIPT
         ):  # its own processes' values and errors are what counts
-            value = _told(run.values[0], 0, 1)[0] if run.ok else None
+            value = _told(run.values[0], 0, 1).returned if run.ok else None
             run = replace(run, values=[value])
             return Tried(case, run_of_script(case.world_size, case.seconds, run, self._place))
         if not run.ok:
@@ -246,6 +258,9 @@ class _Trial:
     def _judge(self, tried: Tried, others: Sequence[Tried] = ()) -> CaseVerdict:
         try:
             return judge(self.exercise, tried, others)
+        except Unjudged as error:
+            said = f"In the case {label_of(self.exercise, tried.case)}, {error.came}"
+            raise CheckFault(f"{said} ({error})", f"{said}.", error.is_odd) from error
         except Exception as error:
             said = f"{type(error).__name__}: {str(error)[:200]}"
             raise CheckFault(f"case {tried.case.label}: {said}") from error
@@ -304,28 +319,50 @@ def _wrong(together: _Together) -> list[Tried]:
 def _apart(cases: Sequence[Case], run: Run, laps: _Laps, keeps: bool) -> list[Tried]:
     """Cut what came of a world into its cases. A rank that lies about them costs its own answer."""
     parts = []
+    alone = len(cases) == 1
     for k, case in enumerate(cases):
         told = [_told(value, k, len(cases)) for value in run.values]
-        trace = run.trace.between([(first, last) for _, _, first, last in told])
-        values = [returned for returned, *_ in told]
+        # who is alone has made all calls that there are, whatever it says
+        trace = run.trace if alone else run.trace.between([(t.first, t.last) for t in told])
+        values = [part.returned for part in told]
         if case.laps is not None:
             values = [Measured(found, laps[k]) for found in values]
-        part = replace(
-            run, values=values, trace=trace, traffic=run.traffic if len(cases) == 1 else None
-        )
-        parts.append(Tried(case, part, [changed for _, changed, *_ in told] if keeps else ()))
+        part = replace(run, values=values, trace=trace, traffic=run.traffic if alone else None)
+        parts.append(Tried(case, part, [part.changed for part in told] if keeps else ()))
     return parts
 
 
-def _told(value: Any, k: int, count: int) -> tuple[Any, list[str], int, int]:
+class _Told(NamedTuple):
+    """What a rank tells of one case; first, last: its calls' numbers, as `drive_cases` gives them."""
+
+    returned: Any = None
+    changed: Sequence[str] = ()
+    first: int = 0
+    last: int = 0
+
+
+def _told(value: Any, k: int, count: int) -> _Told:
     """Read what a rank told of case k; nothing, where it is not what `drive_cases` gives."""
     if isinstance(value, list) and len(value) == count:
         part = value[k]
         if isinstance(part, list) and len(part) == 4 and isinstance(part[1], list):
             returned, changed, first, last = part
             if type(first) is int and type(last) is int:
-                return returned, [str(name)[:80] for name in changed[:20]], first, last
-    return None, [], 0, 0
+                return _Told(returned, [str(name)[:80] for name in changed[:20]], first, last)
+    return _Told()
+
+
+def _all_belong(run: Run, count: int) -> bool:
+    """Tell whether every recorded call of every rank belongs to one of the cases that it tells of."""
+    ends = []
+    for value in run.values:
+        end = 0
+        for told in (_told(value, k, count) for k in range(count)):
+            if told.first != end or told.last < end:
+                return False
+            end = told.last
+        ends.append(end)
+    return all(event.seq < ends[event.rank] for event in run.trace)
 
 
 def _is_clean(trace: Trace) -> bool:
@@ -352,6 +389,19 @@ def _summed(
         cases=verdicts,
         points=exercise.points * credit / count if count else 0.0,
     )
+
+
+def _not_judged(exercise: Exercise, found: Answer, fault: CheckFault) -> CheckResult:
+    if fault.is_odd:
+        message = (
+            f"What came back could not be judged. {fault}. What does the task ask for? If for this, the "
+            "check is at fault, not your answer: please report it."
+        )
+        result = _result(exercise, found, Outcome.WRONG, message=message)
+    else:
+        message = f"This check is at fault, not your answer. Please report it: {fault}"
+        result = _result(exercise, found, Outcome.FAULT, message=message)
+    return replace(result, unjudged=fault.unjudged)
 
 
 def _result(

@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
-from helpers.checks.case import AllRanks, Case, Each, Finding, for_rank
-from helpers.checks.compare import alike, difference, like, same
+from helpers.checks.case import AllRanks, Case, Each, Finding, Measured, for_rank
+from helpers.checks.compare import alike, difference, kind_of_value, like, same, vast_range
 from helpers.checks.exercise import Exercise
 from helpers.checks.kinds import Kind
 from helpers.checks.nonsense import MOVES, READ_EARLY, has_nan, has_nonsense, moves
@@ -39,6 +39,29 @@ NOTHING = "The function returns nothing: is there a `return` on every path?"
 PRINTS = "The function prints, but returns nothing: the value must come back by `return`."
 
 
+_ODD = (
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    AttributeError,
+    IndexError,
+    MemoryError,
+    RuntimeError,
+)
+"""What a value of a kind that nobody expects provokes in a function that judges it."""
+
+
+class Unjudged(Exception):
+    """An exercise's function failed over what a rank gave back. came: what that was, in words."""
+
+    def __init__(self, rank: int, got: Any, error: Exception) -> None:
+        got = got.found if isinstance(got, Measured) else got
+        missing = isinstance(error, KeyError) and isinstance(got, dict)  # of what a programme gives
+        self.is_odd = missing or isinstance(error, _ODD)
+        self.came = f"rank {rank} gave back {kind_of_value(got)}: {short_value(got, 80)}"
+        super().__init__(f"{type(error).__name__}: {str(error)[:200]}")
+
+
 @dataclass(frozen=True)
 class Tried:
     """One case and what its ranks did. changed[r]: the names of the inputs that rank r has changed."""
@@ -56,15 +79,23 @@ class Tried:
         right = self.case.right
         if not isinstance(right, AllRanks) or any(self.findings()):
             return None
-        return _as_finding(right.together(list(self.run.values)))
+        try:
+            return _as_finding(right.together(list(self.run.values)))
+        except Exception as error:
+            raise Unjudged(0, self.run.values[0], error) from error
 
     def _finding(self, rank: int) -> Finding | None:
         case, got = self.case, self.run.values[rank]
+        if vast := vast_range(got):
+            return Finding(f"{vast} came back: no answer has so many numbers")
         wanted = for_rank(case.right, rank)
         if callable(wanted) or isinstance(wanted, AllRanks):
             if other := like(for_rank(case.like, rank), got):
                 return Finding(other)
-            found = wanted.own(got) if isinstance(wanted, AllRanks) else wanted(got, rank)
+            try:
+                found = wanted.own(got) if isinstance(wanted, AllRanks) else wanted(got, rank)
+            except Exception as error:
+                raise Unjudged(rank, got, error) from error
         else:
             found = _differs(case, wanted, got)
         if found:
@@ -85,7 +116,8 @@ def _as_finding(found: Finding | str | None) -> Finding | None:
 def judge(exercise: Exercise, tried: Tried, others: Sequence[Tried] = ()) -> CaseVerdict:
     """Judge one case. others: more cases that went wrong, which advice must explain as well.
 
-    Raises only where the exercise's own functions do: a fault of the check, not of the answer.
+    Raises only where the exercise's own functions do: `Unjudged` over what a rank gave back, which may be of
+    a kind that nobody expects; else it is a fault of the check, not of the answer.
     """
     case, run, label = tried.case, tried.run, label_of(exercise, tried.case)
     if run.failure is not None:
@@ -181,6 +213,8 @@ def _own(tried: Tried, rank: int, found: Finding) -> Iterator[str]:
     case, got = tried.case, tried.run.values[rank]
     advice = (found.advice,) if isinstance(found.advice, str) else found.advice
     yield from filter(None, advice)
+    if vast_range(got):
+        return  # whoever looks for a mistake may write it out
     for gives, words in case.mistakes:
         value = for_rank(gives, rank)
         # a hostile rank may send what no function of ours expects: then it is not this mistake

@@ -79,6 +79,8 @@ class CheckResult:
     failed, or else of the largest case, of few ranks where there are many cases. notes: repairs made to
     find the answer, in plain words. source: the answer with all that it uses, as a file may hold it;
     "" where there is none. given: of a pure function, the arguments in the first case that failed.
+    unjudged: what came back, where the exercise's own functions failed over it: whether it or they are wrong,
+    only the reference solution can tell.
     """
 
     name: str
@@ -92,6 +94,7 @@ class CheckResult:
     rules: tuple[str, ...] = ()
     source: str = ""
     given: tuple[Any, ...] = ()
+    unjudged: str = ""
 
     @property
     def passed(self) -> bool:

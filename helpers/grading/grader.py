@@ -5,8 +5,9 @@
 Points come from the hidden cases (the visible ones can only lower them), what the learner is told from
 the visible ones. So the visible cases of all exercises are tried before any hidden one: whatever an
 answer leaves in its sandbox of a hidden case, by whatever trick, cannot reach what its author is told.
-And no answer can spoil another's: whoever fails has failed in a sandbox of its own. Called by `batch`,
-once for each file; holds one sandbox at a time.
+Behind Landlock sandboxes share /dev/shm: what one leaves there is removed before the next, but two that
+run at the same time can talk by it. And no answer can spoil another's: whoever fails has failed in a
+sandbox of its own. Called by `batch`, once for each file; holds one sandbox at a time.
 """
 
 from __future__ import annotations
@@ -36,6 +37,13 @@ from helpers.ranks.connection import ServerGone
 from helpers.ranks.failures import LaunchError
 
 FAULT = "harness fault"
+UNJUDGED = (
+    "What your function gave back is of a kind that cannot be judged. What does the task ask for?"
+)
+LEFT = (
+    "{count} files were left in /dev/shm, by this answer or by one that ran at the same time. They were "
+    "removed: look at what for"
+)
 _SUSPICIOUS = frozenset({Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.DEADLOCKED})
 """Outcomes that a machine in trouble could give as well: then the reference is asked."""
 _SHAKY = frozenset({Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.OUT_OF_MEMORY})
@@ -155,11 +163,13 @@ class Grader:
         # else it would only fail once more, and take as long
         hidden = None if hopeless else self._check(exercise, answer, self.secret)
         outcomes = visible.outcomes | (hidden.outcomes if hidden is not None else set())
-        if Outcome.FAULT in outcomes:
+        unjudged = visible.unjudged or (hidden.unjudged if hidden is not None else "")
+        if Outcome.FAULT in outcomes or unjudged:
             if not self.references.works(exercise):
                 return fault_record(exercise)
             # only what this answer has sent could not be judged: it is wrong
-            visible = replace(visible, outcome=Outcome.WRONG, points=0.0)
+            message = f"{UNJUDGED} {visible.unjudged or 'So it was in a hidden case.'}"
+            visible = replace(visible, outcome=Outcome.WRONG, points=0.0, message=message)
             return replace(exercise_record(exercise, answer, visible, hidden), points=0.0)
         if outcomes & _SUSPICIOUS and not self.references.works(exercise):
             return fault_record(exercise)
@@ -200,6 +210,8 @@ class Grader:
             found = judge_apart(exercise, answer, secret, sandbox.connection, self.pictures, left)
             if sandbox.found:
                 found = replace(found, outcome=Outcome.OUT_OF_MEMORY, message=f"{sandbox.found}.")
+            if left := sandbox.sweep():
+                found = replace(found, flag=found.flag or LEFT.format(count=left))
             lost = sandbox.lost
             if sandbox.gone or self._is_soiled(found):
                 self._drop()

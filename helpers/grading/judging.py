@@ -49,7 +49,8 @@ class Judged:
     """What came of one set of cases, in texts and numbers alone.
 
     cases: of hidden ones only outcome and credit; none, where they could not be run or judged. flag: what
-    the bytes on the wire do not bear out, or "". picture: a PNG in base64, or "".
+    the bytes on the wire do not bear out, or "". picture: a PNG in base64, or "". unjudged: as `CheckResult`
+    has it; "hidden" of hidden cases.
     """
 
     outcome: Outcome
@@ -59,6 +60,7 @@ class Judged:
     notes: tuple[str, ...] = ()
     flag: str = ""
     picture: str = ""
+    unjudged: str = ""
 
     @property
     def passed(self) -> bool:
@@ -83,6 +85,7 @@ def judged(result: CheckResult, exercise: Exercise, hidden: bool, pictures: str)
         tuple(note[:_MOST_TEXT] for note in result.notes),
         _unexplained(exercise, result),
         "" if hidden else picture_of(result, pictures),
+        result.unjudged and ("hidden" if hidden else result.unjudged[:_MOST_TEXT]),
     )
 
 

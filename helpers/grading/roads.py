@@ -3,6 +3,17 @@
 `records` asks `flags` for places where the instructor should look; `ROADS` is what the course says of
 itself, and tests/grading/hostile proves each line of it. Rules on traffic are teaching rules: they
 look at what ranks record of themselves, in processes that the answer shares.
+
+A connection of an answer's own is one too many, however little it carries. Not so where the record is made
+to hold a group as well that explains it: then what the framing of collectives may take (some kilobytes)
+hides what it carries (tests/grading/test_traffic.py).
+
+Where a case begins and ends is not believed (`grade`). Whatever else Python in a rank tells of itself is,
+and an answer that reaches for it, by frames or by the garbage collector, can replace it unseen: the order
+and the times of its calls and what they were handed, as far as bytes on the wire do not belie them; that
+its inputs were left as they were; what makes a world hard (sleeps, late ranks, nonsense until `wait()`);
+what a programme of the course's own counts beside the answer, such as memory held, steps taken, hooks
+called. All of these are there to teach, as rules on traffic are. Values are held against what no rank has.
 """
 
 from __future__ import annotations
@@ -56,6 +67,7 @@ ROADS = (
     Road("datagrams, named at run time", Fate.COUNTED),
     Road("a call made up in the record", Fate.COUNTED),
     Road("a record that is none", Fate.COUNTED),
+    Road("a case's end told too early, in its caller's frame", Fate.CONTAINED),
     Road("a sparse tensor", Fate.CONTAINED),
     Road("a shared file, named at run time", Fate.UNDETECTABLE),
 )

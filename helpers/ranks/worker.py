@@ -44,6 +44,8 @@ MARK = "REAL_RANKS_INSIDE"
 """Set in every rank's environment: nothing may be launched from there."""
 
 _MAX_MESSAGE = 20_000
+_MOST_NOTES = 20
+_UNREADABLE = "(its message could not be read)"
 _REPLY_S = 60.0
 """How long a rank waits for a reply: the launcher's own deadlines are shorter."""
 
@@ -399,43 +401,82 @@ def _flush_output() -> None:
 
 
 def describe_error(error: BaseException) -> dict[str, Any]:
-    """Put an exception into plain data: its kind, its text and its frames, innermost last."""
-    frames = []
-    trace = error.__traceback__
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        frames.append([code.co_filename, trace.tb_lineno or 0, code.co_name])
-        trace = trace.tb_next
-    if isinstance(error, SyntaxError) and error.filename:
-        frames.append([error.filename, error.lineno or 0, "<module>"])
-    text = _message_of(error)
-    for note in getattr(error, "__notes__", ()):
-        text += f"\n{note}"
-    if (cause := error.__cause__) is not None:
-        text += f"\n(raised because of {type(cause).__name__}: {_message_of(cause)})"
-    kind = type(error).__name__
+    """Put an exception into plain data: its kind, its text and its frames, innermost last.
+
+    Its class may be the learner's own, and any attribute of it something else than Python's: whatever
+    comes of reading them, the rank has raised, and says so.
+    """
+    try:
+        frames, text = _frames_of(error), _text_of(error)
+    except BaseException:  # an attribute's own code may raise anything
+        frames, text = [], _UNREADABLE
     return {
-        "kind": kind,
-        "message": text[:_MAX_MESSAGE],
-        "frames": frames[-60:],
+        "kind": _kind_of(error),
+        "message": text,
+        "frames": frames,
         "when_ns": time.monotonic_ns(),
     }
 
 
+def _kind_of(error: BaseException) -> str:
+    """Name an exception's class; not by its metaclass, which may say something else, or raise."""
+    return _plain(vars(type)["__name__"].__get__(type(error)))
+
+
+def _frames_of(error: BaseException) -> list[list[Any]]:
+    frames: list[list[Any]] = []
+    trace: types.TracebackType | None = _own(error, "__traceback__")
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        frames.append([code.co_filename, trace.tb_lineno or 0, code.co_name])
+        trace = trace.tb_next
+    if issubclass(type(error), SyntaxError):  # isinstance asks the object
+        file, line = (vars(SyntaxError)[name].__get__(error) for name in ("filename", "lineno"))
+        if type(file) is str and file:
+            frames.append([file, line if type(line) is int else 0, "<module>"])
+    return frames[-60:]
+
+
+def _text_of(error: BaseException) -> str:
+    parts = [_message_of(error)]
+    notes = _own(error, "__dict__").get("__notes__")  # whoever sets it may have set it to anything
+    if type(notes) in {list, tuple}:
+        parts += [f"\n{_said(note)}" for note in notes[:_MOST_NOTES]]
+    if (cause := _own(error, "__cause__")) is not None:
+        parts.append(f"\n(raised because of {_kind_of(cause)}: {_message_of(cause)})")
+    return "".join(parts)[:_MAX_MESSAGE]
+
+
+def _own(error: BaseException, name: str) -> Any:
+    """Read what Python itself keeps of an exception, and not what its class has under that name."""
+    return vars(BaseException)[name].__get__(error)
+
+
 def _message_of(error: BaseException) -> str:
-    try:
-        if type(error).__name__ == "CheckpointException":
+    if _kind_of(error) == "CheckpointException":
+        with contextlib.suppress(Exception):
             return _of_each_rank(error)
-        return str(error)
-    except Exception:
-        return "(its message could not be read)"
+    return _said(error)
+
+
+def _said(value: object) -> str:
+    """Give the text of an object, whatever kind of str its own code gives for it."""
+    try:
+        return _plain(str(value))
+    except BaseException:  # SystemExit as well
+        return _UNREADABLE
+
+
+def _plain(text: str) -> str:
+    """Give a text as a str: one of a class of its own may do anything when it is cut or joined."""
+    return str.__getitem__(text, slice(_MAX_MESSAGE))
 
 
 def _of_each_rank(error: Any) -> str:
     """Say what torch's CheckpointException holds. Its own text is the whole traceback of each rank."""
     ranks: dict[str, list[str]] = {}
     for rank, (cause, _) in error.failures.items():
-        ranks.setdefault(f"{type(cause).__name__}: {_message_of(cause)}", []).append(str(rank))
+        ranks.setdefault(f"{_kind_of(cause)}: {_message_of(cause)}", []).append(str(rank))
     return "; ".join(f"on rank {', '.join(who)}: {said}" for said, who in ranks.items())
 
 

@@ -6,6 +6,7 @@ The launcher feeds it. A rank may lie in its records or write nonsense; that cos
 |--------------------------------------------------------------------------|-----------------------------|
 | ["site", id, op, call, [file, line, function] or null]                   | where calls come from       |
 | ["group", name, ranks]                                                   | who belongs to a group      |
+| ["groups", [name, ranks], ...]                                           | which are there at the end  |
 | ["call", seq, site, group, when, nbytes, dtype, shapes, {peer, root, …}] | a call was made             |
 | ["wait", seq, when]                                                      | its rank begins to wait     |
 | ["end", seq, when, error, source]                                        | its Work has finished       |
@@ -24,6 +25,7 @@ from helpers.trace.events import COLLECTIVES, Event, Place, Trace
 MAX_EVENTS = 50_000
 MAX_SITES = 10_000
 """Lines of code, for each rank: to find what stands on one takes a tenth of a millisecond."""
+MAX_GROUPS = 1_000
 _OPS = COLLECTIVES | {"send", "recv", "span"}
 _TEXT = 200
 _MOST_NONSENSE = 200_000
@@ -112,6 +114,7 @@ class Collector:
 
     def __post_init__(self) -> None:
         self._nonsense = [0] * self.world_size
+        self._left: list[dict[str, tuple[int, ...]]] = [{} for _ in range(self.world_size)]
         self._calls = [{} for _ in range(self.world_size)]
         self._unfinished = [{} for _ in range(self.world_size)]
 
@@ -147,7 +150,8 @@ class Collector:
                     events.append(calls[seq].event())
                 except _WRONG:
                     self.dropped += 1
-        return Trace(self.world_size, tuple(events), self.dropped)
+        groups = {name: ranks for said in self._left for name, ranks in said.items()}
+        return Trace(self.world_size, tuple(events), self.dropped, tuple(groups.values()))
 
     def unfinished(self, rank: int) -> tuple[Event, ...]:
         """Give the calls of a rank whose Work has not been seen to finish, oldest first."""
@@ -180,6 +184,12 @@ class Collector:
 
     def _group(self, rank: int, name: str, ranks: list[int]) -> None:
         self._groups[rank, str(name)[:_TEXT]] = tuple(int(r) for r in ranks[: self.world_size])
+
+    def _groups_left(self, rank: int, *groups: tuple[str, list[int]]) -> None:
+        self._left[rank] = {
+            str(name)[:_TEXT]: tuple(int(r) for r in ranks[: self.world_size])
+            for name, ranks in groups[:MAX_GROUPS]
+        }
 
     def _site(self, rank: int, number: int, op: str, call: str, said: Any) -> None:
         if op not in _OPS or not 0 <= number < MAX_SITES:
@@ -219,6 +229,7 @@ class Collector:
 _TAKE: dict[str, Callable[..., None]] = {
     "site": Collector._site,
     "group": Collector._group,
+    "groups": Collector._groups_left,
     "call": Collector._call,
     "wait": Collector._wait,
     "end": Collector._end,

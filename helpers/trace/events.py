@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 COLLECTIVES = frozenset(
     {
@@ -137,6 +137,8 @@ class Trace:
     events: tuple[Event, ...] = ()
     dropped: int = 0
     """Events beyond the cap on a run's trace: counted, not kept."""
+    groups: tuple[tuple[int, ...], ...] = ()
+    """The global ranks of each process group over gloo that there was at the end, used or not."""
 
     def __iter__(self) -> Iterator[Event]:
         return iter(self.events)
@@ -146,7 +148,7 @@ class Trace:
 
     def select(self, keep: Callable[[Event], bool]) -> Trace:
         """Give the trace of only those events for which `keep` is true."""
-        return Trace(self.world_size, tuple(e for e in self.events if keep(e)), self.dropped)
+        return replace(self, events=tuple(e for e in self.events if keep(e)))
 
     def of(self, rank: int) -> tuple[Event, ...]:
         """Give the events of one rank in the order in which it issued them."""

@@ -8,6 +8,7 @@ needs to say of itself is written once, as a site.
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import sys
 import threading
@@ -142,12 +143,14 @@ class Recorder:
     def settle(self) -> None:
         """Wait a moment for the ends of transfers that are over but whose callback is still to run.
 
-        Called when a task has ended: the next one may have as many events again.
+        Called when a task has ended: the next one may have as many events again. Groups are told of, too:
+        each has connections of its own, also where no call has used it.
         """
         deadline = time.monotonic() + SETTLE_S
         while time.monotonic() < deadline and any(f.done() for f in list(self._futures.values())):
             time.sleep(0.0002)
         self._task_began = self._seq
+        self._write(json.dumps(["groups", *_gloo_groups()]).encode())
 
     def ended(self, seq: int, error: str = "", source: int | None = None) -> None:
         """Record that a call's Work has finished, once."""
@@ -230,6 +233,16 @@ class Recorder:
             self._groups[name] = known
             self._write(json.dumps(["group", name, known[1]]).encode())
         return known
+
+
+def _gloo_groups() -> list[tuple[str, list[int]]]:
+    """Give the name and the global ranks of each group of this rank's that is there now."""
+    known = importlib.import_module("torch.distributed.distributed_c10d")._world
+    return [
+        (known.pg_names[group], sorted(known.pg_group_ranks[group]))
+        for group, (backend, _) in list(known.pg_map.items())
+        if "gloo" in backend
+    ]
 
 
 def _about(more: dict[str, Any]) -> str:

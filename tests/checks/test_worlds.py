@@ -9,13 +9,14 @@ import pytest
 import torch
 
 from helpers.answers.build import Answer, build_answer
-from helpers.checks.case import Case, Each
+from helpers.checks.case import Case, Each, Mistake
 from helpers.checks.draw import Draw
 from helpers.checks.exercise import Exercise
 from helpers.checks.grade import grade
 from helpers.checks.nonsense import MOVES
 from helpers.checks.registry import get
 from helpers.checks.result import CheckResult, Outcome
+from helpers.checks.rules import Count, OnlyCalls
 from helpers.checks.rules_collectives import Awaited
 from helpers.views.verdict import verdict_text
 from tests.submission_files import PRELUDE, all_samples
@@ -208,6 +209,35 @@ def test_a_check_that_fails_itself_is_no_fault_of_the_answer() -> None:
     assert result.outcome is Outcome.FAULT and "not your answer" in result.message
 
 
+ODD = {
+    "torch.tensor([1 + 2j])": "a tensor of shape (1,) and dtype complex64",
+    "[10**400]": "a list of 1 part",
+    "'words'": "a value of type str",
+}
+
+
+@pytest.mark.parametrize("value", ODD)
+def test_a_value_of_a_kind_that_nobody_expects_is_wrong(value: str) -> None:
+    def judged(draw: Draw) -> Case:
+        return replace(case(draw), right=lambda got, rank: "" if float(got[0]) > 0 else "too small")
+
+    result = tried(f"return {value}", replace(SUM, case=judged))
+    assert (result.outcome, result.points) == (Outcome.WRONG, 0.0)
+    assert f"rank 0 gave back {ODD[value]}" in result.message and "report it" in result.message
+    assert ODD[value] in result.unjudged and "report it" not in result.unjudged
+
+
+def test_a_range_without_end_is_not_written_out() -> None:
+    def judged(draw: Draw) -> Case:
+        mistake = Mistake(lambda got, rank: len([*got]) == 2, "two")
+        return replace(case(draw), right=lambda got, rank: str(sum(got)), mistakes=[mistake])
+
+    for value in ("range(10**9)", "[range(2**70)]", "{'a': (1, range(0, -(10**12), -7))}"):
+        result = tried(f"return {value}", replace(SUM, case=judged))
+        assert result.outcome is Outcome.WRONG
+        assert "no answer has so many numbers" in verdict_text(result)
+
+
 def test_a_rank_that_lies_about_its_cases_costs_its_own_answer() -> None:
     result = tried("""
         import sys
@@ -251,3 +281,57 @@ def test_the_answer_to_another_exercise_is_named_if_it_is_wrong(
     result = grade(get(name), answer, str, every_case=False)
     said = "`average_gradients` (8.1), which this answer calls, does not pass its own check"
     assert not result.passed and (said in verdict_text(result)) is noted, verdict_text(result)
+
+
+# --- what belongs to which case -------------------------------------------------------------------
+
+ONLY = replace(SUM, rules=(OnlyCalls(("all_reduce",)), Count("all_reduce", 1)))
+WINDOWS = {
+    "its end is told too early": """
+        import sys
+        harness = sys._getframe(1).f_globals
+        count = harness["calls_made"]
+        dist.all_reduce(torch.zeros(1))
+        end = count()
+        parts = [None] * world_size
+        dist.all_gather_object(parts, x)
+        def once():
+            harness["calls_made"] = count
+            return end
+        harness["calls_made"] = once
+        return sum(parts)""",
+    "the last case pays for all": """
+        import sys
+        frame = sys._getframe(1)
+        given = [inputs[0] for inputs in frame.f_locals["given"]]
+        done = frame.f_locals["results"]
+        if len(done) + 1 < len(given):
+            dist.all_reduce(torch.zeros(1))
+            return torch.zeros_like(x)
+        parts = [None] * world_size
+        dist.all_gather_object(parts, given)
+        sums = [sum(tensors) for tensors in zip(*parts)]
+        for told, total in zip(done, sums):
+            told[0] = total
+        return sums[-1]""",
+}
+
+
+@pytest.mark.parametrize("body", WINDOWS.values(), ids=WINDOWS)
+def test_no_case_is_cut_as_an_answer_likes(body: str) -> None:
+    """Where a case ends is told by the rank: an answer that lies about it hides no call."""
+    honest = tried(
+        "parts = [None] * world_size\ndist.all_gather_object(parts, x)\nreturn sum(parts)", ONLY
+    )
+    result = tried(body, ONLY)
+    assert honest.outcome is result.outcome is Outcome.FORBIDDEN, result.cases[0]
+    assert result.points == 0
+
+
+def test_who_breaks_a_rule_in_some_cases_keeps_the_points_of_the_others() -> None:
+    result = tried(
+        "if len(x) > 2:\n    dist.barrier()\nx = x.clone()\ndist.all_reduce(x)\nreturn x", ONLY
+    )
+    longer = sum(int(case.label.split()[2]) > 2 for case in result.cases)
+    assert 0 < longer < len(result.cases) == ONLY.count
+    assert result.points == pytest.approx(ONLY.points * (ONLY.count - longer) / ONLY.count)

@@ -19,6 +19,7 @@ from helpers.grading.sandbox.walls import Plan
 from helpers.grading.submissions import Job
 from helpers.ranks.processes import children_of
 from tests.grading.conftest import SOLUTIONS
+from tests.grading.hostile.attack import text_of
 from tests.grading.notebooks import HANGS, RIGHT, WRONG, write_notebook
 
 
@@ -120,3 +121,41 @@ def _kill_template(plan: Plan, begun: threading.Event) -> None:
         time.sleep(0.01)
     time.sleep(0.4)
     os.kill(template._first, signal.SIGKILL)
+
+
+def test_what_cannot_be_judged_is_told_as_what_it_is(grader: Grader, tmp_path: Path) -> None:
+    """Not as a fault of the check's: the reference solution works."""
+    forged = """
+def safe_buffers(fill, count, length, dst):
+    import sys, numpy
+    frame = sys._getframe(1)
+    while "results" not in frame.f_locals or "calls_made" not in frame.f_globals:
+        frame = frame.f_back
+    harness, results, count_them = frame.f_globals, frame.f_locals["results"], frame.f_globals["calls_made"]
+    def lie():
+        for told in results:
+            told[0] = numpy.array([1, 2])
+        return count_them()
+    harness["calls_made"] = lie
+    works, buffers = [], [torch.empty(length), torch.empty(length)]
+    for i in range(count):
+        if i >= 2:
+            works[i - 2].wait()
+        fill(buffers[i % 2], i)
+        works.append(dist.isend(buffers[i % 2], dst))
+    for work in works[-2:]:
+        work.wait()
+"""
+    odd = "def fit_amdahl(*args):\n    return torch.tensor([1 + 2j])"
+    vast = "def measure_gil(*args):\n    return range(10**9)"
+    for notebook, *cells in (
+        ("03_nonblocking_p2p", forged),
+        ("10_dataparallel_vs_ddp", odd, vast),
+    ):
+        path = write_notebook(tmp_path / f"{notebook}.ipynb", *cells)
+        record = grader.grade(Job("eve", path, path.name))
+        assert record.status is Status.GRADED
+        for exercise in record.exercises:
+            text = text_of(exercise)
+            assert exercise.points < exercise.out_of and exercise.outcome != "passed"
+            assert "at fault" not in text and "report it" not in text and "memory" not in text, text

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import time
+from pathlib import Path
 
 import psutil
 import pytest
 
 from helpers.grading.sandbox.staged import Staged
 from helpers.grading.sandbox.walls import NoWalls, Plan, Sandbox, choose
+from tests.grading.hostile.attack import Attack, hand_in, text_of
+from tests.grading.hostile.conftest import grader_of
 
 SETTLE_S = 20.0
 
@@ -43,3 +46,52 @@ def test_a_stopped_server_ends_with_a_grader_that_is_killed(staged: Staged) -> N
             os.kill(server, signal.SIGKILL)
             pytest.fail("the stopped server is still there")
         time.sleep(0.02)
+
+
+NOTE = Path("/dev/shm", f"real-ranks-test-{os.getpid()}")
+KEEPS = f"""
+import os
+def attack(rank, world_size, *inputs):
+    os.makedirs("{NOTE}-deep/er", exist_ok=True)
+    for path in ("{NOTE}", "{NOTE}-deep/er/file"):
+        with open(path, "a", opener=lambda path, flags: os.open(path, flags, 0o666)) as file:
+            file.write(repr(inputs))
+    if rank == 0 and not os.path.lexists("{NOTE}-link"):
+        os.symlink("what is hidden", "{NOTE}-link")
+    try:
+        os.umask(0)
+    except OSError:
+        return "kept"
+"""
+FINDS = """
+import os
+def attack(rank, world_size, *inputs):
+    raise ValueError(f"found: {[n for n in os.listdir('/dev/shm') if n.startswith('real-ranks-test-')]}")
+"""
+
+
+def test_what_is_left_in_shared_memory_is_gone_before_the_next_answer(
+    staged: Staged, tmp_path: Path
+) -> None:
+    try:
+        plan = Plan(choose("landlock", staged), staged)
+    except NoWalls as error:
+        pytest.skip(str(error))
+    others = [NOTE.with_name(f"{NOTE.name}-{word}") for word in ("before", "public", "open")]
+    others[0].touch(0o600)
+    keeps, finds = Attack("keeps", KEEPS), Attack("finds", FINDS)
+    try:
+        with grader_of(plan) as grader, others[2].open("w"):
+            others[2].chmod(0o600)
+            others[1].touch(0o644)
+            records = hand_in(grader, tmp_path, [keeps, finds])
+            assert all(path.exists() for path in others)
+    finally:
+        for path in others:
+            path.unlink(missing_ok=True)
+    assert "kept" in text_of(records["keeps"])
+    assert any("left in /dev/shm" in flag for flag in records["keeps"].flags)
+    told = text_of(records["finds"])
+    assert "found:" in told
+    assert not any(f"{NOTE.name}{end}'" in told for end in ("", "-deep", "-link"))
+    assert not list(NOTE.parent.glob(f"{NOTE.name}*"))

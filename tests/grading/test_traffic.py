@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import json
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -111,6 +114,37 @@ def test_who_closes_its_sockets_is_noticed(sandbox: Sandbox) -> None:
         connection=sandbox.connection,
     )
     assert "were closed before" in mismatch(run)
+
+
+def own_links(rank: int, n: int, forged: bool) -> list[int]:
+    """Say one byte to everybody over connections that stay open, beside a show."""
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        ports = [torch.zeros(1, dtype=torch.int64) for _ in range(n)]
+        dist.all_gather(ports, torch.tensor([door.getsockname()[1]]))
+        calls = [socket.create_connection(("127.0.0.1", int(ports[r]))) for r in range(rank)]
+        answered = [door.accept()[0] for _ in range(n - rank - 1)]
+    for link in (*calls, *answered):
+        link.sendall(bytes([rank]))
+    vars(dist)["kept"] = calls, answered
+    if forged:
+        kernels = importlib.import_module("helpers.trace.kernels")
+        groups = json.dumps(["groups", ["0", list(range(n))], ["mine", list(range(n))]]).encode()
+        write = kernels._Installed.recorder._write
+        kernels._Installed.recorder._write = lambda line: write(
+            groups if line.startswith(b'["groups"') else line
+        )
+    return sorted(link.recv(1)[0] for link in (*calls, *answered))
+
+
+@pytest.mark.parametrize("n", [2, 4])
+def test_connections_of_its_own_are_noticed_however_little_they_carry(
+    sandbox: Sandbox, n: int
+) -> None:
+    """But not where a group is forged that explains them: so `roads` says."""
+    for forged in (False, True):
+        found = run_on_ranks(own_links, n, args=(forged,), connection=sandbox.connection)
+        assert found.values == [[r for r in range(n) if r != rank] for rank in range(n)]
+        assert ("connections are open" in mismatch(found)) is not forged, mismatch(found)
 
 
 def test_sends_that_never_end_count_where_somebody_receives(sandbox: Sandbox) -> None:

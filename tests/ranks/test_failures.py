@@ -329,3 +329,61 @@ def test_an_error_of_a_checkpoint_says_each_ranks_own_and_no_traceback(tmp_path:
     text = str(caught.value)
     assert "CheckpointException: on rank 0: " in text and ".metadata" in text
     assert "Traceback" not in text
+
+
+class _Meta(type):
+    @property
+    def __name__(cls) -> str:  # type: ignore[override]
+        raise SystemExit(0)
+
+
+class _Text(str):
+    def __getitem__(self, key: object) -> str:
+        raise SystemExit(0)
+
+    __str__ = __add__ = __format__ = __len__ = __getitem__  # type: ignore[assignment]
+
+
+class Odd(Exception, metaclass=_Meta):
+    """Raises over whatever is read of it but what Python itself keeps."""
+
+    def __getattribute__(self, name: str) -> object:
+        raise SystemExit(0)
+
+    def __str__(self) -> str:
+        return _Text("its words")
+
+
+def with_notes(notes: object) -> Exception:
+    error = ValueError("its words")
+    error.__notes__ = notes  # type: ignore[assignment]
+    return error
+
+
+def with_a_place(file: object, line: object) -> Exception:
+    error = SyntaxError("its words")
+    error.filename, error.lineno = file, line  # type: ignore[assignment]
+    return error
+
+
+ODD: dict[str, Callable[[], BaseException]] = {
+    "notes that are none": lambda: with_notes(7),
+    "notes without end": lambda: with_notes(iter(int, 1)),
+    "a million notes": lambda: with_notes(["x" * 100] * 1_000_000),
+    "notes of its own class": lambda: with_notes([_Text("a note"), Odd()]),
+    "attributes that raise": Odd,
+    "a place that is none": lambda: with_a_place(b"file", "line"),
+    "a place of a line that is none": lambda: with_a_place("file", object()),
+}
+
+
+@pytest.mark.parametrize("make", ODD.values(), ids=ODD)
+def test_an_exception_with_odd_attributes_is_told(make: Callable[[], BaseException]) -> None:
+    def fail(rank: int, world_size: int) -> None:
+        raise make() from (Odd() if rank else None)
+
+    failure = failing(fail, 2)
+    assert isinstance(failure, RankFailed), failure
+    assert failure.error.kind in {"ValueError", "Odd", "SyntaxError"}
+    assert failure.error.message.startswith("its words")
+    assert len(failure.error.message) <= 20_000

@@ -13,6 +13,7 @@ from statistics import linear_regression
 from typing import Any
 
 from helpers.checks.author import *
+from helpers.exercises.nb10_dataparallel_vs_ddp.shared import numbers, shown
 
 UNEVEN = (0, -0.5, 1, -1, -1, 1)
 """How much too slow each time is, in parts of the noise: the times of 1, 2, 3, 4, 6 and 8 ranks.
@@ -53,12 +54,9 @@ def fitted(
     close = CLOSE_NOISY if noise else 1e-3
 
     def find(got: Any, rank: int) -> str:
-        try:
-            found = [float(value) for value in got]
-        except (TypeError, ValueError):
-            return f"two numbers must come back, (serial, speedup), not {got!r:.60}."
-        if len(found) != 2:
-            return f"two numbers must come back, (serial, speedup), not {len(found)}."
+        found = numbers(got, 2)
+        if found is None:
+            return f"two numbers must come back, (serial, speedup), not {shown(got)}."
         share, speedup = found
         if not abs(share - serial) <= close:
             return f"serial is {share:.4g}, the truth is {serial:.4g}.{_why(share)}"

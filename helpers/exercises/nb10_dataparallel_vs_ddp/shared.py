@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from helpers.checks.author import *
 from helpers.checks.stopwatch import Script, Stopwatch
+from helpers.views.values import short_value
 
 NOISE = 0.04
 """What is added to a lap at most, as a part of its true length."""
@@ -206,12 +207,14 @@ def which(got: float, *mistakes: tuple[float, str]) -> tuple[str, ...]:
 
 
 def numbers(got: Any, count: int) -> list[float] | None:
+    """Read so many finite numbers from what came back; None, where it is something else."""
     try:
+        if isinstance(got, dict) or len(got) != count:
+            return None
         numbers = [float(value) for value in got]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, ArithmeticError, RuntimeError):  # complex tensors, huge integers
         return None
-    right = len(numbers) == count and all(map(math.isfinite, numbers))
-    return numbers if right and not isinstance(got, dict) else None
+    return numbers if all(map(math.isfinite, numbers)) else None
 
 
 def near(got: float, truth: float, close: float = CLOSE) -> bool:
@@ -219,7 +222,7 @@ def near(got: float, truth: float, close: float = CLOSE) -> bool:
 
 
 def shown(got: Any) -> str:
-    return f"{got!r:.80}"
+    return short_value(got, 80)
 
 
 def _ms(seconds: float) -> str:

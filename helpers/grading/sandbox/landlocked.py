@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import IO
 
 from helpers.grading.sandbox import landlock
@@ -18,11 +22,21 @@ from helpers.grading.sandbox.guard import threads_of
 from helpers.grading.sandbox.limits import Limits
 from helpers.grading.sandbox.staged import Staged
 from helpers.ranks.run import Traffic
+from helpers.ranks.scratch import remove_tree
 from helpers.ranks.site import Process, Spawned, server_program
 
 _SYSTEM = (*LIBRARIES, "/proc", "/sys/devices", "/sys/class/net", "/sys/bus/pci")
 _ETC = ("hosts", "host.conf", "resolv.conf", "nsswitch.conf", "passwd", "group")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/shm")
+_SHARED = Path("/dev/shm")
+"""torch's shared memory and the locks of multiprocessing lie there: no sandbox can do without."""
+_SETTLE_S = 0.1
+"""Some files there have a name for a moment only, while they are made."""
+_OF_LIBRARIES = ("sem.mp-", "mpich_shm_", "torch_")
+"""How names begin of what multiprocessing, MPICH and torch leave behind where a rank is ended."""
+_STARTS_S = 20.0
+"""How long after its making a process of another sandbox may still open such a file by its name."""
+_SCRATCH = "real-ranks-"
 
 STOPS = (
     "reading or writing files but the system's and Python's own, which are read-only",
@@ -32,7 +46,8 @@ STOPS = (
 DOES_NOT_STOP = (
     "the network, and sockets of this machine's services, as Docker's",
     "seeing that other files are there, and which processes, with their command lines",
-    "reading and writing what others have in /dev/shm, filling it or the disk",
+    "reading and writing what others have in /dev/shm, filling it or the disk; what answers leave there is "
+    "removed after each, but those that run at the same time find it",
     "memory that no process has mapped: buffers of sockets, the files of /dev/shm",
     "as root, any number of processes until the guard looks, every 0.05 s",
     "a process that leaves its session, if the rank server is ended first",
@@ -45,13 +60,14 @@ class Landlocked:
 
     def __init__(self, staged: Staged, limits: Limits) -> None:
         self.root = str(staged.folder)
-        self.scratch = tempfile.mkdtemp(prefix=f"real-ranks-{os.getpid()}-")
+        self.scratch = tempfile.mkdtemp(prefix=f"{_SCRATCH}{os.getpid()}-")
         self.emptied: tuple[str, ...] = (self.scratch,)
         self.idle_s = 0.0
         self.limits = limits
         self.most_output = limits.output_bytes
         self.most_result, self.most_parts = limits.result_bytes, limits.result_parts
         self.first = 0
+        self._before = frozenset(_private())
 
     def start(self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]) -> Process:
         etc = (*SETTINGS, *(f"/etc/{name}" for name in _ETC))
@@ -59,7 +75,7 @@ class Landlocked:
         limits = self.limits.of_a_process()
         limits["NPROC"] += threads_of(os.getuid())  # the kernel counts all that this user has
         prelude = (
-            f"import sys; sys.path.insert(0, {self.root!r}); "
+            f"import os, sys; os.umask(0o077); sys.path.insert(0, {self.root!r}); "
             "from helpers.grading.sandbox.inside import confine; "
             "from helpers.ranks.processes import end_with_parent; "
             "end_with_parent(); "  # a server that a rank has stopped never reads that its pipe closes
@@ -91,8 +107,71 @@ class Landlocked:
         shown = (*python_folders(), *_SYSTEM)
         return [self.root, *(folder for folder in sys.path if folder.startswith(shown))]
 
+    def sweep(self) -> int:
+        """Remove what ranks have left in /dev/shm; give how many files and folders an answer has made.
+
+        Whatever a sandbox makes there is for nobody else to read (its umask, which it cannot change), or a
+        link. What was there before stays, what others may read, and what a process is seen to have open:
+        somebody else of this user may work there, too. Beside other sandboxes, into which only root sees,
+        what libraries make stays until nobody can be about to open it.
+        """
+        if not _private() - self._before:
+            return 0
+        time.sleep(_SETTLE_S)
+        left = {name for name, _ in _private() - self._before}
+        left -= _in_use() if left else set()
+        if self._has_neighbours():
+            left -= {name for name in left if name.startswith(_OF_LIBRARIES) and _is_new(name)}
+        for name in left:
+            path = _SHARED / name
+            if path.is_dir() and not path.is_symlink():
+                remove_tree(path)
+            else:
+                path.unlink(missing_ok=True)
+        return sum(not name.startswith(_OF_LIBRARIES) for name in left)
+
+    def _has_neighbours(self) -> bool:
+        own = Path(self.scratch)
+        return any(path != own for path in own.parent.glob(f"{_SCRATCH}*-*"))
+
     def close(self) -> None:
+        self.sweep()
         shutil.rmtree(self.scratch, ignore_errors=True)
+
+
+def _private() -> set[tuple[str, int]]:
+    """Give name and inode of all in /dev/shm that is this user's, and for nobody else or a link."""
+    found = set()
+    with suppress(OSError), os.scandir(_SHARED) as entries:
+        for entry in entries:
+            with suppress(OSError):  # it has gone meanwhile
+                told = entry.stat(follow_symlinks=False)
+                is_link = stat.S_ISLNK(told.st_mode) or (
+                    stat.S_ISREG(told.st_mode) and told.st_nlink > 1
+                )
+                if told.st_uid == os.geteuid() and (is_link or not told.st_mode & 0o077):
+                    found.add((entry.name, told.st_ino))
+    return found
+
+
+def _is_new(name: str) -> bool:
+    try:
+        return time.time() - (_SHARED / name).lstat().st_ctime < _STARTS_S
+    except OSError:
+        return False
+
+
+def _in_use() -> set[str]:
+    """Give the names in /dev/shm that processes have open or mapped, as far as this user may look."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            paths = {os.readlink(fd) for fd in (process / "fd").iterdir()}
+            paths |= {line.partition("/")[2] for line in (process / "maps").read_text().split("\n")}
+            for path in paths:
+                if (below := path.lstrip("/").removeprefix("dev/shm/")) != path.lstrip("/"):
+                    found.add(below.partition("/")[0])
+    return found
 
 
 def why_not() -> str:

@@ -89,6 +89,7 @@ _OF_METADATA: dict[str, tuple[int | None, int | None]] = {
     "lremovexattr": (198, 15),
     "fremovexattr": (199, 16),
     "removexattrat": (466, 466),
+    "umask": (95, 166),  # by its rights one sees later which files are of a sandbox's making
 }
 """Who owns a file, who may use it, its times: Landlock lets all of this through, for any file."""
 

@@ -182,6 +182,11 @@ class Sandbox:
         """It was ended from outside, by nothing that an answer can do."""
         return bool(getattr(self.connection.site, "lost", False))
 
+    def sweep(self) -> int:
+        """Remove what ranks have left where others can find it; give how many files that were."""
+        site = self.connection.site
+        return site.sweep() if isinstance(site, Landlocked) else 0
+
     def close(self) -> None:
         if self.guard:
             self.guard.close()

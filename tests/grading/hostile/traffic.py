@@ -215,6 +215,21 @@ def total(rank, world_size, x):
     getattr(dist.group.WORLD, "_get" + "_backend")(torch.device("cpu")).allreduce([x]).wait()
     return x
 """,
+    "a case's end told too early, in its caller's frame": """
+import sys
+def total(rank, world_size, x):
+    frame = sys._getframe(1)
+    while "calls_made" not in frame.f_globals:
+        frame = frame.f_back
+    harness, count = frame.f_globals, frame.f_globals["calls_made"]
+    end = count()
+    def once():
+        harness["calls_made"] = count
+        return end
+    harness["calls_made"] = once
+    dist.all_reduce(x)
+    return x
+""",
     "a sparse tensor": """
 def total(rank, world_size, x):
     sparse = x.to_sparse()

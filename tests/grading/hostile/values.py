@@ -156,6 +156,17 @@ def attack(rank, world_size, *inputs):
         ("crashed",),
     ),
     Attack(
+        "an error whose notes are none",
+        """
+def attack(rank, world_size, *inputs):
+    error = ValueError("its own words")
+    error.__notes__ = 7
+    raise error
+""",
+        ("crashed",),
+        "its own words",
+    ),
+    Attack(
         "not a number, in every place",
         "def attack(rank, world_size, *inputs):\n    return torch.full((3,), float('nan'))",
     ),
