@@ -33,7 +33,7 @@ def test_the_instructor_may_name_the_class_notebooks() -> None:
     course = course_of([*CLASS, STRAY], "", ("00_start_here", "02_blocking_p2p"))
     assert not course.stray and list(course.notebooks) == ["00_start_here", "02_blocking_p2p"]
     assert course_of([*CLASS, STRAY], "", ("00_start_here",)).stray == ("02_blocking_p2p",)
-    assert rows([*CLASS, STRAY], ("00_start_here",))["ada"] == (0.0, 10.0)
+    assert rows([*CLASS, STRAY], ("00_start_here",))["ada"] == (0.0, 5.0)
 
 
 @pytest.mark.parametrize("count", range(1, 4))
