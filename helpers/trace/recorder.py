@@ -15,7 +15,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -150,7 +150,8 @@ class Recorder:
         while time.monotonic() < deadline and any(f.done() for f in list(self._futures.values())):
             time.sleep(0.0002)
         self._task_began = self._seq
-        self._write(json.dumps(["groups", *_gloo_groups()]).encode())
+        with suppress(Exception):  # torch's own tables, which the learner's code may have changed
+            self._write(json.dumps(["groups", *_gloo_groups()]).encode())
 
     def ended(self, seq: int, error: str = "", source: int | None = None) -> None:
         """Record that a call's Work has finished, once."""
