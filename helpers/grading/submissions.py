@@ -24,6 +24,8 @@ MOST_ENTRIES = 20_000
 """Files and folders that are looked at in it."""
 _DEEPEST = 4
 _HIDDEN = (".", "__MACOSX")
+_OURS = "home.ipynb"
+"""The map of the course, which `course lab` puts into every learner's folder."""
 _MOODLE = re.compile(r"_(\d+)_assign(submission_file|feedback_file).*$")
 _CANVAS = re.compile(r"(?P<who>[^_]+)(_LATE)?_(?P<number>\d+)_\d+_.+")
 """A name, perhaps LATE, the learner's number, the submission's, what the file was called."""
@@ -115,7 +117,7 @@ def _entries(here: Path, folder: Path, notices: list[str]) -> Iterator[os.DirEnt
         notices.append(f"{_shown(here, folder)}: cannot be opened ({error.strerror})")
         return
     for entry in entries:
-        if entry.name.startswith(_HIDDEN):
+        if entry.name.startswith(_HIDDEN) or entry.name == _OURS:
             continue
         if entry.is_symlink():
             notices.append(f"{_shown(Path(entry.path), folder)}: a symbolic link, passed over")

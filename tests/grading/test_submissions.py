@@ -195,6 +195,11 @@ def test_whoever_takes_a_name_like_anothers_does_not_change_it(
     assert len(notices) == 1 and "not put together" in notices[0]
 
 
+def test_the_map_of_the_course_is_no_submission(tmp_path: Path) -> None:
+    jobs, notices = find_submissions(put(tmp_path, "anna/02.ipynb", "anna/home.ipynb"))
+    assert [job.file for job in jobs] == ["anna/02.ipynb"] and not notices
+
+
 def test_too_many_files_of_one_cost_nobody_else(tmp_path: Path) -> None:
     names = [f"eve/{n:04}.ipynb" for n in range(MOST_FILES + 50)]
     jobs, notices = find_submissions(put(tmp_path, *names, "bob/02.ipynb"))
