@@ -37,7 +37,7 @@ import torch.distributed as dist
 
 dist.init_process_group("gloo")
 everyone = [None] * dist.get_world_size()
-dist.all_gather_object(everyone, (dist.get_rank(), os.uname().nodename, os.environ["SLURM_CPUS_PER_TASK"]))
+dist.all_gather_object(everyone, (dist.get_rank(), os.uname().nodename))
 if dist.get_rank() == 0:
     print("ranks:", everyone, flush=True)
 dist.destroy_process_group()
@@ -137,11 +137,12 @@ def _said(words: list[str], env: dict[str, str], cwd: Path | None = None) -> str
 
 
 def _scripts() -> dict[str, str]:
-    """Give the source of the reference and of every right answer that is kept."""
+    """Give the source of the reference and of every right answer that is kept and needs no real GPU."""
     path = find_workspace().solutions / "22_other_roads.ipynb"
     reference = read_answers(path, ["slurm_script"])["slurm_script"]
     assert isinstance(reference, Answer)
     kept = [s for s in all_samples() if s.exercise == "slurm_script" and s.right]
+    kept = [s for s in kept if not re.search(r"nproc.per.node[= ](gpu|auto)", s.source)]
     return {"reference": reference.source} | {str(s): f"{PRELUDE}\n{s.source}" for s in kept}
 
 
@@ -152,24 +153,23 @@ def test_a_right_script_is_obeyed(name: str, cluster: dict[str, str], tmp_path: 
     (tmp_path / "probe.py").write_text(WORK)
     job = tmp_path / "job.sh"
     job.write_text(str(namespace["slurm_script"]("probe7", 2, 2, 5, "probe.py")))  # type: ignore[operator]
-    said = _said(["sbatch", "--parsable", str(job)], cluster, tmp_path)
+    output = tmp_path / "job.out"
+    said = _said(["sbatch", "--parsable", f"--output={output}", str(job)], cluster, tmp_path)
     number = said.strip().partition(";")[0]
     assert number.isdigit(), said
-    output = tmp_path / f"slurm-{number}.out"
     deadline = time.monotonic() + JOB_S
     try:
         while number in _said(["squeue", "-h", "-o", "%i"], cluster).split():
-            assert time.monotonic() < deadline, output.read_text()[-3000:]
+            assert time.monotonic() < deadline, _said(["scontrol", "show", "job", number], cluster)
             time.sleep(0.5)
         told = output.read_text()
         found = re.search(r"ranks: (.*)", told)
         assert found, told[-3000:]
         ranks = ast.literal_eval(found[1])  # which node comes first is the rendezvous's to say
-        assert [rank for rank, *_ in ranks] == [0, 1, 2, 3]
-        assert sorted(node for _, node, _ in ranks) == sorted(NODES * 2)
-        assert {cores for *_, cores in ranks} == {"16"}
+        assert [rank for rank, _ in ranks] == [0, 1, 2, 3]
+        assert sorted(node for _, node in ranks) == sorted(NODES * 2)
         about = _said(["scontrol", "show", "job", number], cluster)
-        assert "JobName=probe7" in about and "TimeLimit=00:05:00" in about
-        assert "JobState=COMPLETED" in about, about
+        for word in ("JobName=probe7", "TimeLimit=00:05:00", "NumCPUs=32", "JobState=COMPLETED"):
+            assert word in about, about
     finally:
         _said(["scancel", number], cluster)
