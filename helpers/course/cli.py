@@ -58,7 +58,7 @@ def lab(lab_args: tuple[str, ...]) -> None:
 
     opened = write_home(workspace.work)
     workspaces.quiet_lab()
-    extra += ["--custom-css", "--ServerApp.jpserver_extensions=helpers.course.look=True"]
+    extra += workspaces.LOOK
     sys.stdout.flush()
     os.chdir(workspace.root)
     # Replaces this process, so that Ctrl-C, signals and the exit code are JupyterLab's own.

@@ -14,6 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+LOOK = ("--custom-css", "--ServerApp.jpserver_extensions=helpers.course.look=True")
+"""What JupyterLab is told so that pictures follow its theme."""
+
 
 class WorkspaceError(Exception):
     """The learner's folder cannot be filled or reset: why, and what to do."""

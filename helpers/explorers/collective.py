@@ -28,8 +28,8 @@ def show(op: str, ranks: int, root: int, reduction: str) -> Shown:
     sent = sum(event.nbytes for event in run.trace if event.op == op and event.rank == 0)
     about = [op, f"root {root}" if op in _ROOTED else "", reduction if op in _REDUCES else ""]
     words = (
-        f"{' '.join(filter(None, about))} on {plural(ranks, 'rank')}, just run here in "
-        f"{run.seconds * 1000:.0f} ms: rank 0 handed in {plural(sent, 'byte')}."
+        f"{' '.join(filter(None, about))}, just run here on {plural(ranks, 'rank')}: rank 0 handed in "
+        f"{plural(sent, 'byte')}."
     )
     if op not in _ROOTED:
         words += " It has no root: every rank gets its part."

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from helpers.course.workspace import find_workspace
+from helpers.course.workspace import LOOK, find_workspace
 from helpers.jobs.ports import free_port
 
 START_S = 60.0
@@ -42,7 +42,7 @@ class Lab:
 def running_lab(work: Path, home: Path) -> Iterator[Lab]:
     """Serve the folder `work`, with nothing of this machine's settings; keep its own in `home`."""
     lab = Lab(free_port(), secrets.token_hex(16))
-    words = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"]
+    words = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", *LOOK]
     words += ["--ServerApp.ip=127.0.0.1", f"--ServerApp.port={lab.port}"]
     words += ["--ServerApp.port_retries=0", f"--IdentityProvider.token={lab.token}"]
     words += [f"--ServerApp.root_dir={work}"]

@@ -5,28 +5,20 @@ The pictures that it takes are kept in the folder $RR_SHOTS, for whoever wants t
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, Playwright, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
-from helpers.course.notebook_file import read_notebook, write_notebook
+from helpers.course.notebook_file import read_notebook
 from helpers.course.progress_format import decode
-from helpers.course.workspace import find_workspace
-from tests.browser.lab import Lab, running_lab
-from tests.browser.notebook_page import HEIGHT, WIDTH, NotebookPage
+from tests.browser.lab import Lab
+from tests.browser.notebook_page import NotebookPage
 
 NAME = "02_blocking_p2p.ipynb"
 RUN_ALL_S = 120.0
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
-QUIET += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
 
 HANG = """\
 import time
@@ -36,51 +28,6 @@ def hang(rank, world_size):
     time.sleep(600)
 
 launch(hang, 3, timeout=900)"""
-
-
-@pytest.fixture(scope="module")
-def playwright() -> Iterator[Playwright]:
-    with sync_playwright() as driver:
-        yield driver
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> Path:
-    """Make a learner's folder with notebook 02, solved, and without its outputs."""
-    notebook = read_notebook(find_workspace().solutions / NAME)
-    for cell in notebook["cells"]:
-        if cell["cell_type"] == "code":
-            cell["outputs"], cell["execution_count"] = [], None
-    folder = tmp_path / "work"
-    folder.mkdir()
-    write_notebook(folder / NAME, notebook)
-    return folder
-
-
-@pytest.fixture
-def lab(work: Path, tmp_path: Path) -> Iterator[Lab]:
-    home = tmp_path / "home"
-    home.mkdir()
-    with running_lab(work, home) as lab:
-        yield lab
-
-
-@pytest.fixture
-def page(playwright: Playwright, lab: Lab) -> Iterator[Page]:
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if browser is None:
-        pytest.skip(f"no browser found: none of {', '.join(BROWSERS)} is on the PATH")
-    with playwright.chromium.launch(executable_path=browser, args=QUIET) as chromium:
-        page = chromium.new_page(viewport={"width": WIDTH, "height": HEIGHT})
-        page.set_default_timeout(30_000)
-        yield page
-
-
-@pytest.fixture
-def shots(tmp_path: Path) -> Path:
-    folder = Path(os.environ.get("RR_SHOTS") or tmp_path / "shots")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 @pytest.mark.timeout(300)
@@ -155,12 +102,12 @@ def _a_deadlock_plays_up_to_where_it_stands_still(notebook: NotebookPage) -> Non
 def _a_slider_draws_again(notebook: NotebookPage) -> None:
     source = 'from helpers import explore\nexplore("collective", ranks=3)'
     shown = notebook.add_and_run(source).locator(".jp-OutputArea")
-    expect(shown).to_contain_text("all_gather on 3 ranks, just run here", timeout=20_000)
+    expect(shown).to_contain_text("all_gather, just run here on 3 ranks", timeout=20_000)
     shown.get_by_role("slider", name="ranks").focus()
     notebook.page.keyboard.press("ArrowRight")
-    expect(shown).to_contain_text("all_gather on 4 ranks, just run here", timeout=20_000)
+    expect(shown).to_contain_text("all_gather, just run here on 4 ranks", timeout=20_000)
     shown.get_by_role("combobox").first.select_option("reduce")
-    expect(shown).to_contain_text("reduce root 0 SUM on 4 ranks", timeout=20_000)
+    expect(shown).to_contain_text("reduce root 0 SUM, just run here on 4 ranks", timeout=20_000)
     notebook.photograph("explorer", shown)
 
 
