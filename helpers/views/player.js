@@ -392,7 +392,8 @@ class Stage {
     this.toScale = false;
     this.zoom = 1;
     this.rows = Math.max(1, run.rows);
-    this.lane = Math.max(18, Math.min(LANE, 640 / run.ranks));
+    // each row of bars has room for a name above a thin bar
+    this.lane = Math.max(18, Math.min(Math.max(LANE, 19 * this.rows + 8), 640 / run.ranks));
     this.height = HEAD + this.lane * run.ranks + AXIS;
   }
 
@@ -521,7 +522,7 @@ class Stage {
         if (end - held > 3) pen.strokeRect(held + 0.5, y + 0.5, end - held - 1, tall - 1);
       }
       const name = run.texts[b.label[bar]], from = Math.max(NAME, held < end ? held : x) + 3;
-      if (tall >= 10 && end - from > name.length * 6.7) {
+      if (tall >= (held < end ? 10 : 15) && end - from > name.length * 6.7) {
         pen.fillStyle = ink.dark && held < end ? "#fff" : ink.text;
         pen.fillText(name, from, y + tall / 2 + (held < end ? 0.5 : -6));
       }
