@@ -116,8 +116,8 @@ class Explorer:
             options=list(control.options.items()),
             value=value,
             description=control.words,
-            style={"description_width": "130px"},
-            layout={"width": "330px"},
+            style={"description_width": "150px"},
+            layout={"width": "385px"},
         )
 
 
