@@ -25,9 +25,9 @@ START_METHOD = "REAL_RANKS_START"
 RESOLVER = {"RES_OPTIONS": "timeout:1 attempts:1"}
 """A TCPStore looks up the name of each client. Where an answer of the DNS is lost, glibc would wait
 5 s for it by default, and nothing would move for so long."""
-HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "PYTHONMALLOC": "malloc"}
-"""The server's heap in huge pages: fork then copies a few hundred entries of the page table in place
-of fifty thousand, and takes a third of the time. Ranks' own children do not inherit the setting."""
+HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+"""The server's heap in huge pages from the beginning; `warm` gathers the rest. Ranks' own children do not
+inherit the setting."""
 
 READY_S = 120.0
 

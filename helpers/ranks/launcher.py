@@ -139,6 +139,9 @@ def run_on_ranks(
                 server.want(wanted)
                 world = World(server, setting)
                 failure = carry_out(world, heads, bodies, timeout, display)
+                if connection is None:  # behind walls ranks name nothing into a server
+                    with suppress(ServerGone):
+                        server.want(world.imported)
         except LaunchError:
             if connection or attempt == 2 or not server.gone:
                 raise

@@ -32,11 +32,17 @@ _WORDS: dict[str, tuple[str, ...]] = {
     r"ZeroRedundancy": ("torch.distributed.optim", *_COMPILER),
     r"distributed\.checkpoint|dcp": ("torch.distributed.checkpoint", *_COMPILER),
     r"_functional_collectives|funcol": ("torch.distributed._functional_collectives",),
+    # a gradient that is given is compared with its tensor by symbolic shapes: 485 modules
+    r"\.backward\((?!\)|retain_graph)|autograd\.grad|autograd\.backward": (
+        "torch.fx.experimental.symbolic_shapes",
+    ),
     r"numpy|np\.": ("numpy.random",),
 }
 _ALL = {re.compile(words.encode()): modules for words, modules in _WORDS.items()}
 _OURS = re.compile(rb"helpers\.exercises(?:\.\w+)+")
 """Programmes of exercises. The engine's own modules, which a payload names as well, are imported already."""
+_OF_TORCH = re.compile(r"torch(?!\._inductor)(?:\.[A-Za-z_]\w*)+", re.ASCII)
+"""Inductor starts processes when it is imported: a rank server makes none but ranks."""
 _CHECKED = b"helpers.checks.drive"
 _DRIVERS = ("helpers.checks.drive", "helpers.checks.hard")
 _MOST = 1 << 20
@@ -55,6 +61,12 @@ def wanted_by(*texts: bytes) -> list[str]:
     # only what this process has imported itself: a text of somebody else's names nothing into the server
     programmes = [n for n in sorted(ours) if "in_ranks" in n.split(".") and n in sys.modules]
     return list(dict.fromkeys([*found, *drivers, *programmes]))
+
+
+def of_torch(said: object) -> list[str]:
+    """Give the modules of torch among what a rank says that it has imported."""
+    names = said if isinstance(said, list) else []
+    return [name for name in names if isinstance(name, str) and _OF_TORCH.fullmatch(name)]
 
 
 def _sources(names: Iterable[str]) -> list[bytes]:

@@ -28,9 +28,15 @@ HEADER = struct.Struct("!BQ")
 LENGTH = struct.Struct("!I")
 
 TASK, ASK, REPLY = 1, 2, 3  # to the rank
-STATUS, RESULT, ERROR, QUESTION = 11, 12, 13, 14  # from the rank
+STATUS, RESULT, ERROR, QUESTION, IMPORTED = 11, 12, 13, 14, 15  # from the rank
 
-MAX_BYTES = {STATUS: 64 << 10, RESULT: 2 << 30, ERROR: 256 << 10, QUESTION: 200}
+MAX_BYTES = {
+    STATUS: 64 << 10,
+    RESULT: 2 << 30,
+    ERROR: 256 << 10,
+    QUESTION: 200,
+    IMPORTED: 128 << 10,
+}
 MAX_DEPTH = 60
 MAX_DIMENSIONS = 64
 MAX_NODES = 2_000_000

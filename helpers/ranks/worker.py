@@ -46,6 +46,8 @@ MARK = "REAL_RANKS_INSIDE"
 _MAX_MESSAGE = 20_000
 _MOST_NOTES = 20
 _UNREADABLE = "(its message could not be read)"
+_MANY = 50
+"""Modules whose import takes so long that the server had better do it, once for all ranks."""
 _REPLY_S = 60.0
 """How long a rank waits for a reply: the launcher's own deadlines are shorter."""
 
@@ -81,7 +83,8 @@ class _Rank:
         self.asking = threading.Lock()
         self.namespace: dict[str, Any] = _fresh_main()
         self.most_result = wire.MAX_BYTES[wire.RESULT]
-        self.inherited: frozenset[Any] = frozenset()
+        self.modules = 0
+        """How many were imported when the task began."""
 
     def serve(self) -> None:
         # Not by `threading`, whose list of threads shows the learner's own, as in any other process.
@@ -97,12 +100,14 @@ class _Rank:
                 self._set_up(head)
             elif head["rewind"] and self.log is not None:
                 self.log.rewind()
+            self.modules = len(sys.modules)
             value = self._work(head, payload)
             if self.recorder is not None:
                 self.recorder.settle()
+            self._tell_imports()
             chunks = wire.encode(value, self.most_result)
             if head["do"] == "call":
-                _end_as_a_process_does(self.inherited)
+                _end_as_a_process_does()
             _flush_output()
             self.channel.send(wire.RESULT, *chunks)
         except BaseException as error:  # SystemExit and KeyboardInterrupt are the learner's as well
@@ -144,7 +149,7 @@ class _Rank:
         # The sockets of DataLoader's workers lie there. A rank that is killed cannot remove them.
         vars(multiprocessing.process.current_process())["_config"]["tempdir"] = str(own)
         _seed_like_a_new_process()
-        self.inherited = _forget_the_servers_end()
+        _forget_the_servers_end()
         warnings.formatwarning = _format_warning
         import torch
         import torch.distributed as dist
@@ -179,6 +184,14 @@ class _Rank:
         self.recorder = Recorder(self.rank, self.log.write, watched=watched)
         kernels.record_with(self.recorder)
         set_recorder(self.recorder)
+
+    def _tell_imports(self) -> None:
+        """Tell what of torch this task had to import, where that took long: rank 0 speaks for all."""
+        if self.rank == 0 and len(sys.modules) >= self.modules + _MANY:
+            late = [name for name in list(sys.modules)[self.modules :] if name.startswith("torch.")]
+            told = json.dumps(late).encode()
+            if late and len(told) <= wire.MAX_BYTES[wire.IMPORTED]:
+                self.channel.send(wire.IMPORTED, told)
 
     def _ask(self, question: list[Any]) -> Any:
         """Ask the launcher what only it knows; give its reply. From one thread at a time."""
@@ -330,14 +343,20 @@ def _seed_like_a_new_process() -> None:
         sys.modules["numpy.random"].seed()
 
 
-def _forget_the_servers_end() -> frozenset[Any]:
-    """Leave to the server what it would do at its end; give the finalizers that are not this rank's."""
+_OF_THE_SERVER: list[object] = []
+
+
+def _forget_the_servers_end() -> None:
+    """Leave to the server what it would do at its end."""
     atexit._clear()
     if (logging := sys.modules.get("logging")) is not None:  # what a new process registers as well
         atexit.register(logging.shutdown)
     if (util := sys.modules.get("multiprocessing.util")) is not None:
         atexit.register(util._exit_function)
-    return frozenset(vars(weakref.finalize)["_registry"])
+    # Not emptied but kept elsewhere: each page with one of them would have to be copied.
+    finalize: Any = weakref.finalize
+    _OF_THE_SERVER.append(finalize._registry)
+    finalize._registry = {}
 
 
 def _join_threads() -> None:
@@ -350,11 +369,11 @@ def _join_threads() -> None:
         left[0].join()
 
 
-def _end_as_a_process_does(inherited: frozenset[Any]) -> None:
+def _end_as_a_process_does() -> None:
     """Run what the learner's code has asked to be run at the end: the rank itself is killed later."""
     atexit._run_exitfuncs()
     for finalizer in list(vars(weakref.finalize)["_registry"]):
-        if finalizer not in inherited and finalizer.atexit:
+        if finalizer.atexit:
             finalizer()
 
 

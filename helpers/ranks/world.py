@@ -22,6 +22,7 @@ from helpers.ranks.cells import is_learner_file, place_of
 from helpers.ranks.connection import HUGE_PAGES, Connection, ServerGone
 from helpers.ranks.failures import LaunchError, RankError
 from helpers.ranks.run import Traffic
+from helpers.ranks.wanted import of_torch
 from helpers.trace.collector import Collector
 from helpers.trace.events import Place
 from helpers.trace.log import Logs
@@ -165,6 +166,8 @@ class World:
         self.launch = connection.new_launch()
         self.members: list[Member] = []
         self.server_gone = False
+        self.imported: list[str] = []
+        """Modules of torch that ranks had to import: a server of their own can do it for the next."""
         self.ended = False
         self.traffic: Traffic | None = None
         self.collector = Collector(setting.world_size, setting.place_of)
@@ -339,6 +342,8 @@ class World:
             text = json.dumps(self.setting.reply(json.loads(body))).encode()
             with contextlib.suppress(OSError):  # who does not read the replies gets no more
                 wire.send_frame(member.sock, wire.REPLY, text)
+        elif kind == wire.IMPORTED:
+            self.imported = of_torch(json.loads(body))
 
     def read_logs(self) -> None:
         """Take in what the ranks have recorded until now."""

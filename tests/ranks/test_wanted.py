@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import torch
 import torch.distributed as dist
 
+from helpers.ranks import launcher
+from helpers.ranks.launcher import launch
 from helpers.ranks.payload import make_payload
-from helpers.ranks.wanted import wanted_by
+from helpers.ranks.wanted import of_torch, wanted_by
 
 
 def plain(rank: int, world_size: int) -> float:
@@ -27,6 +30,14 @@ def wraps(rank: int, world_size: int) -> Any:
     return torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
 
 
+@pytest.fixture
+def no_server() -> Iterator[None]:
+    """A rank server that has imported nothing yet, and is nobody else's afterwards."""
+    launcher.disconnect()
+    yield
+    launcher.disconnect()
+
+
 def of(fn: Callable[..., Any]) -> list[str]:
     fn.__module__ = "__main__"  # a cell's function travels by value, not by its module's name
     load = make_payload(fn, 2, (), None)
@@ -40,3 +51,30 @@ def test_a_programme_that_names_none_of_it_wants_nothing() -> None:
 @pytest.mark.parametrize("fn", [trains, wraps])
 def test_who_trains_wants_what_the_first_optimizer_imports(fn: Callable[..., Any]) -> None:
     assert "torch._dynamo" in of(fn)
+
+
+def gives_a_gradient(rank: int, world_size: int) -> int:
+    known = len(sys.modules)
+    (torch.ones(3, requires_grad=True) * 2).backward(torch.ones(3))
+    return len(sys.modules) - known
+
+
+def test_what_one_launch_had_to_import_the_next_finds_imported(no_server: None) -> None:
+    gives_a_gradient.__module__ = "__main__"
+    first, second = (launch(gives_a_gradient, 2).values for _ in range(2))
+    assert min(first) > 400 and max(second) < 20, (first, second)
+
+
+def test_a_text_that_gives_a_gradient_wants_what_that_imports() -> None:
+    symbolic = ["torch.fx.experimental.symbolic_shapes"]
+    assert wanted_by(b"y.backward(torch.ones(3))") == wanted_by(b"autograd.grad(y, x)") == symbolic
+    assert wanted_by(b"y.backward()") == wanted_by(b"y.backward(retain_graph=True)") == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [None, {"torch.nn": 1}, ["os", "torch", "torch.x y", 7, "torch.\u0430", "torch._inductor.x"]],
+)
+def test_of_what_ranks_say_only_names_of_torch_are_taken(said: object) -> None:
+    assert of_torch(said) == []
+    assert of_torch(["torch.nn.functional", "torchvision.ops"]) == ["torch.nn.functional"]
