@@ -60,6 +60,7 @@ def test_run_all_stop_and_go_on(page: Page, lab: Lab, work: Path, shots: Path) -
     _nothing_is_hard_to_reach(notebook)
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
         notebook.use_theme(theme)
+        _a_diagram_follows_the_theme(notebook)
         notebook.photograph_whole(theme.rpartition(" ")[2].lower())
     _stop_ends_a_hang_and_the_next_cell_runs(notebook)
 
@@ -171,6 +172,13 @@ def _a_quiz_answers_to_clicks(notebook: NotebookPage, work: Path) -> None:
     progress = decode((work / ".progress.json").read_text())
     assert progress.quizzes["recv-first"].correct
     assert progress.exercises["ping_pong"].best.outcome == "passed"
+
+
+def _a_diagram_follows_the_theme(notebook: NotebookPage) -> None:
+    """Drawn in the light theme once, it is turned over in the dark one."""
+    diagram = notebook.page.locator(".jp-RenderedMermaid img").first
+    dark = notebook.page.locator("body[data-jp-theme-light='false']").count() > 0
+    expect(diagram).to_have_css("filter", re.compile("^invert" if dark else "^none"))
 
 
 def _stop_ends_a_hang_and_the_next_cell_runs(notebook: NotebookPage) -> None:
