@@ -72,6 +72,9 @@ def _everything_is_in_the_page(notebook: NotebookPage) -> None:
     picture = notebook.output("traffic(").locator("img")
     expect(picture).to_be_visible()
     assert picture.evaluate("image => image.complete && image.naturalWidth > 400")
+    assert picture.evaluate("image => image.naturalWidth / image.clientWidth") == pytest.approx(
+        2, 0.01
+    )
     deadlock = notebook.output("stuck = launch(both_receive_first")
     expect(deadlock).to_contain_text("Deadlock")
     expect(deadlock).to_contain_text("waits for rank 1")
