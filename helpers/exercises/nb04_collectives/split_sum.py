@@ -4,8 +4,8 @@
 - Rounded up, a part has `each = -(-len(x) // world_size)` elements. Add zeros at the end until there are
   `each * world_size`: zeros change no sum. Afterwards drop those that were added.
 - padded = torch.cat([x, x.new_zeros(each * world_size - len(x))]); out = x.new_empty(each);
-  dist.reduce_scatter_single(out, padded). Before rank r's part stand `r * each` elements: of the `len(x)` real
-  ones it keeps what is left then, which may be less than a part, or nothing.
+  dist.reduce_scatter_single(out, padded). Before rank r's part stand `r * each` elements: of the `len(x)`
+  real ones it keeps what is left then, which may be less than a part, or nothing.
 """
 
 import torch
