@@ -15,6 +15,7 @@ from helpers.checks.headings import UnknownExercise
 from helpers.checks.registry import get
 from helpers.checks.result import CheckResult, Outcome
 from helpers.ranks.cells import ipython
+from helpers.ranks.display import Display
 
 
 def check(answer: Any) -> CheckResult:
@@ -38,7 +39,8 @@ def check(answer: Any) -> CheckResult:
     if note := _later_attempt(found, inputs):
         found = replace(found, notes=(*found.notes, note))
     source = found.source if isinstance(found, Answer) else ""
-    return replace(_recorded(grade(exercise, found, input_number)), source=source)
+    result = grade(exercise, found, input_number, watched=Display().watched)
+    return replace(_recorded(result), source=source)
 
 
 def _later_attempt(found: Answer | Problem, inputs: Sequence[str]) -> str:

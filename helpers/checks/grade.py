@@ -37,6 +37,7 @@ from helpers.checks.script_runs import run_of_script
 from helpers.checks.stopwatch import Replies
 from helpers.ranks.cells import place_of
 from helpers.ranks.connection import Connection
+from helpers.ranks.display import Watched
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.launcher import run_on_ranks
 from helpers.ranks.run import Run
@@ -78,18 +79,19 @@ def grade(
     *,
     every_case: bool = True,
     connection: Connection | None = None,
+    watched: bool = False,
 ) -> CheckResult:
     """Try an answer, or say why there is none. Never raises on account of the answer.
 
     every_case: go on after a case that failed, so that the points are right. Without it the verdict
     and its advice are the same, and come sooner. connection: the rank server that runs it, by default this
-    process's own.
+    process's own. watched: see what tensors hold in each case that is tried alone, as what fails is.
     """
     if isinstance(found, Problem):
         outcome = Outcome.NOT_ATTEMPTED if found.kind == "not_attempted" else Outcome.UNREADABLE
         return _result(exercise, found, outcome, message=found.message)
     with _one_thread():
-        result = _tried(exercise, found, name_cell, secret, every_case, connection)
+        result = _tried(exercise, found, name_cell, secret, every_case, connection, watched)
         if result.passed or result.outcome is Outcome.FAULT or secret != VISIBLE_SECRET:
             return result
         wrong = _wrong_parts(exercise, found, name_cell, connection)
@@ -131,8 +133,9 @@ def _tried(
     secret: str,
     every_case: bool,
     connection: Connection | None,
+    watched: bool = False,
 ) -> CheckResult:
-    trial = _Trial(exercise, found, name_cell, connection)
+    trial = _Trial(exercise, found, name_cell, connection, watched)
     cases = exercise.draw(secret)
     verdicts: list[CaseVerdict] = []
     drawn = cases[:-1] if exercise.last is not None else cases
@@ -169,6 +172,7 @@ class _Trial:
     answer: Answer
     name_cell: NameCell
     connection: Connection | None
+    watched: bool = False
     ended: bool = False
     """An outcome came that the other cases would only repeat."""
     _alone: int = field(default=0, init=False)
@@ -299,6 +303,7 @@ class _Trial:
             name_place=self._place,
             reply=replies if exercise.kind is Kind.MEASUREMENT else None,
             connection=self.connection,
+            display=Watched() if self.watched and not together else None,
         )
         self._flooded = len(run.trace) > _MOST_EVENTS * size
         return run, replies.laps

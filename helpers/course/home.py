@@ -9,7 +9,7 @@ was run; its one cell draws it again.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from helpers.checks.headings import Heading, headings
-from helpers.course.notebook_file import write_notebook
+from helpers.course.notebook_file import read_notebook, source_of, write_notebook
 from helpers.course.parts import part_of
 from helpers.course.progress import read
 from helpers.course.progress_format import Progress
@@ -27,14 +27,25 @@ from helpers.course.workspace import WorkspaceError, find_workspace
 FILE = "home.ipynb"
 _CELL = "from helpers import home\n\nhome()"
 _LEFT = 'style="text-align: left"'
+_ANSWERS = {"right": "●", "tried": "◐", "open": "○"}
+_ANSWERED = {"right": "answered", "tried": "not right yet", "open": "not answered yet"}
 _SIGNS = {"done": "●", "begun": "◐", "next": "▶", "to come": "○"}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One quiz. state: "right", "tried" or "open"; cell: the id of its cell in the notebook, where known."""
+
+    id: str
+    state: str
+    cell: str
 
 
 @dataclass(frozen=True)
 class Place:
     """One notebook. state: "done", "begun", "next" or "to come"; next: its first core exercise to do.
 
-    passed, core: its core exercises; right, quizzes: its quizzes; minutes: of core exercises that are left.
+    passed, core: its core exercises; minutes: of those that are left.
     """
 
     notebook: str
@@ -42,14 +53,17 @@ class Place:
     state: str
     passed: int
     core: int
-    right: int
-    quizzes: int
+    quizzes: tuple[Asked, ...]
     minutes: int
     next: Heading | None
 
     @property
     def part(self) -> str:
         return part_of(int(self.notebook[:2]))
+
+    @property
+    def right(self) -> int:
+        return sum(quiz.state == "right" for quiz in self.quizzes)
 
     @property
     def file(self) -> str:
@@ -76,7 +90,9 @@ class Home:
             if place.part != part:
                 part = place.part
                 lines += ["", part]
-            counts = f"{place.passed}/{place.core} exercises, {place.right}/{place.quizzes} quizzes"
+            counts = (
+                f"{place.passed}/{place.core} exercises, {place.right}/{len(place.quizzes)} quizzes"
+            )
             left = f", {place.minutes} min left" if place.minutes else ""
             lines.append(
                 f"  {_SIGNS[place.state]} {place.title:<{width}}  {place.state:<7}  {counts}{left}"
@@ -131,9 +147,10 @@ def places(progress: Progress, exercises: Sequence[Heading]) -> tuple[Place, ...
         own = [e for e in exercises if e.notebook == notebook]
         core = [e for e in own if not e.further]
         left = [e for e in core if not _passed(progress, e)]
-        asked = quizzes_of_notebooks().get(notebook, ())
-        answered = [progress.quizzes[quiz] for quiz in asked if quiz in progress.quizzes]
-        begun = answered or any(e.name in {*progress.exercises, *progress.hints} for e in own)
+        asked = _asked(progress, notebook)
+        begun = any(quiz.state != "open" for quiz in asked) or any(
+            e.name in {*progress.exercises, *progress.hints} for e in own
+        )
         state = "done" if not left else "begun" if begun else "to come"
         if state == "to come" and not any(place.state == "next" for place in found):
             state = "next"
@@ -144,8 +161,7 @@ def places(progress: Progress, exercises: Sequence[Heading]) -> tuple[Place, ...
                 state,
                 len(core) - len(left),
                 len(core),
-                sum(answers.correct for answers in answered),
-                len(asked),
+                asked,
                 sum(e.minutes for e in left),
                 left[0] if left else None,
             )
@@ -193,10 +209,16 @@ def _row(place: Place) -> str:
         f'<a href="{escape(place.file)}">{escape(place.title)}</a>',
         f"{_SIGNS[place.state]} {place.state}",
         f"{place.passed} of {place.core}",
-        f"{place.right} of {place.quizzes}",
+        f"{place.right} of {len(place.quizzes)}" + "".join(_quiz(place, q) for q in place.quizzes),
         f"{place.minutes} min" if place.minutes else "",
     )
     return "<tr>" + "".join(f"<td {_LEFT}>{cell}</td>" for cell in cells) + "</tr>"
+
+
+def _quiz(place: Place, quiz: Asked) -> str:
+    where = escape(f"{place.file}#cell-id={quiz.cell}" if quiz.cell else place.file)
+    words = escape(f"{quiz.id}: {_ANSWERED[quiz.state]}")
+    return f' <a href="{where}" title="{words}" aria-label="{words}">{_ANSWERS[quiz.state]}</a>'
 
 
 def _task(place: Place) -> str:
@@ -214,17 +236,42 @@ def _passed(progress: Progress, exercise: Heading) -> bool:
     return attempts is not None and attempts.best.share >= 1
 
 
+def _asked(progress: Progress, notebook: str) -> tuple[Asked, ...]:
+    def state(quiz: str) -> str:
+        answers = progress.quizzes.get(quiz)
+        return "open" if answers is None else "right" if answers.correct else "tried"
+
+    cells = _cells_of_quizzes(notebook)
+    ids = quizzes_of_notebooks().get(notebook, ())
+    return tuple(Asked(quiz, state(quiz), cells.get(quiz, "")) for quiz in ids)
+
+
+@cache
+def _cells_of_quizzes(notebook: str) -> Mapping[str, str]:
+    """Give the id of the cell that asks each quiz: JupyterLab opens a notebook at a cell by it."""
+    path = _file_of(notebook)
+    if path is None:
+        return {}
+    asks = re.compile(r'predict\("([^"]+)"\)')
+    sources = [(source_of(cell), cell.get("id", "")) for cell in read_notebook(path)["cells"]]
+    return {quiz: cell for source, cell in sources for quiz in asks.findall(source)}
+
+
 @cache
 def _title(notebook: str) -> str:
     """Give a notebook's own title, "02 · Blocking send and recv"; its file's name where there is none."""
+    path = _file_of(notebook)
+    if path is None:
+        return notebook
+    with path.open(encoding="utf-8") as file:
+        match = re.search(r'"# (\d\d · [^"\\]+)', file.read(20_000))
+    return match[1] if match else notebook
+
+
+def _file_of(notebook: str) -> Path | None:
     try:
         workspace = find_workspace()
-        for folder in (workspace.notebooks, workspace.solutions):
-            path = folder / f"{notebook}.ipynb"
-            if path.is_file():
-                with path.open(encoding="utf-8") as file:
-                    match = re.search(r'"# (\d\d · [^"\\]+)', file.read(20_000))
-                return match[1] if match else notebook
     except (WorkspaceError, OSError):
-        pass
-    return notebook
+        return None
+    files = (f / f"{notebook}.ipynb" for f in (workspace.notebooks, workspace.solutions))
+    return next((file for file in files if file.is_file()), None)

@@ -70,7 +70,8 @@ def _agent_html(agent: Agent) -> str:
 
 
 def _worker_html(worker: Worker) -> str:
-    name = _div(escape(_name(worker)), "flex: 0 0 11em; opacity: 0.7; font-weight: bold")
+    room = "flex: 0 0 13em; white-space: nowrap; opacity: 0.7; font-weight: bold"
+    name = _div(escape(_name(worker)), room)
     text = escape("\n".join([*lines_of(worker.output), *_end_lines(worker)]) or "printed nothing")
     style = (
         "margin: 0px; padding: 0px; white-space: pre-wrap; background: transparent; color: inherit"

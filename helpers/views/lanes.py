@@ -168,7 +168,7 @@ def _banner(failure: RankFailure) -> str:
         # Each lane says what its own rank waits for: what is left here is advice.
         rest = "".join(_div(escape(x)) for x in others if not x.startswith("  rank "))
     else:
-        rest = _pre("\n".join(others))
+        rest = _pre("\n".join(others), whole=True)  # its last line says where, or what to do
     return _div(
         _div(head) + rest,
         f"border-left: 6px double {_RED}; padding: 4px 10px; margin-bottom: 6px",
@@ -177,7 +177,8 @@ def _banner(failure: RankFailure) -> str:
 
 def _row(rank: int, body: str, *, edged: bool) -> str:
     edge = f"6px double {_RED}" if edged else f"2px solid {_GREY}"
-    name = _div(f"rank {rank}", "flex: 0 0 4.5em; opacity: 0.7; font-weight: bold")
+    wide = "4.5em" if rank < 100 else "5.5em"
+    name = _div(f"rank {rank}", f"flex: 0 0 {wide}; opacity: 0.7; font-weight: bold")
     rest = _div(body, "flex: 1 1 0px; min-width: 0px")
     pad = "6px" if edged else "10px"
     return _div(
@@ -194,11 +195,12 @@ def _box(content: str) -> str:
     return _div(content, "line-height: 1.45; max-width: 70em; text-align: left")
 
 
-def _pre(text: str) -> str:
+def _pre(text: str, *, whole: bool = False) -> str:
     if not text:
         return ""
+    room = "" if whole else "max-height: 14em; overflow: auto; "
     style = (
-        "margin: 0px; padding: 0px; max-height: 14em; overflow: auto; white-space: pre-wrap; "
+        f"margin: 0px; padding: 0px; {room}white-space: pre-wrap; "
         "background: transparent; color: inherit"
     )
     return f'<pre style="{style}">{escape(clean(text))}</pre>'

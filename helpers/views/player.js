@@ -628,15 +628,16 @@ const STYLE = `
 .rr-table { flex: 2 1 440px; max-height: 340px; overflow: auto; }
 .rr-table table { border-collapse: collapse; width: 100%; font-size: 12px; margin: 0; }
 .rr-table th, .rr-table td { text-align: left; padding: 1px 8px 1px 4px; vertical-align: top; }
-.rr-table td:nth-child(n+4) { font-family: var(--jp-code-font-family, monospace); }
+.rr-table td:nth-child(n+4) { font-family: var(--jp-code-font-family, monospace); overflow-wrap: anywhere; }
 .rr-table .rr-in { font-weight: 600; }
-.rr-code { flex: 1 1 320px; max-height: 340px; overflow: auto; font-size: 12px; }
+.rr-code { flex: 1 1 400px; max-height: 340px; overflow: auto; font-size: 12px; }
 .rr-cell { font-weight: 600; margin-top: 2px; }
-.rr-line { display: flex; gap: 8px; white-space: pre; border-left: 3px solid transparent; padding-left: 4px; }
+.rr-line { display: flex; gap: 8px; border-left: 3px solid transparent; padding-left: 4px; }
 .rr-line.rr-at { border-left-color: var(--jp-content-font-color1, #222); background: var(--jp-layout-color2, #eee); }
-.rr-line code { background: transparent; color: inherit; font-size: 12px; }
+.rr-line code { flex: 1 1 0; background: transparent; color: inherit; font-size: 12px;
+  white-space: pre-wrap; overflow-wrap: anywhere; padding-left: 2ch; text-indent: -2ch; }
 .rr-number { min-width: 2em; text-align: right; opacity: 0.75; }
-.rr-marks { font-weight: 600; flex: 0 0 6.5em; text-align: right; overflow: hidden; text-overflow: ellipsis; }
+.rr-marks { font-weight: 600; flex: 0 0 6.5em; text-align: right; }
 .rr-ending { flex: 1 1 100%; }
 .rr-ending .rr-title { font-weight: 600; margin: 2px 0; }
 .rr-ending ul { margin: 4px 0; padding-left: 20px; }

@@ -25,6 +25,7 @@ from tests.benchmarks import (
     judging,
     launching,
     learners,
+    watching,
 )
 from tests.benchmarks.timing import Figure, table
 
@@ -57,6 +58,8 @@ SECTIONS: dict[str, Section] = {
     "grading": grading.in_the_sandbox,
     "grading_peers": grading_peers.beside_peers,
     "judging": judging.dearest,
+    "dragging": watching.dragging,
+    "printing": watching.printing,
 }
 WORLDS = "worlds"
 """The section that also draws the picture."""

@@ -39,10 +39,13 @@ class Lab:
 
 
 @contextmanager
-def running_lab(work: Path, home: Path) -> Iterator[Lab]:
-    """Serve the folder `work`, with nothing of this machine's settings; keep its own in `home`."""
+def running_lab(work: Path, home: Path, app: str = "jupyterlab") -> Iterator[Lab]:
+    """Serve the folder `work`, with nothing of this machine's settings; keep its own in `home`.
+
+    app: "jupyterlab", or "notebook" for Jupyter Notebook 7.
+    """
     lab = Lab(free_port(), secrets.token_hex(16))
-    words = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", *LOOK]
+    words = [sys.executable, "-m", app, "--no-browser", "--allow-root", *LOOK]
     words += ["--ServerApp.ip=127.0.0.1", f"--ServerApp.port={lab.port}"]
     words += ["--ServerApp.port_retries=0", f"--IdentityProvider.token={lab.token}"]
     words += [f"--ServerApp.root_dir={work}"]

@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 from helpers.course.notebook_file import read_notebook
 from helpers.course.progress_format import decode
 from tests.browser.lab import Lab
-from tests.browser.notebook_page import NotebookPage
+from tests.browser.notebook_page import HEIGHT, WIDTH, NotebookPage
 
 NAME = "02_blocking_p2p.ipynb"
 RUN_ALL_S = 120.0
@@ -28,6 +28,17 @@ def hang(rank, world_size):
     time.sleep(600)
 
 launch(hang, 3, timeout=900)"""
+
+LONG_LINE = """\
+def long_line(rank, world_size):
+    mine, first, second = torch.full((8,), rank), torch.empty(8), torch.empty(8)
+    dist.all_gather([first, second] if world_size == 2 else [first] * world_size, mine * 1.0, async_op=False)
+
+timeline(launch(long_line, 2))"""
+
+CUT = """player => [...player.querySelectorAll("*")]
+    .filter(part => part.clientWidth && part.scrollWidth > part.clientWidth + 1)
+    .map(part => part.className || part.tagName)"""
 
 
 @pytest.mark.timeout(300)
@@ -42,12 +53,14 @@ def test_run_all_stop_and_go_on(page: Page, lab: Lab, work: Path, shots: Path) -
     _everything_is_in_the_page(notebook)
     _a_run_plays(notebook)
     _a_deadlock_plays_up_to_where_it_stands_still(notebook)
+    _a_long_line_of_code_is_read_whole_on_a_narrow_page(notebook)
     _a_quiz_answers_to_clicks(notebook, work)
     _a_slider_draws_again(notebook)
     _the_reference_stands_beside(notebook)
     _nothing_is_hard_to_reach(notebook)
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
         notebook.use_theme(theme)
+        _a_diagram_follows_the_theme(notebook)
         notebook.photograph_whole(theme.rpartition(" ")[2].lower())
     _stop_ends_a_hang_and_the_next_cell_runs(notebook)
 
@@ -59,6 +72,9 @@ def _everything_is_in_the_page(notebook: NotebookPage) -> None:
     picture = notebook.output("traffic(").locator("img")
     expect(picture).to_be_visible()
     assert picture.evaluate("image => image.complete && image.naturalWidth > 400")
+    assert picture.evaluate("image => image.naturalWidth / image.clientWidth") == pytest.approx(
+        2, 0.01
+    )
     deadlock = notebook.output("stuck = launch(both_receive_first")
     expect(deadlock).to_contain_text("Deadlock")
     expect(deadlock).to_contain_text("waits for rank 1")
@@ -97,6 +113,18 @@ def _a_deadlock_plays_up_to_where_it_stands_still(notebook: NotebookPage) -> Non
     player.get_by_role("button", name="One step back").click()
     expect(who).to_have_count(0)
     notebook.photograph("deadlock-played", player)
+
+
+def _a_long_line_of_code_is_read_whole_on_a_narrow_page(notebook: NotebookPage) -> None:
+    player = notebook.add_and_run(LONG_LINE).locator(".rr-player")
+    player.get_by_role("button", name="To the end").click()
+    for width in (700, 850, 1000, 1600):
+        notebook.page.set_viewport_size({"width": width, "height": HEIGHT})
+        # JupyterLab lays out its panels some time after the window has its size
+        notebook.page.wait_for_timeout(500)
+        assert player.evaluate(CUT) == [], width
+        notebook.photograph(f"player-{width}", player)
+    notebook.page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
 
 
 def _a_slider_draws_again(notebook: NotebookPage) -> None:
@@ -147,6 +175,13 @@ def _a_quiz_answers_to_clicks(notebook: NotebookPage, work: Path) -> None:
     progress = decode((work / ".progress.json").read_text())
     assert progress.quizzes["recv-first"].correct
     assert progress.exercises["ping_pong"].best.outcome == "passed"
+
+
+def _a_diagram_follows_the_theme(notebook: NotebookPage) -> None:
+    """Drawn in the light theme once, it is turned over in the dark one."""
+    diagram = notebook.page.locator(".jp-RenderedMermaid img").first
+    dark = notebook.page.locator("body[data-jp-theme-light='false']").count() > 0
+    expect(diagram).to_have_css("filter", re.compile("^invert" if dark else "^none"))
 
 
 def _stop_ends_a_hang_and_the_next_cell_runs(notebook: NotebookPage) -> None:

@@ -41,3 +41,37 @@ def test_the_arguments_of_the_case_that_failed_can_be_had(
     (spans,) = result.given
     assert all(len(span) == 3 for span in spans)
     assert "The same call again: exposed_communication(*result.given)" in verdict_text(result)
+
+
+TRIPLED = """\
+import torch
+import torch.distributed as dist
+
+def ping_pong(rank, world_size, ball, rounds):
+    if rank > 1:
+        return None
+    for _ in range(rounds):
+        if rank == 0:
+            dist.send(ball, dst=1)
+            dist.recv(ball, src=1)
+        else:
+            dist.recv(ball, src=0)
+            dist.send(ball * 3, dst=0)
+    return ball
+"""
+
+
+@pytest.mark.parametrize("live", ["0", "1"])
+def test_the_run_of_a_case_that_failed_tells_what_tensors_held_to_who_can_step_through_it(
+    live: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REAL_RANKS_PROGRESS", str(tmp_path / "progress.json"))
+    monkeypatch.setenv("REAL_RANKS_LIVE", live)
+    shell = SimpleNamespace(
+        user_ns={}, history_manager=SimpleNamespace(input_hist_raw=["", TRIPLED])
+    )
+    monkeypatch.setattr("helpers.checks.check.ipython", lambda: shell)
+    result = check("ping_pong")
+    assert not result.passed and result.run is not None
+    held = [event.after for event in result.run.trace if event.op == "recv"]
+    assert held and all(bool(text) == (live == "1") for text in held), held

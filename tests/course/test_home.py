@@ -9,8 +9,11 @@ import pytest
 
 from helpers.checks.headings import Heading, headings
 from helpers.course.home import Home, home, places
+from helpers.course.notebook_file import read_notebook, source_of
 from helpers.course.progress import record, record_hint, record_quiz
 from helpers.course.progress_format import Progress, Score
+from helpers.course.quizzes import quizzes_of_notebooks
+from helpers.course.workspace import find_workspace
 
 EXERCISES = [
     Heading("one", "02_blocking_p2p", "2.1", "One", 12),
@@ -67,3 +70,18 @@ def test_text_and_page_say_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert 'href="02_blocking_p2p.ipynb"' in page
     assert len(re.findall(r"<tr><td", page)) == len({e.notebook for e in headings().values()})
     assert "IV Running for real" in text and "IV Running for real" in plain
+
+
+def test_each_quiz_is_shown_by_itself_and_leads_to_its_cell() -> None:
+    record_quiz("recv-first", 2, True)
+    record_quiz("small-send", 0, False)
+    page = home()._repr_html_()
+    assert re.search(r'title="recv-first: answered"[^>]*>●<', page)
+    assert re.search(r'title="small-send: not right yet"[^>]*>◐<', page)
+    assert re.search(r'title="tags-out-of-order: not answered yet"[^>]*>○<', page)
+    for name, ids in quizzes_of_notebooks().items():
+        cells = read_notebook(find_workspace().notebooks / f"{name}.ipynb")["cells"]
+        asked = {cell["id"]: source_of(cell) for cell in cells if cell["cell_type"] == "code"}
+        for quiz in ids:
+            cell = re.search(rf'href="{name}\.ipynb#cell-id=([^"]+)" title="{quiz}:', page)
+            assert cell is not None and f'predict("{quiz}")' in asked[cell[1]], quiz

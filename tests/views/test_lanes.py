@@ -145,6 +145,13 @@ def test_long_output_scrolls_inside_its_lane_and_is_capped() -> None:
     assert any("max-height" in s and "overflow: auto" in s for s in read(html).styles)
 
 
+def test_a_long_failure_is_shown_down_to_its_last_line() -> None:
+    text = "\n".join(f"line {n}" for n in range(40))
+    page = read(lanes_html(run_of([""], failure=RankFailed(RankError(0, "ValueError", text)))))
+    assert "line 39" in page.text
+    assert not any("max-height: 14em" in style for style in page.styles)
+
+
 @pytest.mark.parametrize("world_size", [2, 16])
 def test_live_view_shows_the_latest_output_and_what_each_rank_does(world_size: int) -> None:
     output = ["\n".join(f"step {n}" for n in range(50))] * world_size

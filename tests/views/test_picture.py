@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import struct
 import subprocess
 import sys
+from base64 import b64decode
 from pathlib import Path
 
 import pytest
+from IPython.core.formatters import DisplayFormatter
 
 from helpers.views.timeline import timeline
+from helpers.views.traffic import traffic
 from tests.views.builders import event, ping_pong, trace_of_rows
 
 
@@ -45,3 +49,25 @@ def test_pyplot_never_hears_of_a_picture() -> None:
 def test_a_label_that_the_font_lacks_is_drawn_without_a_warning() -> None:
     row = [event(0, 0, "span", 0, 9, call="計算 🚀")]
     assert timeline(trace_of_rows(2, [row]))._repr_png_()
+
+
+@pytest.mark.parametrize("is_live", [True, False])
+def test_a_reader_sees_twice_the_points_in_the_room_of_what_is_stored(
+    is_live: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("helpers.views.picture.widgets_can_live", lambda: is_live)
+    picture = traffic(ping_pong())
+    data, about = DisplayFormatter().format(picture)
+    stored, shown = (
+        struct.unpack(">II", png[16:24])
+        for png in (
+            picture._repr_png_(),
+            b64decode(data["image/png"]) if is_live else data["image/png"],
+        )
+    )
+    assert data["text/plain"] == picture.text
+    if is_live:
+        assert about["image/png"] == {"width": stored[0], "height": stored[1]}
+        assert shown == (2 * stored[0], 2 * stored[1])
+    else:
+        assert shown == stored and not about

@@ -1,10 +1,11 @@
 """0.3 Diagnose an exit (10 min, ●●○○○)
 
 - Which of the three arguments is sure to tell the truth, whatever the other two say? Test that one first.
-- First `timed_out`, then a negative `returncode`, then `stderr`. `signal.Signals(11).name` gives a signal's
-  name.
-- For an exception: last = stderr.strip().splitlines()[-1]; the name is what stands before the first ':', and
-  in it what stands after the last '.'.
+- First `timed_out`, then a negative `returncode`: it is minus the signal's number, and
+  `signal.Signals(11).name` gives the name of number 11. What is left has told its exception in `stderr`: in
+  which line?
+- For an exception: `stderr.strip().splitlines()[-1]` is the last line; the name is what stands before the
+  first ':', and in it what stands after the last '.'.
 """
 
 import re

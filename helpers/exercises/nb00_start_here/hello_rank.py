@@ -2,7 +2,8 @@
 
 - The function is given both numbers. It has to put them into a text and return it.
 - An f-string fills in what stands in braces: `f"{rank} is my number"`.
-- return f"Hello from rank {rank} of {world_size}"
+- The text begins `f"Hello from rank {rank} of `, and the second number follows in the same way. Hand it out
+  with `return`: what is only printed is not returned.
 """
 
 import re

@@ -3,8 +3,8 @@
 - Every rank gets `n // world_size` elements. How many are then left over, and who takes them?
 - Let each of the first `n % world_size` ranks take one element more. A rank starts after all elements of the
   ranks before it.
-- share, extra = divmod(n, world_size); start = rank * share + min(rank, extra); the length is share, plus 1
-  where rank < extra.
+- `share, extra = divmod(n, world_size)`. Before rank r stand r shares, and one element more for each rank
+  before it that took one: `min(r, extra)` of them. Where a slice ends follows from its length.
 """
 
 from operator import index

@@ -2,7 +2,8 @@
 
 - All ranks together should have about as many threads as there are cores.
 - Divide without a fraction, downwards. What comes out when there are more ranks than cores?
-- max(1, cores // ranks)
+- `cores // ranks` rounds down, to 0 where there are more ranks than cores. A rank needs one thread at
+  least: `max` gives the larger of two numbers.
 """
 
 from helpers.checks.author import *

@@ -4,8 +4,8 @@
   Which one does it leave to you?
 - `dist.init_process_group("gloo")` means `init_method="env://"`. Then ask the group for rank and world size,
   and `os.environ` for LOCAL_RANK.
-- dist.init_process_group("gloo"); then return dist.get_rank(), dist.get_world_size() and
-  int(os.environ["LOCAL_RANK"]), in this order.
+- After `dist.init_process_group("gloo")` the group knows two of the numbers: `dist.get_rank()` and
+  `dist.get_world_size()`. The third is text in `os.environ`: `int` makes a number of it.
 """
 
 from itertools import permutations

@@ -4,7 +4,8 @@
   job has?
 - Put `job_id` into the file's name. The address is `file://` and an absolute path, so three slashes stand in
   a row. Say rank and world_size as well.
-- dist.init_process_group("gloo", init_method=f"file://{folder}/{job_id}", rank=rank, world_size=world_size)
+- `folder` begins with a slash already: `init_method=f"file://{folder}/..."`, with the job's name at the
+  end. The environment is not asked here, so hand in `rank=rank` and `world_size=world_size`, too.
 """
 
 from helpers.checks.author import *

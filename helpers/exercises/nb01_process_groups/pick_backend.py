@@ -3,8 +3,8 @@
 - When can NCCL not be used at all? There are three reasons, and each of them is enough.
 - NCCL needs tensors on a GPU, a torch that was built with it, and a GPU for each rank. Where one is missing,
   gloo is left.
-- usable = nccl and gpus >= ranks; if device == "cpu" or not usable: "gloo"; else "nccl" for device "cuda",
-  "cpu:gloo,cuda:nccl" for "both".
+- First what ends in gloo: `device == "cpu"`, no `nccl`, or fewer `gpus` than `ranks`. Only then do "cuda"
+  and "both" differ, and NCCL serves the GPU's side of either.
 """
 
 from typing import Any

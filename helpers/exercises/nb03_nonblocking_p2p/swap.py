@@ -4,8 +4,9 @@
   done before either of them waits?
 - Issue both transfers, then wait for both. The received tensor needs a place of its own
   (`torch.empty_like(x)`), because `x` is in flight. The rank in the middle has no partner.
-- partner = world_size - 1 - rank; if partner == rank: return x; theirs = empty_like(x); works =
-  [dist.isend(x, partner), dist.irecv(theirs, partner)]; wait for each work; return theirs.
+- partner = world_size - 1 - rank, and who is its own partner returns x. theirs = torch.empty_like(x); works
+  = [dist.isend(x, partner), dist.irecv(theirs, partner)]. What is still missing before theirs may be
+  returned?
 """
 
 from helpers.checks.author import *

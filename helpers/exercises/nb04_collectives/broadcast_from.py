@@ -3,8 +3,8 @@
 - Which ranks must call `dist.broadcast`? And what does a rank hand in that has no data?
 - All ranks make the same call with the same `src`. A rank that receives needs a tensor of the right
   shape and dtype to receive into: `torch.empty(shape, dtype=dtype)`.
-- if rank != src: x = torch.empty(shape, dtype=dtype). Then, on every rank: dist.broadcast(x, src=src);
-  return x.
+- Where `rank != src`, make the empty tensor and call it `x` as well. Then all ranks run one and the same
+  line, `dist.broadcast(x, src=src)`, and return `x`: it was filled in place.
 """
 
 from helpers.checks.author import *
