@@ -15,7 +15,7 @@ from helpers.grading.sandbox.walls import Plan
 from tests.grading.hostile.attack import graded
 from tests.grading.hostile.conftest import grader_of
 
-SMALL = replace(Limits(), world_bytes=400 << 20, disk_bytes=32 << 20)
+SMALL = replace(Limits(), world_bytes=300 << 20, disk_bytes=32 << 20)
 
 
 AREAS = """
