@@ -221,16 +221,22 @@ def release(out: Path, with_solutions: bool) -> None:
 @main.command()
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--secret", required=True, help="For the hidden cases; keep it.")
-def gradescope(out: Path, secret: str) -> None:
+@click.option("--notebooks", default="", help='Those that count ("04 05"). Default: all handed in.')
+def gradescope(out: Path, secret: str, notebooks: str) -> None:
     """Write the zip that Gradescope takes as an autograder.
 
-    For example: course gradescope autograder.zip --secret "something long"
+    For example: course gradescope autograder.zip --secret "something long" --notebooks "04 05"
     """
+    from helpers.checks.headings import UnknownExercise, notebook_called
     from helpers.grading.reports import write_zip
 
     try:
+        named = [notebook_called(name) for name in notebooks.replace(",", " ").split()]
         with out.open("xb") as file:
-            write_zip(file, workspaces.find_workspace().root, secret)
+            write_zip(file, workspaces.find_workspace().root, secret, notebooks=named)
+    except UnknownExercise as error:
+        click.echo(f"--notebooks: {error}", err=True)
+        sys.exit(2)
     except OSError as error:
         click.echo(f"{out} cannot be written: {error.strerror}.", err=True)
         sys.exit(2)

@@ -7,7 +7,7 @@ stands in a test of visibility "hidden", which Gradescope never shows to learner
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,18 +21,19 @@ from helpers.grading.reports.told import exercise_text
 _NO_FILE = "Nothing was found to grade: the submission holds no notebook (.ipynb)."
 
 
-def results(records: Sequence[Record]) -> dict[str, Any]:
+def results(records: Sequence[Record], notebooks: Sequence[str] = ()) -> dict[str, Any]:
     """Give the results of one submission, which may hold several notebooks.
 
     An exercise that could not be graded here counts in full, until a person has looked: Gradescope
     knows no empty score, and nobody may lose points for it. Of several copies of a notebook the best counts.
+    notebooks: those that count; where none are named, all that the submission holds.
     """
-    course = course_of([replace(record, learner="") for record in records], "")
+    course = course_of([replace(record, learner="") for record in records], "", notebooks)
     counted = [each for standing in course.standings for each in standing.records]
     spare = [each for standing in course.standings for each in standing.spare]
     unreadable = [each for each in spare if each.status is Status.UNREADABLE]
     tests = [_test(each) for record in counted for each in record.exercises]
-    looks = "\n".join([*_looks(counted), *map(_spare, spare)])
+    looks = "\n".join([*_looks(counted), *(_spare(each, course.notebooks) for each in spare)])
     if looks:
         tests.append(
             {
@@ -55,9 +56,9 @@ def results(records: Sequence[Record]) -> dict[str, Any]:
     }
 
 
-def results_json(records: Sequence[Record]) -> bytes:
+def results_json(records: Sequence[Record], notebooks: Sequence[str] = ()) -> bytes:
     """Give `results` as the bytes of results.json."""
-    return json.dumps(results(records), indent=1, allow_nan=False).encode("ascii")
+    return json.dumps(results(records, notebooks), indent=1, allow_nan=False).encode("ascii")
 
 
 def _test(exercise: ExerciseRecord) -> dict[str, Any]:
@@ -90,8 +91,10 @@ def _file_text(record: Record) -> str:
     )
 
 
-def _spare(record: Record) -> str:
-    return f"{line(record.file)}: a further copy of {line(record.notebook)}, not counted"
+def _spare(record: Record, notebooks: Container[str]) -> str:
+    copy = f"a further copy of {line(record.notebook)}"
+    what = copy if record.notebook in notebooks else "none of the class's notebooks"
+    return f"{line(record.file)}: {what}, not counted"
 
 
 def _looks(records: Sequence[Record]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 `course gradescope` calls `write_zip`.
 
-    gradescope.zip:  setup.sh  run_autograder  secret  sandbox  index_url
+    gradescope.zip:  setup.sh  run_autograder  secret  notebooks  sandbox  index_url
                      course/{pyproject.toml, constraints.txt, helpers/, solutions/, notebooks/}
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,11 +25,18 @@ _SAME_TIME = (2020, 1, 1, 0, 0, 0)
 
 
 def write_zip(
-    target: BinaryIO, root: Path, secret: str, *, sandbox: str = "auto", extra_index_url: str = ""
+    target: BinaryIO,
+    root: Path,
+    secret: str,
+    *,
+    notebooks: Sequence[str] = (),
+    sandbox: str = "auto",
+    extra_index_url: str = "",
 ) -> None:
     """Write the zip to an open file. Raise ReportError if the secret or the address cannot be used.
 
     secret: from which hidden cases are drawn; in a file of its own that only its owner may read.
+    notebooks: names of those that count; where there are none, all that a submission holds.
     sandbox: as for `course grade`; Gradescope's containers have no user namespaces, so "auto" takes
     Landlock there. extra_index_url: a package index beside the usual one, for the small CPU build of torch.
     """
@@ -43,6 +50,7 @@ def write_zip(
         for name in ("setup.sh", "run_autograder"):
             _add(archive, name, (_SCRIPTS / name).read_bytes(), 0o755)
         _add(archive, "index_url", extra_index_url.encode("ascii"), 0o644)
+        _add(archive, "notebooks", " ".join(notebooks).encode("ascii"), 0o644)
         _add(archive, "sandbox", sandbox.encode("ascii"), 0o644)
         _add(archive, "secret", secret.encode("utf-8"), 0o600)
         for path in _course_files(root):

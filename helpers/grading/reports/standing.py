@@ -72,8 +72,8 @@ class Course:
 def course_of(records: Sequence[Record], title: str, named: Sequence[str] = ()) -> Course:
     """Sort records into a class. Of several files of one notebook the one with most points counts.
 
-    named: the class's notebooks; where none are, those that a quarter of the learners handed in, so that
-    no learner of five or more changes by a notebook what another has reached.
+    named: the class's notebooks; where none are, those that a quarter of the learners handed in, and more
+    than one of three and more: so that no learner changes by a notebook of theirs what another has reached.
     """
     seen = {record.notebook for record in records} - {""}
     stray = seen - {*named} if named else _handed_in_by_few(records) & seen
@@ -98,7 +98,8 @@ def _handed_in_by_few(records: Iterable[Record]) -> set[str]:
     for record in records:
         by.setdefault(record.notebook, set()).add(record.learner)
     most = len({learner for learners in by.values() for learner in learners})
-    return {notebook for notebook, learners in by.items() if 4 * len(learners) < most}
+    least = max(most / 4, 2 if most > 2 else 1)
+    return {notebook for notebook, learners in by.items() if len(learners) < least}
 
 
 def graded_points(record: Record) -> float:

@@ -339,5 +339,5 @@ return re.match("(a+)+$", "a" * 60 + "b")
         "timed out",
     ),
 )
-"""Handed in under small limits (`SMALL` in the test), so that no machine suffers. In a check `time.sleep` comes
-back at once: what is to stay there waits for a signal."""
+"""Handed in under small limits (`SMALL` in the test), so that no machine suffers. In a check `time.sleep`
+comes back at once: what is to stay there waits for a signal."""

@@ -76,12 +76,15 @@ def test_no_submission_at_all() -> None:
     assert results([])["score"] == 0 and "Nothing was found" in results([])["output"]
 
 
+NAMED = ["00_start_here", "04_collectives"]
+
+
 @pytest.fixture(scope="module")
 def archive() -> zipfile.ZipFile:
     target = io.BytesIO()
-    write_zip(target, find_workspace().root, SECRET)
+    write_zip(target, find_workspace().root, SECRET, notebooks=NAMED)
     again = io.BytesIO()
-    write_zip(again, find_workspace().root, SECRET)
+    write_zip(again, find_workspace().root, SECRET, notebooks=NAMED)
     assert target.getvalue() == again.getvalue()
     return zipfile.ZipFile(target)
 
@@ -145,14 +148,18 @@ def test_the_scripts_are_sound_bash(autograder: Path, script: str) -> None:
 def test_a_submission_is_graded_as_on_gradescope(autograder: Path) -> None:
     notebook = "00_start_here.ipynb"
     shutil.copy(find_workspace().solutions / notebook, autograder / "submission" / notebook)
+    stray = "07_data_partitioning.ipynb"  # not of the class's: neither its points nor its verdicts count
+    shutil.copy(find_workspace().notebooks / stray, autograder / "submission" / stray)
     (autograder / "results").mkdir()
     (autograder / "results" / "results.json").write_text("of an earlier run")
     done = run(autograder, "run_autograder")
     assert done.returncode == 0, done.stdout + done.stderr
     text = (autograder / "results" / "results.json").read_text()
     given = json.loads(text)
-    assert given["score"] == sum(test["max_score"] for test in given["tests"]) > 0, text
-    assert {test["status"] for test in given["tests"]} == {"passed"}
+    assert given["score"] == sum(test.get("max_score", 0) for test in given["tests"]) > 0, text
+    *verdicts, look = given["tests"]
+    assert {test["status"] for test in verdicts} == {"passed"}
+    assert f"{stray}: none of the class's notebooks" in look["output"]
     assert SECRET not in text and SECRET not in done.stdout + done.stderr
     assert not list((autograder / "submission").glob("*.json"))
 

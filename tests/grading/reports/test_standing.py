@@ -29,6 +29,21 @@ def test_one_learners_stray_notebook_changes_nobodys_row() -> None:
     assert [each.file for each in eve.spare] == ["eve/00.ipynb"]
 
 
+@pytest.mark.parametrize(("count", "counts"), [(2, True), (3, False), (4, False), (5, False)])
+def test_of_three_learners_and_more_one_alone_adds_no_notebook(count: int, counts: bool) -> None:
+    stray = record(CLASS[0].learner, exercise("hello_rank"), notebook="00_start_here", file="00")
+    assert ("00_start_here" in course_of([*CLASS[:count], stray], "").notebooks) is counts
+
+
+def test_gradescope_counts_the_named_notebooks_alone() -> None:
+    own = record("eve", exercise(), notebook="02_blocking_p2p", file="eve/02.ipynb")
+    assert results([own, STRAY])["score"] == 15.0
+    told = results([own, STRAY], ["02_blocking_p2p", "03_nonblocking_p2p"])
+    assert told["score"] == 10.0
+    (look,) = [test for test in told["tests"] if test.get("visibility") == "hidden"]
+    assert "eve/00.ipynb: none of the class's notebooks, not counted" in look["output"]
+
+
 def test_the_instructor_may_name_the_class_notebooks() -> None:
     course = course_of([*CLASS, STRAY], "", ("00_start_here", "02_blocking_p2p"))
     assert not course.stray and list(course.notebooks) == ["00_start_here", "02_blocking_p2p"]
