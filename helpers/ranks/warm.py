@@ -42,6 +42,7 @@ def import_all() -> None:
     """Import what every rank needs, so that none has to after the fork."""
     if "helpers.ranks.worker" in sys.modules:
         return  # whoever forked this process has
+    gc.disable()  # nothing that is imported becomes garbage: looking for some is a tenth of the time
     importlib.import_module("torch.distributed").set_debug_level_from_env()
     importlib.import_module("torch").set_num_threads(1)
     importlib.import_module("helpers.ranks.sending")
@@ -52,6 +53,7 @@ def import_all() -> None:
     for name in SMALL:
         importlib.import_module(name)
     gc.freeze()  # keeps the collector from touching, and so copying, pages shared by fork
+    gc.enable()
     _into_huge_pages()
 
 

@@ -45,9 +45,14 @@ DEAR = {
     "swap: waits by polling",
 }
 """Five seconds and more each, beside others."""
-FEW = [*{(s.exercise, s.outcome): s for s in WRONG if str(s) not in DEAR}.values()]
-"""To each exercise one answer for each way to fail; what is right is shown by the reference solutions, which
-are tried with the notebooks. `make soak` tries the others."""
+_BY = {
+    (s.exercise if s.outcome == "wrong" else s.notebook, s.outcome): s
+    for s in WRONG
+    if str(s) not in DEAR
+}
+FEW = [*_BY.values()]
+"""To each exercise a wrong answer, and to each notebook one for each other way to fail; what is right is shown
+by the reference solutions, which are tried with the notebooks. `make soak` tries the others."""
 
 
 def often(samples: list[Sample]) -> list[object]:

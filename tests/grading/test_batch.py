@@ -59,6 +59,7 @@ def test_a_class_is_graded_kept_and_graded_again_without_a_difference(tmp_path: 
     assert verified.returncode == 0
 
 
+@pytest.mark.soak  # `test_killed` kills a smaller class each time
 def test_after_a_kill_the_same_command_goes_on(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     for number in range(4):
@@ -80,6 +81,7 @@ def test_after_a_kill_the_same_command_goes_on(tmp_path: Path) -> None:
     assert len(lines) in {4, 5}  # 5: the kill came between a line and its record
 
 
+@pytest.mark.soak
 def test_a_process_that_dies_costs_nobody_anything(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     for number in range(4):

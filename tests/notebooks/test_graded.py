@@ -36,7 +36,7 @@ DEADLINE_S = 100
 MODEL = SOLVED[2]
 """The notebook that is graded again and again: what it shows of notebooks holds for all."""
 
-OFTEN = ("15",)
+OFTEN = ("07",)
 HIDDEN = "a secret of the tests"
 
 
