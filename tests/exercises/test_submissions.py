@@ -51,8 +51,8 @@ _BY = {
     if str(s) not in DEAR
 }
 FEW = [*_BY.values()]
-"""To each exercise a wrong answer, and to each notebook one for each other way to fail; what is right is shown
-by the reference solutions, which are tried with the notebooks. `make soak` tries the others."""
+"""To each exercise a wrong answer, and to each notebook one for each other way to fail; what is right is
+shown by the reference solutions, which are tried with the notebooks. `make soak` tries the others."""
 
 
 def often(samples: list[Sample]) -> list[object]:
