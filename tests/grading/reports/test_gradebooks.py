@@ -128,6 +128,7 @@ ADA = record("ada", exercise("ping_pong"), exercise("token_ring", "wrong"))
 ADA_5 = record("ada", exercise("tree_broadcast"), notebook="05_collective_algorithms")
 BOB = record("bob", exercise("ping_pong", "not attempted"), exercise("token_ring"))
 FAULTY = record("cleo", exercise("ping_pong"), fault("token_ring"))
+NAMED = ("02_blocking_p2p", "05_collective_algorithms")
 CLASS = [ADA, ADA_5, BOB, FAULTY, replace(unreadable("dan"), notebook="02_blocking_p2p")]
 
 CANVAS = """\
@@ -157,7 +158,7 @@ def matched(tmp_path: Path, text: str, encoding: str = "utf-8") -> RosterMatch:
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
 def test_the_file_for_canvas(tmp_path: Path, encoding: str) -> None:
-    data = canvas(course_of(CLASS, "Autumn"), matched(tmp_path, CANVAS, encoding))
+    data = canvas(course_of(CLASS, "Autumn", NAMED), matched(tmp_path, CANVAS, encoding))
     assert data is not None and data.startswith(b"Student,ID,")  # a mark would be part of the name
     head, to_reach, *rows = cells_of(data)
     assert head == [
@@ -178,7 +179,7 @@ def test_the_file_for_canvas(tmp_path: Path, encoding: str) -> None:
 def test_the_file_for_moodle(tmp_path: Path) -> None:
     match = matched(tmp_path, MOODLE)
     assert match.column == "ID number" and match.without_entry == ("cleo", "dan")
-    data = moodle(course_of(CLASS, "Autumn"), match)
+    data = moodle(course_of(CLASS, "Autumn", NAMED), match)
     assert data is not None
     head, *rows = cells_of(data)
     assert head == [
@@ -199,13 +200,13 @@ def test_moodle_gets_no_grade_above_100(tmp_path: Path) -> None:
 
 
 def test_a_roster_of_one_platform_gives_no_file_for_the_other(tmp_path: Path) -> None:
-    course = course_of(CLASS, "Autumn")
+    course = course_of(CLASS, "Autumn", NAMED)
     assert moodle(course, matched(tmp_path, CANVAS)) is None
     assert canvas(course, matched(tmp_path, MOODLE)) is None
 
 
 def test_the_class_s_own_gradebook() -> None:
-    data = gradebook(course_of(CLASS, "Autumn"))
+    data = gradebook(course_of(CLASS, "Autumn", NAMED))
     assert data.startswith(b"\xef\xbb\xbf")  # Excel reads it as UTF-8
     head, ada, bob, cleo, dan = cells_of(data)
     by_name = dict(zip(head, ada, strict=True))
