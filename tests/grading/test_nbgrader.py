@@ -83,5 +83,6 @@ def test_nbgrader_gives_the_points_that_the_course_gives(course: Path, grader: G
     assert ours == theirs == {"anna": 10.0, "bela": 0.0, "cyd": 0.0}
 
 
+@pytest.mark.soak
 def test_nbgrader_validates_a_right_submission(course: Path) -> None:
     nbgrader(course, "validate", f"submitted/anna/{NAME}/{NAME}.ipynb")

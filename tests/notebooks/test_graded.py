@@ -241,9 +241,8 @@ def test_the_command_prints_each_result_and_gives_0(tmp_path: Path) -> None:
 
 def test_the_command_checks_one_exercise_alone(tmp_path: Path) -> None:
     first = exercises_in(MODEL)[0]
-    for only in (first.name, first.number):
-        done = course_check(MODEL, "--only", only)
-        assert done.returncode == 0 and "1 of 1 exercises passed" in done.stdout, done.stdout
+    done = course_check(MODEL, "--only", first.number)
+    assert done.returncode == 0 and "1 of 1 exercises passed" in done.stdout, done.stdout
     done = course_check(MODEL, "--only", "ping_pon")
     assert done.returncode == 1 and "Did you mean ping_pong" in done.stderr
 

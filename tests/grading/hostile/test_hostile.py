@@ -88,8 +88,14 @@ def test_what_is_too_much_is_told_apart(lenient: Grader, tmp_path: Path) -> None
     contained(lenient, tmp_path, processes.FLOODS)
 
 
-def test_bombs_end_within_small_limits(frugal: Grader, tmp_path: Path) -> None:
-    bombs: Sequence[Attack] = processes.BOMBS
+@pytest.mark.parametrize(
+    "bombs",
+    [processes.BOMBS[::3], pytest.param(processes.BOMBS, marks=pytest.mark.soak)],
+    ids=["some", "all"],
+)
+def test_bombs_end_within_small_limits(
+    frugal: Grader, tmp_path: Path, bombs: Sequence[Attack]
+) -> None:
     if (
         frugal.plan.level != "bubblewrap"
     ):  # sockets and files are counted there: here others' limits hold
