@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from helpers.grading.record import ExerciseRecord, Record, Status
 from helpers.grading.reports.learner_page import summary_of
-from helpers.grading.reports.outcomes import Kind, is_fault, kind_of
+from helpers.grading.reports.outcomes import Kind, is_fault, kind_of, told_outcome
 from helpers.grading.reports.standing import Course, Standing
 from helpers.grading.reports.text import line, number, numbered, percent, shown
 from helpers.grading.reports.told import exercise_text, first_visible
@@ -34,7 +34,7 @@ def github_annotations(records: Sequence[Record], folder: str = "") -> Iterator[
         for exercise in record.exercises:
             if (kind := kind_of(exercise.outcome)) is not Kind.PASSED:
                 level = "warning" if kind is Kind.FAULT else "error"
-                title = f"{numbered(exercise)}: {exercise.outcome}"
+                title = f"{numbered(exercise)}: {told_outcome(exercise)}"
                 yield _command(level, file, title, _short(exercise))
 
 
@@ -60,7 +60,8 @@ def plain(text: str, limit: int = 200) -> str:
 
 def _row(standing: Standing) -> str:
     points = f"{number(standing.points)} of {number(standing.out_of)}"
-    cells = (plain(standing.learner), points, percent(standing.share), plain(summary_of(standing)))
+    told = plain(summary_of(standing, told_outcome))
+    cells = (plain(standing.learner), points, percent(standing.share), told)
     return f"| {' | '.join(cells)} |"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from helpers.grading.record import ExerciseRecord, Record, Status
-from helpers.grading.reports.outcomes import Kind, kind_of
+from helpers.grading.reports.outcomes import Kind, kind_of, told_outcome
 from helpers.grading.reports.standing import Course, Standing
 from helpers.grading.reports.text import line, number, numbered, shown, sound
 from helpers.grading.reports.told import exercise_text
@@ -55,7 +55,7 @@ def _outcome(case: Element, exercise: ExerciseRecord) -> None:
     kind = kind_of(exercise.outcome)
     if kind is not Kind.PASSED:
         points = f"{number(exercise.points)} of {number(exercise.out_of)} points"
-        said = line(exercise.outcome, 40) + (f", {points}" if kind is not Kind.FAULT else "")
+        said = line(told_outcome(exercise), 40) + (f", {points}" if kind is not Kind.FAULT else "")
         _say(case, "error" if kind is Kind.FAULT else "failure", said, exercise_text(exercise))
 
 

@@ -1,24 +1,25 @@
 """One learner's page: what became of each exercise, and where to look first.
 
-`write_reports` calls `learner_page` for each `Standing`. Of a hidden case it tells the outcome and a
-fixed sentence; flags are the instructor's and are not told here.
+`write_reports` calls `learner_page` for each `Standing`. Of hidden cases it tells how many
+passed; flags are the instructor's and are not told here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
 from markupsafe import Markup
 
 from helpers.grading.record import CaseRecord, ExerciseRecord, Record, Status
-from helpers.grading.reports.outcomes import FAULT_SAYS, Kind, hidden_says, is_fault, kind_of
+from helpers.grading.reports.outcomes import FAULT_SAYS, Kind, is_fault, kind_of, told_outcome
 from helpers.grading.reports.pages import render
 from helpers.grading.reports.png import checked_png
 from helpers.grading.reports.standing import Course, Standing, graded_points, versions_of
 from helpers.grading.reports.text import line, numbered, shown, sound
-from helpers.grading.reports.told import MOST_CASES, hidden_outcomes, visible
+from helpers.grading.reports.told import MOST_CASES, hidden_text, visible
 from helpers.views.plain import plural
 
 T = TypeVar("T")
@@ -29,7 +30,7 @@ _CELL = 300
 
 @dataclass(frozen=True)
 class CaseView:
-    """A case as a page shows it; of a hidden one the label is a number."""
+    """A visible case as a page shows it."""
 
     label: str
     outcome: str
@@ -50,7 +51,7 @@ class LookView:
 
 @dataclass(frozen=True)
 class ExerciseView:
-    """One exercise as a page shows it. hidden: each outcome of hidden cases, with its fixed sentence."""
+    """One exercise as a page shows it. hidden: how many hidden cases passed, or ""."""
 
     anchor: str
     name: str
@@ -62,7 +63,7 @@ class ExerciseView:
     message: str
     cases: tuple[CaseView, ...]
     counted: str
-    hidden: tuple[tuple[Kind, str, str, str], ...]
+    hidden: str
     looks: tuple[LookView, ...]
     notes: tuple[str, ...]
     picture: Markup | None
@@ -92,7 +93,7 @@ def learner_page(course: Course, standing: Standing) -> bytes:
         title=line(course.title),
         learner=line(standing.learner),
         standing=standing,
-        summary=summary_of(standing),
+        summary=summary_of(standing, told_outcome),
         notebooks=notebooks,
         several=len(notebooks) + len(standing.missing) > 1,
         spare=[line(each.file) for each in standing.spare],
@@ -104,11 +105,14 @@ def learner_page(course: Course, standing: Standing) -> bytes:
     )
 
 
-def summary_of(standing: Standing) -> str:
-    """Tell in a line what became of a learner's exercises: `7 of 10 exercises passed, ...`."""
-    counts: dict[str, int] = {}
-    for exercise in standing.exercises:
-        counts[exercise.outcome] = counts.get(exercise.outcome, 0) + 1
+def summary_of(
+    standing: Standing, outcome: Callable[[ExerciseRecord], str] = lambda each: each.outcome
+) -> str:
+    """Tell in a line what became of a learner's exercises: `7 of 10 exercises passed, ...`.
+
+    outcome: what is told of each; for the learner's own eyes `told_outcome`.
+    """
+    counts = Counter(map(outcome, standing.exercises))
     if not counts:
         return "nothing was graded"
     passed = standing.count(Kind.PASSED)
@@ -145,14 +149,14 @@ def _exercise(anchor: str, exercise: ExerciseRecord) -> ExerciseView:
         anchor=anchor,
         name=line(exercise.name),
         title=numbered(exercise),
-        outcome=line(exercise.outcome, 40),
+        outcome=line(told_outcome(exercise), 40),
         kind=kind_of(exercise.outcome),
         points=exercise.points,
         out_of=exercise.out_of,
         message="" if fault else shown(exercise.message),
         cases=() if fault else _cases(exercise.cases),
         counted=_counted(exercise.cases),
-        hidden=() if fault else _hidden(exercise.cases),
+        hidden="" if fault else hidden_text(exercise),
         looks=() if fault else _looks(exercise.cases),
         notes=_notes(exercise.notes),
         picture=Markup("data:image/png;base64,{}").format(picture[0]) if picture else None,
@@ -176,13 +180,6 @@ def _counted(cases: tuple[CaseRecord, ...]) -> str:
     hidden = sum(case.hidden for case in cases)
     visible = plural(len(cases) - hidden, "visible case")
     return f"{visible} and {hidden} hidden" if hidden else visible
-
-
-def _hidden(cases: tuple[CaseRecord, ...]) -> tuple[tuple[Kind, str, str, str], ...]:
-    return tuple(
-        (kind_of(each), line(each, 40), plural(count, "hidden case"), hidden_says(each))
-        for each, count in hidden_outcomes(cases)
-    )
 
 
 def _looks(cases: tuple[CaseRecord, ...]) -> tuple[LookView, ...]:

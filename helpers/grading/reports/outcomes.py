@@ -1,4 +1,4 @@
-"""How an outcome is told: its kind and mark, which need no colour, and what a hidden case may say.
+"""How an outcome is told: its kind and mark, which need no colour, and what its author may read of it.
 
 Read by every report. An outcome that nobody knows is told as it stands, as one that failed.
 """
@@ -38,36 +38,8 @@ FAULT_SAYS = (
     "here as well. You lose no points for it, and the instructor has been told."
 )
 
-_HIDDEN_SAYS = {
-    Outcome.PASSED.value: "Right on cases that you had not seen.",
-    Outcome.WRONG.value: (
-        "Something differs on a case that you have not seen. What do your own tries leave out: "
-        "a size that does not divide, another root, one rank, many ranks?"
-    ),
-    Outcome.FORBIDDEN.value: "A call that the task rules out was made. The task's text names it.",
-    Outcome.NOT_ATTEMPTED.value: "The stub was still in its place.",
-    Outcome.UNREADABLE.value: "The answer could not be read; the message above says why.",
-    Outcome.CRASHED.value: (
-        "An error was raised on a case that you have not seen. Which sizes, ranks or values does "
-        "your code take for granted?"
-    ),
-    Outcome.DEADLOCKED.value: (
-        "Ranks waited for each other on a case that you have not seen. Does each send meet its "
-        "recv for every number of ranks?"
-    ),
-    Outcome.TIMED_OUT.value: (
-        "It did not end in time on a case that you have not seen. Look for a loop or a wait that "
-        "depends on the size of the world."
-    ),
-    Outcome.OUT_OF_MEMORY.value: (
-        "More memory was used than an exercise may. What grows with the world's size?"
-    ),
-    Outcome.FLOODED.value: (
-        "More was printed or sent than an exercise may. Take prints out of your loops."
-    ),
-    HARNESS_FAULT: FAULT_SAYS,
-}
-_HIDDEN_OTHERWISE = "It did not pass a case that you have not seen."
+_HIDDEN = "failed hidden cases"
+"""What is told of an exercise whose visible cases all passed, however the hidden ones failed."""
 
 
 def kind_of(outcome: str) -> Kind:
@@ -75,9 +47,14 @@ def kind_of(outcome: str) -> Kind:
     return _KINDS.get(outcome, Kind.FAILED)
 
 
-def hidden_says(outcome: str) -> str:
-    """Give the one sentence that a hidden case's learner is told: fixed, whatever the case was."""
-    return _HIDDEN_SAYS.get(outcome, _HIDDEN_OTHERWISE)
+def told_outcome(exercise: ExerciseRecord) -> str:
+    """Give the outcome that its author may read: of hidden cases not how they failed.
+
+    An answer could crash for one input and hang for another, and so say what a hidden case was given.
+    """
+    shown = [kind_of(case.outcome) for case in exercise.cases if not case.hidden]
+    hidden = kind_of(exercise.outcome) is Kind.FAILED and set(shown) == {Kind.PASSED}
+    return _HIDDEN if hidden else exercise.outcome
 
 
 def is_fault(exercise: ExerciseRecord) -> bool:

@@ -5,19 +5,24 @@ from __future__ import annotations
 import base64
 import re
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 
 from helpers.checks.result import Outcome
 from helpers.grading.record import Record
+from helpers.grading.reports.github import github_annotations, summary
+from helpers.grading.reports.gradescope import results_json
+from helpers.grading.reports.junit import junit
 from helpers.grading.reports.learner_page import learner_page
-from helpers.grading.reports.outcomes import FAULT_SAYS, hidden_says
+from helpers.grading.reports.outcomes import FAULT_SAYS, Kind, kind_of
 from helpers.grading.reports.png import checked_png
 from helpers.grading.reports.standing import course_of
 from tests.grading.reports.builders import (
     DEADLOCK,
     LOOK,
     SECRET_INPUT,
+    case,
     exercise,
     fault,
     hidden_case,
@@ -64,18 +69,42 @@ def test_total_outcomes_points_and_first_look() -> None:
     assert "bubblewrap" in text and "torch 2.13.0" in text and "9f86d081884c7d65" in text
 
 
-def test_of_hidden_cases_how_many_ended_how_and_the_fixed_sentence() -> None:
+def test_of_hidden_cases_only_how_many_passed() -> None:
     text = words(page_of(record("Ada", exercise("ping_pong", "wrong"))))
-    assert "1 hidden case," in text and hidden_says("wrong") in text
+    assert "0 of 1 hidden cases passed. What do your own tries leave out" in text
     assert "5 ranks, 7 elements" not in text
     assert SECRET_INPUT not in text and "271828" not in text
 
 
-@pytest.mark.parametrize("outcome", sorted({each.value for each in Outcome} - {"passed"}))
-def test_every_outcome_has_a_sentence_for_hidden_cases(outcome: str) -> None:
-    assert hidden_says(outcome) != hidden_says("an outcome that nobody knows")
-    text = words(page_of(record("Ada", exercise(outcome=outcome, cases=(hidden_case(outcome),)))))
-    assert hidden_says(outcome) in text and "271828" not in text
+HOW = sorted({each.value for each in Outcome if kind_of(each.value) is Kind.FAILED})
+
+
+def test_how_hidden_cases_fail_is_told_nowhere() -> None:
+    """Else an answer says by a crash or by a hang what a hidden case has given it."""
+    told = set()
+    for one, other in [("wrong", "wrong"), *permutations(HOW, 2)]:
+        cases = (case(), hidden_case("passed"), hidden_case(one), hidden_case(other))
+        tried = exercise("ping_pong", one, cases=cases, points=3.0)
+        class_of_one = course_of([record("Ada", tried)], "Autumn")
+        told.add(
+            (
+                learner_page(class_of_one, class_of_one.standings[0]),
+                results_json([record("Ada", tried)]),
+                junit(class_of_one),
+                summary(class_of_one),
+                *github_annotations([record("Ada", tried)]),
+            )
+        )
+    ((page, *rest),) = told
+    for text in (page, *rest):
+        assert b"hidden cases" in (text if isinstance(text, bytes) else text.encode())
+    assert b"1 of 3 hidden cases passed" in page and b"failed hidden cases" in page
+
+
+def test_how_visible_cases_fail_is_told() -> None:
+    cases = (case(outcome="deadlocked", message=DEADLOCK), hidden_case("crashed"))
+    text = words(page_of(record("Ada", exercise("ping_pong", "deadlocked", cases=cases))))
+    assert "0 of 1 exercise passed, 1 deadlocked" in text and "crashed" not in text
 
 
 def test_cases_of_a_passed_exercise_are_folded_away() -> None:
