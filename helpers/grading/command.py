@@ -101,10 +101,10 @@ def grade_folder(
     except (NoScheduler, NoWalls) as error:
         raise CannotGrade(str(error)) from None
     try:
-        _write(records, out, title or folder.resolve().name, members, named)
+        counted = _write(records, out, title or folder.resolve().name, members, named)
     except (ReportError, RosterError) as error:
         raise CannotGrade(str(error)) from None
-    for line in github_annotations(records, str(folder)) if github else ():
+    for line in github_annotations(counted, str(folder)) if github else ():
         click.echo(line)
     return _told(records) or int(bool(unknown))
 
@@ -115,17 +115,22 @@ def _write(
     title: str,
     members: Roster | None,
     notebooks: Sequence[str],
-) -> None:
-    write_answers(records, out)
-    similar = similar_answers(records)
+) -> list[Record]:
+    """Write reports and answers; give the records that count."""
+    course = course_of(records, title, notebooks)
+    counted = [record for standing in course.standings for record in standing.records]
+    write_answers(counted, out)
+    similar = similar_answers(counted)
     written = write_reports(
         records, out, title=title, roster=members, similar=similar, notebooks=notebooks
     )
-    for name in course_of(records, title, notebooks).stray:
+    for name in course.stray:
         words = "is not named by --notebooks" if notebooks else "was handed in by few"
         click.echo(for_log(f"Note: {name} {words}, and counts for nobody."))
-    for path in written[-6:]:  # not every learner's page
-        click.echo(for_log(f"Wrote {path}"))
+    for path in written:
+        if path.parent == out:  # not every learner's page
+            click.echo(for_log(f"Wrote {path}"))
+    return counted
 
 
 def _make(out: Path) -> None:

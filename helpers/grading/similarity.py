@@ -1,5 +1,7 @@
 """Answers that are nearly the same: a place to look, not a verdict. Short right answers often are alike.
 
+`command` hands in the records that count: of several copies of a notebook one.
+
 records --normalised--> OUT/answers/EXERCISE/LEARNER/EXERCISE.py    which JPlag and compare50 take
         `--> fingerprints --> groups of learners, for the instructor's page
 """
@@ -26,7 +28,12 @@ _MOST_NODES = 20_000
 
 
 def write_answers(records: Sequence[Record], out: Path) -> None:
-    """Write each answer, normalised, where tools that compare programs expect them."""
+    """Write each answer, normalised, where tools that compare programs expect them.
+
+    Those of earlier runs go: their files may no longer be those that count.
+    """
+    for old in (out / "answers").glob("*/*/*.py"):
+        old.unlink()
     names = page_names(record.learner for record in records)
     for record in records:
         learner = Path(names[record.learner]).stem

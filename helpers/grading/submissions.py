@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -167,7 +167,7 @@ def _learners(sources: set[str], notices: list[str]) -> dict[str, str]:
             alone = len(same) == 1 or (plain == 1 and _is_spelled(source))
             names[source] = name if alone else f"{name} ({_told(source)})"
         if len(same) > 1:
-            told = ", ".join(map(_told, same))
+            told = ", ".join(_told_apart(same))
             notices.append(
                 f"{_name_of(same[0])}: names of different submissions, not put together: {told}"
             )
@@ -182,6 +182,13 @@ def _is_spelled(source: str) -> bool:
 def _told(source: str) -> str:
     number = _MOODLE.search(source)
     return number[1] if number else repr(source)[:120]
+
+
+def _told_apart(sources: Sequence[str]) -> list[str]:
+    """Give each source so that a reader sees what tells it from the others."""
+    told = list(map(_told, sources))
+    looks = {unicodedata.normalize("NFKC", each).translate(_ALIKE) for each in told}
+    return told if len(looks) == len(told) else list(map(ascii, told))
 
 
 def _key(name: str) -> str:

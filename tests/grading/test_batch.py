@@ -81,6 +81,20 @@ def test_after_a_kill_the_same_command_goes_on(tmp_path: Path) -> None:
     assert len(lines) in {4, 5}  # 5: the kill came between a line and its record
 
 
+def test_what_is_told_of_answers_is_of_the_copy_that_counts(tmp_path: Path) -> None:
+    folder, out = tmp_path / "class", tmp_path / "out"
+    write_notebook(folder / "anna" / "02_blocking_p2p.ipynb", RIGHT)
+    write_notebook(folder / "anna" / "old 02_blocking_p2p.ipynb", WRONG)
+    stale = out / "answers" / "ping_pong" / "bela-0000000000" / "ping_pong.py"
+    stale.parent.mkdir(parents=True)
+    stale.write_text("def ping_pong(): ...")
+    done = grade(folder, out, "--github")
+    (answer,) = (path for path in (out / "answers").rglob("*.py") if path.stem == "ping_pong")
+    assert "ball += 1" in answer.read_text()
+    assert "::error" in done.stdout and "02_blocking_p2p.ipynb" in done.stdout
+    assert "old 02" not in "".join(x for x in done.stdout.splitlines() if x.startswith("::"))
+
+
 @pytest.mark.soak
 def test_a_process_that_dies_costs_nobody_anything(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"

@@ -195,6 +195,14 @@ def test_whoever_takes_a_name_like_anothers_does_not_change_it(
     assert len(notices) == 1 and "not put together" in notices[0]
 
 
+@pytest.mark.parametrize("names", [("bob", "b\u043eb"), ("andr\u00e9", "andre\u0301")])
+def test_names_that_look_the_same_are_told_so_that_one_sees_the_difference(
+    tmp_path: Path, names: tuple[str, str]
+) -> None:
+    _, (notice,) = find_submissions(put(tmp_path, *(f"{name}/02.ipynb" for name in names)))
+    assert all(ascii(f"{name}/") in notice for name in names)
+
+
 def test_the_map_of_the_course_is_no_submission(tmp_path: Path) -> None:
     jobs, notices = find_submissions(put(tmp_path, "anna/02.ipynb", "anna/home.ipynb"))
     assert [job.file for job in jobs] == ["anna/02.ipynb"] and not notices
