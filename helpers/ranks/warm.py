@@ -31,9 +31,6 @@ PRELOAD = (
 """What a grader's rank servers import, because each takes a fork's first user 0.1 to 1 s. A learner's
 server imports only what `wanted` has found in a programme's text."""
 
-SMALL = ("resource", "torch.utils.serialization.config")
-"""What each rank would import at its start and its end: some tens of page faults each."""
-
 _HUGE = 2 << 20
 _MADV_COLLAPSE = 25
 
@@ -50,8 +47,8 @@ def import_all() -> None:
     importlib.import_module("helpers.ranks.worker")
     importlib.import_module("helpers.trace.recorder")
     importlib.import_module("helpers.trace.log")
-    for name in SMALL:
-        importlib.import_module(name)
+    importlib.import_module("resource")  # else each rank would import it at its start,
+    importlib.import_module("torch.utils.serialization.config")  # and this one at its first storage
     gc.freeze()  # keeps the collector from touching, and so copying, pages shared by fork
     gc.enable()
     _into_huge_pages()
@@ -60,9 +57,8 @@ def import_all() -> None:
 def preload(names: Sequence[str] = PRELOAD) -> None:
     """Import modules that ranks are likely to want."""
     for name in names:
-        with contextlib.suppress(
-            Exception
-        ):  # what cannot be imported fails in the ranks, and is told
+        # what cannot be imported fails in the ranks, where it is told: the server goes on
+        with contextlib.suppress(Exception):
             importlib.import_module(name)
     if (rules := sys.modules.get("torch._dynamo.trace_rules")) is not None:
         # init_process_group empties this cache; done here, no rank need copy the pages it is on

@@ -65,6 +65,15 @@ def page(playwright: Playwright, lab: Lab) -> Iterator[Page]:
 
 
 @pytest.fixture
+def errors(page: Page) -> list[str]:
+    """What the page's console and its scripts have said of errors, up to now."""
+    said: list[str] = []
+    page.on("console", lambda told: said.append(told.text) if told.type == "error" else None)
+    page.on("pageerror", lambda error: said.append(str(error)))
+    return said
+
+
+@pytest.fixture
 def shots(tmp_path: Path) -> Path:
     folder = Path(os.environ.get("RR_SHOTS") or tmp_path / "shots")
     folder.mkdir(parents=True, exist_ok=True)

@@ -24,11 +24,8 @@ STUCK = ("Error displaying widget", "Loading widget", "Click to show javascript 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("name", SOLVED)
 def test_it_runs_whole_without_an_error_in_the_page(
-    name: str, page: Page, lab: Lab, work: Path, shots: Path
+    name: str, page: Page, errors: list[str], lab: Lab, work: Path, shots: Path
 ) -> None:
-    errors: list[str] = []
-    page.on("console", lambda told: errors.append(told.text) if told.type == "error" else None)
-    page.on("pageerror", lambda error: errors.append(str(error)))
     cells = [c for c in read_notebook(work / name)["cells"] if c["cell_type"] == "code"]
     meant = sum("raises-exception" in c["metadata"].get("tags", []) for c in cells)
     page.goto(lab.url(f"lab/tree/{name}"))

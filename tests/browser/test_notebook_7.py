@@ -27,11 +27,8 @@ def lab(work: Path, tmp_path: Path) -> Iterator[Lab]:
 @pytest.mark.soak
 @pytest.mark.timeout(400)
 def test_a_notebook_runs_checks_and_plays(
-    page: Page, lab: Lab, work: Path, name: str, shots: Path
+    page: Page, errors: list[str], lab: Lab, work: Path, name: str, shots: Path
 ) -> None:
-    errors: list[str] = []
-    page.on("console", lambda told: errors.append(told.text) if told.type == "error" else None)
-    page.on("pageerror", lambda error: errors.append(str(error)))
     cells = [c for c in read_notebook(work / name)["cells"] if c["cell_type"] == "code"]
     title = read_notebook(work / name)["cells"][:1]
     write_notebook(work / "title.ipynb", read_notebook(work / name) | {"cells": title})

@@ -9,6 +9,7 @@ import pytest
 
 from helpers.checks.check import check
 from helpers.views.verdict import verdict_text
+from tests.grading.notebooks import IMPORTS, RIGHT
 
 CELLS = [
     "",
@@ -43,22 +44,7 @@ def test_the_arguments_of_the_case_that_failed_can_be_had(
     assert "The same call again: exposed_communication(*result.given)" in verdict_text(result)
 
 
-TRIPLED = """\
-import torch
-import torch.distributed as dist
-
-def ping_pong(rank, world_size, ball, rounds):
-    if rank > 1:
-        return None
-    for _ in range(rounds):
-        if rank == 0:
-            dist.send(ball, dst=1)
-            dist.recv(ball, src=1)
-        else:
-            dist.recv(ball, src=0)
-            dist.send(ball * 3, dst=0)
-    return ball
-"""
+TRIPLED = IMPORTS + RIGHT.replace("dist.send(ball, dst=0)", "dist.send(ball * 3, dst=0)")
 
 
 @pytest.mark.parametrize("live", ["0", "1"])

@@ -59,7 +59,7 @@ def test_a_class_is_graded_kept_and_graded_again_without_a_difference(tmp_path: 
     assert verified.returncode == 0
 
 
-@pytest.mark.soak  # `test_killed` kills a smaller class each time
+@pytest.mark.soak  # `test_killed` kills a class each time, this one and the one below in the soak
 def test_after_a_kill_the_same_command_goes_on(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     for number in range(4):

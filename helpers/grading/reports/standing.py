@@ -72,8 +72,8 @@ class Course:
 def course_of(records: Sequence[Record], title: str, named: Sequence[str] = ()) -> Course:
     """Sort records into a class. Of several files of one notebook the one with most points counts.
 
-    named: the class's notebooks; where none are, those that a quarter of the learners handed in, and more
-    than one of three and more: so that no learner changes by a notebook of theirs what another has reached.
+    named: the class's notebooks; where none are, those that a quarter of the learners handed in; where there
+    are three or more, two at least: then nobody's stray notebook changes what another has reached.
     """
     seen = {record.notebook for record in records} - {""}
     stray = seen - {*named} if named else _handed_in_by_few(records) & seen
