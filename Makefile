@@ -16,6 +16,9 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$python; break; }; done)
 
+# Where it is set, each of the many processes of a run compiles the course anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt

@@ -28,22 +28,27 @@ DATA = {
 
 
 @cache
+def files() -> dict[str, Path]:
+    """Give the files of `helpers` by their dotted names."""
+    return {_dotted(path): path for path in (ROOT / "helpers").rglob("*.py")}
+
+
+@cache
 def imports() -> dict[str, set[str]]:
     """Give, for each file of `helpers` by its dotted name, the files that it names in an import."""
-    files = {_dotted(path): path for path in (ROOT / "helpers").rglob("*.py")}
-    return {name: set(_named(path, files)) - {name} for name, path in files.items()}
+    return {name: set(_named(path)) - {name} for name, path in files().items()}
 
 
 def _dotted(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
-def _named(path: Path, files: dict[str, Path]) -> Iterator[str]:
+def _named(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name in files)
-        elif isinstance(node, ast.ImportFrom) and node.module in files:
-            inner = {f"{node.module}.{alias.name}" for alias in node.names} & set(files)
+            yield from (alias.name for alias in node.names if alias.name in files())
+        elif isinstance(node, ast.ImportFrom) and node.module in files():
+            inner = {f"{node.module}.{alias.name}" for alias in node.names} & set(files())
             yield from inner or {node.module}
 
 
@@ -60,7 +65,7 @@ def reached(start: str) -> set[str]:
 
 def _in(*folders: str) -> list[str]:
     starts = tuple(f"helpers.{folder}." for folder in folders)
-    return sorted(name for name in imports() if name.startswith(starts))
+    return sorted(name for name in files() if name.startswith(starts))
 
 
 @pytest.mark.parametrize("name", _in(*FOLDERS))
