@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from helpers.data.idx import DataFileError, read_idx
@@ -66,7 +68,18 @@ def _find(folder: Path, name: str) -> Path:
 
 @cache
 def _small() -> tuple[torch.Tensor, torch.Tensor]:
-    from sklearn.datasets import load_digits  # a second to import: only when it is asked for
+    rows = torch.from_numpy(_rows())  # 64 pixels from 0 to 16, and the digit
+    return rows[:, :-1].float() / 16, rows[:, -1].long()
+
+
+def _rows() -> np.ndarray:
+    """Give what `sklearn.datasets.load_digits` reads, without the two seconds of importing scikit-learn."""
+    package = find_spec("sklearn")
+    if package is not None and package.origin is not None:
+        file = Path(package.origin).with_name("datasets") / "data" / "digits.csv.gz"
+        if file.is_file():
+            return np.loadtxt(file, delimiter=",")
+    from sklearn.datasets import load_digits  # its files lie elsewhere; or it says what is missing
 
     found = load_digits()
-    return torch.from_numpy(found.data).float() / 16, torch.from_numpy(found.target).long()
+    return np.column_stack([found.data, found.target])

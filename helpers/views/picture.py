@@ -68,8 +68,9 @@ class Picture:
 
     def _png(self, dpi: int) -> bytes:
         buffer = BytesIO()
-        self._write(buffer, format="png", dpi=dpi, metadata={"Software": None})
-        return _smaller(buffer)
+        self._write(buffer, format="rgba", dpi=dpi)
+        width, height = self.figure.get_size_inches() * dpi
+        return _png_of(buffer.getvalue(), (int(width), int(height)))
 
     def save(self, path: str | Path) -> None:
         """Write the figure to a file; the ending (.png, .svg, .pdf) names the format."""
@@ -82,12 +83,13 @@ class Picture:
             self.figure.savefig(target, **options)
 
 
-def _smaller(png: BytesIO) -> bytes:
+def _png_of(rgba: bytes, size: tuple[int, int]) -> bytes:
     """Write a PNG with a palette: notebooks keep their pictures, and learners clone them."""
     from PIL import Image
 
+    image = Image.frombytes("RGBA", size, rgba).convert("RGB")
     # few flat colours and the edges of letters: more than enough of them for both
-    image = Image.open(png).convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
+    image = image.quantize(_COLOURS, dither=Image.Dither.NONE)
     buffer = BytesIO()
     image.save(buffer, format="png", optimize=True)
     return buffer.getvalue()

@@ -281,7 +281,18 @@ class Table {
         line.row.classList.toggle("rr-at", ranks.length > 0);
       }
     }
+    this.reveal(k ? bars.place[this.run.moments[k - 1].bar] : -1);
     this.stand(k === this.run.moments.length ? this.run.ending : null);
+  }
+
+  // Scrolls the code, never the page, to the line that has just been reached.
+  reveal(place) {
+    if (place < 0 || place === this.revealed) return;
+    this.revealed = place;
+    const { row } = this.lines.find((line) => line.index === place), { code } = this;
+    const above = row.offsetTop - code.offsetTop, tall = code.clientHeight;
+    if (above < code.scrollTop || above + row.offsetHeight > code.scrollTop + tall)
+      code.scrollTop = above - tall / 3;
   }
 
   // The call that a rank is in, the one it is held up by first; else the last one it was in.

@@ -17,7 +17,7 @@ NUMBERED = re.compile(r"^\[\d+\]:$")
 class NotebookPage:
     """What a learner does with an open notebook. Every wait has a deadline."""
 
-    def __init__(self, page: Page, shots: Path) -> None:
+    def __init__(self, page: Page, shots: Path | None) -> None:
         self.page = page
         self._shots = shots
         self._taken = 0
@@ -78,7 +78,9 @@ class NotebookPage:
         )
 
     def photograph(self, what: str, part: Locator | None = None) -> None:
-        """Keep a picture of the page, or of a part of it."""
+        """Keep a picture of the page, or of a part of it, where pictures are wanted."""
+        if self._shots is None:
+            return
         self._taken += 1
         path = self._shots / f"{self._taken:02d}-{what}.png"
         if part is None:
@@ -87,10 +89,15 @@ class NotebookPage:
             part.screenshot(path=path)
 
     def photograph_whole(self, what: str) -> None:
-        """Keep pictures of the notebook from top to bottom."""
+        """Keep pictures of the notebook from top to bottom, one after the other, where they are wanted."""
+        if self._shots is None:
+            return
         panel = self.page.locator(".jp-NotebookPanel-notebook .jp-WindowedPanel-outer")
-        tall = min(int(panel.evaluate("panel => panel.scrollHeight")) + 200, TALLEST)
-        self.page.set_viewport_size({"width": WIDTH, "height": tall})
-        panel.evaluate("panel => panel.scrollTo(0, 0)")
-        self.photograph(what)
+        whole = int(panel.evaluate("panel => panel.scrollHeight"))
+        self.page.set_viewport_size({"width": WIDTH, "height": min(whole + 200, TALLEST)})
+        seen = panel.evaluate("panel => panel.clientHeight")
+        for number, top in enumerate(range(0, whole, seen), 1):
+            panel.evaluate("(panel, top) => panel.scrollTo(0, top)", top)
+            self.page.wait_for_timeout(500)  # what comes into sight is drawn
+            self.photograph(f"{what}-{number}")
         self.page.set_viewport_size({"width": WIDTH, "height": HEIGHT})

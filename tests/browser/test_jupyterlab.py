@@ -36,13 +36,28 @@ def long_line(rank, world_size):
 
 timeline(launch(long_line, 2))"""
 
+MANY_LINES = (
+    """\
+def many_lines(rank, world_size):
+    ones = torch.ones(1)
+"""
+    + "    dist.all_reduce(ones)\n" * 40
+    + """
+timeline(launch(many_lines, 2))"""
+)
+
+IN_SIGHT = """line => {
+    const [row, list] = [line, line.parentElement].map(part => part.getBoundingClientRect());
+    return row.top >= list.top && row.bottom <= list.bottom;
+}"""
+
 CUT = """player => [...player.querySelectorAll("*")]
     .filter(part => part.clientWidth && part.scrollWidth > part.clientWidth + 1)
     .map(part => part.className || part.tagName)"""
 
 
 @pytest.mark.timeout(300)
-def test_run_all_stop_and_go_on(page: Page, lab: Lab, work: Path, shots: Path) -> None:
+def test_run_all_stop_and_go_on(page: Page, lab: Lab, work: Path, shots: Path | None) -> None:
     cells = [c for c in read_notebook(work / NAME)["cells"] if c["cell_type"] == "code"]
     page.goto(lab.url(f"lab/tree/{NAME}"))
     notebook = NotebookPage(page, shots)
@@ -54,6 +69,7 @@ def test_run_all_stop_and_go_on(page: Page, lab: Lab, work: Path, shots: Path) -
     _a_run_plays(notebook)
     _a_deadlock_plays_up_to_where_it_stands_still(notebook)
     _a_long_line_of_code_is_read_whole_on_a_narrow_page(notebook)
+    _the_line_that_is_reached_is_in_sight(notebook)
     _a_quiz_answers_to_clicks(notebook, work)
     _a_slider_draws_again(notebook)
     _the_reference_stands_beside(notebook)
@@ -125,6 +141,21 @@ def _a_long_line_of_code_is_read_whole_on_a_narrow_page(notebook: NotebookPage) 
         assert player.evaluate(CUT) == [], width
         notebook.photograph(f"player-{width}", player)
     notebook.page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
+
+
+def _the_line_that_is_reached_is_in_sight(notebook: NotebookPage) -> None:
+    player = notebook.add_and_run(MANY_LINES).locator(".rr-player")
+    page = notebook.page.locator(".jp-NotebookPanel .jp-WindowedPanel-outer")
+    for button in ("To the end", "To the beginning", "One step on"):
+        player.get_by_role("button", name=button).click()
+    first = player.locator(".rr-line.rr-at").first
+    assert first.evaluate(IN_SIGHT)
+    at = page.evaluate("panel => panel.scrollTop")
+    player.get_by_role("button", name="To the end").click()
+    last = player.locator(".rr-line.rr-at").last
+    expect(last.locator(".rr-number")).to_have_text("42")
+    assert last.evaluate(IN_SIGHT)
+    assert page.evaluate("panel => panel.scrollTop") == at
 
 
 def _a_slider_draws_again(notebook: NotebookPage) -> None:

@@ -27,7 +27,7 @@ def lab(work: Path, tmp_path: Path) -> Iterator[Lab]:
 @pytest.mark.soak
 @pytest.mark.timeout(400)
 def test_a_notebook_runs_checks_and_plays(
-    page: Page, errors: list[str], lab: Lab, work: Path, name: str, shots: Path
+    page: Page, errors: list[str], lab: Lab, work: Path, name: str, shots: Path | None
 ) -> None:
     cells = [c for c in read_notebook(work / name)["cells"] if c["cell_type"] == "code"]
     title = read_notebook(work / name)["cells"][:1]

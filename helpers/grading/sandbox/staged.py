@@ -14,6 +14,8 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
+from importlib.util import cache_from_source
 from pathlib import Path
 
 from helpers.checks.exercise import Exercise
@@ -54,8 +56,16 @@ class Staged:
         for path in sorted(needed()):
             target = self.folder / path.relative_to(_ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, target)
-        compileall.compile_dir(self.folder, quiet=2)  # behind the walls nobody can write it there
+            shutil.copy2(
+                path, target
+            )  # with its time, by which its bytecode is known to be its own
+            with suppress(FileNotFoundError):
+                compiled = Path(cache_from_source(str(target)))
+                compiled.parent.mkdir(exist_ok=True)
+                shutil.copyfile(cache_from_source(str(path)), compiled)
+        compileall.compile_dir(
+            self.folder, quiet=2
+        )  # what is missing: behind the walls nobody can write
         self.etc = self.folder / "etc"
         self.etc.mkdir()
         for name, text in _ETC.items():
@@ -85,7 +95,8 @@ def _sweep() -> None:
                 os.close(fd)
 
 
-def needed() -> set[Path]:
+@cache
+def needed() -> frozenset[Path]:
     """Give the files of the modules that ranks may import."""
     starts = {*_SERVER, *(_programme(e) for e in exercises().values())}
     found = {path for folder in _OPEN for path in (_ROOT / folder).glob("*.py")}
@@ -101,7 +112,7 @@ def needed() -> set[Path]:
         if name != "helpers":  # the door names everything, and imports only what is asked for
             todo += _imports(path)
         todo.append(name.rpartition(".")[0])
-    return found
+    return frozenset(found)
 
 
 def _programme(exercise: Exercise) -> str:
