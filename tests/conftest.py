@@ -14,6 +14,10 @@ from pathlib import Path
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # So do those that numpy starts when it is imported, in each of some hundred processes that import torch.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# And garbage collection while they import it: `sitecustomize` there says why.
+_QUICK = str(Path(__file__).with_name("quick"))
+if _QUICK not in os.environ.get("PYTHONPATH", "").split(os.pathsep):
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [_QUICK, os.environ.get("PYTHONPATH")]))
 
 import psutil
 import pytest
