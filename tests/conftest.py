@@ -14,11 +14,6 @@ from pathlib import Path
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # So do those that numpy starts when it is imported, in each of some hundred processes that import torch.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# And garbage collection while they import it: `sitecustomize` there says why.
-_QUICK = str(Path(__file__).with_name("quick"))
-if _QUICK not in os.environ.get("PYTHONPATH", "").split(os.pathsep):
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [_QUICK, os.environ.get("PYTHONPATH")]))
-
 import psutil
 import pytest
 
@@ -26,6 +21,11 @@ from helpers.ranks import launcher, magics
 
 LEAK_S = 5.0
 ORDINARY_S = 250
+
+# For what tests start: `sitecustomize` there says why.
+QUICK = str(Path(__file__).with_name("quick"))
+if QUICK not in os.environ.get("PYTHONPATH", "").split(os.pathsep):
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [QUICK, os.environ.get("PYTHONPATH")]))
 
 
 @pytest.hookimpl(trylast=True)  # once those that are not wanted have been left out
