@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import struct
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
 from io import BytesIO
@@ -67,27 +68,40 @@ class Picture:
         return self._png(_SCREEN_DPI)
 
     def _png(self, dpi: int) -> bytes:
-        buffer = BytesIO()
-        self._write(buffer, format="rgba", dpi=dpi)
-        width, height = self.figure.get_size_inches() * dpi
-        return _png_of(buffer.getvalue(), (int(width), int(height)))
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+        canvas = FigureCanvasAgg(self.figure)
+        usual, self.figure.dpi = self.figure.dpi, dpi
+        try:
+            with _gaps_in_fonts_unsaid():
+                canvas.draw()
+            return _png_of(canvas.buffer_rgba())
+        finally:
+            self.figure.dpi = usual
 
     def save(self, path: str | Path) -> None:
         """Write the figure to a file; the ending (.png, .svg, .pdf) names the format."""
-        self._write(path, dpi=_PRINT_DPI)
-
-    def _write(self, target: Any, **options: Any) -> None:
-        with warnings.catch_warnings():
-            # A label in a script that the font lacks is drawn as boxes; no need to say so.
-            warnings.filterwarnings("ignore", message="Glyph .* missing from")
-            self.figure.savefig(target, **options)
+        with _gaps_in_fonts_unsaid():
+            self.figure.savefig(path, dpi=_PRINT_DPI)
 
 
-def _png_of(rgba: bytes, size: tuple[int, int]) -> bytes:
-    """Write a PNG with a palette: notebooks keep their pictures, and learners clone them."""
+@contextmanager
+def _gaps_in_fonts_unsaid() -> Iterator[None]:
+    """A label in a script that the font lacks is drawn as boxes; no need to say so."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        yield
+
+
+def _png_of(rgba: memoryview) -> bytes:
+    """Write a PNG with a palette: notebooks keep their pictures, and learners clone them.
+
+    rgba: (height, width, 4) bytes.
+    """
     from PIL import Image
 
-    image = Image.frombytes("RGBA", size, rgba).convert("RGB")
+    height, width, _ = rgba.shape
+    image = Image.frombytes("RGBA", (width, height), rgba.tobytes()).convert("RGB")
     # few flat colours and the edges of letters: more than enough of them for both
     image = image.quantize(_COLOURS, dither=Image.Dither.NONE)
     buffer = BytesIO()

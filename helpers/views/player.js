@@ -31,7 +31,7 @@ class Player {
     // a theme's colours come some time after its name
     const themed = { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] };
     this.watchers[1].observe(document.body, themed);
-    this.go(0);
+    this.go(this.run.moments.length);  // who does not play it sees the whole run
   }
 
   act(what, value) {

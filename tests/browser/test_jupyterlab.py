@@ -103,6 +103,10 @@ def _everything_is_in_the_page(notebook: NotebookPage) -> None:
 def _a_run_plays(notebook: NotebookPage) -> None:
     player = notebook.output("timeline(run)").locator(".rr-player").first
     now, does = player.locator(".rr-said"), player.locator("tbody tr")
+    expect(player.locator(".rr-count")).to_have_text(
+        "4 of 4"
+    )  # whoever does not play it sees it whole
+    player.get_by_role("button", name="To the beginning").click()
     expect(now).to_have_text("Before the first event.")
     player.get_by_role("button", name="One step on").click()
     expect(now).to_contain_text(re.compile(r"^rank \d calls (send|recv)"))

@@ -44,7 +44,8 @@ def test_a_notebook_runs_checks_and_plays(
     passed = notebook.output("result = check(ping_pong)")
     expect(passed).to_contain_text("passed (10 of 10 points)")
     player = notebook.output("timeline(run)").locator(".rr-player").first
-    player.get_by_role("button", name="One step on").click()
+    for button in ("To the beginning", "One step on"):
+        player.get_by_role("button", name=button).click()
     expect(player.locator(".rr-said")).to_have_text(re.compile(r"^rank \d calls (send|recv)"))
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
         notebook.use_theme(theme)

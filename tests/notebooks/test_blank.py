@@ -30,9 +30,9 @@ def run_all(notebook: Path, env: dict[str, str]) -> Notebook:
 
 
 def often(path: Path) -> object:
-    """Try the first notebook and one of collectives; `make soak` tries all."""
-    some = path.name.startswith(("00", "04"))
-    return pytest.param(path, id=path.stem, marks=() if some else pytest.mark.soak)
+    """Try the first notebook; `make soak` tries all."""
+    first = path.name.startswith("00")
+    return pytest.param(path, id=path.stem, marks=() if first else pytest.mark.soak)
 
 
 @pytest.mark.timeout(DEADLINE_S + 20)

@@ -4,11 +4,14 @@ import struct
 import subprocess
 import sys
 from base64 import b64decode
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 from IPython.core.formatters import DisplayFormatter
+from PIL import Image, ImageChops
 
+from helpers.views.picture import Picture, new_figure
 from helpers.views.timeline import timeline
 from helpers.views.traffic import traffic
 from tests.views.builders import event, ping_pong, trace_of_rows
@@ -49,6 +52,20 @@ def test_pyplot_never_hears_of_a_picture() -> None:
 def test_a_label_that_the_font_lacks_is_drawn_without_a_warning() -> None:
     row = [event(0, 0, "span", 0, 9, call="計算 🚀")]
     assert timeline(trace_of_rows(2, [row]))._repr_png_()
+
+
+@pytest.mark.parametrize("width", [4.35, 5.3, 6.0, 7.35, 8.21])
+def test_the_points_are_those_that_matplotlib_would_save(width: float) -> None:
+    figure = new_figure(width, 2.3)
+    figure.subplots().plot([0, 2, 1])
+    for dpi in (110, 220):
+        saved = BytesIO()
+        figure.savefig(saved, format="png", dpi=dpi)
+        expected = Image.open(saved).convert("RGB")
+        found = Image.open(BytesIO(Picture(figure, "")._png(dpi))).convert("RGB")
+        assert found.size == expected.size
+        # a palette has fewer colours
+        assert max(high for _, high in ImageChops.difference(found, expected).getextrema()) < 16
 
 
 @pytest.mark.parametrize("is_live", [True, False])

@@ -154,6 +154,9 @@ def walled(request: pytest.FixtureRequest, plan: Plan) -> Iterator[Grader]:
         plan.__exit__()
 
 
+@pytest.mark.parametrize(
+    "walled", ["bubblewrap", pytest.param("landlock", marks=pytest.mark.soak)], indirect=True
+)
 def test_what_is_not_theirs_is_not_read(
     walled: Grader, tmp_path: Path, around: dict[str, str]
 ) -> None:
