@@ -70,7 +70,7 @@ class Picture:
     def _png(self, dpi: int) -> bytes:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-        canvas = FigureCanvasAgg(self.figure)
+        canvas: Any = FigureCanvasAgg(self.figure)  # the parts that are used have no types
         usual, self.figure.dpi = self.figure.dpi, dpi
         try:
             with _gaps_in_fonts_unsaid():
@@ -93,14 +93,14 @@ def _gaps_in_fonts_unsaid() -> Iterator[None]:
         yield
 
 
-def _png_of(rgba: memoryview) -> bytes:
+def _png_of(rgba: Any) -> bytes:
     """Write a PNG with a palette: notebooks keep their pictures, and learners clone them.
 
-    rgba: (height, width, 4) bytes.
+    rgba: a memoryview of (height, width, 4) bytes.
     """
     from PIL import Image
 
-    height, width, _ = rgba.shape
+    height, width = rgba.shape[:2]
     image = Image.frombytes("RGBA", (width, height), rgba.tobytes()).convert("RGB")
     # few flat colours and the edges of letters: more than enough of them for both
     image = image.quantize(_COLOURS, dither=Image.Dither.NONE)
