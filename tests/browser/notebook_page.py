@@ -95,7 +95,8 @@ class NotebookPage:
         panel = self.page.locator(".jp-NotebookPanel-notebook .jp-WindowedPanel-outer")
         whole = int(panel.evaluate("panel => panel.scrollHeight"))
         self.page.set_viewport_size({"width": WIDTH, "height": min(whole + 200, TALLEST)})
-        self.page.wait_for_timeout(500)  # JupyterLab lays out its panels after the window has its size
+        # JupyterLab lays out its panels some time after the window has its size
+        self.page.wait_for_timeout(500)
         seen = panel.evaluate("panel => panel.clientHeight")
         for number, top in enumerate(range(0, whole, seen), 1):
             panel.evaluate("(panel, top) => panel.scrollTo(0, top)", top)
