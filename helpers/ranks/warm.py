@@ -56,6 +56,7 @@ def import_all() -> None:
 
 def preload(names: Sequence[str] = PRELOAD) -> None:
     """Import modules that ranks are likely to want."""
+    gc.disable()  # as above
     for name in names:
         # what cannot be imported fails in the ranks, where it is told: the server goes on
         with contextlib.suppress(Exception):
@@ -64,6 +65,7 @@ def preload(names: Sequence[str] = PRELOAD) -> None:
         # init_process_group empties this cache; done here, no rank need copy the pages it is on
         rules.clear_lru_cache()
     gc.freeze()
+    gc.enable()
     _into_huge_pages()
 
 
