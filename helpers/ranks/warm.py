@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import gc
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,6 +32,13 @@ PRELOAD = (
 """What a grader's rank servers import, because each takes a fork's first user 0.1 to 1 s. A learner's
 server imports only what `wanted` has found in a programme's text."""
 
+
+class _Own:
+    """The process that has imported all, or none yet."""
+
+    pid = 0
+
+
 _HUGE = 2 << 20
 _MADV_COLLAPSE = 25
 
@@ -51,6 +59,7 @@ def import_all() -> None:
     importlib.import_module("torch.utils.serialization.config")  # and this one at its first storage
     gc.freeze()  # keeps the collector from touching, and so copying, pages shared by fork
     gc.enable()
+    _Own.pid = os.getpid()
     _into_huge_pages()
 
 
@@ -75,6 +84,8 @@ def _into_huge_pages() -> None:
     Fork then copies some hundred entries of the page table in place of forty thousand, and a rank's end
     gives as few back. A rank that writes splits its own view of such a page and copies 4 kB, as before.
     """
+    if _Own.pid != os.getpid():
+        return  # all of it is shared with the process that forked this one: it would be copied whole
     if not (maps := Path("/proc/self/maps")).exists():
         return
     madvise = ctypes.CDLL(None).madvise
