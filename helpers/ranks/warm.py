@@ -43,8 +43,8 @@ _HUGE = 2 << 20
 _MADV_COLLAPSE = 25
 
 
-def import_all() -> None:
-    """Import what every rank needs, so that none has to after the fork."""
+def import_all(more: Sequence[str] = ()) -> None:
+    """Import what every rank needs, and `more`, so that none has to after the fork."""
     if "helpers.ranks.worker" in sys.modules:
         return  # whoever forked this process has
     gc.disable()  # nothing that is imported becomes garbage: looking for some is a tenth of the time
@@ -57,6 +57,8 @@ def import_all() -> None:
     importlib.import_module("helpers.trace.log")
     importlib.import_module("resource")  # else each rank would import it at its start,
     importlib.import_module("torch.utils.serialization.config")  # and this one at its first storage
+    for name in more:
+        importlib.import_module(name)
     gc.freeze()  # keeps the collector from touching, and so copying, pages shared by fork
     gc.enable()
     _Own.pid = os.getpid()
