@@ -14,6 +14,7 @@ from pathlib import Path
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # So do those that numpy starts when it is imported, in each of some hundred processes that import torch.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import psutil
 import pytest
 
@@ -146,3 +147,14 @@ def _folders() -> set[object]:
 def preloaded() -> None:
     """A rank server that has imported DDP, FSDP, DTensor and the like, as one does when idle."""
     launcher.connect().preload()
+
+
+@pytest.fixture
+def shots() -> Path | None:
+    """Where pictures go, for whoever asks for them; taking them costs as much as the rest of a test."""
+    name = os.environ.get("RR_SHOTS")
+    if not name:
+        return None
+    folder = Path(name)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,14 +70,3 @@ def errors(page: Page) -> list[str]:
     page.on("console", lambda told: said.append(told.text) if told.type == "error" else None)
     page.on("pageerror", lambda error: said.append(str(error)))
     return said
-
-
-@pytest.fixture
-def shots() -> Path | None:
-    """Where pictures go, for whoever asks for them; taking them costs as much as the rest of a test."""
-    name = os.environ.get("RR_SHOTS")
-    if not name:
-        return None
-    folder = Path(name)
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder

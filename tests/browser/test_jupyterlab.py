@@ -36,14 +36,14 @@ def long_line(rank, world_size):
 
 timeline(launch(long_line, 2))"""
 
-MANY_LINES = (
-    """\
-def many_lines(rank, world_size):
-    ones = torch.ones(1)
-"""
-    + "    dist.all_reduce(ones)\n" * 40
-    + """
-timeline(launch(many_lines, 2))"""
+MANY_LINES = "\n".join(
+    [
+        "def many_lines(rank, world_size):",
+        "    ones = torch.ones(1)",
+        *["    dist.all_reduce(ones)"] * 40,
+        "",
+        "timeline(launch(many_lines, 2))",
+    ]
 )
 
 IN_SIGHT = """line => {
@@ -103,9 +103,8 @@ def _everything_is_in_the_page(notebook: NotebookPage) -> None:
 def _a_run_plays(notebook: NotebookPage) -> None:
     player = notebook.output("timeline(run)").locator(".rr-player").first
     now, does = player.locator(".rr-said"), player.locator("tbody tr")
-    expect(player.locator(".rr-count")).to_have_text(
-        "4 of 4"
-    )  # whoever does not play it sees it whole
+    # whoever does not play it sees it whole
+    expect(player.locator(".rr-count")).to_have_text("4 of 4")
     player.get_by_role("button", name="To the beginning").click()
     expect(now).to_have_text("Before the first event.")
     player.get_by_role("button", name="One step on").click()

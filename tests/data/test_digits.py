@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from sklearn.datasets import load_digits
 
 from helpers.data import idx
 from helpers.data.digits import IMAGES, LABELS, VARIABLE, digits, small_digits
@@ -36,6 +37,13 @@ def test_the_default_is_scikit_learns_digits(monkeypatch: pytest.MonkeyPatch) ->
     assert x.min() == 0 and x.max() == 1
     assert y.shape == (1797,) and y.dtype == torch.int64
     assert y[:10].tolist() == list(range(10)) and set(y.tolist()) == set(range(10))
+
+
+def test_they_are_those_that_scikit_learn_itself_gives() -> None:
+    found = load_digits()
+    x, y = small_digits()
+    assert torch.equal(x, torch.from_numpy(found.data).float() / 16)
+    assert torch.equal(y, torch.from_numpy(found.target).long())
 
 
 def test_nobody_can_spoil_the_next_ones_digits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,16 +56,14 @@ class Staged:
         for path in sorted(needed()):
             target = self.folder / path.relative_to(_ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(
-                path, target
-            )  # with its time, by which its bytecode is known to be its own
+            # with its time, by which its bytecode is known to be its own
+            shutil.copy2(path, target)
             with suppress(FileNotFoundError):
                 compiled = Path(cache_from_source(str(target)))
                 compiled.parent.mkdir(exist_ok=True)
                 shutil.copyfile(cache_from_source(str(path)), compiled)
-        compileall.compile_dir(
-            self.folder, quiet=2
-        )  # what is missing: behind the walls nobody can write
+        # what has no bytecode yet: behind the walls nobody can write it there
+        compileall.compile_dir(self.folder, quiet=2)
         self.etc = self.folder / "etc"
         self.etc.mkdir()
         for name, text in _ETC.items():

@@ -6,7 +6,6 @@ The pictures that it takes are kept in the folder $RR_SHOTS, for whoever wants t
 from __future__ import annotations
 
 import html
-import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -52,15 +51,6 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
         pytest.skip(f"no browser found: none of {', '.join(BROWSERS)} is on the PATH")
     with playwright.chromium.launch(executable_path=path, args=QUIET) as chromium:
         yield chromium
-
-
-@pytest.fixture
-def shots() -> Path | None:
-    if "RR_SHOTS" not in os.environ:
-        return None
-    folder = Path(os.environ["RR_SHOTS"])
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def test_nothing_from_a_record_runs_or_is_fetched(browser: Browser, tmp_path: Path) -> None:
