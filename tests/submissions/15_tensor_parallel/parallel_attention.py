@@ -187,7 +187,7 @@ def parallel_attention(x, query, key, value, out, head_size):
     return total
 
 
-# %% wrong: computes in float32 | wrong | says: element \[0, 0, 0\] is 1.4444\d+, not 1.4444\d+ \(20 of 20
+# %% wrong: computes in float32 | wrong | says: element \[\d, \d, \d\] is \S+, not \S+ \(\d+ of 20
 def parallel_attention(x, query, key, value, out, head_size):
     x, given = CopyToRanks.apply(x).float(), x.dtype
     query, key, value, out = query.float(), key.float(), value.float(), out.float()
