@@ -63,6 +63,7 @@ def _deadline(item: pytest.Item) -> float:
 def own_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep what tests do out of the learner's progress, and live views out of compared outputs."""
     monkeypatch.setenv("REAL_RANKS_PROGRESS", str(tmp_path / "progress.json"))
+    monkeypatch.delenv("REAL_RANKS_WORK", raising=False)
     monkeypatch.setenv("REAL_RANKS_LIVE", "0")
 
 

@@ -45,8 +45,9 @@ def main() -> None:
 def lab(lab_args: tuple[str, ...]) -> None:
     """Open the course in JupyterLab.
 
-    Copies the notebooks into work/ first, those that are not there yet; it never overwrites.
-    Whatever follows goes to JupyterLab: course lab --no-browser --port 8899
+    First copies the notebooks that you do not have yet into your folder: work/, or ~/real-ranks
+    where this copy of the course is not yours, or REAL_RANKS_WORK. Nothing is overwritten.
+    Further arguments are passed to JupyterLab: course lab --no-browser --port 8899
     """
     workspace = workspaces.find_workspace()
     extra = []
@@ -63,8 +64,13 @@ def lab(lab_args: tuple[str, ...]) -> None:
     from helpers.course.home import write_home
 
     opened = write_home(workspace.work)
+    if not opened.is_relative_to(workspace.root):
+        click.echo(f"You work in {workspace.work}.")
     workspaces.quiet_lab()
     extra += workspaces.LOOK
+    # Naming the file opens it in a browser that JupyterLab starts; this makes the URL that it prints
+    # lead there, too.
+    extra.append(f"--LabApp.default_url=/lab/tree/{opened.name}")
     sys.stdout.flush()
     os.chdir(workspace.root)
     # Replaces this process, so that Ctrl-C, signals and the exit code are JupyterLab's own.

@@ -33,7 +33,7 @@ NO_LOCKS_HERE = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
 
 
 def progress_file() -> Path:
-    """Give the file: $REAL_RANKS_PROGRESS, else .progress.json in the learner's work/ folder."""
+    """Return the file: $REAL_RANKS_PROGRESS, else .progress.json in the folder in which this person works."""
     if named := os.environ.get("REAL_RANKS_PROGRESS"):
         return Path(named)
     try:

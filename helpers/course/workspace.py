@@ -3,19 +3,22 @@
 `course lab` calls `fill` and opens JupyterLab there; `course reset` calls `reset`.
 
     notebooks/NN_topic.ipynb  --copied once-->  work/NN_topic.ipynb
+
+The folder belongs to a person, not to the installation: on a hub many people share one copy of the course.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 LOOK = ("--custom-css", "--ServerApp.jpserver_extensions=helpers.course.look=True")
-"""What JupyterLab is told so that pictures follow its theme."""
+"""Options of JupyterLab that let pictures follow its theme."""
 
 
 class WorkspaceError(Exception):
@@ -38,7 +41,27 @@ class Workspace:
 
     @property
     def work(self) -> Path:
-        return self.root / "work"
+        """The folder of the person who runs this process.
+
+        $REAL_RANKS_WORK if it is set; else `work/` in the course's folder, if that is this person's own;
+        else `~/real-ranks`.
+        """
+        if named := os.environ.get("REAL_RANKS_WORK"):
+            return Path(named).expanduser().absolute()
+        folder = self.root / "work"
+        return folder if _is_own(folder) else Path.home() / "real-ranks"
+
+
+def _is_own(folder: Path) -> bool:
+    """Whether a folder, or the one in which it would be made, is this person's and can be written.
+
+    Another person's folder is never used, even where its permissions would allow it. Root counts as the
+    owner of everything: in a container the only user is often root, and the course is a mounted folder of
+    the host's user.
+    """
+    existing = folder if folder.exists() else folder.parent
+    is_mine = os.geteuid() in (0, existing.stat().st_uid)
+    return is_mine and os.access(existing, os.W_OK)
 
 
 def find_workspace() -> Workspace:
@@ -57,11 +80,11 @@ def find_workspace() -> Workspace:
 
 def fill(workspace: Workspace) -> list[Path]:
     """Copy every notebook that the learner's folder does not have yet. Returns the new files."""
-    workspace.work.mkdir(exist_ok=True)
+    work = _made(workspace)
     return [
         target
         for source in sorted(workspace.notebooks.glob("*.ipynb"))
-        if _copy_if_new(source, target := workspace.work / source.name)
+        if _copy_if_new(source, target := work / source.name)
     ]
 
 
@@ -72,11 +95,26 @@ def reset(workspace: Workspace, which: str) -> tuple[Path, Path | None]:
     now, None if there was none. Raises WorkspaceError if `which` names no notebook.
     """
     source = find_notebook(workspace.notebooks, which)
-    workspace.work.mkdir(exist_ok=True)
-    target = workspace.work / source.name
+    target = _made(workspace) / source.name
     kept = _move_aside(target) if target.exists() else None
     _copy_if_new(source, target)
     return target, kept
+
+
+def _made(workspace: Workspace) -> Path:
+    """Return the person's folder, made if need be. Raises WorkspaceError where it cannot be written."""
+    work = workspace.work
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WorkspaceError(
+            f"{work} cannot be made ({error.strerror}). Set REAL_RANKS_WORK to a folder that you can write."
+        ) from error
+    if not os.access(work, os.W_OK):
+        raise WorkspaceError(
+            f"{work} cannot be written. Set REAL_RANKS_WORK to a folder that you can write."
+        )
+    return work
 
 
 def find_notebook(folder: Path, which: str) -> Path:

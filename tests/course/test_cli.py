@@ -8,6 +8,7 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from threading import Timer
 
 import nbformat
 import pytest
@@ -147,6 +148,47 @@ def test_without_its_notebooks_the_package_says_how_to_get_them(course: Path) ->
     done = run(course, "build")
     assert done.returncode == 1
     assert "Get the whole project and run `make lab`" in done.stderr
+
+
+def test_the_url_that_lab_prints_opens_home(course: Path) -> None:
+    run(course, "build")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "helpers.course.cli", "lab", "--no-browser", "--port=0"],
+        cwd=course,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    watchdog = Timer(DEADLINE_S, process.kill)
+    watchdog.start()
+    try:
+        assert process.stderr is not None
+        url = next(line for line in process.stderr if "http://127.0.0.1" in line)
+        assert "/lab/tree/home.ipynb?token=" in url
+    finally:
+        watchdog.cancel()
+        process.terminate()
+        process.communicate(timeout=DEADLINE_S)
+
+
+def test_lab_works_in_a_folder_of_ones_own(
+    course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path.with_name(f"{tmp_path.name}-own")
+    monkeypatch.setenv("REAL_RANKS_WORK", str(own))
+    run(course, "build")
+    done = run(course, "lab", "--version")
+    assert done.returncode == 0, done.stderr
+    assert f"You work in {own}." in done.stdout.splitlines()
+    assert {path.name for path in own.iterdir()} == {"02_topic.ipynb", "home.ipynb"}
+    assert not (course / "work").exists()
+
+
+def test_check_of_a_file_leaves_progress_alone(course: Path) -> None:
+    notebook = find_workspace().solutions / "00_start_here.ipynb"
+    done = run(course, "check", str(notebook), "--only", "0.1")
+    assert done.returncode == 0, done.stdout
+    assert not (course / "progress.json").exists()
 
 
 def test_help_lists_every_command(course: Path) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from helpers.course.workspace import Workspace, WorkspaceError, fill, find_workspace, reset
+
+NOBODY = 65_534
 
 
 @pytest.fixture
@@ -68,3 +72,58 @@ def test_reset_of_no_notebook_names_those_there_are(workspace: Workspace, which:
 
 def test_this_checkout_is_a_workspace() -> None:
     assert (find_workspace().root / "pyproject.toml").is_file()
+
+
+def as_another_user(holds: Callable[[], bool]) -> bool:
+    """Whether a condition holds for somebody who is not root, in a process of their own."""
+    pid = os.fork()
+    if not pid:
+        try:
+            if os.geteuid() == 0:
+                os.setgroups([])
+                os.setresgid(NOBODY, NOBODY, NOBODY)
+                os.setresuid(NOBODY, NOBODY, NOBODY)
+            os._exit(0 if holds() else 1)
+        finally:
+            os._exit(2)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_a_shared_installation_leaves_each_persons_work_in_their_home(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HOME", "/home/somebody")
+    home = Path("/home/somebody/real-ranks")
+    assert as_another_user(lambda: Workspace(Path("/usr")).work == home)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_another_persons_folder_is_not_used_even_if_anybody_may_write_to_it(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/somebody")
+    for folder in [workspace.root, *workspace.root.parents[:-1]]:
+        folder.chmod(folder.stat().st_mode | 0o055)
+    workspace.root.chmod(0o777)
+    home = Path("/home/somebody/real-ranks")
+    assert as_another_user(lambda: workspace.work == home)
+    os.chown(workspace.root, NOBODY, NOBODY)
+    assert as_another_user(lambda: workspace.work == workspace.root / "work")
+
+
+def test_a_folder_of_ones_own_can_be_named(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("REAL_RANKS_WORK", "~/a/b")
+    assert len(fill(workspace)) == 3
+    assert len(names(tmp_path / "a" / "b")) == 3
+    assert not (workspace.root / "work").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_one_clear_error(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REAL_RANKS_WORK", "/proc/no-folder/work")
+    with pytest.raises(WorkspaceError, match="Set REAL_RANKS_WORK to a folder"):
+        fill(workspace)
