@@ -32,7 +32,7 @@ USABLE := $(shell $(BIN)/python -c '' 2>/dev/null \
 .PHONY: help lab venv test soak lint notebooks outputs bench clean FORCE
 
 help:  ## list these targets
-	@grep -E '^[a-z]+:.*##' Makefile | sed -e 's/:.*## */: /' | awk -F ': ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@LC_ALL=C grep -E '^[a-z]+:.*##' Makefile | sed -e 's/:.*## */: /' | awk -F ': ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 lab: $(VENV)/.installed  ## set up (once) and open the course in JupyterLab
 	@$(BIN)/course lab $(LAB_ARGS)

@@ -11,7 +11,8 @@ from pathlib import Path
 
 # Before torch is loaded, here and in all that tests start: OpenMP's threads wait for work by turning round
 # and round, which costs others' tests their cores (drawing all cases: 18 s four at a time, 3.7 s so).
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# (In small letters: libgomp refuses "PASSIVE" in a Turkish locale, whose small letter of "I" is not "i".)
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 # So do those that numpy starts when it is imported, in each of some hundred processes that import torch.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 

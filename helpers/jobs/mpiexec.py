@@ -122,6 +122,9 @@ def _environment(more: Mapping[str, str], folder: Path) -> dict[str, str]:
     # MPICH, would take System V's shared memory too, which outlives a job, and which walls refuse.
     quiet = {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", "HYDRA_LAUNCHER": "fork"}
     quiet["UCX_TLS"] = "self,posix"
+    # UCX compares the names of its settings by the letters of the locale: in a Turkish one, where "i" is not
+    # the small letter of "I", it refuses its own defaults ("Invalid parameter", UCX of mpich 5.0).
+    quiet["LC_ALL"] = "C.UTF-8"
     return {**kept, **quiet, "HYDRA_IFACE": "lo", "TMPDIR": str(folder), **more}
 
 

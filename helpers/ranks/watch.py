@@ -103,7 +103,7 @@ class Watcher:
         if sys.platform != "linux" or not live or not all(member.pid for member in live):
             return None
         threads = {member.rank: threads_of(member.pid) for member in live}
-        if not all(some and self._may_wait(some) for some in threads.values()):
+        if not all(threads[m.rank] and self._may_wait(m, threads[m.rank]) for m in live):
             self._forget()
             return None
         self.next_s = LOOK_AGAIN_S
@@ -128,11 +128,18 @@ class Watcher:
             return None
         return self._judge(live, threads, look)
 
-    def _may_wait(self, threads: list[Thread]) -> bool:
-        """Tell, without asking the rank, whether it may be one that cannot go on by itself."""
+    def _may_wait(self, member: Member, threads: list[Thread]) -> bool:
+        """Whether a rank may be unable to go on by itself, as far as can be told without asking it.
+
+        A thread that it has already called idle may be running: on a busy machine a heartbeat spends more time
+        in the queue for a core than asleep, and would hide every deadlock.
+        """
         main = threads[0]
         waits = main.call == "?" or main.call in _POLLS or main.call in _WAITS_OF_TORCH
-        return waits and all(thread.state == "S" or _looks_round(thread) for thread in threads)
+        return waits and all(
+            thread.state == "S" or _looks_round(thread) or thread.inner in member.idle
+            for thread in threads
+        )
 
     def _judge(
         self, live: list[Member], threads: dict[int, list[Thread]], look: _Look
