@@ -15,10 +15,12 @@ import sys
 import threading
 import types
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from types import CodeType, FrameType
 from typing import Any
 
-from helpers.trace.frames import LEARNER, kind_of, whereabouts
+from helpers.ranks.stores import wait_of
+from helpers.trace.frames import LEARNER, kind_of, learner_frame, place, whereabouts
 
 RENDEZVOUS = frozenset({"init_process_group", "new_group", "split_group", "init_rpc"})
 """Functions of torch that poll a store until other ranks have come."""
@@ -59,6 +61,8 @@ _ATOMS = frozenset(
 _CONTAINERS = frozenset({list, tuple, set, frozenset, dict, collections.deque})
 _STREAMS = frozenset({io.TextIOWrapper, io.StringIO, type(None)})
 _MOST_VALUES = 10_000
+_MOST_THREADS = 8
+"""So many other threads of a rank a reader is shown."""
 _READS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"})
 _ASKS = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _REACHES_OUT = frozenset(
@@ -79,14 +83,48 @@ def status(main: int, listener: int) -> dict[str, Any]:
     """Give what this rank is in. main, listener: the ids of those two threads."""
     at, inside, frame = whereabouts(main)
     meets, needs, gives_up = _rendezvous(frame)
+    waits = wait_of(frame)
+    if waits is not None:
+        inside = inside or waits.call
+        meets = meets or waits.call
     return {
         "at": at,
         "inside": inside,
         "meets": meets,
         "needs": needs,
+        "keys": None if waits is None else asdict(waits),
+        "asleep": _waits_for_its_own_event_loop(frame),
+        "others": _other_threads(main),
         "idle": [listener, *_threads_that_pass_time()],
         "alarm": gives_up or signal.getitimer(signal.ITIMER_REAL)[0] > 0,
     }
+
+
+def _waits_for_its_own_event_loop(frame: FrameType | None) -> bool:
+    """Whether a thread is in an asyncio loop that only threads of this process can wake.
+
+    That is so if nothing is registered with its selector but the pipe that the loop made for itself. (Whether
+    a timer is going to run out, the kernel shows: the loop waits no longer than until then.)
+    """
+    while frame is not None and kind_of(frame.f_code) is not LEARNER:
+        if frame.f_code.co_name == "_run_once" and "self" in frame.f_locals:
+            loop = frame.f_locals["self"]
+            own = getattr(getattr(loop, "_ssock", None), "fileno", lambda: None)()
+            watched: Any = getattr(getattr(loop, "_selector", None), "get_map", dict)()
+            return own is not None and set(watched) == {own}
+        frame = frame.f_back
+    return False
+
+
+def _other_threads(main: int) -> list[list[Any]]:
+    """Return name and place of each other thread that is in the learner's code, a few of them."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    found = []
+    for ident, frame in sys._current_frames().items():
+        learner = learner_frame(frame) if ident != main and ident in names else None
+        if learner is not None:
+            found.append([names[ident][:80], place(learner)])
+    return found[:_MOST_THREADS]
 
 
 def _rendezvous(frame: FrameType | None) -> tuple[str, list[int], bool]:

@@ -13,6 +13,7 @@ import struct
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 FOREVER = float("inf")
 GLOO_LOOP = "gloo_tcp_loop"
@@ -28,6 +29,7 @@ _CALLS = {
         7: "poll",
         271: "ppoll",
         45: "recvfrom",
+        0: "read",
         35: "nanosleep",
         230: "clock_nanosleep",
     },
@@ -37,11 +39,14 @@ _CALLS = {
         22: "epoll_pwait",
         73: "ppoll",
         207: "recvfrom",
+        63: "read",
         101: "nanosleep",
         115: "clock_nanosleep",
     },
 }.get(platform.machine(), {})
 _FUTEX_PRIVATE, _FUTEX_REALTIME, _FUTEX_WAIT, _FUTEX_WAIT_BITSET = 128, 256, 0, 9
+_LISTEN = "0A"
+"""The state of a socket in /proc/net/tcp; from TCP_LISTEN in the kernel's tcp_states.h."""
 _TIMER_ABSTIME = 1
 """time.sleep() sleeps until a moment; torch, when it polls a store, for a while."""
 _TIMESPEC = struct.Struct("=qq")
@@ -55,8 +60,8 @@ class Thread:
     such as "R" (runs), "S" (sleeps), "D" (waits for a disk), "T" (stopped). switches: how often it has given
     up the processor, so that who has not run since can be told. call: the system call in which it waits, ""
     if it is in none of those known here, "?" if that is hidden. ends_in_s: after how many seconds at most
-    that wait ends by itself; FOREVER if never. private: nobody but a thread of the same process can wake it.
-    fd: the descriptor from which it receives.
+    that wait ends by itself; FOREVER if never. private: nobody but a thread of the same
+    process, or a descendant of it, can wake it. fd: the descriptor from which it receives.
     """
 
     id: int
@@ -126,6 +131,8 @@ def _thread(pid: int, tid: int) -> Thread:
     if call == "clock_nanosleep" and args[1] & _TIMER_ABSTIME:
         call = "sleep"
     ends_in_s, private = _ends_in(call, args, pid)
+    if call == "read":
+        private = _is_pipe_without_a_name(pid, args[0])
     fd = args[0] if call == "recvfrom" else -1
     return Thread(tid, inner, name, state, switches, call, ends_in_s, private, fd)
 
@@ -150,9 +157,37 @@ def _ends_in(call: str, args: list[int], pid: int) -> tuple[float, bool]:
         return _milliseconds(args[2]), False
     if call == "ppoll":
         return (_timespec(pid, args[2]) if args[2] else FOREVER), False
-    if call == "recvfrom":
+    if call in {"recvfrom", "read"}:
         return FOREVER, False
     return 0.0, False
+
+
+def _is_pipe_without_a_name(pid: int, fd: int) -> bool:
+    """Whether only a process and its descendants can write what is read here.
+
+    A rank begins with no pipe to read from, so it made this one itself. (A fifo has a name, by which others
+    may open it.)
+    """
+    with contextlib.suppress(OSError):
+        return os.readlink(f"/proc/{pid}/fd/{fd}").startswith("pipe:")
+    return False
+
+
+def listens(pid: int, port: int) -> bool:
+    """Whether a process serves a TCP port, in the network as it sees it. False where that is hidden."""
+    sockets = set()
+    for table in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError):
+            text = Path(f"/proc/{pid}/net/{table}").read_text()
+            for fields in map(str.split, text.splitlines()[1:]):
+                if fields[3] == _LISTEN and int(fields[1].rpartition(":")[2], 16) == port:
+                    sockets.add(f"socket:[{fields[9]}]")
+    with contextlib.suppress(OSError):
+        for fd in os.listdir(f"/proc/{pid}/fd") if sockets else ():
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/{pid}/fd/{fd}") in sockets:
+                    return True
+    return False
 
 
 def _milliseconds(argument: int) -> float:

@@ -26,7 +26,7 @@ from pathlib import Path
 from helpers.ranks.budget import BACKSTOP
 from helpers.ranks.processes import living_children
 from helpers.ranks.status import SOON_S
-from helpers.ranks.threads import FOREVER, GLOO_LOOP, Thread, threads_of
+from helpers.ranks.threads import FOREVER, GLOO_LOOP, Thread, listens, threads_of
 from helpers.ranks.unread import queues_of
 from helpers.ranks.worker import CHANNEL_FD
 from helpers.ranks.world import Member, World
@@ -95,6 +95,7 @@ class Watcher:
     """How many looks have found gloo's threads busy, and the connections as they were then."""
     _asked: float | None = None
     _pauses: int = 0
+    _skipped: int = 0
 
     def look(self, now: float) -> Diagnosis | None:
         """Give the diagnosis of a stuck world, or None. `now` in seconds, on any steady clock."""
@@ -103,6 +104,9 @@ class Watcher:
         if sys.platform != "linux" or not live or not all(member.pid for member in live):
             return None
         threads = {member.rank: threads_of(member.pid) for member in live}
+        if self._looks_for_its_key(live, threads):
+            self.next_s = LOOK_AGAIN_S
+            return None
         if not all(threads[m.rank] and self._may_wait(m, threads[m.rank]) for m in live):
             self._forget()
             return None
@@ -115,7 +119,12 @@ class Watcher:
             return None
         self.world.read_logs()
         stuck = all(self._is_stuck(member, threads[member.rank]) for member in live)
-        if not stuck or self._store_serves() or self._left_processes():
+        if (
+            not stuck
+            or self._store_serves()
+            or self._left_processes()
+            or self._others_may_set(live)
+        ):
             self.next_s = LOOK_S
             self._forget()
             return None
@@ -128,14 +137,27 @@ class Watcher:
             return None
         return self._judge(live, threads, look)
 
+    def _looks_for_its_key(self, live: list[Member], threads: dict[int, list[Thread]]) -> bool:
+        """Whether a rank that polls a file for a key is looking into it: then this look says nothing.
+
+        Not for long: a rank that has found its key goes on to something else.
+        """
+        found = any(
+            member.keys is not None and not member.keys.port and some[0].call not in _POLLS
+            for member in live
+            if (some := threads[member.rank])
+        )
+        self._skipped = self._skipped + 1 if found and self._first is not None else 0
+        return 0 < self._skipped <= _PAUSES
+
     def _may_wait(self, member: Member, threads: list[Thread]) -> bool:
         """Whether a rank may be unable to go on by itself, as far as can be told without asking it.
 
-        A thread that it has already called idle may be running: on a busy machine a heartbeat spends more time
-        in the queue for a core than asleep, and would hide every deadlock.
+        A thread that it has already called idle may be running: on a busy machine a heartbeat spends more
+        time in the queue for a core than asleep, and would hide every deadlock.
         """
         main = threads[0]
-        waits = main.call == "?" or main.call in _POLLS or main.call in _WAITS_OF_TORCH
+        waits = main.call in {"?", "read"} or main.call in _POLLS or main.call in _WAITS_OF_TORCH
         return waits and all(
             thread.state == "S" or _looks_round(thread) or thread.inner in member.idle
             for thread in threads
@@ -162,10 +184,10 @@ class Watcher:
         if not unproven and can_complete(states, trace):
             return None
         # What ranks said came before the last look. Has one answered since, or gone on after a poll?
-        said = [(m.at, m.inside, m.meets, m.answered >= m.asked) for m in live]
+        said = [_said(member) for member in live]
         self.world.ask_and_wait(_ANSWER_S)
         self.world.read_logs()
-        again = [(m.at, m.inside, m.meets, m.answered >= m.asked) for m in live]
+        again = [_said(member) for member in live]
         moved = self.world.collector.changes != look.changes or any(m.done for m in live)
         if moved or said != again:
             self._forget()
@@ -241,7 +263,8 @@ class Watcher:
 
     def _is_stuck(self, member: Member, threads: list[Thread]) -> bool:
         """Tell whether no thread of a rank can go on unless another rank makes it."""
-        if member.alarm or any(map(_may_act, living_children(member.pid))):
+        gives_up = member.keys is not None and member.keys.ends_in_s <= self.budget_s
+        if member.alarm or gives_up or any(map(_may_act, living_children(member.pid))):
             return False
         return all(self._waits(member, thread) for thread in threads)
 
@@ -257,6 +280,12 @@ class Watcher:
             if member.done and member.exitcode is None
             for thread in threads_of(member.pid)
         )
+
+    def _others_may_set(self, live: list[Member]) -> bool:
+        """Whether a rank waits for a key of a store that no rank serves: the notebook may, or another job."""
+        ports = {m.keys.port for m in live if m.keys is not None and m.keys.port}
+        servers = [member.pid for member in self.world.members if member.exitcode is None]
+        return any(not any(listens(pid, port) for pid in servers) for port in ports)
 
     def _left_processes(self) -> bool:
         """Tell whether one of a rank's processes goes on although the one that started it has ended.
@@ -283,6 +312,11 @@ class Watcher:
         )  # not before the launch itself has ended
         if thread.call == "futex" and thread.private and never:
             return True  # for another thread of its own process
+        if thread.call == "read" and thread.private:
+            # A worker that loads data answers by such a pipe, and is not counted among those that may act.
+            return not living_children(member.pid)
+        if main and member.asleep and thread.call.startswith("epoll"):
+            return thread.ends_in_s == FOREVER
         of_torch = thread.name.startswith(_TORCHS) or (main and self._in_torch(member))
         if not of_torch or thread.call not in _WAITS_OF_TORCH or thread.ends_in_s <= self.budget_s:
             return False
@@ -305,6 +339,8 @@ class Watcher:
                 self.world.collector.unfinished(member.rank),
                 member.inside,
                 str(member.at) if member.at else "",
+                member.keys.keys if member.keys is not None else (),
+                tuple((name, str(place)) for name, place in member.others),
             )
             for member in self.world.members
         ]
@@ -316,6 +352,12 @@ def waits_now(watcher: Watcher) -> Diagnosis:
     watcher.world.pump(0.0)
     watcher.world.read_logs()
     return diagnose(watcher.states(), watcher.world.collector.trace())
+
+
+def _said(member: Member) -> tuple[object, ...]:
+    """Return what a rank has said of itself, so far as it stays the same while the rank waits."""
+    number = member.keys.number if member.keys is not None else 0
+    return member.at, member.inside, member.meets, number, member.answered >= member.asked
 
 
 def _moved(first: _Look, look: _Look) -> bool:

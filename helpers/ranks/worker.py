@@ -34,7 +34,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from helpers.ranks import meeting, wire
+from helpers.ranks import meeting, reducers, stores, wire
+from helpers.ranks.children import end_forked_child, let_spawned_children_find_main
 from helpers.ranks.inside import set_ask, set_folder, set_recorder
 from helpers.ranks.status import status
 
@@ -85,6 +86,8 @@ class _Rank:
         self.most_result = wire.MAX_BYTES[wire.RESULT]
         self.modules = 0
         """How many were imported when the task began."""
+        self.is_forked_child = False
+        """This process was forked by the learner's code: it has the rank's memory, but is not the rank."""
 
     def serve(self) -> None:
         # Not by `threading`, whose list of threads shows the learner's own, as in any other process.
@@ -102,6 +105,8 @@ class _Rank:
                 self.log.rewind()
             self.modules = len(sys.modules)
             value = self._work(head, payload)
+            if self.is_forked_child:
+                end_forked_child(None)
             if self.recorder is not None:
                 self.recorder.settle()
             self._tell_imports()
@@ -111,6 +116,8 @@ class _Rank:
             _flush_output()
             self.channel.send(wire.RESULT, *chunks)
         except BaseException as error:  # SystemExit and KeyboardInterrupt are the learner's as well
+            if self.is_forked_child:
+                end_forked_child(error)
             with contextlib.suppress(Exception):
                 _flush_output()
             self.channel.send(wire.ERROR, json.dumps(describe_error(error)).encode())
@@ -158,6 +165,9 @@ class _Rank:
         torch.set_num_threads(1)
         c10d.set_debug_level_from_env()  # it was read once at import, before the fork
         meeting.install()
+        stores.install(f"{head['folder']}/store")
+        reducers.install()
+        let_spawned_children_find_main(own)
         self._record(head["trace"], head["watched"], head["backend"])
         os.register_at_fork(after_in_child=self._leave_child_alone)
         if head["init"]:
@@ -218,7 +228,8 @@ class _Rank:
             os._exit(0)  # the launcher has gone
 
     def _leave_child_alone(self) -> None:
-        """In a process that the learner forks (a DataLoader's worker): it is no rank."""
+        """In a process that the learner forks, a DataLoader's worker for example: it is not the rank."""
+        self.is_forked_child = True
         if self.recorder is not None:
             self.recorder.active = False
         self.channel.closed = True

@@ -22,6 +22,7 @@ from helpers.ranks.cells import is_learner_file, place_of
 from helpers.ranks.connection import HUGE_PAGES, Connection, ServerGone
 from helpers.ranks.failures import LaunchError, RankError
 from helpers.ranks.run import Traffic
+from helpers.ranks.stores import KeyWait, read_wait
 from helpers.ranks.wanted import of_torch
 from helpers.trace.collector import Collector
 from helpers.trace.events import Place
@@ -58,6 +59,12 @@ class Member:
     """The rendezvous that it is in: "init_process_group", "new_group", ... or ""."""
     needs: tuple[int, ...] = ()
     """The ranks that must come to it; none are named where all of the world must."""
+    keys: KeyWait | None = None
+    """The keys of a store that it waits for."""
+    asleep: bool = False
+    """Its main thread is in an event loop that only its own threads can wake."""
+    others: tuple[tuple[str, Place], ...] = ()
+    """Its other threads that are in the learner's code, by their names."""
     alarm: bool = False
     """A signal is going to reach it when its timer runs out."""
     idle: frozenset[int] = frozenset()
@@ -327,6 +334,13 @@ class World:
             member.inside = str(said["inside"])[:80]
             member.meets = str(said["meets"])[:80]
             member.needs = tuple(int(rank) for rank in said["needs"][:1024])
+            member.keys = read_wait(said["keys"])
+            member.asleep = bool(said["asleep"])
+            member.others = tuple(
+                (str(name)[:80], place)
+                for name, at in said["others"][:8]
+                if (place := self.collector.place(at)) is not None
+            )
             member.alarm = bool(said["alarm"])
             member.idle = frozenset(int(tid) for tid in said["idle"][:1000])
             member.answered += 1

@@ -21,7 +21,8 @@ class RankState:
 
     state: "running", "returned", "failed" or "died". blocked: the call that it waits for, if any.
     pending: all its calls that have not finished. inside: the torch function that its main thread
-    is in ("" when it is in the learner's own code); `at` is the learner's line.
+    is in ("" when it is in the learner's own code); `at` is the learner's line. keys: those of a store that
+    it waits for. others: name and line of its other threads that are in the learner's code.
     """
 
     rank: int
@@ -30,10 +31,18 @@ class RankState:
     pending: tuple[Event, ...] = ()
     inside: str = ""
     at: str = ""
+    keys: tuple[str, ...] = ()
+    others: tuple[tuple[str, str], ...] = ()
 
     @property
     def gone(self) -> bool:
         return self.state in GONE
+
+
+_IN_OWN_CODE = (
+    "A lock that is never released, a queue into which nobody puts, a thread that does not end: look at "
+    "the lines below."
+)
 
 
 def diagnose(states: Sequence[RankState], trace: Trace) -> Diagnosis:
@@ -44,9 +53,12 @@ def diagnose(states: Sequence[RankState], trace: Trace) -> Diagnosis:
         _mismatch,
         _skipped_backward,
         _never_waited,
+        _missing_key,
         _left,
         _tags,
+        _peers,
         _cycle,
+        _own_code,
         _unmatched,
     ):
         found = explain(states, trace, waits)
@@ -66,8 +78,7 @@ def diagnose(states: Sequence[RankState], trace: Trace) -> Diagnosis:
         return Diagnosis(
             "stuck",
             "No rank can go on: each waits in its own code for something that no thread of it will do.",
-            "A lock that is never released, a queue into which nobody puts, a thread that does not end: "
-            "look at the lines below.",
+            _IN_OWN_CODE,
             waits,
         )
     return Diagnosis(
@@ -109,7 +120,10 @@ def _wait_of(state: RankState, states: Sequence[RankState], trace: Trace) -> Wai
     if event is None:
         where = f" at {state.at}" if state.at else ""
         inside = f"in {state.inside}" if state.inside else "in its own code"
-        return Wait(state.rank, inside + where)
+        if state.keys:
+            inside += f" for {_keys(state.keys)}"
+        threads = "".join(f"; its thread {name!r} at {line}" for name, line in state.others)
+        return Wait(state.rank, inside + where + threads)
     return Wait(state.rank, "blocked", event, _awaited(event, trace))
 
 
@@ -232,6 +246,28 @@ def _never_waited(states: Sequence[RankState], trace: Trace, waits: Waits) -> Di
     return None
 
 
+def _missing_key(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
+    """Find a rank that waits for a key of a store: whoever could set it cannot go on either."""
+    for state in states:
+        if not state.gone and state.keys:
+            where = f" ({state.at})" if state.at else ""
+            return Diagnosis(
+                "missing_key",
+                f"Rank {state.rank} waits in {state.inside}{where} for {_keys(state.keys)}, which no rank "
+                "has set, and none will.",
+                "Does the rank that sets the key get there, and does it spell the key in the same way? A "
+                "PrefixStore puts its prefix before each key.",
+                waits,
+                (state.rank,),
+            )
+    return None
+
+
+def _keys(keys: Sequence[str]) -> str:
+    names = ", ".join(map(repr, keys))
+    return f"the key {names}" if len(keys) == 1 else f"the keys {names}"
+
+
 def _left(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
     gone = {state.rank for state in states if state.gone}
     for wait in waits:
@@ -288,6 +324,30 @@ def _tags(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis 
     return None
 
 
+def _peers(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
+    """Find a message that was sent without waiting to a rank that has asked for one from somebody else."""
+    pending = [call for state in states for call in state.pending if call.asynchronous]
+    sends = [call for call in pending if call.op == "send"]
+    recvs = [call for call in pending if call.op == "recv"]
+    for send in sends:
+        theirs = [recv for recv in recvs if recv.rank == send.peer and recv.group == send.group]
+        if not theirs or any(recv.peer in {send.rank, None} for recv in theirs):
+            continue
+        recv = theirs[0]
+        if any((s.rank, s.peer) == (recv.peer, recv.rank) for s in sends):
+            continue  # that one is answered: the two belong to different exchanges
+        return Diagnosis(
+            "unmatched",
+            f"The peers differ: rank {send.rank} sends to rank {recv.rank}{at(send)}, but rank {recv.rank} "
+            f"receives from rank {recv.peer}{at(recv)}.",
+            "A receive must name the rank that sends to it. In a ring, a rank that sends to rank + 1 "
+            "receives from rank - 1.",
+            waits,
+            (send.rank, recv.rank),
+        )
+    return None
+
+
 def _tag(event: Event) -> str:
     return f"with tag {event.tag}" + ("" if event.tag else " (the default)")
 
@@ -323,6 +383,25 @@ def _cycle_of(cycle: list[int], waits: Waits) -> Diagnosis:
         summary = f"A cycle: each rank waits for the next one ({chain})."
         advice = "Put the calls on one of these ranks into an order that its peer can answer."
     return Diagnosis("cycle", summary, advice, waits, tuple(cycle))
+
+
+def _own_code(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
+    """Find a rank that others wait for, and that itself waits for nothing that another rank does."""
+    for wait in waits:
+        for rank in wait.waits_for:
+            other = states[rank] if rank < len(states) else None
+            if wait.event is None or other is None or other.gone or other.inside or other.blocked:
+                continue
+            where = f" at {other.at}" if other.at else ""
+            return Diagnosis(
+                "stuck",
+                f"Rank {rank} waits in its own code{where} for something that no thread of it will do, and "
+                f"rank {wait.rank} waits for it in {wait.call}{at(wait.event)}.",
+                _IN_OWN_CODE,
+                waits,
+                (rank,),
+            )
+    return None
 
 
 def _unmatched(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:

@@ -59,12 +59,16 @@ def _run(main: Callable[..., Any], rank: int, world_size: int) -> None:
     from tests.conformance.outcome import text_of
 
     _write(f"began-{rank}", {})
+    own = os.getpid()
     try:
         value = main(rank, world_size)
         end = {"value": text_of(value)}
     except BaseException as error:
-        _write(f"end-{rank}", _error(error))
+        if os.getpid() == own:
+            _write(f"end-{rank}", _error(error))
         raise
+    if os.getpid() != own:  # a child that the programme forked has come back: it is not the rank
+        return
     _write(f"end-{rank}", end)
     _leave_group()
 

@@ -617,3 +617,106 @@ def import_that_is_slow(rank: int, n: int, delay: float) -> None:
     (folder / "slow_module.py").write_text(f"import time; time.sleep({delay})")
     sys.path.insert(0, str(folder))
     _meet(lambda: __import__("slow_module"))
+
+
+# --- keys of stores, and waits inside one process -----------------------------------------------------
+
+
+def _default_store() -> dist.Store:
+    return dist.distributed_c10d._get_default_store()
+
+
+@slow()
+def key_that_a_thread_sets_late(rank: int, n: int, delay: float) -> None:
+    if rank == 0:
+        threading.Timer(delay, lambda: _default_store().set("go", "")).start()
+    _default_store().get("go")
+
+
+@slow()
+def key_that_a_child_sets_late(rank: int, n: int, delay: float) -> None:
+    path = _folder() / "a-store"
+    if rank == 0 and not os.fork():
+        time.sleep(delay)
+        dist.FileStore(str(path), n).set("go", "")
+        os._exit(0)
+    dist.FileStore(str(path), n).get("go")
+
+
+@slow()
+def keys_to_and_fro(rank: int, n: int, delay: float) -> None:
+    """At each look both may wait for a key, each time another one."""
+    store, until = _default_store(), time.monotonic() + delay
+    for step in range(10_000):
+        if rank == 0:
+            going = time.monotonic() < until
+            store.set(f"there {step}", str(going))
+            going = store.get(f"back {step}") == b"True"
+        else:
+            going = store.get(f"there {step}") == b"True"
+            store.set(f"back {step}", str(going))
+        if not going:
+            return
+
+
+@slow()
+def wait_for_a_key_that_gives_up(rank: int, n: int, delay: float) -> None:
+    with contextlib.suppress(dist.DistStoreError):
+        _default_store().wait(["no key"], timedelta(seconds=delay))
+    dist.barrier()
+
+
+@slow()
+def future_set_by_a_thread(rank: int, n: int, delay: float) -> None:
+    async def waits() -> None:
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        set_it = threading.Timer(delay, loop.call_soon_threadsafe, (future.set_result, None))
+        set_it.start()
+        await future
+
+    _meet(lambda: asyncio.run(waits()))
+
+
+@slow()
+def asyncio_timer(rank: int, n: int, delay: float) -> None:
+    _meet(lambda: asyncio.run(asyncio.sleep(delay)))
+
+
+@slow()
+def pipe_written_by_a_child(rank: int, n: int, delay: float) -> None:
+    def reads() -> None:
+        ours, theirs = os.pipe()
+        if not os.fork():
+            time.sleep(delay)
+            os.write(theirs, b"x")
+            os._exit(0)
+        os.read(ours, 1)
+
+    _meet(reads)
+
+
+@slow()
+def pipe_written_by_a_thread(rank: int, n: int, delay: float) -> None:
+    def reads() -> None:
+        ours, theirs = os.pipe()
+        threading.Timer(delay, os.write, (theirs, b"x")).start()
+        os.read(ours, 1)
+
+    _meet(reads)
+
+
+@slow()
+def worker_that_answers_by_a_pipe(rank: int, n: int, delay: float) -> None:
+    """`Queue.get` without a timeout reads from a pipe, as a DataLoader with workers may."""
+
+    class Late(torch.utils.data.Dataset[int]):
+        def __len__(self) -> int:
+            return 1
+
+        def __getitem__(self, index: int) -> int:
+            time.sleep(delay)
+            return index
+
+    loader = torch.utils.data.DataLoader(Late(), num_workers=1, multiprocessing_context="fork")
+    _meet(lambda: list(loader))

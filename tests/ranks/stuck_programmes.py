@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import queue
 import threading
 import time
 from collections.abc import Callable
@@ -259,3 +261,81 @@ def rpc_that_never_returns(rank: int, n: int) -> None:
     if rank == 0:
         rpc.rpc_sync("w1", _wait_for_ever)
     rpc.shutdown()
+
+
+def _default_store() -> dist.Store:
+    return dist.distributed_c10d._get_default_store()
+
+
+@stuck("missing_key", "missing_key")
+def key_that_nobody_sets(rank: int, n: int) -> None:
+    _default_store().get("go")
+
+
+@stuck("missing_key", "missing_key")
+def key_with_another_prefix(rank: int, n: int) -> None:
+    store = dist.PrefixStore(f"rank {rank}", _default_store())
+    if rank == 0:
+        store.set("go", "")
+    else:
+        store.wait(["go"])
+
+
+@stuck("missing_key", "missing_key", init=False)
+def key_of_a_server_in_a_rank(rank: int, n: int) -> None:
+    store = dist.TCPStore("127.0.0.1", int(os.environ["MASTER_PORT"]), n, rank == 0)
+    store.get("go")
+
+
+@stuck("missing_key", "missing_key")
+def key_of_a_peer_that_waits(rank: int, n: int) -> None:
+    if rank == 0:
+        _default_store().get("go")
+    else:
+        dist.recv(one(), 0)
+
+
+@stuck("stuck", "stuck")
+def future_that_nobody_sets(rank: int, n: int) -> None:
+    async def waits() -> None:
+        await asyncio.get_running_loop().create_future()
+
+    asyncio.run(waits())
+
+
+@stuck("stuck", "stuck")
+def pipe_that_nobody_writes(rank: int, n: int) -> None:
+    os.read(os.pipe()[0], 1)
+
+
+@stuck("stuck")
+def queue_of_the_peer(rank: int, n: int) -> None:
+    if rank == 0:
+        queue.Queue[int]().get()
+    else:
+        dist.recv(one(), 0)
+
+
+@stuck("unmatched", world_size=3)
+def ring_that_receives_from_the_wrong_side(rank: int, n: int) -> None:
+    after = (rank + 1) % n
+    calls = [dist.P2POp(dist.isend, one(), after), dist.P2POp(dist.irecv, one(), after)]
+    for work in dist.batch_isend_irecv(calls):
+        work.wait()
+
+
+@stuck("stuck")
+def locks_taken_in_two_orders(rank: int, n: int) -> None:
+    locks, both = [threading.Lock(), threading.Lock()], threading.Barrier(2)
+
+    def take(first: int) -> None:
+        with locks[first]:
+            both.wait()
+            with locks[1 - first]:
+                pass
+
+    threads = [threading.Thread(target=take, args=(first,)) for first in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import timedelta
+from subprocess import PIPE, Popen
 from typing import Any
 
 import pytest
@@ -248,6 +250,63 @@ def test_a_very_long_trace_does_not_hide_that_nobody_can_go_on() -> None:
         dist.recv(one(), 1 - rank)
 
     assert stuck(chatter).kind in {"cycle", "stuck"}
+
+
+def test_a_missing_key_is_named() -> None:
+    def waits(rank: int, n: int) -> None:
+        store = dist.PrefixStore("mine", dist.distributed_c10d._get_default_store())
+        if rank:
+            store.wait(["colour", "size"])
+
+    found = stuck(waits)
+    assert found.kind == "missing_key" and found.guilty == (1,)
+    assert "store.wait" in found.summary and "the keys 'colour', 'size'" in found.summary
+
+
+_SETS_LATE = """
+import sys, time
+from torch.distributed import TCPStore
+store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+print(store.port, flush=True)
+sys.stdin.readline()
+time.sleep(1.5)
+store.set("go", "now")
+sys.stdin.readline()
+"""
+
+
+def test_a_key_that_no_rank_serves_is_not_called_missing() -> None:
+    def waits(rank: int, n: int, port: int) -> bytes:
+        return bytes(dist.TCPStore("127.0.0.1", port).get("go"))
+
+    command = [sys.executable, "-c", _SETS_LATE]
+    with Popen(command, stdin=PIPE, stdout=PIPE, text=True, bufsize=1) as other:
+        assert other.stdin is not None and other.stdout is not None
+        try:
+            port = int(other.stdout.readline())
+            other.stdin.write("\n")
+            assert launch(waits, 2, args=(port,), init=False).values == [b"now"] * 2
+        finally:
+            other.kill()
+
+
+def test_a_peer_that_waits_in_its_own_code_is_said_to() -> None:
+    found = stuck(STUCK["queue_of_the_peer"].work)
+    assert found.guilty == (0,)
+    assert found.summary.startswith("Rank 0 waits in its own code at ")
+    assert "peer, tag and group" not in found.advice
+
+
+def test_a_ring_with_wrong_peers_is_not_called_a_cycle_of_sends() -> None:
+    found = stuck(STUCK["ring_that_receives_from_the_wrong_side"].work, 3)
+    assert found.summary.startswith("The peers differ: rank 0 sends to rank 1 (")
+    assert "but rank 1 receives from rank 2 (" in found.summary
+
+
+def test_other_threads_of_a_stuck_rank_are_shown_with_their_lines() -> None:
+    found = stuck(STUCK["locks_taken_in_two_orders"].work)
+    shown = found.waits[0].state
+    assert shown.count("its thread 'Thread-") == 2 and shown.count("stuck_programmes.py, line") == 3
 
 
 # --- looks as they were on a busy machine: (rank, thread) -> how often it has given up the processor ------
