@@ -34,6 +34,20 @@ def in_kernel() -> bool:
     return shell is not None and hasattr(shell, "kernel")
 
 
+def own_cells() -> tuple[list[str], dict[str, Any]]:
+    """Return the texts of the cells that have run, and their variables.
+
+    Outside a notebook: the text of the script, and its variables.
+    """
+    shell = ipython()
+    if shell is not None:
+        return [str(text) for text in shell.user_ns.get("In", ())], shell.user_ns
+    main = sys.modules["__main__"]
+    file = getattr(main, "__file__", None)
+    lines = linecache.getlines(file) if isinstance(file, str) else []
+    return ["".join(lines)], vars(main)
+
+
 def place_of(file: str, line: int, function: str) -> Place:
     """Name a line for a reader, with its source where it is known."""
     # A rank may call its file what it likes, and what is read is shown: only code that this process

@@ -18,13 +18,14 @@ from dataclasses import replace
 from typing import Any
 
 from helpers.ranks import payload as payloads
-from helpers.ranks.cells import in_kernel, place_of
+from helpers.ranks.cells import in_kernel, own_cells, place_of
 from helpers.ranks.connection import Connection, ServerGone
 from helpers.ranks.display import Display, Quiet
 from helpers.ranks.failures import LaunchError, Stopped
 from helpers.ranks.follow import follow
 from helpers.ranks.inside import refuse_where_ranks_must_not_start
 from helpers.ranks.run import RankFailure, Run
+from helpers.ranks.settings import NONE, Carried, read_settings
 from helpers.ranks.stop import one_stop
 from helpers.ranks.wanted import wanted_by
 from helpers.ranks.world import Setting, World
@@ -65,6 +66,7 @@ def launch(
     if on_failure not in {"raise", "return", "go on"}:
         raise LaunchError(f"on_failure must be 'raise', 'return' or 'go on'; got {on_failure!r}.")
     display = Display() if in_kernel() else Quiet()
+    settings = read_settings(*own_cells())
     run = run_on_ranks(
         fn,
         world_size,
@@ -77,6 +79,7 @@ def launch(
         trace=trace,
         others_go_on=on_failure == "go on",
         own_temp=False,
+        settings=settings,
         display=display,
     )
     if run.failure is not None and on_failure == "raise":
@@ -99,6 +102,7 @@ def run_on_ranks(
     trace: bool = True,
     others_go_on: bool = False,
     own_temp: bool = True,
+    settings: Carried = NONE,
     display: Quiet | None = None,
     name_place: Callable[[str, int, str], Place] = place_of,
     reply: Callable[[Any], Any] | None = None,
@@ -109,6 +113,7 @@ def run_on_ranks(
     others_go_on: a rank that fails or dies does not end the others.
     own_temp: what ranks leave in the temp directory goes when they end. Under `launch` it stays, as
     under torchrun: one cell saves, another loads. Of checks each case must find what the first found.
+    settings: what this process has set, for the ranks to set as well.
     name_place: names a line of the code that ran for the reader, as a place in their notebook.
     reply: answers what ranks ask by `ask_launcher`.
     connection: the rank server to use, by default this process's own.
@@ -128,8 +133,9 @@ def run_on_ranks(
     )
     display = display or Quiet()
     setting = replace(setting, watched=display.watched)
+    load = replace(load, settings=settings.pickled)
     heads = [{"do": "call", **load.head()}] * world_size
-    bodies = [(load.shared, own) for own in load.own]
+    bodies = [(load.settings, load.shared, own) for own in load.own]
     wanted = wanted_by(load.shared, *load.own)
     for attempt in (1, 2):
         server = connection or connect()
@@ -149,6 +155,7 @@ def run_on_ranks(
         never_began = world.server_gone and not any(member.pid for member in world.members)
         if connection or not (never_began and attempt == 1):
             break
+    notes = (*notes, *settings.notes)
     return make_run(world, failure, time.monotonic() - began, notes)
 
 

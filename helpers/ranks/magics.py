@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
-from helpers.ranks.cells import Source, cell_name, in_kernel
+from helpers.ranks.cells import Source, cell_name, in_kernel, own_cells
 from helpers.ranks.connection import Connection
 from helpers.ranks.display import Display
 from helpers.ranks.failures import LaunchError
@@ -23,6 +23,7 @@ from helpers.ranks.launcher import (
 )
 from helpers.ranks.payload import Payload, check_world_size, names_payload
 from helpers.ranks.run import Run
+from helpers.ranks.settings import read_settings
 from helpers.ranks.wanted import wanted_by
 from helpers.ranks.world import World
 
@@ -86,10 +87,13 @@ def run_cell(asked: _Asked, source: str, file: str, payload: Payload) -> Run:
         try:
             connection.want(wanted_by(source.encode(), payload.shared))
             world, notes = _live_world(connection, asked)
+            if not world.members:  # ranks that stay keep what they were given, or have set since
+                settings = read_settings(*own_cells())
+                payload = replace(payload, settings=settings.pickled)
+                notes = (*notes, *settings.notes)
             heads = [{"do": "cell", "source": source, "file": file, **payload.head()}] * size
-            failure = carry_out(
-                world, heads, [(payload.shared,)] * size, asked.timeout, display, stays=True
-            )
+            bodies = [(payload.settings, payload.shared)] * size
+            failure = carry_out(world, heads, bodies, asked.timeout, display, stays=True)
         except BaseException as error:
             stopped = isinstance(error, KeyboardInterrupt)
             end_live_world("you stopped it" if stopped else "of an error")

@@ -21,17 +21,19 @@ MAX_WORLD_SIZE = 256
 class Payload:
     """Bytes for the ranks: `shared` holds (fn, args) for all, `own[r]` the rest for rank r alone.
 
+    settings: what cells have set for their process, to be set on the rank before the function is read.
     sources: the cells from which code is sent, by file, so that a rank can show its lines.
     """
 
     shared: bytes
     own: tuple[bytes, ...]
+    settings: bytes = b""
     sources: dict[str, Source] = field(default_factory=dict)
 
     def head(self) -> dict[str, Any]:
         """Give what a rank must know to read it."""
         cells = {file: [source.name, source.text] for file, source in self.sources.items()}
-        return {"shared": len(self.shared), "cells": cells}
+        return {"settings": len(self.settings), "shared": len(self.shared), "cells": cells}
 
 
 def check_world_size(world_size: Any) -> int:
@@ -69,7 +71,7 @@ def make_payload(
         own = tuple(sending.dumps(part)[0] if part else b"" for part in parts)
     except Exception as error:
         raise unsendable.explain(error, fn, args, parts) from None
-    return Payload(shared, own, sources)
+    return Payload(shared, own, sources=sources)
 
 
 def names_payload(names: Mapping[str, Any]) -> Payload:
@@ -86,7 +88,7 @@ def names_payload(names: Mapping[str, Any]) -> Payload:
             if unsendable.problem(value):
                 raise CannotSend(unsendable.message(name, value), name) from None
         raise
-    return Payload(shared, (), sources)
+    return Payload(shared, (), sources=sources)
 
 
 def _check_arguments(args: Sequence[Any], parts: Sequence[Sequence[Any]]) -> None:

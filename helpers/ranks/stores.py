@@ -20,6 +20,8 @@ from datetime import timedelta
 from types import FrameType
 from typing import Any
 
+from helpers.trace.frames import is_ours
+
 _Given = Callable[..., tuple[list[str], timedelta]]
 """From the arguments of a call: the keys that it waits for, and for how long."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.0005, 0.02
@@ -107,9 +109,11 @@ def wait_of(frame: FrameType | None) -> KeyWait | None:
     """Return the wait for keys in which a thread is, from its innermost frame outwards."""
     while frame is not None:
         if frame.f_code is _wait.__code__:
-            given = frame.f_locals
-            if not given["keys"]:
-                return None
+            given, caller = frame.f_locals, frame.f_back and frame.f_back.f_back
+            if not given["keys"] or caller is None or is_ours(caller.f_code):
+                return (
+                    None  # what runs around an answer uses keys of which its author knows nothing
+                )
             port = getattr(given["base"], "port", 0)
             keys = tuple(str(key)[:80] for key in given["keys"][:8])
             ends_s = given["ends_s"]

@@ -37,6 +37,7 @@ from typing import Any
 from helpers.ranks import meeting, reducers, stores, wire
 from helpers.ranks.children import end_forked_child, let_spawned_children_find_main
 from helpers.ranks.inside import set_ask, set_folder, set_recorder
+from helpers.ranks.settings import apply_settings
 from helpers.ranks.status import status
 
 CHANNEL_FD, LOG_FD = 3, 4
@@ -125,6 +126,9 @@ class _Rank:
     def _work(self, head: dict[str, Any], payload: memoryview) -> Any:
         for file, (name, text) in head["cells"].items():
             _know_cell(file, name, text)
+        if head["settings"]:
+            apply_settings(*pickle.loads(payload[: head["settings"]]))
+        payload = payload[head["settings"] :]
         with _leaving_well_is_returning():
             if head["do"] == "cell":
                 self.namespace.update(pickle.loads(payload) if len(payload) else {})
@@ -144,6 +148,7 @@ class _Rank:
             os.environ.pop(name, None)
         os.environ.update(head["env"])
         os.environ[MARK] = "1"
+        time.tzset()  # TZ may be another one than the server's
         _use_temp(head["temp"])
         set_folder(head["folder"])
         set_ask(self._ask)

@@ -34,6 +34,11 @@ def kind_of(code: CodeType) -> str:
     return API if name.endswith(_API_FILES) else TORCH
 
 
+def is_ours(code: CodeType) -> bool:
+    """Whether a function belongs to this package: to the code around an exercise's answer, for example."""
+    return code.co_filename.startswith(_HELPERS)
+
+
 def learner_frame(frame: FrameType | None) -> FrameType | None:
     """Give the innermost frame, from this one outwards, that is the learner's own."""
     while frame is not None and kind_of(frame.f_code) is not LEARNER:

@@ -19,6 +19,7 @@ from helpers import *
 import os
 from tests.conformance import in_kernel as _conformance
 _kept = _conformance.names()
+_conformance.keep_settings()
 """
 _CALL = "_conformance.tell(launch(main, {n}, init={init}, timeout={timeout}, on_failure='return'{more}))"
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from typing import Any
 
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankFailure, RankTimeout
 from helpers.ranks.run import Run
+from helpers.ranks.settings import SETTINGS, own_loggers
 from tests.conformance.outcome import HANG, LEFT, VALUE, Outcome, says_that_a_peer_went, text_of
 
 SAID = "@@conformance "
@@ -39,14 +41,41 @@ def names() -> list[str]:
     return list(get_ipython().user_ns)
 
 
+def keep_settings() -> None:
+    """Remember what this kernel has set, before any programme sets something else."""
+    import torch
+
+    torch.seed()
+    for setting in SETTINGS:
+        if setting.name not in _ADDED:
+            with contextlib.suppress(ValueError):
+                _kept[setting.name] = setting.read()
+
+
+_kept: dict[str, Any] = {}
+_ADDED = {"warning filters", "handlers of logging", "reducers of copyreg", "pytree nodes"}
+"""Settings that add to what is there: they are taken back one by one."""
+
+
 def forget(kept: list[str]) -> None:
-    """Take what a programme defined out of the reader's namespace."""
+    """Take back what a programme defined and set, and what the reader's cells said."""
+    import warnings
+
+    import torch
     from IPython import get_ipython
 
     space = get_ipython().user_ns
     for name in set(space) - set(kept):
         if not name.startswith("_"):
             del space[name]
+    space["In"].clear()
+    for setting in SETTINGS:
+        if setting.name in _kept:
+            setting.apply(_kept[setting.name])
+    warnings.filters[:] = [f for f in warnings.filters if f[0] != "error"]  # type: ignore[index]
+    for _, logger in own_loggers():
+        logger.handlers.clear()
+    torch.seed()
 
 
 def _outcome(run: Run) -> Outcome:

@@ -144,10 +144,8 @@ def test_a_semaphore_between_processes_is_not_the_process_s_own() -> None:
 
 
 NOTHING_KNOWN = [
-    "sys.stdin.read()",
     "select.select([0], [], [])",
     "select.select([], [], [], 100)",
-    "r, w = os.pipe(); os.read(r, 1)",
     "import signal; signal.pause()",
     "import fcntl; f = open(sys.executable); fcntl.flock(f, 2); g = open(sys.executable); fcntl.flock(g, 2)",
     "os.waitpid(os.posix_spawn('/bin/sleep', ['sleep', '100'], {}), 0)",
@@ -162,6 +160,19 @@ def test_other_waits_have_no_name_here(programme: str) -> None:
         assert (main.state, main.call, main.ends_in_s, main.private) == ("S", "", 0.0, False)
         for each in children:
             os.kill(each, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("programme", "own"),
+    [
+        ("r, w = os.pipe(); os.read(r, 1)", True),
+        ("os.mkfifo('fifo'); os.read(os.open('fifo', os.O_RDWR), 1)", False),
+    ],
+)
+def test_who_can_write_what_a_thread_reads(programme: str, own: bool) -> None:
+    with child(f"import tempfile; os.chdir(tempfile.mkdtemp()); {programme}") as pid:
+        main = resting(pid, lambda some: some[0].call in {"read", "recvfrom"})[0]
+        assert (main.ends_in_s, main.private) == (FOREVER, own)
 
 
 def _read_children(pid: int) -> list[str]:
@@ -193,7 +204,7 @@ def test_each_thread_is_told_the_main_one_first() -> None:
     with child(programme) as pid:
         threads = resting(pid, lambda some: [t.state for t in some] == ["S"] * 6)
         assert threads[0].id == threads[0].inner == pid
-        assert sorted(t.call for t in threads) == ["", "futex", "futex", "futex", "sleep", "sleep"]
+        assert sorted(t.call for t in threads) == ["futex"] * 3 + ["read"] + ["sleep"] * 2
 
 
 def test_switches_tell_who_has_run() -> None:

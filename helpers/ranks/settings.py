@@ -1,0 +1,546 @@
+"""What cells set for their whole process, carried to the ranks: `torch.set_default_dtype(torch.float64)`.
+
+Under mp.spawn and torchrun the module level of a script runs on every rank, and what it sets holds there. A
+rank has not run the cells. So the launching process reads what may have been set (`read_settings`), and each
+rank sets what differs there (`apply_settings`):
+
+    SETTINGS          one line for each kind: its name, the calls that set it, how to read it, how to set it
+    names of modules  `module.NAME = value` in a cell: the value that the name has now
+    random numbers    if a cell has seeded them: ranks go on from where the cells have come
+
+Only `launch` and `%%ranks` carry settings. Checks do not: what they find must not depend on other cells.
+"""
+
+from __future__ import annotations
+
+import ast
+import copyreg
+import decimal
+import functools
+import importlib
+import locale
+import logging
+import os
+import random
+import sys
+import types
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+_NOTHING = object()
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One thing that a process has and that code may set.
+
+    calls: the last words of the calls that set it; it is read only if some cell has such a call. None: it is
+    cheap to read, and read at each launch, as a module that a cell imports may set it as well.
+    """
+
+    name: str
+    read: Callable[[], Any]
+    apply: Callable[[Any], object]
+    calls: frozenset[str] | None = None
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What goes to the ranks. unsent: the names of what cannot go, for the reader."""
+
+    pickled: bytes = b""
+    unsent: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader of a Run must know."""
+        if not self.unsent:
+            return ()
+        return (f"Set in the kernel, not on the ranks: {', '.join(self.unsent)}.",)
+
+
+NONE = Carried()
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """What a piece of code may set: names of modules, and calls that it makes, both dotted."""
+
+    names: frozenset[str] = frozenset()
+    calls: frozenset[str] = frozenset()
+
+    def __or__(self, other: _Scope) -> _Scope:
+        return _Scope(self.names | other.names, self.calls | other.calls)
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """A cell's own code, and that of each function that it defines, which may never be called here."""
+
+    top: _Scope = _Scope()
+    functions: Mapping[str, _Scope] = field(default_factory=dict)
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+def _torch() -> Any:
+    return sys.modules["torch"]
+
+
+def _print_options() -> dict[str, Any]:
+    return dict(vars(_torch()._tensor_str.PRINT_OPTS))
+
+
+def _set_print_options(options: Mapping[str, Any]) -> None:
+    vars(_torch()._tensor_str.PRINT_OPTS).update(options)
+
+
+def _deterministic() -> tuple[bool, bool]:
+    torch = _torch()
+    return (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
+
+
+def _set_deterministic(value: tuple[bool, bool]) -> None:
+    _torch().use_deterministic_algorithms(value[0], warn_only=value[1])
+
+
+def _anomalies() -> tuple[bool, bool]:
+    torch = _torch()
+    return torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
+
+
+_SDP = ("flash", "mem_efficient", "math", "cudnn")
+
+
+def _attention() -> list[bool]:
+    return [getattr(_torch().backends.cuda, f"{kind}_sdp_enabled")() for kind in _SDP]
+
+
+def _set_attention(enabled: Sequence[bool]) -> None:
+    for kind, value in zip(_SDP, enabled, strict=True):
+        getattr(_torch().backends.cuda, f"enable_{kind}_sdp")(value)
+
+
+def _sharing() -> str:
+    return str(_torch().multiprocessing.get_sharing_strategy())
+
+
+def _safe_globals() -> list[Any]:
+    return list(_torch().serialization.get_safe_globals())
+
+
+def _pytree_nodes() -> list[tuple[Any, ...]]:
+    nodes = _torch().utils._pytree.SUPPORTED_NODES
+    own = [kind for kind in nodes if getattr(kind, "__module__", "") == "__main__"]
+    return [(kind, nodes[kind].flatten_fn, nodes[kind].unflatten_fn) for kind in own]
+
+
+def _register_nodes(nodes: Sequence[tuple[Any, ...]]) -> None:
+    pytree = _torch().utils._pytree
+    for kind, flatten, unflatten in nodes:
+        if kind not in pytree.SUPPORTED_NODES:
+            pytree.register_pytree_node(kind, flatten, unflatten)
+
+
+def _numpy() -> Any:
+    import numpy
+
+    return numpy
+
+
+def _start_method() -> str | None:
+    import multiprocessing
+
+    return multiprocessing.get_start_method(allow_none=True)
+
+
+def _set_start_method(method: str | None) -> None:
+    import multiprocessing
+
+    multiprocessing.set_start_method(method, force=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+_FILTERS = list(warnings.filters)
+"""Those of Python, IPython and what was imported until now: a new process has its own."""
+
+
+def _filters() -> list[Any]:
+    return [each for each in warnings.filters if each not in _FILTERS]
+
+
+def _add_filters(filters: Sequence[Any]) -> None:
+    vars(warnings)["filters"][:0] = filters
+    vars(warnings)["_filters_mutated"]()
+
+
+def _reducers() -> dict[type, Any]:
+    return {
+        kind: reduce
+        for kind, reduce in copyreg.dispatch_table.items()
+        if "__main__" in (kind.__module__, getattr(reduce, "__module__", ""))
+    }
+
+
+_HANDLERS = tuple(
+    handler
+    for logger in (logging.root, *logging.root.manager.loggerDict.values())
+    for handler in getattr(logger, "handlers", ())
+)
+"""Handlers that the notebook's own machinery has set up."""
+
+
+def own_loggers() -> Iterator[tuple[str, logging.Logger]]:
+    """Yield root and the loggers that are not a library's: a rank imports those libraries itself."""
+    for name, logger in {"": logging.root, **logging.root.manager.loggerDict}.items():
+        library = sys.modules.get(name.partition(".")[0]) if name else None
+        is_installed = "site-packages" in str(getattr(library, "__file__", None))
+        if isinstance(logger, logging.Logger) and not is_installed:
+            yield name, logger
+
+
+def _levels() -> tuple[int, dict[str, int]]:
+    return logging.root.manager.disable, {n: log.level for n, log in own_loggers() if log.level}
+
+
+def _set_levels(found: tuple[int, Mapping[str, int]]) -> None:
+    logging.disable(found[0])
+    for name, level in found[1].items():
+        logging.getLogger(name).setLevel(level)
+
+
+def _handlers() -> list[tuple[str, Any]]:
+    """Describe what cells have added. Raise ValueError for a handler that a rank cannot make for itself."""
+    return [
+        (name, _described(handler))
+        for name, logger in own_loggers()
+        for handler in logger.handlers
+        if handler not in _HANDLERS and not isinstance(handler, logging.NullHandler)
+    ]
+
+
+def _described(handler: logging.Handler) -> tuple[Any, ...]:
+    if type(handler) is logging.StreamHandler:
+        where = "stdout" if handler.stream is sys.stdout else "stderr"
+        return where, handler.level, handler.formatter, None
+    if type(handler) is logging.FileHandler:
+        how = (handler.baseFilename, handler.mode, handler.encoding)
+        return "file", handler.level, handler.formatter, how
+    raise ValueError(f"a {type(handler).__name__}")
+
+
+def _add_handlers(found: Sequence[tuple[str, Any]]) -> None:
+    for name, (where, level, formatter, file) in found:
+        made = logging.FileHandler(*file) if file else logging.StreamHandler(getattr(sys, where))
+        made.setLevel(level)
+        made.setFormatter(formatter)
+        logging.getLogger(name).addHandler(made)
+
+
+_LOGS = frozenset({"basicConfig", "dictConfig", "fileConfig"})
+
+
+def _of_torch(name: str, read: str, apply: str) -> Setting:
+    return Setting(name, lambda: getattr(_torch(), read)(), lambda v: getattr(_torch(), apply)(v))
+
+
+def _calls(*names: str) -> frozenset[str]:
+    return frozenset(names)
+
+
+SETTINGS = (
+    _of_torch("the default dtype", "get_default_dtype", "set_default_dtype"),
+    _of_torch("the default device", "get_default_device", "set_default_device"),
+    _of_torch("grad mode", "is_grad_enabled", "set_grad_enabled"),
+    _of_torch(
+        "float32 matmul precision", "get_float32_matmul_precision", "set_float32_matmul_precision"
+    ),
+    _of_torch("warn_always", "is_warn_always_enabled", "set_warn_always"),
+    Setting("deterministic algorithms", _deterministic, _set_deterministic),
+    Setting("anomaly detection", _anomalies, lambda v: _torch().autograd.set_detect_anomaly(*v)),
+    Setting("print options of torch", _print_options, _set_print_options),
+    Setting("attention backends", _attention, _set_attention),
+    Setting(
+        "the sharing strategy",
+        _sharing,
+        lambda v: _torch().multiprocessing.set_sharing_strategy(v),
+    ),
+    Setting(
+        "the number of threads",
+        lambda: _torch().get_num_threads(),
+        lambda v: _torch().set_num_threads(v),
+        _calls("set_num_threads"),
+    ),
+    Setting(
+        "safe globals",
+        _safe_globals,
+        lambda v: _torch().serialization.add_safe_globals(v),
+        _calls("add_safe_globals"),
+    ),
+    Setting(
+        "pytree nodes",
+        _pytree_nodes,
+        _register_nodes,
+        _calls("register_pytree_node", "_register_pytree_node", "register_dataclass"),
+    ),
+    Setting(
+        "the start method",
+        _start_method,
+        _set_start_method,
+        _calls("set_start_method"),
+    ),
+    Setting(
+        "numpy's error handling",
+        lambda: _numpy().geterr(),
+        lambda v: _numpy().seterr(**v),
+        _calls("seterr"),
+    ),
+    Setting(
+        "numpy's print options",
+        lambda: _numpy().get_printoptions(),
+        lambda v: _numpy().set_printoptions(**v),
+        _calls("set_printoptions"),
+    ),
+    Setting(
+        "the decimal context",
+        lambda: decimal.getcontext().copy(),
+        decimal.setcontext,
+        _calls("getcontext", "setcontext"),
+    ),
+    Setting("warning filters", _filters, _add_filters, _calls("filterwarnings", "simplefilter")),
+    Setting("levels of logging", _levels, _set_levels, _LOGS | _calls("setLevel", "disable")),
+    Setting("handlers of logging", _handlers, _add_handlers, _LOGS | _calls("addHandler")),
+    Setting(
+        "the recursion limit",
+        sys.getrecursionlimit,
+        sys.setrecursionlimit,
+        _calls("setrecursionlimit"),
+    ),
+    Setting("the umask", _umask, os.umask, _calls("umask")),
+    Setting(
+        "the locale",
+        lambda: locale.setlocale(locale.LC_ALL),
+        lambda v: locale.setlocale(locale.LC_ALL, v),
+        _calls("setlocale"),
+    ),
+    Setting(
+        "reducers of copyreg",
+        _reducers,
+        copyreg.dispatch_table.update,
+        _calls("pickle"),
+    ),
+)
+_NOT_CARRIED = {
+    "set_flush_denormal": "flushing of denormals",
+    "set_num_interop_threads": "the number of inter-op threads",
+    "seterrcall": "numpy's error callback",
+    "showwarning": "warnings.showwarning",
+}
+"""Calls that set what no process can read."""
+
+
+# --- random numbers -------------------------------------------------------------------------------
+
+_EXPLICIT = 1 << 32
+"""A process that nobody has seeded begins with 64 random bits; a learner writes a smaller number."""
+
+
+def _random_states(calls: Sequence[Any]) -> dict[str, Any]:
+    states: dict[str, Any] = {}
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.initial_seed() < _EXPLICIT:
+        states["torch"] = torch.initial_seed(), torch.get_rng_state()
+    if random.seed in calls:
+        states["random"] = random.getstate()
+    if "numpy.random" in sys.modules and sys.modules["numpy.random"].seed in calls:
+        states["numpy"] = sys.modules["numpy.random"].get_state()
+    return states
+
+
+def _set_random_states(states: Mapping[str, Any]) -> None:
+    if "torch" in states:
+        seed, state = states["torch"]
+        _torch().manual_seed(seed)  # GPUs' generators as well
+        _torch().set_rng_state(state)
+    if "random" in states:
+        random.setstate(states["random"])
+    if "numpy" in states:
+        _numpy().random.set_state(states["numpy"])
+
+
+# --- what the cells say ---------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=4096)
+def _scan(text: str) -> _Cell:
+    """Read from a cell's text what it may set. Never raises: a cell may hold anything."""
+    try:
+        tree = ast.parse(text)
+        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+        return _Cell(_scope(tree.body), {each.name: _scope(each.body) for each in functions})
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return _Cell()
+
+
+def _scope(body: Iterable[ast.stmt]) -> _Scope:
+    """Read what these statements set themselves, without the functions that they define."""
+    names: set[str] = set()
+    calls: set[str] = set()
+    waiting: list[ast.AST] = list(body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            waiting += getattr(node, "decorator_list", [])
+            continue
+        if isinstance(node, ast.Assign):
+            names |= {_dotted(t) for t in node.targets if isinstance(t, ast.Attribute)}
+        elif isinstance(node, (ast.AugAssign, ast.AnnAssign)) and isinstance(
+            node.target, ast.Attribute
+        ):
+            names.add(_dotted(node.target))
+        elif isinstance(node, ast.Call):
+            calls.add(_dotted(node.func))
+            names.add(_by_setattr(node))
+        waiting += ast.iter_child_nodes(node)
+    return _Scope(frozenset(names - {""}), frozenset(calls - {""}))
+
+
+def _by_setattr(call: ast.Call) -> str:
+    if isinstance(call.func, ast.Name) and call.func.id == "setattr" and len(call.args) == 3:
+        owner, name = call.args[:2]
+        if isinstance(name, ast.Constant) and isinstance(name.value, str) and _dotted(owner):
+            return f"{_dotted(owner)}.{name.value}"
+    return ""
+
+
+def _dotted(node: ast.AST) -> str:
+    """Return "a.b.c" for such an expression, and "" for any other."""
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if isinstance(node, ast.Call):  # logging.getLogger("x").setLevel: its last word counts
+        return ".".join(["()", *reversed(parts)])
+    if not isinstance(node, ast.Name):
+        return ""
+    return ".".join([node.id, *reversed(parts)])
+
+
+def _resolved(name: str, namespace: Mapping[str, Any]) -> Any:
+    first, _, rest = name.partition(".")
+    return _within(namespace.get(first, _NOTHING), rest) if rest else namespace.get(first, _NOTHING)
+
+
+def _within(owner: Any, path: str) -> Any:
+    for part in path.split("."):
+        try:
+            owner = getattr(owner, part)
+        except Exception:  # it is not there, or torch refuses to tell
+            return _NOTHING
+    return owner
+
+
+def _module_names(names: Iterable[str], namespace: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield module and path of each name that cells have set in a module, or in what a module holds."""
+    for name in sorted(names):
+        first, *path = name.split(".")
+        owner = namespace.get(first)
+        if isinstance(owner, type) and owner.__module__ != "__main__":
+            path = [*owner.__qualname__.split("."), *path]
+            owner = sys.modules.get(owner.__module__)
+        while len(path) > 1 and isinstance(
+            inner := getattr(owner, path[0], None), types.ModuleType
+        ):
+            owner, path = inner, path[1:]
+        if (
+            isinstance(owner, types.ModuleType)
+            and owner.__name__ not in {"__main__", "sys"}
+            and sys.modules.get(owner.__name__) is owner
+        ):
+            yield owner.__name__, ".".join(path)
+
+
+# --- both sides -----------------------------------------------------------------------------------
+
+
+def read_settings(texts: Sequence[str], namespace: Mapping[str, Any]) -> Carried:
+    """Read what has been set in this process. texts: of the cells that ran; namespace: their variables."""
+    if "torch" not in sys.modules:
+        return Carried()
+    cells = [_scan(text) for text in texts]
+    functions = {name: scope for cell in cells for name, scope in cell.functions.items()}
+    run = functools.reduce(_Scope.__or__, (cell.top for cell in cells), _Scope())
+    for name in run.calls & functions.keys():
+        run |= functions[name]
+    words = {name.rpartition(".")[2] for name in run.calls}
+    found, unread = {}, [said for word, said in _NOT_CARRIED.items() if word in words]
+    for setting in SETTINGS:
+        if setting.calls is None or setting.calls & words:
+            try:
+                found[setting.name] = setting.read()
+            except Exception:  # torch refuses to tell what was set in two ways
+                if setting.calls is not None:
+                    unread.append(setting.name)
+    assigned = {}
+    for module, path in _module_names(run.names, namespace):
+        if (value := _within(sys.modules[module], path)) is not _NOTHING:
+            assigned[module, path] = value
+    seeds = (_resolved(name, namespace) for name in run.calls if name.endswith("seed"))
+    states = _random_states([each for each in seeds if callable(each)])
+    pickled, unsent = _pickled(found, assigned, states)
+    return Carried(pickled, (*unsent, *unread))
+
+
+def _pickled(
+    found: Mapping[str, Any], assigned: Mapping[tuple[str, str], Any], states: Mapping[str, Any]
+) -> tuple[bytes, list[str]]:
+    from helpers.ranks.sending import dumps
+
+    try:
+        return dumps((found, assigned, states))[0], []
+    except Exception:  # pickling runs the learner's own code, which may raise anything
+        unsent = [name for name, value in found.items() if not _goes(value)]
+        odd = [key for key, value in assigned.items() if not _goes(value)]
+        found = {k: v for k, v in found.items() if k not in unsent}
+        assigned = {k: v for k, v in assigned.items() if k not in odd}
+        names = [*unsent, *(".".join(key) for key in odd)]
+        return dumps((found, assigned, states))[0], names
+
+
+def _goes(value: object) -> bool:
+    from helpers.ranks.sending import dumps
+
+    try:
+        dumps(value)
+    except Exception:
+        return False
+    return True
+
+
+def apply_settings(
+    found: Mapping[str, Any], assigned: Mapping[tuple[str, str], Any], states: Mapping[str, Any]
+) -> None:
+    """Set in this rank what differs from what was read. Modules are imported if need be."""
+    for setting in SETTINGS:
+        value = found.get(setting.name, _NOTHING)
+        if value is not _NOTHING and not _same(setting.read(), value):
+            setting.apply(value)
+    for (module, path), value in assigned.items():
+        *owners, name = path.split(".")
+        setattr(functools.reduce(getattr, owners, importlib.import_module(module)), name, value)
+    _set_random_states(states)
+
+
+def _same(mine: Any, other: Any) -> bool:
+    return repr(mine) == repr(other) if isinstance(mine, decimal.Context) else bool(mine == other)
