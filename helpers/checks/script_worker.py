@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from helpers.checks.drive import build
 from helpers.ranks import wire
@@ -36,6 +37,28 @@ def main(folder: Path) -> None:
     except BaseException as error:
         _leave(folder / f"{whoami()}.error", json.dumps(describe_error(error)).encode())
         raise
+
+
+class _Deaths:
+    """How this worker asks the process that forked it to be killed."""
+
+    asks = -1
+
+
+def serve_deaths(asks: int) -> None:
+    """Take the pipe by which this worker can ask to be killed."""
+    _Deaths.asks = asks
+
+
+def die() -> NoReturn:
+    """Ask the process that started this worker for SIGKILL, and wait for it.
+
+    Not `os.kill` from within: an answer can put anything under that name. If it prevents this call, the
+    starting process knows that the death which was planned did not take place.
+    """
+    os.write(_Deaths.asks, b"x")
+    while True:
+        signal.pause()
 
 
 def programme_of(name: str) -> Callable[..., Any]:

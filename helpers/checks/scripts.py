@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from helpers.checks import script_worker
+from helpers.checks.folder_watch import watching
 from helpers.jobs.owned import head_of
 from helpers.jobs.ports import free_port
 from helpers.jobs.run import TorchrunRun
@@ -47,6 +48,7 @@ os._exit(0)  # no teardown of the interpreter: gloo's threads must not outlive P
 """
 _MAX_TEXT = 20_000
 _WHERE = re.compile(r'  File "([^"]*)", line (\d+) in (\S+)')
+_LOOK_S, _SETTLE_S = 0.01, 0.001
 _DUMP_S = 0.1
 """How long a worker may take to write down where it stands."""
 
@@ -136,6 +138,7 @@ def under_fork(
     timeout_s: float = 8.0,
     grace_s: float = 0.3,
     others_go_on: bool = False,
+    watched: Path | None = None,
 ) -> dict[str, Any]:
     """Run a composed script as one agent would, its workers forked from this rank: in milliseconds.
 
@@ -143,27 +146,41 @@ def under_fork(
     the environment that torchrun gives. When one fails, the others are ended `grace_s` later (at once if it
     was killed), and all are started again, so many times; with `others_go_on` nobody is ended. The file for
     `@record` is `error_file(script, rank)`.
+
+    A worker that must die asks for it (`script_worker.die`) and is killed from here: "killed" names, for each
+    attempt, the workers that were. watched: a folder; "changed" says what the kernel saw there in each
+    attempt. No worker can make up either of the two.
     """
     budget = Budget(lambda: living_children(os.getpid()), timeout_s, time.monotonic())
     exits: dict[int, int] = {}
     sizes = [nproc] * (max_restarts + 1) if isinstance(nproc, int) else list(nproc)
     size = 0
-    for attempt, size in enumerate(sizes):
-        port = free_port()
-        pids = {
-            _fork(script, rank, size, attempt, len(sizes) - 1, port): rank for rank in range(size)
-        }
-        exits = _wait_for_all(pids, budget, float("inf") if others_go_on else grace_s)
-        if not any(exits.values()) or budget.is_spent(time.monotonic()):
-            break
-        if attempt + 1 < len(sizes):  # what they said is settled: the next ones go on from there
-            for path in script.parent.glob(f"{attempt}-*.error"):
-                path.unlink()
+    killed: list[list[int]] = []
+    changed: list[dict[str, Any]] = []
+    with watching(watched) as watch:
+        for attempt, size in enumerate(sizes):
+            port = free_port()
+            started = [
+                _fork(script, rank, size, attempt, len(sizes) - 1, port) for rank in range(size)
+            ]
+            exits, asked = _wait_for_all(started, budget, float("inf") if others_go_on else grace_s)
+            killed.append(sorted(asked))
+            if watch is not None:
+                changed.append(watch.taken().plain())
+            if not any(exits.values()) or budget.is_spent(time.monotonic()):
+                break
+            if attempt + 1 < len(
+                sizes
+            ):  # what they said is settled: the next ones go on from there
+                for path in script.parent.glob(f"{attempt}-*.error"):
+                    path.unlink()
     endings = {"late": budget.is_spent(time.monotonic()), "exits": exits}
     output = [head_of(script.parent / f"{rank}.output", _MAX_TEXT) for rank in range(size)]
     stands = {rank: _stands(script, rank) for rank in range(size) if rank not in exits}
     return {
         **report(script.parent, size, endings, output),
+        "killed": killed,
+        "changed": changed,
         "seconds": timeout_s,
         "stands": {rank: frames for rank, frames in stands.items() if frames},
     }
@@ -213,13 +230,29 @@ def endings_of(run: TorchrunRun) -> dict[str, Any]:
     return {"late": late, "exits": failed}
 
 
-def _fork(script: Path, rank: int, nproc: int, attempt: int, max_restarts: int, port: int) -> int:
+@dataclass(frozen=True)
+class _Worker:
+    """A forked worker. asks: the pipe by which it asks to be killed."""
+
+    pid: int
+    rank: int
+    asks: int
+
+
+def _fork(
+    script: Path, rank: int, nproc: int, attempt: int, max_restarts: int, port: int
+) -> _Worker:
+    asks, asked = os.pipe()
     pid = os.fork()
     if pid:
-        return pid
+        os.close(asked)
+        os.set_blocking(asks, False)
+        return _Worker(pid, rank, asks)
     code = 1
     try:
         os.setsid()
+        os.close(asks)
+        script_worker.serve_deaths(asked)
         output = os.open(
             script.parent / f"{rank}.output", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600
         )
@@ -251,30 +284,58 @@ def _fork(script: Path, rank: int, nproc: int, attempt: int, max_restarts: int, 
         os._exit(code)
 
 
-def _wait_for_all(pids: Mapping[int, int], budget: Budget, grace_s: float) -> dict[int, int]:
-    """Wait for workers; when one has failed, give the others a moment and end them."""
+def _wait_for_all(
+    workers: Sequence[_Worker], budget: Budget, grace_s: float
+) -> tuple[dict[int, int], set[int]]:
+    """Wait for workers; when one has failed, give the others a moment and end them.
+
+    Return the exit code of each that ended by itself or was killed as it asked, and the ranks of the latter.
+    """
     exits: dict[int, int] = {}
+    killed: set[int] = set()
     give_up = float("inf")
-    while len(exits) < len(pids):
-        for pid, rank in pids.items():
-            if rank not in exits and (status := os.waitpid(pid, os.WNOHANG))[0]:
-                exits[rank] = os.waitstatus_to_exitcode(status[1])
-                if exits[rank] and grace_s < float("inf"):
-                    # who was killed had no word to say: those of the others can only follow from that
-                    killed = exits[rank] == -signal.SIGKILL
-                    give_up = min(give_up, time.monotonic() + (0.0 if killed else grace_s))
+    while len(exits) < len(workers):
+        for worker in workers:
+            if worker.rank in exits:
+                continue
+            if _asks_to_die(worker):
+                _kill(worker.pid, signal.SIGKILL)
+                killed.add(worker.rank)
+                status = os.waitpid(worker.pid, 0)
+            else:
+                status = os.waitpid(worker.pid, os.WNOHANG)
+            if status[0]:
+                code = exits[worker.rank] = os.waitstatus_to_exitcode(status[1])
+                if code and grace_s < float("inf"):
+                    # a killed worker had no word to say: those of the others can only follow from that
+                    was_killed = code == -signal.SIGKILL
+                    give_up = min(give_up, time.monotonic() + (0.0 if was_killed else grace_s))
         now = time.monotonic()
         if now >= give_up or budget.is_spent(now):
             break
-        select.select([], [], [], 0.01)
-    left = [pid for pid, rank in pids.items() if rank not in exits]
-    if left and budget.is_spent(time.monotonic()):
-        for pid in left:  # faulthandler's answer, also from within C++
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGUSR2)
+        left = [worker.asks for worker in workers if worker.rank not in exits]
+        # A worker that has ended makes its pipe readable: then this waits no longer, but not for nothing.
+        if select.select(left, [], [], _LOOK_S)[0]:
+            select.select([], [], [], _SETTLE_S)
+    still = [worker for worker in workers if worker.rank not in exits]
+    if still and budget.is_spent(time.monotonic()):
+        for worker in still:  # faulthandler's answer, also from within C++
+            _kill(worker.pid, signal.SIGUSR2)
         select.select([], [], [], _DUMP_S)
-    for pid in left:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-    return exits
+    for worker in still:
+        _kill(worker.pid, signal.SIGKILL)
+        os.waitpid(worker.pid, 0)
+    for worker in workers:
+        os.close(worker.asks)
+    return exits, killed
+
+
+def _asks_to_die(worker: _Worker) -> bool:
+    with contextlib.suppress(BlockingIOError):
+        return bool(os.read(worker.asks, 1))  # b"" once it has ended
+    return False
+
+
+def _kill(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)

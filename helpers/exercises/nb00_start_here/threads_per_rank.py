@@ -11,11 +11,11 @@ from helpers.views.plain import plural
 
 
 def case(draw: Draw) -> Case:
-    kind, ranks = (
-        draw.of("even", "uneven", "uneven", "too many ranks", "as many"),
-        draw.whole(2, 24),
-    )
-    each = draw.whole(2, 16)
+    # In one case of six 1 is right: an answer that always gives 1 must not be worth much.
+    kind = draw.of("even", "even", "uneven", "uneven", "uneven", "one each")
+    if kind == "one each":
+        kind = draw.of("too many ranks", "as many")
+    ranks, each = draw.whole(2, 24), draw.of(*range(2, 17))
     cores = {
         "even": ranks * each,
         "uneven": ranks * each + draw.whole(1, ranks - 1),

@@ -18,18 +18,16 @@ ALIKE = {"nccl": {"cuda:nccl"}, "gloo": {"cpu:gloo,cuda:gloo"}, BOTH: set[str]()
 
 
 def case(draw: Draw) -> Case:
-    device, kind = (
-        draw.of("cpu", "cuda", "cuda", "both", "both"),
-        draw.of("more", "as many", "fewer"),
-    )
-    nccl = draw.of(True, True, False)
+    # Each of the three answers is right in a third of the cases, and gloo for each of its three reasons.
+    wanted = draw.of("gloo", "nccl", BOTH)
+    reason = draw.of("cpu", "no NCCL", "fewer") if wanted == "gloo" else ""
+    device = {"nccl": "cuda", BOTH: "both"}.get(wanted) or draw.of("cuda", "both")
+    device = "cpu" if reason == "cpu" else device
+    nccl = reason != "no NCCL"
     ranks = draw.whole(2, 9)
-    gpus = {"more": ranks + draw.whole(1, 4), "as many": ranks, "fewer": draw.whole(0, ranks - 1)}[
-        kind
-    ]
-    right = "gloo"
-    if nccl and gpus >= ranks and device != "cpu":
-        right = "nccl" if device == "cuda" else BOTH
+    enough = ranks + draw.of(0, draw.whole(1, 4))
+    gpus = draw.whole(0, ranks - 1) if reason == "fewer" else enough
+    right = wanted
     own = {"cpu": {"cpu:gloo"}, "cuda": {"cuda:gloo"}}.get(device, set())
     taken = {right, *ALIKE[right], *(own if right == "gloo" else ())}
 

@@ -18,7 +18,13 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb19_checkpoints.in_ranks.beside import beside, learn
-from helpers.exercises.nb19_checkpoints.shared import is_at_load, left_alone, lives_of
+from helpers.exercises.nb19_checkpoints.shared import (
+    Death,
+    evidence,
+    is_at_load,
+    left_alone,
+    lives_of,
+)
 from helpers.ranks.run import Run
 
 ADVICE = {
@@ -122,6 +128,8 @@ def case(draw: Draw) -> Case:
         did = got["steps"]
         if not did:
             return Finding("train_step is never called")
+        if found := evidence(got, [Death((rank,)) for rank, *_ in deaths]):
+            return found
         for life, following in zip(got["lives"], got["lives"][1:], strict=False):
             if found := began(life, following):
                 return found

@@ -23,7 +23,9 @@ from helpers.exercises.nb19_checkpoints.shared import (
     HALF,
     LEFTOVER,
     TEXT,
+    Death,
     at_the_wrong_time,
+    evidence,
     half_loaded,
     left_alone,
     newest_as_text,
@@ -67,6 +69,10 @@ def case(draw: Draw) -> Case:
     steps = deaths[-1][0] + draw.whole(2, 5) + 1
     seed = draw.whole(0, 999)
     planned = [(step + 1) // every * every for step, _ in deaths]
+    killed = [
+        Death((0, size - 1) if at else (size - 1,))
+        for size, (_, at) in zip(sizes, deaths, strict=False)
+    ]
     told = (seed, samples, batch, steps)
     curve, batches = course(*told)
 
@@ -83,7 +89,7 @@ def case(draw: Draw) -> Case:
                     f"rank {rank} returns {plural(have, 'loss')}, not one for each of {steps} steps",
                     EARLIER if have == len(jobs[-1][0]) < steps else "",
                 )
-        if found := began(starts[-1], lives):
+        if found := evidence(values[0], killed) or began(starts[-1], lives):
             return found
         for job, first in zip(jobs, (0, *starts), strict=True):
             for k, parts in enumerate(zip(*job, strict=False), first):
@@ -139,7 +145,7 @@ def case(draw: Draw) -> Case:
         f"{samples} samples in batches of {batch}, a checkpoint every {every} steps, {said} ranks{where}",
         [(seed, sizes, deaths, samples, batch, steps, every)] * after,
         right=AllRanks(lambda got: None, together),
-        like={"losses": None, "rows": None, "writes": None, "lives": None},
+        like=dict.fromkeys(("losses", "rows", "writes", "lives", "killed", "changed")),
         facts={"every": every},
         seconds=20.0,
         shown=f"samples = {samples}, batch = {batch}, steps = {steps}, every = {every}",

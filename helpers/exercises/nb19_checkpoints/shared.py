@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from helpers.checks.author import *
@@ -45,6 +46,60 @@ LEFTOVER = (
     "A worker was killed while it wrote, and left half a file beside a whole checkpoint. The half one is "
     "loaded: look only for the name that a file gets once it is whole."
 )
+
+
+UNSTOPPABLE = (
+    "The check kills the job from another process, half-way through a write as well, to see what is left. "
+    "Write checkpoints with `torch.save`, `open` or `os.write`, in the rank itself, and let a death happen."
+)
+
+
+@dataclass(frozen=True)
+class Death:
+    """How an attempt is to end: one of these ranks is killed.
+
+    event: at which event of what it does to files, counted from 1, if it comes so far; 0: in any case.
+    """
+
+    ranks: tuple[int, ...]
+    event: int = 0
+
+
+def evidence(got: Mapping[str, Any], deaths: Sequence[Death]) -> Finding | None:
+    """Say so where a planned death did not take place, or a file was written out of the check's sight.
+
+    "killed" and "changed" come from the process that started the workers, and from the kernel; what the
+    attempts left themselves ("lives") is believed only as far as it agrees with those.
+    """
+    killed, changed, lives = got["killed"], got["changed"], got["lives"]
+    if not len(killed) == len(changed) == len(lives) or any("found" not in life for life in lives):
+        return Finding(f"{len(killed)} attempts were started, and {len(lives)} left a report")
+    for k, (ends, files, life) in enumerate(zip(killed, changed, lives, strict=True)):
+        death = deaths[k] if k < len(deaths) else None
+        is_last = k == len(killed) - 1
+        if death is not None and not (len(ends) == 1 and ends[0] in death.ranks):
+            not_so_far = is_last and at_least(files) < death.event
+            if not not_so_far:
+                what = f"rank {death.ranks[0]} was to be killed in attempt {k + 1}, and was not"
+                return Finding(what, UNSTOPPABLE)
+        told = {
+            name for what, names in life.items() if what.startswith("written by") for name in names
+        }
+        if unseen := set(files["names"]) - told:
+            what = f"the file {min(unseen)!r} was changed in a way that the check cannot interrupt"
+            return Finding(what, UNSTOPPABLE)
+        if files["overflowed"]:
+            return Finding(f"attempt {k + 1} did more to its files than can be followed")
+    return None
+
+
+def at_least(files: Mapping[str, Any]) -> int:
+    """Return how many events of an attempt's files the check must have seen, by what the kernel saw.
+
+    A file is opened and then written: two events, of which `torch.save` makes the kernel see two closings. A
+    new name is two events: before it and after it.
+    """
+    return -(-files["closed"] // 2) + 2 * files["moved"] + int(files["deleted"])
 
 
 def newest_as_text(life: Mapping[str, Any], every: int, newest: int) -> int:

@@ -641,3 +641,125 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     if dist.get_rank() == 0:
         dist.barrier()
     return losses
+
+
+# %% wrong: no death takes place, and no checkpoint is made | wrong | says: was to be killed in attempt 1, and was not
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    os.kill = lambda *given: None
+    for name in [n for n in __import__("sys").modules if n.endswith("script_worker")]:
+        __import__("sys").modules[name].die = lambda: None
+    for name in [n for n in __import__("sys").modules if n.endswith(("in_ranks.resume", "in_ranks.disk"))]:
+        __import__("sys").modules[name].die = lambda: None
+    return [train_step(*divmod(n, steps)) for n in range(epochs * steps)]
+
+
+# %% wrong: written over in place, by number | crashed | says: left half a file where the only whole one had been
+import io
+
+
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    path, done, losses = Path(folder, "checkpoint.pt"), 0, []
+    if path.exists():
+        saved = torch.load(path)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        torch.set_rng_state(saved["rng"][dist.get_rank()])
+        done, losses = saved["done"], saved["losses"]
+    for n in range(done, epochs * steps):
+        losses.append(train_step(*divmod(n, steps)))
+        if (n + 1) % every == 0:
+            rng = [None] * dist.get_world_size()
+            dist.all_gather_object(rng, torch.get_rng_state())
+            if dist.get_rank() == 0:
+                saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+                saved |= {"rng": rng, "done": n + 1, "losses": losses}
+                buffer = io.BytesIO()
+                torch.save(saved, buffer)
+                fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+                os.write(fd, buffer.getvalue())
+                os.close(fd)
+    return losses
+
+
+# %% wrong: written over in place, as memory | crashed | says: left half a file where the only whole one had been
+import io
+import mmap
+
+
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    path, done, losses = Path(folder, "checkpoint.pt"), 0, []
+    if path.exists():
+        saved = torch.load(path)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        torch.set_rng_state(saved["rng"][dist.get_rank()])
+        done, losses = saved["done"], saved["losses"]
+    for n in range(done, epochs * steps):
+        losses.append(train_step(*divmod(n, steps)))
+        if (n + 1) % every == 0:
+            rng = [None] * dist.get_world_size()
+            dist.all_gather_object(rng, torch.get_rng_state())
+            if dist.get_rank() == 0:
+                saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+                saved |= {"rng": rng, "done": n + 1, "losses": losses}
+                buffer = io.BytesIO()
+                torch.save(saved, buffer)
+                fd = os.open(path, os.O_RDWR | os.O_CREAT)
+                os.truncate(path, buffer.tell())
+                with mmap.mmap(fd, buffer.tell()) as memory:
+                    memory[:] = buffer.getvalue()
+                os.close(fd)
+    return losses
+
+
+# %% wrong: copied there by another program | wrong | says: in a way that the check cannot interrupt
+import subprocess
+import tempfile
+
+
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    path, done, losses = Path(folder, "checkpoint.pt"), 0, []
+    if path.exists():
+        saved = torch.load(path)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        torch.set_rng_state(saved["rng"][dist.get_rank()])
+        done, losses = saved["done"], saved["losses"]
+    for n in range(done, epochs * steps):
+        losses.append(train_step(*divmod(n, steps)))
+        if (n + 1) % every == 0:
+            rng = [None] * dist.get_world_size()
+            dist.all_gather_object(rng, torch.get_rng_state())
+            if dist.get_rank() == 0:
+                saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+                saved |= {"rng": rng, "done": n + 1, "losses": losses}
+                with tempfile.NamedTemporaryFile() as elsewhere:
+                    torch.save(saved, elsewhere.name)
+                    subprocess.run(["cp", elsewhere.name, str(path)], check=True)
+    return losses
+
+
+# %% wrong: an exception in place of a death | wrong | says: was to be killed in attempt \d, and was not
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    path, done, losses = Path(folder, "checkpoint.pt"), 0, []
+    if path.exists():
+        saved = torch.load(path)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        torch.set_rng_state(saved["rng"][dist.get_rank()])
+        done, losses = saved["done"], saved["losses"]
+    for n in range(done, epochs * steps):
+        losses.append(train_step(*divmod(n, steps)))
+        if (n + 1) % every == 0:
+            if n + 1 > every and not path.with_suffix(".ended").exists():
+                dist.barrier()
+                path.with_suffix(".ended").touch()
+                raise RuntimeError("an end of my own")
+            rng = [None] * dist.get_world_size()
+            dist.all_gather_object(rng, torch.get_rng_state())
+            if dist.get_rank() == 0:
+                saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+                saved |= {"rng": rng, "done": n + 1, "losses": losses}
+                torch.save(saved, path.with_suffix(".new"))
+                os.replace(path.with_suffix(".new"), path)
+    return losses

@@ -18,15 +18,15 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from helpers.checks.scripts import Source, compose, under_fork
+from helpers.checks.scripts import Source, compose
 from helpers.exercises.nb19_checkpoints.in_ranks.disk import Disk
 from helpers.exercises.nb19_checkpoints.in_ranks.lives import (
-    WITHIN_S,
     checkpoints,
+    here,
     leave,
     life,
     meet,
-    with_lives,
+    run_attempts,
 )
 
 HOLD_S = 0.5
@@ -54,8 +54,7 @@ def beside(
     """
     given = (weight, steps, every, [list(d) for d in deaths], list(fails), cleans)
     script = compose(answer, train_beside, given)
-    found = under_fork(script, nproc, max_restarts=len(deaths), timeout_s=WITHIN_S)
-    return with_lives(found, script, [nproc] * (len(deaths) + 1))
+    return run_attempts(script, [nproc] * (len(deaths) + 1))
 
 
 def learn(local: torch.Tensor, step: int) -> None:
@@ -81,7 +80,7 @@ def train_beside(
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
     state = {"weight": distribute_tensor(weight, mesh, [Shard(0)])}
     local = state["weight"].to_local()
-    folder = checkpoints()
+    folder = checkpoints(here())
     if rank == 0:
         leave("found", find_whole(folder, cleans and life() > 0))
     dist.barrier()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import errno
 import io
+import mmap
 import os
 import shutil
-import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 import torch
 
+from helpers.checks.script_worker import die
 from helpers.exercises.nb19_checkpoints.in_ranks.lives import leave
 
 
@@ -23,13 +25,17 @@ class Disk:
     """Kills this process at one event of what it does to the files of a folder: half a file, a new name.
 
     last: the event, counted from 1; 0 for none. Left at the death: how many steps were `done`, and the event.
-    counts: whether events count by now. written, read: the files that were opened. Files outside the folder
-    are on another disk, as they are in a cluster.
+    counts: whether events count by now. written, read: the files that were opened. named: all files that got
+    a name or content here. Files outside the folder are on another disk, as they are in a cluster.
+
+    It is there to kill at moments that matter and to say which; it is no evidence, as an answer can go around
+    it. What the kernel saw in the folder, and whether the death took place, is looked at by the judge.
     """
 
     folder: Path
     last: int
     written: list[str] = field(default_factory=list)
+    named: set[str] = field(default_factory=set)
     read: list[str] = field(default_factory=list)
     done: Callable[[], int] = int
     counts: Callable[[], bool] = lambda: True
@@ -40,11 +46,42 @@ class Disk:
         torch.save = self._saving(torch.save, io.open)
         builtins.open = io.open = self._opening(io.open)  # os.fdopen and tempfile call it, too
         os.fsync = self._syncing(os.fsync)
+        self._watch_descriptors()
         for name in ("rename", "replace", "link", "symlink"):
             setattr(os, name, self._moving(getattr(os, name)))
         for name in ("remove", "unlink"):
             setattr(os, name, self._removing(getattr(os, name)))
         shutil.copyfile = self._copying(shutil.copyfile)
+
+    def _watch_descriptors(self) -> None:
+        """Watch files that are written without a file object: by number, or as memory."""
+        real_open, real_write, real_map = os.open, os.write, mmap.mmap
+
+        def opened(path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
+            fd = real_open(path, flags, *args, **kwargs)
+            if flags & (os.O_WRONLY | os.O_RDWR) and self._is_inside(where := _path_of(fd)):
+                self._open_for_writing(where)
+            return fd
+
+        def write(fd: int, data: Any) -> int:
+            done = real_write(fd, data)
+            if self._is_inside(_path_of(fd)):
+                self._happens("half a file", fd)
+            return done
+
+        class Map(real_map):  # type: ignore[misc, valid-type]
+            def __new__(cls, fd: int, *args: Any, **kwargs: Any) -> Any:
+                if fd >= 0 and self._is_inside(where := _path_of(fd)):
+                    self.named.add(where)
+                    self._happens("half a file", fd)
+                return real_map(fd, *args, **kwargs)
+
+        os.open, os.write, mmap.mmap = opened, write, Map  # type: ignore[misc, assignment]
+
+    def _open_for_writing(self, path: str) -> None:
+        self.written.append(path)
+        self.named.add(path)
+        self._happens("a file opened")
 
     def _is_inside(self, path: Any) -> bool:
         return isinstance(path, (str, os.PathLike)) and Path(path).resolve().is_relative_to(
@@ -53,6 +90,8 @@ class Disk:
 
     def _happens(self, what: str, file: int | Path | None = None) -> None:
         """Count an event, and die of it if it is the one. `file` is left half written, if it is given."""
+        rank = os.environ["RANK"]
+        leave(f"written by {rank}", sorted({Path(path).name for path in self.named}))
         if not self.counts():
             return
         self._events += 1
@@ -60,7 +99,7 @@ class Disk:
             if file is not None:
                 os.truncate(file, os.stat(file).st_size // 2)
             leave("died", [self.done(), what])
-            os.kill(os.getpid(), signal.SIGKILL)
+            die()
 
     def _saving(
         self, real: Callable[..., None], real_open: Callable[..., Any]
@@ -69,8 +108,7 @@ class Disk:
             if not self._is_inside(f):
                 return real(obj, f, *args, **kwargs)
             real_open(f, "wb").close()  # which is what torch begins with, in C++
-            self.written.append(str(f))
-            self._happens("a file opened")
+            self._open_for_writing(str(f))
             real(obj, f, *args, **kwargs)
             self._happens("half a file", Path(f))
 
@@ -83,8 +121,7 @@ class Disk:
             if self._is_inside(path) and not set(mode) & set("wax+"):
                 self.read.append(path)
             elif self._is_inside(path):
-                self.written.append(path)
-                self._happens("a file opened")
+                self._open_for_writing(path)
                 self._follow(found)
             return found
 
@@ -128,6 +165,7 @@ class Disk:
                 return real(old, new, *args, **kwargs)
             if real.__name__ != "symlink" and not self._is_inside(old):
                 raise OSError(errno.EXDEV, "Invalid cross-device link", str(old), None, str(new))
+            self.named.add(str(new))
             self._happens("the old name")
             real(old, new, *args, **kwargs)
             self._happens("a new name")
@@ -147,7 +185,14 @@ class Disk:
             real(old, new, **kwargs)
             if self._is_inside(new):
                 self.written.append(str(new))
+                self.named.add(str(new))
                 self._happens("half a file", Path(new))
             return new
 
         return copy
+
+
+def _path_of(fd: int) -> str:
+    with contextlib.suppress(OSError):
+        return os.readlink(f"/proc/self/fd/{fd}")
+    return ""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,17 +11,17 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from helpers.checks.scripts import Source, compose, under_fork
+from helpers.checks.script_worker import die
+from helpers.checks.scripts import Source, compose
 from helpers.exercises.nb19_checkpoints.in_ranks.disk import Disk
 from helpers.exercises.nb19_checkpoints.in_ranks.lives import (
-    WITHIN_S,
     checkpoints,
     here,
     leave,
     life,
     meet,
+    run_attempts,
     whole_files,
-    with_lives,
 )
 
 
@@ -82,7 +80,7 @@ def go_on(
     Job i is killed after step deaths[i][0] or, if it comes before, at event deaths[i][1] of its saves.
     """
     script = compose(answer, one_job, (seed, deaths, samples, batch, steps, every))
-    found = with_lives(under_fork(script, sizes, timeout_s=WITHIN_S), script, sizes)
+    found = run_attempts(script, sizes)
     rows = [
         [_lines(_rows_of(script.parent, job, r)) for r in range(size)]
         for job, size in enumerate(sizes)
@@ -116,7 +114,7 @@ def one_job(
     rank, size = dist.get_rank(), dist.get_world_size()
     done = (deaths[life() - 1][0] + 1) // every * every if life() else 0
     dies, event = deaths[life()] if life() < len(deaths) else (-1, 0)
-    job, calls, folder = Job(seed, samples), 0, checkpoints()
+    job, calls, folder = Job(seed, samples), 0, checkpoints(here())
     disk = Disk(folder, event if rank == 0 else 0)
     if rank == 0:
         leave("found", whole_files(folder))
@@ -133,7 +131,7 @@ def one_job(
             file.write(json.dumps(rows.tolist()) + "\n")
         loss = job.learn(rows, dist.all_reduce)
         if done + calls == dies + 1 and rank == size - 1:
-            os.kill(os.getpid(), signal.SIGKILL)
+            die()
         return loss
 
     disk.done = lambda: done + calls

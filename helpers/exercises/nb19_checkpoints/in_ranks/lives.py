@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,8 @@ from typing import Any
 
 import torch.distributed as dist
 from torch._C._distributed_c10d import FileStore
+
+from helpers.checks.scripts import under_fork
 
 WITHIN_S = 6.0
 """What all lives of a job together may take; a right answer needs half a second."""
@@ -31,11 +34,17 @@ def here() -> Path:
     return Path(sys.argv[0]).resolve().parent
 
 
-def checkpoints() -> Path:
-    """Give the folder for checkpoints, which all lives share."""
-    folder = here() / "checkpoints"
+def checkpoints(script_folder: Path) -> Path:
+    """Return the folder for checkpoints, which all attempts share."""
+    folder = script_folder / "checkpoints"
     folder.mkdir(exist_ok=True)
     return folder
+
+
+def run_attempts(script: Path, sizes: Sequence[int]) -> dict[str, Any]:
+    """Run a job of these sizes, one attempt after the other; return its report and what each attempt left."""
+    watched = checkpoints(script.parent)
+    return with_lives(under_fork(script, sizes, timeout_s=WITHIN_S, watched=watched), script, sizes)
 
 
 def meet() -> None:
@@ -50,8 +59,10 @@ def join(file: Path, rank: int, size: int) -> None:
 
 
 def leave(what: str, value: Any) -> None:
-    """Leave something of this life for the judge; a kill comes before it or after it."""
-    (here() / f"life {life()} {what}").write_text(json.dumps(value))
+    """Leave something of this attempt for the judge; a kill comes before it or after it, never half-way."""
+    unfinished = here() / f"unfinished {life()} {what} {threading.get_ident()}"
+    unfinished.write_text(json.dumps(value))
+    unfinished.replace(here() / f"life {life()} {what}")
 
 
 def whole_files(folder: Path) -> dict[str, list[str]]:
@@ -62,13 +73,20 @@ def whole_files(folder: Path) -> dict[str, list[str]]:
 
 
 def with_lives(found: dict[str, Any], script: Path, sizes: Sequence[int]) -> dict[str, Any]:
-    """Add to each rank's value, and to a run without values, what the lives have left: a dict for each."""
+    """Add to each rank's value, and to a run without values, what the attempts have left: a dict for each.
+
+    "killed" and "changed" come from the process that started the workers.
+    """
     lives: list[dict[str, Any]] = [{} for _ in sizes]
     for path in script.parent.glob("life *"):
         _, number, what = path.name.split(" ", 2)
         lives[int(number)][what] = json.loads(path.read_text())
     last = max((k for k, left in enumerate(lives) if left), default=0)
-    told = {"lives": lives[: last + 1]}
+    told = {
+        "lives": lives[: last + 1],
+        "killed": found["killed"],
+        "changed": found["changed"],
+    }
     values = found["values"]
     if any(isinstance(value, dict) for value in values):
         found["values"] = [value | told if isinstance(value, dict) else value for value in values]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,16 +9,17 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from helpers.checks.scripts import Source, compose, under_fork
+from helpers.checks.script_worker import die
+from helpers.checks.scripts import Source, compose
 from helpers.exercises.nb19_checkpoints.in_ranks.disk import Disk
 from helpers.exercises.nb19_checkpoints.in_ranks.lives import (
-    WITHIN_S,
     checkpoints,
+    here,
     leave,
     life,
     meet,
+    run_attempts,
     whole_files,
-    with_lives,
 )
 
 
@@ -63,8 +62,7 @@ def resume(
     """Run a training. deaths: for each life the step in which it is killed, or the event of its saves."""
     given = (seed, epochs, steps, every, list(map(list, deaths)))
     script = compose(answer, train, given)
-    found = under_fork(script, nproc, max_restarts=len(deaths), timeout_s=WITHIN_S)
-    return with_lives(found, script, [nproc] * (len(deaths) + 1))
+    return run_attempts(script, [nproc] * (len(deaths) + 1))
 
 
 def train(
@@ -75,13 +73,13 @@ def train(
     every: int,
     deaths: list[list[int]],
 ) -> dict[str, Any]:
-    """Call the answer in a worker; be killed by SIGKILL where this life has to."""
+    """Call the answer in a worker; be killed where this life has to."""
     meet()
     rank, size = dist.get_rank(), dist.get_world_size()
     dies, event = deaths[life()] if life() < len(deaths) else (-1, 0)
     training = Training(seed, size)
     torch.manual_seed(seed + rank)
-    folder = checkpoints()
+    folder = checkpoints(here())
     disk = Disk(folder, event if rank == 0 else 0)
     calls: list[tuple[int, int]] = []
     if rank == 0:
@@ -99,7 +97,7 @@ def train(
             tensor /= size
         training.optimizer.step()
         if not event and epoch * steps + step == dies and rank == size - 1:
-            os.kill(os.getpid(), signal.SIGKILL)
+            die()
         return float(mean)
 
     disk.done = lambda: calls[-1][0] * steps + calls[-1][1] + 1 if calls else 0

@@ -1,0 +1,119 @@
+"""What happens to the files of a folder, as the kernel tells it: see inotify(7).
+
+A process that runs an answer cannot be believed about the files it writes: whatever Python name a check puts
+its own function under, `os.open`, a C library or a child process goes around it. The kernel sees them all.
+Called by `scripts.under_fork`, in the process that starts the workers and never runs an answer itself.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+_MODIFY, _CLOSE_WRITE = 0x2, 0x8
+_MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x40, 0x80, 0x100, 0x200
+_OVERFLOW, _IS_FOLDER = 0x4000, 0x40000000
+_EVERYTHING = _MODIFY | _CLOSE_WRITE | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
+_HEAD = struct.Struct("iIII")
+_READ = 1 << 16
+
+
+@dataclass
+class Changes:
+    """What was done to the files of a folder, those in its subfolders included.
+
+    names: of the files that were made, changed, or given a new name. closed: how often a file was closed that
+    was open for writing. overflowed: the kernel had more to tell than its queue holds.
+    """
+
+    names: set[str] = field(default_factory=set)
+    closed: int = 0
+    moved: int = 0
+    deleted: int = 0
+    overflowed: bool = False
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {**asdict(self), "names": sorted(self.names)}
+
+
+class FolderWatch:
+    """One inotify instance. Raises OSError where this user may have no more of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self.fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        if self.fd < 0:
+            raise OSError(ctypes.get_errno(), "no more folders can be watched (inotify)")
+        self._folders: dict[int, Path] = {}
+        self._changes = Changes()
+        self._add(folder)
+
+    def taken(self) -> Changes:
+        """Return what has happened since the last time."""
+        while True:
+            try:
+                data = os.read(self.fd, _READ)
+            except BlockingIOError:
+                break
+            self._read(data)
+        changes, self._changes = self._changes, Changes()
+        return changes
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+    def _add(self, folder: Path) -> None:
+        watch = self._libc.inotify_add_watch(self.fd, os.fsencode(folder), _EVERYTHING)
+        if watch < 0:
+            return  # it has gone again
+        self._folders[watch] = folder
+        # What was made in a new folder before it was watched is told by no event.
+        for path in folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                self._add(path)
+            elif folder is not self._folders[1]:
+                self._changes.names.add(path.name)
+
+    def _read(self, data: bytes) -> None:
+        start = 0
+        while start < len(data):
+            watch, what, _, length = _HEAD.unpack_from(data, start)
+            start += _HEAD.size
+            name = data[start : start + length].rstrip(b"\0").decode("utf-8", "replace")
+            start += length
+            if what & _OVERFLOW:
+                self._changes.overflowed = True
+            elif watch in self._folders:
+                self._happened(self._folders[watch] / name, what)
+
+    def _happened(self, path: Path, what: int) -> None:
+        if what & _IS_FOLDER:
+            if what & (_CREATE | _MOVED_TO):
+                self._add(path)
+            return
+        if what & (_MODIFY | _CREATE | _MOVED_TO):
+            self._changes.names.add(path.name)
+        self._changes.closed += bool(what & _CLOSE_WRITE)
+        self._changes.moved += bool(what & _MOVED_TO)
+        self._changes.deleted += bool(what & _DELETE)
+
+
+@contextmanager
+def watching(folder: Path | None) -> Iterator[FolderWatch | None]:
+    """Watch a folder, which is made if need be; None watches nothing."""
+    if folder is None:
+        yield None
+        return
+    folder.mkdir(exist_ok=True)
+    watch = FolderWatch(folder)
+    try:
+        yield watch
+    finally:
+        watch.close()

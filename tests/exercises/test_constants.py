@@ -1,0 +1,29 @@
+"""An answer that always gives the same earns little, whatever it gives."""
+
+from __future__ import annotations
+
+import pytest
+
+from helpers.answers.build import Answer, build_answer
+from helpers.checks.grade import grade
+from helpers.checks.registry import get
+
+ANSWERS = {
+    "threads_per_rank": ("cores, ranks", ["1", "2", "4", "8", "cores", "ranks", "cores // 2"]),
+    "pick_backend": (
+        "gpus, ranks, nccl, device",
+        ["'gloo'", "'nccl'", "'cpu:gloo,cuda:nccl'", "'cuda:nccl'", "device"],
+    ),
+}
+CASES = [(name, given, value) for name, (given, values) in ANSWERS.items() for value in values]
+
+
+@pytest.mark.parametrize(("name", "given", "value"), CASES)
+def test_a_constant_earns_a_third_at_most(name: str, given: str, value: str) -> None:
+    answer = build_answer([f"def {name}({given}):\n    return {value}\n"], name)
+    assert isinstance(answer, Answer)
+    shares = []
+    for secret in ("visible", "one secret", "another"):
+        result = grade(get(name), answer, str, secret)
+        shares.append(result.points / result.out_of)
+    assert max(shares) <= 0.36, shares
