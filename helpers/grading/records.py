@@ -37,6 +37,7 @@ def exercise_record(
         notes=visible.notes,
         flags=(
             *inner_imports(source),
+            *roads.reaching_in(source),
             *(roads.flags(source) if _has_forbidden(exercise) else ()),
             *(each.flag for each in both if each.flag),
         ),

@@ -19,6 +19,7 @@ called. All of these are there to teach, as rules on traffic are. Values are hel
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -98,13 +99,50 @@ MARKS = frozenset(
 TALKS_UNSEEN = "uses `{name}`, by which ranks can talk unrecorded: look at what for"
 
 
+INNER = frozenset(
+    {
+        "__subclasses__",
+        "_current_frames",
+        "_getframe",
+        "f_back",
+        "f_locals",
+        "get_objects",
+        "get_referrers",
+        "getsource",
+        "importlib",
+        "reload",
+        "setprofile",
+        "settrace",
+        "tb_frame",
+    }
+)
+"""Names by which an answer can reach the code that runs around it, and change what a rank reports of itself.
+
+So can `sys.modules`; `modules` alone is a method of every `nn.Module`.
+"""
+
+REACHES_IN = (
+    "uses `{name}`, by which it can change what its rank reports of itself: look at what for"
+)
+
+
 def flags(source: str) -> tuple[str, ...]:
     """Name what an answer uses, by name, that could carry data past the rules on traffic."""
+    return _flags(source, MARKS, TALKS_UNSEEN)
+
+
+def reaching_in(source: str) -> tuple[str, ...]:
+    """Name what an answer uses, by name, to reach the code that runs around it."""
+    inner = INNER | {"modules"} if re.search(r"\bsys\b", source) else INNER
+    return _flags(source, inner, REACHES_IN)
+
+
+def _flags(source: str, marks: frozenset[str], words: str) -> tuple[str, ...]:
     try:
         names = set(_names(ast.parse(source)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
-    return tuple(TALKS_UNSEEN.format(name=name) for name in sorted(names & MARKS))
+    return tuple(words.format(name=name) for name in sorted(names & marks))
 
 
 def _names(tree: ast.AST) -> Iterator[str]:

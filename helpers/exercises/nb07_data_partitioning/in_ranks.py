@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -23,10 +24,23 @@ def with_several_seeds(
 def without_torchs_sampler(
     answer: Callable[..., Any], rank: int, world_size: int, *setting: Any
 ) -> Any:
-    """Call the answer with one setting, torch's own sampler out of reach under any name."""
+    """Call the answer with one setting, torch's own sampler out of reach under any name.
+
+    Loading its module anew would bring back another class, so that is refused as well. (Who copies torch's
+    source has written the sampler, if not understood it.)
+    """
     for method in ("__init__", "__iter__"):
         setattr(DistributedSampler, method, _withheld)
+    sys.meta_path.insert(0, _NotAgain())
     return answer(*setting)
+
+
+class _NotAgain:
+    """Refuses to find the module of torch's sampler, which has been imported long ago."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name == DistributedSampler.__module__:
+            _withheld()
 
 
 def _withheld(*args: Any, **kwargs: Any) -> Any:

