@@ -21,11 +21,13 @@ class Each:
 class Finding:
     """What differs in one rank's value, as a fact; and what to do, where the cause is known.
 
-    advice: a sentence, or several of which each explains what differs.
+    advice: a sentence, or several of which each explains what differs. rests_on_time: it was found by a clock
+    alone, so that a busy machine may be the cause.
     """
 
     what: str
     advice: str | tuple[str, ...] = ()
+    rests_on_time: bool = False
 
 
 class Mistake(NamedTuple):

@@ -47,7 +47,13 @@ NameCell = Callable[[int], str]
 """From the index of a cell to what its reader calls it: "cell 7", "cell [12]"."""
 
 _STOP_AFTER = frozenset(
-    {Outcome.DEADLOCKED, Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.NOT_ATTEMPTED}
+    {
+        Outcome.DEADLOCKED,
+        Outcome.TIMED_OUT,
+        Outcome.TOO_SLOW,
+        Outcome.CRASHED,
+        Outcome.NOT_ATTEMPTED,
+    }
 )
 """Outcomes after which the other cases would only repeat the message, and cost a second each."""
 _MOST_ALONE = 8
@@ -211,6 +217,9 @@ class _Trial:
                 return [*verdicts, self._flood(case)]
             tried = self._alone_in_its_world(case, run, laps)
             verdict = self._judge(tried, wrong)
+            if verdict.outcome is Outcome.TOO_SLOW:  # something else may have run at that moment
+                tried = self._alone_in_its_world(case, *self._run([case], index))
+                verdict = self._judge(tried, wrong)
             if verdict.outcome is Outcome.WRONG and not verdict.advice:
                 verdict = replace(verdict, advice=self._moves(case, index, tried))
             verdicts.append(verdict)

@@ -39,6 +39,10 @@ NOTHING = "The function returns nothing: is there a `return` on every path?"
 PRINTS = "The function prints, but returns nothing: the value must come back by `return`."
 
 
+BY_THE_CLOCK = (
+    "Only the clock speaks against this answer, and it was tried twice. On a busy machine the answer may be "
+    "right all the same: check it again when nothing else runs."
+)
 _ODD = (
     TypeError,
     ValueError,
@@ -137,6 +141,10 @@ def judge(exercise: Exercise, tried: Tried, others: Sequence[Tried] = ()) -> Cas
             advice = _full_until_wait(run) or advice or _read_early(tried)
         # it belongs to no single rank, of which none is right or wrong by itself
         what = "" if joint is None else _of_all(case, joint)
+        found = [each for each in (*findings, joint) if each]
+        if all(each.rests_on_time for each in found) and not broken:
+            what = f"{what}\n{BY_THE_CLOCK}".strip()
+            return CaseVerdict(label, Outcome.TOO_SLOW, rows, broken, what, advice, run)
         return CaseVerdict(label, Outcome.WRONG, rows, broken, what, advice, run)
     if broken:
         forbidden = any(problem and forbids for problem, forbids in problems)
@@ -326,7 +334,7 @@ def _failed(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
             "`from helpers import wait_graph`; wait_graph(result.run) draws who waits for whom."
         )
     elif isinstance(failure, RankTimeout):
-        outcome = Outcome.TIMED_OUT
+        outcome = Outcome.TOO_SLOW if failure.by_the_clock else Outcome.TIMED_OUT
         advice = _unwaited(run) or _at_different_lines(failure)
     elif isinstance(failure, RankFailed) and failure.error.kind == FLOOD:
         outcome, advice = Outcome.FLOODED, "Print less: a loop that prints seems not to end."
@@ -343,8 +351,10 @@ def _failed(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
     if case.world_size == 1 and (exercise.kind.is_alone or not case.init):
         message = message.replace("rank 0 raised ", "your function raised ", 1)
     # its last line speaks of launch(timeout=...), which whoever answers an exercise does not call
-    if outcome is Outcome.TIMED_OUT:
+    if outcome in {Outcome.TIMED_OUT, Outcome.TOO_SLOW}:
         message = message.rpartition("\n")[0]
+    if outcome is Outcome.TOO_SLOW:
+        message = f"{message}\n{BY_THE_CLOCK}"
     # a call that was made is a fact also where the run ended early; one that is missing then is not
     broken = tuple(
         problem

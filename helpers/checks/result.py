@@ -24,6 +24,8 @@ class Outcome(Enum):
     CRASHED = "crashed"
     DEADLOCKED = "deadlocked"
     TIMED_OUT = "timed out"
+    TOO_SLOW = "too slow"
+    """By a clock alone: a busy machine may be the cause. Tried again before it is said, and never kept."""
     OUT_OF_MEMORY = "out of memory"
     FLOODED = "flooded"
     FAULT = "harness fault"

@@ -57,7 +57,9 @@ def _failure(
     if said.get("late"):
         limit = said.get("seconds")  # the programme's own, shorter than the case's
         return RankTimeout(
-            limit if isinstance(limit, (int, float)) else seconds, _waits(said, name_place)
+            limit if isinstance(limit, (int, float)) else seconds,
+            _waits(said, name_place),
+            bool(said.get("by_the_clock")),
         )
     exits = said.get("exits")
     codes = exits.items() if isinstance(exits, Mapping) else ()

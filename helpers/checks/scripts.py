@@ -174,7 +174,8 @@ def under_fork(
             ):  # what they said is settled: the next ones go on from there
                 for path in script.parent.glob(f"{attempt}-*.error"):
                     path.unlink()
-    endings = {"late": budget.is_spent(time.monotonic()), "exits": exits}
+    late = budget.is_spent(time.monotonic())
+    endings = {"late": late, "exits": exits, "by_the_clock": late and budget.by_the_clock}
     output = [head_of(script.parent / f"{rank}.output", _MAX_TEXT) for rank in range(size)]
     stands = {rank: _stands(script, rank) for rank in range(size) if rank not in exits}
     return {
@@ -219,6 +220,7 @@ def report(
         "errors": errors,
         "output": output,
         "late": bool(endings["late"]),
+        "by_the_clock": bool(endings.get("by_the_clock")),
         "exits": dict(endings["exits"]),
     }
 

@@ -9,6 +9,7 @@ exercise is kept in the cache as soon as it was tried.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import multiprocessing
@@ -27,13 +28,14 @@ from pathlib import Path
 from typing import Any
 
 from helpers.answers.notebook import UnreadableNotebook, bytes_of
-from helpers.grading.cache import Cache, versions_here, write_whole
+from helpers.grading.cache import Cache, CannotWrite, versions_here, write_whole, writing
 from helpers.grading.grader import Grader
 from helpers.grading.record import Record, Status, from_json
 from helpers.grading.references import References
 from helpers.grading.reports.slugs import page_names
 from helpers.grading.sandbox.limits import Limits
 from helpers.grading.sandbox.staged import Staged
+from helpers.grading.sandbox.turns import Turns
 from helpers.grading.sandbox.walls import Plan, walls_here
 from helpers.grading.scheduler import grade_on_cluster
 from helpers.grading.submissions import Job
@@ -82,7 +84,9 @@ def grade_all(
 
 def _records(jobs: Sequence[Job], setting: Setting, processes: int) -> Iterator[tuple[Job, Record]]:
     if not setting.scheduler:
-        return _run(jobs, setting, Plan(setting.level, setting.staged, setting.limits), processes)
+        turns = Turns(str(setting.out / ".turns") if processes > 1 else "")
+        plan = Plan(setting.level, setting.staged, setting.limits, turns)
+        return _run(jobs, setting, plan, processes)
     marks = {"secret": _mark_of(setting.secret)}
     return (
         (job, replace(record, versions={**record.versions, **marks}))
@@ -126,7 +130,7 @@ def _until_broken(
 def _outcome(job: Job, future: Future[Record], level: str) -> tuple[Job, Record]:
     try:
         return job, future.result()
-    except BrokenProcessPool:
+    except (BrokenProcessPool, CannotWrite):
         raise
     except Exception as error:  # a fault of the grader's own: the batch goes on
         return job, _fault(job, level, f"The grader failed: {error!r}.")
@@ -221,11 +225,14 @@ def _log(out: Path, job: Job, record: Record, path: Path) -> None:
         "seconds": record.seconds,
     }
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
-    fd = os.open(out / "log.jsonl", flags, 0o644)
-    try:
-        os.write(fd, (json.dumps(line) + "\n").encode())
-    finally:
-        os.close(fd)
+    text = (json.dumps(line) + "\n").encode()
+    with writing(out / "log.jsonl"):
+        fd = os.open(out / "log.jsonl", flags, 0o644)
+        try:
+            if os.write(fd, text) < len(text):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        finally:
+            os.close(fd)
 
 
 def secret_of(out: Path) -> str:

@@ -10,8 +10,8 @@ import json
 import os
 import platform
 import tempfile
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, astuple, dataclass
 from functools import cache
 from importlib.metadata import version
@@ -70,8 +70,36 @@ def versions_here(level: str) -> Mapping[str, str]:
     }
 
 
+class CannotWrite(Exception):
+    """A result cannot be written: the disk is full, or read-only. One line: which file, and why."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(path, why)  # it must come through a pipe from a grader's process
+        self.path, self.why = path, why
+
+    def __str__(self) -> str:
+        return f"{self.path} cannot be written: {self.why}. What was graded before is kept."
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raise CannotWrite where what is done to a file of the results fails."""
+    try:
+        yield
+    except OSError as error:
+        raise CannotWrite(path, error.strerror or str(error)) from error
+
+
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that nobody ever sees a part of it; make its folder if need be."""
+    """Write a file so that nobody ever sees a part of it; make its folder if need be.
+
+    Raise CannotWrite where that fails; then the old file is still there.
+    """
+    with writing(path):
+        _write_whole(path, content)
+
+
+def _write_whole(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     fd, name = tempfile.mkstemp(dir=path.parent, prefix=".part-")
     try:

@@ -17,6 +17,7 @@ import click
 from helpers.checks.headings import notebook_called
 from helpers.course.workspace import WorkspaceError, find_workspace
 from helpers.grading.batch import Setting, grade_all, secret_of
+from helpers.grading.cache import CannotWrite
 from helpers.grading.record import Record, Status
 from helpers.grading.release import ReleaseError
 from helpers.grading.release import differences as differences_from
@@ -73,6 +74,8 @@ def grade_folder(
             notices += [f"{name}: handed in, and not on the roster" for name in unknown]
         _make(out)
         secret = secret_of(out)
+    except CannotWrite as error:
+        raise CannotGrade(str(error)) from None
     except (NoSubmissions, RosterError, ReleaseError, WorkspaceError, LookupError) as error:
         raise CannotGrade(str(error.args[0])) from None
     except OSError as error:
@@ -98,11 +101,11 @@ def grade_folder(
             if verify:
                 return _verify(found, setting, processes)
             records = _graded(found, setting, processes)
-    except (NoScheduler, NoWalls) as error:
+    except (NoScheduler, NoWalls, CannotWrite) as error:
         raise CannotGrade(str(error)) from None
     try:
         counted = _write(records, out, title or folder.resolve().name, members, named)
-    except (ReportError, RosterError) as error:
+    except (ReportError, RosterError, CannotWrite) as error:
         raise CannotGrade(str(error)) from None
     for line in github_annotations(counted, str(folder)) if github else ():
         click.echo(line)

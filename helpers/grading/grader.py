@@ -3,8 +3,10 @@
     file --read_answers (capped child)--> answers --judge_apart (capped child), Sandbox--> Judged --> Record
 
 Points come from the hidden cases (the visible ones can only lower them), what the learner is told from
-the visible ones. So the visible cases of all exercises are tried before any hidden one: whatever an
-answer leaves in its sandbox of a hidden case, by whatever trick, cannot reach what its author is told.
+the visible ones. Behind Landlock the visible cases of all exercises are tried before any hidden one: whatever
+an answer leaves in its sandbox of a hidden case, by whatever trick, cannot reach what its author is told.
+Behind bubblewrap each set of cases has a sandbox of its own that leaves nothing, and an exercise is finished,
+and kept, before the next one is begun.
 Behind Landlock sandboxes share /dev/shm: what one leaves there is removed before the next, but two that
 run at the same time can talk by it. And no answer can spoil another's: whoever fails has failed in a
 sandbox of its own. Called by `batch`, once for each file; holds one sandbox at a time.
@@ -46,8 +48,12 @@ LEFT = (
 )
 _SUSPICIOUS = frozenset({Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.DEADLOCKED})
 """Outcomes that a machine in trouble could give as well: then the reference is asked."""
-_SHAKY = frozenset({Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.OUT_OF_MEMORY})
-"""Outcomes that come and go with what else happens on a machine: each is tried once more."""
+_SHAKY = frozenset({Outcome.TIMED_OUT, Outcome.TOO_SLOW, Outcome.CRASHED, Outcome.OUT_OF_MEMORY})
+"""Outcomes that come and go with what else happens on a machine: each is tried once more, alone."""
+_BY_THE_CLOCK = frozenset({Outcome.TOO_SLOW})
+"""Outcomes of which nothing is kept: another time may give another one."""
+_SLOW_WORDS = frozenset(outcome.value for outcome in _BY_THE_CLOCK)
+SLOW = "by the clock alone this answer is too slow: grade it again when the machine is idle"
 _LOST_AGAIN = 3
 """How often a sandbox may be ended from outside before the machine is at fault."""
 
@@ -97,7 +103,7 @@ class Grader:
     def grade(self, job: Job, told: Callable[[str], None] = lambda name: None) -> Record:
         """Grade one submission. Never raises on account of the file. told: hears each exercise's name."""
         began = time.monotonic()
-        self._ends, self._cpu_s = began + self.plan.limits.submission_s, 0.0
+        self._ends, self._cpu_s = began + self._share_s(job), 0.0
         base = Record(
             job.learner,
             job.file,
@@ -113,8 +119,9 @@ class Grader:
         except UnreadableNotebook as error:
             return replace(base, message=str(error), seconds=time.monotonic() - began)
         try:
-            tries = [self._begin(exercise, found[exercise.name], told) for exercise in wanted]
-            done = [self._finish(each) for each in tries]
+            begun = (self._begin(exercise, found[exercise.name], told) for exercise in wanted)
+            # Where a sandbox holds nothing for the next one, each exercise is finished, and kept, at once.
+            done = [self._finish(each) for each in (begun if self._is_cheap else list(begun))]
         finally:
             self._drop()  # the next submission gets a server of its own
         faults = any(each.outcome == FAULT for each in done)
@@ -151,7 +158,8 @@ class Grader:
         began = time.monotonic() - begun.seconds
         record = self._tried(begun)
         record = replace(record, seconds=round(time.monotonic() - began, 3))
-        if record.outcome != FAULT and not self._is_used_up:
+        slow = {record.outcome, *(case.outcome for case in record.cases)} & _SLOW_WORDS
+        if record.outcome != FAULT and not self._is_used_up and not slow:
             record = replace(record, key=begun.key)
             self.cache.put(begun.key, record)
         return record
@@ -185,8 +193,11 @@ class Grader:
         if not found.passed and not was_fresh:
             found, _ = self._try(exercise, answer, secret, fresh=True)
         if found.outcomes & _SHAKY:
-            again, _ = self._try(exercise, answer, secret, fresh=True)
+            with self.plan.turns.alone():
+                again, _ = self._try(exercise, answer, secret, fresh=True)
             found = again if again.points >= found.points else found
+        if found.outcomes & _BY_THE_CLOCK:
+            found = replace(found, flag=found.flag or SLOW)
         return found
 
     def _try(
@@ -207,9 +218,15 @@ class Grader:
                 self._drop()
                 return Judged(Outcome.CRASHED, 0.0, str(error)[:200]), True
             left = self._ends - time.monotonic()
-            found = judge_apart(exercise, answer, secret, sandbox.connection, self.pictures, left)
+            sandbox.end_after(left, self.plan.limits.submission_cpu_s - self._cpu_s)
+            with self.plan.turns.beside_others():
+                found = judge_apart(
+                    exercise, answer, secret, sandbox.connection, self.pictures, left
+                )
             if sandbox.found:
-                found = replace(found, outcome=Outcome.OUT_OF_MEMORY, message=f"{sandbox.found}.")
+                timed_out = sandbox.is_out_of_time
+                outcome = Outcome.TIMED_OUT if timed_out else Outcome.OUT_OF_MEMORY
+                found = replace(found, outcome=outcome, message=f"{sandbox.found}.")
             if left := sandbox.sweep():
                 found = replace(found, flag=found.flag or LEFT.format(count=left))
             lost = sandbox.lost
@@ -218,6 +235,16 @@ class Grader:
             if not lost:
                 break
         return found, was_fresh
+
+    @property
+    def _is_cheap(self) -> bool:
+        """Whether a new sandbox takes milliseconds, and leaves nothing behind."""
+        return self.plan.level == "bubblewrap"
+
+    def _share_s(self, job: Job) -> float:
+        """Return the wall time for one file: all files of a learner together have `learner_s`."""
+        limits = self.plan.limits
+        return min(float(limits.submission_s), limits.learner_s / job.of)
 
     @property
     def _is_used_up(self) -> bool:
@@ -235,8 +262,7 @@ class Grader:
         Where a new one takes milliseconds, each is new.
         """
         hidden = secret != VISIBLE_SECRET
-        is_cheap = self.plan.level == "bubblewrap"
-        if self._used and (is_cheap or fresh or (self._has_seen and not hidden)):
+        if self._used and (self._is_cheap or fresh or (self._has_seen and not hidden)):
             self._drop()
         if self._sandbox is None:
             late = exercise.notebook >= "09"

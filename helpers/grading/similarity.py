@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
 
-from helpers.grading.cache import write_whole
+from helpers.grading.cache import write_whole, writing
 from helpers.grading.record import Record
 from helpers.grading.reports import Similar
 from helpers.grading.reports.slugs import page_names
@@ -33,7 +33,8 @@ def write_answers(records: Sequence[Record], out: Path) -> None:
     Those of earlier runs go: their files may no longer be those that count.
     """
     for old in (out / "answers").glob("*/*/*.py"):
-        old.unlink()
+        with writing(old):
+            old.unlink()
     names = page_names(record.learner for record in records)
     for record in records:
         learner = Path(names[record.learner]).stem

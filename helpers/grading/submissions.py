@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -41,11 +42,15 @@ class NoSubmissions(Exception):
 
 @dataclass(frozen=True)
 class Job:
-    """One submission to grade. path: the file. file: the same below the class's folder."""
+    """One submission to grade. path: the file. file: the same below the class's folder.
+
+    of: how many files its learner has handed in, of which this is one.
+    """
 
     learner: str
     path: Path
     file: str
+    of: int = 1
 
 
 def find_submissions(folder: Path) -> tuple[list[Job], list[str]]:
@@ -71,6 +76,8 @@ def find_submissions(folder: Path) -> tuple[list[Job], list[str]]:
             notices.append(
                 f"{_printable(child.name)}: no notebook in this folder, {_DEEPEST} folders deep"
             )
+    count = Counter(job.learner for job in jobs)
+    jobs = [replace(job, of=count[job.learner]) for job in jobs]
     return sorted(jobs, key=lambda job: (job.learner, job.file)), notices
 
 
@@ -79,7 +86,7 @@ def _files(folder: Path, notices: list[str]) -> Iterator[Path]:
     for entry in _entries(folder, folder, notices):
         if entry.is_dir(follow_symlinks=False):
             yield from _files_of_one(Path(entry.path), folder, notices)
-        elif entry.name.endswith(".ipynb"):
+        elif _is_notebook(entry.name):
             yield Path(entry.path)
 
 
@@ -97,7 +104,7 @@ def _files_of_one(own: Path, folder: Path, notices: list[str]) -> Iterator[Path]
             if entry.is_dir(follow_symlinks=False):
                 if depth < _DEEPEST:
                     todo.append((Path(entry.path), depth + 1))
-            elif entry.name.endswith(".ipynb"):
+            elif _is_notebook(entry.name):
                 count += 1
                 if count > MOST_FILES:
                     name = _printable(own.name)
@@ -106,6 +113,10 @@ def _files_of_one(own: Path, folder: Path, notices: list[str]) -> Iterator[Path]
                     )
                     return
                 yield Path(entry.path)
+
+
+def _is_notebook(name: str) -> bool:
+    return name.lower().endswith(".ipynb")
 
 
 def _entries(here: Path, folder: Path, notices: list[str]) -> Iterator[os.DirEntry[str]]:
@@ -163,8 +174,7 @@ def _learners(sources: set[str], notices: list[str]) -> dict[str, str]:
     for same in alike.values():
         for source in same:
             name = _name_of(source)
-            plain = sum(_name_of(other) == name and _is_spelled(other) for other in same)
-            alone = len(same) == 1 or (plain == 1 and _is_spelled(source))
+            alone = len(same) == 1 or source == _owner(name, same)
             names[source] = name if alone else f"{name} ({_told(source)})"
         if len(same) > 1:
             told = ", ".join(_told_apart(same))
@@ -172,6 +182,13 @@ def _learners(sources: set[str], notices: list[str]) -> dict[str, str]:
                 f"{_name_of(same[0])}: names of different submissions, not put together: {told}"
             )
     return names
+
+
+def _owner(name: str, same: Sequence[str]) -> str | None:
+    """Return the one source to which a name belongs: a folder called just so, else a file's name."""
+    spelled = [other for other in same if _name_of(other) == name and _is_spelled(other)]
+    folders = [other for other in spelled if other.endswith("/")]
+    return next((found[0] for found in (folders, spelled) if len(found) == 1), None)
 
 
 def _is_spelled(source: str) -> bool:

@@ -47,6 +47,11 @@ class Budget:
         self._last = now
         self._times: dict[int, tuple[int, int, int]] = {}
 
+    @property
+    def by_the_clock(self) -> bool:
+        """Whether there is time left: then it is the backstop that ended the wait."""
+        return self._left > 0
+
     def is_spent(self, now: float) -> bool:
         """Take the time until `now` off the budget; tell whether nothing is left of it."""
         if now - self._last < _EVERY_S:

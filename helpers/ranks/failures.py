@@ -189,9 +189,14 @@ class Deadlock(RankFailure):
 
 
 class RankTimeout(RankFailure):
-    """The launch's whole budget was used up. `waits` says what each rank was doing then."""
+    """The launch's whole budget was used up. `waits` says what each rank was doing then.
 
-    def __init__(self, timeout_s: float, waits: tuple[Wait, ...]) -> None:
+    by_the_clock: the ranks have had less time than that, and were ended all the same: the machine is busy.
+    """
+
+    def __init__(
+        self, timeout_s: float, waits: tuple[Wait, ...], by_the_clock: bool = False
+    ) -> None:
         lines = [
             f"not done after {timeout_s:g} s, the launch's whole budget; all ranks were ended."
         ]
@@ -199,6 +204,7 @@ class RankTimeout(RankFailure):
         lines.append("If the work needs longer, give launch(..., timeout=seconds).")
         super().__init__("\n".join(lines))
         self.waits = waits
+        self.by_the_clock = by_the_clock
 
 
 def describe_wait(wait: Wait) -> str:

@@ -43,7 +43,9 @@ def follow(world: World, timeout: float, display: Quiet) -> RankFailure | None:
             continue
         if budget.is_spent(now):
             world.ask_and_wait(_LAST_WORDS_S)
-            return failure_of(world) or RankTimeout(timeout, waits_now(watcher).waits)
+            return failure_of(world) or RankTimeout(
+                timeout, waits_now(watcher).waits, budget.by_the_clock
+            )
         diagnosis = watcher.look(now)
         if diagnosis is not None:
             return failure_of(world) or Deadlock(diagnosis)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,17 +36,34 @@ class Guard:
         self.peak_bytes = 0
         self.cpu_s = 0.0
         """Processor time of the family as last seen: of those that live, and of those that ended."""
+        self.is_out_of_time = False
+        self._ends_at = self._cpu_left_s = float("inf")
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="guard", daemon=True)
         self._thread.start()
 
+    def end_after(self, wall_s: float, cpu_s: float) -> None:
+        """End the sandbox when it lives for longer from now on, or uses more processor time in all."""
+        self._ends_at, self._cpu_left_s = time.monotonic() + wall_s, cpu_s
+
     def _watch(self) -> None:
         while not self._over.wait(LOOK_S):
+            # First what needs no look at the processes: with enough of them, or of their memory areas, that
+            # look itself may take long.
+            self.found = self._too_late()
+            self.is_out_of_time = bool(self.found)
             with suppress(OSError):  # a process that went while one looked; the next look comes
-                self.found = self._too_much()
+                self.found = self.found or self._too_much()
             if self.found:
                 end(self.first) if self.enclosed else end_family(self.first)
                 return
+
+    def _too_late(self) -> str:
+        if time.monotonic() > self._ends_at:
+            return "the time for all files of this learner is used up"
+        return (
+            "the processor time for this file is used up" if self.cpu_s > self._cpu_left_s else ""
+        )
 
     def _too_much(self) -> str:
         limits, used, count = self.limits, 0, 0

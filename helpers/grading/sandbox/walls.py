@@ -18,6 +18,7 @@ from helpers.grading.sandbox.landlocked import Landlocked
 from helpers.grading.sandbox.limits import Limits
 from helpers.grading.sandbox.staged import Staged
 from helpers.grading.sandbox.template import Template
+from helpers.grading.sandbox.turns import Turns
 from helpers.ranks.connection import Connection
 from helpers.ranks.site import Beside, Site
 
@@ -37,17 +38,21 @@ WALLS = {
     "none": Walls("none", (), ("anything: answers run as whoever grades",)),
 }
 """What each level stops and what not, but for memory."""
-_UNBOUND = (
-    "memory of the kernel's own: no memory cgroup can be had here, only the machine's whole is seen"
-)
+_UNBOUND = {
+    "memory": "memory of the kernel's own: no memory cgroup can be had here, only the machine's whole is "
+    "seen",
+    "cpu": "taking processor time from others by hundreds of sessions: no cpu cgroup can be had here; what "
+    "is too slow is tried again alone",
+}
 
 
 def walls_here(level: str) -> Walls:
     """Give what a level stops on this machine and what not, as every result tells it."""
     walls = WALLS[level]
-    if level == "none" or can_bound():
+    if level == "none":
         return walls
-    return replace(walls, does_not_stop=(*walls.does_not_stop, _UNBOUND))
+    missing = [words for kind, words in _UNBOUND.items() if not can_bound(kind)]
+    return replace(walls, does_not_stop=(*walls.does_not_stop, *missing))
 
 
 class NoWalls(Exception):
@@ -75,6 +80,7 @@ class Plan:
     level: str
     staged: Staged
     limits: Limits = Limits()
+    turns: Turns = Turns()
     _held: _Held = field(default_factory=_Held, compare=False, repr=False)
 
     def __enter__(self) -> Plan:
@@ -143,7 +149,8 @@ class Sandbox:
         enclosed = plan.level == "bubblewrap"
         most = plan.limits.world_bytes + 2 * plan.limits.disk_bytes
         self.group = put_into_group(first, most) if first else None
-        self.guard = Guard(first, plan.limits, enclosed, self.group is not None) if first else None
+        bounded = self.group is not None and self.group.bounds_memory
+        self.guard = Guard(first, plan.limits, enclosed, bounded) if first else None
         if preload:
             try:
                 self.connection.preload()
@@ -157,6 +164,11 @@ class Sandbox:
     def __exit__(self, *args: object) -> None:
         self.close()
 
+    def end_after(self, wall_s: float, cpu_s: float) -> None:
+        """End it when it lives for longer from now on, or uses more processor time in all."""
+        if self.guard is not None:
+            self.guard.end_after(wall_s, cpu_s)
+
     @property
     def found(self) -> str:
         """What its guard or the kernel ended it for, or ""."""
@@ -167,6 +179,11 @@ class Sandbox:
                 f"all ranks together, with the kernel's memory for them, used more than {most:,} MB"
             )
         return self.guard.found if self.guard else ""
+
+    @property
+    def is_out_of_time(self) -> bool:
+        """Whether its guard ended it because the time that it may take was used up."""
+        return self.guard is not None and self.guard.is_out_of_time
 
     @property
     def cpu_s(self) -> float:
