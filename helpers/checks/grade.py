@@ -50,7 +50,6 @@ _STOP_AFTER = frozenset(
     {
         Outcome.DEADLOCKED,
         Outcome.TIMED_OUT,
-        Outcome.TOO_SLOW,
         Outcome.CRASHED,
         Outcome.NOT_ATTEMPTED,
     }
@@ -223,7 +222,8 @@ class _Trial:
             if verdict.outcome is Outcome.WRONG and not verdict.advice:
                 verdict = replace(verdict, advice=self._moves(case, index, tried))
             verdicts.append(verdict)
-            self.ended = verdict.outcome in _STOP_AFTER
+            slow = verdict.outcome is Outcome.TOO_SLOW and tried.run.failure is not None
+            self.ended = slow or verdict.outcome in _STOP_AFTER
             if self.ended or not (every_case or verdict.passed):
                 break
         return verdicts

@@ -54,6 +54,9 @@ def _failure(
         if isinstance(error, Mapping)
     ]
     errors.sort(key=lambda error: (is_consequence(error), error.when_ns))
+    # A worker that failed is the cause where the others waited for it until their time was up.
+    if errors and not is_consequence(errors[0]):
+        return RankFailed(errors[0], tuple(errors[1:]))
     if said.get("late"):
         limit = said.get("seconds")  # the programme's own, shorter than the case's
         return RankTimeout(
@@ -63,8 +66,6 @@ def _failure(
         )
     exits = said.get("exits")
     codes = exits.items() if isinstance(exits, Mapping) else ()
-    if errors and not is_consequence(errors[0]):
-        return RankFailed(errors[0], tuple(errors[1:]))
     told = {error.rank for error in errors}  # these have said why they left
     for rank, code in sorted(codes):
         if isinstance(code, int) and code and -code != signal.SIGTERM and rank not in told:

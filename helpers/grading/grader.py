@@ -50,9 +50,6 @@ _SUSPICIOUS = frozenset({Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.DEADLOCKED}
 """Outcomes that a machine in trouble could give as well: then the reference is asked."""
 _SHAKY = frozenset({Outcome.TIMED_OUT, Outcome.TOO_SLOW, Outcome.CRASHED, Outcome.OUT_OF_MEMORY})
 """Outcomes that come and go with what else happens on a machine: each is tried once more, alone."""
-_BY_THE_CLOCK = frozenset({Outcome.TOO_SLOW})
-"""Outcomes of which nothing is kept: another time may give another one."""
-_SLOW_WORDS = frozenset(outcome.value for outcome in _BY_THE_CLOCK)
 SLOW = "by the clock alone this answer is too slow: grade it again when the machine is idle"
 _LOST_AGAIN = 3
 """How often a sandbox may be ended from outside before the machine is at fault."""
@@ -158,8 +155,7 @@ class Grader:
         began = time.monotonic() - begun.seconds
         record = self._tried(begun)
         record = replace(record, seconds=round(time.monotonic() - began, 3))
-        slow = {record.outcome, *(case.outcome for case in record.cases)} & _SLOW_WORDS
-        if record.outcome != FAULT and not self._is_used_up and not slow:
+        if record.outcome != FAULT and not self._is_used_up and not record.was_too_slow:
             record = replace(record, key=begun.key)
             self.cache.put(begun.key, record)
         return record
@@ -193,10 +189,12 @@ class Grader:
         if not found.passed and not was_fresh:
             found, _ = self._try(exercise, answer, secret, fresh=True)
         if found.outcomes & _SHAKY:
+            began = time.monotonic()
             with self.plan.turns.alone():
+                self._ends += time.monotonic() - began  # the wait for a turn is nobody's fault
                 again, _ = self._try(exercise, answer, secret, fresh=True)
             found = again if again.points >= found.points else found
-        if found.outcomes & _BY_THE_CLOCK:
+        if Outcome.TOO_SLOW in found.outcomes:
             found = replace(found, flag=found.flag or SLOW)
         return found
 
@@ -217,9 +215,11 @@ class Grader:
             except (LaunchError, ServerGone) as error:
                 self._drop()
                 return Judged(Outcome.CRASHED, 0.0, str(error)[:200]), True
-            left = self._ends - time.monotonic()
-            sandbox.end_after(left, self.plan.limits.submission_cpu_s - self._cpu_s)
+            began = time.monotonic()
             with self.plan.turns.beside_others():
+                self._ends += time.monotonic() - began
+                left = self._ends - time.monotonic()
+                sandbox.end_after(left, self.plan.limits.submission_cpu_s - self._cpu_s)
                 found = judge_apart(
                     exercise, answer, secret, sandbox.connection, self.pictures, left
                 )

@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
+from helpers.checks.result import Outcome
+
 FORMAT = 1
 
 
@@ -68,6 +70,12 @@ class ExerciseRecord:
     answer: str = ""
     key: str = ""
     cached: bool = False
+
+    @property
+    def was_too_slow(self) -> bool:
+        """Whether the clock alone spoke against it: then it is tried again in the next run."""
+        slow = Outcome.TOO_SLOW.value
+        return slow in (self.outcome, *(case.outcome for case in self.cases))
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,11 @@ UNSTOPPABLE = (
 )
 
 
+IN_FOLDER = (
+    "Only `folder` is seen by all machines, and is still there when the job is started again."
+)
+
+
 @dataclass(frozen=True)
 class Death:
     """How an attempt is to end: one of these ranks is killed.
@@ -85,6 +90,14 @@ def evidence(got: Mapping[str, Any], deaths: Sequence[Death]) -> Finding | None:
         told = {
             name for what, names in life.items() if what.startswith("written by") for name in names
         }
+        opened = sum(count for what, count in life.items() if what.startswith("opened by"))
+        if files["closed"] > 2 * opened:  # `torch.save` makes it two closings for one
+            what = (
+                f"in attempt {k + 1} files were changed more often than the check could interrupt"
+            )
+            return Finding(what, UNSTOPPABLE)
+        if k and life.get("first") not in (None, 0, [0, 0]) and not life["found"]["files"]:
+            return Finding("it went on from a checkpoint that is not in `folder`", IN_FOLDER)
         if unseen := set(files["names"]) - told:
             what = f"the file {min(unseen)!r} was changed in a way that the check cannot interrupt"
             return Finding(what, UNSTOPPABLE)

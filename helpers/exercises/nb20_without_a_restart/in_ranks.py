@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -21,6 +22,7 @@ from torch import nn
 from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
 
 from helpers.checks.lend import lend
+from helpers.checks.script_worker import die
 from helpers.checks.scripts import Source, compose, under_fork
 from helpers.ranks.processes import end_with_parent
 
@@ -31,6 +33,10 @@ WHOLE_S = 10.0
 """Of processor time, for all replicas of a case."""
 IMPATIENT_S = 0.15
 HELD_S = 0.4
+LATE_PATIENCE_S = 3.0
+"""Of a replica that asks after the decision: so long that to wait for it tells from to be told at once."""
+DELAYS = {"second": 0.7, "straggler": 1.35, "slow": 2.5}
+"""How many times `patience` a replica comes after the first one."""
 
 
 @contextmanager
@@ -63,11 +69,14 @@ def connect(port: int) -> Store:
 def start(
     answer: Source, programme: Callable[..., Any], replicas: int, given: Sequence[Any], dies: int
 ) -> dict[str, Any]:
-    """Run a programme in each replica, beside a store. Replica `dies` is killed; the others go on."""
+    """Run a programme in each replica, and a store. Replica `dies` is killed; the others go on.
+
+    Whether it was killed says the process that starts the replicas, and not what is left of that one.
+    """
     with store_of_its_own() as port:
         script = compose(answer, programme, (port, *given))
         found = under_fork(script, replicas, timeout_s=WHOLE_S, others_go_on=True)
-    if found["exits"].get(dies) == -signal.SIGKILL:
+    if dies in found["killed"][0]:
         found["exits"][dies] = 0
         found["values"][dies] = {"killed": True}
     return found
@@ -96,7 +105,7 @@ class FarStore(Store):
     def call(self, name: str, *given: Any, **named: Any) -> Any:
         self.writes += name in WRITING
         if name in WRITING and self.writes == self.last:
-            os.kill(os.getpid(), signal.SIGKILL)
+            die()
         if self.written is not None and name in WRITING and self.writes > 1:
             self.written()
         time.sleep(self.rng.random() * self.slow)
@@ -140,6 +149,7 @@ def ask(
     me = int(os.environ["RANK"])
     decided: list[Any] = []
     times: list[list[float]] = []
+    writes = 0
     store, own = connect(port), PrefixStore("check", connect(port))
     for number, now in enumerate(rounds):
         role, last = now["roles"][me], number == len(rounds) - 1
@@ -158,19 +168,22 @@ def ask(
             own.set(f"early {number}", "")
         elif role == "meanwhile":
             _until(partial(own.check, [f"deciding {number}"]))
+        elif role in DELAYS:
+            time.sleep(DELAYS[role] * now["patience"])
         deciding = partial(_others_decide, own, number) if role == "impatient" else None
         kill = dies[1] if last and me == dies[0] else 0
         # who is to be killed is ahead of the others: so it is killed while they count on it
         slow = 0.001 if kill else 0.02 if last and dies[1] else 0.008
         far = FarStore(store, 10 * number + me, kill, slow, deciding)
-        patience = IMPATIENT_S if role == "impatient" else now["patience"]
+        patience = {"impatient": IMPATIENT_S, "late": LATE_PATIENCE_S}.get(role, now["patience"])
         began = time.monotonic()
         got = answer(far, number, me, now["steps"][me], list(now["expected"]), replicas, patience)
         ended = time.monotonic()
         own.set(f"returned {number}", "")
         decided.append(_plain(got))
         times.append([began, ended])
-    return {"decided": decided, "times": times}
+        writes = far.writes
+    return {"decided": decided, "times": times, "writes": writes}
 
 
 def _others_decide(own: Store, number: int) -> None:
@@ -288,20 +301,28 @@ def quorum(
     patience: float,
 ) -> dict[int, int]:
     """Agree on who is in: a dict from each member to its step, the same for all who ask."""
-    store.set(f"round {number}, replica {me}", str(step))
 
-    def here() -> list[int]:
-        return [r for r in range(replicas) if store.check([f"round {number}, replica {r}"])]
+    def key(about: object, of: int = number) -> str:
+        return f"round {of}, {about}"
 
-    decided, give_up = f"round {number}, decided", time.monotonic() + patience
-    while not store.check([decided]) and time.monotonic() < give_up:
-        if set(expected) <= set(here()):
-            break
-        time.sleep(0.005)
-    mine = {r: int(store.get(f"round {number}, replica {r}")) for r in here()}
-    said = store.compare_set(decided, "", repr(mine)).decode()
-    pairs = (part.split(":") for part in said.strip("{}").split(","))
-    return {int(r): int(s) for r, s in pairs}
+    def decision(of: int) -> dict[int, int]:
+        pairs = (
+            part.split(":") for part in store.get(key("decided", of)).decode()[1:-1].split(",")
+        )
+        return {int(r): int(s) for r, s in pairs}
+
+    store.set(key(f"replica {me}"), str(step))
+    give_up = time.monotonic() + patience
+    newest = max(decision(number - 1).values()) if store.check([key("decided", number - 1)]) else -1
+    while not store.check([key("decided")]):
+        here = [r for r in range(replicas) if store.check([key(f"replica {r}")])]
+        mine = {r: int(store.get(key(f"replica {r}"))) for r in here}
+        enough = set(expected) <= set(here) or time.monotonic() > give_up
+        if enough and max(mine.values()) >= newest:
+            store.compare_set(key("decided"), "", repr(mine))
+        else:
+            time.sleep(0.005)
+    return decision(number)
 
 
 def rejoin(
@@ -402,6 +423,7 @@ class Scene:
 
     killed before, killed in, killed after: its gradients, the step of its optimizer, and that step's end.
     killed meeting: when it joins the group for the first time after the step. stalls: before its gradients.
+    hold: how many times `patience` the step takes when it is made once more.
     steps alone: on all others the step's all_reduce fails, on this one it ends well; `stall` then says how
     many times the others' patience it stalls after its step.
     """
@@ -411,6 +433,7 @@ class Scene:
         self.gone, self.came = folder / "gone", folder / "came"
         self.step, self.calls, self.usual, self.happened = -1, 0, 0, False
         self.times: list[float] = []
+        self.begun: Counter[int] = Counter()
 
     def watch(self, optimizer: torch.optim.Optimizer) -> None:
         """Put the scene around the optimizer and the calls of torch.distributed."""
@@ -446,6 +469,9 @@ class Scene:
             self.usual = self.calls  # of the step before: how many calls make one
         self.step, self.calls = step, 0
         self.times.append(time.monotonic())
+        self.begun[step] += 1
+        if step == self.event["step"] and self.begun[step] == 2:
+            time.sleep(self.event["hold"] * self.patience)
         self.moment("killed before")
         if self.moment("stalls"):
             time.sleep(self.event["stall"] * self.patience)
@@ -470,5 +496,5 @@ class Scene:
         self.happened = True
         if what.startswith("killed"):
             self.gone.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
+            die()
         return True

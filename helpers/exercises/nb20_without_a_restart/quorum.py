@@ -4,17 +4,18 @@
   counts? And what if the one whose view counts is killed?
 - Nobody leads: each writes that it is here, waits, and proposes what it sees. `compare_set` lets one
   proposal in, the first, and gives it to all others.
-- store.set(f"{number}/{me}", str(step)); loop until store.check([f"{number}/decided"]), or all of
-  `expected` have their key (`store.check` again), or time.monotonic() is past the start + patience; mine =
-  repr({r: int(store.get(f"{number}/{r}")) for r in range(replicas) if store.check([f"{number}/{r}"])});
-  return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode()).
+- store.set(f"{number}/{me}", str(step)); newest: the largest step in the decision of round number - 1, which
+  is in the store, or -1. Loop until store.check([f"{number}/decided"]): mine = {r: int(store.get(...))} for
+  each r whose key is there. If all of `expected` are in it, or time.monotonic() is past the start + patience,
+  and max(mine.values()) >= newest: store.compare_set(f"{number}/decided", "", repr(mine)). Then return
+  ast.literal_eval(store.get(f"{number}/decided").decode()).
 """
 
 from itertools import pairwise
 from typing import Any
 
 from helpers.checks.author import *
-from helpers.exercises.nb20_without_a_restart.in_ranks import meet
+from helpers.exercises.nb20_without_a_restart.in_ranks import LATE_PATIENCE_S, meet
 
 LATE_S = 1.5
 """How much later than asked for a decision may be on a busy machine, in seconds."""
@@ -37,6 +38,16 @@ ALONE = (
 LATE = "While you wait for the others, look also whether it has been decided."
 AT_ONCE = "All of `expected` had asked: nothing is left to wait for."
 EARLY = "Somebody of `expected` was missing: give them `patience` seconds."
+NEWEST = (
+    "Replicas with newer steps had not asked yet, and a decision without any of them loses these steps. "
+    "Compare the largest step of those who are here with the largest one in the decision of round "
+    "`number` - 1."
+)
+RESTART = (
+    "The first one had waited for `patience` seconds before that. The time runs from when a replica asks; it "
+    "does not begin anew when another one comes."
+)
+SURVIVED = "It was to be killed before that write, from another process: let that happen."
 LONG = "Somebody was missing, or had been killed: after `patience` seconds the others decide."
 STEPS = "Beside each member stands the step that it has asked with."
 UNSET = (
@@ -50,9 +61,10 @@ ROLES = {
     "late and absent": "late",
     "others than expected": "on time",
     "alone": "on time",
+    "left out": "behind",
 }
 """What the odd one does in a round, where it is not what the round is called."""
-PATIENCE = {"late and absent": 0.6, "alone": 0.8}
+PATIENCE = {"late and absent": 0.6, "alone": 0.8, "one by one": 0.8, "left out": 0.4}
 """In seconds. Alone: three times that is more than a busy machine may be late."""
 
 
@@ -64,7 +76,8 @@ def case(draw: Draw) -> Case:
     kinds += ["late and absent"] if n > 2 else []
     kinds += ["meanwhile"] if n > 2 else []
     kinds += ["others than expected"] if n > 1 else []
-    kinds += ["alone"] if n > 3 else []
+    kinds += [draw.of("alone", "one by one")] if n > 3 else []
+    kinds += ["left out"] if n > 2 else []
     kinds.append("all" if dies[0] >= 0 or n == 1 else ending)
     rounds = []
     for number, kind in enumerate(kinds):
@@ -80,14 +93,27 @@ def case(draw: Draw) -> Case:
                 roles[(odd + other) % n] = "impatient"
             elif kind == "alone":
                 roles = ["on time" if r == odd else "absent" for r in range(n)]
+            elif kind == "one by one":
+                roles[odd] = "absent"
+                for k, role in ((1, "second"), (2, "straggler")):
+                    roles[(odd + k) % n] = role
+            elif kind == "left out":
+                roles = ["behind" if r == odd else "slow" for r in range(n)]
         killed = number == len(kinds) - 1 and dies[0] >= 0
         waits = killed or any(roles[r] in ("absent", "late") for r in expected)
-        steps = [draw.whole(0, 99) for _ in range(n)]
+        # each round's steps are beyond those of the one before, but for a replica that has nothing
+        steps = [-1 if r == "behind" else 100 * number + draw.whole(0, 99) for r in roles]
         patience = PATIENCE.get(kind) or (0.3 if waits else 2.5)
         rounds.append({"roles": roles, "expected": expected, "steps": steps, "patience": patience})
 
     def together(values: list[Any]) -> Finding | None:
         alive = {r: value for r, value in enumerate(values) if "decided" in value}
+        if dies[0] in alive and alive[dies[0]]["writes"] >= dies[1]:
+            what = (
+                f"replica {dies[0]} makes its write number {dies[1]} in the last round, and lives"
+            )
+            return Finding(what, SURVIVED)
+        behind: Finding | None = None  # said last: it needs all that is judged before
         for number, now in enumerate(rounds):
             last_and_killed = number == len(rounds) - 1 and dies[0] >= 0
             asked = {
@@ -98,7 +124,8 @@ def case(draw: Draw) -> Case:
             found = one_round(number, now, asked, dies[0] if last_and_killed else -1)
             if found is not None:
                 return found
-        return None
+            behind = behind or without_the_newest(number, now, asked)
+        return behind
 
     told = "; ".join(describe(k, one) for k, one in enumerate(rounds))
     if dies[0] >= 0:
@@ -113,6 +140,9 @@ def case(draw: Draw) -> Case:
         seconds=20.0,
         shown=told,
     )
+
+
+IN_TIME = ("on time", "early", "impatient", "second", "behind")
 
 
 def describe(number: int, now: Any) -> str:
@@ -134,6 +164,10 @@ OF_ROLE = {
     "late": "comes after the decision",
     "early": "is not expected, but comes first",
     "meanwhile": "comes while another, which has waited, writes its decision",
+    "second": "comes when 0.7 times `patience` is over",
+    "straggler": "comes when 1.35 times `patience` is over",
+    "behind": "comes first, with step -1",
+    "slow": "comes when 2.5 times `patience` is over",
 }
 
 
@@ -159,8 +193,11 @@ def one_round(number: int, now: Any, asked: dict[int, Any], killed: int) -> Find
                 return Finding(
                     f"{said} replica {r} has {m} for a member, which asked too late", AFTER
                 )
+            if roles[m] == "straggler":
+                what = f"{said} replica {r} has {m} for a member, which asked too late"
+                return Finding(what, RESTART, rests_on_time=True)
         for m, role in enumerate(roles):
-            if role in ("on time", "early", "impatient") and m not in members and m != killed:
+            if role in IN_TIME and m not in members and m != killed:
                 what = f"{said} replica {r} does not have {m} for a member, which had asked in time"
                 return Finding(
                     what, UNEXPECTED if m not in now["expected"] else ALONE if members else ""
@@ -174,29 +211,44 @@ def one_round(number: int, now: Any, asked: dict[int, Any], killed: int) -> Find
     return in_time(said, now, asked, killed)
 
 
+def without_the_newest(number: int, now: Any, asked: dict[int, Any]) -> Finding | None:
+    """Say so where a replica that has nothing has decided although others have steps."""
+    for r, (got, *_) in asked.items():
+        if "behind" in now["roles"] and all(now["roles"][m] == "behind" for m in got):
+            what = (
+                f"in round {number} replica {r} is given {got}: nobody there has the newest steps"
+            )
+            return Finding(what, NEWEST)
+    return None
+
+
 def in_time(said: str, now: Any, asked: dict[int, Any], killed: int) -> Finding | None:
     """Judge how long the first decision took, and whether the late one was told at once."""
     roles, patience = now["roles"], now["patience"]
-    on_time = [r for r in asked if roles[r] != "late"]
-    if "meanwhile" in roles or not on_time:  # the one on time was killed later, and told nothing
-        return None
+    on_time = [r for r in asked if roles[r] not in ("late", "straggler")]
+    if {"meanwhile", "behind"} & set(roles) or not on_time:
+        return None  # if nobody is left, the one on time was killed later, and told nothing
     begun = max(asked[r][1] for r in on_time)
     first_begun = min(asked[r][1] for r in on_time)
     ended = max(asked[r][2] for r in on_time)
     missing = any(roles[r] in ("absent", "late") for r in now["expected"])
-    if missing and min(asked[r][2] for r in on_time) - first_begun < 0.9 * patience:
+    # of one by one the first one's time counts, which may have been killed since
+    first_is_known = any(roles[r] == "on time" for r in asked) or "second" not in roles
+    decided_s = min(asked[r][2] for r in on_time) - first_begun
+    if missing and first_is_known and decided_s < 0.9 * patience:
         return Finding(f"{said} it decides before `patience` is over", EARLY)
     if missing or killed >= 0:
         if ended - begun > patience + LATE_S:
-            return Finding(
-                f"{said} it takes {ended - begun:.1f} s, with a patience of {patience} s", LONG
-            )
+            what = f"{said} it takes {ended - begun:.1f} s, with a patience of {patience} s"
+            return Finding(what, LONG, rests_on_time=True)
     elif ended - begun > 0.9 * patience:
-        return Finding(f"{said} it takes {ended - begun:.1f} s, although all are there", AT_ONCE)
+        what = f"{said} it takes {ended - begun:.1f} s, although all are there"
+        return Finding(what, AT_ONCE, rests_on_time=True)
     for r in asked:
-        if roles[r] == "late" and missing and asked[r][2] - asked[r][1] > 0.8 * patience:
-            what = f"{said} replica {r}, which asks after the decision, waits {patience} s for it"
-            return Finding(what, LATE)
+        waited = asked[r][2] - asked[r][1]
+        if roles[r] == "late" and missing and waited > 0.8 * LATE_PATIENCE_S:
+            what = f"{said} replica {r}, which asks after the decision, waits {waited:.1f} s for it"
+            return Finding(what, LATE, rests_on_time=True)
     return None
 
 
@@ -209,6 +261,6 @@ EXERCISE = Exercise(
     failed=(Failed("wait timeout", UNSET), Failed("not done after", WHOM)),
     kind=Kind.SCRIPT,
     programme=meet,
-    sizes=(1, 2, 3, 4),
-    count=5,
+    sizes=(1, 2, 3, 4, 5),
+    count=6,
 )

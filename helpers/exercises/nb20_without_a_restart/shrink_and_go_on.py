@@ -51,32 +51,46 @@ GIVE_UP = (
 EXPECTED = (
     "Expect the members of the last round only: nobody need wait for one who has long been gone."
 )
+SURVIVED = "It is killed from another process, at a moment that the check chooses: let that happen."
 PATIENCE_S = 0.4
 SHRINK = "It lives, and trains no step at the end: what does it do when its group has failed?"
 
 
 def case(draw: Draw) -> Case:
     n, steps = draw.ranks, 7
-    at, replica, new, stall = draw.whole(1, 2), draw.rank(), -1, 0.0
+    at, replica, new, stall, hold = draw.whole(1, 2), draw.rank(), -1, 0.0, 0.0
     if n == 2:
         what, stall = draw.of(
             ("killed in", 0.0), ("killed after", 0.0), ("steps alone", 1.5), ("stalls", 3.0)
         )
         at = steps - 1 if what == "killed after" else at
+    elif n > 3:  # those that do not talk to the dead one hear of it only when the others leave
+        what = "killed before"
     else:
-        what, at, stall = draw.of(
-            ("killed before", 0, 0.0),  # who comes then has done as many, with other weights
-            ("killed meeting", 0, 0.0),
-            ("stalls", at, 1.5),
-            ("steps alone", at, 0.0),
-            ("steps alone", steps - 1, 0.0),
+        what, at, stall, hold = draw.of(
+            ("killed before", 0, 0.0, 0.0),  # who comes then has done as many, with other weights
+            ("killed meeting", 0, 0.0, 0.0),
+            ("stalls", at, 1.5, 0.0),
+            ("stalls", at, 2.5, 2.5),  # it asks for the next round alone, in which it has nothing
+            ("steps alone", at, 0.0, 0.0),
+            ("steps alone", steps - 1, 0.0, 0.0),
         )
         new = (replica + draw.whole(1, n - 1)) % n if what == "killed before" else -1
-    event = {"what": what, "replica": replica, "step": at, "new": new, "stall": stall}
+    event = {
+        "what": what,
+        "replica": replica,
+        "step": at,
+        "new": new,
+        "stall": stall,
+        "hold": hold,
+    }
     gone = {replica} if what.startswith("killed") else set()
 
     def together(values: list[Any]) -> Finding | None:
-        alive = [r for r in range(n) if r not in gone and "killed" not in values[r]]
+        for r in gone:
+            if "killed" not in values[r]:
+                return Finding(f"replica {r} was to be killed, and lives", SURVIVED)
+        alive = [r for r in range(n) if r not in gone]
         logs = {}
         for r in alive:
             log = values[r]["log"]
@@ -117,7 +131,7 @@ def case(draw: Draw) -> Case:
             times = max((value.get("times", []) for value in values), key=len)[-2:]
             if times[1] - times[0] > 0.8 * PATIENCE_S:
                 what = f"long after the death a step still takes {times[1] - times[0]:.1f} s"
-                return Finding(what, EXPECTED)
+                return Finding(what, EXPECTED, rests_on_time=True)
         return None
 
     def weights(got: torch.Tensor, members: dict[int, list[int]], r: int) -> Finding | None:
@@ -149,6 +163,8 @@ def case(draw: Draw) -> Case:
 def describe(event: dict[str, Any], n: int) -> str:
     """Say what happens to whom."""
     stall = f", {event['stall']:g} times as long as the others are patient"
+    if event["hold"]:
+        stall += f"; the step takes {event['hold']:g} times as long when it is made once more"
     moment = {
         "killed before": "is killed before its gradients of step {}",
         "killed in": "is killed after the all_reduce of step {}, before optimizer.step",
@@ -189,6 +205,6 @@ EXERCISE = Exercise(
     ),
     kind=Kind.SCRIPT,
     programme=go_on,
-    sizes=(2, 3),
-    count=9,
+    sizes=(2, 3, 5),
+    count=11,
 )

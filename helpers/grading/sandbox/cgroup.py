@@ -70,6 +70,8 @@ def put_into_group(pid: int, most_bytes: int) -> Group | None:
     folders: dict[str, Path] = {}
     for kind in ("memory", "cpu"):
         parent = _place(kind)
+        if folders and _is_v2() and parent != folders["memory"].parent:
+            continue  # in version 2 a process is in one group: the second would take it out of the first
         if parent is not None and _made(parent / name, kind, most_bytes, pid):
             folders[kind] = parent / name
     return Group(folders) if folders else None
@@ -90,6 +92,10 @@ def _made(folder: Path, kind: str, most_bytes: int, pid: int) -> bool:
 def can_bound(kind: str) -> bool:
     """Whether groups of a kind, "memory" or "cpu", can be had here."""
     return _place(kind) is not None
+
+
+def _is_v2() -> bool:
+    return (_ROOT / "cgroup.controllers").exists()
 
 
 @cache
@@ -118,7 +124,7 @@ def _candidates(kind: str) -> Iterator[Path]:
         for line in Path("/proc/self/cgroup").read_text().splitlines():
             _, controllers, path = line.split(":", 2)
             own |= dict.fromkeys(controllers.split(","), path.lstrip("/"))
-    if (_ROOT / "cgroup.controllers").exists() and "" in own:
+    if _is_v2() and "" in own:
         mine = _ROOT / own[""]
         yield from (mine.parent, mine) if mine != _ROOT else (mine,)
     if kind in own:

@@ -19,7 +19,7 @@ class Limits:
     rank sends; result_parts: its parts, forty times what the largest right answer has. cpu_s: of one
     process. submission_s, submission_cpu_s: of all exercises of a submission, wall time and processor time:
     twenty times what the longest notebook takes. learner_s: wall time of all files of one learner, shared out
-    equally among them; three times what all notebooks of the course take.
+    equally among them: with all 24 notebooks of the course, thirty times what one of them takes.
     """
 
     processes: int = 600
@@ -37,7 +37,7 @@ class Limits:
     cpu_s: int = 120
     submission_s: int = 1200
     submission_cpu_s: int = 1200
-    learner_s: int = 3600
+    learner_s: int = 7200
 
     def of_a_process(self) -> dict[str, int]:
         """Give the limits that the kernel keeps, by the names that setrlimit has for them."""

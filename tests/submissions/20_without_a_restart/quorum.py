@@ -7,6 +7,45 @@ from datetime import timedelta
 # %% right: whoever proposes first
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
+    newest = -1
+    if store.check([f"{number - 1}/decided"]):
+        newest = max(ast.literal_eval(store.get(f"{number - 1}/decided").decode()).values())
+    give_up = time.monotonic() + patience
+    while not store.check([f"{number}/decided"]):
+        here = [r for r in range(replicas) if store.check([f"{number}/{r}"])]
+        mine = {r: int(store.get(f"{number}/{r}")) for r in here}
+        enough = set(expected) <= set(here) or time.monotonic() > give_up
+        if enough and max(mine.values()) >= newest:
+            store.compare_set(f"{number}/decided", "", repr(mine))
+        time.sleep(0.01)
+    return ast.literal_eval(store.get(f"{number}/decided").decode())
+
+
+# %% right: the newest step has a key of its own, which only decisions write
+def quorum(store, number, me, step, expected, replicas, patience):
+    own = dist.PrefixStore(f"round {number}", store)
+    own.set(f"step {me}", str(step))
+    start = time.monotonic()
+    while not own.check(["decision"]):
+        time.sleep(0.005)
+        members = {}
+        for r in range(replicas):
+            if own.check([f"step {r}"]):
+                members[r] = int(own.get(f"step {r}").decode())
+        waits = time.monotonic() - start < patience
+        if waits and not all(r in members for r in expected):
+            continue
+        if store.check(["newest"]) and max(members.values()) < int(store.get("newest")):
+            continue
+        own.compare_set("decision", "", json.dumps(members))
+    decided = {int(r): s for r, s in json.loads(own.get("decision")).items()}
+    store.set("newest", str(max(decided.values())))
+    return decided
+
+
+# %% wrong: one that has nothing decides alone | wrong | says: the decision of round `number` - 1
+def quorum(store, number, me, step, expected, replicas, patience):
+    store.set(f"{number}/{me}", str(step))
     give_up = time.monotonic() + patience
     while not store.check([f"{number}/decided"]) and time.monotonic() < give_up:
         if all(store.check([f"{number}/{r}"]) for r in expected):
@@ -17,22 +56,45 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
 
 
-# %% right: a number from the store says whose proposal counts, and the dead one's is passed over
+# %% wrong: the patience begins anew whenever somebody comes | too slow | says: does not begin anew when another one comes
 def quorum(store, number, me, step, expected, replicas, patience):
-    own = dist.PrefixStore(f"round {number}", store)
-    own.set(f"step {me}", str(step))
-    start = time.monotonic()
-    while time.monotonic() - start < patience:
-        if own.check(["decision"]) or own.check([f"step {r}" for r in expected]):
-            break
-        time.sleep(0.005)
-    if not own.check(["decision"]):
-        members = {}
-        for r in range(replicas):
-            if own.check([f"step {r}"]):
-                members[r] = int(own.get(f"step {r}").decode())
-        own.compare_set("decision", "", json.dumps(members))
-    return {int(r): s for r, s in json.loads(own.get("decision")).items()}
+    store.set(f"{number}/{me}", str(step))
+    newest = -1
+    if store.check([f"{number - 1}/decided"]):
+        newest = max(ast.literal_eval(store.get(f"{number - 1}/decided").decode()).values())
+    seen, give_up = 0, 0.0
+    while not store.check([f"{number}/decided"]):
+        here = [r for r in range(replicas) if store.check([f"{number}/{r}"])]
+        if len(here) > seen:
+            seen, give_up = len(here), time.monotonic() + patience
+        mine = {r: int(store.get(f"{number}/{r}")) for r in here}
+        enough = set(expected) <= set(here) or time.monotonic() > give_up
+        if enough and max(mine.values()) >= newest:
+            store.compare_set(f"{number}/decided", "", repr(mine))
+        time.sleep(0.01)
+    return ast.literal_eval(store.get(f"{number}/decided").decode())
+
+
+# %% wrong: what kills it is put away | wrong | says: in the last round, and lives
+def quorum(store, number, me, step, expected, replicas, patience):
+    import sys
+
+    for name, module in list(sys.modules.items()):
+        if name.endswith(("script_worker", "nb20_without_a_restart.in_ranks")):
+            module.die = lambda: None
+    store.set(f"{number}/{me}", str(step))
+    newest = -1
+    if store.check([f"{number - 1}/decided"]):
+        newest = max(ast.literal_eval(store.get(f"{number - 1}/decided").decode()).values())
+    give_up = time.monotonic() + patience
+    while not store.check([f"{number}/decided"]):
+        here = [r for r in range(replicas) if store.check([f"{number}/{r}"])]
+        mine = {r: int(store.get(f"{number}/{r}")) for r in here}
+        enough = set(expected) <= set(here) or time.monotonic() > give_up
+        if enough and max(mine.values()) >= newest:
+            store.compare_set(f"{number}/decided", "", repr(mine))
+        time.sleep(0.01)
+    return ast.literal_eval(store.get(f"{number}/decided").decode())
 
 
 # %% wrong: each decides by itself | wrong | says: [Ll]et one proposal count

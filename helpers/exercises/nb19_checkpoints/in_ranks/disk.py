@@ -55,7 +55,7 @@ class Disk:
 
     def _watch_descriptors(self) -> None:
         """Watch files that are written without a file object: by number, or as memory."""
-        real_open, real_write, real_map = os.open, os.write, mmap.mmap
+        real_open, real_map = os.open, mmap.mmap
 
         def opened(path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
             fd = real_open(path, flags, *args, **kwargs)
@@ -63,11 +63,17 @@ class Disk:
                 self._open_for_writing(where)
             return fd
 
-        def write(fd: int, data: Any) -> int:
-            done = real_write(fd, data)
-            if self._is_inside(_path_of(fd)):
-                self._happens("half a file", fd)
-            return done
+        def writing(real: Callable[..., Any]) -> Callable[..., Any]:
+            def write(fd: int, *args: Any, **kwargs: Any) -> Any:
+                done = real(fd, *args, **kwargs)
+                if self._is_inside(_path_of(fd)):
+                    self._happens("half a file", fd)
+                return done
+
+            return write
+
+        for name in ("write", "pwrite", "writev", "pwritev", "sendfile", "ftruncate"):
+            setattr(os, name, writing(getattr(os, name)))
 
         class Map(real_map):  # type: ignore[misc, valid-type]
             def __new__(cls, fd: int, *args: Any, **kwargs: Any) -> Any:
@@ -76,7 +82,7 @@ class Disk:
                     self._happens("half a file", fd)
                 return real_map(fd, *args, **kwargs)
 
-        os.open, os.write, mmap.mmap = opened, write, Map  # type: ignore[misc, assignment]
+        os.open, mmap.mmap = opened, Map  # type: ignore[misc, assignment]
 
     def _open_for_writing(self, path: str) -> None:
         self.written.append(path)
@@ -92,6 +98,7 @@ class Disk:
         """Count an event, and die of it if it is the one. `file` is left half written, if it is given."""
         rank = os.environ["RANK"]
         leave(f"written by {rank}", sorted({Path(path).name for path in self.named}))
+        leave(f"opened by {rank}", len(self.written))
         if not self.counts():
             return
         self._events += 1
