@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -72,6 +73,15 @@ def refuse_where_ranks_must_not_start() -> None:
         raise LaunchError("launch() was called inside a rank. Call it from the notebook.")
     # While a spawned child imports the main script again, it does not know its parent yet.
     importing = getattr(multiprocessing.current_process(), "_inheriting", False)
+    if (
+        multiprocessing.parent_process() is not None
+        and not importing
+        and sys.modules["__main__"].__name__ != "__mp_main__"
+    ):
+        raise LaunchError(
+            "launch() was called in a process that multiprocessing has forked. Call it in the process that "
+            "forked this one: here its connections to the rank server are another's."
+        )
     if multiprocessing.parent_process() is not None or importing:
         raise LaunchError(
             "launch() was called in a child of multiprocessing, which imports the main script again. "

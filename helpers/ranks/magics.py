@@ -68,13 +68,38 @@ def ranks(line: str, cell: str) -> Run:
     shell = get_ipython()
     source = shell.transform_cell(cell)
     file = shell.compile.cache(source, shell.execution_count, cell)
-    ast.parse(source, file)  # a mistake in the syntax is shown here, once, and not by every rank
+    # A mistake in the syntax is shown here, once, and not by every rank; so is `await` outside of functions.
+    compile(source, file, "exec", dont_inherit=True)
+    if magic := _magic_in(source):
+        raise LaunchError(
+            f"`{magic}` is IPython's, and ranks have no IPython. Put it into a cell without %%ranks, or call "
+            "subprocess.run in this one."
+        )
     missing = [name for name in asked.names if name not in shell.user_ns]
     if missing:
         raise LaunchError(f"--send {missing[0]}: the notebook has no variable of this name.")
     payload = names_payload({name: shell.user_ns[name] for name in asked.names})
     payload.sources[file] = Source(cell_name(file), source)
     return run_cell(asked, source, file, payload)
+
+
+_IPYTHONS = {"system": "!", "getoutput": "!", "run_line_magic": "%", "run_cell_magic": "%%"}
+"""What IPython makes of a line that begins with such a sign."""
+
+
+def _magic_in(source: str) -> str:
+    """Return the first line of a cell, as it was typed, that only IPython can run; "" if there is none."""
+    for node in ast.walk(ast.parse(source)):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in _IPYTHONS
+            and isinstance(node.func.value, ast.Call)
+            and ast.unparse(node.func.value) == "get_ipython()"
+        ):
+            words = [str(a.value) for a in node.args if isinstance(a, ast.Constant)]
+            return _IPYTHONS[node.func.attr] + " ".join(words)
+    return ""
 
 
 def run_cell(asked: _Asked, source: str, file: str, payload: Payload) -> Run:

@@ -7,6 +7,7 @@ defines stands in the rank's `__main__` afterwards, as it would had the rank run
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import io
 import linecache
@@ -15,6 +16,7 @@ import threading
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from typing import Any
 
 from cloudpickle import CloudPickler
@@ -22,7 +24,9 @@ from cloudpickle.cloudpickle import (
     _class_setstate,
     _dynamic_class_reduce,
     _function_setstate,
+    _lookup_class_or_track,
     _lookup_module_and_qualname,
+    _make_skeleton_class,
     dynamic_subimport,
 )
 
@@ -71,9 +75,9 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
             return self._in_main(obj, dispatching)
         if isinstance(obj, (types.FunctionType, type)) and _is_made_by_hand(obj.__module__):
             if isinstance(obj, type):
-                return _dynamic_class_reduce(obj)
+                return _without_hooks(_dynamic_class_reduce(obj))
             return self._dynamic_function_reduce(obj)
-        return self._in_main(obj, super().reducer_override(obj))
+        return self._in_main(obj, _without_hooks(super().reducer_override(obj)))
 
     def _function_getnewargs(self, func: types.FunctionType) -> Any:
         self._note_source(func.__code__.co_filename)
@@ -149,6 +153,32 @@ def _reduce_lock_of(make: Callable[[], Any]) -> Callable[[Any], Any]:
     return lambda lock: (make, ())
 
 
+def _without_hooks(reduced: Any) -> Any:
+    """Have a class made on the rank without what its author wanted done once, when it was defined.
+
+    cloudpickle makes a class anew by calling its metaclass. In a script a class statement runs once on each
+    rank; here it ran in the kernel, and what it left (an entry in a registry) is sent with the rest.
+    """
+    if isinstance(reduced, tuple) and reduced[0] is _make_skeleton_class:
+        return _skeleton_class, *reduced[1:]
+    return reduced
+
+
+def _reduce_context_var(variable: contextvars.ContextVar[Any]) -> Any:
+    try:  # its default cannot be read by itself: the value of now is that, or what it has been set to
+        return _context_var, (variable.name, variable.get())
+    except LookupError:
+        return _context_var, (variable.name,)
+
+
+def _reduce_thread_pool(pool: ThreadPoolExecutor) -> Any:
+    return ThreadPoolExecutor, (pool._max_workers, pool._thread_name_prefix)
+
+
+def _reduce_process_pool(pool: Any) -> Any:
+    return ProcessPoolExecutor, (pool._max_workers,)
+
+
 def _reduce_of_thread(local: threading.local) -> Any:
     return threading.local, (), dict(vars(local))
 
@@ -182,6 +212,9 @@ _REDUCERS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (type(threading.Lock()), _reduce_lock_of(threading.Lock)),
     (type(threading.RLock()), _reduce_lock_of(threading.RLock)),
     (threading.local, _reduce_of_thread),
+    (contextvars.ContextVar, _reduce_context_var),
+    (ThreadPoolExecutor, _reduce_thread_pool),
+    (ProcessPoolExecutor, _reduce_process_pool),
     (typing.NewType, _reduce_new_type),
     (typing.ParamSpec, _reduce_named_parameter),
     (typing.TypeVarTuple, _reduce_named_parameter),
@@ -265,6 +298,36 @@ def _named(path: str) -> Any:
         except (ImportError, AttributeError, KeyError, ValueError):
             continue
     return None
+
+
+def _skeleton_class(
+    metaclass: type, name: str, bases: tuple[type, ...], members: Any, number: str, extra: Any
+) -> type:
+    """Do what cloudpickle's function of this name does, without the learner's hooks."""
+    own = [base for kind in bases for base in kind.__mro__ if _is_of_main(base)]
+    hooks = {base: vars(base)["__init_subclass__"] for base in own if _HOOK in vars(base)}
+    if not hooks and not _is_of_main(metaclass):
+        return _make_skeleton_class(metaclass, name, bases, members, number, extra)  # type: ignore[no-any-return]
+    for base in hooks:
+        type.__delattr__(base, _HOOK)
+    try:
+        maker: Any = next(kind for kind in metaclass.__mro__ if not _is_of_main(kind))
+        made = maker.__new__(metaclass, name, bases, dict(members))
+    finally:
+        for base, hook in hooks.items():
+            type.__setattr__(base, _HOOK, hook)
+    return _lookup_class_or_track(number, made)  # type: ignore[no-any-return]
+
+
+_HOOK = "__init_subclass__"
+
+
+def _is_of_main(kind: type) -> bool:
+    return kind.__module__ == "__main__"
+
+
+def _context_var(name: str, *value: Any) -> contextvars.ContextVar[Any]:
+    return contextvars.ContextVar(name, default=value[0]) if value else contextvars.ContextVar(name)
 
 
 def _cached(function: Callable[..., Any], maxsize: int | None, typed: bool) -> Any:
