@@ -13,8 +13,12 @@ from tests.conformance.run_entry import PlainCache, compare
 ENTRIES = all_entries()
 EACH_TIME = {
     "collectives/async_op",
+    "language/metaclass_registry",
     "printing/no_newline",
+    "settings/names_of_modules",
+    "settings/seeds",
     "signals/exit_three",
+    "stores/missing_key",
     "threads/error_in_thread",
     "wrong_calls/one_skips_reduce",
 }

@@ -34,6 +34,7 @@ def put(folder: Path, *names: str) -> Path:
         ("bela/nested/twice/02.ipynb", "bela"),
         ("Cy Lee_123_assignsubmission_file_/x.ipynb", "Cy Lee"),
         ("dora/02_blocking_p2p/02_blocking_p2p.ipynb", "dora"),
+        ("emil/02_blocking_p2p.IPYNB", "emil"),
     ],
 )
 def test_the_learner_is_named_by_file_or_folder(tmp_path: Path, name: str, learner: str) -> None:
@@ -214,3 +215,18 @@ def test_too_many_files_of_one_cost_nobody_else(tmp_path: Path) -> None:
     assert [job.learner for job in jobs if job.learner != "eve"] == ["bob"]
     assert len(jobs) == MOST_FILES + 1
     assert notices == [f"eve: more than {MOST_FILES} notebooks, the others passed over"]
+
+
+def test_a_folder_called_just_so_keeps_its_name_next_to_two_other_spellings(tmp_path: Path) -> None:
+    put(tmp_path, "anna/02.ipynb", "anna /02.ipynb", "anna_02_blocking_p2p.ipynb")
+    jobs, notices = find_submissions(tmp_path)
+    by_file = {job.file: job.learner for job in jobs}
+    assert by_file["anna/02.ipynb"] == "anna"
+    assert len(set(by_file.values())) == 3
+    assert len(notices) == 1 and "not put together" in notices[0]
+
+
+def test_each_file_knows_how_many_its_learner_has_handed_in(tmp_path: Path) -> None:
+    put(tmp_path, "anna/02.ipynb", "anna/03.ipynb", "bela/02.ipynb")
+    jobs, _ = find_submissions(tmp_path)
+    assert [(job.learner, job.of) for job in jobs] == [("anna", 2), ("anna", 2), ("bela", 1)]

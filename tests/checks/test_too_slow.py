@@ -1,0 +1,30 @@
+"""What only a clock says against an answer is an outcome of its own."""
+
+from __future__ import annotations
+
+from helpers.checks.case import AllRanks, Case, Finding
+from helpers.checks.exercise import Exercise
+from helpers.checks.judge import Tried, judge
+from helpers.checks.result import Outcome
+from helpers.ranks.failures import RankTimeout
+from helpers.ranks.run import Run
+from helpers.trace.events import Trace
+
+
+def verdict(*findings: Finding | None, failure: RankTimeout | None = None) -> Outcome:
+    n = len(findings)
+    case = Case("a case", [()] * n, right=AllRanks(lambda got: findings[got], lambda got: None))
+    run = Run(n, list(range(n)), [""] * n, Trace(()), failure)
+    return judge(Exercise(lambda draw: case), Tried(case, run)).outcome
+
+
+def test_a_finding_that_rests_on_time_is_not_called_wrong() -> None:
+    late = Finding("it takes 2 s", rests_on_time=True)
+    assert verdict(late, None) is Outcome.TOO_SLOW
+    assert verdict(late, Finding("3 is not 4")) is Outcome.WRONG
+    assert verdict(None, None) is Outcome.PASSED
+
+
+def test_a_backstop_of_wall_time_is_not_a_budget_that_was_used() -> None:
+    assert verdict(None, None, failure=RankTimeout(8.0, ())) is Outcome.TIMED_OUT
+    assert verdict(None, None, failure=RankTimeout(8.0, (), True)) is Outcome.TOO_SLOW
