@@ -205,6 +205,6 @@ EXERCISE = Exercise(
     ),
     kind=Kind.SCRIPT,
     programme=go_on,
-    sizes=(2, 3, 5),
-    count=11,
+    sizes=(2, 2, 3, 3, 3, 5),
+    count=12,
 )

@@ -280,7 +280,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: every rank its own file, and a barrier | crashed | says: can die between the files of two ranks
+# %% wrong: every rank its own file, and a barrier | crashed | says: rank 0 write one file|rank 0 alone saves
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     path, done, losses = f"{folder}/checkpoint{dist.get_rank()}.pt", 0, []
     if os.path.exists(path):
@@ -712,7 +712,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: copied there by another program | wrong | says: in a way that the check cannot interrupt
+# %% wrong: copied there by another program | wrong | says: than the check could interrupt|in a way that the check cannot interrupt
 import subprocess
 import tempfile
 

@@ -243,7 +243,7 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
     return losses
 
 
-# %% wrong: a file for each rank, which another world does not find | crashed | says: every rank loads it
+# %% wrong: a file for each rank, which another world does not find | wrong | says: rank 0 alone saves
 def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
     path, rank, size = f"{folder}/rank{dist.get_rank()}.pt", dist.get_rank(), dist.get_world_size()
     order, losses = [], []

@@ -158,7 +158,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         step += 1
 
 
-# %% wrong: nobody takes over | wrong | says: trained step|trains? the last step|steps of its members do not give|are trained
+# %% wrong: nobody takes over | timed out | says: Some replica waits for ever
 def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
     number, step, log = 0, 0, {}
     members = list(range(replicas))
@@ -448,7 +448,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         step += 1
 
 
-# %% wrong: all are expected for ever | wrong | says: nobody need wait for one who has long been gone
+# %% wrong: all are expected for ever | too slow | says: nobody need wait for one who has long been gone
 def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
     number, step, log, met, expected = 0, 0, {}, None, list(range(replicas))
     while True:
