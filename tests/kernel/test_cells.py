@@ -134,6 +134,15 @@ def test_a_removed_working_directory_is_one_line(kernel: Kernel) -> None:
     assert "site.py" not in cell.message and cell.message.count("\n") == 0
 
 
+def test_a_default_timeout_of_sockets_is_not_that_of_the_ranks_channels(kernel: Kernel) -> None:
+    kernel.value("import socket\nsocket.setdefaulttimeout(5.0)")
+    try:
+        assert kernel.value("launch(lambda rank, n: rank, 2).values") == "[0, 1]\n"
+        assert kernel.value("%%ranks 2\nrank") == "rank 0 → 0\nrank 1 → 1\n"
+    finally:
+        kernel.value("socket.setdefaulttimeout(None)")
+
+
 def test_a_launch_in_a_forked_child_is_told_where_to_call_it(kernel: Kernel) -> None:
     program = """
 import multiprocessing
