@@ -57,6 +57,8 @@ class Connection:
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
+        ours.setblocking(True)  # whatever a cell has given to socket.setdefaulttimeout
+        theirs.setblocking(True)
         self.control = Messages(ours)
         with theirs:
             self._process = self.site.start(

@@ -60,28 +60,31 @@ def launch(
     `trace=False` records no calls and so explains no deadlock; use it to measure latencies of
     microseconds.
 
+    Where a Run is shown, long lines of output are cut: `print(run.output[rank])` shows them whole.
+
     Raise LaunchError or CannotSend when nothing could be started, and otherwise a RankFailure:
     RankFailed, RankDied, Deadlock or RankTimeout, each with what was seen as `.run`.
     """
     if on_failure not in {"raise", "return", "go on"}:
         raise LaunchError(f"on_failure must be 'raise', 'return' or 'go on'; got {on_failure!r}.")
     display = Display() if in_kernel() else Quiet()
-    settings = read_settings(*own_cells())
-    run = run_on_ranks(
-        fn,
-        world_size,
-        args=args,
-        per_rank=per_rank,
-        env=env,
-        timeout=timeout,
-        backend=backend,
-        init=init,
-        trace=trace,
-        others_go_on=on_failure == "go on",
-        own_temp=False,
-        settings=settings,
-        display=display,
-    )
+    with stop_is_one_line(world_size):
+        settings = read_settings(*own_cells())
+        run = run_on_ranks(
+            fn,
+            world_size,
+            args=args,
+            per_rank=per_rank,
+            env=env,
+            timeout=timeout,
+            backend=backend,
+            init=init,
+            trace=trace,
+            others_go_on=on_failure == "go on",
+            own_temp=False,
+            settings=settings,
+            display=display,
+        )
     if run.failure is not None and on_failure == "raise":
         display.keep(run)
         raise run.failure
@@ -157,6 +160,17 @@ def run_on_ranks(
             break
     notes = (*notes, *settings.notes)
     return make_run(world, failure, time.monotonic() - began, notes)
+
+
+@contextmanager
+def stop_is_one_line(world_size: int) -> Iterator[None]:
+    """Raise a Stop as Stopped wherever it comes: before there are ranks, say, while the server starts."""
+    try:
+        yield
+    except Stopped:
+        raise
+    except KeyboardInterrupt:
+        raise Stopped(world_size) from None
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import time
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,6 +19,7 @@ from helpers.ranks.launcher import (
     make_setting,
     prepare_for,
     start_in_background,
+    stop_is_one_line,
     taken_notes,
     undisturbed,
 )
@@ -63,13 +65,23 @@ def ranks(line: str, cell: str) -> Run:
     deadlock is explained. The cell's last expression is what each rank gives back.
     """
     asked = _parse(line)
+    with stop_is_one_line(asked.world_size):
+        return _run_magic(asked, cell)
+
+
+def _run_magic(asked: _Asked, cell: str) -> Run:
     from IPython import get_ipython
 
     shell = get_ipython()
     source = shell.transform_cell(cell)
     file = shell.compile.cache(source, shell.execution_count, cell)
-    # A mistake in the syntax is shown here, once, and not by every rank; so is `await` outside of functions.
-    compile(source, file, "exec", dont_inherit=True)
+    # A mistake in the syntax is shown here, once, and not by every rank.
+    code = compile(source, file, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    if code.co_flags & inspect.CO_COROUTINE:
+        raise LaunchError(
+            "ranks cannot `await` at the top level of a cell: only a notebook's kernel has a running "
+            "event loop. Put the lines into an async function, and call asyncio.run(main())."
+        )
     if magic := _magic_in(source):
         raise LaunchError(
             f"`{magic}` is IPython's, and ranks have no IPython. Put it into a cell without %%ranks, or call "

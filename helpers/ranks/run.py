@@ -45,7 +45,9 @@ class RankFailure(Exception):
 class Run:
     """What happened on each rank of one launch.
 
-    values[r]: what rank r returned (None if it did not return). output[r]: what it printed.
+    values[r]: what rank r returned (None if it did not return). output[r]: what it printed, of more than
+    100,000 bytes the beginning and the end. Where a Run is shown, of a rank's output the first and last 100
+    lines are, each cut to 500 characters (the cut marked by an ellipsis); output[r] has the lines whole.
     trace: every communication call. failure: None, or why the launch did not end well.
     seconds: call to result in the launching process. notes: what else the reader should know.
     traffic: what was seen from outside of the ranks, where they ran behind walls and all answered.

@@ -7,16 +7,19 @@ defines stands in the rank's `__main__` afterwards, as it would had the rank run
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextvars
 import functools
 import io
 import linecache
+import logging
+import multiprocessing
 import sys
 import threading
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from cloudpickle import CloudPickler
@@ -31,6 +34,7 @@ from cloudpickle.cloudpickle import (
 )
 
 from helpers.ranks.cells import Source, cell_name
+from helpers.ranks.operators import describe_operator, make_operator
 
 _OF_MAIN = ("__file__", "__package__")
 """What a script's functions may ask their `__main__` for; a notebook's has no file."""
@@ -66,6 +70,8 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, types.ModuleType):
             return _reduce_module(obj)
+        if obj is sys.stdout or obj is sys.stderr:  # a kernel's are none that cloudpickle knows
+            return _stream, ("stdout" if obj is sys.stdout else "stderr",)
         for kind, reduce in _REDUCERS:
             if isinstance(obj, kind):
                 return self._in_main(obj, reduce(obj))
@@ -75,9 +81,9 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
             return self._in_main(obj, dispatching)
         if isinstance(obj, (types.FunctionType, type)) and _is_made_by_hand(obj.__module__):
             if isinstance(obj, type):
-                return _without_hooks(_dynamic_class_reduce(obj))
+                return _once(_dynamic_class_reduce(obj))
             return self._dynamic_function_reduce(obj)
-        return self._in_main(obj, _without_hooks(super().reducer_override(obj)))
+        return self._in_main(obj, _once(super().reducer_override(obj)))
 
     def _function_getnewargs(self, func: types.FunctionType) -> Any:
         self._note_source(func.__code__.co_filename)
@@ -104,6 +110,32 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
         entry = linecache.cache.get(file)
         if file not in self.sources and entry is not None and len(entry) == 4 and entry[1] is None:
             self.sources[file] = Source(cell_name(file), "".join(entry[2]))
+
+
+def _once(reduced: Any) -> Any:
+    """Have a class made on the rank without the code that its metaclass and its bases run for a new class.
+
+    That code has run in the kernel, and what it registered there is sent as well. Run a second time, it
+    would find each class registered already: by its own entry, or because cloudpickle makes a class twice
+    that its register refers to.
+    """
+    if not isinstance(reduced, tuple) or reduced[0] is not _make_skeleton_class:
+        return reduced
+    kind, name, bases, kwargs, tracker, _ = reduced[1]
+    # A metaclass from a library or from C may have to run (ABCMeta, torch's own): its own part of it does.
+    of_library = next(part for part in kind.__mro__ if not _is_by_value(part))
+    resolved = types.resolve_bases(bases)
+    hooked = [
+        part
+        for part in dict.fromkeys(p for base in resolved for p in base.__mro__)
+        if "__init_subclass__" in vars(part) and _is_by_value(part)
+    ]
+    args = (of_library, kind, name, bases, kwargs, tracker, hooked)
+    return _new_class, args, *reduced[2:5], _set_class_state
+
+
+def _is_by_value(kind: type) -> bool:
+    return _lookup_module_and_qualname(kind) is None or _is_made_by_hand(kind.__module__)
 
 
 def _reduce_module(module: types.ModuleType) -> Any:
@@ -153,34 +185,44 @@ def _reduce_lock_of(make: Callable[[], Any]) -> Callable[[Any], Any]:
     return lambda lock: (make, ())
 
 
-def _without_hooks(reduced: Any) -> Any:
-    """Have a class made on the rank without what its author wanted done once, when it was defined.
-
-    cloudpickle makes a class anew by calling its metaclass. In a script a class statement runs once on each
-    rank; here it ran in the kernel, and what it left (an entry in a registry) is sent with the rest.
-    """
-    if isinstance(reduced, tuple) and reduced[0] is _make_skeleton_class:
-        return _skeleton_class, *reduced[1:]
-    return reduced
-
-
-def _reduce_context_var(variable: contextvars.ContextVar[Any]) -> Any:
-    try:  # its default cannot be read by itself: the value of now is that, or what it has been set to
-        return _context_var, (variable.name, variable.get())
-    except LookupError:
-        return _context_var, (variable.name,)
-
-
-def _reduce_thread_pool(pool: ThreadPoolExecutor) -> Any:
-    return ThreadPoolExecutor, (pool._max_workers, pool._thread_name_prefix)
-
-
-def _reduce_process_pool(pool: Any) -> Any:
-    return ProcessPoolExecutor, (pool._max_workers,)
-
-
 def _reduce_of_thread(local: threading.local) -> Any:
     return threading.local, (), dict(vars(local))
+
+
+def _reduce_context_variable(variable: contextvars.ContextVar[Any]) -> Any:
+    try:
+        default: tuple[Any, ...] = (contextvars.Context().run(variable.get),)
+    except LookupError:
+        default = ()
+    try:
+        value: tuple[Any, ...] = (variable.get(),)
+    except LookupError:
+        value = ()
+    return _context_variable, (variable.name, default, value if value != default else ())
+
+
+def _reduce_threads(pool: concurrent.futures.ThreadPoolExecutor) -> Any:
+    held = vars(pool)
+    names = ("_max_workers", "_thread_name_prefix", "_initializer", "_initargs")
+    return type(pool), tuple(held[name] for name in names)
+
+
+def _reduce_processes(pool: concurrent.futures.ProcessPoolExecutor) -> Any:
+    held = vars(pool)
+    method = held["_mp_context"].get_start_method()
+    names = ("_initializer", "_initargs", "_max_tasks_per_child")
+    return _processes, (type(pool), held["_max_workers"], method, *(held[name] for name in names))
+
+
+def _reduce_log_file(handler: logging.FileHandler) -> Any:
+    """Send the handler, not its open file: each process that runs a script opens the file itself."""
+    if (
+        type(handler) is not logging.FileHandler
+    ):  # others rename or connect: no two may have one file
+        return NotImplemented
+    state = {name: held for name, held in vars(handler).items() if name not in {"stream", "lock"}}
+    # Appending, whatever the mode was: the file is there already, and the kernel goes on writing to it.
+    return _log_file, ({**state, "mode": "a", "stream": None},)
 
 
 def _reduce_new_type(new: Any) -> Any:
@@ -212,12 +254,13 @@ _REDUCERS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (type(threading.Lock()), _reduce_lock_of(threading.Lock)),
     (type(threading.RLock()), _reduce_lock_of(threading.RLock)),
     (threading.local, _reduce_of_thread),
-    (contextvars.ContextVar, _reduce_context_var),
-    (ThreadPoolExecutor, _reduce_thread_pool),
-    (ProcessPoolExecutor, _reduce_process_pool),
     (typing.NewType, _reduce_new_type),
     (typing.ParamSpec, _reduce_named_parameter),
     (typing.TypeVarTuple, _reduce_named_parameter),
+    (contextvars.ContextVar, _reduce_context_variable),
+    (concurrent.futures.ThreadPoolExecutor, _reduce_threads),
+    (concurrent.futures.ProcessPoolExecutor, _reduce_processes),
+    (logging.FileHandler, _reduce_log_file),
 )
 
 
@@ -238,6 +281,8 @@ def _reduce_of_torch(obj: Any) -> Any:
         file = io.BytesIO()
         torch.jit.save(obj, file)
         return _scripted, (file.getvalue(),)
+    if isinstance(obj, torch._library.custom_ops.CustomOpDef):
+        return make_operator, (describe_operator(obj),)
     if "torch._dynamo" not in sys.modules:
         return None
     from torch._dynamo.eval_frame import OptimizedModule
@@ -300,34 +345,84 @@ def _named(path: str) -> Any:
     return None
 
 
-def _skeleton_class(
-    metaclass: type, name: str, bases: tuple[type, ...], members: Any, number: str, extra: Any
-) -> type:
-    """Do what cloudpickle's function of this name does, without the learner's hooks."""
-    own = [base for kind in bases for base in kind.__mro__ if _is_of_main(base)]
-    hooks = {base: vars(base)["__init_subclass__"] for base in own if _HOOK in vars(base)}
-    if not hooks and not _is_of_main(metaclass):
-        return _make_skeleton_class(metaclass, name, bases, members, number, extra)  # type: ignore[no-any-return]
-    for base in hooks:
-        type.__delattr__(base, _HOOK)
+def _new_class(
+    of_library: type,
+    kind: type,
+    name: str,
+    bases: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    tracker: str,
+    hooked: Sequence[type],
+) -> Any:
+    """Make an empty class as `of_library` does, for a metaclass derived from it."""
+    resolved = types.resolve_bases(bases)
+    body = {sys.intern(key): value for key, value in kwargs.items()}
+    if resolved is not bases:
+        body["__orig_bases__"] = bases
+    with _without_hooks(hooked):
+        made: Any = of_library.__new__(kind, name, resolved, body)
+        library: Any = of_library
+        library.__init__(made, name, resolved, body)
+    return _lookup_class_or_track(tracker, made)
+
+
+@contextmanager
+def _without_hooks(hooked: Sequence[type]) -> Iterator[None]:
+    """Have `__init_subclass__` of some classes do nothing but call the next one."""
+    # A class whose own attributes refer to its subclasses is still empty when those are made.
+    has_it = [owner for owner in hooked if "__init_subclass__" in vars(owner)]
+    own = [(owner, vars(owner)["__init_subclass__"]) for owner in has_it]
     try:
-        maker: Any = next(kind for kind in metaclass.__mro__ if not _is_of_main(kind))
-        made = maker.__new__(metaclass, name, bases, dict(members))
+        for owner, _ in own:
+            type.__setattr__(owner, "__init_subclass__", _next_hook_of(owner))
+        yield
     finally:
-        for base, hook in hooks.items():
-            type.__setattr__(base, _HOOK, hook)
-    return _lookup_class_or_track(number, made)  # type: ignore[no-any-return]
+        for owner, hook in own:
+            type.__setattr__(owner, "__init_subclass__", hook)
 
 
-_HOOK = "__init_subclass__"
+def _next_hook_of(owner: Any) -> Any:
+    return classmethod(lambda cls: super(owner, cls).__init_subclass__())
 
 
-def _is_of_main(kind: type) -> bool:
-    return kind.__module__ == "__main__"
+def _set_class_state(made: type, state: tuple[dict[str, Any], Any]) -> None:
+    """Give a class its attributes, as its body does: a metaclass that forbids to set them is not asked."""
+    attributes, _ = state
+    for name, value in attributes.items():
+        if name != "_abc_impl":
+            type.__setattr__(made, name, value)
+    for kind in attributes.get("_abc_impl", ()):
+        made.register(kind)  # type: ignore[attr-defined]
+    if "__firstlineno__" in attributes:  # Python 3.13 drops it when another attribute is set
+        type.__setattr__(made, "__firstlineno__", attributes["__firstlineno__"])
 
 
-def _context_var(name: str, *value: Any) -> contextvars.ContextVar[Any]:
-    return contextvars.ContextVar(name, default=value[0]) if value else contextvars.ContextVar(name)
+def _context_variable(name: str, default: tuple[Any, ...], value: tuple[Any, ...]) -> Any:
+    made: contextvars.ContextVar[Any] = (
+        contextvars.ContextVar(name, default=default[0])
+        if default
+        else contextvars.ContextVar(name)
+    )
+    for each in value:
+        made.set(each)
+    return made
+
+
+def _processes(
+    kind: Any, workers: int, method: str, initializer: Any, args: Any, most_tasks: int | None
+) -> Any:
+    context = multiprocessing.get_context(method)
+    return kind(workers, context, initializer, args, max_tasks_per_child=most_tasks)
+
+
+def _stream(name: str) -> Any:
+    return getattr(sys, name)
+
+
+def _log_file(state: dict[str, Any]) -> logging.FileHandler:
+    handler = logging.FileHandler(state["baseFilename"], "a", delay=True)
+    vars(handler).update(state)
+    return handler
 
 
 def _cached(function: Callable[..., Any], maxsize: int | None, typed: bool) -> Any:
@@ -387,6 +482,10 @@ def function_in_main(obj: Any, named: tuple[str, Any]) -> None:
 
 
 def class_in_main(obj: Any, named: tuple[str, Any]) -> None:
+    _set_in_main(_set_class_state, obj, named)
+
+
+def enum_in_main(obj: Any, named: tuple[str, Any]) -> None:
     _set_in_main(_class_setstate, obj, named)
 
 
@@ -396,6 +495,7 @@ def object_in_main(obj: Any, named: tuple[str, Any]) -> None:
 
 _SET_IN_MAIN = {
     _function_setstate: function_in_main,
-    _class_setstate: class_in_main,
+    _set_class_state: class_in_main,
+    _class_setstate: enum_in_main,
     None: object_in_main,
 }

@@ -29,6 +29,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from helpers.ranks.operators import own_operators
+
 _NOTHING = object()
 
 
@@ -293,6 +295,12 @@ SETTINGS = (
         _pytree_nodes,
         _register_nodes,
         _calls("register_pytree_node", "_register_pytree_node", "register_dataclass"),
+    ),
+    Setting(
+        "operators",
+        own_operators,
+        lambda _: None,  # they were made when they were unpickled
+        _calls("custom_op"),
     ),
     Setting(
         "the start method",

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from helpers.ranks import wire
+from helpers.ranks.failures import LaunchError
 from helpers.ranks.processes import end_family
 from helpers.ranks.run import Traffic
 
@@ -156,7 +157,13 @@ class Beside:
         return changed, [name for name in self._given if name not in now]
 
     def cwd(self) -> str:
-        return os.getcwd()
+        try:
+            return os.getcwd()
+        except FileNotFoundError:
+            raise LaunchError(
+                "the working directory of this process was removed, so ranks have no folder to start "
+                "in. Go to one that is there, such as os.chdir(os.path.expanduser('~'))."
+            ) from None
 
     def path(self) -> list[str]:
         return list(sys.path)

@@ -191,6 +191,8 @@ class World:
         try:
             for rank in range(self.setting.world_size):
                 mine, other = socket.socketpair()
+                # After socket.setdefaulttimeout in a cell, the rank would get an end that does not wait.
+                other.setblocking(True)
                 theirs.append(other)
                 limits = {**wire.MAX_BYTES, wire.RESULT: self.connection.site.most_result}
                 member = Member(rank, mine, -1, wire.FrameReader(limits))

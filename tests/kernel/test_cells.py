@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+import pytest
+
 from tests.kernel.session import CELL_S, Kernel, MakeKernel, wait_until
 
 
@@ -101,6 +105,61 @@ def test_a_mistake_in_the_syntax_is_shown_once_and_the_ranks_live_on(kernel: Ker
     cell = kernel.run("%%ranks 2\nfor rank in 3 print(rank)")
     assert cell.error == "SyntaxError" and cell.message.count("SyntaxError") == 1
     assert kernel.value("%%ranks 2\nkept") == "rank 0 → 1\nrank 1 → 1\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("import asyncio\nawait asyncio.sleep(0)", "asyncio.run"),
+        ("1\n!echo hi", "`!echo hi` is IPython's"),
+        ("if rank == 0:\n    %time 1", "`%time 1` is IPython's"),
+        ("return 3", "'return' outside function"),
+    ],
+)
+def test_what_only_a_kernel_runs_is_refused_once_and_the_ranks_live_on(
+    kernel: Kernel, body: str, says: str
+) -> None:
+    kernel.value("%%ranks 2\nkept = 1")
+    cell = kernel.run(f"%%ranks 2\n{body}")
+    assert cell.error in {"LaunchError", "SyntaxError"} and re.search(says, cell.message)
+    assert "raised" not in cell.message
+    assert kernel.value("%%ranks 2\nkept") == "rank 0 → 1\nrank 1 → 1\n"
+
+
+def test_a_removed_working_directory_is_one_line(kernel: Kernel) -> None:
+    gone = "import os, tempfile\nos.chdir(tempfile.mkdtemp())\nos.rmdir(os.getcwd())\n"
+    cell = kernel.run(f"{gone}launch(lambda rank, n: rank, 2)")
+    kernel.value("os.chdir('/tmp')")
+    assert cell.error == "LaunchError" and "working directory" in cell.message
+    assert "site.py" not in cell.message and cell.message.count("\n") == 0
+
+
+def test_a_default_timeout_of_sockets_is_not_that_of_the_ranks_channels(kernel: Kernel) -> None:
+    kernel.value("import socket\nsocket.setdefaulttimeout(5.0)")
+    try:
+        assert kernel.value("launch(lambda rank, n: rank, 2).values") == "[0, 1]\n"
+        assert kernel.value("%%ranks 2\nrank") == "rank 0 → 0\nrank 1 → 1\n"
+    finally:
+        kernel.value("socket.setdefaulttimeout(None)")
+
+
+def test_a_launch_in_a_forked_child_is_told_where_to_call_it(kernel: Kernel) -> None:
+    program = """
+import multiprocessing
+def child(queue):
+    try:
+        queue.put(str(launch(lambda rank, n: rank, 2)))
+    except Exception as error:
+        queue.put(str(error))
+context = multiprocessing.get_context("fork")
+queue = context.Queue()
+process = context.Process(target=child, args=(queue,))
+process.start()
+print(queue.get(timeout=30))
+process.join(30)
+"""
+    shown = kernel.value(program)
+    assert "multiprocessing has forked" in shown and "__main__" not in shown
 
 
 def test_a_line_that_cannot_be_read_shows_how_it_is_written(kernel: Kernel) -> None:

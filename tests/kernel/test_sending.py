@@ -96,6 +96,27 @@ def f(rank, n):
         waiting.put(local.x)
     return waiting.get()
 """,
+    "pools and context variables, of which a script has its own": """
+import contextvars, logging, sys
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+threads = ThreadPoolExecutor(3, thread_name_prefix="mine")
+processes = ProcessPoolExecutor(1)
+plain, given = contextvars.ContextVar("plain"), contextvars.ContextVar("given", default=1)
+changed = contextvars.ContextVar("changed", default=1)
+changed.set([2])
+def square(x): return x * x
+threads.submit(square, 1).result()
+out = sys.stderr
+def f(rank, n):
+    name = threads.submit(lambda: __import__("threading").current_thread().name).result()
+    assert name.startswith("mine") and threads._max_workers == 3 and out is sys.stderr
+    assert processes.submit(square, 3).result() == 9
+    try:
+        plain.get()
+    except LookupError:
+        return given.get(), changed.get(), changed.name
+    raise AssertionError("plain has a value")
+""",
     "callables of every kind": """
 import functools, contextlib, operator
 class Trainer:
@@ -175,10 +196,10 @@ REFUSED = {
     "a generator": ("rows = (i for i in [1])", "rows", "a generator .*Send a list"),
     "a coroutine": ("async def go(): pass\nwork = go()", "work", r"a coroutine .*asyncio.run"),
     "a thread": ("import threading\nt = threading.Thread(target=print)", "t", "Start it inside"),
-    "a pool": (
-        "from concurrent.futures import ThreadPoolExecutor\np = ThreadPoolExecutor()",
-        "p",
-        "a pool of threads",
+    "a generator that has begun": (
+        "def rows():\n    yield 1\n    yield 2\nr = rows(); next(r)",
+        "r",
+        "a generator .*call the function that makes it inside yours",
     ),
     "a queue for results": (
         "import multiprocessing as mp\nq = mp.Queue()",

@@ -46,6 +46,18 @@ def test_stop_ends_all_ranks_that_are(how: str, kernel: Kernel) -> None:
     stopped_and_well(kernel, kernel.wait(request))
 
 
+def test_stop_before_there_are_ranks(kernel: Kernel) -> None:
+    """A Stop reaches the launch while it pickles its arguments, the first thing that it does."""
+    program = """
+import os, signal, time
+class Stopping:
+    def __reduce__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
+launch(lambda rank, n, what: rank, 2, args=(Stopping(),))"""
+    stopped_and_well(kernel, kernel.run(program))
+
+
 @pytest.mark.parametrize("times", [2, 5])
 def test_stop_pressed_again_and_again(times: int, kernel: Kernel) -> None:
     kernel.begin(HANGS["asleep"])

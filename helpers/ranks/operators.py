@@ -1,0 +1,67 @@
+"""Operators made by torch.library.custom_op, taken apart and made again in another process.
+
+What the dispatcher holds of one is C++; what it was made from is kept by torch in Python.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+_OF_AN_OPERATOR = ("_abstract_fn", "_setup_context_fn", "_backward_fn", "_vmap_fn")
+
+
+def describe_operator(op: Any) -> dict[str, Any]:
+    """Return what an operator was made from, and all that was registered for it."""
+    parts = {part: vars(op)[part] for part in _OF_AN_OPERATOR}
+    # `_backend_fns` holds them in wrappers of torch's own, which refer to the operator.
+    kernels = {kind: _unwrapped(fn) for kind, fn in op._backend_fns.items()}
+    dispatch = dict(op._torch_dispatch_fns)
+    autocast = dict(op._autocast_dtype)
+    return {
+        "made of": (op._namespace, op._name, op._schema, op._init_fn, op._tags),
+        "kernels": kernels,
+        "dispatch": dispatch,
+        "autocast": autocast,
+        **parts,
+    }
+
+
+def _unwrapped(fn: Callable[..., Any]) -> Callable[..., Any]:
+    while type(fn).__name__ == "function" and getattr(fn, "__module__", "").startswith("torch."):
+        cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
+        if "fn" not in cells:
+            break
+        fn = cells["fn"].cell_contents
+    return fn
+
+
+def make_operator(made: dict[str, Any]) -> Any:
+    """Make an operator, unless this process has one of its name, as a cell that is run again would."""
+    from torch._library import custom_ops
+
+    namespace, name, schema, fn, tags = made["made of"]
+    known = custom_ops.OPDEFS.get(f"{namespace}::{name}")
+    if known is not None:
+        return known
+    op = custom_ops.CustomOpDef(namespace, name, schema, fn, tags)
+    for kind, kernel in made["kernels"].items():
+        op.register_kernel(kind)(kernel)
+    if made["_abstract_fn"] is not None:
+        op.register_fake(made["_abstract_fn"])
+    if made["_backward_fn"] is not None:
+        op.register_autograd(made["_backward_fn"], setup_context=made["_setup_context_fn"])
+    if made["_vmap_fn"] is not None:
+        op.register_vmap(made["_vmap_fn"])
+    for kind, function in made["dispatch"].items():
+        op.register_torch_dispatch(kind, function)
+    for kind, dtype in made["autocast"].items():
+        op.register_autocast(kind, dtype)
+    return op
+
+
+def own_operators() -> list[Any]:
+    """Return the operators that cells have made."""
+    known = sys.modules["torch._library.custom_ops"].__dict__["OPDEFS"]
+    return [op for op in list(known.values()) if op._init_fn.__module__ == "__main__"]
