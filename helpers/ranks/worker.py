@@ -126,9 +126,10 @@ class _Rank:
     def _work(self, head: dict[str, Any], payload: memoryview) -> Any:
         for file, (name, text) in head["cells"].items():
             _know_cell(file, name, text)
-        if head["settings"]:
-            apply_settings(*pickle.loads(payload[: head["settings"]]))
-        payload = payload[head["settings"] :]
+        settings = head.get("settings", 0)
+        if settings:
+            apply_settings(*pickle.loads(payload[:settings]))
+        payload = payload[settings:]
         with _leaving_well_is_returning():
             if head["do"] == "cell":
                 self.namespace.update(pickle.loads(payload) if len(payload) else {})
