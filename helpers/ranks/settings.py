@@ -237,7 +237,8 @@ def _described(handler: logging.Handler) -> tuple[Any, ...]:
         where = "stdout" if handler.stream is sys.stdout else "stderr"
         return where, handler.level, handler.formatter, None
     if type(handler) is logging.FileHandler:
-        how = (handler.baseFilename, handler.mode, handler.encoding)
+        # Appending, whatever its mode: the file is there already, and the notebook goes on writing to it.
+        how = (handler.baseFilename, "a", handler.encoding)
         return "file", handler.level, handler.formatter, how
     raise ValueError(f"a {type(handler).__name__}")
 
