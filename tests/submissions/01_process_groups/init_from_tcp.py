@@ -150,7 +150,7 @@ import zlib
 
 
 def init_from_tcp(rank, world_size, folder):
-    port = 20000 + os.stat(folder).st_ino % 30000
+    port = 20000 + os.stat(folder).st_ino % 10000
     address = f"tcp://127.0.0.1:{port}"
     dist.init_process_group("gloo", init_method=address, rank=rank, world_size=world_size)
 
