@@ -1,4 +1,4 @@
-"""What happens to the files of a folder, as the kernel tells it: see inotify(7).
+"""What happens to the files of a folder, as the kernel reports it: see inotify(7).
 
 A process that runs an answer cannot be believed about the files it writes: whatever Python name a check puts
 its own function under, `os.open`, a C library or a child process goes around it. The kernel sees them all.
@@ -11,17 +11,19 @@ import ctypes
 import os
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 _MODIFY, _CLOSE_WRITE = 0x2, 0x8
 _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x40, 0x80, 0x100, 0x200
-_OVERFLOW, _IS_FOLDER = 0x4000, 0x40000000
+_OVERFLOW, _IGNORED, _IS_FOLDER = 0x4000, 0x8000, 0x40000000
 _EVERYTHING = _MODIFY | _CLOSE_WRITE | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
 _HEAD = struct.Struct("iIII")
-_READ = 1 << 16
+_READ, _MOST_READS = 1 << 16, 64
+_MOST_FOLDERS = 1000
+"""Folders and reads that no right answer needs: a hostile one must not keep this process busy."""
 
 
 @dataclass
@@ -29,7 +31,7 @@ class Changes:
     """What was done to the files of a folder, those in its subfolders included.
 
     names: of the files that were made, changed, or given a new name. closed: how often a file was closed that
-    was open for writing. overflowed: the kernel had more to tell than its queue holds.
+    was open for writing. overflowed: more was done than could be followed.
     """
 
     names: set[str] = field(default_factory=set)
@@ -51,18 +53,21 @@ class FolderWatch:
         self.fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         if self.fd < 0:
             raise OSError(ctypes.get_errno(), "no more folders can be watched (inotify)")
+        self._root = folder
         self._folders: dict[int, Path] = {}
         self._changes = Changes()
         self._add(folder)
 
     def taken(self) -> Changes:
         """Return what has happened since the last time."""
-        while True:
+        for _ in range(_MOST_READS):
             try:
                 data = os.read(self.fd, _READ)
             except BlockingIOError:
                 break
             self._read(data)
+        else:  # something that an answer has left behind writes as fast as this reads
+            self._changes.overflowed = True
         changes, self._changes = self._changes, Changes()
         return changes
 
@@ -74,12 +79,16 @@ class FolderWatch:
         if watch < 0:
             return  # it has gone again
         self._folders[watch] = folder
-        # What was made in a new folder before it was watched is told by no event.
-        for path in folder.iterdir():
-            if path.is_dir() and not path.is_symlink():
-                self._add(path)
-            elif folder is not self._folders[1]:
-                self._changes.names.add(path.name)
+        if len(self._folders) > _MOST_FOLDERS:
+            self._changes.overflowed = True
+            return
+        # No event reports what was made in a new folder before it was watched.
+        with suppress(OSError):  # the answer may remove it at any moment
+            for path in folder.iterdir():
+                if path.is_dir() and not path.is_symlink():
+                    self._add(path)
+                elif folder is not self._root:
+                    self._changes.names.add(path.name)
 
     def _read(self, data: bytes) -> None:
         start = 0
@@ -88,7 +97,8 @@ class FolderWatch:
             start += _HEAD.size
             name = data[start : start + length].rstrip(b"\0").decode("utf-8", "replace")
             start += length
-            if what & _OVERFLOW:
+            lost = what & _IGNORED and self._folders.get(watch) is self._root
+            if what & _OVERFLOW or lost:  # a folder that is removed and made again is not watched
                 self._changes.overflowed = True
             elif watch in self._folders:
                 self._happened(self._folders[watch] / name, what)

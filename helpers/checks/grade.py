@@ -47,12 +47,7 @@ NameCell = Callable[[int], str]
 """From the index of a cell to what its reader calls it: "cell 7", "cell [12]"."""
 
 _STOP_AFTER = frozenset(
-    {
-        Outcome.DEADLOCKED,
-        Outcome.TIMED_OUT,
-        Outcome.CRASHED,
-        Outcome.NOT_ATTEMPTED,
-    }
+    {Outcome.DEADLOCKED, Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.NOT_ATTEMPTED}
 )
 """Outcomes after which the other cases would only repeat the message, and cost a second each."""
 _MOST_ALONE = 8
@@ -216,7 +211,9 @@ class _Trial:
                 return [*verdicts, self._flood(case)]
             tried = self._alone_in_its_world(case, run, laps)
             verdict = self._judge(tried, wrong)
-            if verdict.outcome is Outcome.TOO_SLOW:  # something else may have run at that moment
+            # Something else may have run at that moment. (A run that used up its wall time is not tried again
+            # here: it has taken minutes.)
+            if verdict.outcome is Outcome.TOO_SLOW and tried.run.failure is None:
                 tried = self._alone_in_its_world(case, *self._run([case], index))
                 verdict = self._judge(tried, wrong)
             if verdict.outcome is Outcome.WRONG and not verdict.advice:

@@ -40,8 +40,8 @@ PRINTS = "The function prints, but returns nothing: the value must come back by 
 
 
 BY_THE_CLOCK = (
-    "Only the clock speaks against this answer, and it was tried twice. On a busy machine the answer may be "
-    "right all the same: check it again when nothing else runs."
+    "This was measured by the clock alone, and a busy machine may be the cause: check it again when nothing "
+    "else runs."
 )
 _ODD = (
     TypeError,

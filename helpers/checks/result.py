@@ -25,7 +25,7 @@ class Outcome(Enum):
     DEADLOCKED = "deadlocked"
     TIMED_OUT = "timed out"
     TOO_SLOW = "too slow"
-    """By a clock alone: a busy machine may be the cause. Tried again before it is said, and never kept."""
+    """Measured by the clock alone: a busy machine may be the cause. A grader never keeps it."""
     OUT_OF_MEMORY = "out of memory"
     FLOODED = "flooded"
     FAULT = "harness fault"

@@ -169,9 +169,8 @@ def under_fork(
                 changed.append(watch.taken().plain())
             if not any(exits.values()) or budget.is_spent(time.monotonic()):
                 break
-            if attempt + 1 < len(
-                sizes
-            ):  # what they said is settled: the next ones go on from there
+            if attempt + 1 < len(sizes):
+                # what they said is settled: the next ones go on from there
                 for path in script.parent.glob(f"{attempt}-*.error"):
                     path.unlink()
     late = budget.is_spent(time.monotonic())

@@ -4,7 +4,7 @@
 
 Points come from the hidden cases (the visible ones can only lower them), what the learner is told from
 the visible ones. Behind Landlock the visible cases of all exercises are tried before any hidden one: whatever
-an answer leaves in its sandbox of a hidden case, by whatever trick, cannot reach what its author is told.
+an answer leaves in its sandbox of a hidden case, by whatever trick, cannot reach what its author reads.
 Behind bubblewrap each set of cases has a sandbox of its own that leaves nothing, and an exercise is finished,
 and kept, before the next one is begun.
 Behind Landlock sandboxes share /dev/shm: what one leaves there is removed before the next, but two that
@@ -216,7 +216,7 @@ class Grader:
                 self._drop()
                 return Judged(Outcome.CRASHED, 0.0, str(error)[:200]), True
             began = time.monotonic()
-            with self.plan.turns.beside_others():
+            with self.plan.turns.with_others():
                 self._ends += time.monotonic() - began
                 left = self._ends - time.monotonic()
                 sandbox.end_after(left, self.plan.limits.submission_cpu_s - self._cpu_s)

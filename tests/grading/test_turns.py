@@ -12,7 +12,7 @@ from helpers.grading.sandbox.turns import Turns
 OTHER = """
 import sys, time
 from helpers.grading.sandbox.turns import Turns
-with Turns(sys.argv[1]).beside_others():
+with Turns(sys.argv[1]).with_others():
     print("in", flush=True)
     sys.stdin.readline()
 """
@@ -27,10 +27,10 @@ def test_alone_waits_for_others_and_may_ask_again_within(tmp_path: Path) -> None
         assert other.stdin is not None and other.stdout is not None
         try:
             assert other.stdout.readline() == "in\n"
-            with turns.beside_others():  # next to the other one: no wait
+            with turns.with_others():  # next to the other one: no wait
                 assert other.poll() is None
             other.stdin.write("\n")
-            with turns.alone(), turns.beside_others():
+            with turns.alone(), turns.with_others():
                 assert other.wait(10) == 0  # it had left before this one came
         finally:
             other.kill()
@@ -49,5 +49,5 @@ def test_a_grader_that_dies_gives_its_turn_back(tmp_path: Path) -> None:
 
 
 def test_one_grader_needs_no_lock() -> None:
-    with Turns().alone(), Turns().beside_others():
+    with Turns().alone(), Turns().with_others():
         pass

@@ -26,8 +26,8 @@ def without_torchs_sampler(
 ) -> Any:
     """Call the answer with one setting, torch's own sampler out of reach under any name.
 
-    Loading its module anew would bring back another class, so that is refused as well. (Who copies torch's
-    source has written the sampler, if not understood it.)
+    Loading its module again would bring back another class, so that is refused as well. (An answer that
+    copies torch's source is accepted: it contains the sampler.)
     """
     for method in ("__init__", "__iter__"):
         setattr(DistributedSampler, method, _withheld)

@@ -34,7 +34,7 @@ WHOLE_S = 10.0
 IMPATIENT_S = 0.15
 HELD_S = 0.4
 LATE_PATIENCE_S = 3.0
-"""Of a replica that asks after the decision: so long that to wait for it tells from to be told at once."""
+"""Of a replica that asks after the decision: long enough to tell a wait from an answer at once."""
 DELAYS = {"second": 0.7, "straggler": 1.35, "slow": 2.5}
 """How many times `patience` a replica comes after the first one."""
 

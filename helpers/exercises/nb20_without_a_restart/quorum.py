@@ -45,7 +45,7 @@ NEWEST = (
 )
 RESTART = (
     "The first one had waited for `patience` seconds before that. The time runs from when a replica asks; it "
-    "does not begin anew when another one comes."
+    "does not start again when another one comes."
 )
 SURVIVED = "It was to be killed before that write, from another process: let that happen."
 LONG = "Somebody was missing, or had been killed: after `patience` seconds the others decide."
@@ -227,7 +227,7 @@ def in_time(said: str, now: Any, asked: dict[int, Any], killed: int) -> Finding 
     roles, patience = now["roles"], now["patience"]
     on_time = [r for r in asked if roles[r] not in ("late", "straggler")]
     if {"meanwhile", "behind"} & set(roles) or not on_time:
-        return None  # if nobody is left, the one on time was killed later, and told nothing
+        return None  # if nobody is left: the one on time was killed later, and reports nothing
     begun = max(asked[r][1] for r in on_time)
     first_begun = min(asked[r][1] for r in on_time)
     ended = max(asked[r][2] for r in on_time)

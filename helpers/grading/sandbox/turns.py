@@ -25,14 +25,14 @@ class Turns:
     file: str = ""
 
     @contextmanager
-    def beside_others(self) -> Iterator[None]:
+    def with_others(self) -> Iterator[None]:
         """Run next to others, when nobody runs alone."""
         with self._held(fcntl.LOCK_SH):
             yield
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Run when nobody else does; whatever runs within may call `beside_others`."""
+        """Run when nobody else does; whatever runs within may call `with_others`."""
         with self._held(fcntl.LOCK_EX):
             yield
 

@@ -66,7 +66,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
 
 
-# %% wrong: the patience begins anew whenever somebody comes | too slow | says: does not begin anew when another one comes
+# %% wrong: the patience starts again whenever another one comes | too slow | says: does not start again when another one comes
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     newest = -1
