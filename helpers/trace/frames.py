@@ -60,8 +60,10 @@ def whereabouts(thread: int | None) -> tuple[list[Any] | None, str, FrameType | 
     """
     frame = sys._current_frames().get(thread or 0)
     recorded = ""
-    while frame is not None and frame.f_code.co_filename.startswith(_RECORDS):
-        recorded = frame.f_code.co_name  # in the end: the method of torch that we stand in for
+    # What records a call, and what a check puts around it, take the place of a method of torch.
+    while frame is not None and is_ours(frame.f_code):
+        if frame.f_code.co_filename.startswith(_RECORDS):
+            recorded = frame.f_code.co_name
         frame = frame.f_back
     innermost = frame
     learner = learner_frame(frame)

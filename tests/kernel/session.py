@@ -53,8 +53,9 @@ class Kernel:
         self.mark = secrets.token_hex(16)
         # short: multiprocessing puts sockets below it, whose paths may have 107 characters
         self.temp = Path(tempfile.mkdtemp(prefix="rr-", dir="/tmp"))
+        self.folder = Path(tempfile.mkdtemp(prefix="cells-"))  # where its cells write files
         self._manager = KernelManager(kernel_name="python3")
-        self._manager.start_kernel(env=self._environment(env), cwd=str(self.temp.parent))
+        self._manager.start_kernel(env=self._environment(env), cwd=str(self.folder))
         self._client: BlockingKernelClient = self._manager.client()
         self._connect()
 
@@ -146,7 +147,8 @@ class Kernel:
             for process in self.processes():
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.kill()
-            shutil.rmtree(self.temp, ignore_errors=True)
+            for folder in (self.temp, self.folder):
+                shutil.rmtree(folder, ignore_errors=True)
 
     # --- what comes from it ------------------------------------------------------------------------------
 
