@@ -27,7 +27,8 @@ _LATE_S = 0.003
 def drive_cases(
     rank: int,
     world_size: int,
-    source: str,
+    sources: Sequence[str],
+    programs: Sequence[int],
     name: str,
     kind: Kind,
     programme: Callable[..., Any] | None,
@@ -35,20 +36,25 @@ def drive_cases(
     lower: int,
     given: Sequence[Sequence[Any]],
 ) -> list[list[Any]]:
-    """Call the answer on one case after the other. Runs in ranks only.
+    """Call programs on cases, one turn after another. Runs in ranks only.
 
-    kind: how it is called; a script's programme gets its source. late[k]: the rank that comes late to
-    case k. lower: see `hard_world`. given[k]: this rank's inputs there; where it measures, the programme
-    gets before them what times a lap. Give for each case what was returned, the names of the inputs
-    that were changed, and the numbers of the first and of the last call that were recorded meanwhile.
+    sources[programs[k]] is called in turn k. kind: how it is called; a script's programme gets its source.
+    late[k]: the rank that comes late to turn k. lower: see `hard_world`. given[k]: this rank's inputs there;
+    where it measures, the programme gets before them what times a lap. Return for each turn what was
+    returned, the names of the inputs that were changed, and the numbers of the first and of the last call
+    that were recorded meanwhile.
     """
     from helpers.checks.hard import hard_world
 
     sleep, results = time.sleep, []
     alone = kind.is_alone
+    built: int | None = None
     with hard_world(lower) if kind.is_hard else contextlib.nullcontext():
-        answer: Any = _source(source, name) if kind is Kind.SCRIPT else build(source, name)
         for k, (inputs, late_one) in enumerate(zip(given, late, strict=True)):
+            if programs[k] != built:  # an answer is built once: it may count its calls
+                built = programs[k]
+                source = sources[built]
+                answer: Any = _source(source, name) if kind is Kind.SCRIPT else build(source, name)
             before = [_copy(value) for value in inputs]
             first = calls_made()
             if late_one == rank:

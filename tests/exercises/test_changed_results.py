@@ -20,10 +20,11 @@ import torch
 from helpers.answers.data import Answer
 from helpers.answers.reader import read_answers
 from helpers.checks.compare import _LOST
-from helpers.checks.grade import _Trial
+from helpers.checks.grade import _all_in_one
 from helpers.checks.judge import Tried, judge
 from helpers.checks.kinds import Kind
 from helpers.checks.registry import exercises, get
+from helpers.checks.worlds import Turn, Worlds
 from helpers.course.workspace import find_workspace
 
 ACCEPTED = tomllib.loads((Path(__file__).parent / "accepted_changes.toml").read_text())
@@ -45,13 +46,13 @@ def results(name: str) -> list[Tried]:
     assert isinstance(answer, Answer), answer
     cases = exercise.draw()[: None if exercise.last is None else -1]
     groups = [list(group) for _, group in groupby(cases, key=lambda case: case.world_size)]
-    trial = _Trial(exercise, answer, str, None)
+    worlds = Worlds(exercise, [answer.source])
     tried = []
     for group in groups[:3]:
-        together = trial._together(group)
+        turns = [Turn(case, number) for number, case in enumerate(group)]
+        together = _all_in_one(worlds, turns)
         tried += [each for each, _ in together.values()]
-        for k in [k for k in range(len(group)) if k not in together][:ALONE]:
-            tried.append(trial._alone_in_its_world(group[k], *trial._run([group[k]], k)))
+        tried += [worlds.alone(turn) for turn in turns if turn.number not in together][:ALONE]
     return tried
 
 

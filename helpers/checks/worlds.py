@@ -1,0 +1,178 @@
+"""Run programs on cases: many turns one after another in one world, or one turn in a world of its own.
+
+Which case a recorded call belongs to is reported by the rank itself, which an answer can reach into. So a
+shared world counts only if every recorded call of every rank belongs to some turn (`together`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from helpers.checks.case import Case, Measured
+from helpers.checks.drive import drive_cases
+from helpers.checks.exercise import Exercise
+from helpers.checks.judge import Tried
+from helpers.checks.kinds import Kind
+from helpers.checks.script_runs import run_of_script
+from helpers.checks.stopwatch import Replies
+from helpers.ranks.cells import place_of
+from helpers.ranks.connection import Connection
+from helpers.ranks.display import Watched
+from helpers.ranks.launcher import run_on_ranks
+from helpers.ranks.run import Run
+from helpers.trace.events import Place, Trace
+
+MOST_EVENTS = 5_000
+"""Calls and spans of each rank in one world: they cost time to read, and no answer makes a tenth of it."""
+_TOGETHER_S = 4.0
+"""Processor time of a world with many turns, beyond which each case is tried alone, with its own budget."""
+
+_Timings = Sequence[Mapping[tuple[int, ...], Sequence[float]]]
+
+
+class Flooded(Exception):
+    """A rank made more calls than anybody can read."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One call of a program. number: the case's place among those of its world size.
+
+    Which rank is late depends on the number, so a case is the same in whatever world it is tried.
+    """
+
+    case: Case
+    number: int
+    program: int = 0
+
+
+@dataclass(frozen=True)
+class Worlds:
+    """Runs programs that answer one exercise.
+
+    programs: sources, each of which defines `exercise.name`. place: names a line of theirs. watched: record
+    what tensors hold where a turn has a world of its own.
+    """
+
+    exercise: Exercise
+    programs: Sequence[str]
+    place: Callable[[str, int, str], Place] = place_of
+    connection: Connection | None = None
+    watched: bool = False
+
+    def alone(self, turn: Turn, lower: int = 0) -> Tried:
+        """Run one turn in a world of its own. lower: see `hard_world`. Raise Flooded."""
+        run, timings = self._run([turn], lower)
+        if self.exercise.kind is Kind.SCRIPT:
+            # the launched process only starts the script: what its workers returned is what counts
+            value = _reported(run.values[0], 0, 1).returned if run.ok else None
+            run = replace(run, values=[value])
+            script = run_of_script(turn.case.world_size, turn.case.seconds, run, self.place)
+            return Tried(turn.case, script)
+        if not run.ok:
+            return Tried(turn.case, run)
+        return self._apart([turn], run, timings)[0]
+
+    def together(self, turns: Sequence[Turn]) -> tuple[list[Tried], Run] | None:
+        """Run turns of one world size in one world; give what came of each, and of the world.
+
+        None where the world did not end well, or where a recorded call belongs to no turn. Raise Flooded.
+        """
+        run, timings = self._run(turns)
+        if not run.ok or not _all_belong(run, len(turns)):
+            return None
+        return self._apart(turns, run, timings), run
+
+    def _run(self, turns: Sequence[Turn], lower: int = 0) -> tuple[Run, _Timings]:
+        """Run turns one after another in one world; give also the timings that each asked for."""
+        exercise, first = self.exercise, turns[0].case
+        size = 1 if exercise.kind is Kind.SCRIPT else first.world_size
+        late = [turn.number % (size + 1) for turn in turns]
+        replies = Replies([turn.case.laps and turn.case.laps() for turn in turns])
+        run = run_on_ranks(
+            drive_cases,
+            size,
+            args=(
+                list(self.programs),
+                [turn.program for turn in turns],
+                exercise.name,
+                exercise.kind,
+                exercise.programme,
+                [rank if rank < size else None for rank in late],
+                lower,
+            ),
+            per_rank=[([turn.case.given[rank] for turn in turns],) for rank in range(size)],
+            env=first.env,
+            init=first.init and not exercise.kind.is_alone,
+            timeout=_TOGETHER_S if len(turns) > 1 else first.seconds,
+            name_place=self.place,
+            reply=replies if exercise.kind is Kind.MEASUREMENT else None,
+            connection=self.connection,
+            display=Watched() if self.watched and len(turns) == 1 else None,
+        )
+        if len(run.trace) > MOST_EVENTS * size:
+            raise Flooded
+        return run, replies.laps
+
+    def _apart(self, turns: Sequence[Turn], run: Run, timings: _Timings) -> list[Tried]:
+        """Cut what came of a world into its turns. A rank that lies about them costs its own answer."""
+        parts = []
+        alone = len(turns) == 1
+        for k, turn in enumerate(turns):
+            reported = [_reported(value, k, len(turns)) for value in run.values]
+            # a turn that has a world of its own made all of its calls, whatever the rank says
+            spans = [(each.first, each.last) for each in reported]
+            trace = run.trace if alone else run.trace.between(spans)
+            values = [each.returned for each in reported]
+            if turn.case.laps is not None:
+                values = [Measured(found, timings[k]) for found in values]
+            part = replace(run, values=values, trace=trace, traffic=run.traffic if alone else None)
+            changed = [each.changed for each in reported] if self.exercise.keeps_input else ()
+            parts.append(Tried(turn.case, part, changed))
+        return parts
+
+
+class _Reported(NamedTuple):
+    """What a rank reports of one turn; first, last: its calls' numbers, as `drive_cases` gives them."""
+
+    returned: Any = None
+    changed: Sequence[str] = ()
+    first: int = 0
+    last: int = 0
+
+
+def _reported(value: Any, k: int, count: int) -> _Reported:
+    """Read what a rank reported of turn k; nothing, where it is not what `drive_cases` gives."""
+    if isinstance(value, list) and len(value) == count:
+        part = value[k]
+        if isinstance(part, list) and len(part) == 4 and isinstance(part[1], list):
+            returned, changed, first, last = part
+            if type(first) is int and type(last) is int:
+                return _Reported(returned, [str(name)[:80] for name in changed[:20]], first, last)
+    return _Reported()
+
+
+def _all_belong(run: Run, count: int) -> bool:
+    """Whether every recorded call of every rank belongs to one of the turns that it reports."""
+    ends = []
+    for value in run.values:
+        end = 0
+        for each in (_reported(value, k, count) for k in range(count)):
+            if each.first != end or each.last < end:
+                return False
+            end = each.last
+        ends.append(end)
+    return all(event.seq < ends[event.rank] for event in run.trace)
+
+
+def is_clean(trace: Trace) -> bool:
+    """Whether a turn left nothing for the next one: all calls ended, all messages were received."""
+    if any(event.end_ns is None for event in trace.calls):
+        return False
+    if any(message.recv is None for message in trace.messages()):
+        return False
+    sent = sum(event.op == "send" for event in trace)
+    received = sum(event.op == "recv" for event in trace)
+    return sent == received and all(meeting.complete for meeting in trace.meetings())
