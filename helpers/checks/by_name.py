@@ -58,6 +58,15 @@ class ByName:
                 return name, problem
         return "", ""
 
+    def same(self, one: Any, other: Any, rank: int) -> bool:
+        """Whether two programs gave back the same, in the parts that are judged."""
+        if not (isinstance(one, dict) and isinstance(other, dict)):
+            return one is None and other is None
+        return all(
+            not difference(other.get(name), one.get(name), scale=self._scale(name))
+            for name in self.right[rank]
+        )
+
     def _scale(self, name: str) -> float | None:
         return self.scale.get(name) if isinstance(self.scale, Mapping) else self.scale
 

@@ -33,13 +33,13 @@ def drive_cases(
     kind: Kind,
     programme: Callable[..., Any] | None,
     late: Sequence[int | None],
-    lower: int,
+    second: bool,
     given: Sequence[Sequence[Any]],
 ) -> list[list[Any]]:
     """Call programs on cases, one turn after another. Runs in ranks only.
 
     sources[programs[k]] is called in turn k. kind: how it is called; a script's programme gets its source.
-    late[k]: the rank that comes late to turn k. lower: see `hard_world`. given[k]: this rank's inputs there;
+    late[k]: the rank that comes late to turn k. second: see `hard_world`. given[k]: this rank's inputs there;
     where it measures, the programme gets before them what times a lap. Return for each turn what was
     returned, the names of the inputs that were changed, and the numbers of the first and of the last call
     that were recorded meanwhile.
@@ -49,11 +49,13 @@ def drive_cases(
     sleep, results = time.sleep, []
     alone = kind.is_alone
     built: int | None = None
-    with hard_world(lower) if kind.is_hard else contextlib.nullcontext():
+    known = set(vars(sys.modules["__main__"]))
+    with hard_world(second) if kind.is_hard else contextlib.nullcontext():
         for k, (inputs, late_one) in enumerate(zip(given, late, strict=True)):
             if programs[k] != built:  # an answer is built once: it may count its calls
                 built = programs[k]
                 source = sources[built]
+                _forget(known)  # a program must not find what another one has defined
                 answer: Any = _source(source, name) if kind is Kind.SCRIPT else build(source, name)
             before = [_copy(value) for value in inputs]
             first = calls_made()
@@ -94,6 +96,13 @@ def build(source: str, name: str) -> Any:
     namespace = sys.modules["__main__"].__dict__
     exec(compile(source, FILE, "exec"), namespace)
     return namespace[name]
+
+
+def _forget(known: set[str]) -> None:
+    """Remove from `__main__` all but the known names."""
+    namespace = vars(sys.modules["__main__"])
+    for name in set(namespace) - known:
+        del namespace[name]
 
 
 def _copy(value: Any) -> Any:

@@ -28,9 +28,10 @@ from helpers.answers.text import defined_in
 from helpers.checks.case import Case
 from helpers.checks.drive import FILE
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
-from helpers.checks.judge import Tried, Unjudged, judge, label_of, moved
+from helpers.checks.explain import Seen, behave_alike, explain
+from helpers.checks.judge import Tried, Unjudged, judge, label_of
 from helpers.checks.kinds import Kind
-from helpers.checks.nonsense import LOWER, has_wide
+from helpers.checks.poison import MOVES
 from helpers.checks.registry import exercises
 from helpers.checks.result import CaseVerdict, CheckResult, Outcome
 from helpers.checks.worlds import MOST_EVENTS, Flooded, Turn, Worlds, is_clean
@@ -83,8 +84,11 @@ def grade(
         outcome = Outcome.NOT_ATTEMPTED if found.kind == "not_attempted" else Outcome.UNREADABLE
         return _result(exercise, found, outcome, message=found.message)
     with _one_thread():
-        result = _tried(exercise, found, name_cell, secret, every_case, connection, watched)
-        if result.passed or result.outcome is Outcome.FAULT or secret != VISIBLE_SECRET:
+        visible = secret == VISIBLE_SECRET  # of a hidden case nobody sees the advice
+        result = _tried(
+            exercise, found, name_cell, secret, every_case, connection, watched, explained=visible
+        )
+        if result.passed or result.outcome is Outcome.FAULT or not visible:
             return result
         wrong = _wrong_parts(exercise, found, name_cell, connection)
         return replace(result, notes=(*result.notes, *wrong))
@@ -126,6 +130,7 @@ def _tried(
     every_case: bool,
     connection: Connection | None,
     watched: bool = False,
+    explained: bool = False,
 ) -> CheckResult:
     worlds = Worlds(exercise, [found.source], _places(found, name_cell), connection, watched)
     cases = exercise.draw(secret)
@@ -136,10 +141,10 @@ def _tried(
     ]
     verdicts: list[CaseVerdict] = []
     try:
-        for each in _verdicts(worlds, numbered, every_case):
+        for each in _verdicts(worlds, numbered, every_case, explained):
             verdicts.append(each)
         if exercise.last is not None and all(verdict.passed for verdict in verdicts):
-            verdicts += _verdicts(worlds, [[Turn(cases[-1], 0)]], every_case)
+            verdicts += _verdicts(worlds, [[Turn(cases[-1], 0)]], every_case, explained)
     except CheckFault as fault:
         return _not_judged(exercise, found, fault)
     except LaunchError as error:
@@ -166,27 +171,30 @@ def _places(answer: Answer, name_cell: NameCell) -> Callable[[str, int, str], Pl
     return place
 
 
-_Seen = Mapping[int, tuple[Tried, CaseVerdict]]
+_Together = Mapping[int, tuple[Seen, CaseVerdict]]
 """Number of a case among those that were tried in one world -> what came of it."""
 
 
 def _verdicts(
-    worlds: Worlds, groups: Sequence[Sequence[Turn]], every_case: bool
+    worlds: Worlds, groups: Sequence[Sequence[Turn]], every_case: bool, explained: bool
 ) -> Iterator[CaseVerdict]:
-    """Judge cases, each group of one world size: first all together, then alone what did not pass there."""
+    """Judge cases, each group of one world size: first all together, then alone what did not pass there.
+
+    explained: look for the known mistake behind the first case that fails.
+    """
     alone = 0
     any_failed = False
 
     @cache
-    def together(k: int) -> _Seen:
+    def together(k: int) -> _Together:
         return _all_in_one(worlds, groups[k]) if k < len(groups) else {}
 
     for k, group in enumerate(groups):
         try:
             seen = together(k)
-            wrong = _wrong(seen)
+            wrong = _seen(seen, passed=False)
             if wrong:  # what is advised must be true of cases of another size, too
-                wrong += _wrong(together(k + 1))
+                wrong += _seen(together(k + 1), passed=False)
         except Flooded:
             yield _flood(worlds.exercise, group[0].case)
             return
@@ -200,7 +208,11 @@ def _verdicts(
             else:
                 alone += not passes
                 try:
-                    verdict = _alone(worlds, turn, wrong, first=not any_failed)
+                    tried, verdict = _alone(worlds, turn, [each.tried for each in wrong])
+                    if explained and not (verdict.passed or any_failed):  # the case that is shown
+                        others = [each for each in wrong if each.turn is not turn]
+                        shown = Seen(turn, tried)
+                        verdict = _advised(worlds, shown, verdict, others, _seen(seen, passed=True))
                 except Flooded:
                     yield _flood(worlds.exercise, turn.case)
                     return
@@ -214,17 +226,27 @@ def _verdicts(
             return
 
 
-def _alone(worlds: Worlds, turn: Turn, wrong: Sequence[Tried], first: bool) -> CaseVerdict:
-    """Judge one case in a world of its own. first: no other has failed yet, so it is the one shown."""
+def _alone(worlds: Worlds, turn: Turn, wrong: Sequence[Tried]) -> tuple[Tried, CaseVerdict]:
+    """Judge one case in a world of its own."""
     tried = worlds.alone(turn)
     verdict = _judge(worlds.exercise, tried, wrong)
     if verdict.outcome is Outcome.TOO_SLOW and not _took_minutes(verdict):
         # Something else may have run at that moment.
         tried = worlds.alone(turn)
         verdict = _judge(worlds.exercise, tried, wrong)
-    if first and verdict.outcome is Outcome.WRONG and not verdict.advice:
-        return replace(verdict, advice=_moves(worlds, turn, tried))
-    return verdict
+    return tried, verdict
+
+
+def _advised(
+    worlds: Worlds, shown: Seen, verdict: CaseVerdict, wrong: Sequence[Seen], passed: Sequence[Seen]
+) -> CaseVerdict:
+    """Add the best advice to the verdict that the learner will see: a mistake that was run, if one fits."""
+    advice = verdict.advice
+    if any(row.problem for row in verdict.rows) or verdict.message:  # a broken rule says it all
+        advice = explain(worlds, shown, verdict.outcome, wrong, passed) or advice
+    if verdict.outcome is Outcome.WRONG and not advice:
+        advice = _moves(worlds, shown.turn, shown.tried)
+    return replace(verdict, advice=advice)
 
 
 def _took_minutes(verdict: CaseVerdict) -> bool:
@@ -238,7 +260,7 @@ def _flood(exercise: Exercise, case: Case) -> CaseVerdict:
     return CaseVerdict(label_of(exercise, case), Outcome.FLOODED, message=message)
 
 
-def _all_in_one(worlds: Worlds, group: Sequence[Turn]) -> _Seen:
+def _all_in_one(worlds: Worlds, group: Sequence[Turn]) -> _Together:
     """Try cases in one world; return what is known of each: nothing, where one of them has ended it."""
     turns = [turn for turn in group if turn.case.init and turn.case.env is None]
     if not worlds.exercise.is_together or len(turns) < 2:
@@ -248,7 +270,7 @@ def _all_in_one(worlds: Worlds, group: Sequence[Turn]) -> _Seen:
         return {}
     parts, world = shared
     return {
-        turn.number: (tried, replace(_judge(worlds.exercise, tried), world=world))
+        turn.number: (Seen(turn, tried), replace(_judge(worlds.exercise, tried), world=world))
         for turn, tried in zip(turns, parts, strict=True)
         if is_clean(tried.run.trace)
     }
@@ -266,15 +288,18 @@ def _judge(exercise: Exercise, tried: Tried, others: Sequence[Tried] = ()) -> Ca
 
 
 def _moves(worlds: Worlds, turn: Turn, tried: Tried) -> str:
-    """Say so where wrong values come of what may not be read yet, as a second run shows."""
-    if not worlds.exercise.kind.is_hard or not has_wide(tried.run.values):
+    """Say so if the wrong values come from poison: other poison values give others, twice the same."""
+    if not worlds.exercise.kind.is_hard:
         return ""
-    again = worlds.alone(turn, LOWER)
-    return moved(tried, again) if again.run.ok else ""
+    again = worlds.alone(turn, second=True)
+    if not again.run.ok or behave_alike(worlds.exercise, tried, again):
+        return ""
+    once_more = worlds.alone(turn, second=True)
+    return MOVES if behave_alike(worlds.exercise, again, once_more) else ""
 
 
-def _wrong(seen: _Seen) -> list[Tried]:
-    return [tried for tried, verdict in seen.values() if not verdict.passed]
+def _seen(together: _Together, passed: bool) -> list[Seen]:
+    return [seen for seen, verdict in together.values() if verdict.passed is passed]
 
 
 def _summed(

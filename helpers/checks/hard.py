@@ -1,7 +1,7 @@
 """Inside a rank: a world that takes every liberty it has, so that no verdict depends on luck.
 
-    async call -> its tensors hold nonsense until somebody has waited; what is sent must stay as it was
-    torch.empty -> holds nonsense, as memory that was used before may
+    async call -> its tensors hold poison values until somebody has waited; what is sent must stay as it was
+    torch.empty -> holds them too, as memory that was used before may
     time.sleep  -> returns within 3 ms, on no two ranks at once: sleeping is no waiting
 
 Only calls that the answer's own lines make are treated so: torch's code knows what it may rely on. What
@@ -22,7 +22,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from helpers.checks.nonsense import nonsense_of
+from helpers.checks.poison import poison_of
 from helpers.trace.frames import API, LEARNER, OTHER, kind_of
 from helpers.trace.kernels import waited
 
@@ -56,13 +56,13 @@ class BufferInUse(RuntimeError):
 
 
 @contextmanager
-def hard_world(lower: int = 0) -> Iterator[None]:
-    """Make this process's world hard while the block runs. lower: see `nonsense_of`."""
+def hard_world(second: bool = False) -> Iterator[None]:
+    """Make this process's world hard while the block runs. second: see `poison_of`."""
     group, undo = dist.ProcessGroup, []
     for name in filter(functools.partial(hasattr, group), _METHODS):
-        undo.append(_replace(group, name, functools.partial(_held_back, lower)))
+        undo.append(_replace(group, name, functools.partial(_held_back, second)))
     for owner, name in ((torch, "empty"), (torch, "empty_like"), (torch.Tensor, "new_empty")):
-        undo.append(_replace(owner, name, functools.partial(_full_of_nonsense, lower)))
+        undo.append(_replace(owner, name, functools.partial(_full_of_poison, second)))
     undo.append(_replace(time, "sleep", _at_once))
     try:
         yield
@@ -103,32 +103,32 @@ def _at_once(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
     return sleep
 
 
-def _full_of_nonsense(lower: int, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+def _full_of_poison(second: bool, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
     def empty(*args: Any, **kwargs: Any) -> Any:
         made = real(*args, **kwargs)
         if kind_of(sys._getframe(1).f_code) is LEARNER and type(made) is torch.Tensor:
-            _spoil(made, lower)
+            _spoil(made, second)
         return made
 
     return empty
 
 
-def _spoil(tensor: torch.Tensor, lower: int) -> None:
+def _spoil(tensor: torch.Tensor, second: bool) -> None:
     with torch.no_grad():
         if tensor.dtype is not torch.bool:
-            tensor.fill_(nonsense_of(tensor.dtype, lower))
+            tensor.fill_(poison_of(tensor.dtype, second))
 
 
 # --- calls that are under way ---------------------------------------------------------------------
 
 
-def _held_back(lower: int, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+def _held_back(second: bool, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
     writes, reads = _METHODS[name]
 
     def call(group: Any, *args: Any, **kwargs: Any) -> Any:
         if kwargs or not _is_asynchronous(name, args) or not _asked_by_the_answer():
             return real(group, *args, **kwargs)
-        under_way = _UnderWay(args, writes, reads, lower)
+        under_way = _UnderWay(args, writes, reads, second)
         return _Held(real(group, *under_way.args), under_way)
 
     return call
@@ -142,7 +142,7 @@ class _UnderWay:
     """The tensors of one call: the answer's own, and those that gloo has in their place."""
 
     def __init__(
-        self, args: tuple[Any, ...], writes: int | None, reads: int | None, lower: int
+        self, args: tuple[Any, ...], writes: int | None, reads: int | None, second: bool
     ) -> None:
         self.args: tuple[Any, ...] = args
         self._home: list[tuple[torch.Tensor, torch.Tensor]] = []
@@ -166,7 +166,7 @@ class _UnderWay:
                 self._home = []
                 given[writes] = self._stand_ins(args[writes], self._home)
             for own, _ in self._home:
-                _spoil(own, lower)
+                _spoil(own, second)
             self._versions = [_version(own) for own, _ in self._home]
             written = [own for own, _ in self._home]
             self._sent = [

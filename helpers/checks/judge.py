@@ -20,7 +20,6 @@ from helpers.checks.case import AllRanks, Case, Each, Finding, Measured, for_ran
 from helpers.checks.compare import alike, difference, kind_of_value, like, same, vast_range
 from helpers.checks.exercise import Exercise
 from helpers.checks.kinds import Kind
-from helpers.checks.nonsense import MOVES, READ_EARLY, has_nan, has_nonsense, moves
 from helpers.checks.result import CaseVerdict, Outcome, Row
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout
 from helpers.ranks.run import Run
@@ -136,9 +135,9 @@ def judge(exercise: Exercise, tried: Tried, others: Sequence[Tried] = ()) -> Cas
     problems = [(rule.problem(run.trace, case), rule.forbids) for rule in rules]
     broken = tuple(problem for problem, _ in problems if problem)
     if any(findings) or joint:
-        advice = advise([tried, *others], exercise.kind.is_hard)
-        if exercise.kind.is_hard and advice in {"", READ_EARLY}:
-            advice = _full_until_wait(run) or advice or _read_early(tried)
+        advice = advise([tried, *others])
+        if exercise.kind.is_hard and not advice:
+            advice = _full_until_wait(run)
         # it belongs to no single rank, of which none is right or wrong by itself
         what = "" if joint is None else _of_all(case, joint)
         found = [each for each in (*findings, joint) if each]
@@ -183,11 +182,8 @@ def _row(exercise: Exercise, tried: Tried, rank: int, found: Finding | None) -> 
 # --- advice ---------------------------------------------------------------------------------------
 
 
-def advise(tried: Sequence[Tried], hard: bool = True) -> str:
-    """Give the first sentence that explains every wrong rank of every wrong case, or "".
-
-    hard: the answer ran in a hard world, where nonsense stands in what may not be read yet.
-    """
+def advise(tried: Sequence[Tried]) -> str:
+    """Return the first sentence that explains every wrong rank of every wrong case, or ""."""
     wrong = [
         (each, rank, found)
         for each in tried
@@ -203,17 +199,17 @@ def advise(tried: Sequence[Tried], hard: bool = True) -> str:
     if all(value is None for each, *_ in wrong for value in each.run.values):
         return PRINTS if any(tried[0].run.output) else NOTHING
     first, *rest = wrong
-    for words in _explanations(*first, hard):
-        if all(words in _explanations(*other, hard) for other in rest):
+    for words in _explanations(*first):
+        if all(words in _explanations(*other) for other in rest):
             return first[0].case.say(words)
     return ""
 
 
-def _explanations(tried: Tried, rank: int, found: Finding, hard: bool) -> list[str]:
+def _explanations(tried: Tried, rank: int, found: Finding) -> list[str]:
     """Give all sentences that explain what one rank gave back: the exercise's own first."""
     words = [*_own(tried, rank, found)]
     with contextlib.suppress(Exception):
-        words += _usual(tried.case, rank, tried.run.values[rank], hard)
+        words += _usual(tried.case, rank, tried.run.values[rank])
     return words
 
 
@@ -243,14 +239,10 @@ def _differs(case: Case, wanted: Any, got: Any) -> str:
         return f"it cannot be compared ({type(error).__name__})"
 
 
-def _usual(case: Case, rank: int, got: Any, hard: bool) -> Iterator[str]:
+def _usual(case: Case, rank: int, got: Any) -> Iterator[str]:
     """Give simple relations between a wrong value and the right one: facts, whatever the exercise."""
     right = for_rank(case.right, rank)
-    judged = callable(right) or isinstance(right, AllRanks)
-    # where no right value stands beside it, 127 is a number like any other in an int8
-    if hard and has_nonsense(got, small=not judged) and not has_nonsense(right):
-        yield READ_EARLY
-    if judged:
+    if callable(right) or isinstance(right, AllRanks):
         return
     given = case.given[rank]
     if any(same(value, got, 0) for value in given if isinstance(value, torch.Tensor)):
@@ -397,26 +389,6 @@ def _full_until_wait(run: Run) -> str:
                 "to must not be read before wait() has returned: until then the check keeps NaN there, or "
                 "the largest whole number."
             )
-    return ""
-
-
-def _read_early(tried: Tried) -> str:
-    """Say what NaN may be, where it is in each wrong value that is shown, whatever is in other cases."""
-    right, values = tried.case.right, tried.run.values
-    wrong = [rank for rank, found in enumerate(tried.findings()) if found is not None]
-    with contextlib.suppress(Exception):  # a rank may send what no function of ours expects
-        if wrong and all(has_nan(values[r]) and not has_nan(for_rank(right, r)) for r in wrong):
-            return READ_EARLY
-    return ""
-
-
-def moved(tried: Tried, again: Tried) -> str:
-    """Say so where every wrong value comes of what may not be read yet. again: run with `LOWER` there."""
-    wrong = [rank for rank, found in enumerate(tried.findings()) if found is not None]
-    pairs = [(tried.run.values[rank], again.run.values[rank]) for rank in wrong]
-    with contextlib.suppress(Exception):  # a rank may send what no function of ours expects
-        if pairs and all(moves(one, other) for one, other in pairs):
-            return MOVES
     return ""
 
 

@@ -62,9 +62,9 @@ class Worlds:
     connection: Connection | None = None
     watched: bool = False
 
-    def alone(self, turn: Turn, lower: int = 0) -> Tried:
-        """Run one turn in a world of its own. lower: see `hard_world`. Raise Flooded."""
-        run, timings = self._run([turn], lower)
+    def alone(self, turn: Turn, second: bool = False) -> Tried:
+        """Run one turn in a world of its own. second: see `hard_world`. Raise Flooded."""
+        run, timings = self._run([turn], second)
         if self.exercise.kind is Kind.SCRIPT:
             # the launched process only starts the script: what its workers returned is what counts
             value = _reported(run.values[0], 0, 1).returned if run.ok else None
@@ -85,7 +85,7 @@ class Worlds:
             return None
         return self._apart(turns, run, timings), run
 
-    def _run(self, turns: Sequence[Turn], lower: int = 0) -> tuple[Run, _Timings]:
+    def _run(self, turns: Sequence[Turn], second: bool = False) -> tuple[Run, _Timings]:
         """Run turns one after another in one world; give also the timings that each asked for."""
         exercise, first = self.exercise, turns[0].case
         size = 1 if exercise.kind is Kind.SCRIPT else first.world_size
@@ -101,7 +101,7 @@ class Worlds:
                 exercise.kind,
                 exercise.programme,
                 [rank if rank < size else None for rank in late],
-                lower,
+                second,
             ),
             per_rank=[([turn.case.given[rank] for turn in turns],) for rank in range(size)],
             env=first.env,

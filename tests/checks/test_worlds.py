@@ -13,7 +13,7 @@ from helpers.checks.case import Case, Each, Mistake
 from helpers.checks.draw import Draw
 from helpers.checks.exercise import Exercise
 from helpers.checks.grade import grade
-from helpers.checks.nonsense import MOVES
+from helpers.checks.poison import MOVES
 from helpers.checks.registry import get
 from helpers.checks.result import CheckResult, Outcome
 from helpers.checks.rules import Count, OnlyCalls
@@ -162,11 +162,31 @@ OVERFLOWS = {
     "twice": "work = dist.all_reduce(x, async_op=True)\ny = 2 * x\nwork.wait()\nreturn y - x",
     "a sum with new memory": "y = torch.empty_like(x) + x\ndist.all_reduce(y)\nreturn y",
 }
+EARLY = {
+    "before wait": "work = dist.all_reduce(x, async_op=True)\ny = x + 0\nwork.wait()\nreturn y",
+    "new memory": "y = torch.empty_like(x)\ny += x\ndist.all_reduce(y)\nreturn y",
+    "a number": "y = torch.empty(1)\ndist.all_reduce(x)\nreturn x + y.item()",
+}
+OWN_NAN = {
+    "0 / 0": "dist.all_reduce(x)\nreturn x + torch.zeros(1) / torch.zeros(1)",
+    "the mean of nothing": "dist.all_reduce(x)\nreturn x + x[:0].mean()",
+}
 
 
 @pytest.mark.parametrize("body", OVERFLOWS.values(), ids=OVERFLOWS)
 def test_whole_numbers_that_went_over_are_known_by_a_second_run(body: str) -> None:
     assert first_advice(tried("x = x.clone()\n" + body, WHOLE)) == MOVES
+
+
+@pytest.mark.parametrize("body", EARLY.values(), ids=EARLY)
+def test_nan_of_poison_values_is_known_by_a_second_run(body: str) -> None:
+    assert first_advice(tried("x = x.clone()\n" + body)) == MOVES
+
+
+@pytest.mark.parametrize("body", OWN_NAN.values(), ids=OWN_NAN)
+def test_nan_of_ones_own_arithmetic_is_not_taken_for_poison(body: str) -> None:
+    result = tried("x = x.clone()\n" + body)
+    assert not result.passed and first_advice(result) != MOVES
 
 
 NOTHING_EARLY = {

@@ -51,7 +51,7 @@ def results(name: str) -> list[Tried]:
     for group in groups[:3]:
         turns = [Turn(case, number) for number, case in enumerate(group)]
         together = _all_in_one(worlds, turns)
-        tried += [each for each, _ in together.values()]
+        tried += [each.tried for each, _ in together.values()]
         tried += [worlds.alone(turn) for turn in turns if turn.number not in together][:ALONE]
     return tried
 

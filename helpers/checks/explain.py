@@ -1,0 +1,196 @@
+"""Which known mistake explains a wrong answer? The one that behaves as the answer does, where both were run.
+
+    the case shown, one more wrong, one that passed --> every mistake --> those alike on all of them
+    more cases that were wrong or passed            --> those         --> those alike on all of them
+    cases drawn anew, if different sentences are left --> those       --> one, or none
+
+Mistakes run under the same rules as the answer: the same cases and world size, the same rank late, poison in
+buffers that may not be read yet. If two sentences cannot be told apart, neither is shown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+from helpers.checks.by_name import ByName
+from helpers.checks.case import Case, Measured
+from helpers.checks.compare import same, vast_range
+from helpers.checks.exercise import Exercise
+from helpers.checks.judge import Tried
+from helpers.checks.kinds import Kind
+from helpers.checks.mistakes import KnownMistake, known_mistakes
+from helpers.checks.result import Outcome
+from helpers.checks.worlds import Flooded, Turn, Worlds, is_clean
+from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout
+from helpers.ranks.run import Run
+
+_SECRET = "to tell mistakes apart"
+_MOST_OTHERS = 4
+"""How many further wrong cases, and cases that separate two mistakes, are looked at."""
+_PASSING_THINGS = re.compile(r"0x[0-9a-f]+|\[[^\]\s]*gloo/[^\]]*\]|\d+\.\d+\.\d+\.\d+|:\d+\b")
+"""What differs from run to run in an error's text: addresses, ports, lines of gloo's source."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One turn of the answer, and what came of it."""
+
+    turn: Turn
+    tried: Tried
+
+
+def explain(
+    answer: Worlds, shown: Seen, outcome: Outcome, wrong: Sequence[Seen], passed: Sequence[Seen]
+) -> str:
+    """Return the sentence of the mistake that behaves as the answer does, or "".
+
+    shown: the case that the learner will see, and its outcome. wrong, passed: other cases in which the
+    answer was wrong, or right.
+    """
+    exercise = answer.exercise
+    known = [m for m in known_mistakes(exercise) if m.outcome is outcome]
+    if not known or exercise.kind is Kind.SCRIPT:  # a script takes seconds
+        return ""
+    size = shown.turn.case.world_size
+    near = [each for each in wrong if each.turn.case.world_size == size]
+    left = _alike(answer, known, [shown, *near[:1], *passed[-1:]])
+    # a mistake that is wrong where the answer is right is another mistake
+    more = [*near[1:_MOST_OTHERS], *passed[-_MOST_OTHERS:-1]]
+    far = [each for each in wrong if each.turn.case.world_size != size]
+    left = _alike(answer, left, [*more, *far[:_MOST_OTHERS]])
+    if len({mistake.words for mistake in left}) > 1:
+        left = _alike(answer, left, list(_drawn(answer, shown)))
+    sentences = {mistake.words for mistake in left}
+    return shown.tried.case.say(sentences.pop()) if len(sentences) == 1 else ""
+
+
+def _drawn(answer: Worlds, shown: Seen) -> Iterable[Seen]:
+    """Draw further cases and run the answer on them."""
+    sizes = {shown.turn.case.world_size}
+    for case in answer.exercise.draw(_SECRET):
+        if case.world_size not in sizes and len(sizes) <= _MOST_OTHERS:
+            sizes.add(case.world_size)
+            turn = Turn(case, 0)
+            yield Seen(turn, answer.alone(turn))
+
+
+def _alike(
+    answer: Worlds, mistakes: Sequence[KnownMistake], cases: Sequence[Seen]
+) -> list[KnownMistake]:
+    """Return the mistakes that behave as the answer did in all of these cases."""
+    left = list(mistakes)
+    for _, group in groupby(
+        cases, key=lambda seen: (seen.turn.case.world_size, id(seen.turn.case.env))
+    ):
+        seen = list(group)
+        worlds = replace(answer, programs=[mistake.source for mistake in left], watched=False)
+        came = _run(worlds, range(len(left)), [each.turn for each in seen])
+        left = [
+            mistake
+            for mistake, tries in zip(left, came, strict=True)
+            if len(tries) == len(seen)
+            and all(
+                behave_alike(answer.exercise, each.tried, tried)
+                for each, tried in zip(seen, tries, strict=True)
+            )
+        ]
+        if not left:
+            break
+    return left
+
+
+def _run(worlds: Worlds, programs: Sequence[int], turns: Sequence[Turn]) -> list[list[Tried]]:
+    """Run each program on each turn; return what came of it, for a program that fails as far as it was seen.
+
+    All share one world, as long as each leaves it as it was. Where one does not, half of them are tried
+    in each of two worlds, and so on.
+    """
+    if not programs:
+        return []
+    first = turns[0].case
+    may_share = first.init and first.env is None
+    if may_share and (len(programs) > 1 or len(turns) > 1):
+        all_turns = [replace(turn, program=program) for program in programs for turn in turns]
+        with suppress(Flooded):
+            shared = worlds.together(all_turns)
+            if shared is not None:
+                tries = shared[0]
+                # What the last one leaves behind meets nobody.
+                if all(is_clean(tried.run.trace) for tried in tries[: -len(turns)]):
+                    return [tries[k : k + len(turns)] for k in range(0, len(tries), len(turns))]
+    if len(programs) == 1:
+        tries = []
+        with suppress(Flooded):
+            for turn in turns:
+                tries.append(worlds.alone(replace(turn, program=programs[0])))
+        return [tries]
+    half = len(programs) // 2
+    return _run(worlds, programs[:half], turns) + _run(worlds, programs[half:], turns)
+
+
+# --- the same behavior ----------------------------------------------------------------------------
+
+
+def behave_alike(exercise: Exercise, one: Tried, other: Tried) -> bool:
+    """Whether two programs did the same in a case, as far as a check of this exercise looks.
+
+    On every rank the same values within the check's tolerance, of the same dtype and shape, and the same
+    inputs changed; the same rules broken; or the same failure.
+    """
+    if one.run.failure is not None or other.run.failure is not None:
+        return _same_failure(one.run, other.run)
+    case = one.case
+    try:
+        if not all(
+            _same_value(case, rank, one.run.values[rank], other.run.values[rank])
+            for rank in range(case.world_size)
+        ):
+            return False
+    except Exception:
+        return False  # a hostile rank may send what cannot be compared
+    if [*map(list, one.changed)] != [*map(list, other.changed)]:
+        return False
+    return _broken(exercise, one) == _broken(exercise, other)
+
+
+def _same_value(case: Case, rank: int, one: Any, other: Any) -> bool:
+    if vast_range(one) or vast_range(other):
+        return False
+    if isinstance(one, Measured) and isinstance(other, Measured):
+        one, other = one.found, other.found
+    if isinstance(case.right, ByName):
+        return case.right.same(one, other, rank)
+    return same(other, one, case.tolerance, case.scale)
+
+
+def _broken(exercise: Exercise, tried: Tried) -> list[bool]:
+    return [bool(rule.problem(tried.run.trace, tried.case)) for rule in exercise.rules]
+
+
+def _same_failure(one: Run, other: Run) -> bool:
+    """Whether two runs ended for the same reason: what was raised, or who waits in which call."""
+    first, second = one.failure, other.failure
+    if type(first) is not type(second):
+        return False
+    if isinstance(first, RankFailed) and isinstance(second, RankFailed):
+        return _error(first) == _error(second)
+    if isinstance(first, Deadlock) and isinstance(second, Deadlock):
+        waits = [
+            [(w.rank, w.call, w.event.peer if w.event else None) for w in each.diagnosis.waits]
+            for each in (first, second)
+        ]
+        return first.diagnosis.kind == second.diagnosis.kind and waits[0] == waits[1]
+    if isinstance(first, RankDied) and isinstance(second, RankDied):
+        return (first.rank, first.signal) == (second.rank, second.signal)
+    if isinstance(first, RankTimeout) and isinstance(second, RankTimeout):
+        return [w.call for w in first.waits] == [w.call for w in second.waits]
+    return False
+
+
+def _error(failure: RankFailed) -> tuple[str, str]:
+    return failure.error.kind, _PASSING_THINGS.sub("", failure.error.message)
