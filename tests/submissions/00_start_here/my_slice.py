@@ -29,57 +29,9 @@ def my_slice(rank, world_size, n):
     return (int(mine[0]), int(mine[-1]) + 1) if len(mine) else (0, 0)
 
 
-# %% wrong: what is left over is lost | wrong | says: leaves some elements over: as many ranks
-def my_slice(rank, world_size, n):
-    share = n // world_size
-    return rank * share, (rank + 1) * share
-
-
-# %% wrong: the last rank takes all that is left over | wrong | says: spread them
-def my_slice(rank, world_size, n):
-    share = n // world_size
-    stop = n if rank == world_size - 1 else (rank + 1) * share
-    return rank * share, stop
-
-
-# %% wrong: rounded up, so that the last rank gets little | wrong | says: may differ by 1 at most
-def my_slice(rank, world_size, n):
-    share = -(-n // world_size)
-    return min(rank * share, n), min((rank + 1) * share, n)
-
-
-# %% wrong: rounded up and not cut off | wrong | says: A share that is rounded up leaves little
-def my_slice(rank, world_size, n):
-    share = -(-n // world_size)
-    return rank * share, (rank + 1) * share
-
-
-# %% wrong: one more for some, but the start forgets it | wrong | says: in the slices of ranks
-def my_slice(rank, world_size, n):
-    share, extra = divmod(n, world_size)
-    start = rank * share
-    return start, start + share + (rank < extra)
-
-
-# %% wrong: stop is the last element | wrong | says: one past the last element
-def my_slice(rank, world_size, n):
-    return rank * n // world_size, (rank + 1) * n // world_size - 1
-
-
-# %% wrong: start and length | wrong | says: start and length
-def my_slice(rank, world_size, n):
-    start = rank * n // world_size
-    return start, (rank + 1) * n // world_size - start
-
-
 # %% wrong: a fraction | wrong | says: whole numbers
 def my_slice(rank, world_size, n):
     return rank * n / world_size, (rank + 1) * n / world_size
-
-
-# %% wrong: everybody takes everything | wrong | says: in the slices of ranks 0 and 1
-def my_slice(rank, world_size, n):
-    return 0, n
 
 
 # %% wrong: rank 0 divides and scatters | forbidden call | says: none is needed

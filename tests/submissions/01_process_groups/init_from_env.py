@@ -24,56 +24,11 @@ def init_from_env():
     return [torch.tensor(read(name)) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK")]
 
 
-# %% wrong: reads the numbers and starts no group | wrong | says: There is no group when the function has returned
-def init_from_env():
-    return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_RANK"])
-
-
-# %% wrong: the environment's text is returned as it is | wrong | says: What stands in os.environ is text
-def init_from_env():
-    dist.init_process_group("gloo")
-    return dist.get_rank(), dist.get_world_size(), os.environ["LOCAL_RANK"]
-
-
-# %% wrong: the local rank is taken for the rank | crashed | says: start as one and the same rank
-def init_from_env():
-    local_rank = int(os.environ["LOCAL_RANK"])
-    dist.init_process_group("gloo", rank=local_rank, world_size=int(os.environ["WORLD_SIZE"]))
-    return dist.get_rank(), dist.get_world_size(), local_rank
-
-
-# %% wrong: rank returned as local rank | wrong | says: The third number is LOCAL_RANK
-def init_from_env():
-    dist.init_process_group("gloo")
-    return dist.get_rank(), dist.get_world_size(), dist.get_rank()
-
-
 # %% wrong: a port of its own choice | wrong | says: leave them as they are
 def init_from_env():
     os.environ["MASTER_PORT"] = str(int(os.environ["MASTER_PORT"]) - 1000)
     dist.init_process_group("gloo")
     return dist.get_rank(), dist.get_world_size(), int(os.environ["LOCAL_RANK"])
-
-
-# %% wrong: only rank 0 starts | deadlocked | says: Every rank must call init_process_group
-def init_from_env():
-    if os.environ["RANK"] == "0":
-        dist.init_process_group("gloo")
-    return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_RANK"])
-
-
-# %% wrong: ends the group again | wrong | says: leave it open
-def init_from_env():
-    dist.init_process_group("gloo")
-    numbers = dist.get_rank(), dist.get_world_size(), int(os.environ["LOCAL_RANK"])
-    dist.destroy_process_group()
-    return numbers
-
-
-# %% wrong: prints what it should return | wrong | says: it must return its three numbers
-def init_from_env():
-    dist.init_process_group("gloo")
-    print(dist.get_rank(), dist.get_world_size(), os.environ["LOCAL_RANK"])
 
 
 # %% wrong: asks for the backend that no longer exists | crashed | says: Unknown backend type tcp
@@ -89,12 +44,6 @@ from torch.distributed import init_process_group
 def init_from_env():
     init_process_group(backend="gloo", init_method="env://")
     return tuple(int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
-
-
-# %% wrong: another order | wrong | says: the right numbers in another order
-def init_from_env():
-    dist.init_process_group("gloo")
-    return dist.get_world_size(), dist.get_rank(), int(os.environ["LOCAL_RANK"])
 
 
 # %% wrong: the address is written down | wrong | says: leave them as they are

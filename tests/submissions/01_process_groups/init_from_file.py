@@ -24,20 +24,6 @@ def init_from_file(rank, world_size, folder, job_id):
     return dist.get_rank()
 
 
-# %% wrong: one file for all jobs | wrong | says: Two jobs met in one file
-def init_from_file(rank, world_size, folder, job_id):
-    dist.init_process_group(
-        "gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=world_size
-    )
-
-
-# %% wrong: a file for each rank | deadlocked | says: Each rank waits at a place of its own
-def init_from_file(rank, world_size, folder, job_id):
-    dist.init_process_group(
-        "gloo", init_method=f"file://{folder}/{job_id}-{rank}", rank=rank, world_size=world_size
-    )
-
-
 # %% wrong: this machine's temp folder | wrong | says: other machines may not see it
 def init_from_file(rank, world_size, folder, job_id):
     path = f"{tempfile.gettempdir()}/{job_id}"
@@ -56,27 +42,6 @@ def init_from_file(rank, world_size, folder, job_id):
     dist.init_process_group("gloo", init_method=f"file://{folder}/{job_id}")
 
 
-# %% wrong: gives the address back | wrong | says: There is no group when the function has returned
-def init_from_file(rank, world_size, folder, job_id):
-    return f"file://{folder}/{job_id}"
-
-
-# %% wrong: ends the group again | wrong | says: leave it open
-def init_from_file(rank, world_size, folder, job_id):
-    dist.init_process_group(
-        "gloo", init_method=f"file://{folder}/{job_id}", rank=rank, world_size=world_size
-    )
-    dist.barrier()
-    dist.destroy_process_group()
-
-
-# %% wrong: everybody is rank 0 | deadlocked | says: start as one and the same rank
-def init_from_file(rank, world_size, folder, job_id):
-    dist.init_process_group(
-        "gloo", init_method=f"file://{folder}/{job_id}", rank=0, world_size=world_size
-    )
-
-
 # %% right: a digest names the file
 import hashlib
 
@@ -85,55 +50,4 @@ def init_from_file(rank, world_size, folder, job_id):
     name = hashlib.sha256(job_id.encode()).hexdigest()
     dist.init_process_group(
         "gloo", init_method=f"file://{folder}/{name}", rank=rank, world_size=world_size
-    )
-
-
-# %% wrong: the hash of the id, which differs from process to process | deadlocked | says: Each rank waits at a place of its own
-import hashlib
-
-
-def init_from_file(rank, world_size, folder, job_id):
-    dist.init_process_group(
-        "gloo", init_method=f"file://{folder}/{hash(job_id)}", rank=rank, world_size=world_size
-    )
-
-
-# %% wrong: letters in any order | wrong | says: Two jobs met in one file
-import hashlib
-
-
-def init_from_file(rank, world_size, folder, job_id):
-    name = sum(map(ord, job_id))
-    dist.init_process_group(
-        "gloo", init_method=f"file://{folder}/{name}", rank=rank, world_size=world_size
-    )
-
-
-# %% wrong: the first letters only | wrong | says: Two jobs met in one file
-import hashlib
-
-
-def init_from_file(rank, world_size, folder, job_id):
-    dist.init_process_group(
-        "gloo", init_method=f"file://{folder}/{job_id[:12]}", rank=rank, world_size=world_size
-    )
-
-
-# %% wrong: the last letters only | wrong | says: Two jobs met in one file
-import hashlib
-
-
-def init_from_file(rank, world_size, folder, job_id):
-    dist.init_process_group(
-        "gloo", init_method=f"file://{folder}/{job_id[-6:]}", rank=rank, world_size=world_size
-    )
-
-
-# %% wrong: all in small letters | wrong | says: Two jobs met in one file
-import hashlib
-
-
-def init_from_file(rank, world_size, folder, job_id):
-    dist.init_process_group(
-        "gloo", init_method=f"file://{folder}/{job_id.lower()}", rank=rank, world_size=world_size
     )

@@ -56,35 +56,6 @@ def init_from_tcp(rank, world_size, folder):
     dist.init_process_group("gloo", init_method=url)
 
 
-# %% wrong: a fixed port | crashed | says: Two jobs on one machine want the same port
-def init_from_tcp(rank, world_size, folder):
-    dist.init_process_group(
-        "gloo", init_method="tcp://127.0.0.1:29500", rank=rank, world_size=world_size
-    )
-
-
-# %% wrong: every rank asks for a port of its own | timed out | says: place of its own
-def init_from_tcp(rank, world_size, folder):
-    dist.init_process_group(
-        "gloo", init_method=f"tcp://127.0.0.1:{free_port()}", rank=rank, world_size=world_size
-    )
-
-
-# %% wrong: meets by the file itself | wrong | says: meet by tcp:// there
-def init_from_tcp(rank, world_size, folder):
-    dist.init_process_group(
-        "gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=world_size
-    )
-
-
-# %% wrong: finds a port and starts nothing | wrong | says: There is no group when the function has returned
-def init_from_tcp(rank, world_size, folder):
-    store = dist.FileStore(f"{folder}/port", world_size)
-    if rank == 0:
-        store.set("port", str(free_port()))
-    return int(store.get("port"))
-
-
 # %% wrong: the port is left in a folder that only rank 0 has | crashed | says: FileNotFoundError
 def init_from_tcp(rank, world_size, folder):
     path = Path(tempfile.mkdtemp()) / "port"
@@ -104,55 +75,6 @@ def init_from_tcp(rank, world_size, folder):
     if rank == 0:
         store.set("port", str(free_port()))
     dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{int(store.get('port'))}")
-
-
-# %% wrong: counts from one | timed out | says: ranks are counted from 0
-def init_from_tcp(rank, world_size, folder):
-    store = dist.FileStore(f"{folder}/port", world_size)
-    if rank == 0:
-        store.set("port", str(free_port()))
-    port = int(store.get("port"))
-    dist.init_process_group(
-        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank + 1, world_size=world_size
-    )
-
-
-# %% wrong: the server only | timed out | says: Every rank must call init_process_group
-def init_from_tcp(rank, world_size, folder):
-    if rank == 0:
-        dist.init_process_group(
-            "gloo", init_method=f"tcp://127.0.0.1:{free_port()}", rank=0, world_size=world_size
-        )
-
-
-# %% wrong: a port made of the folder's owner | crashed | says: Two jobs on one machine want the same port
-def init_from_tcp(rank, world_size, folder):
-    port = 20000 + os.stat(folder).st_uid % 10000
-    dist.init_process_group(
-        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=world_size
-    )
-
-
-# %% wrong: a port made of the folder's name | wrong | says: let the system choose a free one
-import os
-import zlib
-
-
-def init_from_tcp(rank, world_size, folder):
-    port = 20000 + zlib.crc32(folder.encode()) % 10000
-    address = f"tcp://127.0.0.1:{port}"
-    dist.init_process_group("gloo", init_method=address, rank=rank, world_size=world_size)
-
-
-# %% wrong: a port made of the folder's number on the disk | wrong | says: let the system choose a free one
-import os
-import zlib
-
-
-def init_from_tcp(rank, world_size, folder):
-    port = 20000 + os.stat(folder).st_ino % 10000
-    address = f"tcp://127.0.0.1:{port}"
-    dist.init_process_group("gloo", init_method=address, rank=rank, world_size=world_size)
 
 
 # %% right: a socket of its own, the port in a store that add and wait share

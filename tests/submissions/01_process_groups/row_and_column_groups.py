@@ -69,60 +69,6 @@ def row_and_column_groups(rank, world_size, rows, cols, x):
     return reduced(grid.tolist()), reduced(grid.t().tolist())
 
 
-# %% wrong: every rank makes its own groups only | crashed | says: Every rank must call new_group for every group
-def row_and_column_groups(rank, world_size, rows, cols, x):
-    r, c = divmod(rank, cols)
-    row = dist.new_group([r * cols + i for i in range(cols)])
-    column = dist.new_group([i * cols + c for i in range(rows)])
-    in_row, in_column = x.clone(), x.clone()
-    dist.all_reduce(in_row, group=row)
-    dist.all_reduce(in_column, group=column)
-    return in_row, in_column
-
-
-# %% wrong: new_group only where the rank is a member | crashed | says: in the same\s+order, also for groups
-def row_and_column_groups(rank, world_size, rows, cols, x):
-    grid = torch.arange(world_size).reshape(rows, cols)
-    mine = [dist.new_group(ranks) for ranks in [*grid.tolist(), *grid.T.tolist()] if rank in ranks]
-    in_row, in_column = x.clone(), x.clone()
-    dist.all_reduce(in_row, group=mine[0])
-    dist.all_reduce(in_column, group=mine[1])
-    return in_row, in_column
-
-
-# %% wrong: each rank begins with its own groups | crashed | says: in the same\s+order
-def row_and_column_groups(rank, world_size, rows, cols, x):
-    grid = torch.arange(world_size).reshape(rows, cols)
-    lists = [*grid.tolist(), *grid.T.tolist()]
-    lists.sort(key=lambda ranks: rank not in ranks)
-    groups = [dist.new_group(ranks) for ranks in lists]
-    in_row, in_column = x.clone(), x.clone()
-    dist.all_reduce(in_row, group=groups[0])
-    dist.all_reduce(in_column, group=groups[1])
-    return in_row, in_column
-
-
-# %% wrong: rank 0 alone makes the groups | crashed | says: rank 1 has returned without it
-def row_and_column_groups(rank, world_size, rows, cols, x):
-    if rank == 0:
-        for ranks in torch.arange(world_size).reshape(rows, cols).tolist():
-            dist.new_group(ranks)
-    return x, x
-
-
-# %% wrong: rank 0 thinks that it needs no column | crashed | says: has returned without it
-def row_and_column_groups(rank, world_size, rows, cols, x):
-    grid = torch.arange(world_size).reshape(rows, cols)
-    lines = [dist.new_group(ranks) for ranks in grid.tolist()]
-    in_row, in_column = x.clone(), x.clone()
-    dist.all_reduce(in_row, group=lines[rank // cols])
-    if rank == 0:
-        return in_row, in_column
-    columns = [dist.new_group(ranks) for ranks in grid.T.tolist()]
-    dist.all_reduce(in_column, group=columns[rank % cols])
-    return in_row, in_column
-
-
 # %% wrong: no groups at all, everything gathered | wrong | says: only all_reduce may be used
 def row_and_column_groups(rank, world_size, rows, cols, x):
     parts = [torch.empty_like(x) for _ in range(world_size)]
@@ -140,28 +86,6 @@ def row_and_column_groups(rank, world_size, rows, cols, x):
     dist.all_reduce(everything)
     grid = everything.reshape(rows, cols, *x.shape)
     return grid[r].sum(0), grid[:, c].sum(0)
-
-
-# %% wrong: the second sum begins with the first | wrong | says: make a clone of its own for each
-def row_and_column_groups(rank, world_size, rows, cols, x):
-    grid = torch.arange(world_size).reshape(rows, cols)
-    lines = [dist.new_group(ranks) for ranks in grid.tolist()]
-    columns = [dist.new_group(ranks) for ranks in grid.T.tolist()]
-    dist.all_reduce(x, group=lines[rank // cols])
-    in_row = x.clone()
-    dist.all_reduce(x, group=columns[rank % cols])
-    return in_row, x
-
-
-# %% wrong: row and column are swapped | wrong | says: in the other order
-def row_and_column_groups(rank, world_size, rows, cols, x):
-    grid = torch.arange(world_size).reshape(rows, cols)
-    lines = [dist.new_group(ranks) for ranks in grid.tolist()]
-    columns = [dist.new_group(ranks) for ranks in grid.T.tolist()]
-    in_row, in_column = x.clone(), x.clone()
-    dist.all_reduce(in_row, group=lines[rank // cols])
-    dist.all_reduce(in_column, group=columns[rank % cols])
-    return in_column, in_row
 
 
 # %% wrong: divides by rows where cols is meant | crashed | says: IndexError
@@ -185,17 +109,6 @@ def row_and_column_groups(rank, world_size, rows, cols, x):
     print(in_row, in_column)
 
 
-# %% wrong: the sums are averages | wrong | says: These are means; sums are wanted
-def row_and_column_groups(rank, world_size, rows, cols, x):
-    grid = torch.arange(world_size).reshape(rows, cols)
-    lines = [dist.new_group(ranks) for ranks in grid.tolist()]
-    columns = [dist.new_group(ranks) for ranks in grid.T.tolist()]
-    in_row, in_column = x.clone(), x.clone()
-    dist.all_reduce(in_row, group=lines[rank // cols])
-    dist.all_reduce(in_column, group=columns[rank % cols])
-    return in_row / cols, in_column / rows
-
-
 # %% right: names bound before, new_subgroups_by_enumeration
 from torch.distributed import all_reduce, new_subgroups_by_enumeration
 
@@ -216,17 +129,6 @@ def row_and_column_groups(rank, world_size, rows, cols, x):
     dist.all_reduce(in_row)
     dist.all_reduce(in_column)
     return in_row, in_column
-
-
-# %% wrong: x itself is one of the sums | wrong | says: `x` itself has been changed
-def row_and_column_groups(rank, world_size, rows, cols, x):
-    grid = torch.arange(world_size).reshape(rows, cols)
-    lines = [dist.new_group(ranks) for ranks in grid.tolist()]
-    columns = [dist.new_group(ranks) for ranks in grid.T.tolist()]
-    in_column = x.clone()
-    dist.all_reduce(x, group=lines[rank // cols])
-    dist.all_reduce(in_column, group=columns[rank % cols])
-    return x, in_column
 
 
 # %% wrong: sums through float32 | wrong | says: row:

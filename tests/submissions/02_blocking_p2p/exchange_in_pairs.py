@@ -62,20 +62,6 @@ def exchange_in_pairs(rank, world_size, x):
     return theirs
 
 
-# %% wrong: receives into its own tensor before it is sent | wrong | says: has overwritten `x` before it was sent
-def exchange_in_pairs(rank, world_size, x):
-    partner = rank ^ 1
-    if partner >= world_size:
-        return x
-    if rank < partner:
-        dist.send(x, partner)
-        dist.recv(x, partner)
-    else:
-        dist.recv(x, partner)
-        dist.send(x, partner)
-    return x
-
-
 # %% wrong: the buffer has a fixed dtype | wrong | says: its dtype is float32, not int32
 def exchange_in_pairs(rank, world_size, x):
     partner = rank ^ 1
@@ -137,21 +123,6 @@ def exchange_in_pairs(rank, world_size, x):
         dist.recv(theirs, 0)
         dist.send(x, 0)
     return theirs
-
-
-# %% wrong: by way of float32 | wrong | says: to 7 digits or so|as float32 holds it|element .* is 0, not
-def exchange_in_pairs(rank, world_size, x):
-    partner = rank ^ 1
-    if partner >= world_size:
-        return x
-    mine, theirs = x.float(), torch.empty(x.shape)
-    if rank < partner:
-        dist.send(mine, partner)
-        dist.recv(theirs, partner)
-    else:
-        dist.recv(theirs, partner)
-        dist.send(mine, partner)
-    return theirs.to(x.dtype)
 
 
 # %% wrong: sent flat, received flat | wrong | says: its shape is

@@ -53,35 +53,6 @@ def ping_pong(rank, world_size, ball, rounds):
     return ball
 
 
-# %% wrong: rank 1 never adds | wrong | says: Nobody has added 1
-def ping_pong(rank, world_size, ball, rounds):
-    if rank > 1:
-        return None
-    for _ in range(rounds):
-        if rank == 0:
-            dist.send(ball, 1)
-            dist.recv(ball, 1)
-        else:
-            dist.recv(ball, 0)
-            dist.send(ball, 0)
-    return ball
-
-
-# %% wrong: adds after sending | wrong | says: either rank 1 sends it back before it adds 1
-def ping_pong(rank, world_size, ball, rounds):
-    if rank > 1:
-        return None
-    for _ in range(rounds):
-        if rank == 0:
-            dist.send(ball, 1)
-            dist.recv(ball, 1)
-        else:
-            dist.recv(ball, 0)
-            dist.send(ball, 0)
-            ball += 1
-    return ball
-
-
 # %% wrong: both send first | deadlocked | says: cycle of sends
 def ping_pong(rank, world_size, ball, rounds):
     if rank > 1:
@@ -94,34 +65,6 @@ def ping_pong(rank, world_size, ball, rounds):
     return ball
 
 
-# %% wrong: only two ranks thought of | deadlocked | says: Only ranks 0 and 1 play
-def ping_pong(rank, world_size, ball, rounds):
-    for _ in range(rounds):
-        if rank == 0:
-            dist.send(ball, 1)
-            dist.recv(ball, 1)
-        else:
-            dist.recv(ball, 0)
-            ball += 1
-            dist.send(ball, 0)
-    return ball
-
-
-# %% wrong: every rank above 1 returns its ball | wrong | says: the others return None
-def ping_pong(rank, world_size, ball, rounds):
-    if rank > 1:
-        return ball
-    for _ in range(rounds):
-        if rank == 0:
-            dist.send(ball, 1)
-            dist.recv(ball, 1)
-        else:
-            dist.recv(ball, 0)
-            ball += 1
-            dist.send(ball, 0)
-    return ball
-
-
 # %% wrong: computed without a ball | wrong | says: wanted:
 def ping_pong(rank, world_size, ball, rounds):
     return ball + rounds if rank < 2 else None
@@ -131,36 +74,6 @@ def ping_pong(rank, world_size, ball, rounds):
 def ping_pong(rank, world_size, ball, rounds):
     dist.broadcast(ball, 0)
     return ball + rounds if rank < 2 else None
-
-
-# %% wrong: rank 0 looks at what it sent, not at what came back | wrong | says: or rank 0 receives into another tensor
-def ping_pong(rank, world_size, ball, rounds):
-    box = torch.empty_like(ball)
-    for _ in range(rounds if rank < 2 else 0):
-        if rank == 0:
-            dist.send(ball, 1)
-            dist.recv(box, 1)
-        else:
-            dist.recv(ball, 0)
-            ball += 1
-            dist.send(ball, 0)
-    return ball if rank < 2 else None
-
-
-# %% wrong: by way of float32 | wrong | says: as float32 holds it
-def ping_pong(rank, world_size, ball, rounds):
-    if rank > 1:
-        return None
-    box = ball.float()
-    for _ in range(rounds):
-        if rank == 0:
-            dist.send(box, 1)
-            dist.recv(box, 1)
-        else:
-            dist.recv(box, 0)
-            box += 1
-            dist.send(box, 0)
-    return box.to(ball.dtype)
 
 
 # %% wrong: nobody waits for the ball that goes out | wrong | says: never waits for its isend
@@ -189,22 +102,6 @@ def ping_pong(rank, world_size, ball, rounds):
         if rank == 0:
             dist.send(ball, 1)
             dist.recv(ball, 1)
-        else:
-            dist.recv(ball, 0)
-            ball += 1
-            dist.send(ball, 0)
-    return ball
-
-
-# %% wrong: both add | wrong | says: only rank 1 adds
-def ping_pong(rank, world_size, ball, rounds):
-    if rank > 1:
-        return None
-    for _ in range(rounds):
-        if rank == 0:
-            dist.send(ball, 1)
-            dist.recv(ball, 1)
-            ball += 1
         else:
             dist.recv(ball, 0)
             ball += 1

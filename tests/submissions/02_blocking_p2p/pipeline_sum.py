@@ -69,21 +69,6 @@ def pipeline_sum(rank, world_size, x, chunk):
     return torch.cat(sums) if sums else torch.empty(0)
 
 
-# %% wrong: hands on its own part, not the sum | wrong | says: its own part only
-def pipeline_sum(rank, world_size, x, chunk):
-    sums = []
-    for part in x.split(chunk):
-        total = part.clone()
-        if rank > 0:
-            before = torch.empty_like(part)
-            dist.recv(before, rank - 1)
-            total += before
-        if rank < world_size - 1:
-            dist.send(part.contiguous(), rank + 1)
-        sums.append(total)
-    return torch.cat(sums)
-
-
 # %% wrong: an all_gather and a sum | forbidden call | says: only send and recv may be used
 def pipeline_sum(rank, world_size, x, chunk):
     everything = [torch.empty_like(x) for _ in range(world_size)]
@@ -101,20 +86,6 @@ def pipeline_sum(rank, world_size, x, chunk):
             dist.recv(before, rank - 1)
             total += before
         dist.send(total, (rank + 1) % world_size)
-        sums.append(total)
-    return torch.cat(sums)
-
-
-# %% wrong: receives into the chunk itself | wrong | says: has written over the rank's own
-def pipeline_sum(rank, world_size, x, chunk):
-    sums = []
-    for part in x.split(chunk):
-        total = part
-        if rank > 0:
-            dist.recv(total, rank - 1)
-            total = total + part
-        if rank < world_size - 1:
-            dist.send(total, rank + 1)
         sums.append(total)
     return torch.cat(sums)
 
@@ -147,18 +118,3 @@ def pipeline_sum(rank, world_size, x, chunk):
             dist.send(total, rank + 1)
         sums.append(total)
     return torch.cat(sums).to(x.dtype)
-
-
-# %% wrong: returns what came, without its own part | wrong | says: own part is not in it
-def pipeline_sum(rank, world_size, x, chunk):
-    sums = []
-    for part in x.split(chunk):
-        before = part.clone()
-        total = part
-        if rank > 0:
-            dist.recv(before, rank - 1)
-            total = part + before
-        if rank < world_size - 1:
-            dist.send(total, rank + 1)
-        sums.append(before)
-    return torch.cat(sums)

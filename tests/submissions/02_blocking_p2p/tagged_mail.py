@@ -29,25 +29,6 @@ def tagged_mail(rank, world_size, letter):
     return [found[source] for source in sorted(found)]
 
 
-# %% wrong: in the order of arrival, not of rank | wrong | says: right parts, in another order
-def tagged_mail(rank, world_size, letter):
-    if rank != 0:
-        import time
-
-        time.sleep(0.02 * (world_size - rank))
-        dist.send(torch.tensor([len(letter)]), 0, tag=1)
-        dist.send(letter, 0, tag=2)
-        return None
-    letters = []
-    for _ in range(1, world_size):
-        length = torch.zeros(1, dtype=torch.int64)
-        source = dist.recv(length, tag=1)
-        box = torch.empty(int(length))
-        dist.recv(box, source, tag=2)
-        letters.append(box)
-    return letters
-
-
 # %% wrong: no tags | wrong | says: a length goes with tag 1
 def tagged_mail(rank, world_size, letter):
     if rank:
@@ -80,22 +61,6 @@ def tagged_mail(rank, world_size, letter):
     return letters
 
 
-# %% wrong: a large buffer in place of the length | wrong | says: elements that nobody sent
-def tagged_mail(rank, world_size, letter):
-    if rank:
-        dist.send(torch.tensor([len(letter)]), 0, tag=1)
-        dist.send(letter, 0, tag=2)
-        return None
-    letters = []
-    for source in range(1, world_size):
-        length = torch.zeros(1, dtype=torch.int64)
-        dist.recv(length, source, tag=1)
-        box = torch.zeros(100)
-        dist.recv(box, source, tag=2)
-        letters.append(box)
-    return letters
-
-
 # %% wrong: every letter in the same buffer | crashed | says: must be at least as large as the message
 def tagged_mail(rank, world_size, letter):
     if rank:
@@ -117,54 +82,6 @@ def tagged_mail(rank, world_size, letter):
     letters = [None] * world_size if rank == 0 else None
     dist.gather_object(letter, letters, dst=0)
     return letters[1:] if rank == 0 else None
-
-
-# %% wrong: rank 0's empty letter is in the list | wrong | says: parts?, not
-def tagged_mail(rank, world_size, letter):
-    if rank:
-        dist.send(torch.tensor([len(letter)]), 0, tag=1)
-        dist.send(letter, 0, tag=2)
-        return None
-    letters = [letter]
-    for source in range(1, world_size):
-        length = torch.zeros(1, dtype=torch.int64)
-        dist.recv(length, source, tag=1)
-        box = torch.empty(int(length))
-        dist.recv(box, source, tag=2)
-        letters.append(box)
-    return letters
-
-
-# %% wrong: all letters in one long enough tensor | wrong | says: All letters lie in one tensor
-def tagged_mail(rank, world_size, letter):
-    if rank:
-        dist.send(torch.tensor([len(letter)]), 0, tag=1)
-        dist.send(letter, 0, tag=2)
-        return None
-    letters = []
-    box = torch.zeros(1000)
-    for source in range(1, world_size):
-        length = torch.zeros(1, dtype=torch.int64)
-        dist.recv(length, source, tag=1)
-        dist.recv(box[: int(length)], source, tag=2)
-        letters.append(box[: int(length)])
-    return letters
-
-
-# %% wrong: long enough for all, never cut | wrong | says: elements that nobody sent
-def tagged_mail(rank, world_size, letter):
-    if rank:
-        dist.send(torch.tensor([len(letter)]), 0, tag=1)
-        dist.send(letter, 0, tag=2)
-        return None
-    letters = []
-    for source in range(1, world_size):
-        length = torch.zeros(1, dtype=torch.int64)
-        dist.recv(length, source, tag=1)
-        box = torch.zeros(1000)
-        dist.recv(box, source, tag=2)
-        letters.append(box)
-    return letters
 
 
 # %% wrong: the length as a float | wrong | says: 8 bytes of int64 belong there

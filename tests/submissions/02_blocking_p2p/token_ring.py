@@ -43,19 +43,6 @@ def token_ring(rank, world_size, token):
     return t.item()
 
 
-# %% wrong: returns the token after adding | wrong | says: before the rank is added
-def token_ring(rank, world_size, token):
-    t = torch.tensor([token])
-    if rank == 0:
-        dist.send(t, 1)
-        dist.recv(t, world_size - 1)
-    else:
-        dist.recv(t, rank - 1)
-        t += rank
-        dist.send(t, (rank + 1) % world_size)
-    return t.item()
-
-
 # %% wrong: computes the values without a message | wrong | says: rank 0 calls send 0 times
 def token_ring(rank, world_size, token):
     n = rank or world_size
@@ -97,68 +84,6 @@ def token_ring(rank, world_size, token):
     return got
 
 
-# %% wrong: the token of rank 0 comes home unread | wrong | says: Rank 0 returns the token that it sent
-def token_ring(rank, world_size, token):
-    t = torch.tensor([token])
-    back = torch.zeros(1, dtype=torch.int64)
-    if rank == 0:
-        dist.send(t, 1)
-        dist.recv(back, world_size - 1)
-        return t.item()
-    dist.recv(t, rank - 1)
-    dist.send(t + rank, (rank + 1) % world_size)
-    return t.item()
-
-
-# %% wrong: the token travels as float32 | wrong | says: not exact as float32
-def token_ring(rank, world_size, token):
-    t = torch.tensor([float(token)])
-    if rank == 0:
-        dist.send(t, 1)
-        dist.recv(t, world_size - 1)
-        return int(t)
-    dist.recv(t, rank - 1)
-    dist.send(t + rank, (rank + 1) % world_size)
-    return int(t)
-
-
-# %% wrong: the token travels as float64 | wrong | says: not exact as float64
-def token_ring(rank, world_size, token):
-    t = torch.tensor([token], dtype=torch.float64)
-    if rank == 0:
-        dist.send(t, 1)
-        dist.recv(t, world_size - 1)
-        return int(t)
-    dist.recv(t, rank - 1)
-    dist.send(t + rank, (rank + 1) % world_size)
-    return int(t)
-
-
-# %% wrong: every rank trusts the token that it was given | wrong | says: Only rank 0's `token` counts
-def token_ring(rank, world_size, token):
-    t = torch.tensor([token + rank])
-    if rank == 0:
-        dist.send(t, 1)
-        dist.recv(t, world_size - 1)
-        return t.item()
-    box = torch.empty_like(t)
-    dist.recv(box, rank - 1)
-    dist.send(box + rank, (rank + 1) % world_size)
-    return token + rank * (rank - 1) // 2
-
-
-# %% wrong: adds its rank to the token that it was given | wrong | says: to its own `token`
-def token_ring(rank, world_size, token):
-    mine, box = torch.tensor([token + rank]), torch.zeros(1, dtype=torch.int64)
-    if rank == 0:
-        dist.send(mine, 1)
-        dist.recv(box, world_size - 1)
-    else:
-        dist.recv(box, rank - 1)
-        dist.send(mine, (rank + 1) % world_size)
-    return box.item()
-
-
 # %% wrong: 32 bits are enough | crashed | says: int32 without overflow
 def token_ring(rank, world_size, token):
     t = torch.tensor([token], dtype=torch.int32)
@@ -168,16 +93,4 @@ def token_ring(rank, world_size, token):
         return t.item()
     dist.recv(t, rank - 1)
     dist.send(t + rank, (rank + 1) % world_size)
-    return t.item()
-
-
-# %% wrong: nobody adds | wrong | says: Nobody adds
-def token_ring(rank, world_size, token):
-    t = torch.tensor([token])
-    if rank == 0:
-        dist.send(t, 1)
-        dist.recv(t, world_size - 1)
-    else:
-        dist.recv(t, rank - 1)
-        dist.send(t, (rank + 1) % world_size)
     return t.item()

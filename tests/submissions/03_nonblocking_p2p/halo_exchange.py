@@ -83,22 +83,6 @@ def halo_exchange(rank, world_size, block, left, right, sweeps):
     return block
 
 
-# %% wrong: the halos are used before wait | wrong | says: read before wait
-def halo_exchange(rank, world_size, block, left, right, sweeps):
-    for _ in range(sweeps):
-        west, east = block.new_tensor([left]), block.new_tensor([right])
-        works = []
-        if rank > 0:
-            works += [dist.isend(block[:1], rank - 1), dist.irecv(west, rank - 1)]
-        if rank < world_size - 1:
-            works += [dist.isend(block[-1:], rank + 1), dist.irecv(east, rank + 1)]
-        padded = torch.cat([west, block, east])
-        for work in works:
-            work.wait()
-        block = (padded[:-2] + padded[2:]) / 2
-    return block
-
-
 # %% wrong: waits only for what it receives, then writes over what it sends | wrong | says: never waits for its isend
 def halo_exchange(rank, world_size, block, left, right, sweeps):
     block = block.clone()
@@ -115,27 +99,6 @@ def halo_exchange(rank, world_size, block, left, right, sweeps):
             work.wait()
         padded = torch.cat([west, block, east])
         block[:] = (padded[:-2] + padded[2:]) / 2
-    return block
-
-
-# %% wrong: the edges are overwritten before their sends are waited for | crashed | says: was changed before wait
-def halo_exchange(rank, world_size, block, left, right, sweeps):
-    block = block.clone()
-    for _ in range(sweeps):
-        west, east = block.new_tensor([left]), block.new_tensor([right])
-        sends, works = [], []
-        if rank > 0:
-            sends.append(dist.isend(block[:1], rank - 1))
-            works.append(dist.irecv(west, rank - 1))
-        if rank < world_size - 1:
-            sends.append(dist.isend(block[-1:], rank + 1))
-            works.append(dist.irecv(east, rank + 1))
-        for work in works:
-            work.wait()
-        padded = torch.cat([west, block, east])
-        block[:] = (padded[:-2] + padded[2:]) / 2
-        for work in sends:
-            work.wait()
     return block
 
 
@@ -190,24 +153,6 @@ def halo_exchange(rank, world_size, block, left, right, sweeps):
     return block
 
 
-# %% wrong: a sweep that reads new values (Gauss-Seidel) | wrong | says: reads old values only
-def halo_exchange(rank, world_size, block, left, right, sweeps):
-    for _ in range(sweeps):
-        west, east = block.new_tensor([left]), block.new_tensor([right])
-        works = []
-        if rank > 0:
-            works += [dist.isend(block[:1], rank - 1), dist.irecv(west, rank - 1)]
-        if rank < world_size - 1:
-            works += [dist.isend(block[-1:], rank + 1), dist.irecv(east, rank + 1)]
-        for work in works:
-            work.wait()
-        padded = torch.cat([west, block, east])
-        for i in range(1, len(padded) - 1):
-            padded[i] = (padded[i - 1] + padded[i + 1]) / 2
-        block = padded[1:-1]
-    return block
-
-
 # %% wrong: the rod is closed to a ring | wrong | says: The rod was closed to a ring
 def halo_exchange(rank, world_size, block, left, right, sweeps):
     for _ in range(sweeps):
@@ -222,23 +167,6 @@ def halo_exchange(rank, world_size, block, left, right, sweeps):
         for work in works:
             work.wait()
         padded = torch.cat([west, block, east])
-        block = (padded[:-2] + padded[2:]) / 2
-    return block
-
-
-# %% wrong: the halos of the two neighbours are the wrong way round | wrong | says: wrong way round
-def halo_exchange(rank, world_size, block, left, right, sweeps):
-    for _ in range(sweeps):
-        west, east = block.new_tensor([left]), block.new_tensor([right])
-        works = []
-        if rank > 0:
-            works += [dist.isend(block[:1], rank - 1), dist.irecv(west, rank - 1)]
-        if rank < world_size - 1:
-            works += [dist.isend(block[-1:], rank + 1), dist.irecv(east, rank + 1)]
-        for work in works:
-            work.wait()
-        inner = 0 < rank < world_size - 1
-        padded = torch.cat([east, block, west] if inner else [west, block, east])
         block = (padded[:-2] + padded[2:]) / 2
     return block
 
@@ -271,40 +199,6 @@ def halo_exchange(rank, world_size, block, left, right, sweeps):
         for work in works:
             work.wait()
         padded = torch.cat([west, block, east])
-        block = (padded[:-2] + padded[2:]) / 2
-    return block
-
-
-# %% wrong: the two ends are kept in float32 | wrong | says: element .0. is 97.3934199, not
-def halo_exchange(rank, world_size, block, left, right, sweeps):
-    for _ in range(sweeps):
-        west, east = block.new_tensor([left]), block.new_tensor([right])
-        if rank == 0:
-            west = torch.tensor([left]).to(block.dtype)
-        works = []
-        if rank > 0:
-            works += [dist.isend(block[:1], rank - 1), dist.irecv(west, rank - 1)]
-        if rank < world_size - 1:
-            works += [dist.isend(block[-1:], rank + 1), dist.irecv(east, rank + 1)]
-        for work in works:
-            work.wait()
-        padded = torch.cat([west, block, east])
-        block = (padded[:-2] + padded[2:]) / 2
-    return block
-
-
-# %% wrong: both halos the wrong way round, on every rank | wrong | says: wrong way round
-def halo_exchange(rank, world_size, block, left, right, sweeps):
-    for _ in range(sweeps):
-        west, east = block.new_tensor([left]), block.new_tensor([right])
-        works = []
-        if rank > 0:
-            works += [dist.isend(block[:1], rank - 1), dist.irecv(west, rank - 1)]
-        if rank < world_size - 1:
-            works += [dist.isend(block[-1:], rank + 1), dist.irecv(east, rank + 1)]
-        for work in works:
-            work.wait()
-        padded = torch.cat([east, block, west])
         block = (padded[:-2] + padded[2:]) / 2
     return block
 

@@ -73,16 +73,6 @@ def overlap(rank, world_size, x, compute):
     return mine + box
 
 
-# %% wrong: adds before it waits | wrong | says: read before wait
-def overlap(rank, world_size, x, compute):
-    box = torch.empty_like(x)
-    works = [dist.isend(x, (rank + 1) % world_size), dist.irecv(box, (rank - 1) % world_size)]
-    total = compute() + box
-    for work in works:
-        work.wait()
-    return total
-
-
 # %% wrong: computes twice | wrong | says: calls compute\(\) 2 times
 def overlap(rank, world_size, x, compute):
     box = torch.empty_like(x)
@@ -137,36 +127,6 @@ def overlap(rank, world_size, x, compute):
     return c + y
 
 
-# %% wrong: adds into the tensor that still receives | crashed | says: add up after the wait
-def overlap(rank, world_size, x, compute):
-    y = torch.zeros_like(x)
-    works = [dist.isend(x, (rank + 1) % world_size), dist.irecv(y, (rank - 1) % world_size)]
-    y += compute()
-    for work in works:
-        work.wait()
-    return y
-
-
-# %% wrong: what wait gives, taken for data | wrong | says: wait\(\) returns True
-def overlap(rank, world_size, x, compute):
-    y = torch.empty_like(x)
-    sending = dist.isend(x, (rank + 1) % world_size)
-    receiving = dist.irecv(y, (rank - 1) % world_size)
-    mine = compute()
-    sending.wait()
-    return mine + receiving.wait()
-
-
-# %% wrong: the sum with its own tensor | wrong | says: plus the rank's own `x`
-def overlap(rank, world_size, x, compute):
-    y = torch.empty_like(x)
-    works = [dist.isend(x, (rank + 1) % world_size), dist.irecv(y, (rank - 1) % world_size)]
-    mine = compute()
-    for work in works:
-        work.wait()
-    return mine + x
-
-
 # %% wrong: a buffer of the default dtype | wrong | says: expected tensor.*dtype
 def overlap(rank, world_size, x, compute):
     y = torch.empty(x.shape)
@@ -175,13 +135,3 @@ def overlap(rank, world_size, x, compute):
     for work in works:
         work.wait()
     return mine + y.to(x.dtype)
-
-
-# %% wrong: the result is written into the tensor that is still sent | crashed | says: no irecv either
-def overlap(rank, world_size, x, compute):
-    y = torch.empty_like(x)
-    works = [dist.isend(x, (rank + 1) % world_size), dist.irecv(y, (rank - 1) % world_size)]
-    x.copy_(compute())
-    for work in works:
-        work.wait()
-    return x + y

@@ -119,27 +119,6 @@ def safe_buffers(fill, count, length, dst):
         dist.send(buffers[i % 2], dst)
 
 
-# %% wrong: a buffer for each message | wrong | says: \d buffers; two are enough
-def safe_buffers(fill, count, length, dst):
-    works, kept = [], []
-    for i in range(count):
-        kept.append(torch.empty(length))
-        fill(kept[-1], i)
-        works.append(dist.isend(kept[-1], dst))
-    for work in works:
-        work.wait()
-
-
-# %% wrong: sends a copy each time | wrong | says: buffers; two are enough
-def safe_buffers(fill, count, length, dst):
-    buffer, works = torch.empty(length), []
-    for i in range(count):
-        fill(buffer, i)
-        works.append(dist.isend(buffer.clone(), dst))
-    for work in works:
-        work.wait()
-
-
 # %% wrong: the last two are never waited for | wrong | says: never waits for its isend
 def safe_buffers(fill, count, length, dst):
     buffers = [torch.empty(length), torch.empty(length)]
@@ -149,26 +128,6 @@ def safe_buffers(fill, count, length, dst):
             works[i - 2].wait()
         fill(buffers[i % 2], i)
         works.append(dist.isend(buffers[i % 2], dst))
-
-
-# %% wrong: pairs of messages, an odd one is left over | deadlocked | says: has sent fewer messages than
-def safe_buffers(fill, count, length, dst):
-    one, two = torch.empty(length), torch.empty(length)
-    fill(one, 0)
-    a = dist.isend(one, dst)
-    if count == 1:
-        return a.wait()
-    fill(two, 1)
-    b = dist.isend(two, dst)
-    for i in range(2, count - 1, 2):
-        a.wait()
-        fill(one, i)
-        a = dist.isend(one, dst)
-        b.wait()
-        fill(two, i + 1)
-        b = dist.isend(two, dst)
-    a.wait()
-    b.wait()
 
 
 # %% wrong: every second message is not waited for | crashed | says: buffer of message 1, which nobody has waited for

@@ -100,45 +100,6 @@ def shift_with_batch(rank, world_size, x, by):
     return box
 
 
-# %% wrong: a rank that is its own target | crashed | says: moves nothing
-def shift_with_batch(rank, world_size, x, by):
-    box = torch.empty_like(x)
-    ops = [
-        dist.P2POp(dist.isend, x, (rank + by) % world_size),
-        dist.P2POp(dist.irecv, box, (rank - by) % world_size),
-    ]
-    for work in dist.batch_isend_irecv(ops):
-        work.wait()
-    return box
-
-
-# %% wrong: received into x itself | crashed | says: no irecv either
-def shift_with_batch(rank, world_size, x, by):
-    if by % world_size == 0:
-        return x
-    ops = [
-        dist.P2POp(dist.isend, x, (rank + by) % world_size),
-        dist.P2POp(dist.irecv, x, (rank - by) % world_size),
-    ]
-    for work in dist.batch_isend_irecv(ops):
-        work.wait()
-    return x
-
-
-# %% wrong: the transfer is started, not described | crashed | says: takes the function itself
-def shift_with_batch(rank, world_size, x, by):
-    if by % world_size == 0:
-        return x
-    box = torch.empty_like(x)
-    ops = [
-        dist.P2POp(dist.isend(x, (rank + by) % world_size), x, (rank + by) % world_size),
-        dist.P2POp(dist.irecv, box, (rank - by) % world_size),
-    ]
-    for work in dist.batch_isend_irecv(ops):
-        work.wait()
-    return box
-
-
 # %% wrong: one batch for each operation, in a loop | wrong | says: one call takes both transfers
 def shift_with_batch(rank, world_size, x, by):
     if by % world_size == 0:
@@ -154,20 +115,6 @@ def shift_with_batch(rank, world_size, x, by):
     for work in works:
         work.wait()
     return box
-
-
-# %% wrong: by way of float32 | wrong | says: as float32 holds it
-def shift_with_batch(rank, world_size, x, by):
-    if by % world_size == 0:
-        return x
-    box = torch.empty(x.shape)
-    ops = [
-        dist.P2POp(dist.isend, x.float(), (rank + by) % world_size),
-        dist.P2POp(dist.irecv, box, (rank - by) % world_size),
-    ]
-    for work in dist.batch_isend_irecv(ops):
-        work.wait()
-    return box.to(x.dtype)
 
 
 # %% wrong: steps of one, as often as asked for | wrong | says: it sends only to|once is right

@@ -53,31 +53,6 @@ def swap(rank, world_size, x):
     return theirs
 
 
-# %% wrong: receives into the tensor that is in flight | crashed | says: no irecv either
-def swap(rank, world_size, x):
-    partner = world_size - 1 - rank
-    if partner == rank:
-        return x
-    works = [dist.isend(x, partner), dist.irecv(x, partner)]
-    for work in works:
-        work.wait()
-    return x
-
-
-# %% wrong: the received tensor is returned before wait | wrong | says: read before wait
-def swap(rank, world_size, x):
-    partner = world_size - 1 - rank
-    if partner == rank:
-        return x
-    theirs = torch.empty_like(x)
-    sending = dist.isend(x, partner)
-    receiving = dist.irecv(theirs, partner)
-    result = theirs.clone()
-    sending.wait()
-    receiving.wait()
-    return result
-
-
 # %% wrong: nobody waits for the send | wrong | says: never waits for its isend
 def swap(rank, world_size, x):
     partner = world_size - 1 - rank
@@ -85,17 +60,6 @@ def swap(rank, world_size, x):
         return x
     theirs = torch.empty_like(x)
     dist.isend(x, partner)
-    dist.irecv(theirs, partner).wait()
-    return theirs
-
-
-# %% wrong: waits for the send before the receive is posted | deadlocked | says: issue all transfers
-def swap(rank, world_size, x):
-    partner = world_size - 1 - rank
-    if partner == rank:
-        return x
-    theirs = torch.empty_like(x)
-    dist.isend(x, partner).wait()
     dist.irecv(theirs, partner).wait()
     return theirs
 
@@ -115,18 +79,6 @@ def swap(rank, world_size, x):
     everything = [torch.empty_like(x) for _ in range(world_size)]
     dist.all_gather(everything, x)
     return everything[world_size - 1 - rank]
-
-
-# %% wrong: waits by polling | timed out | says: never waits for its isend
-def swap(rank, world_size, x):
-    partner = world_size - 1 - rank
-    if partner == rank:
-        return x
-    theirs = torch.empty_like(x)
-    works = [dist.isend(x, partner), dist.irecv(theirs, partner)]
-    while not all(work.is_completed() for work in works):
-        pass
-    return theirs
 
 
 # %% wrong: partners as in exchange_in_pairs | deadlocked | says: Rank 0 has returned, but rank 2 still waits
@@ -174,17 +126,6 @@ def swap(rank, world_size, x):
     return theirs
 
 
-# %% wrong: by way of float32 | wrong | says: 7 digits or so|as float32 holds it
-def swap(rank, world_size, x):
-    partner = world_size - 1 - rank
-    if partner == rank:
-        return x
-    mine, theirs = x.float(), torch.empty(x.shape)
-    for work in [dist.isend(mine, partner), dist.irecv(theirs, partner)]:
-        work.wait()
-    return theirs.to(x.dtype)
-
-
 # %% wrong: sent flat | wrong | says: its shape is
 def swap(rank, world_size, x):
     partner = world_size - 1 - rank
@@ -194,19 +135,3 @@ def swap(rank, world_size, x):
     for work in [dist.isend(x.flatten(), partner), dist.irecv(theirs, partner)]:
         work.wait()
     return theirs
-
-
-# %% wrong: sleeps, then takes the data, then waits | wrong | says: read before wait
-def swap(rank, world_size, x):
-    import time
-
-    partner = world_size - 1 - rank
-    if partner == rank:
-        return x
-    theirs = torch.empty_like(x)
-    works = [dist.isend(x, partner), dist.irecv(theirs, partner)]
-    time.sleep(0.2)
-    result = theirs.clone()
-    for work in works:
-        work.wait()
-    return result

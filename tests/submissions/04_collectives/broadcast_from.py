@@ -46,19 +46,6 @@ def broadcast_from(rank, world_size, x, shape, dtype, src):
     return torch.empty(shape, dtype=dtype)
 
 
-# %% wrong: nothing to receive into | crashed | says: make a tensor to receive into
-def broadcast_from(rank, world_size, x, shape, dtype, src):
-    dist.broadcast(x, src=src)
-    return x
-
-
-# %% wrong: returns what it was given | wrong | says: also the one that it received into
-def broadcast_from(rank, world_size, x, shape, dtype, src):
-    box = x if rank == src else torch.empty(shape, dtype=dtype)
-    dist.broadcast(box, src=src)
-    return x
-
-
 # %% wrong: a loop of sends | forbidden call | says: only broadcast may be used
 def broadcast_from(rank, world_size, x, shape, dtype, src):
     if rank == src:

@@ -32,54 +32,6 @@ def contiguous_first(rank, world_size, x, src):
     return out
 
 
-# %% wrong: views are scattered | wrong | says: is_contiguous
-def contiguous_first(rank, world_size, x, src):
-    out = torch.empty(x.shape[0], x.shape[1] // world_size)
-    dist.scatter(out, list(x.chunk(world_size, dim=1)) if rank == src else None, src=src)
-    return out
-
-
-# %% wrong: the box is a view's likeness | wrong | says: keep the memory order
-def contiguous_first(rank, world_size, x, src):
-    columns = x.chunk(world_size, dim=1)
-    out = torch.empty_like(columns[rank])
-    parts = [part.contiguous() for part in columns] if rank == src else None
-    dist.scatter(out, parts, src=src)
-    return out
-
-
-# %% wrong: only the whole matrix is made contiguous | wrong | says: is_contiguous
-def contiguous_first(rank, world_size, x, src):
-    x = x.contiguous()
-    out = torch.empty(x.shape[0], x.shape[1] // world_size)
-    dist.scatter(out, list(x.chunk(world_size, dim=1)) if rank == src else None, src=src)
-    return out
-
-
-# %% wrong: contiguous after the call | wrong | says: is_contiguous
-def contiguous_first(rank, world_size, x, src):
-    out = torch.empty(x.shape[0], x.shape[1] // world_size)
-    dist.scatter(out, list(x.chunk(world_size, dim=1)) if rank == src else None, src=src)
-    return out.contiguous()
-
-
-# %% wrong: rows in place of columns | wrong | says: stretch of rows
-def contiguous_first(rank, world_size, x, src):
-    each = x.numel() // world_size
-    flat = x.reshape(-1)
-    out = torch.empty(each)
-    dist.scatter(out, list(flat.split(each)) if rank == src else None, src=src)
-    return out.reshape(x.shape[0], -1)
-
-
-# %% wrong: the list on every rank | crashed | says: on rank `src` only
-def contiguous_first(rank, world_size, x, src):
-    parts = [part.contiguous() for part in x.chunk(world_size, dim=1)]
-    out = torch.empty(x.shape[0], x.shape[1] // world_size)
-    dist.scatter(out, parts, src=src)
-    return out
-
-
 # %% wrong: a broadcast and a slice | forbidden call | says: only scatter may be used
 def contiguous_first(rank, world_size, x, src):
     x = x.contiguous()

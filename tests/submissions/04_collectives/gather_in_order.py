@@ -30,38 +30,10 @@ def gather_in_order(rank, world_size, predictions, total, dst):
     return torch.stack([parts[i % world_size][i // world_size] for i in range(total)])
 
 
-# %% wrong: one part after the other | wrong | says: dealt back like cards
-def gather_in_order(rank, world_size, predictions, total, dst):
-    parts = [torch.empty_like(predictions) for _ in range(world_size)] if rank == dst else None
-    dist.gather(predictions, parts, dst=dst)
-    return torch.cat(parts)[:total] if rank == dst else None
-
-
-# %% wrong: the padding stays | wrong | says: the last ones are padding
-def gather_in_order(rank, world_size, predictions, total, dst):
-    parts = [torch.empty_like(predictions) for _ in range(world_size)] if rank == dst else None
-    dist.gather(predictions, parts, dst=dst)
-    return torch.stack(parts, dim=1).flatten() if rank == dst else None
-
-
-# %% wrong: the list on every rank | crashed | says: on rank `dst` only
-def gather_in_order(rank, world_size, predictions, total, dst):
-    parts = [torch.empty_like(predictions) for _ in range(world_size)]
-    dist.gather(predictions, parts, dst=dst)
-    return torch.stack(parts, dim=1).flatten()[:total] if rank == dst else None
-
-
 # %% wrong: all_gather, and the others look away | forbidden call | says: only gather may be used
 def gather_in_order(rank, world_size, predictions, total, dst):
     parts = [torch.empty_like(predictions) for _ in range(world_size)]
     dist.all_gather(parts, predictions)
-    return torch.stack(parts, dim=1).flatten()[:total] if rank == dst else None
-
-
-# %% wrong: one tensor for all parts | wrong | says: one tensor, n times
-def gather_in_order(rank, world_size, predictions, total, dst):
-    parts = [torch.empty_like(predictions)] * world_size if rank == dst else None
-    dist.gather(predictions, parts, dst=dst)
     return torch.stack(parts, dim=1).flatten()[:total] if rank == dst else None
 
 

@@ -51,20 +51,6 @@ def global_argmax(rank, world_size, x):
     return owner, index.item()
 
 
-# %% wrong: its own index | wrong | says: how do the others learn it
-def global_argmax(rank, world_size, x):
-    tops = [torch.empty_like(x.max()) for _ in range(world_size)]
-    dist.all_gather(tops, x.max())
-    return int(torch.stack(tops).argmax()), int(x.argmax()) if rank != 0 else 99
-
-
-# %% wrong: the value in place of the owner | wrong | says: largest value itself
-def global_argmax(rank, world_size, x):
-    best = x.max()
-    dist.all_reduce(best, op=dist.ReduceOp.MAX)
-    return best.item(), x.argmax().item()
-
-
 # %% wrong: everything to everybody | wrong | says: 16 are enough
 def global_argmax(rank, world_size, x):
     parts = [None] * world_size
@@ -72,27 +58,6 @@ def global_argmax(rank, world_size, x):
     tops = torch.stack([p.max() for p in parts])
     owner = int(tops.argmax())
     return owner, int(parts[owner].argmax())
-
-
-# %% wrong: value and index packed as floats | wrong | says: keep the dtype of `x`
-def global_argmax(rank, world_size, x):
-    mine = torch.tensor([float(x.max()), float(x.argmax())], dtype=torch.float64)
-    all_of_them = [torch.empty_like(mine) for _ in range(world_size)]
-    dist.all_gather(all_of_them, mine)
-    table = torch.stack(all_of_them)
-    owner = int(table[:, 0].argmax())
-    return owner, int(table[owner, 1])
-
-
-# %% wrong: the last of equals | wrong | says: the lowest of them counts
-def global_argmax(rank, world_size, x):
-    tops = [torch.empty_like(x.max()) for _ in range(world_size)]
-    dist.all_gather(tops, x.max())
-    best = torch.stack(tops).max()
-    owner = max(r for r, top in enumerate(tops) if top == best)
-    index = x.argmax()
-    dist.broadcast(index, src=owner)
-    return owner, index.item()
 
 
 # %% wrong: zeros where the values are negative | wrong | says: all negative
@@ -108,16 +73,6 @@ def global_argmax(rank, world_size, x):
     index = x.argmax()
     dist.broadcast(index, src=owner)
     return owner, index.item()
-
-
-# %% wrong: the pair the other way round | wrong | says: in the other order: first the rank
-def global_argmax(rank, world_size, x):
-    tops = [torch.empty_like(x.max()) for _ in range(world_size)]
-    dist.all_gather(tops, x.max())
-    owner = int(torch.stack(tops).argmax())
-    index = x.argmax()
-    dist.broadcast(index, src=owner)
-    return index.item(), owner
 
 
 # %% wrong: three calls | wrong | says: 2 are enough
@@ -140,13 +95,3 @@ def global_argmax(rank, world_size, x):
     if rank == owner:
         dist.broadcast(index, src=owner)
     return owner, index.item()
-
-
-# %% wrong: the lowest rank and the lowest index, each for itself | wrong | says: Only the owner knows it
-def global_argmax(rank, world_size, x):
-    best = x.max()
-    dist.all_reduce(best, op=dist.ReduceOp.MAX)
-    mine = [rank, int(x.argmax())] if x.max() == best else [world_size, 10**9]
-    key = torch.tensor(mine)
-    dist.all_reduce(key, op=dist.ReduceOp.MIN)
-    return tuple(key.tolist())

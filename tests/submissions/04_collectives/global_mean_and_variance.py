@@ -28,49 +28,6 @@ def global_mean_and_variance(rank, world_size, x):
     return [mean, max(0.0, squares / n - mean * mean)]
 
 
-# %% wrong: the mean of the means | wrong | says: mean of the ranks' means
-def global_mean_and_variance(rank, world_size, x):
-    t = torch.stack([x.double().mean(), x.double().var(correction=0)])
-    dist.all_reduce(t)
-    mean, variance = (t / world_size).tolist()
-    return mean, variance
-
-
-# %% wrong: float32 | wrong | says: Use float64 before you square
-def global_mean_and_variance(rank, world_size, x):
-    x = x.float()
-    t = torch.stack([torch.tensor(float(len(x))), x.sum(), (x * x).sum()])
-    dist.all_reduce(t)
-    n, s, q = t.tolist()
-    return s / n, q / n - (s / n) ** 2
-
-
-# %% wrong: float64 only after the squares | wrong | says: Use float64 before you square
-def global_mean_and_variance(rank, world_size, x):
-    t = torch.tensor([len(x), x.sum(), (x * x).sum()], dtype=torch.float64)
-    dist.all_reduce(t)
-    n, s, q = t.tolist()
-    return s / n, q / n - (s / n) ** 2
-
-
-# %% wrong: n - 1 | wrong | says: divide by n
-def global_mean_and_variance(rank, world_size, x):
-    x = x.double()
-    t = torch.tensor([len(x), x.sum(), (x * x).sum()], dtype=torch.float64)
-    dist.all_reduce(t)
-    n, s, q = t.tolist()
-    return s / n, (q - s * s / n) / (n - 1)
-
-
-# %% wrong: the standard deviation | wrong | says: standard deviation
-def global_mean_and_variance(rank, world_size, x):
-    x = x.double()
-    t = torch.tensor([len(x), x.sum(), (x * x).sum()], dtype=torch.float64)
-    dist.all_reduce(t)
-    n, s, q = t.tolist()
-    return s / n, (q / n - (s / n) ** 2) ** 0.5
-
-
 # %% wrong: two all_reduces, the mean first | wrong | says: into one tensor
 def global_mean_and_variance(rank, world_size, x):
     x = x.double()
@@ -108,22 +65,3 @@ def global_mean_and_variance(rank, world_size, x):
     dist.broadcast(t, src=0)
     n, s, q = t.tolist()
     return s / n, q / n - (s / n) ** 2
-
-
-# %% wrong: rank 0 returns, the others do not | wrong | says: returns? nothing
-def global_mean_and_variance(rank, world_size, x):
-    x = x.double()
-    t = torch.tensor([len(x), x.sum(), (x * x).sum()], dtype=torch.float64)
-    dist.all_reduce(t)
-    if rank == 0:
-        n, s, q = t.tolist()
-        return s / n, q / n - (s / n) ** 2
-
-
-# %% wrong: Python's sums, put into a tensor of float32 | wrong | says: for the tensor of the sums
-def global_mean_and_variance(rank, world_size, x):
-    numbers = x.tolist()
-    sums = torch.tensor([len(numbers), sum(numbers), sum(v * v for v in numbers)]).double()
-    dist.all_reduce(sums)
-    n, total, squares = sums.tolist()
-    return total / n, squares / n - (total / n) ** 2

@@ -46,58 +46,6 @@ def scatter_rows(rank, world_size, x, src):
     return box[: len(range(n)[rank * each : (rank + 1) * each])]
 
 
-# %% wrong: chunks of different sizes | crashed | says: add rows of zeros
-def scatter_rows(rank, world_size, x, src):
-    each = -(-len(x) // world_size)
-    out = torch.empty(each, x.shape[1], dtype=x.dtype)
-    dist.scatter(out, list(x.split(each)) if rank == src else None, src=src)
-    return out
-
-
-# %% wrong: the box has room for its own rows only | crashed | says: same shape, and so has each rank's `out`
-def scatter_rows(rank, world_size, x, src):
-    rows, columns = x.shape
-    each = -(-rows // world_size)
-    out = x.new_empty(len(x[rank * each : (rank + 1) * each]), columns)
-    parts = None
-    if rank == src:
-        padded = torch.cat([x, x.new_zeros(each * world_size - rows, columns)])
-        parts = list(padded.split(each))
-    dist.scatter(out, parts, src=src)
-    return out
-
-
-# %% wrong: the padding stays | wrong | says: each rank drops those beyond the end
-def scatter_rows(rank, world_size, x, src):
-    rows, columns = x.shape
-    each = -(-rows // world_size)
-    out, parts = x.new_empty(each, columns), None
-    if rank == src:
-        padded = torch.cat([x, x.new_zeros(each * world_size - rows, columns)])
-        parts = list(padded.split(each))
-    dist.scatter(out, parts, src=src)
-    return out
-
-
-# %% wrong: the list on every rank | crashed | says: on rank `src` only
-def scatter_rows(rank, world_size, x, src):
-    rows, columns = x.shape
-    each = -(-rows // world_size)
-    padded = torch.cat([x, x.new_zeros(each * world_size - rows, columns)])
-    out = x.new_empty(each, columns)
-    dist.scatter(out, list(padded.split(each)), src=src)
-    return out[: max(0, rows - rank * each)]
-
-
-# %% wrong: rows that do not divide are dropped | crashed | says: add rows of zeros on `src`
-def scatter_rows(rank, world_size, x, src):
-    each = len(x) // world_size
-    out = torch.empty(each, x.shape[1], dtype=x.dtype)
-    parts = list(x[: each * world_size].split(each)) if rank == src else None
-    dist.scatter(out, parts, src=src)
-    return out
-
-
 # %% wrong: a broadcast and a slice | forbidden call | says: only scatter may be used
 def scatter_rows(rank, world_size, x, src):
     each = -(-len(x) // world_size)
@@ -135,19 +83,6 @@ def scatter_rows(rank, world_size, x, src):
     return out[: max(0, rows - rank * each)]
 
 
-# %% wrong: tensor_split's fair shares | wrong | says: These are fair shares
-def scatter_rows(rank, world_size, x, src):
-    rows, columns = x.shape
-    shares = [len(part) for part in x.tensor_split(world_size)]
-    out, parts = x.new_empty(max(shares), columns), None
-    if rank == src:
-        parts = [x.new_zeros(max(shares), columns) for _ in shares]
-        for part, mine in zip(parts, x.tensor_split(world_size)):
-            part[: len(mine)] = mine
-    dist.scatter(out, parts, src=src)
-    return out[: shares[rank]]
-
-
 # %% wrong: printed, not returned | wrong | says: prints, but returns nothing
 def scatter_rows(rank, world_size, x, src):
     rows, columns = x.shape
@@ -157,19 +92,6 @@ def scatter_rows(rank, world_size, x, src):
         parts = list(torch.cat([x, x.new_zeros(each * world_size - rows, columns)]).split(each))
     dist.scatter(out, parts, src=src)
     print(out[: max(0, rows - rank * each)])
-
-
-# %% wrong: a negative end cuts from the back | wrong | says: end of a slice negative
-def scatter_rows(rank, world_size, x, src):
-    rows, columns = x.shape
-    each = -(-rows // world_size)
-    parts, out = None, x.new_empty(each, columns)
-    if rank == src:
-        padded = x.new_zeros(each * world_size, columns)
-        padded[:rows] = x
-        parts = list(padded.split(each))
-    dist.scatter(out, parts, src=src)
-    return out[: rows - rank * each]
 
 
 # %% wrong: rows of zeros taken for padding | wrong | says: its shape is \(0, 2\), not \(1, 2\)

@@ -38,60 +38,10 @@ def split_sum(rank, world_size, x):
     return x[rank * each : (rank + 1) * each]
 
 
-# %% wrong: lengths that do not divide are forgotten | crashed | says: Add zeros at the end
-def split_sum(rank, world_size, x):
-    out = x.new_empty(-(-len(x) // world_size))
-    dist.reduce_scatter_single(out, x)
-    return out
-
-
-# %% wrong: chunks of any number | crashed | says: Add zeros at the end
-def split_sum(rank, world_size, x):
-    parts = list(x.chunk(world_size))
-    out = torch.empty_like(parts[0])
-    dist.reduce_scatter(out, parts)
-    return out
-
-
-# %% wrong: the zeros stay | wrong | says: drops those beyond the end
-def split_sum(rank, world_size, x):
-    each = -(-len(x) // world_size)
-    padded = torch.cat([x, x.new_zeros(each * world_size - len(x))])
-    out = x.new_empty(each)
-    dist.reduce_scatter_single(out, padded)
-    return out
-
-
-# %% wrong: the mean | wrong | says: too small
-def split_sum(rank, world_size, x):
-    each = -(-len(x) // world_size)
-    padded = torch.cat([x, x.new_zeros(each * world_size - len(x))])
-    out = x.new_empty(each)
-    dist.reduce_scatter_single(out, padded)
-    out = out / world_size
-    return out[: max(0, len(x) - rank * each)].to(x.dtype)
-
-
-# %% wrong: the rest is cut off | wrong | says: lost: round up
-def split_sum(rank, world_size, x):
-    each = len(x) // world_size
-    out = x.new_empty(each)
-    dist.reduce_scatter_single(out, x[: each * world_size])
-    return out
-
-
 # %% wrong: its own part, not summed | wrong | says: calls reduce_scatter 0 times
 def split_sum(rank, world_size, x):
     each = -(-len(x) // world_size)
     return x[rank * each : (rank + 1) * each]
-
-
-# %% wrong: fair shares | wrong | says: These are fair shares
-def split_sum(rank, world_size, x):
-    parts = [part.clone() for part in x.tensor_split(world_size)]
-    out = torch.empty_like(parts[rank])
-    dist.reduce_scatter(out, parts)
-    return out
 
 
 # %% wrong: an all_gather more | forbidden call | says: only reduce_scatter may be used

@@ -30,37 +30,6 @@ def transpose_blocks(rank, world_size, x):
     return turned.T
 
 
-# %% wrong: the blocks themselves are not transposed | wrong | says: transposed in itself
-def transpose_blocks(rank, world_size, x):
-    give = [block.contiguous() for block in x.chunk(world_size, dim=1)]
-    take = [torch.empty_like(block) for block in give]
-    dist.all_to_all(take, give)
-    return torch.cat(take, dim=1)
-
-
-# %% wrong: stacked below each other | wrong | says: side by side
-def transpose_blocks(rank, world_size, x):
-    give = [block.T.contiguous() for block in x.chunk(world_size, dim=1)]
-    take = [torch.empty_like(block) for block in give]
-    dist.all_to_all(take, give)
-    return torch.cat(take)
-
-
-# %% wrong: reshape taken for a transpose | wrong | says: do not transpose
-def transpose_blocks(rank, world_size, x):
-    give = [block.contiguous() for block in x.chunk(world_size, dim=1)]
-    take = [torch.empty_like(block) for block in give]
-    dist.all_to_all(take, give)
-    return torch.cat([t.reshape(t.shape[1], t.shape[0]) for t in take], dim=1)
-
-
-# %% wrong: a view to all_to_all_single | crashed | says: contiguous
-def transpose_blocks(rank, world_size, x):
-    out = torch.empty(x.shape[1], x.shape[0], dtype=x.dtype)
-    dist.all_to_all_single(out, x.T)
-    return torch.cat(out.chunk(world_size), dim=1)
-
-
 # %% wrong: its own rows, transposed | wrong | says: calls all_to_all 0 times
 def transpose_blocks(rank, world_size, x):
     return x.T.contiguous()
@@ -78,19 +47,3 @@ def transpose_blocks(rank, world_size, x):
     take = [torch.empty_like(x) for _ in range(world_size)]
     dist.all_to_all(take, [x] * world_size)
     return torch.cat(take).T.chunk(world_size)[rank].contiguous()
-
-
-# %% wrong: rows are cut in place of columns | crashed | says: cut `x` by columns
-def transpose_blocks(rank, world_size, x):
-    give = [block.T.contiguous() for block in x.chunk(world_size, dim=0)]
-    take = [torch.empty_like(block) for block in give]
-    dist.all_to_all(take, give)
-    return torch.cat(take, dim=1)
-
-
-# %% wrong: the order of the ranks reversed | wrong | says: The right elements, in wrong places
-def transpose_blocks(rank, world_size, x):
-    give = [block.T.contiguous() for block in x.chunk(world_size, dim=1)]
-    take = [torch.empty_like(block) for block in give]
-    dist.all_to_all(take, give)
-    return torch.cat(take[::-1], dim=1)

@@ -104,88 +104,6 @@ def all_reduce_by_parameter_server(rank, world_size, x, server):
     return total
 
 
-# %% wrong: the server forgets its own gradient | wrong | says: of the server itself, rank \d, is missing
-def all_reduce_by_parameter_server(rank, world_size, x, server):
-    total, box = torch.zeros_like(x), torch.empty_like(x)
-    if rank != server:
-        dist.send(x, server)
-        dist.recv(total, server)
-        return total
-    for worker in range(world_size):
-        if worker != server:
-            dist.recv(box, worker)
-            total += box
-    for worker in range(world_size):
-        if worker != server:
-            dist.send(total, worker)
-    return total
-
-
-# %% wrong: each worker is answered before the next has pushed | wrong | says: first all push, then all pull
-def all_reduce_by_parameter_server(rank, world_size, x, server):
-    total, box = x.clone(), torch.empty_like(x)
-    if rank != server:
-        dist.send(x, server)
-        dist.recv(total, server)
-        return total
-    for worker in range(world_size):
-        if worker != server:
-            dist.recv(box, worker)
-            total += box
-            dist.send(total, worker)
-    return total
-
-
-# %% wrong: the server sends to itself | crashed | says: receives from itself
-def all_reduce_by_parameter_server(rank, world_size, x, server):
-    total, box = torch.zeros_like(x), torch.empty_like(x)
-    if rank == server:
-        for worker in range(world_size):
-            dist.recv(box, worker)
-            total += box
-        for worker in range(world_size):
-            dist.send(total, worker)
-        return total
-    dist.send(x, server)
-    dist.recv(total, server)
-    return total
-
-
-# %% wrong: the mean, not the sum | wrong | says: times too small
-def all_reduce_by_parameter_server(rank, world_size, x, server):
-    total, box = x.clone(), torch.empty_like(x)
-    if rank != server:
-        dist.send(x, server)
-        dist.recv(total, server)
-        return total
-    for worker in range(world_size):
-        if worker != server:
-            dist.recv(box, worker)
-            total += box
-    total = (total / world_size).to(x.dtype)
-    for worker in range(world_size):
-        if worker != server:
-            dist.send(total, worker)
-    return total
-
-
-# %% wrong: adds to and receives into its input | wrong | says: has changed `x`
-def all_reduce_by_parameter_server(rank, world_size, x, server):
-    if rank != server:
-        dist.send(x, server)
-        dist.recv(x, server)
-        return x
-    box = torch.empty_like(x)
-    for worker in range(world_size):
-        if worker != server:
-            dist.recv(box, worker)
-            x += box
-    for worker in range(world_size):
-        if worker != server:
-            dist.send(x, worker)
-    return x
-
-
 # %% wrong: workers pull before they push | deadlocked | says: A cycle of receives
 def all_reduce_by_parameter_server(rank, world_size, x, server):
     total, box = x.clone(), torch.empty_like(x)
@@ -235,25 +153,4 @@ def all_reduce_by_parameter_server(rank, world_size, x, server):
     for worker in range(world_size):
         if worker != server:
             dist.send(total, worker)
-    return total
-
-
-# %% wrong: the pushes are added before they are waited for | wrong | says: it was read before wait\(\)
-def all_reduce_by_parameter_server(rank, world_size, x, server):
-    import time
-
-    if rank != server:
-        total = torch.empty_like(x)
-        dist.send(x, server)
-        dist.recv(total, server)
-        return total
-    workers = [other for other in range(world_size) if other != server]
-    boxes = [torch.empty_like(x) for _ in workers]
-    works = [dist.irecv(box, worker) for box, worker in zip(boxes, workers)]
-    time.sleep(0.2)
-    total = x + sum(boxes)
-    for work in works:
-        work.wait()
-    for worker in workers:
-        dist.send(total, worker)
     return total

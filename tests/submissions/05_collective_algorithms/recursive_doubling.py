@@ -84,42 +84,6 @@ def recursive_doubling(rank: int, world_size: int, x: torch.Tensor) -> torch.Ten
     return total
 
 
-# %% wrong: only for powers of two | crashed | says: 3 is not a power of two
-def recursive_doubling(rank, world_size, x):
-    total, theirs, step = x.clone(), torch.empty_like(x), 1
-    while step < world_size:
-        work = dist.isend(total, rank ^ step)
-        dist.recv(theirs, rank ^ step)
-        work.wait()
-        total += theirs
-        step *= 2
-    return total
-
-
-# %% wrong: a partner that does not exist is left out | wrong | says: 3 is not a power of two
-def recursive_doubling(rank, world_size, x):
-    total, theirs, step = x.clone(), torch.empty_like(x), 1
-    while step < world_size:
-        if rank ^ step < world_size:
-            work = dist.isend(total, rank ^ step)
-            dist.recv(theirs, rank ^ step)
-            work.wait()
-            total += theirs
-        step *= 2
-    return total
-
-
-# %% wrong: both send first | deadlocked | says: cycle of sends
-def recursive_doubling(rank, world_size, x):
-    total, theirs, step = x.clone(), torch.empty_like(x), 1
-    while step < world_size:
-        dist.send(total, rank ^ step)
-        dist.recv(theirs, rank ^ step)
-        total += theirs
-        step *= 2
-    return total
-
-
 # %% wrong: one of a pair sends first, so each exchange takes two rounds | wrong | says: both partners send
 def recursive_doubling(rank, world_size, x):
     total, theirs = x.clone(), torch.empty_like(x)
@@ -161,61 +125,6 @@ def recursive_doubling(rank, world_size, x):
     return total
 
 
-# %% wrong: adds in place what it was given | wrong | says: has changed `x`
-def recursive_doubling(rank, world_size, x):
-    theirs = torch.empty_like(x)
-    most = 2 ** (world_size.bit_length() - 1)
-    if rank >= most:
-        dist.send(x, rank - most)
-        dist.recv(x, rank - most)
-        return x
-    if rank + most < world_size:
-        dist.recv(theirs, rank + most)
-        x += theirs
-    step = 1
-    while step < most:
-        work = dist.isend(x, rank ^ step)
-        dist.recv(theirs, rank ^ step)
-        work.wait()
-        x += theirs
-        step *= 2
-    if rank + most < world_size:
-        dist.send(x, rank + most)
-    return x
-
-
-# %% wrong: one round too few | wrong | says: Is a round missing
-def recursive_doubling(rank, world_size, x):
-    total, theirs, step = x.clone(), torch.empty_like(x), 1
-    while step < world_size // 2:
-        work = dist.isend(total, rank ^ step)
-        dist.recv(theirs, rank ^ step)
-        work.wait()
-        total += theirs
-        step *= 2
-    return total
-
-
-# %% wrong: the extra ranks are never told the sum | wrong | says: are sent the sum at the end
-def recursive_doubling(rank, world_size, x):
-    total, theirs = x.clone(), torch.empty_like(x)
-    most = 2 ** (world_size.bit_length() - 1)
-    if rank >= most:
-        dist.send(total, rank - most)
-        return total
-    if rank + most < world_size:
-        dist.recv(theirs, rank + most)
-        total += theirs
-    step = 1
-    while step < most:
-        work = dist.isend(total, rank ^ step)
-        dist.recv(theirs, rank ^ step)
-        work.wait()
-        total += theirs
-        step *= 2
-    return total
-
-
 # %% wrong: an all_reduce | forbidden call | says: only send and recv may be used
 def recursive_doubling(rank, world_size, x):
     total = x.clone()
@@ -241,52 +150,6 @@ def recursive_doubling(rank, world_size, x):
         if rank + step < world_size:
             dist.send(total, rank + step)
         step //= 2
-    return total
-
-
-# %% wrong: isend is never waited for | deadlocked | says: never waits for its isend
-def recursive_doubling(rank, world_size, x):
-    total, theirs = x.clone(), torch.empty_like(x)
-    most = 2 ** (world_size.bit_length() - 1)
-    if rank >= most:
-        dist.send(total, rank - most)
-        dist.recv(total, rank - most)
-        return total
-    if rank + most < world_size:
-        dist.recv(theirs, rank + most)
-        total += theirs
-    step = 1
-    while step < most:
-        dist.isend(total, rank ^ step)
-        dist.recv(theirs, rank ^ step)
-        total = total + theirs
-        step *= 2
-    if rank + most < world_size:
-        dist.send(total, rank + most)
-    return total
-
-
-# %% wrong: what comes from an extra rank goes into a copy | wrong | says: is what they send received, and added
-def recursive_doubling(rank, world_size, x):
-    total, theirs = x.clone(), torch.zeros_like(x)
-    most = 2 ** (world_size.bit_length() - 1)
-    if rank >= most:
-        dist.send(total, rank - most)
-        dist.recv(total, rank - most)
-        return total
-    if rank + most < world_size:
-        dist.recv(theirs.clone(), rank + most)
-        total = total + theirs
-    step = 1
-    while step < most:
-        work = dist.isend(total, rank ^ step)
-        box = torch.zeros_like(total)
-        dist.recv(box, rank ^ step)
-        work.wait()
-        total = total + box
-        step *= 2
-    if rank + most < world_size:
-        dist.send(total.to(x.dtype), rank + most)
     return total
 
 

@@ -98,21 +98,6 @@ def ring_all_reduce(rank, world_size, x):
     return total
 
 
-# %% wrong: everybody sends first | deadlocked | says: cycle of sends
-def ring_all_reduce(rank, world_size, x):
-    after, before = (rank + 1) % world_size, (rank - 1) % world_size
-    total = x.clone()
-    chunks = total.tensor_split(world_size)
-    for trip in range(2):
-        for step in range(world_size - 1):
-            out, into = (rank + trip - step) % world_size, (rank + trip - step - 1) % world_size
-            box = torch.empty_like(chunks[into])
-            dist.send(chunks[out], after)
-            dist.recv(box, before)
-            chunks[into].copy_(chunks[into] + box if trip == 0 else box)
-    return total
-
-
 # %% wrong: rank 0 sends first, the others receive first | wrong | says: all ranks send at once
 def ring_all_reduce(rank, world_size, x):
     after, before = (rank + 1) % world_size, (rank - 1) % world_size
@@ -146,84 +131,6 @@ def ring_all_reduce(rank, world_size, x):
             work.wait()
             chunks[into].copy_(chunks[into] + box if trip == 0 else box)
     return total
-
-
-# %% wrong: only the first trip | wrong | says: so the first trip is right
-def ring_all_reduce(rank, world_size, x):
-    after, before = (rank + 1) % world_size, (rank - 1) % world_size
-    total = x.clone()
-    chunks = total.tensor_split(world_size)
-    for step in range(world_size - 1):
-        out, into = (rank - step) % world_size, (rank - step - 1) % world_size
-        box = torch.empty_like(chunks[into])
-        work = dist.isend(chunks[out], after)
-        dist.recv(box, before)
-        work.wait()
-        chunks[into].add_(box)
-    return total
-
-
-# %% wrong: adds on the second trip too | wrong | says: so the first trip is right
-def ring_all_reduce(rank, world_size, x):
-    after, before = (rank + 1) % world_size, (rank - 1) % world_size
-    total = x.clone()
-    chunks = total.tensor_split(world_size)
-    for trip in range(2):
-        for step in range(world_size - 1):
-            out, into = (rank + trip - step) % world_size, (rank + trip - step - 1) % world_size
-            box = torch.empty_like(chunks[into])
-            work = dist.isend(chunks[out], after)
-            dist.recv(box, before)
-            work.wait()
-            chunks[into].add_(box)
-    return total
-
-
-# %% wrong: lengths that do not divide lose their end | wrong | says: where the length does not divide
-def ring_all_reduce(rank, world_size, x):
-    after, before = (rank + 1) % world_size, (rank - 1) % world_size
-    total, size = x.clone(), len(x) // world_size
-    chunks = [total[i * size : (i + 1) * size] for i in range(world_size)]
-    for trip in range(2):
-        for step in range(world_size - 1):
-            out, into = (rank + trip - step) % world_size, (rank + trip - step - 1) % world_size
-            box = torch.empty_like(chunks[into])
-            work = dist.isend(chunks[out], after)
-            dist.recv(box, before)
-            work.wait()
-            chunks[into].copy_(chunks[into] + box if trip == 0 else box)
-    return total
-
-
-# %% wrong: torch.chunk gives too few chunks | crashed | says: How many chunks are there
-def ring_all_reduce(rank, world_size, x):
-    after, before = (rank + 1) % world_size, (rank - 1) % world_size
-    total = x.clone()
-    chunks = list(total.chunk(world_size))
-    for trip in range(2):
-        for step in range(world_size - 1):
-            out, into = (rank + trip - step) % world_size, (rank + trip - step - 1) % world_size
-            box = torch.empty_like(chunks[into])
-            work = dist.isend(chunks[out], after)
-            dist.recv(box, before)
-            work.wait()
-            chunks[into].copy_(chunks[into] + box if trip == 0 else box)
-    return total
-
-
-# %% wrong: works on the tensor that it was given | wrong | says: has changed `x`
-def ring_all_reduce(rank, world_size, x):
-    after, before = (rank + 1) % world_size, (rank - 1) % world_size
-    chunks = x.tensor_split(world_size)
-    for trip in range(2):
-        for step in range(world_size - 1):
-            out, into = (rank + trip - step) % world_size, (rank + trip - step - 1) % world_size
-            box = torch.empty_like(chunks[into])
-            work = dist.isend(chunks[out], after)
-            dist.recv(box, before)
-            work.wait()
-            chunks[into].copy_(chunks[into] + box if trip == 0 else box)
-    return x
 
 
 # %% wrong: a ring of the other direction | wrong | says: here it sends only to
@@ -279,27 +186,3 @@ def ring_all_reduce(rank, world_size, x):
             else:
                 chunks[into].copy_(box)
     return total.to(x.dtype)
-
-
-# %% wrong: it sleeps in place of waiting | wrong | says: element \[0\] is
-def ring_all_reduce(rank, world_size, x):
-    import time
-
-    after, before = (rank + 1) % world_size, (rank - 1) % world_size
-    total = x.clone()
-    chunks = total.tensor_split(world_size)
-    works = []
-    for trip in range(2):
-        for step in range(world_size - 1):
-            out, into = (rank + trip - step) % world_size, (rank + trip - step - 1) % world_size
-            box = torch.empty_like(chunks[into])
-            works.append(dist.irecv(box, before))
-            works.append(dist.isend(chunks[out].clone(), after))
-            time.sleep(0.05)
-            if trip == 0:
-                chunks[into].add_(box)
-            else:
-                chunks[into].copy_(box)
-    for work in works:
-        work.wait()
-    return total

@@ -94,33 +94,6 @@ def tree_broadcast(rank, world_size, x, src):
     return x
 
 
-# %% wrong: only from rank 0 | wrong | says: This is what rank 0 was given
-def tree_broadcast(rank, world_size, x, src):
-    step = 1
-    while step < world_size:
-        if rank < step:
-            if rank + step < world_size:
-                dist.send(x, rank + step)
-        elif rank < 2 * step:
-            dist.recv(x, rank - step)
-        step *= 2
-    return x
-
-
-# %% wrong: only for powers of two | deadlocked | says: no power of two
-def tree_broadcast(rank, world_size, x, src):
-    me, step = (rank - src) % world_size, 1
-    while step < world_size:
-        if me < step:
-            dist.send(
-                x, me + step + src if me + step + src < world_size else me + step + src - world_size
-            )
-        elif me < 2 * step:
-            dist.recv(x, (me - step + src) % world_size)
-        step *= 2
-    return x
-
-
 # %% wrong: a round too many, everybody is told twice | wrong | says: Each rank but the root needs it once
 def tree_broadcast(rank, world_size, x, src):
     me, step = (rank - src) % world_size, 1
@@ -135,15 +108,6 @@ def tree_broadcast(rank, world_size, x, src):
     work = dist.isend(x, (rank + 1) % world_size)
     dist.recv(box, (rank - 1) % world_size)
     work.wait()
-    return x
-
-
-# %% wrong: everybody receives from the root | crashed | says: receives from itself
-def tree_broadcast(rank, world_size, x, src):
-    dist.recv(x, src)
-    for other in range(world_size):
-        if other != src and rank == src:
-            dist.send(x, other)
     return x
 
 
@@ -165,20 +129,6 @@ def tree_broadcast(rank, world_size, x, src):
         step *= 2
 
 
-# %% wrong: a way through float32 | wrong | says: , not -?\d
-def tree_broadcast(rank, world_size, x, src):
-    box = x.float()
-    me, step = (rank - src) % world_size, 1
-    while step < world_size:
-        if me < step:
-            if me + step < world_size:
-                dist.send(box, (me + step + src) % world_size)
-        elif me < 2 * step:
-            dist.recv(box, (me - step + src) % world_size)
-        step *= 2
-    return box.to(x.dtype)
-
-
 # %% wrong: a tensor is taken for a vector | wrong | says: its shape is
 def tree_broadcast(rank, world_size, x, src):
     x = x.flatten()
@@ -191,25 +141,6 @@ def tree_broadcast(rank, world_size, x, src):
             dist.recv(x, (me - step + src) % world_size)
         step *= 2
     return x
-
-
-# %% wrong: the receiver does not wait | wrong | says: it was read before wait\(\)
-def tree_broadcast(rank, world_size, x, src):
-    import time
-
-    works, me, step = [], (rank - src) % world_size, 1
-    while step < world_size:
-        if me < step:
-            if me + step < world_size:
-                dist.send(x, (me + step + src) % world_size)
-        elif me < 2 * step:
-            works.append(dist.irecv(x, (me - step + src) % world_size))
-            time.sleep(0.1)
-        step *= 2
-    got = x.clone()
-    for work in works:
-        work.wait()
-    return got
 
 
 # %% wrong: nobody waits for what comes | wrong | says: never waits for its irecv from rank \d .*until then the check keeps NaN

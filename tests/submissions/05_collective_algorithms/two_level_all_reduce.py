@@ -99,48 +99,6 @@ def two_level_all_reduce(rank, world_size, x, per_host):
     return total
 
 
-# %% wrong: the host's sum is added up over the world | wrong | says: in a group of ranks [\d, ]+: of several hosts|Every number is counted `per_host` times
-def two_level_all_reduce(rank, world_size, x, per_host):
-    for h in range(world_size // per_host):
-        g = dist.new_group(list(range(h * per_host, (h + 1) * per_host)))
-        if rank // per_host == h:
-            inside = g
-    total = x.clone()
-    dist.all_reduce(total, group=inside)
-    dist.all_reduce(total)
-    return total
-
-
-# %% wrong: the last step is missing | wrong | says: This rank's own chunk is the sum of all, the other chunks are not
-def two_level_all_reduce(rank, world_size, x, per_host):
-    grid = torch.arange(world_size).reshape(-1, per_host)
-    for ranks in grid.tolist():
-        group = dist.new_group(ranks)
-        if rank in ranks:
-            inside, host = group, ranks
-    for ranks in grid.T.tolist():
-        group = dist.new_group(ranks)
-        if rank in ranks:
-            between = group
-    total = x.clone()
-    chunks = total.tensor_split(per_host)
-    for owner, chunk in zip(host, chunks, strict=True):
-        dist.reduce(chunk.clone() if rank != owner else chunk, owner, group=inside)
-    dist.all_reduce(chunks[rank % per_host], group=between)
-    return total
-
-
-# %% wrong: nothing between the hosts | wrong | says: This is the sum of this rank's host: nothing has been added between the hosts
-def two_level_all_reduce(rank, world_size, x, per_host):
-    for h in range(world_size // per_host):
-        g = dist.new_group(list(range(h * per_host, (h + 1) * per_host)))
-        if rank // per_host == h:
-            inside = g
-    total = x.clone()
-    dist.all_reduce(total, group=inside)
-    return total
-
-
 # %% wrong: hosts taken for every per_host-th rank | wrong | says: rank 0 sends [\d,]+ bytes to other hosts|in a group of ranks
 def two_level_all_reduce(rank, world_size, x, per_host):
     hosts = world_size // per_host
@@ -182,17 +140,3 @@ def two_level_all_reduce(rank, world_size, x, per_host):
     for owner, chunk in zip(host, chunks, strict=True):
         dist.broadcast(chunk, owner, group=inside)
     return x
-
-
-# %% wrong: only members make their group | crashed | says: All ranks make all groups, in the same order, also
-def two_level_all_reduce(rank, world_size, x, per_host):
-    host, me = divmod(rank, per_host)
-    inside = dist.new_group(list(range(host * per_host, (host + 1) * per_host)))
-    between = dist.new_group(list(range(me, world_size, per_host)))
-    total = x.clone()
-    dist.all_reduce(total, group=inside)
-    own = total.tensor_split(per_host)
-    dist.all_reduce(own[me], group=between)
-    for i, chunk in enumerate(own):
-        dist.broadcast(chunk, host * per_host + i, group=inside)
-    return total

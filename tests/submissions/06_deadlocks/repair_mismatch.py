@@ -34,60 +34,6 @@ def repair_mismatch(rank, world_size, loss, weight):
     return [box, sum(table) / len(table)]
 
 
-# %% wrong: the programme as it was | deadlocked | says: Let all ranks learn all losses first
-def repair_mismatch(rank, world_size, loss, weight):
-    lowest = loss.clone()
-    dist.all_reduce(lowest, op=dist.ReduceOp.MIN)
-    if loss == lowest:
-        dist.broadcast(weight, src=rank)
-    dist.all_reduce(loss)
-    return weight, loss / world_size
-
-
-# %% wrong: every rank broadcasts from itself | deadlocked | says: with the same `src`
-def repair_mismatch(rank, world_size, loss, weight):
-    lowest = loss.clone()
-    dist.all_reduce(lowest, op=dist.ReduceOp.MIN)
-    dist.all_reduce(loss)
-    if loss == lowest:
-        dist.broadcast(weight, src=rank)
-    else:
-        dist.broadcast(weight.clone(), src=rank)
-    return weight, loss / world_size
-
-
-# %% wrong: always rank 0 | wrong | says: the weights of rank 0, whoever is best
-def repair_mismatch(rank, world_size, loss, weight):
-    dist.broadcast(weight, src=0)
-    dist.all_reduce(loss)
-    return weight, loss / world_size
-
-
-# %% wrong: the largest loss wins | wrong | says: smallest is best
-def repair_mismatch(rank, world_size, loss, weight):
-    losses = [torch.empty_like(loss) for _ in range(world_size)]
-    dist.all_gather(losses, loss)
-    dist.broadcast(weight, src=losses.index(max(losses)))
-    return weight, torch.cat(losses).mean()
-
-
-# %% wrong: the sum for the mean | wrong | says: their mean is wanted
-def repair_mismatch(rank, world_size, loss, weight):
-    losses = [torch.empty_like(loss) for _ in range(world_size)]
-    dist.all_gather(losses, loss)
-    dist.broadcast(weight, src=losses.index(min(losses)))
-    return weight, sum(losses)
-
-
-# %% wrong: of equal losses the last | wrong | says: the lowest of them is the winner
-def repair_mismatch(rank, world_size, loss, weight):
-    losses = [torch.empty_like(loss) for _ in range(world_size)]
-    dist.all_gather(losses, loss)
-    winner = max(r for r in range(world_size) if losses[r] == min(losses))
-    dist.broadcast(weight, src=winner)
-    return weight, torch.cat(losses).mean()
-
-
 # %% wrong: all weights are gathered to take one | forbidden call | says: one broadcast carries them
 def repair_mismatch(rank, world_size, loss, weight):
     losses = [torch.empty_like(loss) for _ in range(world_size)]
@@ -107,25 +53,6 @@ def repair_mismatch(rank, world_size, loss, weight):
         losses.append(box)
         weights.append(w)
     return weights[losses.index(min(losses))], torch.cat(losses).mean()
-
-
-# %% wrong: only the weights come back | wrong | says: Return two things
-def repair_mismatch(rank, world_size, loss, weight):
-    losses = [torch.empty_like(loss) for _ in range(world_size)]
-    dist.all_gather(losses, loss)
-    dist.broadcast(weight, src=losses.index(min(losses)))
-    return weight
-
-
-# %% wrong: zeros stand where losses of others will be | wrong | says: Losses may be negative
-def repair_mismatch(rank, world_size, loss, weight):
-    table = torch.zeros(world_size, dtype=loss.dtype)
-    table[rank] = loss
-    dist.all_reduce(table, op=dist.ReduceOp.MAX)
-    mean = loss.clone()
-    dist.all_reduce(mean)
-    dist.broadcast(weight, src=int(table.argmin()))
-    return weight, mean / world_size
 
 
 # %% right: a pair with the rank, in float64, through lists
@@ -149,62 +76,10 @@ def repair_mismatch(rank, world_size, loss, weight):
     return weight, mean
 
 
-# %% wrong: only the winner calls broadcast, though all know it | deadlocked | says: a call for all ranks
-def repair_mismatch(rank, world_size, loss, weight):
-    losses = [torch.empty_like(loss) for _ in range(world_size)]
-    dist.all_gather(losses, loss)
-    winner = losses.index(min(losses))
-    if rank == winner:
-        dist.broadcast(weight, src=winner)
-    dist.all_reduce(loss)
-    return weight, loss / world_size
-
-
 # %% wrong: nobody broadcasts | wrong | says: Each rank returns its own weights
 def repair_mismatch(rank, world_size, loss, weight):
     dist.all_reduce(loss)
     return weight, loss / world_size
-
-
-# %% wrong: the minimum is written over the loss | wrong | says: Did an all_reduce with MIN write over
-def repair_mismatch(rank, world_size, loss, weight):
-    losses = [torch.empty_like(loss) for _ in range(world_size)]
-    dist.all_gather(losses, loss)
-    winner = losses.index(min(losses))
-    dist.all_reduce(loss, op=dist.ReduceOp.MIN)
-    dist.broadcast(weight, src=winner)
-    return weight, loss
-
-
-# %% wrong: its own loss for the mean | wrong | says: the rank's own loss; the mean
-def repair_mismatch(rank, world_size, loss, weight):
-    losses = [torch.empty_like(loss) for _ in range(world_size)]
-    dist.all_gather(losses, loss)
-    dist.broadcast(weight, src=losses.index(min(losses)))
-    return weight, loss.mean()
-
-
-# %% wrong: sleeping in place of waiting | wrong | says: it was read before wait
-import time
-
-
-def repair_mismatch(rank, world_size, loss, weight):
-    losses = [torch.empty_like(loss) for _ in range(world_size)]
-    dist.all_gather(losses, loss)
-    work = dist.broadcast(weight, src=losses.index(min(losses)), async_op=True)
-    time.sleep(0.2)
-    best = weight.clone()
-    work.wait()
-    return best, torch.cat(losses).mean()
-
-
-# %% wrong: the losses pass through float32 | wrong | says: whoever compares them keeps their dtype
-def repair_mismatch(rank, world_size, loss, weight):
-    table = torch.zeros(world_size)
-    table[rank] = loss
-    dist.all_reduce(table)
-    dist.broadcast(weight, src=int(table.argmin()))
-    return weight, table.mean()
 
 
 # %% wrong: the weights pass through float32 | wrong | says: weights: element

@@ -41,16 +41,6 @@ def repair_missing_rank(rank, world_size, batches, patience):
     return result
 
 
-# %% wrong: the programme as it was | deadlocked | says: the same number of steps
-def repair_missing_rank(rank, world_size, batches, patience):
-    sums = []
-    for batch in batches:
-        total = batch.sum()
-        dist.all_reduce(total)
-        sums.append(total.item())
-    return sums
-
-
 # %% wrong: no roll call | wrong | says: rank 0 does not begin with monitored_barrier: its first call is all_reduce
 def repair_missing_rank(rank, world_size, batches, patience):
     steps = torch.tensor(len(batches))
@@ -76,61 +66,6 @@ def repair_missing_rank(rank, world_size, batches, patience):
     return sums
 
 
-# %% wrong: only the first who is missing is named | wrong | says: By `wait_all_ranks=True` monitored_barrier names all
-def repair_missing_rank(rank, world_size, batches, patience):
-    dist.monitored_barrier(timeout=patience)
-    steps = torch.tensor(len(batches))
-    dist.all_reduce(steps, op=dist.ReduceOp.MAX)
-    sums = []
-    for step in range(steps.item()):
-        total = batches[step].sum() if step < len(batches) else torch.zeros(())
-        dist.all_reduce(total)
-        sums.append(total.item())
-    return sums
-
-
-# %% wrong: as many steps as the shortest list has | wrong | says: the rank with the most batches decides
-def repair_missing_rank(rank, world_size, batches, patience):
-    dist.monitored_barrier(timeout=patience, wait_all_ranks=True)
-    steps = torch.tensor(len(batches))
-    dist.all_reduce(steps, op=dist.ReduceOp.MIN)
-    sums = []
-    for step in range(steps.item()):
-        total = batches[step].sum()
-        dist.all_reduce(total)
-        sums.append(total.item())
-    return sums
-
-
-# %% wrong: no zero for a batch that is not there | crashed | says: adds 0
-def repair_missing_rank(rank, world_size, batches, patience):
-    dist.monitored_barrier(timeout=patience, wait_all_ranks=True)
-    steps = torch.tensor(len(batches))
-    dist.all_reduce(steps, op=dist.ReduceOp.MAX)
-    sums = []
-    for step in range(steps.item()):
-        total = batches[step].sum()
-        dist.all_reduce(total)
-        sums.append(total.item())
-    return sums
-
-
-# %% wrong: the error is swallowed | wrong | says: never came, and yet rank 0 returned
-def repair_missing_rank(rank, world_size, batches, patience):
-    try:
-        dist.monitored_barrier(timeout=patience, wait_all_ranks=True)
-    except RuntimeError:
-        return []
-    steps = torch.tensor(len(batches))
-    dist.all_reduce(steps, op=dist.ReduceOp.MAX)
-    sums = []
-    for step in range(steps.item()):
-        total = batches[step].sum() if step < len(batches) else torch.zeros(())
-        dist.all_reduce(total)
-        sums.append(total.item())
-    return sums
-
-
 # %% wrong: it asks before each step who goes on | wrong | says: 5 times; at most 3 times is right
 def repair_missing_rank(rank, world_size, batches, patience):
     dist.monitored_barrier(timeout=patience, wait_all_ranks=True)
@@ -144,35 +79,6 @@ def repair_missing_rank(rank, world_size, batches, patience):
         dist.all_reduce(total)
         sums.append(total.item())
         step += 1
-
-
-# %% wrong: the timeout is copied from the text | wrong | says: Hand `patience` on
-from datetime import timedelta
-
-
-def repair_missing_rank(rank, world_size, batches, patience):
-    dist.monitored_barrier(timeout=timedelta(seconds=1), wait_all_ranks=True)
-    steps = torch.tensor(len(batches))
-    dist.all_reduce(steps, op=dist.ReduceOp.MAX)
-    sums = []
-    for step in range(steps.item()):
-        total = batches[step].sum() if step < len(batches) else torch.zeros(())
-        dist.all_reduce(total)
-        sums.append(total.item())
-    return sums
-
-
-# %% wrong: an int for the batch that is not there | crashed | says: same dtype
-def repair_missing_rank(rank, world_size, batches, patience):
-    dist.monitored_barrier(timeout=patience, wait_all_ranks=True)
-    steps = torch.tensor(len(batches))
-    dist.all_reduce(steps, op=dist.ReduceOp.MAX)
-    sums = []
-    for step in range(steps.item()):
-        total = batches[step].sum() if step < len(batches) else torch.tensor(0)
-        dist.all_reduce(total)
-        sums.append(total.item())
-    return sums
 
 
 # %% right: an error in the learner's own words, chained to torch's
@@ -216,32 +122,6 @@ def repair_missing_rank(rank, world_size, batches, patience):
     return sums
 
 
-# %% wrong: half of the patience | wrong | says: Hand `patience` on as the timeout
-def repair_missing_rank(rank, world_size, batches, patience):
-    dist.monitored_barrier(timeout=patience / 2, wait_all_ranks=True)
-    steps = torch.tensor(len(batches))
-    dist.all_reduce(steps, op=dist.ReduceOp.MAX)
-    sums = []
-    for step in range(steps.item()):
-        total = batches[step].sum() if step < len(batches) else torch.zeros(())
-        dist.all_reduce(total)
-        sums.append(total.item())
-    return sums
-
-
-# %% wrong: no timeout at all | wrong | says: Hand `patience` on as the timeout
-def repair_missing_rank(rank, world_size, batches, patience):
-    dist.monitored_barrier(wait_all_ranks=True)
-    steps = torch.tensor(len(batches))
-    dist.all_reduce(steps, op=dist.ReduceOp.MAX)
-    sums = []
-    for step in range(steps.item()):
-        total = batches[step].sum() if step < len(batches) else torch.zeros(())
-        dist.all_reduce(total)
-        sums.append(total.item())
-    return sums
-
-
 # %% wrong: the roll call comes last | wrong | says: rank 0 does not begin with monitored_barrier
 def repair_missing_rank(rank, world_size, batches, patience):
     steps = torch.tensor(len(batches))
@@ -253,36 +133,6 @@ def repair_missing_rank(rank, world_size, batches, patience):
         sums.append(total.item())
     dist.monitored_barrier(timeout=patience, wait_all_ranks=True)
     return sums
-
-
-# %% wrong: rank 0 alone holds the roll call | crashed | says: is a call for every rank
-def repair_missing_rank(rank, world_size, batches, patience):
-    if rank == 0:
-        dist.monitored_barrier(timeout=patience, wait_all_ranks=True)
-    steps = torch.tensor(len(batches))
-    dist.all_reduce(steps, op=dist.ReduceOp.MAX)
-    sums = []
-    for step in range(steps.item()):
-        total = batches[step].sum() if step < len(batches) else torch.zeros(())
-        dist.all_reduce(total)
-        sums.append(total.item())
-    return sums
-
-
-# %% wrong: sums of its own batches only | wrong | says: Each rank returns the sums of its own batches
-def repair_missing_rank(rank, world_size, batches, patience):
-    dist.monitored_barrier(timeout=patience, wait_all_ranks=True)
-    return [batch.sum().item() for batch in batches]
-
-
-# %% wrong: all steps in one number | wrong | says: This is the sum of all steps
-def repair_missing_rank(rank, world_size, batches, patience):
-    dist.monitored_barrier(timeout=patience, wait_all_ranks=True)
-    total = torch.zeros(())
-    for batch in batches:
-        total += batch.sum()
-    dist.all_reduce(total)
-    return [total.item()]
 
 
 # %% wrong: an async call that nobody waits for | wrong | says: never calls wait

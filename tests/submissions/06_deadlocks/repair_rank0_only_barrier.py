@@ -25,35 +25,10 @@ def repair_rank0_only_barrier(rank, world_size, prepare, read):
     return str(read())
 
 
-# %% wrong: the barrier is for rank 0 only | crashed | says: every rank passes
-def repair_rank0_only_barrier(rank, world_size, prepare, read):
-    if rank == 0:
-        prepare()
-        dist.barrier()
-    return read()
-
-
-# %% wrong: only the others wait | deadlocked | says: a line that only some ranks reach
-def repair_rank0_only_barrier(rank, world_size, prepare, read):
-    if rank == 0:
-        prepare()
-    else:
-        dist.barrier()
-    return read()
-
-
 # %% wrong: everybody prepares | wrong | says: rank 0 alone prepares it
 def repair_rank0_only_barrier(rank, world_size, prepare, read):
     prepare()
     dist.barrier()
-    return read()
-
-
-# %% wrong: the barrier comes first | crashed | says: `prepare` comes before the barrier
-def repair_rank0_only_barrier(rank, world_size, prepare, read):
-    dist.barrier()
-    if rank == 0:
-        prepare()
     return read()
 
 
@@ -113,15 +88,6 @@ def repair_rank0_only_barrier(rank, world_size, prepare, read):
     return read()
 
 
-# %% wrong: the barrier comes after reading | crashed | says: A rank read before rank 0 had prepared
-def repair_rank0_only_barrier(rank, world_size, prepare, read):
-    if rank == 0:
-        prepare()
-    content = read()
-    dist.barrier()
-    return content
-
-
 # %% wrong: it sleeps, reads, and only then comes to the barrier | wrong | says: reads before it has passed the barrier
 import os
 
@@ -144,19 +110,3 @@ def repair_rank0_only_barrier(rank, world_size, prepare, read):
         prepare()
     dist.barrier()
     return read() if rank == 0 else None
-
-
-# %% wrong: prepare is not called, but named | crashed | says: FileNotFoundError
-def repair_rank0_only_barrier(rank, world_size, prepare, read):
-    if rank == 0:
-        prepare
-    dist.barrier()
-    return read()
-
-
-# %% wrong: an async barrier is left behind | crashed | says: A rank read before rank 0 had prepared
-def repair_rank0_only_barrier(rank, world_size, prepare, read):
-    if rank == 0:
-        prepare()
-    dist.barrier(async_op=True)
-    return read()

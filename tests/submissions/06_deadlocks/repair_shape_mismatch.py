@@ -36,35 +36,6 @@ def repair_shape_mismatch(rank, world_size, x):
     return table[torch.arange(longest) < sizes[:, None]]
 
 
-# %% wrong: everybody takes its own length for that of all | crashed | says: pad to the longest
-def repair_shape_mismatch(rank, world_size, x):
-    parts = [torch.empty_like(x) for _ in range(world_size)]
-    dist.all_gather(parts, x)
-    return torch.cat(parts)
-
-
-# %% wrong: the padding stays in | wrong | says: padding is still in it
-def repair_shape_mismatch(rank, world_size, x):
-    lengths = [torch.zeros(1, dtype=torch.int64) for _ in range(world_size)]
-    dist.all_gather(lengths, torch.tensor([len(x)]))
-    padded = x.new_zeros(max(lengths).item())
-    padded[: len(x)] = x
-    parts = [torch.empty_like(padded) for _ in range(world_size)]
-    dist.all_gather(parts, padded)
-    return torch.cat(parts)
-
-
-# %% wrong: zeros are taken for padding | wrong | says: cut by length, not by value
-def repair_shape_mismatch(rank, world_size, x):
-    lengths = [torch.zeros(1, dtype=torch.int64) for _ in range(world_size)]
-    dist.all_gather(lengths, torch.tensor([len(x)]))
-    padded = x.new_zeros(max(lengths).item())
-    padded[: len(x)] = x
-    parts = [torch.empty_like(padded) for _ in range(world_size)]
-    dist.all_gather(parts, padded)
-    return torch.cat([part[part != 0] for part in parts])
-
-
 # %% wrong: pickles travel | forbidden call | says: pickles its tensor
 def repair_shape_mismatch(rank, world_size, x):
     parts = [None] * world_size
@@ -82,28 +53,6 @@ def repair_shape_mismatch(rank, world_size, x):
     whole[start : start + len(x)] = x
     dist.all_reduce(whole)
     return whole
-
-
-# %% wrong: the buffers are float32 whatever x is | wrong | says: The result has the dtype of `x`
-def repair_shape_mismatch(rank, world_size, x):
-    lengths = [torch.zeros(1, dtype=torch.int64) for _ in range(world_size)]
-    dist.all_gather(lengths, torch.tensor([len(x)]))
-    padded = torch.zeros(max(lengths).item())
-    padded[: len(x)] = x
-    parts = [torch.empty_like(padded) for _ in range(world_size)]
-    dist.all_gather(parts, padded)
-    return torch.cat([part[:n] for part, n in zip(parts, lengths)])
-
-
-# %% wrong: every part is cut to the rank's own length | wrong | says: length of this rank's `x`
-def repair_shape_mismatch(rank, world_size, x):
-    lengths = [torch.zeros(1, dtype=torch.int64) for _ in range(world_size)]
-    dist.all_gather(lengths, torch.tensor([len(x)]))
-    padded = x.new_zeros(max(lengths).item())
-    padded[: len(x)] = x
-    parts = [torch.empty_like(padded) for _ in range(world_size)]
-    dist.all_gather(parts, padded)
-    return torch.cat([part[: len(x)] for part in parts])
 
 
 # %% right: async, int32 lengths, narrow
@@ -128,17 +77,6 @@ def repair_shape_mismatch(rank, world_size, x):
     padded = x.new_zeros(100)
     padded[: len(x)] = x
     parts = [torch.empty_like(padded) for _ in range(world_size)]
-    dist.all_gather(parts, padded)
-    return torch.cat([part[:n] for part, n in zip(parts, lengths)])
-
-
-# %% wrong: one box for all parts | wrong | says: All parts hold what the last rank has
-def repair_shape_mismatch(rank, world_size, x):
-    lengths = [torch.zeros(1, dtype=torch.int64) for _ in range(world_size)]
-    dist.all_gather(lengths, torch.tensor([len(x)]))
-    padded = x.new_zeros(max(lengths).item())
-    padded[: len(x)] = x
-    parts = [torch.empty_like(padded)] * world_size
     dist.all_gather(parts, padded)
     return torch.cat([part[:n] for part, n in zip(parts, lengths)])
 

@@ -33,70 +33,6 @@ def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
     return result
 
 
-# %% wrong: set_epoch is forgotten | wrong | says: Every epoch has the same order
-def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
-    sampler = DistributedSampler(data, seed=seed)
-    loader = DataLoader(data, batch_size=batch_size, sampler=sampler)
-    return [[value for batch in loader for value in batch.tolist()] for _ in range(epochs)]
-
-
-# %% wrong: set_epoch at the end of the loop | wrong | says: before the loader is read
-def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
-    sampler = DistributedSampler(data, seed=seed)
-    loader = DataLoader(data, batch_size=batch_size, sampler=sampler)
-    seen = []
-    for epoch in range(epochs):
-        seen.append([value for batch in loader for value in batch.tolist()])
-        sampler.set_epoch(epoch)
-    return seen
-
-
-# %% wrong: the loader shuffles, without the sampler | wrong | says: does the DataLoader have the sampler
-def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
-    loader = DataLoader(data, batch_size=batch_size, shuffle=True)
-    return [[value for batch in loader for value in batch.tolist()] for _ in range(epochs)]
-
-
-# %% wrong: sampler and shuffle together | crashed | says: no `shuffle`
-def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
-    sampler = DistributedSampler(data, seed=seed)
-    loader = DataLoader(data, batch_size=batch_size, sampler=sampler, shuffle=True)
-    return [[value for batch in loader for value in batch.tolist()] for _ in range(epochs)]
-
-
-# %% wrong: the seed is not handed on | wrong | says: order of seed 0
-def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
-    sampler = DistributedSampler(data)
-    loader = DataLoader(data, batch_size=batch_size, sampler=sampler)
-    seen = []
-    for epoch in range(epochs):
-        sampler.set_epoch(epoch)
-        seen.append([value for batch in loader for value in batch.tolist()])
-    return seen
-
-
-# %% wrong: batches come back, not values | wrong | says: not a list for each batch
-def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
-    sampler = DistributedSampler(data, seed=seed)
-    loader = DataLoader(data, batch_size=batch_size, sampler=sampler)
-    seen = []
-    for epoch in range(epochs):
-        sampler.set_epoch(epoch)
-        seen.append([batch.tolist() for batch in loader])
-    return seen
-
-
-# %% wrong: epochs are counted from 1 | wrong | says: torch's epoch 1
-def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
-    sampler = DistributedSampler(data, seed=seed)
-    loader = DataLoader(data, batch_size=batch_size, sampler=sampler)
-    seen = []
-    for epoch in range(1, epochs + 1):
-        sampler.set_epoch(epoch)
-        seen.append([value for batch in loader for value in batch.tolist()])
-    return seen
-
-
 # %% wrong: a way through float32 | wrong | says: \[\d\]\[\d+\]: -?\d{4,} is not -?\d{4,}
 def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
     sampler = DistributedSampler(data, seed=seed)
@@ -105,17 +41,6 @@ def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
     for epoch in range(epochs):
         sampler.set_epoch(epoch)
         seen.append([int(value) for batch in loader for value in batch])
-    return seen
-
-
-# %% wrong: the loader drops the last batch | wrong | says: `drop_last` stays as it is
-def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
-    sampler = DistributedSampler(data, seed=seed)
-    loader = DataLoader(data, batch_size=batch_size, sampler=sampler, drop_last=True)
-    seen = []
-    for epoch in range(epochs):
-        sampler.set_epoch(epoch)
-        seen.append([value for batch in loader for value in batch.tolist()])
     return seen
 
 

@@ -34,87 +34,6 @@ def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch)
     return order[rank::num_replicas]
 
 
-# %% wrong: the epoch is forgotten | wrong | says: seed \+ epoch
-def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch):
-    order = list(range(length))
-    if shuffle:
-        generator = torch.Generator().manual_seed(seed)
-        order = torch.randperm(length, generator=generator).tolist()
-    each = length // num_replicas if drop_last else -(-length // num_replicas)
-    total = each * num_replicas
-    return (order * num_replicas)[:total][rank:total:num_replicas]
-
-
-# %% wrong: no padding | wrong | says: same number of samples
-def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch):
-    order = list(range(length))
-    if shuffle:
-        generator = torch.Generator().manual_seed(seed + epoch)
-        order = torch.randperm(length, generator=generator).tolist()
-    if drop_last:
-        order = order[: length - length % num_replicas]
-    return order[rank::num_replicas]
-
-
-# %% wrong: contiguous blocks instead of strides | wrong | says: every p-th
-def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch):
-    order = list(range(length))
-    if shuffle:
-        generator = torch.Generator().manual_seed(seed + epoch)
-        order = torch.randperm(length, generator=generator).tolist()
-    each = length // num_replicas if drop_last else -(-length // num_replicas)
-    order = (order * num_replicas)[: each * num_replicas]
-    return order[rank * each : (rank + 1) * each]
-
-
-# %% wrong: the padding repeats the last sample | wrong | says: Padding repeats the order from its start
-def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch):
-    order = list(range(length))
-    if shuffle:
-        generator = torch.Generator().manual_seed(seed + epoch)
-        order = torch.randperm(length, generator=generator).tolist()
-    if drop_last:
-        order = order[: length - length % num_replicas]
-    while len(order) % num_replicas:
-        order.append(order[-1])
-    return order[rank::num_replicas]
-
-
-# %% wrong: the padding is added once, however long it must be | wrong | says: repeated more than once
-def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch):
-    order = list(range(length))
-    if shuffle:
-        generator = torch.Generator().manual_seed(seed + epoch)
-        order = torch.randperm(length, generator=generator).tolist()
-    each = length // num_replicas if drop_last else -(-length // num_replicas)
-    total = each * num_replicas
-    order = order[:total] if drop_last else order + order[: total - length]
-    return order[rank:total:num_replicas]
-
-
-# %% wrong: drop_last is ignored | wrong | says: `drop_last` decides
-def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch):
-    order = list(range(length))
-    if shuffle:
-        generator = torch.Generator().manual_seed(seed + epoch)
-        order = torch.randperm(length, generator=generator).tolist()
-    total = -(-length // num_replicas) * num_replicas
-    return (order * num_replicas)[:total][rank:total:num_replicas]
-
-
-# %% wrong: python's shuffle | wrong | says: gives the shuffled order
-import random
-
-
-def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch):
-    order = list(range(length))
-    if shuffle:
-        random.Random(seed + epoch).shuffle(order)
-    each = length // num_replicas if drop_last else -(-length // num_replicas)
-    total = each * num_replicas
-    return (order * num_replicas)[:total][rank:total:num_replicas]
-
-
 # %% wrong: torch's own sampler | crashed | says: torch's is put away
 def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch):
     from torch.utils.data import DistributedSampler
@@ -146,18 +65,6 @@ def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch)
     sampler = Mine(range(length), num_replicas, rank, shuffle, seed, drop_last)
     sampler.set_epoch(epoch)
     return list(sampler)
-
-
-# %% wrong: the padding is not shuffled | wrong | says: Padding repeats the order from its start
-def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch):
-    order = list(range(length))
-    padding = list(range(length)) * num_replicas
-    if shuffle:
-        order = torch.randperm(
-            length, generator=torch.Generator().manual_seed(seed + epoch)
-        ).tolist()
-    each = length // num_replicas if drop_last else -(-length // num_replicas)
-    return (order + padding)[rank : each * num_replicas : num_replicas]
 
 
 # %% wrong: torch's own, loaded anew | crashed | says: torch's is put away

@@ -31,18 +31,6 @@ def shard_stream(stream, rank, world_size):
     return own if info is None else every(own, info.num_workers, info.id)
 
 
-# %% wrong: workers are forgotten | wrong | says: get_worker_info
-def shard_stream(stream, rank, world_size):
-    return islice(stream, rank, None, world_size)
-
-
-# %% wrong: ranks are forgotten | wrong | says: must depend on the rank
-def shard_stream(stream, rank, world_size):
-    info = get_worker_info()
-    worker, workers = (info.id, info.num_workers) if info else (0, 1)
-    return islice(stream, worker, None, workers)
-
-
 # %% wrong: without a worker there is no info | crashed | says: no attribute 'num_workers'
 def shard_stream(stream, rank, world_size):
     info = get_worker_info()
@@ -55,20 +43,6 @@ def shard_stream(stream, rank, world_size):
     info = get_worker_info()
     worker, workers = (info.id, info.num_workers) if info else (0, 1)
     return iter(list(stream)[rank * workers + worker :: world_size * workers])
-
-
-# %% wrong: rank and worker are added up | wrong | says: has already
-def shard_stream(stream, rank, world_size):
-    info = get_worker_info()
-    worker, workers = (info.id, info.num_workers) if info else (0, 1)
-    return islice(stream, rank + worker, None, world_size * workers)
-
-
-# %% wrong: the stride is the number of ranks only | wrong | says: which worker 1 of rank 0 has already
-def shard_stream(stream, rank, world_size):
-    info = get_worker_info()
-    worker, workers = (info.id, info.num_workers) if info else (0, 1)
-    return islice(stream, rank * workers + worker, None, world_size)
 
 
 # %% wrong: a block of fixed length for each reader | wrong | says: more than one apart

@@ -66,80 +66,6 @@ def accumulate_gradients(model, microbatches):
         p.grad = t
 
 
-# %% wrong: the loss is not divided | wrong | says: This is the sum over the \d microbatches
-def accumulate_gradients(model, microbatches):
-    model.zero_grad()
-    for x, y in microbatches:
-        cross_entropy(model(x), y).backward()
-    average_gradients(model)
-
-
-# %% wrong: not averaged over ranks | wrong | says: This is the rank's own mean
-def accumulate_gradients(model, microbatches):
-    model.zero_grad()
-    for x, y in microbatches:
-        (cross_entropy(model(x), y) / len(microbatches)).backward()
-
-
-# %% wrong: sum over the ranks | wrong | says: sum over the ranks
-def accumulate_gradients(model, microbatches):
-    model.zero_grad()
-    for x, y in microbatches:
-        (cross_entropy(model(x), y) / len(microbatches)).backward()
-    for p in model.parameters():
-        dist.all_reduce(p.grad)
-
-
-# %% wrong: zero_grad inside the loop | wrong | says: the gradients of only one of them arrive
-def accumulate_gradients(model, microbatches):
-    for x, y in microbatches:
-        model.zero_grad()
-        (cross_entropy(model(x), y) / len(microbatches)).backward()
-    average_gradients(model)
-
-
-# %% wrong: never cleared | wrong | says: gradients of an earlier step are added
-def accumulate_gradients(model, microbatches):
-    for x, y in microbatches:
-        (cross_entropy(model(x), y) / len(microbatches)).backward()
-    average_gradients(model)
-
-
-# %% wrong: one large batch | wrong | says: One microbatch at a time
-def accumulate_gradients(model, microbatches):
-    model.zero_grad()
-    x = torch.cat([x for x, _ in microbatches])
-    y = torch.cat([y for _, y in microbatches])
-    cross_entropy(model(x), y).backward()
-    average_gradients(model)
-
-
-# %% wrong: one backward for all | wrong | says: One microbatch at a time
-def accumulate_gradients(model, microbatches):
-    model.zero_grad()
-    loss = sum(cross_entropy(model(x), y) for x, y in microbatches) / len(microbatches)
-    loss.backward()
-    average_gradients(model)
-
-
-# %% wrong: divides by the world size too | wrong | says: divided by the world size twice
-def accumulate_gradients(model, microbatches):
-    model.zero_grad()
-    for x, y in microbatches:
-        (cross_entropy(model(x), y) / len(microbatches) / dist.get_world_size()).backward()
-    average_gradients(model)
-
-
-# %% wrong: steps as well | wrong | says: Nothing steps here
-def accumulate_gradients(model, microbatches):
-    model.zero_grad()
-    for x, y in microbatches:
-        (cross_entropy(model(x), y) / len(microbatches)).backward()
-    average_gradients(model)
-    for p in model.parameters():
-        p.data -= 0.1 * p.grad
-
-
 # %% right: sums over samples, then a weighted average with one number more
 def accumulate_gradients(model, microbatches):
     model.zero_grad()
@@ -175,14 +101,6 @@ def accumulate_gradients(model, microbatches):
     average_gradients(model)
 
 
-# %% wrong: the average of the last microbatch alone | wrong | says: the gradients of only one of them arrive
-def accumulate_gradients(model, microbatches):
-    for x, y in microbatches:
-        model.zero_grad()
-        cross_entropy(model(x), y).backward()
-    average_gradients(model)
-
-
 # %% wrong: gradients gathered | forbidden call | says: only all_reduce may be used
 def accumulate_gradients(model, microbatches):
     model.zero_grad()
@@ -192,24 +110,6 @@ def accumulate_gradients(model, microbatches):
         parts = [torch.empty_like(p.grad) for _ in range(dist.get_world_size())]
         dist.all_gather(parts, p.grad)
         p.grad = sum(parts) / len(parts)
-
-
-# %% wrong: cleared only where it is the first call | wrong | says: gradients of an earlier step are added
-def accumulate_gradients(model, microbatches):
-    if all(p.grad is None for p in model.parameters()):
-        model.zero_grad()
-    for x, y in microbatches:
-        (cross_entropy(model(x), y) / len(microbatches)).backward()
-    average_gradients(model)
-
-
-# %% wrong: neither divided | wrong | says: divide by both
-def accumulate_gradients(model, microbatches):
-    model.zero_grad()
-    for x, y in microbatches:
-        cross_entropy(model(x), y).backward()
-    for p in model.parameters():
-        dist.all_reduce(p.grad)
 
 
 # %% right: clears only what is there, leaves out what has no gradient
@@ -223,12 +123,3 @@ def accumulate_gradients(model, microbatches):
         if p.grad is not None:
             dist.all_reduce(p.grad)
             p.grad /= dist.get_world_size()
-
-
-# %% wrong: clears a gradient that is not there yet | crashed | says: is None until a backward has set it
-def accumulate_gradients(model, microbatches):
-    for p in model.parameters():
-        p.grad.zero_()
-    for x, y in microbatches:
-        (cross_entropy(model(x), y) / len(microbatches)).backward()
-    average_gradients(model)

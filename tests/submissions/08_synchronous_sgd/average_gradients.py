@@ -62,54 +62,6 @@ def average_gradients(model):
         dist.all_reduce(g)
 
 
-# %% wrong: the classic programme, which skips what is None | deadlocked | says: hand in zeros instead
-def average_gradients(model):
-    size = float(dist.get_world_size())
-    for p in model.parameters():
-        if p.grad is not None:
-            dist.all_reduce(p.grad, op=dist.ReduceOp.SUM)
-            p.grad /= size
-
-
-# %% wrong: no None expected | crashed | says: `p.grad` is None where
-def average_gradients(model):
-    for p in model.parameters():
-        dist.all_reduce(p.grad.data, op=dist.ReduceOp.SUM)
-        p.grad.data /= dist.get_world_size()
-
-
-# %% wrong: the sum | wrong | says: This is the sum over the ranks: divide by the world size
-def average_gradients(model):
-    for p in model.parameters():
-        if p.requires_grad:
-            if p.grad is None:
-                p.grad = torch.zeros_like(p)
-            dist.all_reduce(p.grad)
-
-
-# %% wrong: divided twice | wrong | says: once too often: ReduceOp.AVG divides already
-def average_gradients(model):
-    for p in model.parameters():
-        if p.requires_grad:
-            if p.grad is None:
-                p.grad = torch.zeros_like(p)
-            dist.all_reduce(p.grad, op=dist.ReduceOp.AVG)
-            p.grad /= dist.get_world_size()
-
-
-# %% wrong: divided by those who have one | wrong | says: divide the sum by all \d ranks
-def average_gradients(model):
-    for p in model.parameters():
-        if p.requires_grad:
-            has = torch.tensor(float(p.grad is not None))
-            if p.grad is None:
-                p.grad = torch.zeros_like(p)
-            dist.all_reduce(p.grad)
-            dist.all_reduce(has)
-            if has > 0:
-                p.grad /= has
-
-
 # %% wrong: rank 0's for everybody | wrong | says: Every rank has rank 0's gradient
 def average_gradients(model):
     for p in model.parameters():
@@ -126,33 +78,6 @@ def average_gradients(model):
             p.data += 0.1 * dist.get_rank()
             dist.all_reduce(p.data)
             p.data /= dist.get_world_size()
-
-
-# %% wrong: zeros also for frozen parameters | wrong | says: It is frozen: leave a parameter
-def average_gradients(model):
-    for p in model.parameters():
-        if p.grad is None:
-            p.grad = torch.zeros_like(p)
-        dist.all_reduce(p.grad)
-        p.grad /= dist.get_world_size()
-
-
-# %% wrong: the mean is not written back | wrong | says: must be written back into `p.grad`
-def average_gradients(model):
-    for p in model.parameters():
-        if p.requires_grad:
-            g = torch.zeros_like(p) if p.grad is None else p.grad.clone()
-            dist.all_reduce(g)
-            g = g / dist.get_world_size()
-
-
-# %% wrong: zeros handed in, but p.grad stays None | wrong | says: The mean belongs to every rank
-def average_gradients(model):
-    for p in model.parameters():
-        if p.requires_grad:
-            g = torch.zeros_like(p) if p.grad is None else p.grad
-            dist.all_reduce(g)
-            g /= dist.get_world_size()
 
 
 # %% wrong: a shared weight goes twice | wrong | says: travels once
@@ -188,17 +113,6 @@ def average_gradients(model):
     time.sleep(0.05)
 
 
-# %% wrong: only rank 0 averages | deadlocked | says: make the same calls
-def average_gradients(model):
-    if dist.get_rank() == 0:
-        for p in model.parameters():
-            if p.requires_grad:
-                if p.grad is None:
-                    p.grad = torch.zeros_like(p)
-                dist.all_reduce(p.grad)
-                p.grad /= dist.get_world_size()
-
-
 # %% right: sums in float64, names in sorted order, the copy written back
 def average_gradients(model):
     for _, p in sorted(model.named_parameters()):
@@ -224,60 +138,9 @@ def average_gradients(model):
         p.grad = g if there else None
 
 
-# %% wrong: averages through float32 | wrong | says: agree to about seven digits
-def average_gradients(model):
-    for p in model.parameters():
-        if p.requires_grad:
-            g = torch.zeros(p.shape) if p.grad is None else p.grad.float()
-            dist.all_reduce(g)
-            p.grad = (g / dist.get_world_size()).to(p.dtype)
-
-
-# %% wrong: zeros are always float32 | crashed | says: zeros_like
-def average_gradients(model):
-    for p in model.parameters():
-        if p.requires_grad:
-            if p.grad is None:
-                g = torch.zeros(p.shape)
-                dist.all_reduce(g)
-                p.grad = (g / dist.get_world_size()).to(p.dtype)
-            else:
-                dist.all_reduce(p.grad)
-                p.grad /= dist.get_world_size()
-
-
-# %% wrong: a frozen parameter's old gradient is averaged too | wrong | says: leave a parameter with requires_grad=False alone
-def average_gradients(model):
-    for p in model.parameters():
-        if p.grad is None and p.requires_grad:
-            p.grad = torch.zeros_like(p)
-        dist.all_reduce(p.grad)
-        p.grad /= dist.get_world_size()
-
-
-# %% wrong: only rank 0 divides | wrong | says: This is the sum over the ranks
-def average_gradients(model):
-    for p in model.parameters():
-        if p.requires_grad:
-            p.grad = torch.zeros_like(p) if p.grad is None else p.grad
-            dist.all_reduce(p.grad)
-            if dist.get_rank() == 0:
-                p.grad /= dist.get_world_size()
-
-
 # %% wrong: the largest instead of the mean | wrong | says: rank 1: \w+:
 def average_gradients(model):
     for p in model.parameters():
         if p.requires_grad:
             p.grad = torch.zeros_like(p) if p.grad is None else p.grad
             dist.all_reduce(p.grad, op=dist.ReduceOp.MAX)
-
-
-# %% wrong: steps with the mean as well | wrong | says: whoever calls will step
-def average_gradients(model):
-    for p in model.parameters():
-        if p.requires_grad:
-            p.grad = torch.zeros_like(p) if p.grad is None else p.grad
-            dist.all_reduce(p.grad)
-            p.grad /= dist.get_world_size()
-            p.data -= 0.1 * p.grad

@@ -36,18 +36,6 @@ def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
             vector_to_parameters(vector, model.parameters())
 
 
-# %% wrong: gradients averaged in every step | wrong | says: no gradient is averaged
-def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
-    for step in range(len(x) // batch_size):
-        own = slice(step * batch_size, (step + 1) * batch_size)
-        optimizer.zero_grad()
-        cross_entropy(model(x[own]), y[own]).backward()
-        for p in model.parameters():
-            dist.all_reduce(p.grad)
-            p.grad /= world_size
-        optimizer.step()
-
-
 # %% wrong: meets at step 0 | wrong | says: Count the steps from 1
 def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
     for step in range(len(x) // batch_size):
@@ -57,42 +45,6 @@ def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
         optimizer.step()
         if step % every == 0:
             average_parameters(model)
-
-
-# %% wrong: the sum of the weights | wrong | says: divide it by the world size
-def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
-    for step in range(len(x) // batch_size):
-        own = slice(step * batch_size, (step + 1) * batch_size)
-        optimizer.zero_grad()
-        cross_entropy(model(x[own]), y[own]).backward()
-        optimizer.step()
-        if (step + 1) % every == 0:
-            for p in model.parameters():
-                dist.all_reduce(p.data)
-
-
-# %% wrong: averages the gradients every so many steps, not the weights | wrong | says: no gradient is averaged
-def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
-    for step in range(len(x) // batch_size):
-        own = slice(step * batch_size, (step + 1) * batch_size)
-        optimizer.zero_grad()
-        cross_entropy(model(x[own]), y[own]).backward()
-        if (step + 1) % every == 0:
-            for p in model.parameters():
-                dist.all_reduce(p.grad)
-                p.grad /= world_size
-        optimizer.step()
-
-
-# %% wrong: averages before the step | wrong | says: averaged after it
-def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
-    for step in range(len(x) // batch_size):
-        own = slice(step * batch_size, (step + 1) * batch_size)
-        optimizer.zero_grad()
-        cross_entropy(model(x[own]), y[own]).backward()
-        if (step + 1) % every == 0:
-            average_parameters(model)
-        optimizer.step()
 
 
 # %% wrong: once more at the end | wrong | says: steps left over at the end stay|hands \d+ bytes to all_reduce in all
@@ -105,15 +57,6 @@ def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
         if (step + 1) % every == 0:
             average_parameters(model)
     average_parameters(model)
-
-
-# %% wrong: never | wrong | says: mean of the ranks'\s+parameters
-def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
-    for step in range(len(x) // batch_size):
-        own = slice(step * batch_size, (step + 1) * batch_size)
-        optimizer.zero_grad()
-        cross_entropy(model(x[own]), y[own]).backward()
-        optimizer.step()
 
 
 # %% wrong: rank 0's weights for all | wrong | says: only all_reduce may be used
@@ -136,19 +79,6 @@ def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
         cross_entropy(model(x[own]), y[own]).backward()
         optimizer.step()
         average_parameters(model)
-
-
-# %% wrong: the samples that are left over make one more step | wrong | says: what is left over makes no step
-def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
-    for k in range(-(-len(x) // batch_size)):
-        own = slice(k * batch_size, (k + 1) * batch_size)
-        optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(model(x[own]), y[own]).backward()
-        optimizer.step()
-        if (k + 1) % every == 0:
-            for p in model.parameters():
-                dist.all_reduce(p.data)
-                p.data /= world_size
 
 
 # %% right: a while loop, the mean in a buffer, AVG under no_grad
@@ -181,18 +111,6 @@ def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
             for work, p in zip(works, model.parameters()):
                 work.wait()
                 p.data.div_(world_size)
-
-
-# %% wrong: gradients are never cleared | wrong | says: clear them before each step
-def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
-    for step in range(1, len(x) // batch_size + 1):
-        own = slice((step - 1) * batch_size, step * batch_size)
-        cross_entropy(model(x[own]), y[own]).backward()
-        optimizer.step()
-        if step % every == 0:
-            for p in model.parameters():
-                dist.all_reduce(p.data)
-                p.data /= world_size
 
 
 # %% wrong: divides before wait() | wrong | says: never calls wait

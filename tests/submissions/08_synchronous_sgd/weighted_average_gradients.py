@@ -39,57 +39,6 @@ def weighted_average_gradients(model, samples):
         p.grad.mul_(dist.get_world_size() / count.item())
 
 
-# %% wrong: the plain average | wrong | says: Multiply\s+each gradient by its own number
-def weighted_average_gradients(model, samples):
-    for p in model.parameters():
-        if p.grad is None:
-            p.grad = torch.zeros_like(p)
-        dist.all_reduce(p.grad)
-        p.grad /= dist.get_world_size()
-
-
-# %% wrong: weighted, then divided by the world size | wrong | says: divide by the number of all samples
-def weighted_average_gradients(model, samples):
-    for p in model.parameters():
-        if p.grad is None:
-            p.grad = torch.zeros_like(p)
-        p.grad *= samples
-        dist.all_reduce(p.grad)
-        p.grad /= dist.get_world_size()
-
-
-# %% wrong: divided by its own number | wrong | says: divide by the number of all samples
-def weighted_average_gradients(model, samples):
-    for p in model.parameters():
-        if p.grad is None:
-            p.grad = torch.zeros_like(p)
-        p.grad *= samples
-        dist.all_reduce(p.grad)
-        p.grad /= max(1, samples)
-
-
-# %% wrong: the rank without samples returns early | deadlocked | says: Rank \d has no samples
-def weighted_average_gradients(model, samples):
-    if samples == 0:
-        return
-    total = torch.tensor(float(samples))
-    dist.all_reduce(total)
-    for p in model.parameters():
-        p.grad *= samples / total
-        dist.all_reduce(p.grad)
-
-
-# %% wrong: the mean of the ranks that have samples | wrong | says: Multiply\s+each gradient
-def weighted_average_gradients(model, samples):
-    ranks = torch.tensor(float(samples > 0))
-    dist.all_reduce(ranks)
-    for p in model.parameters():
-        if p.grad is None:
-            p.grad = torch.zeros_like(p)
-        dist.all_reduce(p.grad)
-        p.grad /= ranks
-
-
 # %% wrong: the total is taken anew for each parameter | wrong | says: add it up once
 def weighted_average_gradients(model, samples):
     for p in model.parameters():
@@ -97,26 +46,6 @@ def weighted_average_gradients(model, samples):
         dist.all_reduce(total)
         if p.grad is None:
             p.grad = torch.zeros_like(p)
-        p.grad *= samples / total
-        dist.all_reduce(p.grad)
-
-
-# %% wrong: 0 / 0 | wrong | says: NaN times 0
-def weighted_average_gradients(model, samples):
-    total = torch.tensor(float(samples))
-    dist.all_reduce(total)
-    for p in model.parameters():
-        if p.grad is None:
-            p.grad = torch.zeros_like(p) / samples
-        p.grad *= samples / total
-        dist.all_reduce(p.grad)
-
-
-# %% wrong: does nothing about None | crashed | says: begin from zeros there
-def weighted_average_gradients(model, samples):
-    total = torch.tensor(float(samples))
-    dist.all_reduce(total)
-    for p in model.parameters():
         p.grad *= samples / total
         dist.all_reduce(p.grad)
 
@@ -142,55 +71,6 @@ def weighted_average_gradients(model, samples):
             part = p.grad * share if samples else torch.zeros_like(p)
             dist.all_reduce(part)
             p.grad = part
-
-
-# %% wrong: divided by the number of samples and by the world size | wrong | says: and by the world size as well
-def weighted_average_gradients(model, samples):
-    total = torch.tensor(float(samples))
-    dist.all_reduce(total)
-    for p in model.parameters():
-        g = torch.zeros_like(p) if p.grad is None else p.grad
-        g *= samples / total
-        dist.all_reduce(g, op=dist.ReduceOp.AVG)
-        p.grad = g
-
-
-# %% wrong: weighted, but not divided | wrong | says: divide by their number
-def weighted_average_gradients(model, samples):
-    for p in model.parameters():
-        g = torch.zeros_like(p) if p.grad is None else p.grad
-        g *= samples
-        dist.all_reduce(g)
-        p.grad = g
-
-
-# %% wrong: forgets to write back where it was None | wrong | says: also where it was None
-def weighted_average_gradients(model, samples):
-    total = torch.tensor(float(samples))
-    dist.all_reduce(total)
-    for p in model.parameters():
-        g = torch.zeros_like(p) if p.grad is None else p.grad
-        g *= samples / total
-        dist.all_reduce(g)
-
-
-# %% wrong: no sum over the ranks | wrong | says: its own summand of the mean
-def weighted_average_gradients(model, samples):
-    total = torch.tensor(float(samples))
-    dist.all_reduce(total)
-    for p in model.parameters():
-        if p.grad is not None:
-            p.grad *= samples / total
-
-
-# %% wrong: an average beside p.grad | wrong | says: as they were: write the mean
-def weighted_average_gradients(model, samples):
-    total = torch.tensor(float(samples))
-    dist.all_reduce(total)
-    for p in model.parameters():
-        g = torch.zeros_like(p) if p.grad is None else p.grad.clone()
-        g *= samples / total
-        dist.all_reduce(g)
 
 
 # %% wrong: gathers everybody's number | forbidden call | says: only all_reduce may be used

@@ -35,27 +35,6 @@ def broadcast_module(module, src=0):
             t.copy_(part.view_as(t))
 
 
-# %% wrong: parameters only | wrong | says: the buffers, `module.buffers\(\)`, must be equal too
-def broadcast_module(module, src=0):
-    for p in module.parameters():
-        dist.broadcast(p.data, src)
-
-
-# %% wrong: state_dict, which leaves a buffer out and names the shared weight twice | wrong | says: `scale` is a buffer that state_dict\(\) leaves out
-def broadcast_module(module, src=0):
-    for tensor in module.state_dict().values():
-        dist.broadcast(tensor, src)
-
-
-# %% wrong: what is trained only | wrong | says: broadcast them too
-def broadcast_module(module, src=0):
-    for p in module.parameters():
-        if p.requires_grad:
-            dist.broadcast(p.data, src)
-    for b in module.buffers():
-        dist.broadcast(b, src)
-
-
 # %% wrong: always from rank 0 | wrong | says: the source is `src`, here rank \d
 def broadcast_module(module, src=0):
     for t in [*module.parameters(), *module.buffers()]:
@@ -73,12 +52,6 @@ def broadcast_module(module, src=0):
         dist.broadcast(b, src)
 
 
-# %% wrong: into a copy that nobody keeps | wrong | says: After the call every rank holds exactly what rank `src` had
-def broadcast_module(module, src=0):
-    for t in [*module.parameters(), *module.buffers()]:
-        dist.broadcast(t.detach().clone(), src)
-
-
 # %% wrong: the mean instead of rank src's | wrong | says: only broadcast may be used
 def broadcast_module(module, src=0):
     for t in [*module.parameters(), *module.buffers()]:
@@ -92,21 +65,6 @@ def broadcast_module(module, src=0):
     for m in module.modules():
         for t in [*m.parameters(recurse=False), *m.buffers(recurse=False)]:
             dist.broadcast(t.detach(), src)
-
-
-# %% wrong: only the source calls | deadlocked | says: Every rank makes the same calls
-def broadcast_module(module, src=0):
-    if dist.get_rank() == src:
-        for t in [*module.parameters(), *module.buffers()]:
-            dist.broadcast(t.detach(), src)
-
-
-# %% wrong: other memory under the old names | wrong | says: receive into it, or `copy_`
-def broadcast_module(module, src=0):
-    for t in [*module.parameters(), *module.buffers()]:
-        box = t.detach().clone()
-        dist.broadcast(box, src)
-        t.data = box
 
 
 # %% right: received beside, copied into place
@@ -164,10 +122,3 @@ def broadcast_module(module, src=0):
 def broadcast_module(module, src=0):
     for t in [*module.parameters(), *module.buffers()]:
         dist.broadcast(t.detach(), src, async_op=True)
-
-
-# %% wrong: takes the gradient away from all parameters | wrong | says: requires_grad has changed
-def broadcast_module(module, src=0):
-    for t in [*module.parameters(), *module.buffers()]:
-        t.requires_grad_(False)
-        dist.broadcast(t, src)

@@ -36,47 +36,10 @@ def compress_gradients(state, bucket):
     return fp16_compress_hook(state, bucket)
 
 
-# %% wrong: does not divide | wrong | says: With a hook DDP does not divide any more
-def compress_gradients(state, bucket):
-    half = bucket.buffer().half()
-    future = dist.all_reduce(half, async_op=True).get_future()
-    return future.then(lambda f: f.value()[0].to(bucket.buffer().dtype))
-
-
-# %% wrong: divides after the sum | wrong | says: float16 ends at 65,504
-def compress_gradients(state, bucket):
-    half = bucket.buffer().half()
-    future = dist.all_reduce(half, async_op=True).get_future()
-    return future.then(lambda f: f.value()[0].to(bucket.buffer().dtype) / dist.get_world_size())
-
-
-# %% wrong: AVG, which adds first | wrong | says: float16 ends at 65,504
-def compress_gradients(state, bucket):
-    half = bucket.buffer().half()
-    future = dist.all_reduce(half, op=dist.ReduceOp.AVG, async_op=True).get_future()
-    return future.then(lambda f: f.value()[0].to(bucket.buffer().dtype))
-
-
-# %% wrong: divides twice | wrong | says: divided by the world size twice
-def compress_gradients(state, bucket):
-    half = (bucket.buffer() / dist.get_world_size()).half()
-    future = dist.all_reduce(half, op=dist.ReduceOp.AVG, async_op=True).get_future()
-    return future.then(lambda f: f.value()[0].to(bucket.buffer().dtype))
-
-
 # %% wrong: waits in the hook | wrong | says: waits at once: backward stands still
 def compress_gradients(state, bucket):
     half = bucket.buffer().half() / dist.get_world_size()
     dist.all_reduce(half)
-    future = torch.futures.Future()
-    future.set_result(half.to(bucket.buffer().dtype))
-    return future
-
-
-# %% wrong: a Work, and a wait in the hook | wrong | says: the hook calls wait\(\), and backward stands still
-def compress_gradients(state, bucket):
-    half = bucket.buffer().half() / dist.get_world_size()
-    dist.all_reduce(half, async_op=True).wait()
     future = torch.futures.Future()
     future.set_result(half.to(bucket.buffer().dtype))
     return future
@@ -107,40 +70,6 @@ def compress_gradients(state, bucket):
     half = bucket.buffer().to(torch.bfloat16) / dist.get_world_size()
     future = dist.all_reduce(half, async_op=True).get_future()
     return future.then(lambda f: f.value()[0].to(bucket.buffer().dtype))
-
-
-# %% wrong: everybody keeps their own | wrong | says: This is the rank's own gradient
-def compress_gradients(state, bucket):
-    future = torch.futures.Future()
-    future.set_result(bucket.buffer().half().to(bucket.buffer().dtype))
-    return future
-
-
-# %% wrong: the Work's own future | crashed | says: which a function in `.then
-def compress_gradients(state, bucket):
-    half = bucket.buffer().half() / dist.get_world_size()
-    return dist.all_reduce(half, async_op=True).get_future()
-
-
-# %% wrong: the list in place of its tensor | crashed | says: `done.value\(\)\[0\]`
-def compress_gradients(state, bucket):
-    half = (bucket.buffer() / dist.get_world_size()).to(torch.float16)
-    future = dist.all_reduce(half, async_op=True).get_future()
-    return future.then(lambda f: f.value().to(bucket.buffer().dtype))
-
-
-# %% wrong: the list comes back | crashed | says: `done.value\(\)\[0\]`
-def compress_gradients(state, bucket):
-    half = (bucket.buffer() / dist.get_world_size()).to(torch.float16)
-    future = dist.all_reduce(half, async_op=True).get_future()
-    return future.then(lambda f: f.value())
-
-
-# %% wrong: the future in place of its value | crashed | says: given the future itself
-def compress_gradients(state, bucket):
-    half = (bucket.buffer() / dist.get_world_size()).to(torch.float16)
-    future = dist.all_reduce(half, async_op=True).get_future()
-    return future.then(lambda f: f[0].to(bucket.buffer().dtype))
 
 
 # %% right: halves are made in a tensor of its own, float32 comes back

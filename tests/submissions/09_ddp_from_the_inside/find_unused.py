@@ -46,98 +46,6 @@ def find_unused(output, module):
     return list(filter(lambda n: id(trained[n]) not in used, trained))
 
 
-# %% wrong: runs backward and looks who has a gradient | wrong | says: nothing needs to be computed
-def find_unused(output, module):
-    output.sum().backward(retain_graph=True)
-    return [n for n, p in module.named_parameters() if p.requires_grad and p.grad is None]
-
-
-# %% wrong: asks autograd.grad | wrong | says: nothing needs to be computed
-def find_unused(output, module):
-    trained = {n: p for n, p in module.named_parameters() if p.requires_grad}
-    grads = torch.autograd.grad(
-        output.sum(), list(trained.values()), retain_graph=True, allow_unused=True
-    )
-    return [n for n, g in zip(trained, grads) if g is None]
-
-
-# %% wrong: looks at p.grad without a backward | wrong | says: Reached are those parameters
-def find_unused(output, module):
-    return [n for n, p in module.named_parameters() if p.requires_grad and p.grad is None]
-
-
-# %% wrong: calls itself | crashed | says: deeper than Python's recursion goes
-def find_unused(output, module):
-    seen, used = set(), set()
-
-    def visit(node):
-        if node is None or node in seen:
-            return
-        seen.add(node)
-        if hasattr(node, "variable"):
-            used.add(node.variable)
-        for following, _ in node.next_functions:
-            visit(following)
-
-    visit(output.grad_fn)
-    return [n for n, p in module.named_parameters() if p.requires_grad and p not in used]
-
-
-# %% wrong: visits every path | timed out | says: visit each once
-def find_unused(output, module):
-    todo, used = [output.grad_fn], set()
-    while todo:
-        node = todo.pop()
-        if node is None:
-            continue
-        if hasattr(node, "variable"):
-            used.add(id(node.variable))
-        todo += [following for following, _ in node.next_functions]
-    return [n for n, p in module.named_parameters() if p.requires_grad and id(p) not in used]
-
-
-# %% wrong: None among next_functions | crashed | says: None where an input needs no gradient
-def find_unused(output, module):
-    todo, seen, used = [output.grad_fn], set(), set()
-    while todo:
-        node = todo.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if hasattr(node, "variable"):
-            used.add(node.variable)
-        todo += [following for following, _ in node.next_functions]
-    return [n for n, p in module.named_parameters() if p.requires_grad and p not in used]
-
-
-# %% wrong: frozen ones too | wrong | says: Only parameters with requires_grad=True are meant
-def find_unused(output, module):
-    todo, seen, used = [output.grad_fn], set(), set()
-    while todo:
-        node = todo.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        if hasattr(node, "variable"):
-            used.add(node.variable)
-        todo += [following for following, _ in node.next_functions]
-    return [n for n, p in module.named_parameters() if p not in used]
-
-
-# %% wrong: parameters, not their names | wrong | says: Give the names back by `return`, as a list
-def find_unused(output, module):
-    todo, seen, used = [output.grad_fn], set(), set()
-    while todo:
-        node = todo.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        if hasattr(node, "variable"):
-            used.add(node.variable)
-        todo += [following for following, _ in node.next_functions]
-    return [p for p in module.parameters() if p.requires_grad and p not in used]
-
-
 # %% right: a generator walks, a dict keeps the order
 def _nodes(node):
     todo, seen = [node] if node is not None else [], {node}
@@ -169,50 +77,6 @@ def find_unused(output, module):
     return [name for name, p in module.named_parameters() if id(p) not in ids and p.requires_grad]
 
 
-# %% wrong: the used ones | wrong | says: the others are wanted
-def find_unused(output, module):
-    todo, seen, used = [output.grad_fn], {None}, set()
-    while todo:
-        node = todo.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if hasattr(node, "variable"):
-            used.add(node.variable)
-        todo += [following for following, _ in node.next_functions]
-    return [n for n, p in module.named_parameters() if p.requires_grad and p in used]
-
-
-# %% wrong: a shared weight under both names, sorted | wrong | says: each is wanted once, in the order
-def find_unused(output, module):
-    todo, seen, used = [output.grad_fn], {None}, set()
-    while todo:
-        node = todo.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if hasattr(node, "variable"):
-            used.add(node.variable)
-        todo += [following for following, _ in node.next_functions]
-    return sorted(
-        (n for n, p in module.named_parameters() if p.requires_grad and p not in used), reverse=True
-    )
-
-
-# %% wrong: prints | wrong | says: It returns nothing: a list of names
-def find_unused(output, module):
-    todo, seen, used = [output.grad_fn], {None}, set()
-    while todo:
-        node = todo.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if hasattr(node, "variable"):
-            used.add(node.variable)
-        todo += [following for following, _ in node.next_functions]
-    print([n for n, p in module.named_parameters() if p.requires_grad and p not in used])
-
-
 # %% wrong: follows the last input of each function only | wrong | says: names:
 def find_unused(output, module):
     node, used = output.grad_fn, set()
@@ -222,11 +86,3 @@ def find_unused(output, module):
         followers = [n for n, _ in node.next_functions if n is not None]
         node = followers[-1] if followers else None
     return [n for n, p in module.named_parameters() if p.requires_grad and p not in used]
-
-
-# %% wrong: clears the gradients first, then runs backward | wrong | says: nothing needs to be computed
-def find_unused(output, module):
-    module.zero_grad()
-    if output.grad_fn is not None:
-        output.sum().backward(retain_graph=True)
-    return [n for n, p in module.named_parameters() if p.requires_grad and p.grad is None]

@@ -39,25 +39,6 @@ def no_sync(ddp: torch.nn.Module):
         yield ddp
 
 
-# %% wrong: True afterwards, whatever it was | wrong | says: Put back what the switch was before
-@contextmanager
-def no_sync(ddp):
-    ddp.require_backward_grad_sync = False
-    try:
-        yield
-    finally:
-        ddp.require_backward_grad_sync = True
-
-
-# %% wrong: no finally | wrong | says: Put the old value back in `finally:`
-@contextmanager
-def no_sync(ddp):
-    old = ddp.require_backward_grad_sync
-    ddp.require_backward_grad_sync = False
-    yield
-    ddp.require_backward_grad_sync = old
-
-
 # %% wrong: never switched on again | wrong | says: the backward after the block must synchronise
 @contextmanager
 def no_sync(ddp):
@@ -94,45 +75,6 @@ def no_sync(ddp):
         ddp.require_forward_param_sync = old
 
 
-# %% wrong: no gradients at all | crashed | says: leave autograd on
-@contextmanager
-def no_sync(ddp):
-    with torch.no_grad():
-        yield
-
-
-# %% wrong: a generator without its decorator | crashed | says: Keep `@contextmanager`
-def no_sync(ddp):
-    old = ddp.require_backward_grad_sync
-    ddp.require_backward_grad_sync = False
-    try:
-        yield
-    finally:
-        ddp.require_backward_grad_sync = old
-
-
-# %% wrong: swallows the exception | wrong | says: with `finally:` instead of `except:`
-@contextmanager
-def no_sync(ddp):
-    old = ddp.require_backward_grad_sync
-    ddp.require_backward_grad_sync = False
-    try:
-        yield
-    except Exception:
-        pass
-    ddp.require_backward_grad_sync = old
-
-
-# %% wrong: the switch is flipped | wrong | says: do not flip it
-@contextmanager
-def no_sync(ddp):
-    ddp.require_backward_grad_sync = not ddp.require_backward_grad_sync
-    try:
-        yield
-    finally:
-        ddp.require_backward_grad_sync = not ddp.require_backward_grad_sync
-
-
 # %% right: a class whose exit gives False, in a stack of values
 class no_sync:
     before: list = []
@@ -156,20 +98,6 @@ def no_sync(ddp):
     return patch.object(ddp, "require_backward_grad_sync", False)
 
 
-# %% wrong: an exit that returns True | wrong | says: does not come out of it
-class no_sync:
-    def __init__(self, ddp):
-        self.ddp = ddp
-
-    def __enter__(self):
-        self.before = self.ddp.require_backward_grad_sync
-        self.ddp.require_backward_grad_sync = False
-
-    def __exit__(self, *error):
-        self.ddp.require_backward_grad_sync = self.before
-        return True
-
-
 # %% wrong: restores only after an exception | wrong | says: off exactly while the block runs
 @contextmanager
 def no_sync(ddp):
@@ -180,19 +108,6 @@ def no_sync(ddp):
     except Exception:
         ddp.require_backward_grad_sync = old
         raise
-
-
-# %% wrong: raises an error of its own | wrong | says: does not come out of it
-@contextmanager
-def no_sync(ddp):
-    old = ddp.require_backward_grad_sync
-    ddp.require_backward_grad_sync = False
-    try:
-        yield
-    except Exception as error:
-        raise RuntimeError("in no_sync") from error
-    finally:
-        ddp.require_backward_grad_sync = old
 
 
 # %% wrong: switched off before the yield and on before it too | wrong | says: is the switch

@@ -72,12 +72,6 @@ def fit_amdahl(times, ranks):
     return 100 * s, 1 / (s + (1 - s) / ranks)
 
 
-# %% wrong: what is left at the largest world | crashed | says: has not every number of ranks
-def fit_amdahl(times, ranks):
-    s = times[max(times)] / times[1]
-    return s, 1 / (s + (1 - s) / ranks)
-
-
 # %% wrong: a line over p | wrong | says: over 1 / p
 def fit_amdahl(times, ranks):
     slope, height = linear_regression(list(times), list(times.values()))
@@ -109,11 +103,4 @@ def fit_amdahl(times, ranks):
 def fit_amdahl(times, ranks):
     b, a = linear_regression(list(times), list(times.values()))
     s = a / (a + b)
-    return s, 1 / (s + (1 - s) / ranks)
-
-
-# %% wrong: takes for granted that 1 rank was measured | crashed | says: need not be measured
-def fit_amdahl(times, ranks):
-    b, a = linear_regression([1 / p for p in times], list(times.values()))
-    s = a / times[1]
     return s, 1 / (s + (1 - s) / ranks)

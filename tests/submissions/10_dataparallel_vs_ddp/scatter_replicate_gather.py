@@ -212,14 +212,3 @@ def scatter_replicate_gather(module, x, workers):
 
     with ThreadPoolExecutor(workers) as pool:
         return torch.stack(list(pool.map(run, x.chunk(workers)))).mean(0)
-
-
-# %% wrong: goes through the workers, of which there are more than chunks | crashed | says: fewer than it was asked for
-def scatter_replicate_gather(module, x, workers):
-    chunks = x.chunk(workers)
-    with ThreadPoolExecutor(workers) as pool:
-        futures = []
-        for k in range(workers):
-            parameters = {n: p.clone() for n, p in module.named_parameters()}
-            futures.append(pool.submit(functional_call, deepcopy(module), parameters, (chunks[k],)))
-        return torch.cat([future.result() for future in futures])

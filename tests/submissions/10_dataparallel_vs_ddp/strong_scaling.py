@@ -37,45 +37,6 @@ def strong_scaling(measure, worlds, samples):
     return {p: (*found[p], one / found[p][0] / p) for p in found}
 
 
-# %% wrong: all samples on each rank | wrong | says: strong scaling shares them out
-def strong_scaling(measure, worlds, samples):
-    found = {}
-    for p in worlds:
-        measure(p, samples)
-        first, middle, third = quantiles((measure(p, samples) for _ in range(21)), n=4)
-        found[p] = (middle, third - first)
-    return {p: (s, spread, found[1][0] / (p * s)) for p, (s, spread) in found.items()}
-
-
-# %% wrong: the speed-up | wrong | says: the efficiency is that, divided by p
-def strong_scaling(measure, worlds, samples):
-    found = {}
-    for p in worlds:
-        measure(p, samples // p)
-        first, middle, third = quantiles((measure(p, samples // p) for _ in range(21)), n=4)
-        found[p] = (middle, third - first)
-    return {p: (s, spread, found[1][0] / s) for p, (s, spread) in found.items()}
-
-
-# %% wrong: upside down | wrong | says: upside down
-def strong_scaling(measure, worlds, samples):
-    found = {}
-    for p in worlds:
-        measure(p, samples // p)
-        first, middle, third = quantiles((measure(p, samples // p) for _ in range(21)), n=4)
-        found[p] = (middle, third - first)
-    return {p: (s, spread, s * p / found[1][0]) for p, (s, spread) in found.items()}
-
-
-# %% wrong: mean and standard deviation | wrong | says: take the median of about 20
-def strong_scaling(measure, worlds, samples):
-    found = {}
-    for p in worlds:
-        laps = [measure(p, samples // p) for _ in range(20)]
-        found[p] = (mean(laps[1:]), stdev(laps[1:]))
-    return {p: (s, spread, found[1][0] / (p * s)) for p, (s, spread) in found.items()}
-
-
 # %% wrong: median, but slowest minus fastest | wrong | says: disturbed is in it
 def strong_scaling(measure, worlds, samples):
     found = {}
@@ -83,12 +44,6 @@ def strong_scaling(measure, worlds, samples):
         laps = [measure(p, samples // p) for _ in range(20)][1:]
         found[p] = (median(laps), max(laps) - min(laps))
     return {p: (s, spread, found[1][0] / (p * s)) for p, (s, spread) in found.items()}
-
-
-# %% wrong: one lap | wrong | says: [Ll]eave each setting's first lap
-def strong_scaling(measure, worlds, samples):
-    found = {p: measure(p, samples // p) for p in worlds}
-    return {p: (s, 0.0, found[1] / (p * s)) for p, s in found.items()}
 
 
 # %% wrong: no spread | wrong | says: are not all alike
@@ -103,16 +58,6 @@ def strong_scaling(measure, worlds, samples):
     return [(s, 0.0, found[1] / (p * s)) for p, s in found.items()]
 
 
-# %% wrong: milliseconds | wrong | says: no other unit
-def strong_scaling(measure, worlds, samples):
-    found = {}
-    for p in worlds:
-        laps = [1000 * measure(p, samples // p) for _ in range(21)][1:]
-        first, middle, third = quantiles(laps, n=4)
-        found[p] = (middle, third - first)
-    return {p: (s, spread, found[1][0] / (p * s)) for p, (s, spread) in found.items()}
-
-
 # %% wrong: efficiency of means, times of medians | wrong | says: seconds is right, but efficiency is [\d.]+, the truth
 def strong_scaling(measure, worlds, samples):
     found = {}
@@ -121,28 +66,6 @@ def strong_scaling(measure, worlds, samples):
         first, middle, third = quantiles(laps, n=4)
         found[p] = (middle, third - first, mean(laps))
     return {p: (s, spread, found[1][2] / (p * m)) for p, (s, spread, m) in found.items()}
-
-
-# %% wrong: the first of `worlds` as the baseline | wrong | says: baseline is 1 rank
-def strong_scaling(measure, worlds, samples):
-    found = {}
-    for p in worlds:
-        measure(p, samples // p)
-        first, middle, third = quantiles((measure(p, samples // p) for _ in range(21)), n=4)
-        if p == worlds[0]:
-            base = middle
-        found[p] = (middle, third - first, base / (p * middle))
-    return found
-
-
-# %% wrong: 1 rank taken to be the first | crashed | says: 1 need not come first
-def strong_scaling(measure, worlds, samples):
-    found = {}
-    for p in worlds:
-        measure(p, samples // p)
-        first, middle, third = quantiles((measure(p, samples // p) for _ in range(21)), n=4)
-        found[p] = (middle, third - first, found[1][0] / (p * middle) if p > 1 else 1.0)
-    return found
 
 
 # %% wrong: half the distance between the quartiles | wrong | says: half the distance

@@ -65,50 +65,6 @@ def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     }
 
 
-# %% wrong: nobody broadcasts | wrong | says: broadcast them before fully_shard
-def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
-    shard(model, world_size)
-    train(model, torch.optim.Adam(model.parameters(), lr=lr), x, y, steps)
-    return {name: p.full_tensor() for name, p in model.named_parameters()}
-
-
-# %% wrong: the optimizer is made first | wrong | says: make the optimizer after it
-def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
-    for p in model.parameters():
-        dist.broadcast(p.data, src=0)
-    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
-    shard(model, world_size)
-    train(model, optimizer, x, y, steps)
-    return {name: p.full_tensor() for name, p in model.named_parameters()}
-
-
-# %% wrong: DTensors come back | wrong | says: `p.full_tensor\(\)` gathers the whole weight
-def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
-    for p in model.parameters():
-        dist.broadcast(p.data, src=0)
-    shard(model, world_size)
-    train(model, torch.optim.Adam(model.parameters(), lr=lr), x, y, steps)
-    return dict(model.named_parameters())
-
-
-# %% wrong: each rank's own shard comes back | wrong | says: `p.full_tensor\(\)` gathers the whole weight
-def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
-    for p in model.parameters():
-        dist.broadcast(p.data, src=0)
-    shard(model, world_size)
-    train(model, torch.optim.Adam(model.parameters(), lr=lr), x, y, steps)
-    return {name: p.to_local() for name, p in model.named_parameters()}
-
-
-# %% wrong: rank 0 alone gathers | deadlocked | says: all ranks make all of them
-def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
-    for p in model.parameters():
-        dist.broadcast(p.data, src=0)
-    shard(model, world_size)
-    train(model, torch.optim.Adam(model.parameters(), lr=lr), x, y, steps)
-    return {name: p.full_tensor() for name, p in model.named_parameters()} if rank == 0 else {}
-
-
 # %% wrong: the whole model is one group | wrong | says: fully_shard each layer first
 def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     for p in model.parameters():
@@ -137,28 +93,6 @@ def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     ddp = torch.nn.parallel.DistributedDataParallel(model)
     train(ddp, torch.optim.Adam(ddp.parameters(), lr=lr), x, y, steps)
     return {name: p.detach() for name, p in model.named_parameters()}
-
-
-# %% wrong: the loss is divided by the world size | wrong | says: no other division
-def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
-    for p in model.parameters():
-        dist.broadcast(p.data, src=0)
-    shard(model, world_size)
-    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
-    for _ in range(steps):
-        optimizer.zero_grad()
-        (cross_entropy(model(x), y) / world_size).backward()
-        optimizer.step()
-    return {name: p.full_tensor() for name, p in model.named_parameters()}
-
-
-# %% wrong: broadcast after sharding | crashed | says: before fully_shard
-def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
-    shard(model, world_size)
-    for p in model.parameters():
-        dist.broadcast(p.to_local().data, src=0)
-    train(model, torch.optim.Adam(model.parameters(), lr=lr), x, y, steps)
-    return {name: p.full_tensor() for name, p in model.named_parameters()}
 
 
 # %% wrong: a list comes back | wrong | says: a dict from name to tensor is wanted
@@ -203,39 +137,6 @@ def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     return {name: p.full_tensor() for name, p in model.named_parameters()}
 
 
-# %% wrong: without zero_grad | wrong | says: zero_grad\(\) comes before each backward
-def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
-    for p in model.parameters():
-        dist.broadcast(p.data, src=0)
-    mesh = init_device_mesh("cpu", (world_size,))
-    for layer in model:
-        if list(layer.parameters()):
-            fully_shard(layer, mesh=mesh)
-    fully_shard(model, mesh=mesh)
-    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
-    for _ in range(steps):
-        cross_entropy(model(x), y).backward()
-        optimizer.step()
-    return {name: p.full_tensor() for name, p in model.named_parameters()}
-
-
-# %% wrong: SGD | wrong | says: the task wants Adam
-def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
-    for p in model.parameters():
-        dist.broadcast(p.data, src=0)
-    mesh = init_device_mesh("cpu", (world_size,))
-    for layer in model:
-        if list(layer.parameters()):
-            fully_shard(layer, mesh=mesh)
-    fully_shard(model, mesh=mesh)
-    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
-    for _ in range(steps):
-        optimizer.zero_grad()
-        cross_entropy(model(x), y).backward()
-        optimizer.step()
-    return {name: p.full_tensor() for name, p in model.named_parameters()}
-
-
 # %% right: buffers of one dtype, set_to_none=False, a detached dict
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
@@ -273,75 +174,6 @@ def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     return {name: p.full_tensor().detach() for name, p in model.named_parameters()}
 
 
-# %% wrong: the last rank's weights count | wrong | says: broadcast them before fully_shard
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
-from torch.nn.functional import cross_entropy
-
-
-def shard(model, world_size):
-    mesh = init_device_mesh("cpu", (world_size,))
-    for layer in model:
-        if list(layer.parameters()):
-            fully_shard(layer, mesh=mesh)
-    fully_shard(model, mesh=mesh)
-
-
-def train(model, optimizer, x, y, steps):
-    for _ in range(steps):
-        optimizer.zero_grad()
-        cross_entropy(model(x), y).backward()
-        optimizer.step()
-
-
-def share_weights(model, src=0):
-    for p in model.parameters():
-        dist.broadcast(p.data, src=src)
-
-
-def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
-    share_weights(model, world_size - 1)
-    shard(model, world_size)
-    train(model, torch.optim.Adam(model.parameters(), lr=lr), x, y, steps)
-    return {name: p.full_tensor() for name, p in model.named_parameters()}
-
-
-# %% wrong: a copy of the model is sharded | wrong | says: for each layer that has parameters
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
-from torch.nn.functional import cross_entropy
-
-
-def shard(model, world_size):
-    mesh = init_device_mesh("cpu", (world_size,))
-    for layer in model:
-        if list(layer.parameters()):
-            fully_shard(layer, mesh=mesh)
-    fully_shard(model, mesh=mesh)
-
-
-def train(model, optimizer, x, y, steps):
-    for _ in range(steps):
-        optimizer.zero_grad()
-        cross_entropy(model(x), y).backward()
-        optimizer.step()
-
-
-def share_weights(model, src=0):
-    for p in model.parameters():
-        dist.broadcast(p.data, src=src)
-
-
-def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
-    import copy
-
-    share_weights(model)
-    model = copy.deepcopy(model)
-    shard(model, world_size)
-    train(model, torch.optim.Adam(model.parameters(), lr=lr), x, y, steps)
-    return {name: p.full_tensor() for name, p in model.named_parameters()}
-
-
 # %% wrong: one step too many | wrong | says: elements differ
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
@@ -373,36 +205,3 @@ def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     shard(model, world_size)
     train(model, torch.optim.Adam(model.parameters(), lr=lr), x, y, steps + 1)
     return {name: p.full_tensor() for name, p in model.named_parameters()}
-
-
-# %% wrong: numbers in place of names | wrong | says: names do not change under fully_shard
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
-from torch.nn.functional import cross_entropy
-
-
-def shard(model, world_size):
-    mesh = init_device_mesh("cpu", (world_size,))
-    for layer in model:
-        if list(layer.parameters()):
-            fully_shard(layer, mesh=mesh)
-    fully_shard(model, mesh=mesh)
-
-
-def train(model, optimizer, x, y, steps):
-    for _ in range(steps):
-        optimizer.zero_grad()
-        cross_entropy(model(x), y).backward()
-        optimizer.step()
-
-
-def share_weights(model, src=0):
-    for p in model.parameters():
-        dist.broadcast(p.data, src=src)
-
-
-def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
-    share_weights(model)
-    shard(model, world_size)
-    train(model, torch.optim.Adam(model.parameters(), lr=lr), x, y, steps)
-    return {i: p.full_tensor() for i, p in enumerate(model.parameters())}

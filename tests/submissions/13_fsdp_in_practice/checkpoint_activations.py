@@ -32,76 +32,10 @@ def checkpoint_activations(blocks, x, every):
     return x
 
 
-# %% wrong: nothing is checkpointed | wrong | says: none is checkpointed
-def checkpoint_activations(blocks, x, every):
-    for block in blocks:
-        x = block(x)
-    return x
-
-
-# %% wrong: every block | wrong | says: Every block is checkpointed
-def checkpoint_activations(blocks, x, every):
-    for block in blocks:
-        x = checkpoint(block, x, use_reentrant=False)
-    return x
-
-
-# %% wrong: the other ones | wrong | says: other way round
-def checkpoint_activations(blocks, x, every):
-    for i, block in enumerate(blocks):
-        x = checkpoint(block, x, use_reentrant=False) if i % every else block(x)
-    return x
-
-
 # %% wrong: reentrant | wrong | says: reentrant checkpoint drops it
 def checkpoint_activations(blocks, x, every):
     for i, block in enumerate(blocks):
         x = block(x) if i % every else checkpoint(block, x, use_reentrant=True)
-    return x
-
-
-# %% wrong: other random numbers the second time | wrong | says: must draw the same ones
-def checkpoint_activations(blocks, x, every):
-    for i, block in enumerate(blocks):
-        x = (
-            block(x)
-            if i % every
-            else checkpoint(block, x, use_reentrant=False, preserve_rng_state=False)
-        )
-    return x
-
-
-# %% wrong: forward under no_grad | wrong | says: with no_grad or detach
-def checkpoint_activations(blocks, x, every):
-    with torch.no_grad():
-        for block in blocks:
-            x = block(x)
-    return x
-
-
-# %% wrong: all blocks in one checkpoint | wrong | says: Every block is checkpointed
-def checkpoint_activations(blocks, x, every):
-    def run(x):
-        for block in blocks:
-            x = block(x)
-        return x
-
-    return checkpoint(run, x, use_reentrant=False)
-
-
-# %% wrong: the last of each group, not the first | wrong | says: Blocks 0, every, 2
-def checkpoint_activations(blocks, x, every):
-    for i, block in enumerate(blocks):
-        x = checkpoint(block, x, use_reentrant=False) if (i + 1) % every == 0 else block(x)
-    return x
-
-
-# %% wrong: one rank alone runs a block again | deadlocked | says: Every rank runs each block equally often
-def checkpoint_activations(blocks, x, every):
-    for i, block in enumerate(blocks):
-        if i == 0 and dist.get_rank() == 0:
-            block(x.detach())
-        x = block(x) if i % every else checkpoint(block, x, use_reentrant=False)
     return x
 
 
@@ -126,18 +60,4 @@ class Again(torch.autograd.Function):
 def checkpoint_activations(blocks, x, every):
     for i, block in enumerate(blocks):
         x = block(x) if i % every else Again.apply(block, x)
-    return x
-
-
-# %% wrong: runs again, but keeps everything as well | wrong | says: Of a checkpointed block only its input
-kept = []
-
-
-def checkpoint_activations(blocks, x, every):
-    for i, block in enumerate(blocks):
-        if i % every == 0:
-            kept.append(x.new_ones(20 * x.numel()))
-            x = checkpoint(block, x, use_reentrant=False)
-        else:
-            x = block(x)
     return x

@@ -75,51 +75,6 @@ def hsdp(rank, world_size, model, batches, per_host):
         mse_loss(model(x), y).backward()
 
 
-# %% wrong: each host for itself | wrong | says: nothing has travelled between the hosts
-def hsdp(rank, world_size, model, batches, per_host):
-    mesh = init_device_mesh("cpu", (world_size // per_host, per_host), mesh_dim_names=("a", "b"))
-    shard(model, mesh["b"])
-    for x, y in batches:
-        mse_loss(model(x), y).backward()
-
-
-# %% wrong: hosts are summed | wrong | says: their mean is wanted
-def hsdp(rank, world_size, model, batches, per_host):
-    mesh = init_device_mesh("cpu", (world_size // per_host, per_host), mesh_dim_names=("a", "b"))
-    shard(model, mesh["b"])
-    for x, y in batches:
-        mse_loss(model(x), y).backward()
-    for p in model.parameters():
-        dist.all_reduce(p.grad.to_local(), group=mesh["a"].get_group())
-
-
-# %% wrong: divided by the microbatches | wrong | says: not divided by their number
-def hsdp(rank, world_size, model, batches, per_host):
-    names = ("replicate", "shard")
-    shard(model, init_device_mesh("cpu", (world_size // per_host, per_host), mesh_dim_names=names))
-    for i, (x, y) in enumerate(batches):
-        model.set_requires_all_reduce(i == len(batches) - 1)
-        (mse_loss(model(x), y) / len(batches)).backward()
-
-
-# %% wrong: gradients of the last one only | wrong | says: those of all add up
-def hsdp(rank, world_size, model, batches, per_host):
-    mesh = init_device_mesh("cpu", (world_size // per_host, per_host), mesh_dim_names=("a", "b"))
-    shard(model, mesh["b"])
-    for x, y in batches:
-        model.zero_grad()
-        mse_loss(model(x), y).backward()
-    for p in model.parameters():
-        dist.all_reduce(p.grad.to_local(), op=dist.ReduceOp.AVG, group=mesh["a"].get_group())
-
-
-# %% wrong: a mesh without names | crashed | says: torch wants names
-def hsdp(rank, world_size, model, batches, per_host):
-    shard(model, init_device_mesh("cpu", (world_size // per_host, per_host)))
-    for x, y in batches:
-        mse_loss(model(x), y).backward()
-
-
 # %% wrong: the model as one group | wrong | says: Each layer, a group of its own, scatters in each microbatch
 def hsdp(rank, world_size, model, batches, per_host):
     names = ("replicate", "shard")

@@ -73,44 +73,6 @@ def gpipe(rank, world_size, stage, microbatches):
     [w.wait() for w in works]
 
 
-# %% wrong: each microbatch forward and backward before the next | wrong | says: all forwards
-def gpipe(rank, world_size, stage, microbatches):
-    first, last = rank == 0, rank == world_size - 1
-    for i in range(microbatches):
-        x = None
-        if not first:
-            x = stage.empty()
-            dist.recv(x, rank - 1)
-        y = stage.forward(i, x)
-        if not last:
-            dist.send(y, rank + 1)
-        grad = None
-        if not last:
-            grad = stage.empty()
-            dist.recv(grad, rank + 1)
-        grad = stage.backward(i, grad)
-        if not first:
-            dist.send(grad, rank - 1)
-
-
-# %% wrong: one tensor for all activations | wrong | says: into a tensor of its own
-def gpipe(rank, world_size, stage, microbatches):
-    first, last = rank == 0, rank == world_size - 1
-    box = stage.empty()
-    for i in range(microbatches):
-        if not first:
-            dist.recv(box, rank - 1)
-        y = stage.forward(i, None if first else box)
-        if not last:
-            dist.send(y, rank + 1)
-    for i in range(microbatches):
-        if not last:
-            dist.recv(box, rank + 1)
-        grad = stage.backward(i, None if last else box)
-        if not first:
-            dist.send(grad, rank - 1)
-
-
 # %% wrong: all activations are sent after all forwards | wrong | says: idles meanwhile
 def gpipe(rank, world_size, stage, microbatches):
     first, last = rank == 0, rank == world_size - 1
@@ -157,27 +119,6 @@ def gpipe(rank, world_size, stage, microbatches):
             dist.send(grad, rank - 1)
 
 
-# %% wrong: stages disagree on the order of the backwards | wrong | says: same order
-def gpipe(rank, world_size, stage, microbatches):
-    first, last = rank == 0, rank == world_size - 1
-    for i in range(microbatches):
-        x = None
-        if not first:
-            x = stage.empty()
-            dist.recv(x, rank - 1)
-        y = stage.forward(i, x)
-        if not last:
-            dist.send(y, rank + 1)
-    for i in reversed(range(microbatches)) if last else range(microbatches):
-        grad = None
-        if not last:
-            grad = stage.empty()
-            dist.recv(grad, rank + 1)
-        grad = stage.backward(i, grad)
-        if not first:
-            dist.send(grad, rank - 1)
-
-
 # %% wrong: no backward | wrong | says: stage.backward once for each microbatch
 def gpipe(rank, world_size, stage, microbatches):
     for i in range(microbatches):
@@ -188,39 +129,6 @@ def gpipe(rank, world_size, stage, microbatches):
         y = stage.forward(i, x)
         if rank < world_size - 1:
             dist.send(y, rank + 1)
-
-
-# %% wrong: the last stage sends on to rank 0 | deadlocked | says: the first rank none
-def gpipe(rank, world_size, stage, microbatches):
-    for i in range(microbatches):
-        x = stage.empty()
-        dist.recv(x, (rank - 1) % world_size)
-        y = stage.forward(i, x)
-        dist.send(y, (rank + 1) % world_size)
-    for i in range(microbatches):
-        grad = stage.empty()
-        dist.recv(grad, (rank + 1) % world_size)
-        dist.send(stage.backward(i, grad), (rank - 1) % world_size)
-
-
-# %% wrong: the gradient that came in is passed on | wrong | says: what stage.backward returned
-def gpipe(rank, world_size, stage, microbatches):
-    first, last = rank == 0, rank == world_size - 1
-    for i in range(microbatches):
-        x = None
-        if not first:
-            x = stage.empty()
-            dist.recv(x, rank - 1)
-        y = stage.forward(i, x)
-        if not last:
-            dist.send(y, rank + 1)
-    for i in range(microbatches):
-        grad = stage.empty()
-        if not last:
-            dist.recv(grad, rank + 1)
-        back = stage.backward(i, None if last else grad)
-        if not first:
-            dist.send(grad if not last else torch.ones_like(back), rank - 1)
 
 
 # %% wrong: irecv without wait | wrong | says: there (only )?after wait
@@ -283,26 +191,6 @@ def gpipe(rank, world_size, stage, microbatches):
         g = stage.backward(i) if rank == last else stage.backward(i, take(stage, rank + 1))
         if rank:
             dist.send(tensor=g, dst=rank - 1)
-
-
-# %% wrong: the activation goes on in place of what forward gave | wrong | says: Send what stage.forward returned onwards
-def take(stage, peer):
-    box = stage.empty()
-    dist.recv(box, peer)
-    return box
-
-
-def gpipe(rank, world_size, stage, microbatches):
-    last = world_size - 1
-    for i in range(microbatches):
-        x = take(stage, rank - 1) if rank else None
-        y = stage.forward(i, x)
-        if rank < last:
-            dist.send(torch.ones_like(y), rank + 1)
-    for i in range(microbatches):
-        g = stage.backward(i) if rank == last else stage.backward(i, take(stage, rank + 1))
-        if rank:
-            dist.send(g, rank - 1)
 
 
 # %% wrong: a stage takes its inputs from elsewhere | crashed | says: a stage has no 'inputs' here

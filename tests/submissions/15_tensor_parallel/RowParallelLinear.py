@@ -57,26 +57,6 @@ class RowParallelLinear(Base):
     pass
 
 
-# %% wrong: the bias on every rank | wrong | says: The bias counts 2 times
-class RowParallelLinear(Base):
-    def forward(self, x):
-        return SumOverRanks.apply(linear(x, self.weight, self.bias))
-
-
-# %% wrong: the bias divided before the sum | wrong | says: The bias has a divided gradient
-class RowParallelLinear(Base):
-    def forward(self, x):
-        bias = None if self.bias is None else self.bias / dist.get_world_size()
-        return SumOverRanks.apply(linear(x, self.weight, bias))
-
-
-# %% wrong: the bias on rank 0 alone | wrong | says: Every rank adds the bias
-class RowParallelLinear(Base):
-    def forward(self, x):
-        bias = self.bias if dist.get_rank() == 0 else None
-        return SumOverRanks.apply(linear(x, self.weight, bias))
-
-
 # %% wrong: sums in backward too | wrong | says: SumOverRanks.backward hands it on
 class SumOverRanks(torch.autograd.Function):
     @staticmethod
@@ -106,39 +86,6 @@ class RowParallelLinear(Base):
         return total if self.bias is None else total + self.bias
 
 
-# %% wrong: all_reduce without a function of its own | wrong | says: unknown to it
-class RowParallelLinear(Base):
-    def forward(self, x):
-        total = linear(x, self.weight)
-        dist.all_reduce(total)
-        return total if self.bias is None else total + self.bias
-
-
-# %% wrong: the mean | wrong | says: not the mean
-class SumOverRanks(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        total = x.clone()
-        dist.all_reduce(total)
-        return total / dist.get_world_size()
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad
-
-
-class RowParallelLinear(Base):
-    pass
-
-
-# %% wrong: cuts the rows | crashed | says: dense.weight.chunk\(world_size, dim=1\)
-class RowParallelLinear(Base):
-    def __init__(self, dense):
-        super().__init__(dense)
-        rank, world_size = dist.get_rank(), dist.get_world_size()
-        self.weight = Parameter(dense.weight.detach().tensor_split(world_size)[rank].clone())
-
-
 # %% wrong: gathers the input and multiplies the whole | wrong | says: One column of
 class RowParallelLinear(torch.nn.Module):
     def __init__(self, dense):
@@ -150,30 +97,6 @@ class RowParallelLinear(torch.nn.Module):
         dist.all_gather(parts, x.detach())
         parts[dist.get_rank()] = x
         return linear(torch.cat(parts, dim=-1), self.weight, self.bias)
-
-
-# %% wrong: a new tensor without a graph | wrong | says: autograd knows nothing
-class RowParallelLinear(Base):
-    def forward(self, x):
-        total = linear(x, self.weight).detach()
-        dist.all_reduce(total)
-        return total if self.bias is None else total + self.bias
-
-
-# %% wrong: the sum is written into the tensor that came | wrong | says: sum a clone
-class SumOverRanks(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        dist.all_reduce(x)
-        return x
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad
-
-
-class RowParallelLinear(Base):
-    pass
 
 
 # %% wrong: cuts the input, which is cut already | crashed | says: do not cut it again|own = x.chunk
@@ -199,25 +122,6 @@ class RowParallelLinear(torch.nn.Module):
         return y
 
 
-# %% wrong: sums in the tensor that came, and says so to autograd | wrong | says: sums in the very tensor
-class SumOverRanks(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.mark_dirty(x)
-        dist.all_reduce(x, async_op=True).wait()
-        return x
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad.clone()
-
-
-class RowParallelLinear(Base):
-    def forward(self, x):
-        y = SumOverRanks.apply(linear(x, self.weight))
-        return y + (0 if self.bias is None else self.bias)
-
-
 # %% right: the sum is waited for
 class SumOverRanks(torch.autograd.Function):
     @staticmethod
@@ -235,21 +139,6 @@ class RowParallelLinear(Base):
     def forward(self, x):
         y = SumOverRanks.apply(linear(x, self.weight))
         return y + (0 if self.bias is None else self.bias)
-
-
-# %% wrong: keeps the dense layer's own bias | wrong | says: its bias lies in the memory of the dense layer's
-class RowParallelLinear(Base):
-    def __init__(self, dense):
-        super().__init__(dense)
-        self.bias = dense.bias
-
-
-# %% wrong: the sum goes behind autograd's back | wrong | says: not within a function of autograd
-class RowParallelLinear(Base):
-    def forward(self, x):
-        total = linear(x, self.weight)
-        dist.all_reduce(total.data)
-        return total if self.bias is None else total + self.bias
 
 
 # %% wrong: the sum is not waited for | wrong | says: never calls wait

@@ -153,51 +153,6 @@ def overlapped_product(rank, world_size, x, weight, multiply):
     return torch.cat(parts)
 
 
-# %% wrong: in the order in which they came | wrong | says: in the order in which they came
-def overlapped_product(rank, world_size, x, weight, multiply):
-    rows, parts = x, []
-    for i in range(world_size):
-        works, box = [], torch.empty_like(rows)
-        if i < world_size - 1:
-            works = [dist.isend(rows, (rank + 1) % world_size)]
-            works += [dist.irecv(box, (rank - 1) % world_size)]
-        parts.append(multiply(rows, weight))
-        for work in works:
-            work.wait()
-        rows = box
-    return torch.cat(parts)
-
-
-# %% wrong: the ring turns the other way | wrong | says: not each in its rank's place
-def overlapped_product(rank, world_size, x, weight, multiply):
-    rows, parts = x, [None] * world_size
-    for i in range(world_size):
-        works, box = [], torch.empty_like(rows)
-        if i < world_size - 1:
-            works = [dist.isend(rows, (rank + 1) % world_size)]
-            works += [dist.irecv(box, (rank - 1) % world_size)]
-        parts[(rank + i) % world_size] = multiply(rows, weight)
-        for work in works:
-            work.wait()
-        rows = box
-    return torch.cat(parts)
-
-
-# %% wrong: adds up | wrong | says: nothing is summed
-def overlapped_product(rank, world_size, x, weight, multiply):
-    rows, total = x, 0
-    for i in range(world_size):
-        works, box = [], torch.empty_like(rows)
-        if i < world_size - 1:
-            works = [dist.isend(rows, (rank + 1) % world_size)]
-            works += [dist.irecv(box, (rank - 1) % world_size)]
-        total = total + multiply(rows, weight)
-        for work in works:
-            work.wait()
-        rows = box
-    return total
-
-
 # %% wrong: never waits | wrong | says: (read before wait|never waits)
 def overlapped_product(rank, world_size, x, weight, multiply):
     rows, parts = x, [None] * world_size
@@ -208,20 +163,6 @@ def overlapped_product(rank, world_size, x, weight, multiply):
             dist.irecv(box, (rank - 1) % world_size)
         parts[(rank - i) % world_size] = multiply(rows, weight)
         rows = box
-    return torch.cat(parts)
-
-
-# %% wrong: receives into what it sends | crashed | says: left alone until wait
-def overlapped_product(rank, world_size, x, weight, multiply):
-    rows, parts = x.clone(), [None] * world_size
-    for i in range(world_size):
-        works = []
-        if i < world_size - 1:
-            works = [dist.isend(rows, (rank + 1) % world_size)]
-            works += [dist.irecv(rows, (rank - 1) % world_size)]
-        parts[(rank - i) % world_size] = multiply(rows, weight)
-        for work in works:
-            work.wait()
     return torch.cat(parts)
 
 
@@ -238,51 +179,6 @@ def overlapped_product(rank, world_size, x, weight, multiply):
         parts[(rank - i) % world_size] = multiply(rows, weight)
         if i < world_size - 1:
             dist.send(rows, (rank + 1) % world_size)
-            dist.recv(box, (rank - 1) % world_size)
-        rows = box
-    return torch.cat(parts)
-
-
-# %% wrong: the product goes into the place of the rows that come next | wrong | says: not each in its rank's place
-def overlapped_product(rank, world_size, x, weight, multiply):
-    rows, parts = x, [None] * world_size
-    for i in range(world_size):
-        works, box = [], torch.empty_like(rows)
-        if i < world_size - 1:
-            works = [dist.isend(rows, (rank + 1) % world_size)]
-            works += [dist.irecv(box, (rank - 1) % world_size)]
-        parts[(rank - i - 1) % world_size] = multiply(rows, weight)
-        for work in works:
-            work.wait()
-        rows = box
-    return torch.cat(parts)
-
-
-# %% wrong: counted from rank 0 | wrong | says: not each in its rank's place
-def overlapped_product(rank, world_size, x, weight, multiply):
-    rows, parts = x, [None] * world_size
-    for i in range(world_size):
-        works, box = [], torch.empty_like(rows)
-        if i < world_size - 1:
-            works = [dist.isend(rows, (rank + 1) % world_size)]
-            works += [dist.irecv(box, (rank - 1) % world_size)]
-        parts[(i - rank) % world_size] = multiply(rows, weight)
-        for work in works:
-            work.wait()
-        rows = box
-    return torch.cat(parts)
-
-
-# %% wrong: a plain recv after the send's wait | deadlocked | says: start the receive, too, before you wait
-def overlapped_product(rank, world_size, x, weight, multiply):
-    rows, parts = x, [None] * world_size
-    for i in range(world_size):
-        box, give = torch.empty_like(rows), None
-        if i < world_size - 1:
-            give = dist.isend(rows, (rank + 1) % world_size)
-        parts[(rank - i) % world_size] = multiply(rows, weight)
-        if give is not None:
-            give.wait()
             dist.recv(box, (rank - 1) % world_size)
         rows = box
     return torch.cat(parts)

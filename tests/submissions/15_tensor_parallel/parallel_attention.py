@@ -59,32 +59,6 @@ def parallel_attention(x, query, key, value, out, head_size):
     return SumOverRanks.apply(total)
 
 
-# %% wrong: not causal | wrong | says: is_causal=True
-def parallel_attention(x, query, key, value, out, head_size):
-    x = CopyToRanks.apply(x)
-    q, k, v = (
-        linear(x, w).unflatten(-1, (-1, head_size)).transpose(1, 2) for w in (query, key, value)
-    )
-    mixed = scaled_dot_product_attention(q, k, v)
-    return SumOverRanks.apply(linear(mixed.transpose(1, 2).flatten(2), out))
-
-
-# %% wrong: one large head | wrong | says: Each head attends by itself
-def parallel_attention(x, query, key, value, out, head_size):
-    x = CopyToRanks.apply(x)
-    q, k, v = (linear(x, w) for w in (query, key, value))
-    mixed = scaled_dot_product_attention(q, k, v, is_causal=True)
-    return SumOverRanks.apply(linear(mixed, out))
-
-
-# %% wrong: attention over heads instead of time | wrong | says: transpose\(1, 2\)
-def parallel_attention(x, query, key, value, out, head_size):
-    x = CopyToRanks.apply(x)
-    q, k, v = (linear(x, w).unflatten(-1, (-1, head_size)) for w in (query, key, value))
-    mixed = scaled_dot_product_attention(q, k, v, is_causal=True)
-    return SumOverRanks.apply(linear(mixed.flatten(2), out))
-
-
 # %% wrong: a copy for each of the three | wrong | says: Apply CopyToRanks to x once
 def parallel_attention(x, query, key, value, out, head_size):
     q, k, v = (
@@ -114,15 +88,6 @@ def parallel_attention(x, query, key, value, out, head_size):
     dist.all_gather_object(everybody, k.detach())
     mixed = scaled_dot_product_attention(q, k, v, is_causal=True)
     return SumOverRanks.apply(linear(mixed.transpose(1, 2).flatten(2), out))
-
-
-# %% wrong: a view that cannot be | crashed | says: `view` does not
-def parallel_attention(x, query, key, value, out, head_size):
-    x = CopyToRanks.apply(x)
-    b, t, _ = x.shape
-    q, k, v = (linear(x, w).view(b, t, 2, -1).transpose(1, 2) for w in (query, key, value))
-    mixed = scaled_dot_product_attention(q, k, v, is_causal=True)
-    return SumOverRanks.apply(linear(mixed.transpose(1, 2).view(b, t, 2 * head_size), out))
 
 
 # %% right: the functions are stubs in backward alone, as in the notebook
@@ -173,18 +138,6 @@ def parallel_attention(x, query, key, value, out, head_size):
     )
     mixed = scaled_dot_product_attention(q, k, v, is_causal=True)
     return SumOverRanks.apply(linear(mixed.transpose(1, 2).flatten(2), out))
-
-
-# %% wrong: the sum goes behind autograd's back | wrong | says: not within a function of autograd
-def parallel_attention(x, query, key, value, out, head_size):
-    x = CopyToRanks.apply(x)
-    q, k, v = (
-        linear(x, w).unflatten(-1, (-1, head_size)).transpose(1, 2) for w in (query, key, value)
-    )
-    mixed = scaled_dot_product_attention(q, k, v, is_causal=True)
-    total = linear(mixed.transpose(1, 2).flatten(2), out)
-    dist.all_reduce(total.data)
-    return total
 
 
 # %% wrong: computes in float32 | wrong | says: element \[\d, \d, \d\] is \S+, not \S+ \(\d+ of 20

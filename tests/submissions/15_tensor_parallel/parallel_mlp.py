@@ -85,26 +85,6 @@ def parallel_mlp(x, gate, up, down):
     return linear(hidden, down)
 
 
-# %% wrong: only gate reads the copy | wrong | says: let all that reads x read
-def parallel_mlp(x, gate, up, down):
-    hidden = silu(linear(CopyToRanks.apply(x), gate)) * linear(x, up)
-    return SumOverRanks.apply(linear(hidden, down))
-
-
-# %% wrong: gate and up change places | wrong | says: silu\(gate\(x\)\) \* up\(x\)
-def parallel_mlp(x, gate, up, down):
-    x = CopyToRanks.apply(x)
-    hidden = linear(x, gate) * silu(linear(x, up))
-    return SumOverRanks.apply(linear(hidden, down))
-
-
-# %% wrong: sums the hidden elements | deadlocked | says: What is summed must have the same shape
-def parallel_mlp(x, gate, up, down):
-    x = CopyToRanks.apply(x)
-    g, u = SumOverRanks.apply(linear(x, gate)), SumOverRanks.apply(linear(x, up))
-    return SumOverRanks.apply(linear(silu(g) * u, down))
-
-
 # %% wrong: torch's functional all_reduce | wrong | says: summed where they were complete already
 import torch.distributed._functional_collectives as funcol
 
@@ -164,15 +144,6 @@ def parallel_mlp(x, gate, up, down):
     x = CopyToRanks.apply(x)
     hidden = silu(linear(x, gate)) * linear(x, up)
     return SumOverRanks.apply(linear(hidden, down))
-
-
-# %% wrong: the sum goes behind autograd's back | wrong | says: not within a function of autograd
-def parallel_mlp(x, gate, up, down):
-    x = CopyToRanks.apply(x)
-    hidden = silu(linear(x, gate)) * linear(x, up)
-    total = linear(hidden, down)
-    dist.all_reduce(total.data)
-    return total
 
 
 # %% wrong: computes in float32 | wrong | says: is \S+, not \S+

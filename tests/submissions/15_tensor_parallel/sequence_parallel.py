@@ -137,20 +137,6 @@ def sequence_parallel(x, scale, gate, up, down, mask):
     return x + mask * ScatterSum.apply(linear(hidden, down))
 
 
-# %% wrong: the scale's gradient is averaged | wrong | says: a sum over ranks, not a mean
-def mean_of(grad):
-    total = grad.clone()
-    dist.all_reduce(total)
-    return total / dist.get_world_size()
-
-
-def sequence_parallel(x, scale, gate, up, down, mask):
-    scale.register_hook(mean_of)
-    tokens = GatherTokens.apply(rms_norm(x, scale.shape, scale))
-    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
-    return x + mask * ScatterSum.apply(linear(hidden, down))
-
-
 # %% wrong: backward of the gather takes its slice | wrong | says: adds up the gradients of all ranks
 class GatherTokens(torch.autograd.Function):
     @staticmethod
@@ -206,30 +192,6 @@ def sequence_parallel(x, scale, gate, up, down, mask):
     return x + mask * ScatterSum.apply(linear(hidden, down))
 
 
-# %% wrong: backward of the sum hands on | crashed | says: undoes the change of size
-class ScatterSum(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return scatter_sum(x)
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad
-
-
-def sequence_parallel(x, scale, gate, up, down, mask):
-    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
-    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
-    return x + mask * ScatterSum.apply(linear(hidden, down))
-
-
-# %% wrong: gathers before the norm | wrong | says: Norm your own tokens, then gather once
-def sequence_parallel(x, scale, gate, up, down, mask):
-    tokens = rms_norm(GatherTokens.apply(x), scale.shape, CopyToRanks.apply(scale))
-    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
-    return x + mask * ScatterSum.apply(linear(hidden, down))
-
-
 # %% wrong: sums with all_reduce and takes its slice | wrong | says: to all_reduce .* activations are never summed whole
 def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
@@ -273,60 +235,11 @@ def sequence_parallel(x, scale, gate, up, down, mask):
     return x + mask * ScatterSum.apply(linear(hidden, down))
 
 
-# %% wrong: the mask before the sum | crashed | says: of this rank's tokens
-def sequence_parallel(x, scale, gate, up, down, mask):
-    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
-    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
-    return x + ScatterSum.apply(mask * linear(hidden, down))
-
-
-# %% wrong: silu around up | wrong | says: silu belongs around gate
-def sequence_parallel(x, scale, gate, up, down, mask):
-    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
-    hidden = linear(tokens, gate) * silu(linear(tokens, up))
-    return x + mask * ScatterSum.apply(linear(hidden, down))
-
-
-# %% wrong: the mask for all of it | wrong | says: not for x
-def sequence_parallel(x, scale, gate, up, down, mask):
-    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
-    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
-    return mask * (x + ScatterSum.apply(linear(hidden, down)))
-
-
-# %% wrong: without the scale | wrong | says: The norm's scale is missing
-def sequence_parallel(x, scale, gate, up, down, mask):
-    tokens = GatherTokens.apply(rms_norm(x, scale.shape) + 0 * CopyToRanks.apply(scale))
-    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
-    return x + mask * ScatterSum.apply(linear(hidden, down))
-
-
 # %% wrong: gathered and summed behind autograd's back | wrong | says: belongs in `GatherTokens
 def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = gather(rms_norm(x, scale.shape, CopyToRanks.apply(scale)).detach())
     hidden = silu(linear(tokens, gate)) * linear(tokens, up)
     return x + mask * ScatterSum.apply(linear(hidden, down))
-
-
-# %% wrong: the residual is added to every summand | crashed | says: of this rank's tokens
-def sequence_parallel(x, scale, gate, up, down, mask):
-    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
-    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
-    return mask * ScatterSum.apply(x + linear(hidden, down))
-
-
-# %% wrong: no residual | wrong | says: The residual is missing
-def sequence_parallel(x, scale, gate, up, down, mask):
-    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
-    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
-    return mask * ScatterSum.apply(linear(hidden, down))
-
-
-# %% wrong: no mask | wrong | says: The mask is missing
-def sequence_parallel(x, scale, gate, up, down, mask):
-    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
-    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
-    return x + ScatterSum.apply(linear(hidden, down))
 
 
 # %% wrong: no norm | wrong | says: The norm is missing
@@ -344,23 +257,6 @@ def sequence_parallel(x, scale, gate, up, down, mask):
     return x + mask * ScatterSum.apply(linear(hidden, down))
 
 
-# %% wrong: a mean | wrong | says: a sum over ranks, not a mean
-def sequence_parallel(x, scale, gate, up, down, mask):
-    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
-    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
-    return x + mask * ScatterSum.apply(linear(hidden, down)) / dist.get_world_size()
-
-
-# %% wrong: one rank goes its own way | deadlocked | says: Every rank must make the same calls
-def sequence_parallel(x, scale, gate, up, down, mask):
-    own = rms_norm(x, scale.shape, CopyToRanks.apply(scale))
-    if dist.get_rank() == 0:
-        return x + 0 * own
-    tokens = GatherTokens.apply(own)
-    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
-    return x + mask * ScatterSum.apply(linear(hidden, down))
-
-
 # %% wrong: the sum without apply | wrong | says: `ScatterSum.apply\(\.\.\.\)` make them
 def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
@@ -368,54 +264,11 @@ def sequence_parallel(x, scale, gate, up, down, mask):
     return x + mask * scatter_sum(linear(hidden, down))
 
 
-# %% wrong: the gather without apply | crashed | says: `gather` is unknown to autograd
-def sequence_parallel(x, scale, gate, up, down, mask):
-    tokens = gather(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
-    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
-    return x + mask * ScatterSum.apply(linear(hidden, down))
-
-
 # %% wrong: forward of the sum is called by hand | wrong | says: `ScatterSum.apply\(\.\.\.\)` make them
 def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
     hidden = silu(linear(tokens, gate)) * linear(tokens, up)
     return x + mask * ScatterSum.forward(None, linear(hidden, down))
-
-
-# %% wrong: both functions' forwards by hand | crashed | says: `gather` is unknown to autograd
-def sequence_parallel(x, scale, gate, up, down, mask):
-    tokens = GatherTokens.forward(None, rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
-    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
-    return x + mask * ScatterSum.forward(None, linear(hidden, down))
-
-
-# %% wrong: the class is called | crashed | says: A Function is not called like a class
-def sequence_parallel(x, scale, gate, up, down, mask):
-    tokens = GatherTokens(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
-    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
-    return x + mask * ScatterSum(linear(hidden, down))
-
-
-# %% wrong: a detached x | wrong | says: Only the residual has given x a gradient
-def sequence_parallel(x, scale, gate, up, down, mask):
-    tokens = GatherTokens.apply(rms_norm(x.detach(), scale.shape, CopyToRanks.apply(scale)))
-    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
-    return x + mask * ScatterSum.apply(linear(hidden, down))
-
-
-# %% wrong: the residual is detached | wrong | says: gradient that x has from the residual is missing
-def sequence_parallel(x, scale, gate, up, down, mask):
-    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
-    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
-    return x.detach() + mask * ScatterSum.apply(linear(hidden, down))
-
-
-# %% wrong: x is detached everywhere | wrong | says: No gradient has come back to x
-def sequence_parallel(x, scale, gate, up, down, mask):
-    x = x.detach()
-    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
-    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
-    return x + mask * ScatterSum.apply(linear(hidden, down))
 
 
 # %% wrong: the normed tokens are detached | wrong | says: Only the residual has given x a gradient

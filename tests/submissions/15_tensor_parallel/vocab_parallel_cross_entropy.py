@@ -89,46 +89,6 @@ def vocab_parallel_cross_entropy(logits, target, first):
     return cross_entropy(SumOverRanks.apply(whole), target)
 
 
-# %% wrong: no maximum | wrong | says: subtract m, the largest logit of all ranks, before exp
-def vocab_parallel_cross_entropy(logits, target, first):
-    s = SumOverRanks.apply(logits.exp().sum(1))
-    t = SumOverRanks.apply(of_target(logits, target, first))
-    return (s.log() - t).mean()
-
-
-# %% wrong: each rank its own maximum | wrong | says: the largest logit of all ranks
-def vocab_parallel_cross_entropy(logits, target, first):
-    m = logits.detach().amax(1)
-    s = SumOverRanks.apply((logits - m[:, None]).exp().sum(1))
-    t = SumOverRanks.apply(of_target(logits, target, first))
-    return (s.log() + m - t).mean()
-
-
-# %% wrong: the sum over tokens | wrong | says: Return the mean over the tokens
-def vocab_parallel_cross_entropy(logits, target, first):
-    m = largest(logits)
-    s = SumOverRanks.apply((logits - m[:, None]).exp().sum(1))
-    t = SumOverRanks.apply(of_target(logits, target, first))
-    return (s.log() + m - t).sum()
-
-
-# %% wrong: forgets whose target it is | crashed | says: another rank's word
-def vocab_parallel_cross_entropy(logits, target, first):
-    m = largest(logits)
-    s = SumOverRanks.apply((logits - m[:, None]).exp().sum(1))
-    t = SumOverRanks.apply(logits[torch.arange(len(target)), target - first])
-    return (s.log() + m - t).mean()
-
-
-# %% wrong: clamps, and forgets the zero | wrong | says: not the logit of the word at the edge
-def vocab_parallel_cross_entropy(logits, target, first):
-    m = largest(logits)
-    s = SumOverRanks.apply((logits - m[:, None]).exp().sum(1))
-    index = (target - first).clamp(0, logits.shape[1] - 1)
-    t = SumOverRanks.apply(logits.gather(1, index[:, None])[:, 0])
-    return (s.log() + m - t).mean()
-
-
 # %% wrong: torch's functional all_reduce | wrong | says: arrives complete
 import torch.distributed._functional_collectives as funcol
 
@@ -140,81 +100,9 @@ def vocab_parallel_cross_entropy(logits, target, first):
     return (s.log() + m - t).mean()
 
 
-# %% wrong: sums without autograd | wrong | says: autograd watches is unknown to it
-def vocab_parallel_cross_entropy(logits, target, first):
-    m = largest(logits)
-    s = (logits - m[:, None]).exp().sum(1)
-    dist.all_reduce(s)
-    t = of_target(logits, target, first)
-    dist.all_reduce(t)
-    return (s.log() + m - t).mean()
-
-
-# %% wrong: the maximum is not detached | wrong | says: comes from `logits.detach\(\)`
-def vocab_parallel_cross_entropy(logits, target, first):
-    m = logits.amax(1)
-    dist.all_reduce(m, op=dist.ReduceOp.MAX)
-    s = SumOverRanks.apply((logits - m[:, None]).exp().sum(1))
-    t = SumOverRanks.apply(of_target(logits, target, first))
-    return (s.log() + m - t).mean()
-
-
-# %% wrong: a number | wrong | says: Return the loss itself
-def vocab_parallel_cross_entropy(logits, target, first):
-    m = largest(logits)
-    s = SumOverRanks.apply((logits - m[:, None]).exp().sum(1))
-    t = SumOverRanks.apply(of_target(logits, target, first))
-    return (s.log() + m - t).mean().item()
-
-
-# %% wrong: writes into the logits | crashed | says: Work on a copy
-def vocab_parallel_cross_entropy(logits, target, first):
-    m = largest(logits)
-    logits -= m[:, None]
-    s = SumOverRanks.apply(logits.exp().sum(1))
-    t = SumOverRanks.apply(of_target(logits, target, first))
-    return (s.log() - t).mean()
-
-
-# %% wrong: writes into the logits behind autograd's back | wrong | says: Work on a copy
-def vocab_parallel_cross_entropy(logits, target, first):
-    m = largest(logits)
-    logits.data -= m[:, None]
-    s = SumOverRanks.apply(logits.exp().sum(1))
-    t = SumOverRanks.apply(of_target(logits, target, first))
-    return (s.log() - t).mean()
-
-
-# %% wrong: the maximum begins at 0 | wrong | says: a maximum that begins at 0
-def vocab_parallel_cross_entropy(logits, target, first):
-    m = torch.zeros(len(logits), dtype=logits.dtype).maximum(logits.detach().amax(1))
-    dist.all_reduce(m, op=dist.ReduceOp.MAX)
-    s = SumOverRanks.apply((logits - m[:, None]).exp().sum(1))
-    t = SumOverRanks.apply(of_target(logits, target, first))
-    return (s.log() + m - t).mean()
-
-
 # %% wrong: counts the words before its own by itself, rank after rank | wrong | says: output: it is
 def vocab_parallel_cross_entropy(logits, target, first):
     m = largest(logits)
     s = SumOverRanks.apply((logits - m[:, None]).exp().sum(1))
     t = SumOverRanks.apply(of_target(logits, target, dist.get_rank() * logits.shape[1]))
-    return (s.log() + m - t).mean()
-
-
-# %% wrong: sums without autograd's knowledge | wrong | says: behind its back
-def vocab_parallel_cross_entropy(logits, target, first):
-    m = largest(logits)
-    s = (logits - m[:, None]).exp().sum(1)
-    dist.all_reduce(s.data)
-    t = of_target(logits, target, first)
-    dist.all_reduce(t.data)
-    return (s.log() + m - t).mean()
-
-
-# %% wrong: the sum has no gradient | wrong | says: softmax minus one-hot
-def vocab_parallel_cross_entropy(logits, target, first):
-    m = largest(logits)
-    s = SumOverRanks.apply((logits.detach() - m[:, None]).exp().sum(1))
-    t = SumOverRanks.apply(of_target(logits, target, first))
     return (s.log() + m - t).mean()

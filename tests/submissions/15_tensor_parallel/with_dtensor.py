@@ -35,22 +35,6 @@ def with_dtensor(model, mesh):
     return parallelize_module(model, mesh, plan)
 
 
-# %% wrong: Rowwise first | crashed | says: Which layer gets which part
-def with_dtensor(model, mesh):
-    plan = {f"attention.{name}": RowwiseParallel() for name in "qkv"}
-    plan |= {f"mlp.{name}": RowwiseParallel() for name in ("gate", "up")}
-    plan |= {"attention.o": ColwiseParallel(), "mlp.down": ColwiseParallel()}
-    return parallelize_module(model, mesh, plan)
-
-
-# %% wrong: forgets the value | crashed | says: Which layer gets which part
-def with_dtensor(model, mesh):
-    plan = {f"attention.{name}": ColwiseParallel() for name in "qk"}
-    plan |= {f"mlp.{name}": ColwiseParallel() for name in ("gate", "up")}
-    plan |= {"attention.o": RowwiseParallel(), "mlp.down": RowwiseParallel()}
-    return parallelize_module(model, mesh, plan)
-
-
 # %% wrong: names without paths | wrong | says: A name that no module has
 def with_dtensor(model, mesh):
     plan = {name: ColwiseParallel() for name in ("q", "k", "v", "gate", "up")}
@@ -77,48 +61,6 @@ def with_dtensor(model, mesh):
     return parallelize_module(model, mesh, plan)
 
 
-# %% wrong: returns nothing | crashed | says: Return the model
-def with_dtensor(model, mesh):
-    plan = {f"attention.{name}": ColwiseParallel() for name in "qkv"}
-    plan |= {f"mlp.{name}": ColwiseParallel() for name in ("gate", "up")}
-    plan |= {"attention.o": RowwiseParallel(), "mlp.down": RowwiseParallel()}
-    parallelize_module(model, mesh, plan)
-
-
 # %% wrong: the model as it is | wrong | says: whole on every rank
 def with_dtensor(model, mesh):
     return model
-
-
-# %% wrong: calls the class instead of an object | crashed | says: ColwiseParallel\(\)
-def with_dtensor(model, mesh):
-    plan = {f"attention.{name}": ColwiseParallel for name in "qkv"}
-    return parallelize_module(model, mesh, plan)
-
-
-# %% wrong: the norm in the plan | crashed | says: The norm stays whole
-def with_dtensor(model, mesh):
-    plan = {"norm": ColwiseParallel(), "mlp.up": ColwiseParallel()}
-    return parallelize_module(model, mesh, plan)
-
-
-# %% wrong: cuts a copy of the model | wrong | says: changes the model that it is given
-import copy
-
-
-def with_dtensor(model, mesh):
-    plan = {f"attention.{name}": ColwiseParallel() for name in "qkv"}
-    plan |= {f"mlp.{name}": ColwiseParallel() for name in ("gate", "up")}
-    plan |= {"attention.o": RowwiseParallel(), "mlp.down": RowwiseParallel()}
-    return parallelize_module(copy.deepcopy(model), mesh, plan)
-
-
-# %% wrong: a mesh of its own, of all ranks | wrong | says: cut over the `mesh` that is given
-from torch.distributed.device_mesh import init_device_mesh
-
-
-def with_dtensor(model, mesh):
-    plan = {f"attention.{name}": ColwiseParallel() for name in "qkv"}
-    plan |= {f"mlp.{name}": ColwiseParallel() for name in ("gate", "up")}
-    plan |= {"attention.o": RowwiseParallel(), "mlp.down": RowwiseParallel()}
-    return parallelize_module(model, init_device_mesh("cpu", (dist.get_world_size(),)), plan)

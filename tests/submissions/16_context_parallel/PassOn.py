@@ -40,61 +40,6 @@ class PassOn(torch.autograd.Function):
         return box
 
 
-# %% wrong: to the rank before | wrong | says: gives its own to rank \+ 1
-class PassOn(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return shift(x, -1)
-
-    @staticmethod
-    def backward(ctx, grad):
-        return shift(grad, 1)
-
-
-# %% wrong: the gradient goes on as well | wrong | says: has its gradient sent back there
-class PassOn(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return shift(x, 1)
-
-    @staticmethod
-    def backward(ctx, grad):
-        return shift(grad, 1)
-
-
-# %% wrong: the gradient stays | wrong | says: has its gradient sent back there
-class PassOn(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return shift(x, 1)
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad
-
-
-# %% wrong: nothing moves | wrong | says: Nothing has moved
-class PassOn(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x.view_as(x)
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad
-
-
-# %% wrong: no gradient | wrong | says: returns one gradient
-class PassOn(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return shift(x, 1)
-
-    @staticmethod
-    def backward(ctx, grad):
-        shift(grad, -1)
-
-
 # %% wrong: around by the other ranks | wrong | says: are enough
 class PassOn(torch.autograd.Function):
     @staticmethod
@@ -119,18 +64,3 @@ class PassOn(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad):
         return shift(grad, -1)
-
-
-# %% wrong: sent as it came | crashed | says: need not be contiguous
-class PassOn(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return shift(x, 1)
-
-    @staticmethod
-    def backward(ctx, grad):
-        rank, n = dist.get_rank(), dist.get_world_size()
-        box, work = torch.empty(grad.shape, dtype=grad.dtype), dist.isend(grad, (rank - 1) % n)
-        dist.recv(box, (rank + 1) % n)
-        work.wait()
-        return box

@@ -64,30 +64,6 @@ def ring_attention(q, k, v, positions):
     return total[0]
 
 
-# %% wrong: not causal | wrong | says: not at those behind
-def ring_attention(q, k, v, positions):
-    everything = torch.ones(len(positions), len(positions), dtype=torch.bool)
-    out, lse = attend(q, k, v, everything)
-    for _ in range(dist.get_world_size() - 1):
-        k, v = PassOn.apply(k), PassOn.apply(v)
-        out, lse = merge_parts(out, lse, *attend(q, k, v, everything))
-    return out
-
-
-# %% wrong: its own keys only | wrong | says: The keys and values of all ranks must come by
-def ring_attention(q, k, v, positions):
-    return attend(q, k, v, positions[:, None] >= positions)[0]
-
-
-# %% wrong: the positions stay at home | wrong | says: The positions travel with their keys
-def ring_attention(q, k, v, positions):
-    out, lse = attend(q, k, v, positions[:, None] >= positions)
-    for _ in range(dist.get_world_size() - 1):
-        k, v = PassOn.apply(k), PassOn.apply(v)
-        out, lse = merge_parts(out, lse, *attend(q, k, v, positions[:, None] >= positions))
-    return out
-
-
 # %% wrong: the means of the parts | wrong | says: output
 def ring_attention(q, k, v, positions):
     own, outs = positions, [attend(q, k, v, positions[:, None] >= positions)[0]]
@@ -105,28 +81,6 @@ def ring_attention(q, k, v, positions):
         k, v, positions = (PassOn.apply(x) for x in (k, v, positions))
         if step < dist.get_world_size() - 1:
             out, lse = merge_parts(out, lse, *attend(q, k, v, own[:, None] >= positions))
-    return out
-
-
-# %% wrong: what it cannot see is skipped | deadlocked | says: use each of them
-def ring_attention(q, k, v, positions):
-    own = positions
-    out, lse = attend(q, k, v, own[:, None] >= positions)
-    for _ in range(dist.get_world_size() - 1):
-        k, v, positions = (PassOn.apply(x) for x in (k, v, positions))
-        visible = own[:, None] >= positions
-        if visible.any():
-            out, lse = merge_parts(out, lse, *attend(q, k, v, visible))
-    return out
-
-
-# %% wrong: autograd does not hear of the ring | wrong | says: gradients of k and v come back
-def ring_attention(q, k, v, positions):
-    own = positions
-    out, lse = attend(q, k, v, own[:, None] >= positions)
-    for _ in range(dist.get_world_size() - 1):
-        k, v, positions = (shift(x.detach(), 1) for x in (k, v, positions))
-        out, lse = merge_parts(out, lse, *attend(q, k, v, own[:, None] >= positions))
     return out
 
 

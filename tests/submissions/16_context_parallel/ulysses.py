@@ -37,17 +37,6 @@ def ulysses(q, k, v):
     return Swap.apply(scaled_dot_product_attention(q, k, v, is_causal=True), 2, 1)
 
 
-# %% wrong: not causal | wrong | says: not at those behind
-def ulysses(q, k, v):
-    q, k, v = (Swap.apply(x, 1, 2) for x in (q, k, v))
-    return Swap.apply(scaled_dot_product_attention(q, k, v), 2, 1)
-
-
-# %% wrong: nobody is asked | wrong | says: of all ranks must come by
-def ulysses(q, k, v):
-    return scaled_dot_product_attention(q, k, v, is_causal=True)
-
-
 # %% wrong: the output is not swapped back | wrong | says: its shape is
 def ulysses(q, k, v):
     q, k, v = (Swap.apply(x, 1, 2) for x in (q, k, v))
@@ -71,10 +60,3 @@ def ulysses(q, k, v):
     q, k, v = (Swap.apply(x, 1, 2) for x in (q, k, v))
     v = Swap.apply(Swap.apply(v, 2, 1), 1, 2)
     return Swap.apply(scaled_dot_product_attention(q, k, v, is_causal=True), 2, 1)
-
-
-# %% wrong: the graph is cut | crashed | says: something has cut it
-def ulysses(q, k, v):
-    with torch.no_grad():
-        q, k, v = (Swap.apply(x, 1, 2) for x in (q, k, v))
-        return Swap.apply(scaled_dot_product_attention(q, k, v, is_causal=True), 2, 1)

@@ -43,50 +43,6 @@ def balance_loss(logits):
     return e * (f * logits.softmax(1).sum(0) / n).sum()
 
 
-# %% wrong: own losses are averaged | wrong | says: Each rank's own loss was averaged
-def balance_loss(logits):
-    e, n = logits.shape[1], max(len(logits), 1)
-    f = logits.argmax(1).bincount(minlength=e) / n
-    own = e * (f * logits.softmax(1).sum(0) / n).sum()
-    mean = own.detach().clone()
-    dist.all_reduce(mean, op=dist.ReduceOp.AVG)
-    return own - own.detach() + mean
-
-
-# %% wrong: means of the ranks' means | wrong | says: every token counts alike, not every rank
-def balance_loss(logits):
-    e, n = logits.shape[1], max(len(logits), 1)
-    p = logits.softmax(1).sum(0) / n
-    both = torch.stack([logits.argmax(1).bincount(minlength=e).to(p) / n, p.detach()])
-    dist.all_reduce(both, op=dist.ReduceOp.AVG)
-    return (
-        e
-        * (
-            both[0] * (both[1] - p.detach() / dist.get_world_size() + p / dist.get_world_size())
-        ).sum()
-    )
-
-
-# %% wrong: the factor is missing | wrong | says: the number of experts, which makes the loss 1
-def balance_loss(logits):
-    e = logits.shape[1]
-    own = logits.softmax(1).sum(0)
-    both = torch.stack([logits.argmax(1).bincount(minlength=e).to(own), own.detach()])
-    dist.all_reduce(both)
-    n = both[0].sum()
-    return (both[0] / n * (both[1] - own.detach() + own) / n).sum()
-
-
-# %% wrong: no gradient | wrong | says: No gradient reaches the logits
-def balance_loss(logits):
-    e = logits.shape[1]
-    own = logits.detach().softmax(1).sum(0)
-    both = torch.stack([logits.argmax(1).bincount(minlength=e).to(own), own])
-    dist.all_reduce(both)
-    n = both[0].sum()
-    return e * (both[0] / n * both[1] / n).sum()
-
-
 # %% wrong: gradients summed by torch's own all_reduce | wrong | says: times too large|in backward
 import torch.distributed._functional_collectives as funcol
 
@@ -100,16 +56,6 @@ def balance_loss(logits):
     return e * (both[0].detach() / n * both[1] / n).sum()
 
 
-# %% wrong: probabilities in place of counts | wrong | says: One factor is counts
-def balance_loss(logits):
-    e = logits.shape[1]
-    own = logits.softmax(1).sum(0)
-    both = torch.cat([own.detach(), torch.tensor([float(len(logits))], dtype=own.dtype)])
-    dist.all_reduce(both)
-    p = (both[:e] - own.detach() + own) / both[e]
-    return e * (p.detach() * p).sum()
-
-
 # %% wrong: everybody's logits are gathered | wrong | says: Two numbers for each expert are enough|makes 2 calls
 def balance_loss(logits):
     gathered = [None] * dist.get_world_size()
@@ -119,18 +65,6 @@ def balance_loss(logits):
     e = every.shape[1]
     f = every.argmax(1).bincount(minlength=e) / len(every)
     return e * (f * every.softmax(1).mean(0)).sum()
-
-
-# %% wrong: a rank without tokens stays away | deadlocked | says: Every rank makes the call
-def balance_loss(logits):
-    e = logits.shape[1]
-    if len(logits) == 0:
-        return logits.sum()
-    own = logits.softmax(1).sum(0)
-    both = torch.stack([logits.argmax(1).bincount(minlength=e).to(own), own.detach()])
-    dist.all_reduce(both)
-    n = both[0].sum()
-    return e * (both[0] / n * (both[1] - own.detach() + own) / n).sum()
 
 
 # %% wrong: two calls | wrong | says: One all_reduce carries counts and probabilities together

@@ -27,66 +27,6 @@ def expert_gradients(rank, world_size, ep, shared, experts):
             p.grad = part.view_as(p).clone()
 
 
-# %% wrong: all over all ranks, as DDP does | wrong | says: These are sums over different experts
-def expert_gradients(rank, world_size, ep, shared, experts):
-    for p in [*shared, *experts]:
-        dist.all_reduce(p.grad, op=dist.ReduceOp.AVG)
-
-
-# %% wrong: the mean over the copies | wrong | says: divide by the number of losses
-def expert_gradients(rank, world_size, ep, shared, experts):
-    copies = [dist.new_group(list(range(e, world_size, ep))) for e in range(ep)][rank % ep]
-    for p in shared:
-        dist.all_reduce(p.grad, op=dist.ReduceOp.AVG)
-    for p in experts:
-        dist.all_reduce(p.grad, op=dist.ReduceOp.AVG, group=copies)
-
-
-# %% wrong: the ep group itself | wrong | says: hold different experts
-def expert_gradients(rank, world_size, ep, shared, experts):
-    groups = [dist.new_group(list(range(f, f + ep))) for f in range(0, world_size, ep)]
-    for p in shared:
-        dist.all_reduce(p.grad, op=dist.ReduceOp.AVG)
-    for p in experts:
-        dist.all_reduce(p.grad, group=groups[rank // ep])
-        p.grad /= world_size
-
-
-# %% wrong: experts are left alone | wrong | says: This is the rank's own gradient: those of all copies
-def expert_gradients(rank, world_size, ep, shared, experts):
-    for p in shared:
-        dist.all_reduce(p.grad, op=dist.ReduceOp.AVG)
-
-
-# %% wrong: sums | wrong | says: This is a sum; the loss of the whole is the mean
-def expert_gradients(rank, world_size, ep, shared, experts):
-    copies = [dist.new_group(list(range(e, world_size, ep))) for e in range(ep)][rank % ep]
-    for p in shared:
-        dist.all_reduce(p.grad)
-    for p in experts:
-        dist.all_reduce(p.grad, group=copies)
-
-
-# %% wrong: shared ones over the copies, too | wrong | says: they are averaged over all, not over one line
-def expert_gradients(rank, world_size, ep, shared, experts):
-    copies = [dist.new_group(list(range(e, world_size, ep))) for e in range(ep)][rank % ep]
-    for p in shared:
-        dist.all_reduce(p.grad, op=dist.ReduceOp.AVG, group=copies)
-    for p in experts:
-        dist.all_reduce(p.grad, group=copies)
-        p.grad /= world_size
-
-
-# %% wrong: only members make their group | crashed | says: All ranks make all groups, in the same order
-def expert_gradients(rank, world_size, ep, shared, experts):
-    copies = dist.new_group(list(range(rank % ep, world_size, ep)))
-    for p in shared:
-        dist.all_reduce(p.grad, op=dist.ReduceOp.AVG)
-    for p in experts:
-        dist.all_reduce(p.grad, group=copies)
-        p.grad /= world_size
-
-
 # %% wrong: averages the weights | wrong | says: the weights of shared 0 have changed
 def expert_gradients(rank, world_size, ep, shared, experts):
     copies = [dist.new_group(list(range(e, world_size, ep))) for e in range(ep)][rank % ep]

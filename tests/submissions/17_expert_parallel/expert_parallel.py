@@ -78,31 +78,6 @@ def expert_parallel(rank, world_size, x, router, expert):
     return torch.zeros_like(x).index_copy(0, order, back) * gate.unsqueeze(1)
 
 
-# %% wrong: the order is not undone | wrong | says: Put each where its token was
-def expert_parallel(rank, world_size, x, router, expert):
-    return route(rank, world_size, x, router, expert, undo=False)
-
-
-# %% wrong: no gate | wrong | says: is multiplied by its gate
-def expert_parallel(rank, world_size, x, router, expert):
-    return route(rank, world_size, x, router, expert, gated=False)
-
-
-# %% wrong: the gate is detached | wrong | says: The router learns through the gate
-def expert_parallel(rank, world_size, x, router, expert):
-    return route(rank, world_size, x, router, expert, detach=True)
-
-
-# %% wrong: an expert without tokens is left out | deadlocked | says: the same five calls
-def expert_parallel(rank, world_size, x, router, expert):
-    return route(rank, world_size, x, router, expert, skip=True)
-
-
-# %% wrong: counts without minlength | crashed | says: minlength=world_size
-def expert_parallel(rank, world_size, x, router, expert):
-    return route(rank, world_size, x, router, expert, minlength=False)
-
-
 # %% wrong: the tokens travel by a plain call | wrong | says: Exchange.apply
 def expert_parallel(rank, world_size, x, router, expert):
     gate, choice = (x @ router.T).softmax(1).max(1)
@@ -139,11 +114,6 @@ def expert_parallel(rank, world_size, x, router, expert):
     return gate[:, None] * every[choice, torch.arange(len(x))]
 
 
-# %% wrong: the lists are not swapped on the way back | crashed | says: change
-def expert_parallel(rank, world_size, x, router, expert):
-    return route(rank, world_size, x, router, expert, swap=False)
-
-
 # %% wrong: this rank's tokens stay with its own expert | wrong | says: makes no call in forward|its expert saw
 def expert_parallel(rank, world_size, x, router, expert):
     gate, choice = (x @ router.T).softmax(1).max(1)
@@ -155,26 +125,6 @@ def expert_parallel(rank, world_size, x, router, expert):
     route(rank, world_size, x, router, expert)
 
 
-# %% wrong: an expert without tokens is not called | wrong | says: Call the expert with no rows as well
-def expert_parallel(rank, world_size, x, router, expert):
-    gate, order, sends, receives = sent(world_size, x, router)
-    arrived = Exchange.apply(x[order], sends, receives)
-    back = Exchange.apply(expert(arrived) if len(arrived) else arrived, receives, sends)
-    y = torch.empty_like(back)
-    y[order] = back
-    return gate[:, None] * y
-
-
-# %% wrong: a rank that neither has nor gets tokens leaves the way back out | deadlocked | says: the same five calls
-def expert_parallel(rank, world_size, x, router, expert):
-    gate, order, sends, receives = sent(world_size, x, router)
-    done = expert(Exchange.apply(x[order], sends, receives))
-    back = Exchange.apply(done, receives, sends) if sum(sends) + sum(receives) else done
-    y = torch.empty_like(back)
-    y[order] = back
-    return gate[:, None] * y
-
-
 # %% wrong: the gate travels with its token | wrong | says: the gate can stay at home
 def expert_parallel(rank, world_size, x, router, expert):
     gate, order, sends, receives = sent(world_size, x, router)
@@ -183,42 +133,6 @@ def expert_parallel(rank, world_size, x, router, expert):
     y = torch.empty_like(back)
     y[order] = back
     return y
-
-
-# %% wrong: sorted once more in place of put back | wrong | says: sorts once more
-def expert_parallel(rank, world_size, x, router, expert):
-    gate, order, sends, receives = sent(world_size, x, router)
-    arrived = Exchange.apply(x[order], sends, receives)
-    return gate[:, None] * Exchange.apply(expert(arrived), receives, sends)[order]
-
-
-# %% wrong: times the gates, then put back | wrong | says: The gates of others multiply
-def expert_parallel(rank, world_size, x, router, expert):
-    gate, order, sends, receives = sent(world_size, x, router)
-    arrived = Exchange.apply(x[order], sends, receives)
-    back = gate[:, None] * Exchange.apply(expert(arrived), receives, sends)
-    y = torch.empty_like(back)
-    y[order] = back
-    return y
-
-
-# %% wrong: gates are not a column | crashed | says: `gate\[:, None\]` is a column
-def expert_parallel(rank, world_size, x, router, expert):
-    gate, order, sends, receives = sent(world_size, x, router)
-    arrived = Exchange.apply(x[order], sends, receives)
-    back = Exchange.apply(expert(arrived), receives, sends)
-    y = torch.empty_like(back)
-    y[order] = back
-    return gate * y
-
-
-# %% wrong: the logit for a gate | wrong | says: the probability, after the softmax
-def expert_parallel(rank, world_size, x, router, expert):
-    gate, order, sends, receives = sent(world_size, x, router)
-    back = Exchange.apply(expert(Exchange.apply(x[order], sends, receives)), receives, sends)
-    y = torch.empty_like(back)
-    y[order] = back
-    return (x @ router.T).max(1).values[:, None] * y
 
 
 # %% wrong: only the way there is known to autograd | wrong | says: Both journeys of the tokens

@@ -1,0 +1,86 @@
+"""Prove an exercise's known mistakes: a check rejects each, and its author reads its own sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from helpers.answers.data import Answer
+from helpers.checks.exercise import VISIBLE_SECRET, Exercise
+from helpers.checks.grade import grade
+from helpers.checks.mistakes import KnownMistake, known_mistakes
+from helpers.checks.result import CheckResult
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What a check made of one mistake.
+
+    outcome: as a check says it. failed, of: how many cases failed (up to the first that ended the check),
+    and how many there are. advice: the sentence that its author reads. others: titles of the mistakes whose
+    sentence this is, if it is not its own.
+    """
+
+    mistake: KnownMistake
+    outcome: str
+    failed: int
+    of: int
+    advice: str
+    others: tuple[str, ...] = ()
+
+    @property
+    def is_rejected(self) -> bool:
+        return self.failed > 0 and self.outcome == self.mistake.outcome.value
+
+    @property
+    def is_own(self) -> bool:
+        return is_sentence(self.mistake.words, self.advice)
+
+
+def prove(
+    exercise: Exercise, mistake: KnownMistake, secret: str = VISIBLE_SECRET, every_case: bool = True
+) -> Proof:
+    """Check one mistake as if a learner had written it. secret: of hidden cases, which have no advice."""
+    result = _checked(exercise, mistake, secret, every_case)
+    failed = [case for case in result.cases if not case.passed]
+    advice = failed[0].advice if failed else ""
+    others = [
+        each.title
+        for each in known_mistakes(exercise)
+        if each.words != mistake.words and is_sentence(each.words, advice)
+    ]
+    return Proof(
+        mistake, result.outcome.value, len(failed), len(result.cases), advice, tuple(others)
+    )
+
+
+def _checked(
+    exercise: Exercise, mistake: KnownMistake, secret: str, every_case: bool
+) -> CheckResult:
+    answer = Answer(exercise.name, mistake.source, ())
+    return grade(exercise, answer, str, secret, every_case=every_case)
+
+
+def is_sentence(words: str, shown: str) -> bool:
+    """Whether a sentence that was shown is this one, with facts of some case filled in."""
+    pattern = re.sub(r"\\\{\w+\\\}", ".*", re.escape(words))
+    return re.fullmatch(pattern, shown, re.DOTALL) is not None
+
+
+def table(exercise: Exercise, proofs: Sequence[Proof]) -> str:
+    """Return a report for the author of an exercise: a line for each mistake."""
+    lines = [f"{exercise.heading}: {len(proofs)} mistakes"]
+    for proof in proofs:
+        good = proof.is_rejected and proof.is_own
+        fate = f"{proof.outcome} in {proof.failed} of {proof.of} cases"
+        if not proof.is_rejected:
+            why = f"expected: {proof.mistake.outcome.value}"
+        elif proof.is_own:
+            why = "its own sentence"
+        elif proof.others:
+            why = f"the sentence of: {', '.join(proof.others)}"
+        else:
+            why = f"not its own sentence, but: {proof.advice or 'none'}"
+        lines.append(f"  {'ok ' if good else 'BAD'} {proof.mistake.title}: {fate}; {why}")
+    return "\n".join(lines)

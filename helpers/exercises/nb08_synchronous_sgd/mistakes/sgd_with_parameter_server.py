@@ -1,0 +1,309 @@
+from torch.nn.functional import cross_entropy
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+
+# %% divides by the world size
+# The mean is over the workers, {workers} here, as the server has no samples: this is divided by {n}.
+def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    for step in range(steps):
+        own = slice(step * batch_size, (step + 1) * batch_size)
+        if rank == 0:
+            for w in range(1, world_size):
+                for p in model.parameters():
+                    dist.send(p.data, dst=w)
+            for p in model.parameters():
+                p.grad = torch.zeros_like(p)
+            for w in range(1, world_size):
+                for p in model.parameters():
+                    box = torch.empty_like(p)
+                    dist.recv(box, src=w)
+                    p.grad += box / world_size
+            optimizer.step()
+        else:
+            for p in model.parameters():
+                dist.recv(p.data, src=0)
+            model.zero_grad()
+            cross_entropy(model(x[own]), y[own]).backward()
+            for p in model.parameters():
+                dist.send(p.grad, dst=0)
+
+
+# %% the last weights stay on the server
+# The workers' copies are one step old: the server sends its weights a last time.
+def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    for step in range(steps):
+        own = slice(step * batch_size, (step + 1) * batch_size)
+        if rank == 0:
+            for w in range(1, world_size):
+                for p in model.parameters():
+                    dist.send(p.data, dst=w)
+            for p in model.parameters():
+                p.grad = torch.zeros_like(p)
+            for w in range(1, world_size):
+                for p in model.parameters():
+                    box = torch.empty_like(p)
+                    dist.recv(box, src=w)
+                    p.grad += box / (world_size - 1)
+            optimizer.step()
+        else:
+            for p in model.parameters():
+                dist.recv(p.data, src=0)
+            model.zero_grad()
+            cross_entropy(model(x[own]), y[own]).backward()
+            for p in model.parameters():
+                dist.send(p.grad, dst=0)
+
+
+# %% the workers step too
+# A worker does not step: the server does, and sends the new weights.
+def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    for step in range(steps + 1):
+        own = slice(step * batch_size, (step + 1) * batch_size)
+        if rank == 0:
+            for w in range(1, world_size):
+                for p in model.parameters():
+                    dist.send(p.data, dst=w)
+            if step == steps:
+                return
+            for p in model.parameters():
+                p.grad = torch.zeros_like(p)
+            for w in range(1, world_size):
+                for p in model.parameters():
+                    box = torch.empty_like(p)
+                    dist.recv(box, src=w)
+                    p.grad += box / (world_size - 1)
+            optimizer.step()
+        else:
+            for p in model.parameters():
+                dist.recv(p.data, src=0)
+            if step == steps:
+                return
+            model.zero_grad()
+            cross_entropy(model(x[own]), y[own]).backward()
+            for p in model.parameters():
+                dist.send(p.grad, dst=0)
+            optimizer.step()
+
+
+# %% weights go out only once
+# The workers compute all gradients at the first weights: in each step the server sends those that it has
+# then.
+def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    def hand_out():
+        for p in model.parameters():
+            for w in range(1, world_size):
+                if rank == 0:
+                    dist.send(p.data, dst=w)
+                elif rank == w:
+                    dist.recv(p.data, src=0)
+
+    hand_out()
+    for step in range(steps):
+        own = slice(step * batch_size, (step + 1) * batch_size)
+        if rank == 0:
+            for p in model.parameters():
+                p.grad = torch.zeros_like(p)
+            for w in range(1, world_size):
+                for p in model.parameters():
+                    box = torch.empty_like(p)
+                    dist.recv(box, src=w)
+                    p.grad += box / (world_size - 1)
+            optimizer.step()
+        else:
+            model.zero_grad()
+            cross_entropy(model(x[own]), y[own]).backward()
+            for p in model.parameters():
+                dist.send(p.grad, dst=0)
+    hand_out()
+
+
+# %% all send first | deadlocked
+# Server and worker must tell the same story in the same order: weights out, gradients in, each step; then
+# the weights once more.
+def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    if rank == 0:
+        for w in range(1, world_size):
+            for p in model.parameters():
+                dist.send(p.data, dst=w)
+    else:
+        cross_entropy(model(x[:batch_size]), y[:batch_size]).backward()
+        for p in model.parameters():
+            dist.send(p.grad, dst=0)
+
+
+# %% the sum of the gradients
+# This is the sum of the workers' gradients: divide by their number, {workers}.
+from torch.nn.functional import cross_entropy
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+
+def _talk(
+    rank, world_size, model, optimizer, x, y, batch_size, steps, combine, begin=None, clear=True
+):
+    """A server whose details are put in; combine: from the workers' vectors to the mean."""
+    params = list(model.parameters())
+    vector = parameters_to_vector(params).detach()
+    for step in range(steps + 1):
+        if rank == 0:
+            vector = parameters_to_vector(params).detach()
+            for worker in range(1, world_size):
+                dist.send(vector, worker)
+        else:
+            dist.recv(vector, 0)
+            vector_to_parameters(vector, params)
+        if step == steps:
+            return
+        if rank == 0:
+            boxes = [torch.empty_like(vector) for _ in range(1, world_size)]
+            for worker, box in enumerate(boxes, 1):
+                dist.recv(box, worker)
+            mean = combine(boxes)
+            for p, g in zip(params, mean.split([p.numel() for p in params])):
+                p.grad = g.view_as(p)
+            optimizer.step()
+        else:
+            start = step * batch_size if begin is None else begin
+            if clear:
+                model.zero_grad()
+            cross_entropy(
+                model(x[start : start + batch_size]), y[start : start + batch_size]
+            ).backward()
+            dist.send(torch.cat([p.grad.flatten() for p in params]), 0)
+
+
+def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    _talk(rank, world_size, model, optimizer, x, y, batch_size, steps, sum)
+
+
+# %% only the last worker's gradient
+# The gradient of one worker only reaches the optimizer: the mean over all {workers} is wanted.
+from torch.nn.functional import cross_entropy
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+
+def _talk(
+    rank, world_size, model, optimizer, x, y, batch_size, steps, combine, begin=None, clear=True
+):
+    """A server whose details are put in; combine: from the workers' vectors to the mean."""
+    params = list(model.parameters())
+    vector = parameters_to_vector(params).detach()
+    for step in range(steps + 1):
+        if rank == 0:
+            vector = parameters_to_vector(params).detach()
+            for worker in range(1, world_size):
+                dist.send(vector, worker)
+        else:
+            dist.recv(vector, 0)
+            vector_to_parameters(vector, params)
+        if step == steps:
+            return
+        if rank == 0:
+            boxes = [torch.empty_like(vector) for _ in range(1, world_size)]
+            for worker, box in enumerate(boxes, 1):
+                dist.recv(box, worker)
+            mean = combine(boxes)
+            for p, g in zip(params, mean.split([p.numel() for p in params])):
+                p.grad = g.view_as(p)
+            optimizer.step()
+        else:
+            start = step * batch_size if begin is None else begin
+            if clear:
+                model.zero_grad()
+            cross_entropy(
+                model(x[start : start + batch_size]), y[start : start + batch_size]
+            ).backward()
+            dist.send(torch.cat([p.grad.flatten() for p in params]), 0)
+
+
+def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    _talk(rank, world_size, model, optimizer, x, y, batch_size, steps, lambda g: g[-1])
+
+
+# %% always the first samples
+# A worker takes the first samples in each step; step k's begin at `k * batch_size`.
+from torch.nn.functional import cross_entropy
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+
+def _talk(
+    rank, world_size, model, optimizer, x, y, batch_size, steps, combine, begin=None, clear=True
+):
+    """A server whose details are put in; combine: from the workers' vectors to the mean."""
+    params = list(model.parameters())
+    vector = parameters_to_vector(params).detach()
+    for step in range(steps + 1):
+        if rank == 0:
+            vector = parameters_to_vector(params).detach()
+            for worker in range(1, world_size):
+                dist.send(vector, worker)
+        else:
+            dist.recv(vector, 0)
+            vector_to_parameters(vector, params)
+        if step == steps:
+            return
+        if rank == 0:
+            boxes = [torch.empty_like(vector) for _ in range(1, world_size)]
+            for worker, box in enumerate(boxes, 1):
+                dist.recv(box, worker)
+            mean = combine(boxes)
+            for p, g in zip(params, mean.split([p.numel() for p in params])):
+                p.grad = g.view_as(p)
+            optimizer.step()
+        else:
+            start = step * batch_size if begin is None else begin
+            if clear:
+                model.zero_grad()
+            cross_entropy(
+                model(x[start : start + batch_size]), y[start : start + batch_size]
+            ).backward()
+            dist.send(torch.cat([p.grad.flatten() for p in params]), 0)
+
+
+def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    mean = lambda g: torch.stack(g).mean(0)  # noqa: E731
+    _talk(rank, world_size, model, optimizer, x, y, batch_size, steps, mean, begin=0)
+
+
+# %% the workers' gradients are never cleared
+# The gradients of the steps before are added to these: each step's begin from nothing.
+from torch.nn.functional import cross_entropy
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+
+def _talk(
+    rank, world_size, model, optimizer, x, y, batch_size, steps, combine, begin=None, clear=True
+):
+    """A server whose details are put in; combine: from the workers' vectors to the mean."""
+    params = list(model.parameters())
+    vector = parameters_to_vector(params).detach()
+    for step in range(steps + 1):
+        if rank == 0:
+            vector = parameters_to_vector(params).detach()
+            for worker in range(1, world_size):
+                dist.send(vector, worker)
+        else:
+            dist.recv(vector, 0)
+            vector_to_parameters(vector, params)
+        if step == steps:
+            return
+        if rank == 0:
+            boxes = [torch.empty_like(vector) for _ in range(1, world_size)]
+            for worker, box in enumerate(boxes, 1):
+                dist.recv(box, worker)
+            mean = combine(boxes)
+            for p, g in zip(params, mean.split([p.numel() for p in params])):
+                p.grad = g.view_as(p)
+            optimizer.step()
+        else:
+            start = step * batch_size if begin is None else begin
+            if clear:
+                model.zero_grad()
+            cross_entropy(
+                model(x[start : start + batch_size]), y[start : start + batch_size]
+            ).backward()
+            dist.send(torch.cat([p.grad.flatten() for p in params]), 0)
+
+
+def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    mean = lambda g: torch.stack(g).mean(0)  # noqa: E731
+    _talk(rank, world_size, model, optimizer, x, y, batch_size, steps, mean, clear=False)

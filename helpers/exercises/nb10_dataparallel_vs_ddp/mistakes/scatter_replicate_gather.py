@@ -1,0 +1,17 @@
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
+
+from torch.func import functional_call
+
+
+# %% goes through the workers, of which there are more than chunks | crashed
+# `x.chunk({workers})` of {rows} rows gives {chunks} chunks: it can give fewer than it was asked for. Go
+# through the chunks, not through `range(workers)`.
+def scatter_replicate_gather(module, x, workers):
+    chunks = x.chunk(workers)
+    with ThreadPoolExecutor(workers) as pool:
+        futures = []
+        for k in range(workers):
+            parameters = {n: p.clone() for n, p in module.named_parameters()}
+            futures.append(pool.submit(functional_call, deepcopy(module), parameters, (chunks[k],)))
+        return torch.cat([future.result() for future in futures])

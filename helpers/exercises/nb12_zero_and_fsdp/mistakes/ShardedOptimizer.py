@@ -1,0 +1,498 @@
+from torch.nn.functional import pad
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+
+# %% every rank steps everything
+# Give the inner optimizer one parameter with this rank's slice of the flat weights: it makes state for
+# what it is given, and for nothing else. Whole parameters are too coarse: one alone may have most of the
+# elements.
+class ShardedOptimizer:
+    def __init__(self, params, optimizer_class, **options):
+        self.inner = optimizer_class(params, **options)
+
+    def step(self):
+        self.inner.step()
+
+
+# %% nobody gathers
+# A rank has stepped its own slice, and nobody else's has reached it: every rank must end with all slices,
+# from all_gather.
+class ShardedOptimizer:
+    def __init__(self, params, optimizer_class, **options):
+        self.params = params
+        rank, p = dist.get_rank(), dist.get_world_size()
+        flat = parameters_to_vector(params).detach()
+        self.n, size = len(flat), -(-len(flat) // p)
+        self.own = slice(rank * size, min((rank + 1) * size, self.n))
+        self.shard = torch.nn.Parameter(flat[self.own].clone())
+        self.inner = optimizer_class([self.shard], **options)
+
+    def step(self):
+        self.shard.grad = torch.cat([q.grad.flatten() for q in self.params])[self.own].clone()
+        self.inner.step()
+        flat = parameters_to_vector(self.params).detach()
+        flat[self.own] = self.shard.data
+        vector_to_parameters(flat, self.params)
+
+
+# %% the rest is forgotten
+# {count} elements do not divide by {n}: the last ones are left out. Round the share up and pad with
+# zeros.
+class ShardedOptimizer:
+    def __init__(self, params, optimizer_class, **options):
+        self.params = params
+        rank, p = dist.get_rank(), dist.get_world_size()
+        flat = parameters_to_vector(params).detach()
+        size = len(flat) // p
+        self.own = slice(rank * size, (rank + 1) * size)
+        self.shard = torch.nn.Parameter(flat[self.own].clone())
+        self.inner = optimizer_class([self.shard], **options)
+
+    def step(self):
+        self.shard.grad = torch.cat([q.grad.flatten() for q in self.params])[self.own].clone()
+        self.inner.step()
+        flat = parameters_to_vector(self.params).detach().clone()
+        whole = self.shard.new_empty(len(self.shard) * dist.get_world_size())
+        dist.all_gather_single(whole, self.shard.detach())
+        flat[: len(whole)] = whole
+        vector_to_parameters(flat, self.params)
+
+
+# %% the shard is a view of the flat weights
+# Something whole outlives step(): an attribute that holds it, a copy in another form, or a view of it,
+# which keeps all of its storage alive. `clone()` the slice, and build what is whole inside step().
+class ShardedOptimizer:
+    def __init__(self, params, optimizer_class, **options):
+        self.params = params
+        self.rank, self.p = dist.get_rank(), dist.get_world_size()
+        flat = parameters_to_vector(params).detach()
+        self.count, self.size = len(flat), -(-len(flat) // self.p)
+        self.own = slice(self.rank * self.size, (self.rank + 1) * self.size)
+        self.flat = self.padded(flat)
+        self.shard = torch.nn.Parameter(self.flat[self.own])
+        self.inner = optimizer_class([self.shard], **options)
+
+    def padded(self, flat):
+        return pad(flat, (0, self.size * self.p - self.count))
+
+    def step(self):
+        grads = torch.cat([q.grad.flatten() for q in self.params])
+        self.shard.grad = self.padded(grads)[self.own]
+        self.inner.step()
+        whole = self.shard.new_empty(self.size * self.p)
+        dist.all_gather_single(whole, self.shard.detach())
+        vector_to_parameters(whole[: self.count], self.params)
+
+
+# %% the gradients are divided again
+# The gradients are averaged already: take them as they are, divided by nothing.
+class ShardedOptimizer:
+    def __init__(self, params, optimizer_class, **options):
+        self.params = params
+        self.rank, self.p = dist.get_rank(), dist.get_world_size()
+        flat = parameters_to_vector(params).detach()
+        self.count, self.size = len(flat), -(-len(flat) // self.p)
+        self.own = slice(self.rank * self.size, (self.rank + 1) * self.size)
+        self.shard = torch.nn.Parameter(self.padded(flat)[self.own].clone())
+        self.inner = optimizer_class([self.shard], **options)
+
+    def padded(self, flat):
+        return pad(flat, (0, self.size * self.p - self.count))
+
+    def step(self):
+        grads = torch.cat([q.grad.flatten() for q in self.params]) / self.p
+        self.shard.grad = self.padded(grads)[self.own].clone()
+        self.inner.step()
+        whole = self.shard.new_empty(self.size * self.p)
+        dist.all_gather_single(whole, self.shard.detach())
+        vector_to_parameters(whole[: self.count], self.params)
+
+
+# %% gathers before the step
+# The weights come one step late: gather after the inner optimizer's step.
+class ShardedOptimizer:
+    def __init__(self, params, optimizer_class, **options):
+        self.params = params
+        self.rank, self.p = dist.get_rank(), dist.get_world_size()
+        flat = parameters_to_vector(params).detach()
+        self.count, self.size = len(flat), -(-len(flat) // self.p)
+        self.own = slice(self.rank * self.size, (self.rank + 1) * self.size)
+        self.shard = torch.nn.Parameter(self.padded(flat)[self.own].clone())
+        self.inner = optimizer_class([self.shard], **options)
+
+    def padded(self, flat):
+        return pad(flat, (0, self.size * self.p - self.count))
+
+    def step(self):
+        whole = self.shard.new_empty(self.size * self.p)
+        dist.all_gather_single(whole, self.shard.detach())
+        vector_to_parameters(whole[: self.count], self.params)
+        grads = torch.cat([q.grad.flatten() for q in self.params])
+        self.shard.grad = self.padded(grads)[self.own].clone()
+        self.inner.step()
+
+
+# %% shards of unequal length meet in one all_gather | crashed
+# Shards must have one length on all ranks. Round the share up, `size = -(-n // world_size)`, and pad the
+# last one with zeros: `torch.nn.functional.pad(flat, (0, size * world_size - n))`.
+class ShardedOptimizer:
+    def __init__(self, params, optimizer_class, **options):
+        self.params, self.p = params, dist.get_world_size()
+        flat = parameters_to_vector(params).detach()
+        self.own = flat.tensor_split(self.p)
+        self.sizes = [len(s) for s in self.own]
+        self.shard = torch.nn.Parameter(self.own[dist.get_rank()].clone())
+        self.own = None
+        self.inner = optimizer_class([self.shard], **options)
+
+    def step(self):
+        grads = torch.cat([q.grad.flatten() for q in self.params])
+        self.shard.grad = grads.tensor_split(self.p)[dist.get_rank()].clone()
+        self.inner.step()
+        whole = [torch.empty(n, dtype=self.shard.dtype) for n in self.sizes]
+        dist.all_gather(whole, self.shard.detach())
+        vector_to_parameters(torch.cat(whole), self.params)
+
+
+# %% the options are dropped
+# This is without `**options`: hand all options on, `optimizer_class([shard], **options)`.
+class ShardedOptimizer:
+    def __init__(self, params, optimizer_class, **options):
+        self.params, self.p = params, dist.get_world_size()
+        self.make = lambda: optimizer_class(
+            [self.shard],
+        )
+        flat = parameters_to_vector(params).detach()
+        self.count, self.size = len(flat), -(-len(flat) // self.p)
+        self.shard = torch.nn.Parameter(self.cut(flat).clone())
+        self.inner = self.make()
+
+    def cut(self, flat):
+        rank = dist.get_rank()
+        return pad(flat, (0, self.size * self.p - self.count))[rank * self.size :][: self.size]
+
+    def step(self):
+        grads = torch.cat([q.grad.flatten() for q in self.params])
+        self.shard.grad = self.cut(grads)
+        pass
+        self.inner.step()
+        self.shard.grad = None
+        whole = self.shard.new_empty(self.size * self.p)
+        dist.all_gather_single(whole, self.shard.detach())
+        vector_to_parameters(whole[: self.count], self.params)
+
+
+# %% the learning rate alone is handed on
+# This is without `{second}`: hand all options on, `optimizer_class([shard], **options)`.
+class ShardedOptimizer:
+    def __init__(self, params, optimizer_class, **options):
+        self.params, self.p = params, dist.get_world_size()
+        self.make = lambda: optimizer_class([self.shard], lr=options["lr"])
+        flat = parameters_to_vector(params).detach()
+        self.count, self.size = len(flat), -(-len(flat) // self.p)
+        self.shard = torch.nn.Parameter(self.cut(flat).clone())
+        self.inner = self.make()
+
+    def cut(self, flat):
+        rank = dist.get_rank()
+        return pad(flat, (0, self.size * self.p - self.count))[rank * self.size :][: self.size]
+
+    def step(self):
+        grads = torch.cat([q.grad.flatten() for q in self.params])
+        self.shard.grad = self.cut(grads)
+        pass
+        self.inner.step()
+        self.shard.grad = None
+        whole = self.shard.new_empty(self.size * self.p)
+        dist.all_gather_single(whole, self.shard.detach())
+        vector_to_parameters(whole[: self.count], self.params)
+
+
+# %% a new inner optimizer in each step
+# The inner optimizer was made anew in each step, and has lost its state: make it once, in __init__.
+class ShardedOptimizer:
+    def __init__(self, params, optimizer_class, **options):
+        self.params, self.p = params, dist.get_world_size()
+        self.make = lambda: optimizer_class([self.shard], **options)
+        flat = parameters_to_vector(params).detach()
+        self.count, self.size = len(flat), -(-len(flat) // self.p)
+        self.shard = torch.nn.Parameter(self.cut(flat).clone())
+        self.inner = self.make()
+
+    def cut(self, flat):
+        rank = dist.get_rank()
+        return pad(flat, (0, self.size * self.p - self.count))[rank * self.size :][: self.size]
+
+    def step(self):
+        grads = torch.cat([q.grad.flatten() for q in self.params])
+        self.shard.grad = self.cut(grads)
+        self.inner = self.make()
+        self.inner.step()
+        self.shard.grad = None
+        whole = self.shard.new_empty(self.size * self.p)
+        dist.all_gather_single(whole, self.shard.detach())
+        vector_to_parameters(whole[: self.count], self.params)
+
+
+# %% the flat gradients stay in an attribute
+# Something whole outlives step(): an attribute that holds it, a copy in another form, or a view of it,
+# which keeps all of its storage alive. `clone()` the slice, and build what is whole inside step().
+class ShardedOptimizer:
+    def __init__(self, params, optimizer_class, **options):
+        self.params, self.p = params, dist.get_world_size()
+        self.make = lambda: optimizer_class([self.shard], **options)
+        flat = parameters_to_vector(params).detach()
+        self.count, self.size = len(flat), -(-len(flat) // self.p)
+        self.shard = torch.nn.Parameter(self.cut(flat).clone())
+        self.inner = self.make()
+
+    def cut(self, flat):
+        rank = dist.get_rank()
+        return pad(flat, (0, self.size * self.p - self.count))[rank * self.size :][: self.size]
+
+    def step(self):
+        grads = torch.cat([q.grad.flatten() for q in self.params])
+        self.shard.grad = self.cut(grads)
+        self.grads = grads
+        self.inner.step()
+        self.shard.grad = None
+        whole = self.shard.new_empty(self.size * self.p)
+        dist.all_gather_single(whole, self.shard.detach())
+        vector_to_parameters(whole[: self.count], self.params)
+
+
+# %% a float32 buffer | crashed
+# Two dtypes meet. The weights need not be float32, and `torch.empty(n)` and `torch.zeros(n)` are:
+# `new_empty(n)` and `new_zeros(n)` of a tensor take its dtype over.
+class ShardedOptimizer:
+    def __init__(self, params, optimizer_class, **options):
+        self.params, self.p = params, dist.get_world_size()
+        self.make = lambda: optimizer_class([self.shard], **options)
+        flat = parameters_to_vector(params).detach()
+        self.count, self.size = len(flat), -(-len(flat) // self.p)
+        self.shard = torch.nn.Parameter(self.cut(flat).clone())
+        self.inner = self.make()
+
+    def cut(self, flat):
+        rank = dist.get_rank()
+        return pad(flat, (0, self.size * self.p - self.count))[rank * self.size :][: self.size]
+
+    def step(self):
+        grads = torch.cat([q.grad.flatten() for q in self.params])
+        self.shard.grad = self.cut(grads)
+        pass
+        self.inner.step()
+        self.shard.grad = None
+        whole = torch.empty(self.size * self.p)
+        dist.all_gather_single(whole, self.shard.detach())
+        vector_to_parameters(whole[: self.count], self.params)
+
+
+# %% the weights are kept whole as an array
+# Something whole outlives step(): an attribute that holds it, a copy in another form, or a view of it,
+# which keeps all of its storage alive. `clone()` the slice, and build what is whole inside step().
+from torch.nn.functional import pad
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+
+class Base:
+    def __init__(self, params, optimizer_class, **options):
+        self.params, self.p = params, dist.get_world_size()
+        flat = parameters_to_vector(params).detach()
+        self.count, self.size = len(flat), -(-len(flat) // self.p)
+        self.shard = torch.nn.Parameter(self.cut(flat).clone())
+        self.inner = optimizer_class([self.shard], **options)
+
+    def cut(self, flat):
+        rank = dist.get_rank()
+        return pad(flat, (0, self.size * self.p - self.count))[rank * self.size :][: self.size]
+
+    def gradients(self):
+        return torch.cat([q.grad.flatten() for q in self.params])
+
+    def hand_out(self):
+        whole = self.shard.new_empty(self.size * self.p)
+        dist.all_gather_single(whole, self.shard.detach())
+        vector_to_parameters(whole[: self.count], self.params)
+
+    def step(self):
+        self.shard.grad = self.cut(self.gradients()).clone()
+        self.inner.step()
+        self.shard.grad = None
+        self.hand_out()
+
+
+class ShardedOptimizer(Base):
+    def step(self):
+        super().step()
+        self.last = parameters_to_vector(self.params).detach().float().numpy().copy()
+
+
+# %% the weights are kept whole as a list
+# Something whole outlives step(): an attribute that holds it, a copy in another form, or a view of it,
+# which keeps all of its storage alive. `clone()` the slice, and build what is whole inside step().
+from torch.nn.functional import pad
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+
+class Base:
+    def __init__(self, params, optimizer_class, **options):
+        self.params, self.p = params, dist.get_world_size()
+        flat = parameters_to_vector(params).detach()
+        self.count, self.size = len(flat), -(-len(flat) // self.p)
+        self.shard = torch.nn.Parameter(self.cut(flat).clone())
+        self.inner = optimizer_class([self.shard], **options)
+
+    def cut(self, flat):
+        rank = dist.get_rank()
+        return pad(flat, (0, self.size * self.p - self.count))[rank * self.size :][: self.size]
+
+    def gradients(self):
+        return torch.cat([q.grad.flatten() for q in self.params])
+
+    def hand_out(self):
+        whole = self.shard.new_empty(self.size * self.p)
+        dist.all_gather_single(whole, self.shard.detach())
+        vector_to_parameters(whole[: self.count], self.params)
+
+    def step(self):
+        self.shard.grad = self.cut(self.gradients()).clone()
+        self.inner.step()
+        self.shard.grad = None
+        self.hand_out()
+
+
+class ShardedOptimizer(Base):
+    def step(self):
+        super().step()
+        self.last = parameters_to_vector(self.params).tolist()
+
+
+# %% a closure keeps the flat gradients
+# Something whole outlives step(): an attribute that holds it, a copy in another form, or a view of it,
+# which keeps all of its storage alive. `clone()` the slice, and build what is whole inside step().
+from torch.nn.functional import pad
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+
+class Base:
+    def __init__(self, params, optimizer_class, **options):
+        self.params, self.p = params, dist.get_world_size()
+        flat = parameters_to_vector(params).detach()
+        self.count, self.size = len(flat), -(-len(flat) // self.p)
+        self.shard = torch.nn.Parameter(self.cut(flat).clone())
+        self.inner = optimizer_class([self.shard], **options)
+
+    def cut(self, flat):
+        rank = dist.get_rank()
+        return pad(flat, (0, self.size * self.p - self.count))[rank * self.size :][: self.size]
+
+    def gradients(self):
+        return torch.cat([q.grad.flatten() for q in self.params])
+
+    def hand_out(self):
+        whole = self.shard.new_empty(self.size * self.p)
+        dist.all_gather_single(whole, self.shard.detach())
+        vector_to_parameters(whole[: self.count], self.params)
+
+    def step(self):
+        self.shard.grad = self.cut(self.gradients()).clone()
+        self.inner.step()
+        self.shard.grad = None
+        self.hand_out()
+
+
+class ShardedOptimizer(Base):
+    def step(self):
+        grads = self.gradients()
+        self.norm = lambda: grads.norm()
+        super().step()
+
+
+# %% all in float32
+# These are the numbers that float32 gives: keep the dtype of what you are given, all the way.
+from torch.nn.functional import pad
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+
+class Base:
+    def __init__(self, params, optimizer_class, **options):
+        self.params, self.p = params, dist.get_world_size()
+        flat = parameters_to_vector(params).detach()
+        self.count, self.size = len(flat), -(-len(flat) // self.p)
+        self.shard = torch.nn.Parameter(self.cut(flat).clone())
+        self.inner = optimizer_class([self.shard], **options)
+
+    def cut(self, flat):
+        rank = dist.get_rank()
+        return pad(flat, (0, self.size * self.p - self.count))[rank * self.size :][: self.size]
+
+    def gradients(self):
+        return torch.cat([q.grad.flatten() for q in self.params])
+
+    def hand_out(self):
+        whole = self.shard.new_empty(self.size * self.p)
+        dist.all_gather_single(whole, self.shard.detach())
+        vector_to_parameters(whole[: self.count], self.params)
+
+    def step(self):
+        self.shard.grad = self.cut(self.gradients()).clone()
+        self.inner.step()
+        self.shard.grad = None
+        self.hand_out()
+
+
+class ShardedOptimizer(Base):
+    def __init__(self, params, optimizer_class, **options):
+        super().__init__(params, optimizer_class, **options)
+        self.shard = torch.nn.Parameter(self.shard.detach().float())
+        self.inner = optimizer_class([self.shard], **options)
+
+    def gradients(self):
+        return super().gradients().float()
+
+    def hand_out(self):
+        whole = self.shard.new_empty(self.size * self.p)
+        dist.all_gather_single(whole, self.shard.detach())
+        vector_to_parameters(whole[: self.count].to(self.params[0].dtype), self.params)
+
+
+# %% the shard's gradients add up
+# The gradients of all steps add up: `shard.grad` is this step's slice, and no sum.
+from torch.nn.functional import pad
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+
+class Base:
+    def __init__(self, params, optimizer_class, **options):
+        self.params, self.p = params, dist.get_world_size()
+        flat = parameters_to_vector(params).detach()
+        self.count, self.size = len(flat), -(-len(flat) // self.p)
+        self.shard = torch.nn.Parameter(self.cut(flat).clone())
+        self.inner = optimizer_class([self.shard], **options)
+
+    def cut(self, flat):
+        rank = dist.get_rank()
+        return pad(flat, (0, self.size * self.p - self.count))[rank * self.size :][: self.size]
+
+    def gradients(self):
+        return torch.cat([q.grad.flatten() for q in self.params])
+
+    def hand_out(self):
+        whole = self.shard.new_empty(self.size * self.p)
+        dist.all_gather_single(whole, self.shard.detach())
+        vector_to_parameters(whole[: self.count], self.params)
+
+    def step(self):
+        self.shard.grad = self.cut(self.gradients()).clone()
+        self.inner.step()
+        self.shard.grad = None
+        self.hand_out()
+
+
+class ShardedOptimizer(Base):
+    def step(self):
+        before = 0 if self.shard.grad is None else self.shard.grad
+        self.shard.grad = self.cut(self.gradients()) + before
+        self.inner.step()
+        self.hand_out()

@@ -1,0 +1,109 @@
+# %% gathers hand in whole layers
+# A rank hands its shard to an all_gather, one part of `ranks`; the whole layer is what comes out.
+def step_traffic(layers, ranks, reshard, param_bytes, reduce_bytes, microbatches, wait):
+    n = sum(layers)
+    again = 0 if reshard is False else n
+    return (
+        microbatches * (n + again) * param_bytes,
+        (1 if wait else microbatches) * n * reduce_bytes,
+        n * reduce_bytes if wait else n // ranks * 4,
+    )
+
+
+# %% waiting spares the gathers as well
+# `wait` takes gradients together. Weights are gathered for every microbatch all the same.
+def step_traffic(layers, ranks, reshard, param_bytes, reduce_bytes, microbatches, wait):
+    n, times = sum(layers), 1 if wait else microbatches
+    again = 0 if reshard is False else n // ranks if reshard is True else n // reshard
+    held = n * reduce_bytes if wait else n // ranks * 4
+    return times * (n // ranks + again) * param_bytes, times * n * reduce_bytes, held
+
+
+# %% True is an int
+# `True` and `False` are ints to Python, too: ask `reshard is True`, or look for them first.
+def step_traffic(layers, ranks, reshard, param_bytes, reduce_bytes, microbatches, wait):
+    n = sum(layers)
+    again = n // reshard if reshard else 0
+    return (
+        microbatches * (n // ranks + again) * param_bytes,
+        (1 if wait else microbatches) * n * reduce_bytes,
+        n * reduce_bytes if wait else n // ranks * 4,
+    )
+
+
+# %% a number is as good as True
+# With a number a rank keeps a larger part after forward, one of that many, and hands that in.
+def step_traffic(layers, ranks, reshard, param_bytes, reduce_bytes, microbatches, wait):
+    n = sum(layers)
+    again = n // ranks if reshard else 0
+    return (
+        microbatches * (n // ranks + again) * param_bytes,
+        (1 if wait else microbatches) * n * reduce_bytes,
+        n * reduce_bytes if wait else n // ranks * 4,
+    )
+
+
+# %% scatters hand in shards
+# A rank hands whole gradients to a reduce_scatter; a shard is what comes out.
+def step_traffic(layers, ranks, reshard, param_bytes, reduce_bytes, microbatches, wait):
+    n = sum(layers)
+    again = 0 if reshard is False else n // ranks if reshard is True else n // reshard
+    return (
+        microbatches * (n // ranks + again) * param_bytes,
+        (1 if wait else microbatches) * n // ranks * reduce_bytes,
+        n * reduce_bytes if wait else n // ranks * 4,
+    )
+
+
+# %% gradients in param_dtype
+# Gradients are scattered in reduce_dtype.
+def step_traffic(layers, ranks, reshard, param_bytes, reduce_bytes, microbatches, wait):
+    n = sum(layers)
+    again = 0 if reshard is False else n // ranks if reshard is True else n // reshard
+    return (
+        microbatches * (n // ranks + again) * param_bytes,
+        (1 if wait else microbatches) * n * param_bytes,
+        n * param_bytes if wait else n // ranks * 4,
+    )
+
+
+# %% each microbatch scatters whatever wait says
+# With `wait` only the last microbatch scatters, without it each one does.
+def step_traffic(layers, ranks, reshard, param_bytes, reduce_bytes, microbatches, wait):
+    n = sum(layers)
+    again = 0 if reshard is False else n // ranks if reshard is True else n // reshard
+    return (
+        microbatches * (n // ranks + again) * param_bytes,
+        microbatches * n * reduce_bytes,
+        n * reduce_bytes if wait else n // ranks * 4,
+    )
+
+
+# %% the shard is kept in reduce_dtype
+# Who has scattered keeps the shard only, and adds it up in the weights' own dtype, float32.
+def step_traffic(layers, ranks, reshard, param_bytes, reduce_bytes, microbatches, wait):
+    n = sum(layers)
+    again = 0 if reshard is False else n // ranks if reshard is True else n // reshard
+    return (
+        microbatches * (n // ranks + again) * param_bytes,
+        (1 if wait else microbatches) * n * reduce_bytes,
+        n * reduce_bytes if wait else n // ranks * reduce_bytes,
+    )
+
+
+# %% who waits keeps a shard
+# Who waits keeps whole gradients, in the dtype in which they will be scattered.
+def step_traffic(layers, ranks, reshard, param_bytes, reduce_bytes, microbatches, wait):
+    n = sum(layers)
+    again = 0 if reshard is False else n // ranks if reshard is True else n // reshard
+    return (
+        microbatches * (n // ranks + again) * param_bytes,
+        (1 if wait else microbatches) * n * reduce_bytes,
+        n // ranks * 4,
+    )
+
+
+# %% two numbers
+# Return three whole numbers: gathered, scattered, held.
+def step_traffic(layers, ranks, reshard, param_bytes, reduce_bytes, microbatches, wait):
+    return sum(layers) * param_bytes, sum(layers) * reduce_bytes

@@ -1,0 +1,228 @@
+from torch.nn.functional import linear, rms_norm, silu
+
+
+def gather(x):
+    whole = x.new_empty(dist.get_world_size() * len(x), *x.shape[1:])
+    dist.all_gather_single(whole, x.contiguous())
+    return whole
+
+
+def scatter_sum(x):
+    own = x.new_empty(len(x) // dist.get_world_size(), *x.shape[1:])
+    dist.reduce_scatter_single(own, x.contiguous())
+    return own
+
+
+class CopyToRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        total = grad.clone()
+        dist.all_reduce(total)
+        return total
+
+
+class SumOverRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        total = x.clone()
+        dist.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+class GatherTokens(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return gather(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return scatter_sum(grad)
+
+
+class ScatterSum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return scatter_sum(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return gather(grad)
+
+
+# %% the scale's gradient is averaged
+# The gradient of the scale is a sum over ranks, not a mean.
+def mean_of(grad):
+    total = grad.clone()
+    dist.all_reduce(total)
+    return total / dist.get_world_size()
+
+
+def sequence_parallel(x, scale, gate, up, down, mask):
+    scale.register_hook(mean_of)
+    tokens = GatherTokens.apply(rms_norm(x, scale.shape, scale))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * ScatterSum.apply(linear(hidden, down))
+
+
+# %% backward of the sum hands on | crashed
+# x and mask are of this rank's tokens, and so is what scatter_sum gives; gate and up read all tokens.
+# Each function's backward undoes the change of size that its forward made.
+class ScatterSum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return scatter_sum(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * ScatterSum.apply(linear(hidden, down))
+
+
+# %% gathers before the norm
+# One is enough: what `gate` and `up` both read. Norm your own tokens, then gather once; a norm of all
+# tokens keeps what it reads, too.
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = rms_norm(GatherTokens.apply(x), scale.shape, CopyToRanks.apply(scale))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * ScatterSum.apply(linear(hidden, down))
+
+
+# %% the mask before the sum | crashed
+# x and mask are of this rank's tokens, and so is what scatter_sum gives; gate and up read all tokens.
+# Each function's backward undoes the change of size that its forward made.
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + ScatterSum.apply(mask * linear(hidden, down))
+
+
+# %% silu around up
+# silu belongs around gate, not around up.
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
+    hidden = linear(tokens, gate) * silu(linear(tokens, up))
+    return x + mask * ScatterSum.apply(linear(hidden, down))
+
+
+# %% the mask for all of it
+# The mask is for what is added to x, not for x.
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return mask * (x + ScatterSum.apply(linear(hidden, down)))
+
+
+# %% without the scale
+# The norm's scale is missing.
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens.apply(rms_norm(x, scale.shape) + 0 * CopyToRanks.apply(scale))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * ScatterSum.apply(linear(hidden, down))
+
+
+# %% the residual is added to every summand | crashed
+# x and mask are of this rank's tokens, and so is what scatter_sum gives; gate and up read all tokens.
+# Each function's backward undoes the change of size that its forward made.
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return mask * ScatterSum.apply(x + linear(hidden, down))
+
+
+# %% no residual
+# The residual is missing: `x + ...`.
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return mask * ScatterSum.apply(linear(hidden, down))
+
+
+# %% no mask
+# The mask is missing.
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + ScatterSum.apply(linear(hidden, down))
+
+
+# %% a mean
+# The output is a sum over ranks, not a mean.
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * ScatterSum.apply(linear(hidden, down)) / dist.get_world_size()
+
+
+# %% one rank goes its own way | deadlocked
+# Every rank must make the same calls in the same order, forward and backward: no call may depend on the
+# rank.
+def sequence_parallel(x, scale, gate, up, down, mask):
+    own = rms_norm(x, scale.shape, CopyToRanks.apply(scale))
+    if dist.get_rank() == 0:
+        return x + 0 * own
+    tokens = GatherTokens.apply(own)
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * ScatterSum.apply(linear(hidden, down))
+
+
+# %% the gather without apply | crashed
+# `gather` is unknown to autograd, which cannot go back through it: call `GatherTokens.apply(...)`.
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = gather(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * ScatterSum.apply(linear(hidden, down))
+
+
+# %% both functions' forwards by hand | crashed
+# `gather` is unknown to autograd, which cannot go back through it: call `GatherTokens.apply(...)`.
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens.forward(None, rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * ScatterSum.forward(None, linear(hidden, down))
+
+
+# %% the class is called | crashed
+# A Function is not called like a class, which makes an object: its `.apply(...)` gives a tensor.
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * ScatterSum(linear(hidden, down))
+
+
+# %% a detached x
+# Only the residual has given x a gradient; none came back from the norm. On the way nothing may be
+# detached, and a gather or a sum belongs in `GatherTokens.apply(...)` or `ScatterSum.apply(...)`.
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens.apply(rms_norm(x.detach(), scale.shape, CopyToRanks.apply(scale)))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * ScatterSum.apply(linear(hidden, down))
+
+
+# %% the residual is detached
+# The gradient that x has from the residual is missing: x itself is a part of the output.
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x.detach() + mask * ScatterSum.apply(linear(hidden, down))
+
+
+# %% x is detached everywhere
+# No gradient has come back to x: it is detached, or something on each way to the output is.
+def sequence_parallel(x, scale, gate, up, down, mask):
+    x = x.detach()
+    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * ScatterSum.apply(linear(hidden, down))

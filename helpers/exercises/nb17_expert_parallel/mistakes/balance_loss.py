@@ -1,0 +1,72 @@
+# %% own losses are averaged
+# Each rank's own loss was averaged over the ranks. The loss is a product: both factors are taken over all
+# tokens first, then multiplied.
+def balance_loss(logits):
+    e, n = logits.shape[1], max(len(logits), 1)
+    f = logits.argmax(1).bincount(minlength=e) / n
+    own = e * (f * logits.softmax(1).sum(0) / n).sum()
+    mean = own.detach().clone()
+    dist.all_reduce(mean, op=dist.ReduceOp.AVG)
+    return own - own.detach() + mean
+
+
+# %% means of the ranks' means
+# Ranks have different numbers of tokens: every token counts alike, not every rank.
+def balance_loss(logits):
+    e, n = logits.shape[1], max(len(logits), 1)
+    p = logits.softmax(1).sum(0) / n
+    both = torch.stack([logits.argmax(1).bincount(minlength=e).to(p) / n, p.detach()])
+    dist.all_reduce(both, op=dist.ReduceOp.AVG)
+    return (
+        e
+        * (
+            both[0] * (both[1] - p.detach() / dist.get_world_size() + p / dist.get_world_size())
+        ).sum()
+    )
+
+
+# %% the factor is missing
+# The factor is missing: the number of experts, which makes the loss 1 for even loads.
+def balance_loss(logits):
+    e = logits.shape[1]
+    own = logits.softmax(1).sum(0)
+    both = torch.stack([logits.argmax(1).bincount(minlength=e).to(own), own.detach()])
+    dist.all_reduce(both)
+    n = both[0].sum()
+    return (both[0] / n * (both[1] - own.detach() + own) / n).sum()
+
+
+# %% no gradient
+# No gradient reaches the logits. It flows through this rank's own probabilities: add the others' to
+# `p.sum(0)` as a constant, such as `total - p.sum(0).detach()`.
+def balance_loss(logits):
+    e = logits.shape[1]
+    own = logits.detach().softmax(1).sum(0)
+    both = torch.stack([logits.argmax(1).bincount(minlength=e).to(own), own])
+    dist.all_reduce(both)
+    n = both[0].sum()
+    return e * (both[0] / n * both[1] / n).sum()
+
+
+# %% probabilities in place of counts
+# One factor is counts: the share of tokens whose likeliest expert it is, not a probability.
+def balance_loss(logits):
+    e = logits.shape[1]
+    own = logits.softmax(1).sum(0)
+    both = torch.cat([own.detach(), torch.tensor([float(len(logits))], dtype=own.dtype)])
+    dist.all_reduce(both)
+    p = (both[:e] - own.detach() + own) / both[e]
+    return e * (p.detach() * p).sum()
+
+
+# %% a rank without tokens stays away | deadlocked
+# Every rank makes the call, also one that has no token.
+def balance_loss(logits):
+    e = logits.shape[1]
+    if len(logits) == 0:
+        return logits.sum()
+    own = logits.softmax(1).sum(0)
+    both = torch.stack([logits.argmax(1).bincount(minlength=e).to(own), own.detach()])
+    dist.all_reduce(both)
+    n = both[0].sum()
+    return e * (both[0] / n * (both[1] - own.detach() + own) / n).sum()
