@@ -30,30 +30,8 @@ def case(draw: Draw) -> Case:
         "each greets",
         [()] * n,
         right=Each([greeting(rank, n) for rank in ranks]),
-        mistakes=[
-            Mistake(lambda got, rank: got is not None and not isinstance(got, str), ONE_STRING),
-            Mistake(lambda got, rank: "{" in got, BRACES),
-            Mistake("Hello from rank 1 of 4", SAME),
-            Mistake(greeting(0, n), SAME),
-            Mistake(lambda got, rank: words(got) == words(greeting(rank, n)), SPELLING),
-            gives(1, n, "Ranks count from 0: use `rank` as it is."),
-            gives(0, n - 1, LAST),
-            *(
-                gives(
-                    0,
-                    size,
-                    f"There are not {size} ranks in every world: let `world_size` say how many.",
-                )
-                for size in range(9)
-            ),
-        ],
         shown="",
     )
 
 
-ONE_STRING = "Return one string, not its parts: an f-string puts them together."
-BRACES = 'Braces are filled in only where an f stands before the quotes: f"... {rank} ...".'
-SAME = "Every rank says the same. Which of the two parameters tells them apart?"
-SPELLING = "The words are right. Compare capital letters, spaces and full stops."
-LAST = "`world_size` is how many ranks there are, not the number of the last one."
 EXERCISE = Exercise(case, (OnlyCalls(()),), count=12, points=5)

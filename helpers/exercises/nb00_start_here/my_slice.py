@@ -34,7 +34,6 @@ def case(draw: Draw) -> Case:
         f"n = {n}",
         [(n,)] * ranks,
         right=AllRanks(lambda got: alone(got, n), lambda values: together(values, n, usual)),
-        mistakes=[Mistake(Each(pairs), words) for pairs, words in usual if outside(pairs, n)],
     )
 
 
@@ -88,10 +87,6 @@ def together(
         f"{problem}. The slices: {listed}",
         tuple(words for pairs, words in usual if pairs == slices),
     )
-
-
-def outside(pairs: list[tuple[int, int]], n: int) -> bool:
-    return any(alone(pair, n) for pair in pairs)
 
 
 EXERCISE = Exercise(case, (OnlyCalls(()),))

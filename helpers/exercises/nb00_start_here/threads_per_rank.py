@@ -29,28 +29,6 @@ def case(draw: Draw) -> Case:
         f"{plural(cores, 'core')}, {plural(ranks, 'rank')}",
         [(cores, ranks)],
         right=right,
-        mistakes=[
-            Mistake(
-                lambda got, rank: not isinstance(got, bool) and got < 1,
-                "No rank can work with less than one thread.",
-            ),
-            Mistake(
-                lambda got, rank: isinstance(got, float),
-                "A number of threads is whole: `//` divides without a fraction.",
-            ),
-            Mistake(
-                max(1, cores % ranks),
-                "This is what is left over when the cores are divided; the quotient is wanted.",
-            ),
-            Mistake(
-                lambda got, rank: got > right,
-                "With so many threads each, all ranks together have more threads than there are cores.",
-            ),
-            Mistake(
-                lambda got, rank: got < right,
-                "Each rank may have more threads than that: the largest number is wanted.",
-            ),
-        ],
     )
 
 

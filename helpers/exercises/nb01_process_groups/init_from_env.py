@@ -14,9 +14,7 @@ from helpers.checks.author import *
 from helpers.exercises.nb01_process_groups.in_ranks import from_env
 from helpers.exercises.nb01_process_groups.shared import ENV, STARTS, about_group
 
-ORDER = "These are the right numbers in another order: rank, world size, LOCAL_RANK."
 LOCAL = "The third number is LOCAL_RANK, the process's number on its own machine; here it is another one."
-TEXT = "What stands in os.environ is text, even if it looks like a number: int(...)."
 
 
 def case(draw: Draw) -> Case:
@@ -37,21 +35,13 @@ def case(draw: Draw) -> Case:
         ],
         advice=lambda name, got: about_group(name, got) if name == "group" else "",
     )
-    text = [(r, n, str(a)) for r, n, a in numbers]
-    all_text = [tuple(map(str, three)) for three in numbers]
-    others = [[tuple(t[i] for i in way) for t in numbers] for way in permutations(range(3))][1:]
+    [(r, n, str(a)) for r, n, a in numbers]
+    [tuple(map(str, three)) for three in numbers]
+    [[tuple(t[i] for i in way) for t in numbers] for way in permutations(range(3))][1:]
     return Case(
         f"machines with {', '.join(map(str, sizes))} ranks",
         [(address,)] * n,
         right=right,
-        mistakes=[
-            right.without(
-                "returned", "The function returns nothing: it must return its three numbers."
-            ),
-            *(right.mistake(TEXT, [{"returned": one} for one in way]) for way in (text, all_text)),
-            right.mistake(LOCAL, [{"returned": (r, n, r)} for r in range(n)]),
-            *(right.mistake(ORDER, [{"returned": one} for one in way]) for way in others),
-        ],
         facts={"jobs": [range(n)]},
         env=[{**ENV, **each, "MASTER_ADDR": address} for each in envs],
         init=False,

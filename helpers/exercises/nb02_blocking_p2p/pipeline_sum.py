@@ -19,38 +19,17 @@ from helpers.views.plain import plural
 
 
 def case(draw: Draw) -> Case:
-    n, chunk, whole = draw.ranks, draw.whole(1, 4), draw.whole(1, 3)
+    _n, chunk, whole = draw.ranks, draw.whole(1, 4), draw.whole(1, 3)
     left_over = draw.of(0, 1, 2, 3) % chunk
     length = draw.of(chunk * whole, chunk * whole, left_over or 1) + left_over
     mine = draw.tensors((length,))
     total = list(accumulate(mine, torch.add))
-    doubled = list(accumulate(mine, lambda so_far, _: so_far + so_far))
-    full = length // chunk * chunk
+    list(accumulate(mine, lambda so_far, _: so_far + so_far))
+    length // chunk * chunk
     return Case(
         f"{plural(length, 'element')} of {mine[0].dtype}, chunks of {chunk}",
         [(x, chunk) for x in mine],
         right=Each(total),
-        mistakes=[
-            Mistake(
-                Each([mine[0], *total[:-1]]),
-                "This is what came from the rank before: the rank's own part is not in it.",
-            ),
-            Mistake(
-                Each([mine[0], *[mine[r - 1] + mine[r] for r in range(1, n)]]),
-                "Each rank hands on its own part only; hand on the sum so far.",
-            ),
-            Mistake(
-                Each(doubled),
-                "This is twice what came from the rank before: `recv` has written over the rank's own "
-                "chunk. Receive into a tensor of its own.",
-            ),
-            Mistake(total[-1], "This is the sum over all ranks; rank r stops at its own part."),
-            Mistake(
-                lambda got, rank: isinstance(got, torch.Tensor) and got.numel() == full < length,
-                "Only whole chunks come back. The last chunk is shorter where `chunk` does not divide the "
-                "length.",
-            ),
-        ],
         facts={"chunk": chunk, "chunks": -(-length // chunk), "itemsize": mine[0].itemsize},
         tolerance=0,
     )

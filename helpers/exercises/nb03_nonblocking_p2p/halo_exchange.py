@@ -11,7 +11,6 @@
 """
 
 from collections.abc import Sequence
-from functools import reduce
 
 import torch
 
@@ -24,7 +23,6 @@ from helpers.trace.mismatch import at
 from helpers.views.plain import plural
 
 Blocks = Sequence[torch.Tensor]
-OTHER_WAY = "The two halos are the wrong way round: the last cell of rank - 1 comes first."
 
 
 def jacobi(rod: torch.Tensor, left: float, right: float, sweeps: int) -> torch.Tensor:
@@ -72,30 +70,6 @@ def case(draw: Draw) -> Case:
         f"{' + '.join(map(str, sizes))} cells of {rod.dtype}, {plural(sweeps, 'sweep')}",
         [(block.clone(), left, right, sweeps) for block in blocks],
         right=Each(list(jacobi(rod, left, right, sweeps).split(sizes))),
-        mistakes=[
-            Mistake(
-                Each(list(jacobi(rod, left, right, sweeps - 1).split(sizes))),
-                "This is the rod one sweep earlier: are there as many sweeps as asked for?",
-            ),
-            Mistake(
-                Each([jacobi(block, left, right, sweeps) for block in blocks]),
-                "Each block was treated as if it were the whole rod: its neighbours' cells are missing.",
-            ),
-            Mistake(
-                Each([jacobi(block, x, y, sweeps) for x, block, y in halos(blocks)]),
-                "The halos are those of the first sweep: exchange them again before each sweep.",
-            ),
-            Mistake(
-                Each(list(reduce(swept, range(sweeps), rod).split(sizes))),
-                "The rod was closed to a ring: rank 0 has `left` before its first cell, not a neighbour.",
-            ),
-            Mistake(
-                Each(reduce(one_by_one, range(sweeps), blocks)),
-                "A sweep reads old values only: here a cell uses its left neighbour's new value.",
-            ),
-            Mistake(Each(reduce(inner_turned, range(sweeps), blocks)), OTHER_WAY),
-            Mistake(Each(reduce(turned, range(sweeps), blocks)), OTHER_WAY),
-        ],
         facts={"sweeps": sweeps, "itemsize": rod.itemsize},
         scale=150.0,
     )

@@ -26,24 +26,6 @@ def case(draw: Draw) -> Case:
         f"{shape} of {mine[0].dtype}",
         [(x, result) for x, result in zip(mine, results, strict=True)],
         right=Each([a + b for a, b in zip(results, came, strict=True)]),
-        mistakes=[
-            Mistake(
-                Each(came),
-                "This is only what was received. What is written into the receive buffer before wait() is "
-                "overwritten by the message: add up after the wait.",
-            ),
-            Mistake(
-                Each(results), "This is only what compute() gave: add the received tensor to it."
-            ),
-            Mistake(
-                Each([a + True for a in results]),
-                "wait() returns True, which counts as 1; the data is in the tensor for irecv.",
-            ),
-            Mistake(
-                Each([a + b for a, b in zip(results, mine, strict=True)]),
-                "This is compute() plus the rank's own `x`: add the tensor that came from the rank before.",
-            ),
-        ],
         tolerance=0,
         shown="x, compute",
     )

@@ -13,11 +13,6 @@ import torch
 from helpers.checks.author import *
 from helpers.exercises.nb04_collectives.shared import ON_ROOT_ONLY
 
-VIEWS = (
-    "These elements lie one after the other in `x`'s memory: the parts that are handed in are views. Print "
-    "`is_contiguous()` of one; `.contiguous()` makes a copy."
-)
-
 
 def case(draw: Draw) -> Case:
     n, rows, src = draw.ranks, draw.whole(1, 5), draw.rank()
@@ -27,32 +22,13 @@ def case(draw: Draw) -> Case:
     parts = x.chunk(n, dim=1)
     wide = columns // n
     # gloo takes a part's elements as they lie in memory, and writes them as they lie in `out`
-    as_sent = [x.as_strided((rows, wide), (wide, 1), part.storage_offset()) for part in parts]
-    as_copied = [
-        x.contiguous().as_strided((rows, wide), (columns // n, 1), k * wide) for k in range(n)
-    ]
-    as_taken = [part.reshape(wide, rows).T for part in parts]
+    [x.as_strided((rows, wide), (wide, 1), part.storage_offset()) for part in parts]
+    [x.contiguous().as_strided((rows, wide), (columns // n, 1), k * wide) for k in range(n)]
+    [part.reshape(wide, rows).T for part in parts]
     return Case(
         f"a {rows}x{columns} matrix, from rank {src}" + ", a transposed view" * turned,
         [(x if rank == src else torch.zeros_like(x), src) for rank in range(n)],
         right=Each([part.contiguous() for part in parts]),
-        mistakes=[
-            Mistake(
-                lambda got, rank: (
-                    isinstance(got, torch.Tensor)
-                    and torch.equal(got.flatten(), x.flatten().chunk(n)[rank])
-                ),
-                "This is a stretch of rows: cut along the columns, `x.chunk(world_size, dim=1)`.",
-            ),
-            Mistake(Each(as_sent), VIEWS),
-            Mistake(Each(as_copied), VIEWS),
-            Mistake(
-                Each(as_taken),
-                "The right elements, read in another order: the tensor that receives is not contiguous. "
-                "Print `is_contiguous()`; `torch.empty_like` and `clone()` keep the memory order of a "
-                "transposed tensor.",
-            ),
-        ],
         facts={"src": src, "bytes": x.nbytes},
         tolerance=0,
     )

@@ -20,7 +20,7 @@ def case(draw: Draw) -> Case:
     each = -(-total // n)
     padded = torch.cat([wanted, draw.tensor((each * n - total,), wanted.dtype)])
     parts = [padded[rank::n].clone() for rank in range(n)]
-    in_a_row = torch.cat(parts)
+    torch.cat(parts)
 
     def on_dst(value: torch.Tensor) -> Each:
         return Each([value if rank == dst else None for rank in range(n)])
@@ -29,32 +29,11 @@ def case(draw: Draw) -> Case:
         f"{total} samples of {wanted.dtype}, to rank {dst}",
         [(part, total, dst) for part in parts],
         right=on_dst(wanted),
-        mistakes=[
-            Mistake(on_dst(in_a_row[:total]), NOT_DEALT),
-            Mistake(on_dst(in_a_row), NOT_DEALT),
-            Mistake(
-                on_dst(padded),
-                "There are more predictions than samples: the last ones are padding.",
-            ),
-            Mistake(
-                lambda got, rank: (
-                    rank == dst
-                    and isinstance(got, torch.Tensor)
-                    and any(same(part.repeat_interleave(n)[: len(got)], got, 0) for part in parts)
-                ),
-                "All parts hold the same: `[t] * n` is one tensor, n times. Make one for each rank, in a "
-                "comprehension.",
-            ),
-        ],
         facts={"dst": dst},
         tolerance=0,
     )
 
 
-NOT_DEALT = (
-    "The parts stand one after the other, but rank 0 has samples 0, {n}, ...: they must be dealt back like "
-    "cards."
-)
 EXERCISE = Exercise(
     case,
     (Awaited(), OnlyCalls(("gather",)), Root("dst"), Count("gather", 1)),

@@ -40,46 +40,14 @@ def case(draw: Draw) -> Case:
         parts[owner][index:] = top  # the first of them counts, and the lowest rank
         for later in range(owner + 1, n):
             parts[later][0] = top
-    last = max(r for r in range(n) if parts[r].max() == top)
-    place = torch.cat(parts).argmax().item()
-    as_float = torch.stack([part.max().double() for part in parts])
+    max(r for r in range(n) if parts[r].max() == top)
+    torch.cat(parts).argmax().item()
+    torch.stack([part.max().double() for part in parts])
     return Case(
         f"{', '.join(map(str, lengths))} numbers of {dtype}, {kind}",
         [(part,) for part in parts],
         right=(owner, index),
-        mistakes=[
-            Mistake(
-                (index, owner),
-                "These are the right two numbers in the other order: first the rank.",
-            ),
-            Mistake(
-                (owner, place),
-                (
-                    "The index is counted over all ranks' numbers; the one within the owner's own `x` "
-                    "is wanted."
-                ),
-            ),
-            Mistake(Each([(owner, part.argmax().item()) for part in parts]), ONLY_OWNER),
-            Mistake(
-                lambda got, rank: first(got) == top and owner != top,
-                "The first number is the largest value itself; the rank that has it is wanted.",
-            ),
-            Mistake(
-                lambda got, rank: kind == "very large" and first(got) == as_float.argmax(),
-                "Near 2**60 neighbouring whole numbers become equal as float: keep the dtype of `x`.",
-            ),
-            Mistake(
-                lambda got, rank: last != owner and first(got) == last,
-                "Several ranks have the largest value: the lowest of them counts.",
-            ),
-            Mistake(lambda got, rank: first(got) == owner, ONLY_OWNER),
-        ],
     )
-
-
-ONLY_OWNER = (
-    "The owner is right, the index is not. Only the owner knows it: how do the others learn it?"
-)
 
 
 def first(got: object) -> object:

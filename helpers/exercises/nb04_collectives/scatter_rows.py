@@ -29,32 +29,11 @@ def case(draw: Draw) -> Case:
     if rows > 1:
         x[draw.whole(0, rows - 1)] = 0  # a row of zeros is a row like any other
     padded = torch.cat([x, x.new_zeros(each * n - rows, x.shape[1])])
-    start = [slice(r * each, min(rows, (r + 1) * each)) for r in range(n)]
+    [slice(r * each, min(rows, (r + 1) * each)) for r in range(n)]
     return Case(
         f"{rows} rows of {x.dtype}, from rank {src}",
         [(x if rank == src else torch.zeros_like(x), src) for rank in range(n)],
         right=Each([x[share(rows, n, rank)] for rank in range(n)]),
-        mistakes=[
-            Mistake(
-                Each([padded[r * each : (r + 1) * each] for r in range(n)]),
-                "Added rows are still there: each rank drops those beyond the end of the matrix.",
-            ),
-            Mistake(
-                Each(list(x.tensor_split(n))),
-                (
-                    "These are fair shares. Here every rank gets {each} rows while there are some, "
-                    "the last ones less."
-                ),
-            ),
-            Mistake(
-                Each([padded[s.start : s.start + each][: rows - s.start] for s in start]),
-                "Is the end of a slice negative there? Such an end counts from the back: take max(0, ...).",
-            ),
-            Mistake(
-                Each([x[r * (rows // n) : (r + 1) * (rows // n)] for r in range(n)]),
-                "The last rows are lost: round up, not down.",
-            ),
-        ],
         facts={"src": src, "rows": rows, "each": each, "bytes": padded.nbytes},
         tolerance=0,
     )

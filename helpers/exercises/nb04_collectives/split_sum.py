@@ -11,7 +11,7 @@
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb04_collectives.shared import SIZES, share
+from helpers.exercises.nb04_collectives.shared import share
 
 
 def case(draw: Draw) -> Case:
@@ -26,24 +26,6 @@ def case(draw: Draw) -> Case:
         f"{length} elements of {total.dtype}",
         [(x,) for x in mine],
         right=Each([total[share(length, n, rank)] for rank in range(n)]),
-        mistakes=[
-            Mistake(
-                Each(list(padded.reshape(n, -1))),
-                "Added zeros are still there: each rank drops those beyond the end of `x`.",
-            ),
-            Mistake(total, "Each rank returns its own part of the sum only, not the whole of it."),
-            Mistake(
-                Each(list(total.tensor_split(n))),
-                (
-                    "These are fair shares. Here every rank gets {each} elements while there are "
-                    "some, the last ones less."
-                ),
-            ),
-            Mistake(
-                Each([total[r * (length // n) : (r + 1) * (length // n)] for r in range(n)]),
-                "The last elements are lost: round up, not down.",
-            ),
-        ],
         facts={"length": length, "each": each, "padded": each * n, "bytes": padded.nbytes},
         scale=max((float(x.double().abs().max()) for x in mine if length), default=0.0),
     )
@@ -56,14 +38,5 @@ EXERCISE = Exercise(
         OnlyCalls(("reduce_scatter",)),
         Count("reduce_scatter", 1),
         HandedIn("bytes", "each element is handed in once"),
-    ),
-    failed=(
-        Failed(
-            SIZES,
-            "{length} elements for {n} ranks: {each} each. Add zeros at the end until there are "
-            "{padded}, and "
-            "drop them after.",
-            died=True,
-        ),
     ),
 )

@@ -27,8 +27,6 @@ EXTRA = (
     "{n} is not a power of two. Ranks {most} and above first send their `x` to rank - {most}, sit out the "
     "doubling, and are sent the sum at the end."
 )
-MISSING = "The `x` of ranks {most} and above is missing in that sum: is what they send received, and added?"
-ROUND = "Not all ranks are in that sum: each round doubles how many are in it. Is a round missing?"
 
 
 def case(draw: Draw) -> Case:
@@ -47,13 +45,6 @@ def case(draw: Draw) -> Case:
         f"{total.numel()} elements of {total.dtype}",
         [(x,) for x in mine],
         right=total,
-        mistakes=[
-            Mistake(Each(doubled(mine, n)), EXTRA if n > most else ROUND),
-            Mistake(torch.stack(mine[:most]).sum(0), MISSING),
-            Mistake(Each([total] * most + mine[most:]), EXTRA),
-            Mistake(Each(doubled(mine, most)), EXTRA if n > most else ROUND),
-            Mistake(Each(doubled(mine, most // 2)), ROUND),
-        ],
         facts={"most": most, "bytes": (n.bit_length() - 1 + (n > most)) * total.nbytes},
         scale=largest(*mine),
     )

@@ -21,17 +21,9 @@ from helpers.exercises.nb05_collective_algorithms.shared import (
     summands,
 )
 
-SPLIT = (
-    "The last elements are missing where the length does not divide: `x.tensor_split(world_size)` makes as "
-    "many chunks as there are ranks, which cover all; some may be empty."
-)
 CHUNKS = (
     "How many chunks are there? `torch.chunk` and `torch.split` may make fewer than there are ranks; "
     "`x.tensor_split(world_size)` never does."
-)
-SECOND = (
-    "Each rank has a finished chunk, so the first trip is right. On the second trip the finished chunks go "
-    "around, and what comes in replaces the chunk that is there."
 )
 AT_ONCE = "In a round all ranks send at once: `isend`, then `recv`, then `wait`."
 ONE_CHUNK = "That is 2(p - 1) messages of one chunk; a chunk has ⌈N / p⌉ elements at most."
@@ -41,19 +33,12 @@ def case(draw: Draw) -> Case:
     n, mine = draw.ranks, summands(draw)
     total = torch.stack(mine).sum(0)
     length, whole = total.numel(), total.numel() // n * n
-    one_trip = around(mine, 0)
-    cut = [torch.cat([total[:whole], x[whole:]]) for x in mine]
+    around(mine, 0)
+    [torch.cat([total[:whole], x[whole:]]) for x in mine]
     return Case(
         f"{length} elements of {total.dtype}",
         [(x,) for x in mine],
         right=total,
-        mistakes=[
-            Mistake(Each(cut), SPLIT),
-            Mistake(total[:whole], SPLIT),
-            Mistake(torch.cat([total[:whole], total.new_zeros(length - whole)]), SPLIT),
-            Mistake(Each(one_trip), SECOND),
-            Mistake(Each(around(one_trip, 1)), SECOND),
-        ],
         facts={
             "bytes": 2 * (n - 1) * -(-length // n) * total.element_size(),
             "rounds": 2 * (n - 1),

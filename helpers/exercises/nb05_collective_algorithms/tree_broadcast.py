@@ -16,11 +16,6 @@ from helpers.checks.author import *
 from helpers.checks.rules_rounds import PortRounds
 from helpers.exercises.nb05_collective_algorithms.shared import FAILED, P2P, extra
 
-ROOT = (
-    "This is what rank 0 was given, but any rank may be the root. Number the ranks from it, `me = (rank - "
-    "src) % world_size`, plan the tree with `me`, and turn a number back into a rank by `(number + src) % "
-    "world_size`."
-)
 LAST_ROUND: Any = Stuck(
     "{n} is no power of two: in the last round, has every rank that sends somebody to send to, and does "
     "nobody else receive?",
@@ -36,7 +31,6 @@ def case(draw: Draw) -> Case:
         f"{tuple(x.shape)} of {x.dtype}, from rank {src}",
         [(mine, src) for mine in given],
         right=x,
-        mistakes=[Mistake(given[0].clone(), ROOT)],
         tolerance=0,
     )
 

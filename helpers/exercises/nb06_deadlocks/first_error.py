@@ -13,7 +13,6 @@
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from helpers.checks.author import *
 
@@ -27,82 +26,16 @@ def case(draw: Draw) -> Case:
     job = Job(draw)
     log, right = job.lines(), (job.culprit, job.cause)
     found = read(log)
-    spoken = (job.aborted, "killed") if (job.second, job.cause) == ("an abort", "killed") else ()
     assert found == right, (found, right, log)
     return Case(
         f"{len(log)} lines of 8 ranks, {job.cause}, {job.second or 'one failure'}",
         [(log,)],
         right=right,
-        mistakes=[
-            Mistake(lambda got, _: not is_pair(got), "Return two things: a rank, and a cause."),
-            Mistake(lambda got, _: got[1] not in CAUSES, "The cause is one of the four words."),
-            Mistake(read(log, clock="their own"), CLOCKS),
-            Mistake(read(log, clock="arrival"), ARRIVAL),
-            Mistake(read(log, clock="timeless last"), TIMELESS),
-            Mistake(read(log, clock="line before"), ANOTHERS),
-            Mistake(read(log, survived=True), SURVIVED),
-            Mistake(read(log, first=False), CLEARS_UP),
-            Mistake(read(log, follows=()), CONSEQUENCE),
-            Mistake(read(log, follows=(), clock="their own"), CONSEQUENCE),
-            Mistake(read(log, follows=(), clock="arrival"), CONSEQUENCE),
-            Mistake(read(log, levels=("ERROR", "WARNING")), WARNING),
-            Mistake(
-                read(log, order=("error", "stuck")), "Did the agent end it, or did somebody else?"
-            ),
-            Mistake(read(log, order=("killed", "error", "stuck")), ERROR_FIRST),
-            Mistake(read(log, order=("stuck", "error", "killed")), ERROR_FIRST),
-            Mistake(
-                lambda got, _: job.second == "leaves by itself" and (*got,) == (right[0], "killed"),
-                LEFT,
-            ),
-            Mistake(lambda got, _: got[1] == "killed" and got[0] in job.asked, SENT),
-            Mistake(lambda got, _: spoken == (*got,), SILENT),
-            Mistake(
-                lambda got, _: job.cause == "memory" and (*got,) == (right[0], "exception"), MEMORY
-            ),
-            Mistake(lambda got, _: got[0] == right[0], "The rank is right, the cause is not."),
-        ],
         shown="by one clock: " + "; ".join(job.seen),
     )
 
 
-CAUSES = ("exception", "memory", "killed", "stuck")
-CLOCKS = (
-    "Each rank has a clock of its own. Set them by a moment that all ranks share: the end of the "
-    "last step."
-)
-ARRIVAL = (
-    "Which line comes first in the log says how soon it arrived, not when it was written: go by "
-    "the time since the end of the last step."
-)
-TIMELESS = (
-    "A line without a time was written right after the line before it of its rank: it has that "
-    "one's time."
-)
-ANOTHERS = (
-    "Between a line without a time and the one before it of its rank others' lines may stand: their times "
-    "are of other clocks."
-)
-SURVIVED = "This error was survived: the rank finished a step after it."
-CLEARS_UP = (
-    "A rank's failure is its first ERROR after its last step; what comes after that is clearing up."
-)
-CONSEQUENCE = (
-    "This rank's error says that another one has gone, or did not come: that is a consequence."
-)
 WARNING = "A WARNING is no failure: only ERROR lines are."
-ERROR_FIRST = (
-    "A rank may also be ended because another one failed: look for an error of a rank's own "
-    "before you look for a signal, and for a signal before you look for silence."
-)
-LEFT = "No signal ended it: it left with an exit code, when the agent asked it to."
-SENT = "This signal was sent by the agent: it ends all ranks, once it has seen one fail."
-SILENT = "This rank has said what went wrong, and it was another rank's end. Who was killed says nothing."
-MEMORY = 'A message with the word "memory" has the cause "memory".'
-
-
-def is_pair(got: Any) -> bool:
-    return isinstance(got, (tuple, list)) and len(got) == 2
 
 
 # --- how a log is read --------------------------------------------------------------------------------

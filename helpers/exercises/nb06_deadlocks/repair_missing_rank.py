@@ -16,7 +16,6 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb06_deadlocks.in_ranks import with_absent_ranks
-from helpers.ranks.failures import Deadlock
 from helpers.ranks.run import Run
 from helpers.trace.events import Trace
 
@@ -59,7 +58,7 @@ def case(draw: Draw) -> Case:
             return Finding(f"the roll call waits for {asked}, `patience` is {patience} s", HAND_ON)
         return None
 
-    own = [[batch.double().sum().item() for batch in mine] for mine in batches]
+    [[batch.double().sum().item() for batch in mine] for mine in batches]
 
     def gives(value: list[list[float]], words: str) -> Mistake:
         return Mistake(
@@ -72,22 +71,6 @@ def case(draw: Draw) -> Case:
         else f"{', '.join(map(str, counts))} batches",
         [(mine, patience, absent) for mine in batches],
         right=judged,
-        mistakes=[
-            gives(
-                [sums[: min(counts)]] * n,
-                FEWEST,
-            ),
-            gives(
-                [sums[: len(mine)] for mine in batches],
-                "Each rank returns the sums of as many steps as it has batches; all return all.",
-            ),
-            gives(own, "Each rank returns the sums of its own batches: add up those of all ranks."),
-            gives(
-                [[each / n for each in sums]] * n,
-                "These are means over the ranks; sums are wanted.",
-            ),
-            gives([[sum(sums)]] * n, "This is the sum of all steps; one for each step is wanted."),
-        ],
         facts={"absent": absent, "who": who, "steps": max(counts), "counts": counts},
         env={} if absent else None,  # in a world of its own: a rank that stays away spoils it
         seconds=6.0,
@@ -108,7 +91,6 @@ def accused(said: str, absent: list[int], n: int) -> str:
     return f"names only {', '.join(map(str, sorted(named)))}" if named else "names nobody"
 
 
-FEWEST = "Some steps are missing: the rank with the most batches decides how many there are."
 PASS = "Let the error of `monitored_barrier` pass: whoever catches it must raise one again."
 NAME_ALL = (
     "By `wait_all_ranks=True` monitored_barrier names all who are missing, not only the first."
@@ -134,16 +116,6 @@ def at_some_alone(case: Case, run: Run) -> bool:
     return 0 < len(set(calls)) < case.world_size - len(case.facts["absent"])
 
 
-def left_the_loop(case: Case, run: Run) -> bool:
-    made = [len(run.trace.calls.of(rank)) for rank in range(case.world_size)]
-    stuck = isinstance(run.failure, Deadlock)
-    return stuck and not case.facts["absent"] and len(set(made)) > 1
-
-
-def other_dtypes(case: Case, run: Run) -> bool:
-    return any(len({e.dtype for e in m.calls}) > 1 for m in run.trace.meetings())
-
-
 def other_shapes(case: Case, run: Run) -> bool:
     return any(len({e.shapes for e in m.calls}) > 1 for m in run.trace.meetings())
 
@@ -162,30 +134,9 @@ EXERCISE = Exercise(
         ),
     ),
     failed=(
-        Failed(
-            "monitored_?[bB]arrier",
-            "`monitored_barrier` is a call for every rank, not for some alone.",
-            when=at_some_alone,
-        ),
         Stuck(
             "Here {who} never come. At the start `monitored_barrier` with `timeout=patience` names them.",
             when=lambda case, run: bool(case.facts["absent"]),
-        ),
-        Stuck(
-            "A rank with fewer batches has left the loop. All ranks must make the same number of steps: "
-            "agree on the largest number first, and add 0 where you have no batch.",
-            when=left_the_loop,
-        ),
-        Failed(
-            "IndexError",
-            "A rank that has no batch for this step adds 0 instead of `batches[step].sum()`.",
-        ),
-        Failed(
-            GONE,
-            "All ranks must hand in the same dtype: where there is no batch, add a zero of the dtype of the "
-            "sums, such as torch.zeros(()), not an int.",
-            died=True,
-            when=other_dtypes,
         ),
         Failed(
             GONE,

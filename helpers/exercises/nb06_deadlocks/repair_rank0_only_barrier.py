@@ -11,10 +11,6 @@ from helpers.ranks.run import Run
 from helpers.trace.events import Trace
 from helpers.views.plain import plural
 
-TOO_EARLY = (
-    "A rank read before rank 0 had prepared. `prepare` comes before the barrier, `read` after it, and every "
-    "rank passes the barrier."
-)
 ALL = "`barrier` is a collective: a line that only some ranks reach is the wrong place for it."
 
 
@@ -77,7 +73,6 @@ EXERCISE = Exercise(
         Holds(prepared_once, "rank 0 prepares once, every rank reads once"),
         Holds(in_order, "first prepare, then the barrier, then read"),
     ),
-    failed=(Failed("FileNotFoundError", TOO_EARLY), Stuck(ALL, when=at_some_alone)),
     kind=Kind.MODULE,
     programme=with_a_file,
 )

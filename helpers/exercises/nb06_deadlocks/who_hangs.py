@@ -11,13 +11,11 @@
 
 from helpers.checks.author import *
 from helpers.exercises.nb06_deadlocks.shared import (
-    Answer,
     Table,
     dump_of,
     forget,
     read_dumps,
     tables_of,
-    unlike_rank_0,
 )
 
 
@@ -44,10 +42,10 @@ def case(draw: Draw) -> Case:
     right = read_dumps(tables)
     wanted = (kind, fault if culprits else 0, culprits)
     assert right == wanted, (right, wanted)
-    every = sorted({seq for table in tables for seq in table})
-    missing = read_dumps(tables, order=("missing",))
+    sorted({seq for table in tables for seq in table})
+    read_dumps(tables, order=("missing",))
     others = [rank for rank in range(n) if rank not in culprits]
-    waiting = [
+    [
         Mistake(
             ("missing", fault, others),
             "These are the ranks that wait. Name those for which they wait.",
@@ -59,63 +57,16 @@ def case(draw: Draw) -> Case:
         else f"dumps of {n} ranks, all is well, {lost}",
         [([dump_of(table, n, fault) for table in tables],)],
         right=right,
-        mistakes=[
-            Mistake(read_dumps(tables, every), FORGETS),
-            Mistake(read_dumps(tables, range(1, every[-1] + 1)), FORGETS),
-            *(waiting if kind == "missing" else []),
-            Mistake(read_dumps(tables, odd=unlike_rank_0), RANK_0),
-            Mistake(
-                (kind, fault, others),
-                "These are the ranks that agree; name those who differ from them.",
-            ),
-            Mistake(
-                (kind, fault, culprits[:1]), "There may be several culprits: name all of them."
-            ),
-            Mistake(missing if missing[1] else right, NOT_ALL_AT_ONCE),
-            Mistake(
-                missing,
-                "Ranks may also call another op, or hand in another size: ask for those, too.",
-            ),
-            Mistake(read_dumps(tables, every[::-1]), LAST),
-            Mistake(read_dumps(tables, range(max(map(min, tables)), every[-1] + 1)[::-1]), LAST),
-            Mistake(
-                read_dumps(tables, order=("missing", "size", "op")),
-                "At one number ask for the op before the size.",
-            ),
-            Mistake(by_place(tables), PLACES),
-            Mistake(lambda got, rank: not isinstance(got, (tuple, list)) or len(got) != 3, THREE),
-            Mistake(("none", 0, []), "Something is wrong in these dumps."),
-        ],
         shown=f"at number {right[1]}: {at(tables, right[1])}"
         if culprits
         else "dumps without a fault",
     )
 
 
-FORGETS = (
-    "A ring buffer forgets its oldest entries. A rank whose dump begins later did not miss them: begin at "
-    "the first number that every dump still has."
-)
-LAST = "This goes through the numbers from the last one; the first collective that goes wrong is wanted."
-NOT_ALL_AT_ONCE = "At each number ask all three questions before you go on to the next."
-RANK_0 = "Rank 0 may be a culprit as well: what most ranks have is right."
-PLACES = "collective_seq_id numbers the entries, not their place in the list."
-THREE = "Return three things: the kind, the collective_seq_id, the list of ranks."
-
-
 def at(tables: list[Table], seq: int) -> str:
     """Say what each rank has at a number."""
     made = [" ".join(map(str, table[seq])) if seq in table else "nothing" for table in tables]
     return ", ".join(f"rank {rank} {what}" for rank, what in enumerate(made))
-
-
-def by_place(tables: list[Table]) -> Answer:
-    """Give the answer of who compares the lists place by place."""
-    places = [dict(enumerate(table.values())) for table in tables]
-    kind, place, culprits = read_dumps(places)
-    if kind == "none":
-        return "none", 0, []
-    return kind, next(list(t)[place] for t in tables if len(t) > place), culprits
 
 
 EXERCISE = Exercise(case, kind=Kind.JUDGEMENT, sizes=(1,))

@@ -15,17 +15,6 @@ from helpers.exercises.nb07_data_partitioning.in_ranks import by_all_readers
 from helpers.exercises.nb07_data_partitioning.shared import not_dealt, numbers
 from helpers.views.plain import plural
 
-EACH_WORKER = (
-    "Each worker process reads the whole stream. `torch.utils.data.get_worker_info()` tells a worker who it "
-    "is."
-)
-EACH_RANK = "The ranks read the same samples: the shard's number must depend on the rank."
-ONE_NUMBER = (
-    "Two readers have the same number. With w workers a rank's readers are rank * w, rank * w + 1, ...: all "
-    "readers together 0, 1, 2, ..."
-)
-STEP = "Take every (world_size * workers)-th sample: so many readers there are in all."
-
 
 def case(draw: Draw) -> Case:
     n, workers = draw.ranks, draw.of(0, 1, 2, 2, 3)
@@ -46,14 +35,6 @@ def case(draw: Draw) -> Case:
         right=AllRanks(
             lambda got: own(got, readers), lambda values: together(values, samples, workers)
         ),
-        mistakes=[
-            gives(lambda r, w: r, n, EACH_WORKER),
-            gives(lambda r, w: w, readers, EACH_RANK),
-            gives(lambda r, w: r + w, n * readers, ONE_NUMBER),
-            gives(lambda r, w: r * n + w, n * readers, ONE_NUMBER),
-            gives(lambda r, w: r * readers + w, n, STEP),
-            gives(lambda r, w: r * readers + w, readers, STEP),
-        ],
     )
 
 

@@ -13,7 +13,7 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import accumulate
-from helpers.exercises.nb08_synchronous_sgd.shared import NO_GRADIENT_YET, STEPS
+from helpers.exercises.nb08_synchronous_sgd.shared import STEPS
 from helpers.exercises.shared.gradients import (
     GUARDED,
     PARITY,
@@ -81,21 +81,6 @@ def case(draw: Draw) -> Case:
         + ", gradients of an earlier step" * (stale is not None),
         [(weights, [parts[(s * n + r) * k :][:k] for s in range(steps)], stale) for r in range(n)],
         right=judge,
-        mistakes=[
-            judge.mistake(UNCLEARED, uncleared),
-            *factor(
-                k, "This is the sum over the {k} microbatches: divide each loss by their number."
-            ),
-            *factor(n, "This is the sum over the ranks: divide by the world size."),
-            *factor(n * k, "This is the sum over ranks and microbatches: divide by both."),
-            *factor(1 / k, "This is divided by the number of microbatches twice."),
-            *factor(1 / n, "This is divided by the world size twice."),
-            judge.mistake(LOST, lambda: only(slice(-1, None), 1 / k)),
-            judge.mistake(LOST, lambda: only(slice(-1, None), 1)),
-            judge.mistake(LOST, lambda: only(slice(1), 1 / k)),
-            judge.mistake(MET_NOBODY, lambda: alone(1 / k)),
-            judge.mistake(MET_NOBODY, lambda: alone(1)),
-        ],
         facts={"k": k, "bytes": steps * (nbytes + 8), "calls": steps * (len(weights) + 1)},
     )
 
@@ -104,11 +89,6 @@ UNCLEARED = (
     "The gradients of an earlier step are added to these: clear them at the start of each step, once, before "
     "the loop."
 )
-LOST = (
-    "There are {k} microbatches, and the gradients of only one of them arrive: zero_grad belongs before the "
-    "loop, the average after it."
-)
-MET_NOBODY = "This is the rank's own mean: average over the ranks, once, after the loop."
 
 
 def added(each: list[Grads]) -> Grads:
@@ -132,7 +112,7 @@ EXERCISE = Exercise(
         ),
         Awaited(),
     ),
-    failed=(GUARDED, NO_GRADIENT_YET, Stuck(SAME_CALLS), Failed("", UNEQUAL, died=True)),
+    failed=(GUARDED, Stuck(SAME_CALLS), Failed("", UNEQUAL, died=True)),
     kind=Kind.MODULE,
     programme=accumulate,
 )

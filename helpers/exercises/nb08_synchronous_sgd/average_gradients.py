@@ -12,16 +12,11 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import with_given_gradients
-from helpers.exercises.nb08_synchronous_sgd.shared import STEPS, Own, each_total, some_made_none
-from helpers.exercises.shared.gradients import GUARDED, SAME_CALLS, UNEQUAL, Gradients, total
+from helpers.exercises.nb08_synchronous_sgd.shared import STEPS, Own, each_total
+from helpers.exercises.shared.gradients import GUARDED, Gradients, total
 from helpers.views.plain import plural
 
 NAMES = ("table", "first", "second", "shift", "scale")
-ZEROS = (
-    "Some ranks have no gradient for some parameters. A rank that skips a call leaves the others waiting, or "
-    "meets another parameter: hand in zeros instead, so that all ranks make the same calls."
-)
-WRITE = "The mean must be written back into `p.grad`: work on it in place, or copy it there."
 ADVICE = {"weights": STEPS}
 
 
@@ -92,35 +87,6 @@ def case(draw: Draw) -> Case:
             for one in own
         ],
         right=parts,
-        mistakes=[
-            *([parts.mistake(ZEROS, skipping)] if alike() else []),
-            parts.mistake("This is the sum over the ranks: divide by the world size.", divided(1)),
-            parts.mistake(
-                "It is divided by the world size once too often: ReduceOp.AVG divides already.",
-                divided(n * n),
-            ),
-            parts.mistake(
-                "A rank without a gradient counts as zero: divide the sum by all {n} ranks, not by those "
-                "that had one.",
-                lambda: divided(None),
-            ),
-            parts.mistake(
-                "Every rank has rank 0's gradient: the mean over all ranks is wanted.",
-                [
-                    {
-                        name: torch.zeros_like(values[name]) if (g := mine[0][name]) is None else g
-                        for name in used
-                    }
-                ]
-                * n,
-            ),
-            parts.mistake(WRITE, mine),
-            parts.roughly(),
-            parts.mistake(
-                "The mean belongs to every rank: set `p.grad` also where backward left None.",
-                [{k: mean[k] if one[k] is not None else None for k in used} for one in mine],
-            ),
-        ],
         facts={
             "bytes": sum(values[name].nbytes + 8 for name in trained),
             "calls": 2 * len(trained),
@@ -135,11 +101,6 @@ FROZEN = (
 )
 
 
-def skips(case: Case, run: object) -> bool:
-    """Tell whether the ranks may be apart because some have no gradient."""
-    return case.facts["missing"] and not some_made_none(case, run)  # type: ignore[arg-type]
-
-
 EXERCISE = Exercise(
     case,
     (
@@ -152,16 +113,7 @@ EXERCISE = Exercise(
         ),
         Awaited(),
     ),
-    failed=(
-        GUARDED,
-        Failed(
-            "NoneType",
-            "`p.grad` is None where a parameter is frozen, and where this rank's backward did not reach it.",
-        ),
-        Stuck(ZEROS, when=skips),
-        Stuck(SAME_CALLS),
-        Failed("", UNEQUAL, died=True),
-    ),
+    failed=(GUARDED,),
     kind=Kind.MODULE,
     programme=with_given_gradients,
 )

@@ -12,7 +12,6 @@ from helpers.exercises.nb08_synchronous_sgd.in_ranks import train
 from helpers.exercises.nb08_synchronous_sgd.shared import (
     NO_GRADIENT_YET,
     at,
-    average_grads,
     average_weights,
     draw_rule,
     trained,
@@ -28,20 +27,8 @@ from helpers.exercises.shared.gradients import (
 )
 from helpers.views.plain import plural
 
-GRADIENTS = (
-    "A step is one rank's own affair, with its own gradient: no gradient is averaged. The weights are "
-    "averaged, after steps {every}, {twice}, ..."
-)
-COUNT = (
-    "Count the steps from 1: the ranks meet after steps {every}, {twice}, ... and at no other time."
-)
-TOO_OFTEN = (
-    "The ranks meet after every step; they are to meet only after steps {every}, {twice}, ..."
-)
-EARLY = "Step {every} itself is still a rank's own: its weights are averaged after it, not before."
 LAST = "The ranks meet only after steps {every}, {twice}, ...: steps left over at the end stay a rank's own."
 SUM = "This is the sum of the ranks' weights: divide it by the world size."
-NEVER = "The ranks never meet: after step {every} each parameter becomes the mean of the ranks' parameters."
 UNCLEARED = "The gradients of the steps before are added to these: clear them before each step."
 LEFT_OVER = (
     "{samples} samples make len(x) // batch_size = {steps} steps of {size}: what is left over makes "
@@ -78,19 +65,6 @@ def case(draw: Draw) -> Case:
         f"{plural(count, 'sample')} each, {plural(steps, 'step')} of {size}, averaged every {every}",
         [(start, rule, x, y, size, every, steps) for x, y in own],
         right=judge,
-        mistakes=[
-            gives(NEVER),
-            gives(TOO_OFTEN, after=meet),
-            gives(COUNT, after=at(lambda step: meets(step - 1), meet)),
-            gives(COUNT, after=at(lambda step: step > 1 and meets(step - 1), meet)),
-            gives(EARLY, before=at(meets, meet)),
-            gives(GRADIENTS, grads=average_grads()),
-            gives(GRADIENTS, grads=at(meets, average_grads())),
-            gives(GRADIENTS, grads=average_grads(), after=at(meets, meet)),
-            gives(LAST, after=at(lambda step: meets(step) or step == steps, meet)),
-            gives(SUM, after=at(meets, average_weights(1))),
-            gives(UNCLEARED, after=at(meets, meet), clear=False),
-        ],
         facts={
             "bytes": steps // every * sum(w.nbytes for w in start),
             "calls": steps // every * len(start),

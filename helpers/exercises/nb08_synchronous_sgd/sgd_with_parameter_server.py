@@ -8,10 +8,7 @@
   server writes the averaged vector back into each p.grad, cut by `p.numel()`.
 """
 
-from collections.abc import Sequence
 from typing import Any
-
-from torch.nn.functional import cross_entropy
 
 from helpers.checks.author import *
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import train
@@ -26,32 +23,19 @@ from helpers.exercises.nb08_synchronous_sgd.shared import (
 from helpers.exercises.shared.gradients import (
     GUARDED,
     PARITY,
-    Samples,
     batches_of,
     draw_samples,
     draw_weights,
 )
-from helpers.exercises.shared.in_ranks.classifier import Weights, classifier
 from helpers.trace.events import Trace
 from helpers.views.plain import plural
 
-BY_ALL = "The mean is over the workers, {workers} here, as the server has no samples: this is divided by {n}."
 SUM = "This is the sum of the workers' gradients: divide by their number, {workers}."
 ONE = (
     "The gradient of one worker only reaches the optimizer: the mean over all {workers} is wanted."
 )
 LAST = "The workers' copies are one step old: the server sends its weights a last time."
-ONCE = (
-    "The workers compute all gradients at the first weights: in each step the server sends those that it has "
-    "then."
-)
 UNCLEARED = "The gradients of the steps before are added to these: each step's begin from nothing."
-FIRST = "A worker takes the first samples in each step; step k's begin at `k * batch_size`."
-WORKER = "A worker does not step: the server does, and sends the new weights."
-STORY = (
-    "Server and worker must tell the same story in the same order: weights out, gradients in, each step; "
-    "then the weights once more."
-)
 SIZES = (
     "A message met a receive of another size. Does each receive name its sender, and do both sides go "
     "through the parameters in the same order, with tensors of their shape and dtype?"
@@ -87,22 +71,6 @@ def case(draw: Draw) -> Case:
         f"{plural(workers, 'worker')}, {plural(steps, 'step')} of {plural(size, 'sample')}",
         [(starts[r], rule, *own[r], size, steps, 0 if r else steps) for r in range(n)],
         right=judge,
-        mistakes=[
-            Mistake(lambda got, rank: rank > 0 and got["steps"] != "", WORKER),
-            *gives(BY_ALL, grads=average_grads(n)),
-            *(gives(SUM, grads=average_grads(1)) if workers > 1 else []),
-            *(
-                m
-                for k in ({0, workers - 1} if workers > 1 else ())
-                for m in gives(ONE, grads=only(k))
-            ),
-            judge.mistake(
-                LAST, [{"weights at the end": server[f"weights before step {steps}"]}] * n
-            ),
-            *gives(UNCLEARED, grads=mean, clear=False),
-            *gives(FIRST, grads=mean, batches=[batches[0]] * steps),
-            *gives(ONCE, grads=at_first(starts[0], batches)),
-        ],
         facts={
             "messages": [(steps + 1) * workers, *[steps] * workers],
             "bytes": end.nbytes,
@@ -118,20 +86,6 @@ def only(worker: int) -> Change:
         for ps in zip(*(model.parameters() for model in models), strict=True):
             for p in ps:
                 p.grad = ps[worker].grad
-
-    return change
-
-
-def at_first(weights: Weights, batches: Sequence[Sequence[Samples]]) -> Change:
-    """Give every model the mean gradient at the first weights."""
-
-    def change(step: int, models: Models) -> None:
-        for model, (x, y) in zip(models, batches[step - 1], strict=True):
-            first = classifier(weights)
-            cross_entropy(first(x), y).backward()
-            for p, q in zip(model.parameters(), first.parameters(), strict=True):
-                p.grad = q.grad
-        average_grads()(step, models)
 
     return change
 
@@ -159,7 +113,7 @@ EXERCISE = Exercise(
             lambda case, rank: case.facts["messages"][rank] * 4,
         ),
     ),
-    failed=(GUARDED, NO_GRADIENT_YET, Stuck(STORY), Failed("", SIZES, died=True)),
+    failed=(GUARDED, NO_GRADIENT_YET, Failed("", SIZES, died=True)),
     kind=Kind.MODULE,
     programme=train,
     sizes=(2, 3, 4, 5, 6, 7, 8),

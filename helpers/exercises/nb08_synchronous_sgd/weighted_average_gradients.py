@@ -18,21 +18,11 @@ from helpers.exercises.nb08_synchronous_sgd.shared import (
     STEPS,
     Own,
     each_total,
-    has_nan,
-    some_made_none,
 )
 from helpers.exercises.shared.gradients import GUARDED, PARITY, SAME_CALLS, UNEQUAL, Gradients
 from helpers.views.plain import plural
 
 NAMES = ("weight", "bias", "table", "scale")
-ITS_OWN = (
-    "The ranks have {counts} samples, {total} in all. Multiply each gradient by its own number, add up, "
-    "and divide by the number of all samples."
-)
-EMPTY = (
-    "Rank {empty} has no samples and so no gradients. It must make the same calls as the others: let it hand "
-    "in zeros."
-)
 
 
 def case(draw: Draw) -> Case:
@@ -49,7 +39,7 @@ def case(draw: Draw) -> Case:
     own: Own = [
         {name: grads[name][rank] if counts[rank] else None for name in names} for rank in range(n)
     ]
-    everybody, most = sum(counts), sum(map(bool, counts))
+    everybody, _most = sum(counts), sum(map(bool, counts))
     room = PARITY if dtype == torch.float64 else 1.0
     scale = {name: room * largest(*grads[name]) for name in names}
     mean = each_total(own, [count / everybody for count in counts])
@@ -69,36 +59,6 @@ def case(draw: Draw) -> Case:
             for one, count in zip(own, counts, strict=True)
         ],
         right=parts,
-        mistakes=[
-            gives("These are the sums over all samples: divide by their number, {total}.", counts),
-            gives(ITS_OWN, [1 / n] * n),
-            gives(ITS_OWN, [1 / most] * n),
-            gives(ITS_OWN, [1.0] * n),
-            gives(ITS_OWN, [1 / everybody] * n),
-            gives(ITS_OWN, [count / n for count in counts]),
-            gives(ITS_OWN, [float(count) for count in counts], [max(1, count) for count in counts]),
-            gives(
-                "This is right but for a division: it is divided by the number of all samples, and by the "
-                "world size as well.",
-                [count / everybody / n for count in counts],
-            ),
-            parts.mistake(
-                "The mean belongs to every rank: set `p.grad` also where it was None.",
-                [dict.fromkeys(names) if not count else mean for count in counts],
-            ),
-            parts.mistake(
-                "This is its own summand of the mean, or nothing: the others' are missing.",
-                [
-                    {k: g if g is None else g * c / everybody for k, g in one.items()}
-                    for one, c in zip(own, counts, strict=True)
-                ],
-            ),
-            parts.mistake("The gradients are as they were: write the mean into `p.grad`.", own),
-            Mistake(
-                lambda got, rank: 0 in counts and has_nan(got, rank),
-                "The mean loss of no samples is NaN, and NaN times 0 is NaN: begin from zeros.",
-            ),
-        ],
         facts={
             "bytes": sum(value.nbytes for value in values.values()) + 8,
             "calls": len(names) + 1,
@@ -108,11 +68,6 @@ def case(draw: Draw) -> Case:
             "have": counts,
         },
     )
-
-
-def one_is_empty(case: Case, run: object) -> bool:
-    """Tell whether the ranks may be apart because one has no samples."""
-    return case.facts["empty"] is not None and not some_made_none(case, run)  # type: ignore[arg-type]
 
 
 EXERCISE = Exercise(
@@ -128,10 +83,6 @@ EXERCISE = Exercise(
     ),
     failed=(
         GUARDED,
-        Failed(
-            "NoneType", "Where a rank has no samples its `p.grad` is None: begin from zeros there."
-        ),
-        Stuck(EMPTY, when=one_is_empty),
         Stuck(SAME_CALLS),
         Failed("", UNEQUAL, died=True),
     ),

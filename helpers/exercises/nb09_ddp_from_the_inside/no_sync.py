@@ -14,10 +14,6 @@ from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import accumulate_unsyn
 from helpers.exercises.nb09_ddp_from_the_inside.shared import DDPS_OWN
 from helpers.exercises.shared.gradients import PARITY, draw_samples, draw_weights, gradients
 
-LEFT_OFF = (
-    "These are the rank's own gradients: the backward after the block must synchronise, so the switch is off "
-    "exactly while the block runs."
-)
 ADVICE = {
     "off": "`require_backward_grad_sync` is the switch, and it must be False while the block runs.",
     "comes out": "Do not catch it: with `finally:` instead of `except:` it goes on by itself.",
@@ -60,7 +56,6 @@ def case(draw: Draw) -> Case:
         f"{steps} step{'s' * (steps > 1)} of {k} microbatch{'es' * (k > 1)}",
         [(weights, mine) for mine in given],
         right=judge,
-        mistakes=[judge.mistake(LEFT_OFF, own)],
         facts={"steps": steps},
     )
 
@@ -74,13 +69,6 @@ EXERCISE = Exercise(
         ),
     ),
     failed=(
-        Failed(
-            "context manager", "Keep `@contextmanager` above the function, and `yield` once in it."
-        ),
-        Failed(
-            "does not require grad",
-            "Backward runs inside the block as ever, only without the all_reduce: leave autograd on.",
-        ),
         Failed("didn't yield", "The function must `yield` once: that is where the block runs."),
     ),
     kind=Kind.MODULE,

@@ -141,15 +141,6 @@ def _list(counts: list[int]) -> str:
 
 EXERCISE = Exercise(
     case,
-    failed=(
-        Failed(
-            "IndexError",
-            "`x.chunk({workers})` of {rows} rows gives {chunks} chunks: it can give fewer than it "
-            "was asked "
-            "for. Go through the chunks, not through `range(workers)`.",
-            when=lambda case, run: case.facts["chunks"] < case.facts["workers"],
-        ),
-    ),
     kind=Kind.MODULE,
     programme=on_threads,
     sizes=(1,),

@@ -9,7 +9,7 @@
 
 from helpers.checks.author import *
 from helpers.exercises.nb10_dataparallel_vs_ddp.in_ranks import with_scripted_steps
-from helpers.exercises.nb10_dataparallel_vs_ddp.shared import NO_ONE, scaling_case
+from helpers.exercises.nb10_dataparallel_vs_ddp.shared import scaling_case
 
 
 def case(draw: Draw) -> Case:
@@ -18,7 +18,6 @@ def case(draw: Draw) -> Case:
 
 EXERCISE = Exercise(
     case,
-    failed=(NO_ONE,),
     kind=Kind.MEASUREMENT,
     programme=with_scripted_steps,
     sizes=(1,),

@@ -59,91 +59,29 @@ def case(draw: Draw) -> Case:
             break
     traces, rank, phase = job.traces, job.straggler, job.phase
     work = [own(trace) for trace in traces]
-    by_wait = sorted(range(len(traces)), key=lambda r: waited(traces[r]))
-    waits = [own(trace, less=no_wait) for trace in traces]
-    by_ratio = [(rank, excess(work, rank, ratio=True, new=new)) for new in (1.0, float("inf"))]
-    to_others = [
+    sorted(range(len(traces)), key=lambda r: waited(traces[r]))
+    [own(trace, less=no_wait) for trace in traces]
+    [(rank, excess(work, rank, ratio=True, new=new)) for new in (1.0, float("inf"))]
+    [
         (rank, excess(work, rank, against=how))
         for how in (mean, min, lambda times: sorted(times)[-2])
     ]
-    partly = [(rank, excess([own(t, less=how) for t in traces], rank)) for how in PARTLY]
-    one_step = [(rank, excess([own(t, add=how) for t in traces], rank)) for how in ONE_STEP]
+    [(rank, excess([own(t, less=how) for t in traces], rank)) for how in PARTLY]
+    [(rank, excess([own(t, add=how) for t in traces], rank)) for how in ONE_STEP]
     return Case(
         f"{len(traces)} ranks, {job.steps} steps: {job.kind}",
         [(traces,)],
         right=(rank, phase),
-        mistakes=[
-            Mistake(
-                lambda got, _: pair(got) == (None, None), "Return two things: a rank, and a phase."
-            ),
-            Mistake(
-                lambda got, _: pair(got)[1] == "all_reduce",
-                "In `all_reduce` a rank waits for others. Name the phase that makes one come late.",
-            ),
-            Mistake(lambda got, _: pair(got)[0] == by_wait[-1], WAITER),
-            Mistake(lambda got, _: phase == "save" and pair(got)[0] == rank, NEW),
-            *(Mistake(value, PARTS) for value in partly),
-            Mistake((rank, excess(waits, rank)), WAITS),
-            *(Mistake(value, STEPS) for value in one_step),
-            *(Mistake(value, MEDIAN) for value in to_others),
-            Mistake(largest_excess(work), RANK_FIRST),
-            Mistake(largest_excess(waits), WAITS),
-            Mistake((rank, max(work[rank], key=lambda p: work[rank][p])), LONGEST),
-            Mistake(lambda got, _: pair(got) in by_ratio, RATIO),
-            Mistake(lambda got, _: pair(got)[0] == job.last_by_clock(), CLOCKS),
-            Mistake(lambda got, _: pair(got)[0] == job.most_blamed(), BLAMED),
-            Mistake(lambda got, _: pair(got)[0] == job.most_often_last(), OFTEN),
-            Mistake(lambda got, _: pair(got)[0] == rank, RIGHT_RANK),
-        ],
     )
 
 
-def pair(got: Any) -> tuple[Any, Any]:
-    """Give what came back as (rank, phase), or (None, None)."""
-    return tuple(got) if isinstance(got, (tuple, list)) and len(got) == 2 else (None, None)
-
-
-WAITER = "This rank waits longest in `all_reduce`: it is there first. For whom does it wait?"
-WAITS = (
-    "A phase may contain `all_reduce`, and that is waiting: take it out before you compare phases."
-)
 PARTS = (
     "The rank is right. An `all_reduce` may lie in any phase, or begin in one and end in the next: take "
     "out of each phase the part of the waiting that lies in it."
 )
-STEPS = "The rank is right. Add up each phase over all steps before you compare: one long step is one step."
-MEDIAN = (
-    "The rank is right. Compare with the *median* of all ranks: one rank that is far off moves a mean, "
-    "and may itself be the least or the largest."
-)
-NEW = (
-    "The rank is right. A phase that only this rank enters takes it longer, too: the others take 0 ms for "
-    "it, also in the median."
-)
-RANK_FIRST = (
-    "This rank takes longer in this phase than others, but makes up for it in another: it waits for others. "
-    "First find the rank, then its phase."
-)
-LONGEST = (
-    "The rank is right. Its longest phase may be as long on all ranks: compare each phase with the same one "
-    "elsewhere."
-)
-RATIO = "The rank is right. Milliseconds make it late, not a ratio: a short phase may double and cost little."
 CLOCKS = (
     "Each clock has its own zero: a moment of one rank says nothing beside a moment of another. Compare "
     "lengths."
-)
-OFTEN = (
-    "This rank comes last most often, and waits itself in other steps. Asked for is the rank that waits "
-    "least in `all_reduce`, over all steps."
-)
-BLAMED = (
-    "For this rank the others wait longest in the steps in which it comes last, and it waits itself in other "
-    "steps. Asked for is the rank that waits least in `all_reduce`, over all steps."
-)
-RIGHT_RANK = (
-    "The rank is right. For each phase, compare its time without waiting, over all steps, with the ranks' "
-    "median of that time."
 )
 
 
@@ -365,14 +303,6 @@ def excess(
         return float((mine / usual if usual else new) if ratio else mine - usual)
 
     return max(times[rank], key=more)
-
-
-def largest_excess(times: list[Times]) -> tuple[int, str]:
-    """Name the rank and phase with the largest excess of all."""
-    return max(
-        ((r, excess(times, r)) for r in range(len(times))),
-        key=lambda at: times[at[0]][at[1]] - median(other.get(at[1], 0.0) for other in times),
-    )
 
 
 EXERCISE = Exercise(case, kind=Kind.LOCAL, sizes=(1,))

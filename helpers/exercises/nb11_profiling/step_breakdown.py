@@ -54,7 +54,6 @@ def case(draw: Draw) -> Case:
         [(spans, steps)],
         right=breakdown(spans, steps),
         tolerance=1e-6,
-        mistakes=mistakes(spans, steps),
     )
 
 

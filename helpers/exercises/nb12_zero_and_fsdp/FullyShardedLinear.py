@@ -21,9 +21,7 @@ from helpers.checks.author import *
 from helpers.exercises.nb12_zero_and_fsdp.in_ranks import train_layers
 from helpers.exercises.nb12_zero_and_fsdp.shared import (
     ENDINGS,
-    as_float32,
     mean_of,
-    shards,
     share,
 )
 from helpers.views.plain import plural
@@ -90,45 +88,10 @@ def case(draw: Draw) -> Case:
         names = [f"output of step {STEPS}", f"gradient of x in step {STEPS}"]
         return parts.mistake(words, lambda: [{k: own[k] for k in names} for own in found(change)])
 
-    of_x = "gradient of x in step 1"
     return Case(
         f"{plural(count, 'layer')}, widths {', '.join(map(str, widths))}, {dtype}",
         [(weights, each, lr, trains_x, in_place, most, known) for each in given],
         right=parts,
-        mistakes=[
-            learns(
-                "The gradient of the weight is the sum over the ranks: divide it by {n}.",
-                lambda g, n: mean_of(g) * n,
-            ),
-            learns(
-                "The gradient of the weight is divided twice: ReduceOp.AVG divides already.",
-                lambda g, n: mean_of(g) / n,
-            ),
-            learns(
-                "The shards have no gradient after backward: return one for the shard.",
-                lambda g, n: g[0] * 0,
-            ),
-            *(
-                learns(
-                    "Each shard has its part of a rank's own gradient: it needs its part of the mean over "
-                    "all ranks, by reduce_scatter.",
-                    lambda g, n, cut=cut: cut(g, n),  # type: ignore[misc]
-                )
-                for cut in (by_elements, by_rows)
-            ),
-            learns(
-                "The gradient has the right length and goes to the wrong place: reduce_scatter must cut it "
-                "as you have cut the weight, padding and order alike. It has the shape of the weight, "
-                "`grad.T @ x`.",
-                lambda g, n: mean_of(g).T.reshape(g[0].shape),
-            ),
-            *([parts.without(of_x, X)] if trains_x else []),
-            *(
-                parts.mistake(X, [{of_x: each[of_x] * k} for each in right])
-                for k in ((n**count, n**-count) if trains_x else ())
-            ),
-            as_float32(parts, dtype),
-        ],
         facts={
             "gathers": 2 * count * STEPS,
             "scatters": count * STEPS,
@@ -136,11 +99,6 @@ def case(draw: Draw) -> Case:
         },
     )
 
-
-X = (
-    "The gradient of the input is `grad @ weight`, with the whole weight, gathered again. It belongs to this "
-    "rank's samples: no communication, no division."
-)
 
 Change = Callable[[Sequence[torch.Tensor], int], torch.Tensor]
 """From all ranks' gradients of layer k's weight, and n, to what the whole weight is stepped with."""
@@ -170,18 +128,6 @@ def trained(
         for weight, each in zip(layers, zip(*grads, strict=True), strict=True):
             weight -= lr * change(each, len(given)).to(weight.dtype)
     return list(parts)
-
-
-def by_elements(grads: Sequence[torch.Tensor], n: int) -> torch.Tensor:
-    """Join what each rank knows of its own shard of the elements."""
-    whole = torch.cat([shards(g, n)[r] for r, g in enumerate(grads)])
-    return whole[: grads[0].numel()].view(grads[0].shape)
-
-
-def by_rows(grads: Sequence[torch.Tensor], n: int) -> torch.Tensor:
-    """Join what each rank knows of its own rows."""
-    size = share(len(grads[0]), n)
-    return torch.cat([g[size * r : size * (r + 1)] for r, g in enumerate(grads)])
 
 
 EXERCISE = Exercise(

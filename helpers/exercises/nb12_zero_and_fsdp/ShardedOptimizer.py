@@ -20,7 +20,6 @@ from helpers.checks.author import *
 from helpers.exercises.nb12_zero_and_fsdp.in_ranks import step_sharded
 from helpers.exercises.nb12_zero_and_fsdp.shared import (
     ENDINGS,
-    FLOAT32,
     draw_shapes,
     flat,
     share,
@@ -65,7 +64,7 @@ def case(draw: Draw) -> Case:
     most = (states * own * item + room, (states + 2) * own * item + 2 * room)
     seen = {"state": "", "memory": ""}
     first, *rest = options
-    others = {k: options[k] for k in rest}
+    {k: options[k] for k in rest}
 
     def named(after: Sequence[Sequence[torch.Tensor]]) -> dict[str, Any]:
         return {f"weights after step {k}": each for k, each in enumerate(after, 1)}
@@ -79,49 +78,6 @@ def case(draw: Draw) -> Case:
         f"{name}, {plural(steps, 'step')}, parameters of {', '.join(str(s) for s in shapes)}, {dtype}",
         [(weights, grads, name, options, in_place, most, known)] * n,
         right=parts,
-        mistakes=[
-            parts.mistake(
-                "The weights do not move: what the inner optimizer has stepped must be copied back into "
-                "`params`, and those are what the caller trains.",
-                [named([weights] * steps)] * n,
-            ),
-            parts.mistake(
-                "The weights come one step late: gather after the inner optimizer's step.",
-                [named([weights, *after][:steps])] * n,
-            ),
-            parts.mistake(
-                "A rank has stepped its own slice, and nobody else's has reached it: every rank must end "
-                "with all slices, from all_gather.",
-                [
-                    named([within(weights, w, range(r * own, (r + 1) * own)) for w in after])
-                    for r in range(n)
-                ],
-            ),
-            parts.mistake(
-                "{count} elements do not divide by {n}: the last ones are left out. Round the share up and "
-                "pad with zeros.",
-                [named([within(weights, w, range(count // n * n)) for w in after])] * n,
-            ),
-            parts.mistake(WITHOUT.format("**options"), lambda: by({})),
-            *(
-                parts.mistake(WITHOUT.format(f"{{{k}}}"), lambda left=left: by(left))  # type: ignore[misc]
-                for k, left in (("first", others), ("second", {first: options[first]}))
-            ),
-            parts.mistake(
-                "The inner optimizer was made anew in each step, and has lost its state: make it once, in "
-                "__init__.",
-                lambda: by(options, forgets=True),
-            ),
-            parts.mistake(
-                "The gradients are averaged already: take them as they are, divided by nothing.",
-                lambda: by(options, 1 / n),
-            ),
-            parts.mistake(
-                "The gradients of all steps add up: `shard.grad` is this step's slice, and no sum.",
-                lambda: by(options, adds=True),
-            ),
-            parts.mistake(FLOAT32, lambda: by(options, dtype=torch.float32)),
-        ],
         facts={
             "count": count,
             "first": first,
@@ -131,9 +87,6 @@ def case(draw: Draw) -> Case:
             "calls": (steps + 1) * n * len(shapes),
         },
     )
-
-
-WITHOUT = "This is without `{}`: hand all options on, `optimizer_class([shard], **options)`."
 
 
 def within(

@@ -64,11 +64,8 @@ def case(draw: Draw) -> Case:
         return parts.mistake(words, [{f"`{k}`": w for k, w in own.items()} for own in values])
 
     pieces = [{k: tuple_of(v, n) for k, v in start.items()} for start in starts]
-    mixed = {k: torch.cat([own[k][r] for r, own in enumerate(pieces)]) for k in names}
-    late = {
-        k: torch.cat([p[k][0][: len(p[k][r])] for r, p in enumerate([pieces[0]] * n)])
-        for k in names
-    }
+    {k: torch.cat([own[k][r] for r, own in enumerate(pieces)]) for k in names}
+    {k: torch.cat([p[k][0][: len(p[k][r])] for r, p in enumerate([pieces[0]] * n)]) for k in names}
     data = [(x[r * each :][:each], y[r * each :][:each]) for r in range(n)]
     given = [(kinds.split(), starts[r], *data[r], steps, lr, sum(rows.values())) for r in range(n)]
 
@@ -83,25 +80,6 @@ def case(draw: Draw) -> Case:
         f"{kinds.replace(' ', ', ')}, {plural(steps, 'step')} of Adam",
         given,
         right=parts,
-        mistakes=[
-            as_if(
-                "The gradients of all steps add up: zero_grad() comes before each backward.",
-                adds=True,
-            ),
-            as_if("These are the steps of SGD; the task wants Adam.", name="SGD"),
-            as_if(
-                "These are the steps of SGD, from divided gradients. The task wants Adam, and fully_shard "
-                "averages the gradients: no other division.",
-                name="SGD",
-                scale=1 / n,
-            ),
-            *(first(MOVE, values) for values in ([mixed] * n, [starts[0]] * n, starts)),
-            *(from_start(start) for start in (mixed, late, *starts[1:])),
-            parts.mistake(
-                GATHER,
-                [{f"`{names[0]}`": tuple_of(weights[names[0]], n)[r]} for r in range(n)],
-            ),
-        ],
         facts={
             "gathered": max(
                 sum(b for k, b in rows.items() if k.split(".")[0] == i) for i in layers
@@ -114,10 +92,6 @@ def case(draw: Draw) -> Case:
 
 
 START = "Rank 0's weights count: broadcast them before fully_shard, which cuts what each rank has."
-MOVE = (
-    "The weights have not moved: fully_shard puts new parameters into the model, so make the optimizer after "
-    "it."
-)
 
 
 def tuple_of(whole: torch.Tensor, n: int) -> list[torch.Tensor]:
@@ -205,16 +179,6 @@ EXERCISE = Exercise(
         Holds(gathered_again, "each layer is gathered in forward and again in backward"),
     ),
     failed=(
-        Stuck(
-            "Forward, backward and full_tensor() are collective calls: all ranks make all of them, also "
-            "where only one rank wants the result."
-        ),
-        Failed(
-            "",
-            "Shards are dealt out by rows, and may be of different sizes: whole weights are broadcast, "
-            "before fully_shard.",
-            died=True,
-        ),
         Failed(
             "DTensor", "Ordinary tensors do not mix with DTensors: broadcast before fully_shard."
         ),

@@ -39,8 +39,8 @@ def case(draw: Draw) -> Case:
     limit = min(needs) - 1 if stage is None else needs[stage] + draw.of(0, 0, 1)
     memory = int(limit)
     first = next((k for k, need in enumerate(needs) if need <= memory), None)
-    least = min(range(4), key=lambda k: needs[k])
-    strictly = next((k for k, need in enumerate(needs) if need < memory), None)
+    min(range(4), key=lambda k: needs[k])
+    next((k for k, need in enumerate(needs) if need < memory), None)
 
     def of(given: Any) -> list[Any]:
         return list(given[0]) if isinstance(given, (tuple, list)) and len(given) == 2 else []
@@ -61,46 +61,7 @@ def case(draw: Draw) -> Case:
         f"{plural(len(layers), 'layer')}, {total:,} parameters, {plural(ranks, 'rank')}",
         [(layers, ranks, memory)],
         right=(needs, first),
-        mistakes=[
-            Mistake(lambda got, rank: len(of(got)) != 4, TWO),
-            Mistake(share_of(total / ranks), ROUND),
-            Mistake(share_of(total // ranks), ROUND),
-            Mistake(share_of(sum(share(n, ranks) for n in layers)), ROUND),
-            Mistake(
-                third(16 * own),
-                "For a moment one layer is whole, its weight and its gradient: 4 bytes an element.",
-            ),
-            Mistake(
-                third(16 * own + 2 * largest_one),
-                "The largest layer's gradient is whole for a moment, too: 2 + 2 bytes.",
-            ),
-            Mistake(
-                third(16 * own + 4 * total),
-                "Only one layer at a time is whole: the largest counts, not those of all layers.",
-            ),
-            Mistake(
-                chosen(strictly),
-                "From 0 to 3, the first that fits is the first need with `need <= memory`: equal fits.",
-            ),
-            Mistake(
-                chosen(least if needs[least] <= memory else None),
-                "The stage is the first that fits, not the one that needs least: each further stage "
-                "communicates no less.",
-            ),
-            Mistake(
-                lambda got, rank: of(got) == needs and first is None,
-                "No need is within `memory`: nothing fits, and the stage is None.",
-            ),
-            *(Mistake(nth(k), words) for k, words in enumerate(WRONG)),
-        ],
     )
-
-
-TWO = "Return `needs, stage`: a list of four numbers, and 0, 1, 2, 3 or None."
-ROUND = (
-    "Round the share up, `own = -(-sum(layers) // ranks)`, once, over all layers; then multiply by its "
-    "bytes."
-)
 
 
 def needs_of(total: int, own: float, top: int) -> list[float]:

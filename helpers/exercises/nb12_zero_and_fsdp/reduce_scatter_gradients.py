@@ -17,8 +17,6 @@ from helpers.checks.author import *
 from helpers.exercises.nb12_zero_and_fsdp.in_ranks import scatter_gradients
 from helpers.exercises.nb12_zero_and_fsdp.shared import (
     ENDINGS,
-    FLOAT32,
-    as_float32,
     draw_shapes,
     flat,
     mean_of,
@@ -32,10 +30,6 @@ ADVICE = {
     "memory": "What was whole must not outlive the call: keep no attribute, no list and no other copy of it.",
     "weights": "The weights have changed: gradients alone are scattered here.",
 }
-ORDER = (
-    "Flatten and join the gradients in the order of `params`, pad at the end, and let rank r take the r-th "
-    "part of the mean."
-)
 
 
 def case(draw: Draw) -> Case:
@@ -45,7 +39,7 @@ def case(draw: Draw) -> Case:
     weights = [draw.tensor(s, dtype, 1.0) for s in shapes]
     whole = [flat(each) for each in grads]
     own, item = len(shards(whole[0], n)[0]), dtype.itemsize
-    mean, low = mean_of(whole), mean_of(whole, torch.float32)
+    mean, _low = mean_of(whole), mean_of(whole, torch.float32)
     cut = shards(mean, n)
     seen = {"weights": weights, "gradients": "", "view": "", "memory": ""}
     parts = ByName(
@@ -71,36 +65,6 @@ def case(draw: Draw) -> Case:
         f"gradients of {', '.join(str(s) for s in shapes)}, {dtype}",
         [(weights, grads[r], own * item, known) for r in range(n)],
         right=parts,
-        mistakes=[
-            parts.times(
-                n,
-                "This is the sum over the ranks: divide it by {n}, or ask for ReduceOp.AVG.",
-                "shard",
-            ),
-            parts.times(
-                1 / n,
-                "This is divided by the world size twice: ReduceOp.AVG divides already.",
-                "shard",
-            ),
-            parts.mistake(
-                "This is the rank's part of its own gradients: all ranks' belong into the mean.",
-                [{"shard": shards(w, n)[r]} for r, w in enumerate(whole)],
-            ),
-            parts.mistake(
-                "{own} elements on every rank: round up, and let zeros fill the last shards.",
-                [{"shard": mean[own * r : own * (r + 1)].to(dtype)} for r in range(n)],
-            ),
-            *(
-                parts.mistake(FLOAT32, [{"shard": shard.float()} for shard in shards(each, n)])
-                for each in (mean, low)
-            ),
-            as_float32(parts, dtype),
-            Mistake(one_each, ORDER),
-            parts.mistake(
-                ORDER,
-                [{"shard": s.to(dtype)} for s in interleaved(mean, n)],
-            ),
-        ],
         facts={"bytes": own * n * item, "own": own},
     )
 
@@ -108,11 +72,6 @@ def case(draw: Draw) -> Case:
 def few(draw: Draw, least: int) -> list[tuple[int, ...]]:
     """Draw shapes with few elements: some shards may be nothing but zeros."""
     return [draw.shape((0, 1, 2, 3), least=1)]
-
-
-def interleaved(mean: torch.Tensor, n: int) -> list[torch.Tensor]:
-    """Cut so that rank r has every n-th element, beginning at r."""
-    return list(torch.cat(shards(mean, n)).view(-1, n).T)
 
 
 EXERCISE = Exercise(

@@ -19,13 +19,6 @@ from helpers.views.plain import plural
 HELD = (
     "Of a checkpointed block only its input, and the output of the whole, may stay after forward."
 )
-MASK = (
-    "A block draws random numbers, and when it runs again it must draw the same ones: "
-    "`preserve_rng_state=True`, the default, sees to that."
-)
-RUNS = (
-    "A checkpointed block runs twice, once forward and once more in backward; the others run once."
-)
 
 
 def case(draw: Draw) -> Case:
@@ -74,28 +67,6 @@ def case(draw: Draw) -> Case:
         f"{'learns' if learns else 'does not learn'}",
         [(weights, xs[r], grads[r], every, seeds[r], learns, most) for r in range(n)],
         right=parts,
-        mistakes=[
-            ran(
-                "It is the other way round: those whose index `every` divides.",
-                [1 if m else 2 for m in marked],
-            ),
-            ran("No block runs again in backward: none is checkpointed.", [1] * depth),
-            ran(
-                "Every block is checkpointed; here only those whose index `every` divides.",
-                [2] * depth,
-            ),
-            ran(
-                "Blocks 0, every, 2 * every, ... are checkpointed: `i % every == 0`.",
-                [1 + (i % every == every - 1) for i in range(depth)],
-            ),
-            parts.mistake(MASK, drawn_anew),
-            parts.without(
-                "gradient of blocks.0.up",
-                "The first block's weights get no gradient. Where x has none, torch's reentrant checkpoint "
-                "drops it, and so does a Function of your own around a block; with no_grad or detach() no "
-                "weight gets any.",
-            ),
-        ],
         facts={"gathers": depth, "backward": 2 * depth},
         seconds=20.0,
     )
@@ -165,9 +136,6 @@ EXERCISE = Exercise(
             "does not require grad",
             "The output has no graph. Where x has no gradient, torch's reentrant checkpoint "
             "(`use_reentrant=True`) drops that of the weights, too; so does no_grad around forward.",
-        ),
-        Stuck(
-            "Every rank runs each block equally often: a run under fully_shard is a collective call."
         ),
     ),
     kind=Kind.MODULE,

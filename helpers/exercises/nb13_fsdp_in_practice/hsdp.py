@@ -76,31 +76,6 @@ def case(draw: Draw) -> Case:
         f"{n // per_host} hosts of {per_host}, {', '.join(kinds)}, {plural(count, 'microbatch')}",
         [(kinds, state, batches[r], per_host, shard) for r in range(n)],
         right=parts,
-        mistakes=[
-            parts.mistake(
-                "Each host has the mean of its own ranks: nothing has travelled between the hosts.",
-                lambda: cut(hosts_mean),
-            ),
-            parts.mistake(
-                "These are the gradients of the last microbatch: those of all add up.",
-                lambda: cut(of_last),
-            ),
-            parts.times(
-                1 / count,
-                "The gradients of the microbatches add up; they are not divided by their number.",
-                *(f"gradient of {k}" for k in state),
-            ),
-            parts.times(
-                n // per_host,
-                "The hosts' gradients are added up: their mean is wanted.",
-                *(f"gradient of {k}" for k in state),
-            ),
-            parts.without(
-                f"gradient of {next(iter(state))}",
-                "No weight has a gradient. Backward runs for each microbatch, and in the last nothing is put "
-                "off: `set_requires_all_reduce` is True again.",
-            ),
-        ],
         facts={
             "per_host": per_host,
             "shard": shard,
@@ -158,13 +133,7 @@ EXERCISE = Exercise(
             "gradients.",
         ),
     ),
-    failed=(
-        Failed(
-            "mesh_dim_names",
-            "torch wants names for the two dimensions of the mesh: `mesh_dim_names=(...)`.",
-        ),
-        Stuck("Every rank makes the same calls; all ranks build the mesh together."),
-    ),
+    failed=(Stuck("Every rank makes the same calls; all ranks build the mesh together."),),
     kind=Kind.MODULE,
     programme=run_hybrid,
     sizes=(4, 4, 4, 6),

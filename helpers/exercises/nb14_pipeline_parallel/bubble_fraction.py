@@ -36,47 +36,16 @@ def case(draw: Draw) -> Case:
     right = idle(busy)
     known = [spans for spans in busy if spans]
     begin, end = min(known[0])[0], max(known[-1])[1]
-    first, last = min(s[0][0] for s in known), max(s[-1][1] for s in known)
-    worked = sum(b - a for spans in busy for a, b in spans)
-    lengths = [max(b for _, b in s) - min(a for a, _ in s) for s in known]
-    whole = max(b for s in known for _, b in s)
-    n, m = len(busy), len(busy[0]) // 2
+    _first, _last = min(s[0][0] for s in known), max(s[-1][1] for s in known)
+    sum(b - a for spans in busy for a, b in spans)
+    [max(b for _, b in s) - min(a for a, _ in s) for s in known]
+    max(b for s in known for _, b in s)
+    n, _m = len(busy), len(busy[0]) // 2
     return Case(
         f"{plural(n, 'stage')}, {kind}, from {begin:.4g} to {end:.4g}",
         [(busy,)],
         right=right,
         tolerance=1e-6,
-        mistakes=[
-            Mistake(100 * right, "A fraction is wanted, between 0 and 1, not per cent."),
-            Mistake(1 - right, "This is the share in which the stages work: subtract it from 1."),
-            Mistake(
-                right / (1 - right),
-                "This is idle time by busy time. Divide by all time, idle and busy.",
-            ),
-            Mistake(
-                (n - 1) / (m + n - 1) if m + n > 1 else None,
-                "The formula is for equal stages without pauses. Here measure: add up the spans given.",
-            ),
-            Mistake(
-                1 - worked / sum(lengths),
-                "All stages count for the same time, from the first start to the last end over all spans of "
-                "all stages: not each for its own.",
-            ),
-            Mistake(
-                1 - worked / (whole * n) if whole else None,
-                "The clock need not begin at 0: the time is that from the first start to the last end.",
-            ),
-            Mistake(
-                idle(known), "All stages count, also one without spans: it idles all the time."
-            ),
-            Mistake(
-                1 - worked / ((last - first) * n) if last != first else None,
-                "The first start and the last end are those of all spans, in whatever order they come.",
-            ),
-            Mistake(
-                right * n, "This is the sum over the stages: divide by the time of all of them."
-            ),
-        ],
     )
 
 
@@ -89,12 +58,5 @@ def idle(busy: Busy) -> float:
 
 EXERCISE = Exercise(
     case,
-    failed=(
-        Failed(
-            "iterable argument is empty|empty sequence|list index out of range",
-            "A stage may have no spans, also one without spans counts: take min() and max() over all spans "
-            "of all stages, from the first start to the last end.",
-        ),
-    ),
     kind=Kind.LOCAL,
 )

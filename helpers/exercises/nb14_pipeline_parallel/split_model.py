@@ -83,40 +83,13 @@ def case(draw: Draw) -> Case:
             words, [{k: v for k, v in own(values, halves[0]).items() if v is not None}] * 2
         )
 
-    names = [k for k, v in own(whole, halves[0]).items() if v is not None]
+    [k for k, v in own(whole, halves[0]).items() if v is not None]
     return Case(
         f"{plural(rows, 'sample')}, {', '.join(kinds)}, cut at {cut}, {dtype}",
         [(kinds, state, cut, x, None), (kinds, state, cut, None, y)],
         right=parts,
-        mistakes=[
-            Mistake(
-                lambda got, rank: rank == 0 and any(got[k].isnan().any() for k in names),
-                "What rank 0 hands to its backward has not arrived, or not all of it: wait for it, and let "
-                "rank 1 send `.grad` of the tensor that rank 1 received, which has the activation's shape.",
-            ),
-            on_rank_0(SEND_BACK, grads(back="ones")),
-            on_rank_0(SEND_BACK, grads(back="itself")),
-            Mistake(
-                lambda got, rank: rank == 0 and all(same(2 * whole[k], got[k]) for k in names),  # type: ignore[operator]
-                "Rank 0's gradients are twice what they should be: its backward runs once, with what has "
-                "come back.",
-            ),
-            parts.mistake(
-                "This is the loss of the samples in sum: cross_entropy's mean is wanted.",
-                [
-                    {k: v * rows for k, v in own(whole, half).items() if v is not None}
-                    for half in halves
-                ],
-            ),
-        ],
         facts={"bytes": rows * state[f"{cut}.weight"].shape[1] * dtype.itemsize},
     )
-
-
-SEND_BACK = (
-    "Send back `.grad` of the tensor that rank 1 received (after backward), and receive it on rank 0 into a "
-    "new tensor of the activation's shape."
-)
 
 
 def advice(name: str, got: Parts) -> str:
@@ -146,31 +119,10 @@ EXERCISE = Exercise(
         EachIsWaitedFor(),
     ),
     failed=(
-        Failed(
-            "",
-            "The two sides disagree on shape or dtype. Receive len(y) rows, model[cut].in_features columns, "
-            "in the dtype of model[cut].weight; send what model[:cut] gave, no layer more, and send back "
-            "`.grad` of the tensor that rank 1 received.",
-            died=True,
-        ),
         Stuck(
             "Two messages, one each way: rank 0 sends the activation and receives its gradient; rank 1 "
             "receives the activation and, after its backward, sends the gradient.",
             when=somebody_waits,
-        ),
-        Failed(
-            r"no len\(\)|'shape'|'size'|'NoneType' object is not",
-            "On rank 1 `x` is None, and on rank 0 `y` is: the number of rows there is len(y).",
-        ),
-        Failed(
-            "implicitly created only for scalar",
-            "The activation is no single number, so its backward has to be told the gradient: receive it "
-            "from rank 1, then `activation.backward(gradient)`.",
-        ),
-        Failed(
-            "require grad|requires grad|grad_fn|NoneType",
-            "A tensor that came by recv has no gradient by itself: call requires_grad_() on it before the "
-            "layers use it; after backward its `.grad` is there to be sent.",
         ),
     ),
     kind=Kind.MODULE,

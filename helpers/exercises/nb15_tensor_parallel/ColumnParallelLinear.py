@@ -17,17 +17,10 @@ from helpers.exercises.nb15_tensor_parallel.shared import (
     ENDINGS,
     WITHOUT_BIAS,
     by_name,
-    chunks,
     draw_layer,
     label_of,
     largest,
     there_and_back,
-)
-
-ROWS = "`dense.weight` has one row for each output: rank r keeps block r of the rows and no other."
-SUMMAND = (
-    "Each rank knows only what its own columns say about x. Does x go through `CopyToRanks.apply(x)` before "
-    "the product, and does its backward add up over all ranks and return the sum?"
 )
 
 
@@ -52,43 +45,11 @@ def case(draw: Draw) -> Case:
         for r in range(n)
     ]
     parts = by_name(right, largest(*there, total))
-    y = linear(x, weight, bias)
+    linear(x, weight, bias)
     return Case(
         label_of(x, weight, bias, trained),
         [(weight, bias, *each[2:]) for each in given],
         right=parts,
-        mistakes=[
-            parts.mistake(ROWS, [{"weight": weight}] * n),
-            parts.mistake(ROWS, [{"weight": part} for part in chunks(weight, n, 1)]),
-            parts.mistake(ROWS, [{"weight": part} for part in weight.tensor_split(n, 1)]),
-            parts.mistake(
-                "Rank r keeps block r of the rows, in order: `dense.weight.chunk(world_size)[rank]`.",
-                [{"weight": weight[r::n]} for r in range(n)],
-            ),
-            parts.mistake("Cut the bias as you cut the rows of the weight.", [{"bias": bias}] * n),
-            parts.mistake(
-                "CopyToRanks.forward hands x on as it is, because every rank has all of x; the sum belongs "
-                "in its backward.",
-                [{"output": linear(n * x, w, b)} for w, b in zip(own, shifts, strict=True)],
-            ),
-            parts.mistake(
-                "The layer returns this rank's own columns of the output; nothing is gathered.",
-                [{"output": y}] * n,
-            ),
-            parts.mistake(
-                "This rank's part of the bias is missing.", [{"output": linear(x, w)} for w in own]
-            ),
-            parts.mistake(SUMMAND, [{"gradient of x": each} for each in of_x]),
-            parts.mistake(
-                "This is the mean. What a rank knows of x's gradient is one summand: add up, and divide by "
-                "nothing.",
-                [{"gradient of x": None if total is None else total / n}] * n,
-            ),
-            parts.without(
-                "gradient of x",
-                "The gradient must reach x: CopyToRanks.backward returns one gradient for its one input.",
-            ),
-        ],
         facts={"bytes": x.nbytes, "trained": int(trained), "bias": bias is not None},
     )
 

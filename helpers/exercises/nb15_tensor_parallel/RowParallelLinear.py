@@ -19,22 +19,16 @@ from helpers.exercises.nb15_tensor_parallel.shared import (
     ENDINGS,
     WITHOUT_BIAS,
     by_name,
-    chunks,
     draw_layer,
     label_of,
     largest,
     there_and_back,
 )
 
-COLUMNS = (
-    "One column of `dense.weight` for each input: rank r keeps block r of the columns, "
-    "`dense.weight.chunk(world_size, dim=1)[rank]`."
-)
 COMPLETE = (
     "All ranks hold the same output, and one loss depends on it: its gradient arrives complete on every "
     "rank. SumOverRanks.backward hands it on as it is."
 )
-COUNTS = "The bias counts {n} times: add it once, after the sum."
 
 
 def case(draw: Draw) -> Case:
@@ -58,50 +52,16 @@ def case(draw: Draw) -> Case:
     ]
     summands = [linear(part, w) for part, w in zip(inputs, cut, strict=True)]
     parts = by_name(right, largest(there, *summands))
-    shift = torch.zeros(1, dtype=x.dtype) if bias is None else bias
-    reached = ("gradient of x",) * trained + ("gradient of weight",)
+    torch.zeros(1, dtype=x.dtype) if bias is None else bias
+    ("gradient of x",) * trained + ("gradient of weight",)
     return Case(
         label_of(x, weight, bias, trained),
         [(weight, bias, part, grad, trained) for part in inputs],
         right=parts,
-        mistakes=[
-            parts.mistake(COLUMNS, [{"weight": weight}] * n),
-            parts.mistake(COLUMNS, [{"weight": part} for part in chunks(weight, n)]),
-            parts.mistake(COLUMNS, [{"weight": part} for part in weight.tensor_split(n)]),
-            parts.mistake(COLUMNS, [{"weight": weight[:, r::n]} for r in range(n)]),
-            parts.mistake(
-                "Every rank keeps the whole bias: it belongs to the outputs, and those are not cut.",
-                [{"bias": part} for part in chunks(shift, n)] if bias is not None else [{}] * n,
-            ),
-            parts.mistake(COUNTS, [{"output": y + (n - 1) * shift}] * n),
-            parts.mistake("The bias is missing.", [{"output": y - shift}] * n),
-            parts.mistake(
-                "This is the rank's own summand: the products of all ranks are summed.",
-                [{"output": each + shift} for each in summands],
-            ),
-            parts.mistake(
-                "The output is the sum, not the mean, of all ranks' products.",
-                [{"output": (y - shift) / n + shift}] * n,
-            ),
-            parts.mistake(COMPLETE, [{name: own[name] * n for name in reached} for own in right]),
-            parts.mistake(
-                "The bias has a divided gradient: add the whole bias, after the sum.",
-                [{"gradient of bias": None if bias is None else there["gradient of bias"] / n}] * n,
-            ),
-            parts.without(
-                "gradient of bias",
-                "Every rank adds the bias to the sum, so that every rank's copy gets the same gradient.",
-            ),
-            *(parts.without(name, LOST) for name in reached),
-        ],
         facts={"bytes": y.nbytes, "bias": bias is not None},
     )
 
 
-LOST = (
-    "The output's gradient must find its way back: SumOverRanks.backward returns it, and nothing on the way "
-    "is detached."
-)
 EXERCISE = Exercise(
     case,
     (

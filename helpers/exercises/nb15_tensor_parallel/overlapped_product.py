@@ -12,26 +12,11 @@
 import torch
 
 from helpers.checks.author import *
-from helpers.checks.compare import alike
 from helpers.checks.rules_transfers import EachIsWaitedFor, NothingBlocks, named
 from helpers.exercises.nb15_tensor_parallel.in_ranks import MULTIPLY, run_product
-from helpers.ranks.failures import Deadlock
-from helpers.ranks.run import Run
 from helpers.trace.events import Event, Trace
 from helpers.trace.mismatch import at
 from helpers.views.plain import plural
-
-ORDER = (
-    "The blocks are in the order in which they came: the rows of rank 0 come first, on every rank."
-)
-PLACES = (
-    "These are the products of all ranks' rows, but not each in its rank's place: whose rows are multiplied "
-    "in which round?"
-)
-SENDS_WAIT = (
-    "All ranks wait for a send, and none of them receives meanwhile: start the receive, too, before you wait "
-    "for anything."
-)
 
 
 def case(draw: Draw) -> Case:
@@ -43,49 +28,17 @@ def case(draw: Draw) -> Case:
         for _ in range(n)
     ]
     blocks, right = whole.chunk(n), [whole @ w for w in weights]
-    back = [torch.cat([blocks[(r - i) % n] for i in range(n)]) for r in range(n)]
-    onwards = [torch.cat([blocks[(r + i) % n] for i in range(n)]) for r in range(n)]
-    summed = torch.stack(blocks).sum(0)
+    [torch.cat([blocks[(r - i) % n] for i in range(n)]) for r in range(n)]
+    [torch.cat([blocks[(r + i) % n] for i in range(n)]) for r in range(n)]
+    torch.stack(blocks).sum(0)
     return Case(
         f"{plural(rows, 'row')} a rank, {whole.shape[1]} features, {dtype}",
         list(zip(blocks, weights, strict=True)),
         right=Each(right),
-        mistakes=[
-            Mistake(Each([x @ w for x, w in zip(back, weights, strict=True)]), ORDER),
-            Mistake(Each([x @ w for x, w in zip(onwards, weights, strict=True)]), ORDER),
-            Mistake(lambda got, rank: permuted(got, right[rank], n), PLACES),
-            Mistake(
-                Each([x @ w for x, w in zip(blocks, weights, strict=True)]),
-                "These are the products of this rank's own rows. The rows of all ranks are asked for.",
-            ),
-            Mistake(
-                Each([summed @ w for w in weights]),
-                "The products of the blocks are rows of the result, side by side: nothing is summed.",
-            ),
-            Mistake(
-                Each([torch.cat([b] * n) @ w for b, w in zip(blocks, weights, strict=True)]),
-                "These are this rank's own rows, again and again: multiply what came.",
-            ),
-        ],
         facts={"messages": n - 1, "bytes": (n - 1) * blocks[0].nbytes},
         scale=(1.0 + largest(whole)) * (1.0 + largest(*weights)) * whole.shape[1],
         shown="x, weight, multiply",
     )  # fmt: skip
-
-
-def permuted(got: torch.Tensor, right: torch.Tensor, n: int) -> bool:
-    """Tell whether these are the right blocks in another order."""
-    blocks = right.chunk(n)
-    at = [[i for i, b in enumerate(blocks) if alike(b, mine, None, 1.0)] for mine in got.chunk(n)]
-    return got.shape == right.shape and sorted(at) == [[i] for i in range(n)]
-
-
-def all_wait_for_sends(case: Case, run: Run) -> bool:
-    """Tell whether each rank stands in a send, or in a wait for one."""
-    failure = run.failure
-    return isinstance(failure, Deadlock) and all(
-        wait.event is not None and wait.event.op == "send" for wait in failure.diagnosis.waits
-    )
 
 
 def one_by_one(trace: Trace, case: Case) -> str:
@@ -153,14 +106,8 @@ EXERCISE = Exercise(
         Holds(under_way, "the next rows are under way during every product but the last"),
     ),
     failed=(
-        Stuck(SENDS_WAIT, ("cycle",), when=all_wait_for_sends),
         Stuck(
             "Each rank sends to the next and receives from the rank before, in every round but the last."
-        ),
-        Failed(
-            "changed before wait",
-            "Rows that are being sent, and a buffer that is being filled, are left alone until wait(): "
-            "receive into a new tensor, or take two buffers in turn.",
         ),
     ),
     kind=Kind.MODULE,

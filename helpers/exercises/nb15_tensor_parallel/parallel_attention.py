@@ -20,11 +20,6 @@ from helpers.exercises.nb15_tensor_parallel.shared import (
     unequal,
 )
 
-HEADS = (
-    "Each head attends by itself: (batch, time, heads * head_size), then unflatten(-1, (-1, head_size)) and "
-    "transpose(1, 2), attention, then back: transpose(1, 2) and flatten(2)."
-)
-
 
 def case(draw: Draw) -> Case:
     size, features = draw.whole(2, 4), draw.whole(2, 6)
@@ -43,15 +38,6 @@ def case(draw: Draw) -> Case:
         f"heads {' + '.join(map(str, heads))} of {size} features, x of shape {tuple(x.shape)} and {dtype}",
         block.given(),
         right=block.parts,
-        mistakes=[
-            *block.usual(),
-            block.gives(
-                "A token may look at itself and those before it: is_causal=True.",
-                lambda *given: attention(*(*given, False)),
-            ),
-            block.gives(HEADS, lambda *given: attention(*(*given[:-1], len(given[1])))),
-            block.gives(HEADS, over_heads),
-        ],
         facts={"bytes": x.nbytes},
     )
 
@@ -79,13 +65,6 @@ def mix(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool = True) 
     weights = weights * (at[:, None] >= at) if causal else weights
     mixed: torch.Tensor = weights / weights.sum(-1, keepdim=True) @ v
     return mixed
-
-
-def over_heads(x: torch.Tensor, *more: torch.Tensor) -> torch.Tensor:
-    """Let the heads of a token attend to each other, as whoever forgets to transpose does."""
-    *weights, out, size = more
-    q, k, v = (linear(x, w).unflatten(-1, (-1, size)) for w in weights)
-    return linear(mix(q, k, v).flatten(2), out)
 
 
 EXERCISE = Exercise(

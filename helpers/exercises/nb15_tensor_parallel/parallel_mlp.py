@@ -14,14 +14,11 @@ from helpers.checks.author import *
 from helpers.exercises.nb15_tensor_parallel.in_ranks import run_block
 from helpers.exercises.nb15_tensor_parallel.shared import (
     ENDINGS,
-    ONE_COPY,
     cut_block,
     one_each_way,
     there_and_back,
     unequal,
 )
-
-CHANGED = "silu belongs around gate, not around up: down(silu(gate(x)) * up(x))."
 
 
 def case(draw: Draw) -> Case:
@@ -41,25 +38,6 @@ def case(draw: Draw) -> Case:
         f"hidden elements {' + '.join(map(str, counts))}, x of shape {tuple(x.shape)} and {dtype}",
         block.given(),
         right=block.parts,
-        mistakes=[
-            *block.usual(),
-            block.gives(CHANGED, lambda x, gate, up, down: mlp(x, up, gate, down)),
-            block.gives(
-                "The product with up(x) is missing.",
-                lambda x, gate, up, down: linear(silu(linear(x, gate)), down),
-            ),
-            block.gives(
-                "silu is missing.",
-                lambda x, gate, up, down: linear(linear(x, gate) * linear(x, up), down),
-            ),
-            *(
-                block.parts.mistake(
-                    ONE_COPY,
-                    [{"gradient of x": sum(summed) + own} for own in alone],
-                )
-                for summed, alone in ((by_gate, by_up), (by_up, by_gate))
-            ),
-        ],
         facts={"bytes": x.nbytes},
     )
 

@@ -26,29 +26,6 @@ from helpers.views.traffic_ledger import calls_by_phase
 
 Weights = Sequence[torch.Tensor]
 
-SCALE = (
-    "This is what the rank's own tokens say about the scale. The scale is whole on every rank and each of "
-    "them reads it for its own tokens: let the norm read `CopyToRanks.apply(scale)`."
-)
-NOT_SUMMED = (
-    "What a rank's own hidden elements say about its tokens is one summand: backward of GatherTokens adds up "
-    "the gradients of all ranks and hands each its tokens, as scatter_sum does."
-)
-NOT_GATHERED = (
-    "The gradient of the other ranks' tokens is missing: backward of ScatterSum gathers the gradients of all "
-    "tokens."
-)
-NO_GRADIENT = (
-    "Only the residual has given x a gradient; none came back from the norm. On the way nothing may be "
-    "detached, and a gather or a sum belongs in `GatherTokens.apply(...)` or `ScatterSum.apply(...)`."
-)
-NO_X = "No gradient has come back to x: it is detached, or something on each way to the output is."
-NO_GATE = (
-    "No gradient has come back to gate: it is detached, or something on its way to the output is."
-)
-NO_RESIDUAL = (
-    "The gradient that x has from the residual is missing: x itself is a part of the output."
-)
 BY_APPLY = (
     "A plain call of torch.distributed, such as those in `gather` and `scatter_sum`, is unknown to autograd, "
     "and torch says that the gradient may silently be wrong. Let `GatherTokens.apply(...)` and "
@@ -88,7 +65,7 @@ def case(draw: Draw) -> Case:
 
     right = ranks(summed)
     total = sum(each["gradient of scale"] for each in right)
-    summands = [each["gradient of scale"] for each in right]
+    [each["gradient of scale"] for each in right]
     before = {"autograd": "", "outside": ""}
     parts = by_name(
         [{**before, **each, "gradient of scale": total, "in place": "", "held": ""} for each in right],
@@ -102,51 +79,12 @@ def case(draw: Draw) -> Case:
     def learnt(words: str, block: Callable[..., torch.Tensor]) -> Mistake:
         return parts.mistake(words, lambda: [first_gradients(each) for each in ranks(block)])
 
-    outputs = [each["output"] for each in right]
-    mine = x.chunk(n)
+    [each["output"] for each in right]
+    x.chunk(n)
     return Case(
         f"{plural(own_time, 'token')} a rank, hidden elements {' + '.join(map(str, counts))}, {dtype}",
         [(grad.chunk(n)[r], each, mask.chunk(n)[r]) for r, each in enumerate(own)],
         right=parts,
-        mistakes=[
-            whole(
-                "The mask is missing.",
-                lambda x, scales, own, mask: summed(x, scales, own, 0 * mask + 1),
-            ),
-            parts.mistake(
-                "The residual is missing: `x + ...`.",
-                [{"output": y - own_x} for y, own_x in zip(outputs, mine, strict=True)],
-            ),
-            whole("The norm is missing.", unnormed),
-            whole("The norm's scale is missing.", unscaled),
-            whole("The mask is for what is added to x, not for x.", masked_whole),
-            whole("silu belongs around gate, not around up.", swapped),
-            parts.mistake(
-                "The output is a sum over ranks, not a mean.",
-                [
-                    {"output": own_x + (y - own_x) / n}
-                    for y, own_x in zip(outputs, mine, strict=True)
-                ],
-            ),
-            learnt(NOT_SUMMED, from_own_hidden),
-            learnt(NOT_GATHERED, to_own_tokens),
-            learnt(NO_GRADIENT, residual_only),
-            learnt(NO_RESIDUAL, no_residual),
-            parts.mistake(
-                NO_GRADIENT,
-                lambda: [
-                    {"gradient of x": each["gradient of x"], "gradient of gate": None}
-                    for each in ranks(residual_only)
-                ],
-            ),
-            parts.without("gradient of x", NO_X),
-            parts.mistake(SCALE, [{"gradient of scale": each} for each in summands]),
-            parts.mistake(
-                "The gradient of the scale is a sum over ranks, not a mean.",
-                [{"gradient of scale": total / n}] * n,
-            ),
-            parts.without("gradient of gate", NO_GATE),
-        ],
         facts={"own": grad.nbytes // n, "whole": grad.nbytes, "scale": scale.nbytes},
     )
 
@@ -208,51 +146,8 @@ def summed(
     return x + mask * sum(mlp(tokens, *own) for own in weights)
 
 
-def unnormed(x: torch.Tensor, *rest: Any) -> torch.Tensor:
-    return x + rest[-1] * sum(mlp(x, *own) for own in rest[1]) + 0 * norm(x, rest[0])
-
-
-def unscaled(x: torch.Tensor, scales: Weights, *rest: Any) -> torch.Tensor:
-    return summed(x, [0 * s + 1 for s in scales], *rest)
-
-
-def masked_whole(x: torch.Tensor, *rest: Any) -> torch.Tensor:
-    tokens = norm(x, rest[0])
-    return rest[-1] * (x + sum(mlp(tokens, *own) for own in rest[1]))  # type: ignore[no-any-return]
-
-
 def swapped(x: torch.Tensor, scales: Weights, weights: Sequence[Weights], mask: Any) -> Any:
     return summed(x, scales, [(up, gate, down) for gate, up, down in weights], mask)
-
-
-def from_own_hidden(x: torch.Tensor, *rest: Any) -> torch.Tensor:
-    """Backward of the gather gives a rank's tokens only what its own hidden elements say."""
-    tokens = norm(x, rest[0])
-    seen = [only_own(tokens, r, len(rest[1])) for r in range(len(rest[1]))]
-    return x + rest[-1] * sum(mlp(t, *own) for t, own in zip(seen, rest[1], strict=True))
-
-
-def to_own_tokens(x: torch.Tensor, *rest: Any) -> torch.Tensor:
-    """Backward of the sum gives a rank's hidden elements only the gradient of its own tokens."""
-    n, tokens = len(rest[1]), norm(x, rest[0])
-    summands = [only_own(mlp(tokens, *own), r, n) for r, own in enumerate(rest[1])]
-    return x + rest[-1] * sum(summands)
-
-
-def residual_only(x: torch.Tensor, *rest: Any) -> torch.Tensor:
-    """No gradient comes back through the gather or the sum."""
-    return x + rest[-1] * sum(mlp(norm(x, rest[0]).detach(), *own) for own in rest[1])
-
-
-def no_residual(x: torch.Tensor, *rest: Any) -> torch.Tensor:
-    """The residual gives x no gradient."""
-    return x.detach() + rest[-1] * sum(mlp(norm(x, rest[0]), *own) for own in rest[1])
-
-
-def only_own(tokens: torch.Tensor, rank: int, n: int) -> torch.Tensor:
-    """Cut the graph of all tokens but this rank's."""
-    parts = tokens.chunk(n)
-    return torch.cat([part if r == rank else part.detach() for r, part in enumerate(parts)])
 
 
 # --- how the ranks talk -----------------------------------------------------------------------------

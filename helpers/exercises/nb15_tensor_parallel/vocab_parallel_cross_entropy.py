@@ -47,7 +47,7 @@ def case(draw: Draw) -> Case:
     loss = cross_entropy(leaf, target)
     loss.backward()
     assert leaf.grad is not None
-    y, gradient, hot = (
+    y, gradient, _hot = (
         loss.detach().to(dtype),
         leaf.grad.to(dtype),
         one_hot(target, words).to(dtype),
@@ -65,46 +65,13 @@ def case(draw: Draw) -> Case:
         f"{plural(tokens, 'token')}, words {' + '.join(str(counts[b]) for b in order)}, {dtype}, {kind}",
         [(logits[:, s].contiguous(), target, s.start) for s in own],
         right=parts,
-        mistakes=[
-            parts.times(
-                tokens, "Return the mean over the tokens, as cross_entropy does.", "output"
-            ),
-            *(
-                parts.mistake(said, lambda k=k: outputs(logits, target, own)[k])  # type: ignore[misc]
-                for k, said in enumerate(SAID)
-            ),
-            parts.mistake(COMPLETE, gradients(gradient * n)),
-            parts.mistake(BOTH, gradients(gradient + hot / tokens)),
-            parts.mistake(BOTH, gradients(-hot / tokens)),
-            parts.without("gradient of logits", BOTH),
-            Mistake(
-                lambda got, rank: isinstance(got, dict) and isinstance(got.get("output"), str),
-                "Return the loss itself, a tensor without dimensions: backward begins there.",
-            ),
-        ],
         facts={"bytes": 16 * tokens},
     )
 
 
-SAID = (
-    "All logits may be negative: a maximum that begins at 0 is none of them.",
-    "exp of a logit in the thousands is too large or too small a number: subtract m, the largest logit of "
-    "all ranks, before exp.",
-    "m must be the largest logit of all ranks, not the rank's own: the sums were taken with different m.",
-    "This is with the rank's own sum of exp(logit - m): s is the sum over all ranks.",
-    "This is with the rank's own logit of the target, or 0: t is the sum over all ranks.",
-    "m is subtracted before exp, and must be added again: log(s) + m - t.",
-    "Where the target is another rank's word, a rank has nothing to add to t: put 0 there, "
-    "not the logit of "
-    "the word at the edge.",
-)
 COMPLETE = (
     "The loss is the same on every rank, so the gradient of a sum over ranks arrives complete. Sum by "
     "SumOverRanks.apply, whose backward hands it on."
-)
-BOTH = (
-    "The gradient is softmax minus one-hot, divided by the number of tokens: both s and t, as sums of the "
-    "own logits, go through SumOverRanks."
 )
 
 

@@ -18,10 +18,6 @@ from helpers.exercises.nb15_tensor_parallel.shared import by_name, largest
 
 MESHES = {2: (2,), 3: (3,), 4: (2, 2)}
 """The sizes of the meshes for each number of ranks; the model is cut over one of their dimensions."""
-WHICH = (
-    "Which layer gets which part? q, k, v, gate and up are Colwise, o and down Rowwise, with their default "
-    "layouts."
-)
 
 
 def case(draw: Draw) -> Case:
@@ -44,7 +40,7 @@ def case(draw: Draw) -> Case:
     shapes = {f"shape of {name}": shape_of(name, tensor, p) for name, tensor in state.items()}
     right = {"block": "", **shapes, "autograd": "", **truth}
     parts = by_name([right] * n, largest(truth))
-    over_all = {f"shape of {name}": shape_of(name, tensor, n) for name, tensor in state.items()}
+    {f"shape of {name}": shape_of(name, tensor, n) for name, tensor in state.items()}
 
     def of_first(words: str, shaped: Any) -> Mistake:
         def gives(got: Any, rank: int) -> bool:
@@ -58,19 +54,6 @@ def case(draw: Draw) -> Case:
         f"a mesh of {' x '.join(map(str, sizes))}, cut over {p} ranks, {heads} heads, {dtype}",
         [(sizes, "ab"[dimension], state, heads, x, grad)] * n,
         right=parts,
-        mistakes=[
-            parts.mistake(
-                "These are parts for all ranks of the world: cut over the `mesh` that is given, which may "
-                "hold only some.",
-                [over_all] * n,
-            ),
-            of_first(
-                "This layer is whole on every rank. Is its path in the plan, as `mlp.gate`? A name that no "
-                "module has is only a warning.",
-                lambda name, tensor: str(tuple(tensor.shape)),
-            ),
-            of_first(WHICH, lambda name, tensor: shape_of(name, tensor, p, swapped=True)),
-        ],
         facts={"p": p},
         seconds=20.0,
     )
@@ -94,19 +77,6 @@ EXERCISE = Exercise(
             missing="One sum at the end of attention, one at the end of the MLP.",
             why="One sum at the end of attention, one at the end of the MLP.",
         ),
-    ),
-    failed=(
-        Failed(
-            "only support nn.Linear",
-            "Colwise and Rowwise are for Linear layers (and embeddings). The norm stays whole: it has no "
-            "place in the plan.",
-        ),
-        Failed(
-            "Expect Union",
-            "The plan wants objects, not classes: `ColwiseParallel()`, with its brackets.",
-        ),
-        Failed("Sharding propagation failed|is invalid for input", WHICH),
-        Failed("returns NoneType", "Return the model that parallelize_module gives back."),
     ),
     kind=Kind.MODULE,
     programme=run_parallelized,

@@ -9,7 +9,6 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb16_context_parallel.in_ranks import run_pass_on
-from helpers.exercises.nb16_context_parallel.shared import BACKWARD
 
 
 def case(draw: Draw) -> Case:
@@ -32,16 +31,6 @@ def case(draw: Draw) -> Case:
         list(zip(xs, grads, strict=True)),
         right=parts,
         tolerance=0,
-        mistakes=[
-            parts.mistake(
-                "This comes from rank + 1. Each rank gives its own to rank + 1, and gets that of rank - 1.",
-                [{"output": xs[(r + 1) % n]} for r in range(n)],
-            ),
-            parts.mistake("Nothing has moved.", [{"output": xs[r]} for r in range(n)]),
-            parts.mistake(BACKWARD, [{"gradient of x": grads[r - 1]} for r in range(n)]),
-            parts.mistake(BACKWARD, [{"gradient of x": grads[r]} for r in range(n)]),
-            parts.without("gradient of x", "backward returns one gradient for its one input."),
-        ],
         facts={"bytes": xs[0].nbytes * (1 if whole else 2)},
     )
 
@@ -50,11 +39,6 @@ EXERCISE = Exercise(
     case,
     (OnlyCalls(("send", "recv")), BytesSent("bytes", why="Once forward, once backward.")),
     failed=(
-        Failed(
-            "contiguous",
-            "What autograd hands to backward need not be contiguous, and only contiguous tensors can be "
-            "sent: `shift` sees to that.",
-        ),
         Stuck(
             "Each rank sends to one neighbour and receives from the other: do all shift the same way?"
         ),

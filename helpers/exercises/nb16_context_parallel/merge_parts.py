@@ -8,21 +8,10 @@
   out, lse.
 """
 
-from typing import Any
-
 import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb16_context_parallel.in_ranks import run_merge
-
-OVERFLOW = (
-    "The lse of a part may be in the hundreds, and exp of it is inf (or 0, and then a part is lost): first "
-    "take the new lse away, then exp. `torch.logaddexp` adds two such numbers safely."
-)
-LEARN = (
-    "The values are right, the gradients are not: both results depend on all four inputs, lse too. Is there "
-    "a detach(), a no_grad or something written in place?"
-)
 
 
 def case(draw: Draw) -> Case:
@@ -50,7 +39,7 @@ def case(draw: Draw) -> Case:
     leaves = {name: x.clone().requires_grad_() for name, x in given.items()}
     out, lse = merged(*leaves.values())
     torch.autograd.backward((out, lse), grads)
-    share_a, share_b = (lse_a - lse.detach()).exp(), (lse_b - lse.detach()).exp()
+    _share_a, _share_b = (lse_a - lse.detach()).exp(), (lse_b - lse.detach()).exp()
     learnt = {f"gradient of {name}": x.grad for name, x in leaves.items()}
     parts = ByName([{"out": out.detach(), "lse": lse.detach(), **learnt}], 16.0)
 
@@ -61,25 +50,6 @@ def case(draw: Draw) -> Case:
         f"{kind}, {tuple(a.shape)} of {dtype}",
         [(given, grads)],
         right=parts,
-        mistakes=[
-            Mistake(lambda got, rank: _undefined(got), OVERFLOW),
-            gives("This is the mean: a part counts by its sum of weights.", "out", (a + b) / 2),
-            gives("These are the two outputs added: each counts with its share.", "out", a + b),
-            gives("The shares are the wrong way round.", "out", a * share_b + b * share_a),
-            gives(
-                "lse is a logarithm: a part counts with exp(lse).",
-                "out",
-                (a * lse_a + b * lse_b) / (lse_a + lse_b),
-            ),
-            gives(
-                "The sum of all weights is exp(lse_a) + exp(lse_b): lse is the logarithm of that.",
-                "lse",
-                lse_a + lse_b,
-            ),
-            gives("The larger of the two is not their sum.", "lse", torch.maximum(lse_a, lse_b)),
-            gives("This is the sum of the weights: lse is its logarithm.", "lse", lse.exp()),
-            Mistake(lambda got, rank: parts.first(got, rank)[0].startswith("gradient"), LEARN),
-        ],
     )
 
 
@@ -89,11 +59,6 @@ def merged(
     """Merge two parts of a softmax (Milakov and Gimelshein, arXiv:1805.02867)."""
     lse = torch.logaddexp(lse_a, lse_b)
     return out_a * (lse_a - lse).exp() + out_b * (lse_b - lse).exp(), lse
-
-
-def _undefined(got: Any) -> bool:
-    tensors = [part for part in got.values() if isinstance(part, torch.Tensor)]
-    return any(not bool(part.isfinite().all()) for part in tensors)
 
 
 EXERCISE = Exercise(case, kind=Kind.MODULE, programme=run_merge, sizes=(1,))

@@ -25,30 +25,6 @@ def case(draw: Draw) -> Case:
         [(length, n, rank)],
         right=right,
         tolerance=0,
-        mistakes=[
-            Mistake(
-                torch.arange(length).chunk(n)[rank],
-                "This is one stretch. It is short of work on the first rank and long on the last: take two "
-                "chunks, one from each end.",
-            ),
-            Mistake(
-                torch.arange(length)[rank::n],
-                "Every world_size-th token is nearly balanced, and has a name of its own, striped. Here two "
-                "chunks are wanted.",
-            ),
-            Mistake(
-                torch.cat([chunks[2 * n - 1 - rank], chunks[rank]]),
-                "The positions of a rank ascend: the early chunk first.",
-            ),
-            Mistake(
-                torch.cat([chunks[rank], chunks[2 * n - 1 - rank].flip(0)]),
-                "The positions of a rank ascend, within the late chunk as well.",
-            ),
-            Mistake(
-                torch.cat([chunks[rank], chunks[rank + n]]),
-                "Rank r has the r-th chunk from the front and the r-th from the end.",
-            ),
-        ],
     )
 
 

@@ -18,22 +18,6 @@ from helpers.checks.author import *
 from helpers.exercises.nb17_expert_parallel.in_ranks import run_balance
 
 OWN = "This is the loss of the rank's own tokens: loads have to be even over all ranks, not on each of them."
-MEAN = (
-    "Each rank's own loss was averaged over the ranks. The loss is a product: both factors are taken over "
-    "all tokens first, then multiplied."
-)
-BY_RANKS = "Ranks have different numbers of tokens: every token counts alike, not every rank."
-NO_E = "The factor is missing: the number of experts, which makes the loss 1 for even loads."
-RANKS = "The factor is the number of experts, not that of the ranks."
-NO_GRADIENT = (
-    "No gradient reaches the logits. It flows through this rank's own probabilities: add the others' to "
-    "`p.sum(0)` as a constant, such as `total - p.sum(0).detach()`."
-)
-TIMES = (
-    "The gradients are {n} times too large: each rank has its own summand of the probabilities, and its "
-    "gradient is complete."
-)
-SOFT = "One factor is counts: the share of tokens whose likeliest expert it is, not a probability."
 
 
 def case(draw: Draw) -> Case:
@@ -58,26 +42,15 @@ def case(draw: Draw) -> Case:
     # counts divided by counts are float32 in torch, whatever the dtype of the logits
     room = max(1.0, float(total)) * (1e3 if dtype == torch.float64 else 1.0)
     right = ByName([{"result": "", **one} for one in parts(total, each)], scale=room)
-    alone = [loss_of(logits)[0] if len(logits) else total * 0 for logits in own]
-    own_grads = [loss_of(logits)[1] if len(logits) else logits for logits in own]
+    [loss_of(logits)[0] if len(logits) else total * 0 for logits in own]
+    [loss_of(logits)[1] if len(logits) else logits for logits in own]
     shares = [(f, p) for f, p in map(factors, own)]
-    by_ranks = [torch.stack([pair[i] for pair in shares]).mean(0) for i in range(2)]
-    soft = experts * (torch.cat(own).softmax(1).mean(0) ** 2).sum()
+    [torch.stack([pair[i] for pair in shares]).mean(0) for i in range(2)]
+    experts * (torch.cat(own).softmax(1).mean(0) ** 2).sum()
     return Case(
         f"{', '.join(map(str, counts))} tokens, {experts} experts, {dtype}",
         [(logits,) for logits in own],
         right=right,
-        mistakes=[
-            right.mistake(OWN, parts(alone)),
-            right.mistake(MEAN, parts(torch.stack(alone).mean())),
-            right.mistake(MEAN, [{"gradient of logits": g} for g in own_grads]),
-            right.mistake(BY_RANKS, parts(experts * (by_ranks[0] * by_ranks[1]).sum())),
-            right.mistake(NO_E, parts(total / experts)),
-            right.mistake(RANKS, parts(total / experts * n)),
-            right.mistake(SOFT, parts(soft)),
-            right.without("gradient of logits", NO_GRADIENT),
-            right.times(n, TIMES, "gradient of logits"),
-        ],
         facts={"bytes": (2 * experts + 1) * 8},
     )
 
@@ -114,7 +87,6 @@ EXERCISE = Exercise(
         CallsIn("backward", 0, why="Each rank's own gradient is complete without the others."),
         AwaitedByHand(),
     ),
-    failed=(Stuck("Every rank makes the call, also one that has no token."),),
     kind=Kind.MODULE,
     programme=run_balance,
     sizes=(2, 3, 4),

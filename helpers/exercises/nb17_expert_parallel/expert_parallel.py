@@ -20,31 +20,9 @@ from helpers.exercises.nb17_expert_parallel.in_ranks import route_tokens
 
 FAR = 40.0
 """How far below all others the logits of an expert lie that nobody chooses."""
-COUNTS = (
-    "Token i goes to expert choice[i], which is rank choice[i]. `bincount(minlength=world_size)` counts what "
-    "you send to each; the others' counts for you arrive by all_to_all_single."
-)
 CALLED = (
     "Call the expert with no rows as well. Then its weights have a gradient of zeros and not None, on which "
     "an optimizer or DDP would stumble."
-)
-GATED = "The result of a token is multiplied by its gate, the probability of its expert."
-SORTED = (
-    "Results come back in the order in which the tokens were sent. Put each where its token was, `y[order] = "
-    "back`, before you multiply by the gates."
-)
-TWICE = "`back[order]` sorts once more. To undo an order, write to it: `y[order] = back`."
-OTHERS = (
-    "The gates of others multiply these rows: gates are in the order of this rank's tokens, what comes back "
-    "is sorted by expert. First `y[order] = back`, then times the gates."
-)
-LEARNS = (
-    "The router learns through the gate alone: multiply the output by the probability itself, not by a "
-    "detached copy."
-)
-JOURNEYS = (
-    "Both journeys of the tokens must be `Exchange.apply(...)`, and nothing in between detached: a plain "
-    "all_to_all_single cuts the graph."
 )
 SEEN = {
     "called": CALLED,
@@ -113,34 +91,8 @@ def case(draw: Draw) -> Case:
         f"{listed(counts)} tokens of {features} features, {dtype}; experts see {listed(saw)}",
         [(x[s].clone(), router, weights[r], grad[s].clone()) for r, s in enumerate(own)],
         right=right,
-        mistakes=[
-            Mistake(lambda got, rank: got["tokens that its expert saw"] != saw[rank], COUNTS),
-            output(GATED, lambda p: p["made"]),
-            output(SORTED, lambda p: (p["gate"] * p["made"])[p["order"]]),
-            output(TWICE, lambda p: p["gate"] * p["made"][p["order"]][p["order"]]),
-            output(SORTED, lambda p: p["gate"] * p["made"][p["order"]]),
-            output(OTHERS, others),
-            output(GATE_IS, lambda p: p["logit"] * p["made"]),
-            output(DIVIDED, lambda p: (1 / max(n, 1)) * p["made"]),
-            right.without("gradient of the router", LEARNS),
-            right.mistake(LEARNS, [{"gradient of the router": p["of router"] * 0} for p in parts]),
-            right.mistake(JOURNEYS, [{"gradient of x": p["of x by the gate"]} for p in parts]),
-            right.without("gradient of x", JOURNEYS),
-            right.without("gradient of the expert", JOURNEYS),
-            Mistake(
-                lambda got, rank: (
-                    right.first(got, rank)[0] == "output"
-                    and got["output"].shape != grad[own[rank]].shape
-                ),
-                "What comes back has one row for each of this rank's own tokens.",
-            ),
-        ],
         facts={"bytes": [max(c * row, s * row, 8 * n) for c, s in zip(counts, saw, strict=True)]},
     )
-
-
-GATE_IS = "The gate is the probability, after the softmax, not the logit."
-DIVIDED = "These rows are divided by the number of experts: the gate alone multiplies them."
 
 
 def others(part: dict[str, Any]) -> torch.Tensor:
@@ -212,11 +164,6 @@ EXERCISE = Exercise(
         AwaitedByHand(),
     ),
     failed=(
-        Stuck(
-            "Every rank makes the same five calls, forward and backward, also with no token at all. And "
-            "backward calls an exchange only if the exchange got a tensor with a graph: what the expert "
-            "makes of no rows has one, a new empty tensor has none."
-        ),
         Failed(
             "enforce fail|[Oo]verflow|negative dimension|Invalid number|not enough memory",
             "These counts were never written, or not all of them: exchange them by all_to_all_single, one "
@@ -228,11 +175,6 @@ EXERCISE = Exercise(
             "exchanges? With no rows, too: what the expert makes of none has a graph, a new tensor has none.",
         ),
         Failed(
-            "size of tensor a",
-            "The gates are one number for each row. `gate[:, None]` is a column, which multiplies whole "
-            "rows; `gate` alone would multiply columns.",
-        ),
-        Failed(
             "must be contiguous",
             "What an expert makes need not be contiguous: hand `x.contiguous()` to all_to_all_single, as in "
             "`Exchange`.",
@@ -241,17 +183,6 @@ EXERCISE = Exercise(
             "Number of tensor splits",
             "One number for each rank is needed, also for experts that nobody chose: "
             "`bincount(minlength=world_size)`.",
-        ),
-        Failed(
-            "[Ss]plit",
-            "Splits are lists of whole numbers, one for each rank: `counts.tolist()`. Out: how many tokens "
-            "you send to each rank; in: how many you get from each. On the way back they change places.",
-        ),
-        Failed(
-            "",
-            "Sizes that met did not agree. Does every rank hand in one count for each rank "
-            "(`bincount(minlength=world_size)`), and take as much as the others' counts say?",
-            died=True,
         ),
     ),
     kind=Kind.MODULE,

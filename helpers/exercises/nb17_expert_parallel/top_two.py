@@ -16,24 +16,6 @@ import torch
 
 from helpers.checks.author import *
 
-NO_LIMIT = "Nobody is turned away here, although some experts have more than {capacity} tokens."
-TOKENS_FIRST = (
-    "Places went out token by token, both choices of each. First come all first choices, then the second "
-    "ones: a second choice never takes a place from a first one."
-)
-RENORMALISED = (
-    "The gates were divided by their sum after some were turned away. They are divided before: what a "
-    "token loses is not given to its other expert."
-)
-NOT_NORMALISED = "The two gates of a token are divided by their sum, before anybody is turned away."
-LIKELY = "Places went to the likeliest tokens; they go in the order of the tokens."
-ONE_OFF = (
-    "One token too many, or too few: an expert takes `capacity` tokens, and turns away the next."
-)
-EACH = "First and second choices were counted apart: an expert has `capacity` places in all."
-MARKED = "A token that is turned away keeps its expert in `experts`; only its gate becomes 0."
-PARTS = ("experts", "gates", "dropped")
-
 
 def case(draw: Draw) -> Case:
     tokens, count = draw.of(1, 3, 5, 8, 12), draw.whole(2, 5)
@@ -52,17 +34,6 @@ def case(draw: Draw) -> Case:
         f"{tokens} tokens, {count} experts, capacity {capacity}",
         [(logits, capacity)],
         right=right,
-        mistakes=[
-            gives(NO_LIMIT, limit=10**6),
-            gives(TOKENS_FIRST, order="tokens"),
-            gives(LIKELY, order="likely"),
-            gives(EACH, order="apart"),
-            gives(ONE_OFF, limit=capacity + 1),
-            gives(ONE_OFF, limit=max(0, capacity - 1)),
-            gives(NOT_NORMALISED, normalise="never"),
-            gives(RENORMALISED, normalise="after"),
-            Mistake((*route(logits, capacity, mark=True)[:1], *right[1:]), MARKED),
-        ],
         facts={"capacity": capacity},
     )
 
