@@ -10,18 +10,25 @@ The comment under a marker is the sentence; names in braces are filled in from t
 of a program that does not just return wrong values is followed by its outcome, such as `| crashed`.
 Code before the first marker belongs to every program, and so do `import torch` and
 `import torch.distributed as dist`.
+
+Many mistakes are close to a solution, so a learner's bundle has them compressed: nobody reads one just by opening
+a file.
 """
 
 from __future__ import annotations
 
+import bz2
 import re
+import textwrap
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 from helpers.checks.exercise import Exercise
 from helpers.checks.result import Outcome
 
+SEALED = ".sealed"
+_EXERCISES = Path(__file__).parents[1] / "exercises"
 _IMPORTS = "import torch\nimport torch.distributed as dist\n"
 _MARK = re.compile(r"^# %% (.*)\n((?:#.*\n)*)", re.MULTILINE)
 
@@ -43,8 +50,34 @@ def known_mistakes(exercise: Exercise) -> tuple[KnownMistake, ...]:
 
 @cache
 def _mistakes_of(notebook: str, name: str) -> tuple[KnownMistake, ...]:
-    file = resources.files(f"helpers.exercises.nb{notebook}") / "mistakes" / f"{name}.py"
-    return read_mistakes(file.read_text()) if file.is_file() else ()
+    plain = _EXERCISES / f"nb{notebook}" / "mistakes" / f"{name}.py"
+    sealed = plain.with_suffix(SEALED)
+    if plain.is_file():
+        return read_mistakes(plain.read_text())
+    return read_mistakes(bz2.decompress(sealed.read_bytes()).decode()) if sealed.is_file() else ()
+
+
+def path_of(exercise: Exercise) -> Path:
+    """Return where the mistakes of an exercise are."""
+    return _EXERCISES / f"nb{exercise.notebook}" / "mistakes" / f"{exercise.name}.py"
+
+
+def forget_known() -> None:
+    """Read the files anew when they are next asked for."""
+    _mistakes_of.cache_clear()
+
+
+def written(title: str, words: str, outcome: Outcome, source: str) -> str:
+    """Return a mistake as its file has it."""
+    suffix = "" if outcome is Outcome.WRONG else f" | {outcome.value}"
+    lines = textwrap.wrap(words, 106, break_long_words=False, break_on_hyphens=False)
+    comment = "\n".join(f"# {line}" for line in lines)
+    return f"# %% {title}{suffix}\n{comment}\n" + source.strip("\n") + "\n"
+
+
+def seal(text: str) -> bytes:
+    """Return a file of mistakes as a learner's bundle holds it."""
+    return bz2.compress(text.encode())
 
 
 def read_mistakes(text: str) -> tuple[KnownMistake, ...]:

@@ -5,12 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from helpers.answers.data import Answer
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.grade import grade
-from helpers.checks.mistakes import KnownMistake, known_mistakes
-from helpers.checks.result import CheckResult
+from helpers.checks.mistakes import (
+    KnownMistake,
+    forget_known,
+    known_mistakes,
+    path_of,
+    read_mistakes,
+    written,
+)
+from helpers.checks.result import CheckResult, Outcome
+
+
+class CannotAdd(Exception):
+    """A wrong answer cannot become a known mistake. One line: why not."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +49,10 @@ class Proof:
     def is_own(self) -> bool:
         return is_sentence(self.mistake.words, self.advice)
 
+    @property
+    def is_good(self) -> bool:
+        return self.is_rejected and self.is_own
+
 
 def prove(
     exercise: Exercise, mistake: KnownMistake, secret: str = VISIBLE_SECRET, every_case: bool = True
@@ -62,6 +78,35 @@ def _checked(
     return grade(exercise, answer, str, secret, every_case=every_case)
 
 
+def added(exercise: Exercise, file: Path, words: str) -> tuple[KnownMistake, ...]:
+    """Add the wrong answer in a file to an exercise's known mistakes; return all of them.
+
+    words: its sentence. Its title is the file's name. Raise CannotAdd where it cannot teach anything.
+    """
+    source, path = file.read_text(), path_of(exercise)
+    title = file.stem.replace("_", " ")
+    if not words.strip():
+        raise CannotAdd('say what its author must read: --say "..."')
+    if any(mistake.title == title for mistake in known_mistakes(exercise)):
+        raise CannotAdd(f"{path.name} has a mistake called {title!r} already: rename {file.name}")
+    try:
+        mistake = read_mistakes(written(title, words, Outcome.WRONG, source))[0]
+        outcome = _checked(exercise, mistake, VISIBLE_SECRET, every_case=False).outcome
+    except SyntaxError as error:
+        raise CannotAdd(f"{file} is not valid Python: {error}") from None
+    if outcome is Outcome.PASSED:
+        raise CannotAdd(f"{file.name} passes all visible cases: it is not a wrong answer")
+    if outcome is Outcome.NOT_ATTEMPTED:
+        raise CannotAdd(
+            f"{file.name} does not answer the exercise: it has to define {exercise.name}"
+        )
+    before = path.read_text().rstrip("\n") + "\n\n\n" if path.exists() else ""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(before + written(title, words, outcome, source))
+    forget_known()
+    return known_mistakes(exercise)
+
+
 def is_sentence(words: str, shown: str) -> bool:
     """Whether a sentence that was shown is this one, with facts of some case filled in."""
     pattern = re.sub(r"\\\{\w+\\\}", ".*", re.escape(words))
@@ -72,7 +117,6 @@ def table(exercise: Exercise, proofs: Sequence[Proof]) -> str:
     """Return a report for the author of an exercise: a line for each mistake."""
     lines = [f"{exercise.heading}: {len(proofs)} mistakes"]
     for proof in proofs:
-        good = proof.is_rejected and proof.is_own
         fate = f"{proof.outcome} in {proof.failed} of {proof.of} cases"
         if not proof.is_rejected:
             why = f"expected: {proof.mistake.outcome.value}"
@@ -82,5 +126,5 @@ def table(exercise: Exercise, proofs: Sequence[Proof]) -> str:
             why = f"the sentence of: {', '.join(proof.others)}"
         else:
             why = f"not its own sentence, but: {proof.advice or 'none'}"
-        lines.append(f"  {'ok ' if good else 'BAD'} {proof.mistake.title}: {fate}; {why}")
+        lines.append(f"  {'ok ' if proof.is_good else 'BAD'} {proof.mistake.title}: {fate}; {why}")
     return "\n".join(lines)

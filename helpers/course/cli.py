@@ -212,9 +212,42 @@ def grade(folder: Path, out: Path, **options: Any) -> None:
 
 
 @main.command()
+@click.argument("exercise")
+@click.option(
+    "--add",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A file with a wrong answer that becomes a known mistake.",
+)
+@click.option("--say", default="", help="The sentence that its author must read.")
+def mistakes(exercise: str, add: Path | None, say: str) -> None:
+    """Check the known mistakes of an exercise.
+
+    Says for each whether it is rejected and whether its author reads its own sentence. Exits with 1 if not.
+    For example: course mistakes ping_pong --add both_send.py --say "Both ranks send first."
+    """
+    from helpers.checks.mistakes import known_mistakes
+    from helpers.checks.proof import CannotAdd, added, prove, table
+    from helpers.checks.registry import find
+
+    try:
+        found = find(exercise)
+        known = added(found, add, say) if add is not None else known_mistakes(found)
+    except (LookupError, CannotAdd) as error:
+        raise click.ClickException(str(error.args[0])) from error
+    proofs = [prove(found, mistake) for mistake in known]
+    click.echo(table(found, proofs))
+    sys.exit(not all(proof.is_good for proof in proofs))
+
+
+@main.command()
 @click.option("--with-solutions", is_flag=True, help="With solutions/, for show_me and to read.")
+@click.option(
+    "--without-mistakes",
+    is_flag=True,
+    help="Without the known mistakes: wrong answers get no advice of their own.",
+)
 @click.argument("out", type=click.Path(path_type=Path))
-def release(out: Path, with_solutions: bool) -> None:
+def release(out: Path, with_solutions: bool, without_mistakes: bool) -> None:
     """Write the bundle for learners.
 
     The course without solutions, tests and grader, with a manifest of SHA-256 sums.
@@ -223,7 +256,12 @@ def release(out: Path, with_solutions: bool) -> None:
     from helpers.grading.release import release as write
 
     try:
-        files = write(workspaces.find_workspace(), out, with_solutions=with_solutions)
+        files = write(
+            workspaces.find_workspace(),
+            out,
+            with_solutions=with_solutions,
+            with_mistakes=not without_mistakes,
+        )
     except ReleaseError as error:
         click.echo(error, err=True)
         sys.exit(2)

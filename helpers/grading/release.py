@@ -8,11 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from helpers.checks.mistakes import SEALED, seal
 from helpers.course.workspace import Workspace
 
 MANIFEST = "manifest.json"
@@ -26,21 +26,29 @@ class ReleaseError(Exception):
     """No bundle can be written, or read. One line: what is wrong, and what to do."""
 
 
-def release(workspace: Workspace, out: Path, *, with_solutions: bool = False) -> list[Path]:
-    """Write the bundle into the new folder `out`; give its files. Raise ReleaseError."""
+def release(
+    workspace: Workspace, out: Path, *, with_solutions: bool = False, with_mistakes: bool = True
+) -> list[Path]:
+    """Write the bundle into the new folder `out`; return its files. Raise ReleaseError.
+
+    with_mistakes: a wrong answer then gets advice, and the known mistakes, many of them close to a solution,
+    are in the bundle, sealed.
+    """
     if out.exists() and any(out.iterdir() if out.is_dir() else [out]):
         raise ReleaseError(f"{out} is there already: name a new folder.")
     sums = {}
     try:
         solved = workspace.solutions.glob("*.ipynb") if with_solutions else ()
         for source in sorted([*bundled(workspace), *solved]):
-            name = source.relative_to(workspace.root)
+            if _is_mistakes(source) and not with_mistakes:
+                continue
+            name = _handed_out(source).relative_to(workspace.root)
             target = out / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, target)
+            target.write_bytes(_content(source))
             if name == Path("README.md"):
                 target.write_text(_for_learners(source.read_text(), with_solutions))
-            sums[name.as_posix()] = sum_of(target)
+            sums[name.as_posix()] = sum_of(target.read_bytes())
         manifest = {"format": FORMAT, "files": sums}
         (out / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
     except OSError as error:
@@ -68,26 +76,43 @@ def bundled(workspace: Workspace) -> Iterator[Path]:
             yield path
 
 
+def _is_mistakes(path: Path) -> bool:
+    return path.parent.name == "mistakes" and path.suffix == ".py"
+
+
+def _handed_out(path: Path) -> Path:
+    """Return what a file is called in a bundle."""
+    return path.with_suffix(SEALED) if _is_mistakes(path) else path
+
+
+def _content(path: Path) -> bytes:
+    """Return what a file holds in a bundle."""
+    return seal(path.read_text()) if _is_mistakes(path) else path.read_bytes()
+
+
 def differences(manifest: Path, workspace: Workspace) -> list[str]:
     """Say which checks, engine and notebooks here are not those of a bundle. Raise ReleaseError."""
     sums = _read(manifest)
-    here = {p.relative_to(workspace.root).as_posix(): p for p in bundled(workspace)}
+    here = {_handed_out(p).relative_to(workspace.root).as_posix(): p for p in bundled(workspace)}
+    has_mistakes = any(name.endswith(SEALED) for name in sums)
     found = []
     for name in sorted({*sums, *here}):
         if not name.startswith(("helpers/", "notebooks/")):
+            continue
+        if name.endswith(SEALED) and not has_mistakes:
             continue
         if name not in here:
             found.append(f"{name} is in the bundle, and not here")
         elif name not in sums:
             found.append(f"{name} is here, and not in the bundle")
-        elif sum_of(here[name]) != sums[name]:
+        elif sum_of(_content(here[name])) != sums[name]:
             found.append(f"{name} is not as it was handed out")
     return found
 
 
-def sum_of(path: Path) -> str:
-    """Give a file's SHA-256, in hexadecimal."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def sum_of(content: bytes) -> str:
+    """Return the SHA-256 of a file's content, in hexadecimal."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def _read(path: Path) -> dict[str, str]:
