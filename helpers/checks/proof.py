@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -90,10 +91,11 @@ def added(exercise: Exercise, file: Path, words: str) -> tuple[KnownMistake, ...
     if any(mistake.title == title for mistake in known_mistakes(exercise)):
         raise CannotAdd(f"{path.name} has a mistake called {title!r} already: rename {file.name}")
     try:
-        mistake = read_mistakes(written(title, words, Outcome.WRONG, source))[0]
-        outcome = _checked(exercise, mistake, VISIBLE_SECRET, every_case=False).outcome
-    except SyntaxError as error:
-        raise CannotAdd(f"{file} is not valid Python: {error}") from None
+        ast.parse(source)
+    except (SyntaxError, ValueError) as error:
+        raise CannotAdd(f"{file.name} is not valid Python: {error}") from None
+    mistake = read_mistakes(written(title, words, Outcome.WRONG, source))[0]
+    outcome = _checked(exercise, mistake, VISIBLE_SECRET, every_case=False).outcome
     if outcome is Outcome.PASSED:
         raise CannotAdd(f"{file.name} passes all visible cases: it is not a wrong answer")
     if outcome is Outcome.NOT_ATTEMPTED:

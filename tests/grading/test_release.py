@@ -28,6 +28,16 @@ def test_nothing_of_the_solutions_is_in_it(bundle: Path) -> None:
     assert not [path for path in bundle.rglob("*.ipynb") if "BEGIN SOLUTION" in path.read_text()]
 
 
+def test_known_mistakes_are_sealed_or_left_out(bundle: Path, tmp_path: Path) -> None:
+    here = {p.stem for p in find_workspace().root.glob("helpers/exercises/*/mistakes/*.py")}
+    assert {p.stem for p in bundle.glob("helpers/exercises/*/mistakes/*")} == here
+    assert not [*bundle.glob("helpers/exercises/*/mistakes/*.py")]
+    without = tmp_path / "without"
+    release(find_workspace(), without, with_mistakes=False)
+    assert not [*without.glob("helpers/exercises/*/mistakes")]
+    assert differences(without, find_workspace()) == []
+
+
 def test_its_readme_names_nothing_that_is_not_in_it(bundle: Path) -> None:
     readme = (bundle / "README.md").read_text()
     assert "make lab" in readme
@@ -38,7 +48,7 @@ def test_the_manifest_has_the_sum_of_every_file(bundle: Path) -> None:
     sums = json.loads((bundle / MANIFEST).read_text())["files"]
     files = {p.relative_to(bundle).as_posix() for p in bundle.rglob("*") if p.is_file()}
     assert set(sums) == files - {MANIFEST}
-    assert all(sum_of(bundle / name) == each for name, each in sums.items())
+    assert all(sum_of((bundle / name).read_bytes()) == each for name, each in sums.items())
 
 
 def test_a_check_that_was_changed_since_is_told(bundle: Path, tmp_path: Path) -> None:

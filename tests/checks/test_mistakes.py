@@ -1,0 +1,211 @@
+"""Known mistakes are read, written and sealed; an answer that behaves like one is explained by it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from helpers.answers.build import Answer, build_answer
+from helpers.checks import mistakes
+from helpers.checks.case import Case
+from helpers.checks.draw import Draw
+from helpers.checks.exercise import Exercise
+from helpers.checks.grade import grade
+from helpers.checks.mistakes import known_mistakes, read_mistakes, seal, written
+from helpers.checks.proof import CannotAdd, added, is_sentence, prove
+from helpers.checks.result import CheckResult, Outcome
+from tests.submission_files import PRELUDE
+
+FILE = """\
+SCALE = 2
+
+
+# %% not summed
+# This is rank {here}'s own part: the sum
+# over all ranks is asked for.
+def total(rank, world_size, x):
+    return x
+
+
+# %% everybody waits | deadlocked
+# Nobody sends.
+def total(rank, world_size, x):
+    dist.recv(x, (rank + 1) % world_size)
+
+
+# %% twice
+# The sum is doubled.
+def total(rank, world_size, x):
+    x = x * SCALE
+    dist.all_reduce(x)
+    return x
+
+
+# %% twice, on odd ranks
+# Odd ranks double the sum.
+def total(rank, world_size, x):
+    y = x.clone()
+    dist.all_reduce(y)
+    return y * 2 if rank % 2 else y
+
+
+# %% a rank is missing | crashed
+# The list needs room for all ranks.
+def total(rank, world_size, x):
+    parts = [torch.empty_like(x) for _ in range(world_size - 1)]
+    dist.all_gather(parts, x)
+    return sum(parts)
+"""
+
+
+def case(draw: Draw) -> Case:
+    parts = [draw.tensor((3,), torch.float32) for _ in range(draw.ranks)]
+    total = torch.stack(parts).sum(0)
+    return Case("three numbers", [(part,) for part in parts], total, facts={"here": "every"})
+
+
+@pytest.fixture
+def exercise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Exercise]:
+    """An exercise with a file of mistakes of its own."""
+    monkeypatch.setattr(mistakes, "_EXERCISES", tmp_path)
+    folder = tmp_path / "nbxx_test" / "mistakes"
+    folder.mkdir(parents=True)
+    (folder / "total.py").write_text(FILE)
+    mistakes.forget_known()
+    yield Exercise(case, sizes=(2, 3, 4), count=9, name="total", notebook="xx_test")
+    mistakes.forget_known()
+
+
+def checked(exercise: Exercise, body: str) -> CheckResult:
+    lines = "\n    ".join(body.splitlines())
+    answer = build_answer([PRELUDE, f"def total(rank, world_size, x):\n    {lines}"], "total")
+    assert isinstance(answer, Answer)
+    return grade(exercise, answer, str)
+
+
+def advice(result: CheckResult) -> str:
+    return next(each.advice for each in result.cases if not each.passed)
+
+
+def test_a_file_is_cut_into_programs() -> None:
+    first, second, *_ = read_mistakes(FILE)
+    assert first.title == "not summed" and first.outcome is Outcome.WRONG
+    assert first.words == "This is rank {here}'s own part: the sum over all ranks is asked for."
+    assert second.outcome is Outcome.DEADLOCKED
+    assert "SCALE = 2" in second.source and "def total" in second.source
+
+
+def test_a_program_without_a_sentence_is_refused() -> None:
+    with pytest.raises(ValueError, match="a sentence is missing"):
+        read_mistakes("# %% nothing to say\ndef total(rank): ...\n")
+
+
+def test_what_is_written_is_read_again() -> None:
+    words = "A long sentence. " * 20
+    text = written("a title", words, Outcome.CRASHED, "def f():\n    return 1\n")
+    (found,) = read_mistakes(text)
+    assert (found.title, found.words, found.outcome) == (
+        "a title",
+        words.strip(),
+        Outcome.CRASHED,
+    )
+    assert max(map(len, text.splitlines())) <= 110
+
+
+def test_a_sealed_file_is_read_like_a_plain_one(exercise: Exercise) -> None:
+    plain = known_mistakes(exercise)
+    path = mistakes.path_of(exercise)
+    path.with_suffix(mistakes.SEALED).write_bytes(seal(path.read_text()))
+    path.unlink()
+    mistakes.forget_known()
+    assert known_mistakes(exercise) == plain
+    assert b"rank" not in path.with_suffix(mistakes.SEALED).read_bytes()
+
+
+LIKE = {
+    "written another way": ("return x.clone()", "This is rank every's own part"),
+    "doubled after the sum": (
+        "y = x.clone()\ndist.all_reduce(y)\nreturn y + y",
+        "The sum is doubled.",
+    ),
+    "a deadlock": (
+        "y = torch.empty_like(x)\ndist.recv(y, (rank + 1) % world_size)\nreturn y",
+        "Nobody sends.",
+    ),
+    "an error": (
+        "boxes = [x.clone() for _ in range(1, world_size)]\ndist.all_gather(boxes, x)\nreturn boxes[0]",
+        "The list needs room",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "says"), LIKE.values(), ids=LIKE)
+def test_an_answer_that_behaves_like_a_mistake_reads_its_sentence(
+    exercise: Exercise, body: str, says: str
+) -> None:
+    assert says in advice(checked(exercise, body))
+
+
+UNLIKE = {
+    "right on even ranks": "y = x.clone()\ndist.all_reduce(y)\nreturn y * (3 if rank % 2 else 1)",
+    "like one in worlds of two only": (
+        "y = x.clone()\ndist.all_reduce(y)\nreturn y * 2 if world_size == 2 else y * 5"
+    ),
+    "the right numbers in another dtype": "y = 2 * x.double()\ndist.all_reduce(y)\nreturn y",
+    "another error": "raise ValueError('the list is too short')",
+}
+
+
+@pytest.mark.parametrize("body", UNLIKE.values(), ids=UNLIKE)
+def test_other_answers_do_not(exercise: Exercise, body: str) -> None:
+    sentences = [mistake.words for mistake in known_mistakes(exercise)]
+    shown = advice(checked(exercise, body))
+    assert not any(is_sentence(words, shown) for words in sentences)
+
+
+def test_each_mistake_is_proved(exercise: Exercise) -> None:
+    proofs = [prove(exercise, mistake) for mistake in known_mistakes(exercise)]
+    assert [proof.is_good for proof in proofs] == [True] * len(proofs)
+
+
+def test_two_sentences_that_cannot_be_told_apart_are_not_shown(exercise: Exercise) -> None:
+    path = mistakes.path_of(exercise)
+    same = "def total(rank, world_size, x):\n    return x + 0\n"
+    path.write_text(FILE + "\n\n" + written("the same", "Another cause.", Outcome.WRONG, same))
+    mistakes.forget_known()
+    assert advice(checked(exercise, "return x")) == "This is what the rank was given, unchanged."
+    (proof,) = (prove(exercise, m) for m in known_mistakes(exercise) if m.title == "the same")
+    assert proof.is_rejected and not proof.is_own
+
+
+def test_a_wrong_answer_is_added(exercise: Exercise, tmp_path: Path) -> None:
+    file = tmp_path / "three_times.py"
+    file.write_text(
+        "def total(rank, world_size, x):\n    y = 3 * x\n    dist.all_reduce(y)\n    return y\n"
+    )
+    known = added(exercise, file, "This is three times the sum.")
+    assert known[-1].title == "three times" and len(known) == len(read_mistakes(FILE)) + 1
+    body = "dist.all_reduce(x := x.clone())\nreturn x + x + x"
+    assert advice(checked(exercise, body)) == "This is three times the sum."
+
+
+REFUSED = {
+    "a right one": ("def total(rank, world_size, x):\n    y = x.clone()\n    dist.all_reduce(y)\n"
+                    "    return y\n", "Why?", "passes all visible cases"),
+    "no sentence": ("def total(rank, world_size, x): return x\n", " ", "--say"),
+    "not Python": ("def total(rank:\n", "Why?", "not valid Python"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "words", "why"), REFUSED.values(), ids=REFUSED)
+def test_what_teaches_nothing_is_not_added(
+    exercise: Exercise, tmp_path: Path, source: str, words: str, why: str
+) -> None:
+    file = tmp_path / "wrong.py"
+    file.write_text(source)
+    with pytest.raises(CannotAdd, match=why):
+        added(exercise, file, words)
+    assert mistakes.path_of(exercise).read_text() == FILE
