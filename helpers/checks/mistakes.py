@@ -11,8 +11,8 @@ of a program that does not just return wrong values is followed by its outcome, 
 Code before the first marker belongs to every program, and so do `import torch` and
 `import torch.distributed as dist`.
 
-Many mistakes are close to a solution. A learner's bundle has them compressed, so that nobody reads one just by
-opening a file.
+Many mistakes are close to a solution. A learner's bundle has them compressed, so that nobody reads one just
+by opening a file.
 """
 
 from __future__ import annotations

@@ -32,38 +32,11 @@ from helpers.views.plain import plural
 
 Models = list[torch.nn.Module]
 Kept = list[torch.Tensor]
-NEVER = (
-    "The weights are as if the ranks had never met. After steps {every}, {twice}, ... what the outer step "
-    "gives goes into the model; and what it starts from is a clone of the weights: else there is no "
-    "difference."
-)
-UNCLEARED = "The gradients of the steps before are added to these: clear them before each step."
-FIRST_BATCH = (
-    "Every step learns from the first samples: step number k takes the k-th `batch_size` of them."
-)
 PLAIN = (
     "This is the plain mean of the weights: local SGD. The outer optimizer goes {outer_lr} of the way, with "
     "momentum {momentum}."
 )
-UP = "The outer step goes the wrong way: its gradient is the weights of the last meeting minus those of now."
-SUM = "The ranks' differences are averaged, not added up."
-FROM_HERE = (
-    "The outer step starts from the weights of the last meeting, the same on all ranks; here it starts from "
-    "the rank's own, which have moved already."
-)
-FORGOTTEN = (
-    "The outer momentum is lost between meetings: make the outer optimizer once, before the first "
-    "step."
-)
-HEAVY = "This is plain momentum; Nesterov's is wanted: `nesterov=True`."
-NONE = "The outer optimizer has no momentum here; {momentum} is wanted."
 FIRST = "The difference is taken from the very first weights each time: after a meeting keep the new ones."
-LAST = "The ranks meet only after steps {every}, {twice}, ...: steps left over at the end stay a rank's own."
-COUNT = (
-    "Count the steps from 1: the ranks meet after steps {every}, {twice}, ... and at no other time."
-)
-RESET = "The inner optimizer starts anew after a meeting: its state stays, each rank's own."
-OWN_GRADIENTS = "Between meetings nothing is averaged: a step is one rank's own affair."
 ADVICE = {
     "steps": (
         "{samples} samples make len(x) // batch_size = {steps} steps of {size}: they are this rank's own "
@@ -93,23 +66,6 @@ def case(draw: Draw) -> Case:
         f"{plural(count, 'sample')} each, {plural(steps, 'step')} of {size}, meetings every {every}",
         [(start, rules, x, y, size, every, steps) for x, y in own],
         right=judge,
-        mistakes=[
-            gives(NEVER, lambda: lambda changes, means: None, meets=False),
-            gives(PLAIN, lambda: plain_mean),
-            gives(UP, lambda: world.nesterov(sign=-1)),
-            gives(SUM, lambda: world.nesterov(sign=n)),
-            gives(FORGOTTEN, lambda: world.nesterov(keep=False)),
-            gives(NONE, lambda: world.nesterov(momentum=0.0)),
-            gives(HEAVY, lambda: world.nesterov(nesterov=False)),
-            gives(FROM_HERE, world.nesterov, way="from here"),
-            gives(FIRST, world.nesterov, way="first"),
-            gives(LAST, world.nesterov, last=True),
-            gives(COUNT, world.nesterov, count_from_0=True),
-            gives(RESET, world.nesterov, reset=True),
-            gives(OWN_GRADIENTS, world.nesterov, average=True),
-            gives(UNCLEARED, world.nesterov, clear=False),
-            gives(FIRST_BATCH, world.nesterov, first_batch=True),
-        ],
         facts={
             "bytes": steps // every * sum(w.nbytes for w in start),
             "calls": steps // every * len(start),
@@ -126,11 +82,6 @@ def case(draw: Draw) -> Case:
 
 Outer = Callable[[Kept, Kept], None]
 """Adds to changes, which are zeros, what the mean of the ranks' differences makes of the weights."""
-
-
-def plain_mean(changes: Kept, means: Kept) -> None:
-    for change, mean in zip(changes, means, strict=True):
-        change -= mean
 
 
 class World:

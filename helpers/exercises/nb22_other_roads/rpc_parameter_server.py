@@ -106,20 +106,6 @@ EXERCISE = Exercise(
     case,
     failed=(
         Failed("in init_rpc|already initialized", UP),
-        Failed("Future", "`rpc_async` gives a future; the gradient is what its `wait()` returns."),
-        Failed(
-            "Boolean value of Tensor|iteration over a 0-d tensor|positional arguments? but",
-            "`args` is a tuple: args=(w,), with a comma. `(w)` without it is the tensor itself.",
-        ),
-        Failed(
-            "should be callable",
-            "`gradient(w)` calls it here, on the server. Give the function and its arguments apart: "
-            "rpc.rpc_async(trainer, gradient, args=(w,))",
-        ),
-        Failed(
-            "missing 1 required positional argument",
-            "The trainer calls `gradient` with what `args` holds: args=(w,)",
-        ),
         Failed(
             "shutdown|not been initialized",
             "The check shuts RPC down itself, after your function has returned.",

@@ -201,10 +201,6 @@ def trained(
     return after, accuracies
 
 
-NOT_ALL = (
-    "Read the calls above: the ranks are not in the same one. A collective needs every rank: which one do "
-    "only some of them reach?"
-)
 STEPS = "One optimizer step for each `accumulate` microbatches."
 AVERAGED = (
     "The ranks' gradients were not averaged, or not all of them. With DDP, in which backward does that "
@@ -272,12 +268,10 @@ EXERCISE = Exercise(
         ),
     ),
     failed=(
-        Stuck(NOT_ALL),
         Failed(
             "closed by peer|Connection",
             "A rank has gone while another was in a call with it: do all make the same calls?",
         ),
-        Failed("", NOT_ALL, died=True),
     ),
     kind=Kind.MODULE,
     programme=run_script,

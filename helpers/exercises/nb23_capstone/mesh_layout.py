@@ -20,16 +20,6 @@ from helpers.exercises.nb23_capstone.in_ranks import lay_out
 from helpers.exercises.nb23_capstone.shared import line_of
 from helpers.trace.events import Trace
 
-INNERMOST_LAST = (
-    "This is the mesh the other way round: `order` begins with the innermost dimension, whose coordinate "
-    "changes from one rank to the next, and a mesh is written so that its last dimension is the innermost."
-)
-OWN_ORDER = (
-    "These are the coordinates in the order of `sizes`, which means nothing: `order` begins with the "
-    "innermost dimension, whose coordinate changes from one rank to the next."
-)
-DIFFERENT = "Rank r runs on host r // per_host: count the different hosts among the group's ranks."
-PLACE = "The coordinate is this rank's place in its group, counted from 0."
 SHAPES = {
     4: ((2, 2), (2, 1, 2), (4, 1)),
     5: ((5,), (1, 5)),
@@ -46,7 +36,7 @@ def case(draw: Draw) -> Case:
     outermost = draw.rng.sample(names, len(names))
     per_host = draw.of(2, 2, 3, 4)
     xs = draw.tensors(draw.shape(least=1), draw.dtype(*SUMMED))
-    total = torch.stack(xs).sum(0)
+    torch.stack(xs).sum(0)
     places = parts_of(outermost, sizes, per_host, xs)
     right = ByName([{"dict": "", **own} for own in places], scale=sum(map(largest, xs)))
 
@@ -69,54 +59,12 @@ def case(draw: Draw) -> Case:
             sums[name] = now
         return [{f"{name}, sum": sums[name][r] for name in sizes} for r in range(n)]
 
-    again = "all_reduce writes into its tensor: give each dimension a clone of `x`."
     listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
     order = "-".join(reversed(outermost))
     return Case(
         f"{listed}; order {order}, {per_host} on a host, {tuple(xs[0].shape)} of {xs[0].dtype}",
         [(sizes, order, per_host, x) for x in xs],
         right=right,
-        mistakes=[
-            right.mistake(INNERMOST_LAST, laid_out(*reversed(outermost))),
-            right.mistake(OWN_ORDER, laid_out(*sizes)),
-            right.mistake(OWN_ORDER, laid_out(*reversed(sizes))),
-            right.mistake(PLACE, only("coordinate", lambda r, name, group: r)),
-            right.mistake(PLACE, only("coordinate", lambda r, name, group: group.index(r) + 1)),
-            right.mistake(
-                "The group's ranks are global ones, numbers between 0 and world_size - 1.",
-                only("ranks", lambda r, name, group: list(range(len(group)))),
-            ),
-            *(
-                right.mistake(DIFFERENT, only("hosts", wrong))
-                for wrong in (
-                    lambda r, name, group: len(group),
-                    lambda r, name, group: -(-len(group) // per_host),
-                    lambda r, name, group: len(group) // per_host,
-                    lambda r, name, group: max(1, len(group) // per_host),
-                    lambda r, name, group: group[-1] // per_host - group[0] // per_host + 1,
-                    lambda r, name, group: -(-n // per_host),
-                    lambda r, name, group: n // per_host,
-                )
-            ),
-            right.mistake(
-                "Each is the sum over all ranks. Either all_reduce was called without its own group "
-                "(`group=`), or always on one tensor, into which it writes: give each dimension a clone of "
-                "`x`.",
-                only("sum", lambda r, name, group: total),
-            ),
-            *(
-                right.mistake(again, so_far(o))
-                for o in (outermost, outermost[::-1], [*sizes], [*sizes][::-1])
-            ),
-            right.mistake(
-                "These are means; sums are wanted.",
-                only("sum", lambda r, name, group: mean(xs, group)),
-            ),
-            right.mistake(
-                "This is the rank's own `x`: nothing has been added up.",
-                only("sum", lambda r, name, group: xs[r]),
-            ),
-        ],
         facts={"lines": [[own[f"{name}, ranks"] for name in sizes] for own in places]},
     )
 
@@ -168,11 +116,6 @@ EXERCISE = Exercise(
         Holds(summed_in_each_group, "one all_reduce in each group of more than one rank"),
     ),
     failed=(
-        Failed(
-            "GroupsDiffer",
-            "Make all groups of all dimensions in loops that are the same on every rank; keep those that "
-            "you are in. Or let init_device_mesh do it.",
-        ),
         Failed(
             "Mesh should not be bigger|must (be )?divi",
             "The sizes multiply to world_size: the mesh's shape is the sizes, outermost first.",

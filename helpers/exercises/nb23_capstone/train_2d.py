@@ -10,7 +10,7 @@
   dist.all_reduce(p.grad, op=dist.ReduceOp.AVG, group=dp.get_group()).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -25,49 +25,17 @@ from helpers.views.plain import plural
 
 Pair = tuple[torch.Tensor, torch.Tensor]
 """Of the weight of `up` and of that of `down`: the whole, or what one rank holds of them."""
-BEGIN = (
-    "Every rank has built its layers from a seed of its own. Rank 0's count: broadcast them to **all** "
-    "ranks, before you cut them."
-)
 PARTS = (
     "This rank begins with rank 0's **part** of the weights: broadcast the whole weights before you cut "
     "them, not the parts."
 )
-STILL = (
-    "The weights that are copied never change: does the optimizer step, and on the very parameters that you "
-    "copy, which are `block.parameters()`?"
-)
-EARLY = "The copies were made before `optimizer.step()`: they belong after it."
-INNERMOST = (
-    "These are another rank's parts. tp is innermost: neighbours share a tp group. `init_device_mesh` takes "
-    'the innermost dimension last: `mesh_dim_names=("dp", "tp")`.'
-)
-CLONES = "The list keeps the same tensors step after step, and they change: put clones into it."
 MEAN = (
     "Gradients are the mean over the dp group: a loss is a mean over this rank's share of the batch. In the "
     "tp group nothing is divided."
 )
 ALONE = "Each replica learns from its own samples only: average the gradients over the dp group."
-WHICH = (
-    "Which group averages gradients? Ranks that hold the same part of a weight and learn from different "
-    "samples: the dp group."
-)
-SAMPLES = (
-    "Which samples does this rank learn from? Those of its **dp** coordinate: ranks of one tp group see the "
-    "same ones."
-)
-SAME = "All replicas learn from the same share of the batch: take that of the dp coordinate."
 CLEARED = (
     "The first step is right, later ones are not: the gradients are not cleared between steps."
-)
-BATCH = "Every step learns from the first batch: step k takes samples from `k * batch_size` on."
-CUT = (
-    "`up` is cut by rows (`chunk(tp)`), `down` by columns (`chunk(tp, dim=1)`); the coordinate in the tp "
-    "group says which part is yours."
-)
-COMPLETE = (
-    "The steps are as if gradients were summed over tp as well. The loss is the same on all ranks of a tp "
-    "group, so its gradient is complete on each: SumOver's backward hands it on as it is."
 )
 TP = {1: (1,), 2: (1, 2), 4: (2, 2, 2, 1, 4), 6: (2, 3), 8: (2, 4)}
 
@@ -114,36 +82,12 @@ def case(draw: Draw) -> Case:
     def gives(words: str, rows: Sequence[Sequence[Pair]]) -> Mistake:
         return right.mistake(words, by_step(rows))
 
-    everybody, in_dp = range(n), [line_of((dp, tp), 0, r)[1] for r in range(n)]
+    _everybody, in_dp = range(n), [line_of((dp, tp), 0, r)[1] for r in range(n)]
     in_tp = [line_of((dp, tp), 1, r)[1] for r in range(n)]
     return Case(
         f"dp {dp}, tp {tp}, {hidden} hidden, {plural(steps, 'step')} of {plural(size, 'sample')}, {dtype}",
         [(tp, *start, x, y, size, steps, lr) for start in starts],
         right=right,
-        mistakes=[
-            as_if(BEGIN, begin=[cut(starts[r], tp)[r % tp] for r in range(n)]),
-            as_if(BEGIN, begin=[cut(starts[in_tp[r][0]], tp)[r % tp] for r in range(n)]),
-            as_if(PARTS, begin=[cut(starts[0], tp)[0]] * n),
-            gives(STILL, [begin] * steps),
-            gives(STILL, [[cut(starts[r], tp)[r % tp] for r in range(n)]] * steps),
-            gives(EARLY, [begin, *rows[:-1]]),
-            gives(INNERMOST, [[parts[r // dp] for r in range(n)] for parts in whole]),
-            gives(CLONES, [rows[-1]] * steps),
-            as_if(MEAN, factor=float(dp)),
-            as_if(MEAN, factor=1 / dp),
-            as_if(MEAN, factor=1 / tp),
-            as_if(COMPLETE, factor=float(tp)),
-            as_if(WHICH, groups=[everybody] * n),
-            as_if(WHICH, groups=in_tp),
-            as_if(ALONE, groups=[[r] for r in range(n)]),
-            as_if(SAMPLES, shares=range(n), of=n),
-            as_if(SAMPLES, shares=range(n), of=-n),
-            as_if(SAMPLES, shares=[r % dp for r in range(n)]),
-            as_if(SAME, shares=[0] * n),
-            as_if(CLEARED, clear=False),
-            as_if(BATCH, first=True),
-            Mistake(shaped_otherwise(right), CUT),
-        ],
         facts={
             "groups": (in_dp, in_tp),
             "outputs": share * classes * x.element_size(),
@@ -158,17 +102,6 @@ def cut(whole: Pair, tp: int) -> list[Pair]:
     """Cut both weights for each tp coordinate."""
     pairs = zip(whole[0].chunk(tp), whole[1].chunk(tp, dim=1), strict=True)
     return [(rows.clone(), columns.clone()) for rows, columns in pairs]
-
-
-def shaped_otherwise(right: ByName) -> Callable[[Any, int], bool]:
-    def is_so(got: Any, rank: int) -> bool:
-        name, _ = right.first(got, rank)
-        return (
-            isinstance(got.get(name), torch.Tensor)
-            and got[name].shape != right.right[rank][name].shape
-        )
-
-    return is_so
 
 
 class World:

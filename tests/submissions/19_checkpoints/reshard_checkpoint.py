@@ -30,42 +30,11 @@ def reshard_checkpoint(folder, shapes, mesh):
     return dict(state)
 
 
-# %% wrong: nothing is loaded | wrong | says: is still zero
-def reshard_checkpoint(folder, shapes, mesh):
-    return {n: zeros(s, device_mesh=mesh, placements=[Shard(0)]) for n, s in shapes.items()}
-
-
-# %% wrong: read whole on every rank, then cut | wrong | says: Whole tensors were read and then cut
-def reshard_checkpoint(folder, shapes, mesh):
-    whole = {n: torch.zeros(s) for n, s in shapes.items()}
-    dcp.load(whole, checkpoint_id=folder)
-    return {n: distribute_tensor(t, mesh, [Shard(0)]) for n, t in whole.items()}
-
-
-# %% wrong: replicated | wrong | says: every rank holds too much
-def reshard_checkpoint(folder, shapes, mesh):
-    state = {n: zeros(s, device_mesh=mesh, placements=[Replicate()]) for n, s in shapes.items()}
-    dcp.load(state, checkpoint_id=folder)
-    return state
-
-
 # %% wrong: plain tensors | wrong | says: is a plain Tensor; wanted is a DTensor
 def reshard_checkpoint(folder, shapes, mesh):
     whole = {n: torch.zeros(s) for n, s in shapes.items()}
     dcp.load(whole, checkpoint_id=folder)
     return whole
-
-
-# %% wrong: nothing returned | wrong | says: it returns nothing
-def reshard_checkpoint(folder, shapes, mesh):
-    state = {n: zeros(s, device_mesh=mesh, placements=[Shard(0)]) for n, s in shapes.items()}
-    dcp.load(state, checkpoint_id=folder)
-
-
-# %% wrong: what load gives back | wrong | says: it returns nothing
-def reshard_checkpoint(folder, shapes, mesh):
-    state = {n: zeros(s, device_mesh=mesh, placements=[Shard(0)]) for n, s in shapes.items()}
-    return dcp.load(state, checkpoint_id=folder)
 
 
 # %% wrong: only a part of the names | wrong | says: the key 'bias' is missing
@@ -80,23 +49,6 @@ def reshard_checkpoint(folder, shapes, mesh):
 def reshard_checkpoint(folder, shapes, mesh):
     whole = torch.load(folder)
     return {n: distribute_tensor(t, mesh, [Shard(0)]) for n, t in whole.items()}
-
-
-# %% wrong: by columns | wrong | says: First look: Cut it by rows
-def reshard_checkpoint(folder, shapes, mesh):
-    state = {
-        n: zeros(s, device_mesh=mesh, placements=[Shard(len(s) - 1)]) for n, s in shapes.items()
-    }
-    dcp.load(state, checkpoint_id=folder)
-    return state
-
-
-# %% wrong: all of them loaded for each of them | wrong | says: are read more than once
-def reshard_checkpoint(folder, shapes, mesh):
-    state = {n: zeros(s, device_mesh=mesh, placements=[Shard(0)]) for n, s in shapes.items()}
-    for _ in shapes:
-        dcp.load(state, checkpoint_id=folder)
-    return state
 
 
 # %% right: a load for each name

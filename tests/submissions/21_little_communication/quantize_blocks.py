@@ -16,20 +16,6 @@ def quantize_blocks(x, block):
     return torch.stack(codes).to(torch.int8), torch.tensor(scales)
 
 
-# %% wrong: the fraction is cut off | wrong | says: cuts the fraction off
-def quantize_blocks(x, block):
-    blocks = x.view(-1, block)
-    scales = blocks.abs().amax(dim=1) / 127
-    return (blocks / scales.clamp(min=1e-30)[:, None]).to(torch.int8), scales
-
-
-# %% wrong: 128 steps | wrong | says: int8 ends at 127
-def quantize_blocks(x, block):
-    blocks = x.view(-1, block)
-    scales = blocks.abs().amax(dim=1) / 128
-    return (blocks / scales.clamp(min=1e-30)[:, None]).round().to(torch.int8), scales
-
-
 # %% wrong: 128 steps, cut at 127 | wrong | says: is read as .*; half a step is
 def quantize_blocks(x, block):
     blocks = x.view(-1, block)
@@ -37,35 +23,6 @@ def quantize_blocks(x, block):
     return (blocks / scales.clamp(min=1e-30)[:, None]).round().clamp(-128, 127).to(
         torch.int8
     ), scales
-
-
-# %% wrong: one scale for all | wrong | says: All blocks have one scale here
-def quantize_blocks(x, block):
-    blocks = x.view(-1, block)
-    scale = x.abs().max().clamp(min=1e-30) / 127
-    return (blocks / scale).round().to(torch.int8), scale.repeat(len(blocks))
-
-
-# %% wrong: the largest with its sign | wrong | says: counts without its sign
-def quantize_blocks(x, block):
-    blocks = x.view(-1, block)
-    scales = blocks.amax(dim=1) / 127
-    scales = torch.where(scales == 0, 1e-30, scales)
-    return (blocks / scales[:, None]).round().to(torch.int8), scales
-
-
-# %% wrong: codes as they lie in x | wrong | says: codes is torch.int8, of shape
-def quantize_blocks(x, block):
-    blocks = x.view(-1, block)
-    scales = blocks.abs().amax(dim=1).clamp(min=1e-30) / 127
-    return (blocks / scales[:, None]).round().to(torch.int8).flatten(), scales
-
-
-# %% wrong: codes stay floats | wrong | says: codes is torch.float32 of shape
-def quantize_blocks(x, block):
-    blocks = x.view(-1, block)
-    scales = blocks.abs().amax(dim=1).clamp(min=1e-30) / 127
-    return (blocks / scales[:, None]).round(), scales
 
 
 # %% wrong: a zero point, as for numbers that are never negative | wrong | says: is read as
@@ -76,23 +33,8 @@ def quantize_blocks(x, block):
     return ((blocks - low[:, None]) / scales[:, None] - 128).round().to(torch.int8), scales
 
 
-# %% wrong: works on x itself | wrong | says: has changed `x`
-def quantize_blocks(x, block):
-    blocks = x.view(-1, block)
-    scales = blocks.abs().amax(dim=1) / 127
-    blocks /= scales.clamp(min=1e-30)[:, None]
-    return blocks.round().to(torch.int8), scales
-
-
 # %% wrong: only the codes come back | wrong | says: is not 2 parts
 def quantize_blocks(x, block):
     blocks = x.view(-1, block)
     scales = blocks.abs().amax(dim=1).clamp(min=1e-30) / 127
     return (blocks / scales[:, None]).round().to(torch.int8)
-
-
-# %% wrong: an epsilon that is not small enough | wrong | says: guard against a scale of 0 only
-def quantize_blocks(x, block):
-    blocks = x.view(-1, block)
-    scales = blocks.abs().amax(dim=1) / 127 + 1e-8
-    return (blocks / scales[:, None]).round().to(torch.int8), scales

@@ -57,28 +57,6 @@ def quantized_all_reduce(rank, world_size, x, block):
     return (codes * scales[:, None]).flatten()
 
 
-# %% wrong: the codes are added | wrong | says: added up as int8|read each rank's codes by its own
-def quantized_all_reduce(rank, world_size, x, block):
-    codes, scales = quantize_blocks(x, block)
-    dist.all_reduce(codes)
-    return (codes * scales[:, None]).flatten()
-
-
-# %% wrong: the owner keeps its float32 sum | wrong | says: more exact than on the others: replicas drift apart
-def quantized_all_reduce(rank, world_size, x, block):
-    codes, scales = quantize_blocks(x, block)
-    theirs, steps = torch.empty_like(codes), torch.empty_like(scales)
-    dist.all_to_all_single(theirs, codes)
-    dist.all_to_all_single(steps, scales)
-    own = (theirs * steps[:, None]).view(world_size, -1).sum(0)
-    own_codes, own_scales = quantize_blocks(own, block)
-    dist.all_gather_single(codes, own_codes)
-    dist.all_gather_single(scales, own_scales)
-    out = (codes * scales[:, None]).view(world_size, -1)
-    out[rank] = own
-    return out.flatten()
-
-
 # %% wrong: its own scales for everybody's codes | wrong | says: element \d+ is
 def quantized_all_reduce(rank, world_size, x, block):
     codes, scales = quantize_blocks(x, block)
@@ -102,25 +80,6 @@ def quantized_all_reduce(rank, world_size, x, block):
     total = torch.empty_like(x)
     dist.all_gather_single(total, own)
     return total
-
-
-# %% wrong: the mean | wrong | says: This is the mean; a sum is wanted
-def quantized_all_reduce(rank, world_size, x, block):
-    codes, scales = quantize_blocks(x, block)
-    theirs, steps = torch.empty_like(codes), torch.empty_like(scales)
-    dist.all_to_all_single(theirs, codes)
-    dist.all_to_all_single(steps, scales)
-    own = (theirs * steps[:, None]).view(world_size, -1).mean(0)
-    own_codes, own_scales = quantize_blocks(own, block)
-    dist.all_gather_single(codes, own_codes)
-    dist.all_gather_single(scales, own_scales)
-    return (codes * scales[:, None]).flatten()
-
-
-# %% wrong: nobody talks | wrong | says: This is the rank's own tensor
-def quantized_all_reduce(rank, world_size, x, block):
-    codes, scales = quantize_blocks(x, block)
-    return (codes * scales[:, None]).flatten()
 
 
 # %% wrong: codes of bfloat16 | wrong | says: rank 0 sends [\d,]+ bytes, .* of bfloat16

@@ -88,32 +88,6 @@ def rpc_parameter_server(trainers, weights, gradient, steps, lr):
     return w
 
 
-# %% wrong: added up | wrong | says: divide by the 2 trainers
-def rpc_parameter_server(trainers, weights, gradient, steps, lr):
-    w = weights
-    for _ in range(steps):
-        futures = [rpc.rpc_async(trainer, gradient, args=(w,)) for trainer in trainers]
-        w = w - lr * sum(future.wait() for future in futures)
-    return w
-
-
-# %% wrong: futures are no tensors | crashed | says: `rpc_async` gives a future
-def rpc_parameter_server(trainers, weights, gradient, steps, lr):
-    w = weights
-    for _ in range(steps):
-        w = w - lr * sum(rpc.rpc_async(t, gradient, args=(w,)) for t in trainers) / len(trainers)
-    return w
-
-
-# %% wrong: the first weights in every step | wrong | says: the weights of the step before
-def rpc_parameter_server(trainers, weights, gradient, steps, lr):
-    w = weights
-    for _ in range(steps):
-        futures = [rpc.rpc_async(trainer, gradient, args=(weights,)) for trainer in trainers]
-        w = w - lr * sum(future.wait() for future in futures) / len(trainers)
-    return w
-
-
 # %% wrong: in place | wrong | says: `weights` itself was changed
 def rpc_parameter_server(trainers, weights, gradient, steps, lr):
     for _ in range(steps):
@@ -159,31 +133,4 @@ def rpc_parameter_server(trainers, weights, gradient, steps, lr):
     for _ in range(steps):
         for trainer in trainers:
             w = w - lr * rpc.rpc_sync(trainer, gradient, args=(w,)) / len(trainers)
-    return w
-
-
-# %% wrong: no comma | crashed | says: args=\(w,\), with a comma
-def rpc_parameter_server(trainers, weights, gradient, steps, lr):
-    w = weights
-    for _ in range(steps):
-        futures = [rpc.rpc_async(trainer, gradient, args=(w)) for trainer in trainers]
-        w = w - lr * sum(future.wait() for future in futures) / len(trainers)
-    return w
-
-
-# %% wrong: a value where the function belongs | crashed | says: calls it here, on the server
-def rpc_parameter_server(trainers, weights, gradient, steps, lr):
-    w = weights
-    for _ in range(steps):
-        futures = [rpc.rpc_async(trainer, gradient(w)) for trainer in trainers]
-        w = w - lr * sum(future.wait() for future in futures) / len(trainers)
-    return w
-
-
-# %% wrong: the function without its argument | crashed | says: with what `args` holds
-def rpc_parameter_server(trainers, weights, gradient, steps, lr):
-    w = weights
-    for _ in range(steps):
-        futures = [rpc.rpc_async(trainer, gradient) for trainer in trainers]
-        w = w - lr * sum(future.wait() for future in futures) / len(trainers)
     return w

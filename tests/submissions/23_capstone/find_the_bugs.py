@@ -131,94 +131,9 @@ def find_the_bugs(rank, world_size, model, train, test, path, batch_size, accumu
     return history
 
 
-# %% wrong: only `hang` is left | deadlocked | says: A collective needs every rank
-def find_the_bugs(*args, **settings):
-    return script({"hang"}, *args, **settings)
-
-
-# %% wrong: only `sync` is left | wrong | says: different weights
-def find_the_bugs(*args, **settings):
-    return script({"sync"}, *args, **settings)
-
-
-# %% wrong: only `scale` is left | wrong | says: is their mean
-def find_the_bugs(*args, **settings):
-    return script({"scale"}, *args, **settings)
-
-
-# %% wrong: only `clip` is left | wrong | says: One process clips one gradient
-def find_the_bugs(*args, **settings):
-    return script({"clip"}, *args, **settings)
-
-
-# %% wrong: only `epoch` is left | wrong | says: microbatches of epoch 1 again
-def find_the_bugs(*args, **settings):
-    return script({"epoch"}, *args, **settings)
-
-
-# %% wrong: only `eval` is left | wrong | says: learns in evaluation mode
-def find_the_bugs(*args, **settings):
-    return script({"eval"}, *args, **settings)
-
-
-# %% wrong: only `padding` is left | wrong | says: goes through [\d.]+ samples
-def find_the_bugs(*args, **settings):
-    return script({"padding"}, *args, **settings)
-
-
-# %% wrong: only `files` is left | wrong | says: ranks 0, 1 all write the same file
-def find_the_bugs(*args, **settings):
-    return script({"files"}, *args, **settings)
-
-
 # %% wrong: only `hang` is repaired | wrong | says: different weights|all write the same file
 def find_the_bugs(*args, **settings):
     return script(ALL - {"hang"}, *args, **settings)
-
-
-# %% wrong: only `sync` is repaired | deadlocked | says: A collective needs every rank
-def find_the_bugs(*args, **settings):
-    return script(ALL - {"sync"}, *args, **settings)
-
-
-# %% wrong: only `scale` is repaired | deadlocked | says: A collective needs every rank
-def find_the_bugs(*args, **settings):
-    return script(ALL - {"scale"}, *args, **settings)
-
-
-# %% wrong: only `clip` is repaired | deadlocked | says: A collective needs every rank
-def find_the_bugs(*args, **settings):
-    return script(ALL - {"clip"}, *args, **settings)
-
-
-# %% wrong: only `epoch` is repaired | deadlocked | says: A collective needs every rank
-def find_the_bugs(*args, **settings):
-    return script(ALL - {"epoch"}, *args, **settings)
-
-
-# %% wrong: only `eval` is repaired | deadlocked | says: A collective needs every rank
-def find_the_bugs(*args, **settings):
-    return script(ALL - {"eval"}, *args, **settings)
-
-
-# %% wrong: only `padding` is repaired | deadlocked | says: A collective needs every rank
-def find_the_bugs(*args, **settings):
-    return script(ALL - {"padding"}, *args, **settings)
-
-
-# %% wrong: only `files` is repaired | deadlocked | says: A collective needs every rank
-def find_the_bugs(*args, **settings):
-    return script(ALL - {"files"}, *args, **settings)
-
-
-# %% wrong: all as found | deadlocked | says: A collective needs every rank
-def find_the_bugs(*args, **settings):
-    return script(ALL, *args, **settings)
-
-
-# %% wrong: the accuracy is summed for rank 0 alone | wrong | says: accuracies that rank 1 returns
-def find_the_bugs(*args, **settings):
-    return script({"reduce"}, *args, **settings)
 
 
 # %% wrong: synchronised with every microbatch | wrong | says: Gradients travel once in each step
@@ -226,38 +141,6 @@ def find_the_bugs(*args, **settings):
     return script({"always"}, *args, **settings)
 
 
-# %% wrong: the file is DDP's | wrong | says: does not load into a plain model
-def find_the_bugs(*args, **settings):
-    return script({"prefix"}, *args, **settings)
-
-
-# %% wrong: every rank evaluates all samples | wrong | says: goes through [\d.]+ samples
-def find_the_bugs(*args, **settings):
-    return script({"everything"}, *args, **settings)
-
-
-# %% wrong: divided by the ranks as well | wrong | says: step 1 is 0.[35]\d* times|the ranks agree with each other, not with one process
-def find_the_bugs(*args, **settings):
-    return script({"twice"}, *args, **settings)
-
-
-# %% wrong: gradients cleared before every microbatch | wrong | says: Are the gradients cleared after each step
-def find_the_bugs(*args, **settings):
-    return script({"clear"}, *args, **settings)
-
-
 # %% wrong: only backward stands inside no_sync | wrong | says: `ddp\(x\)` must stand inside no_sync
 def find_the_bugs(*args, **settings):
     return script({"outside"}, *args, **settings)
-
-
-# %% wrong: nobody clips | wrong | says: One process clips one gradient
-def find_the_bugs(rank, world_size, model, train, test, path, batch_size, accumulate, clip, epochs):
-    return script(
-        set(), rank, world_size, model, train, test, path, batch_size, accumulate, 1e9, epochs
-    )
-
-
-# %% wrong: nothing is returned | wrong | says: returns nothing
-def find_the_bugs(*args, **settings):
-    script(set(), *args, **settings)

@@ -63,40 +63,6 @@ def mesh_layout(rank, world_size, sizes, order, per_host, x):
     return layout
 
 
-# %% wrong: the order of the dict | wrong | says: `order` begins with the innermost
-def mesh_layout(rank, world_size, sizes, order, per_host, x):
-    return by_mesh(list(sizes), sizes, per_host, x)
-
-
-# %% wrong: the innermost dimension first | wrong | says: its last dimension is the innermost
-def mesh_layout(rank, world_size, sizes, order, per_host, x):
-    return by_mesh(order.split("-"), sizes, per_host, x)
-
-
-# %% wrong: x itself is summed, again and again | wrong | says: give each dimension a clone
-def mesh_layout(rank, world_size, sizes, order, per_host, x):
-    return by_mesh(order.split("-")[::-1], sizes, per_host, x, copies=False)
-
-
-# %% wrong: each rank makes its own groups only | crashed | says: loops that are the same on every rank
-def mesh_layout(rank, world_size, sizes, order, per_host, x):
-    names = order.split("-")[::-1]
-    grid = torch.arange(world_size).reshape([sizes[n] for n in names])
-    layout = {}
-    for dim, name in enumerate(names):
-        (ranks,) = [g for g in grid.movedim(dim, -1).reshape(-1, sizes[name]).tolist() if rank in g]
-        total = x.clone()
-        dist.all_reduce(total, group=dist.new_group(ranks))
-        layout[name] = (ranks.index(rank), ranks, len({r // per_host for r in ranks}), total)
-    return layout
-
-
-# %% wrong: hosts counted by length | wrong | says: count the different hosts
-def mesh_layout(rank, world_size, sizes, order, per_host, x):
-    layout = by_mesh(order.split("-")[::-1], sizes, per_host, x)
-    return {n: (c, r, -(-len(r) // per_host), t) for n, (c, r, _, t) in layout.items()}
-
-
 # %% wrong: sums over all ranks | wrong | says: its own group
 def mesh_layout(rank, world_size, sizes, order, per_host, x):
     layout = by_mesh(order.split("-")[::-1], sizes, per_host, x)
@@ -124,20 +90,6 @@ def mesh_layout(rank, world_size, sizes, order, per_host, x):
     print(by_mesh(order.split("-")[::-1], sizes, per_host, x))
 
 
-# %% wrong: a mean in place of the sum | wrong | says: These are means; sums are wanted|its dtype is float32, not int64
-def mesh_layout(rank, world_size, sizes, order, per_host, x):
-    layout = by_mesh(order.split("-")[::-1], sizes, per_host, x)
-    return {n: (c, r, h, t / len(r)) for n, (c, r, h, t) in layout.items()}
-
-
-# %% wrong: hosts counted from the first rank to the last | wrong | says: count the different hosts
-def mesh_layout(rank, world_size, sizes, order, per_host, x):
-    layout = by_mesh(order.split("-")[::-1], sizes, per_host, x)
-    return {
-        n: (c, r, r[-1] // per_host - r[0] // per_host + 1, t) for n, (c, r, _, t) in layout.items()
-    }
-
-
 # %% wrong: started, never awaited | wrong | says: never calls wait\(\)
 def mesh_layout(rank, world_size, sizes, order, per_host, x):
     names = order.split("-")[::-1]
@@ -161,32 +113,6 @@ def mesh_layout(rank, world_size, sizes, order, per_host, x):
         ranks = dist.get_process_group_ranks(mesh.get_group(name))
         hosts = {r // per_host for r in ranks}
         layout[name] = (mesh.get_local_rank(name), ranks, len(hosts), x)
-    return layout
-
-
-# %% wrong: the global rank for a coordinate | wrong | says: this rank's place in its group
-def mesh_layout(rank, world_size, sizes, order, per_host, x):
-    layout = by_mesh(order.split("-")[::-1], sizes, per_host, x)
-    return {n: (rank, r, h, t) for n, (_, r, h, t) in layout.items()}
-
-
-# %% wrong: ranks counted within the group | wrong | says: The group's ranks are global ones
-def mesh_layout(rank, world_size, sizes, order, per_host, x):
-    layout = by_mesh(order.split("-")[::-1], sizes, per_host, x)
-    return {n: (c, list(range(len(r))), h, t) for n, (c, r, h, t) in layout.items()}
-
-
-# %% wrong: what was summed before is summed on | wrong | says: give each dimension a clone
-def mesh_layout(rank, world_size, sizes, order, per_host, x):
-    names = order.split("-")[::-1]
-    mesh = init_device_mesh("cpu", tuple(sizes[n] for n in names), mesh_dim_names=tuple(names))
-    layout = {}
-    for name in names:
-        group = mesh.get_group(name)
-        ranks = dist.get_process_group_ranks(group)
-        dist.all_reduce(x, group=group)
-        hosts = {r // per_host for r in ranks}
-        layout[name] = (mesh.get_local_rank(name), ranks, len(hosts), x.clone())
     return layout
 
 

@@ -134,32 +134,6 @@ def plan_a_run(model: dict, cluster: dict, batch: int):
             return mesh, took(model, cluster, batch, mesh), held(model, cluster, batch, mesh)
 
 
-# %% wrong: the bubble is forgotten | wrong | says: The bubble is missing
-def plan_a_run(model, cluster, batch):
-    def time(at):
-        return batch // at[0] * slot_of(model, cluster, at) + sync(model, cluster, at)
-
-    fits = [
-        (time(at), at, held(model, cluster, batch, at))
-        for at in candidates(model, cluster, batch)
-        if held(model, cluster, batch, at) <= cluster["memory"]
-    ]
-    return (min(fits)[1], min(fits)[0], min(fits)[2]) if fits else None
-
-
-# %% wrong: the memory is not looked at | wrong | says: Only layouts whose bytes are at most `memory` count
-def plan_a_run(model, cluster, batch):
-    at = min(candidates(model, cluster, batch), key=lambda at: took(model, cluster, batch, at))
-    return at, took(model, cluster, batch, at), held(model, cluster, batch, at)
-
-
-# %% wrong: the first that fits, not the fastest | wrong | says: fits too and takes
-def plan_a_run(model, cluster, batch):
-    for at in candidates(model, cluster, batch):
-        if held(model, cluster, batch, at) <= cluster["memory"]:
-            return at, took(model, cluster, batch, at), held(model, cluster, batch, at)
-
-
 # %% wrong: tensor parallelism over several hosts | wrong | says: leaves the host of \d GPUs: `tp` must divide
 def plan_a_run(model, cluster, batch):
     tp = 2 * cluster["gpus_per_host"]
@@ -171,108 +145,6 @@ def plan_a_run(model, cluster, batch):
 def plan_a_run(model, cluster, batch):
     at = (cluster["gpus"], 1, 1)
     return at, took(model, cluster, batch, at), held(model, cluster, batch, at)
-
-
-# %% wrong: all 16 bytes in shards | wrong | says: ZeRO-1 shards only the optimizer's 12 bytes
-def plan_a_run(model, cluster, batch):
-    def need(at):
-        dp, tp, pp = at
-        state = 16 * model["parameters"] / (tp * pp) / dp
-        kept = 34 * model["sequence"] * model["hidden"] * model["layers"] / pp / tp
-        return state + kept * min(batch // dp, pp)
-
-    fits = [at for at in candidates(model, cluster, batch) if need(at) <= cluster["memory"]]
-    if not fits:
-        return None
-    best = min(fits, key=lambda at: took(model, cluster, batch, at))
-    return best, took(model, cluster, batch, best), need(best)
-
-
-# %% wrong: nothing sharded, as plain DDP | wrong | says: ZeRO-1 shards the optimizer's 12 bytes
-def plan_a_run(model, cluster, batch):
-    def need(at):
-        dp, tp, pp = at
-        kept = 34 * model["sequence"] * model["hidden"] * model["layers"] / pp / tp
-        return 16 * model["parameters"] / (tp * pp) + kept * min(batch // dp, pp)
-
-    fits = [at for at in candidates(model, cluster, batch) if need(at) <= cluster["memory"]]
-    if not fits:
-        return None
-    best = min(fits, key=lambda at: took(model, cluster, batch, at))
-    return best, took(model, cluster, batch, best), need(best)
-
-
-# %% wrong: one microbatch in memory, whatever the schedule holds | wrong | says: 1F1B holds min\(m, pp\)
-def plan_a_run(model, cluster, batch):
-    def need(at):
-        dp, tp, pp = at
-        own = model["parameters"] / (tp * pp)
-        kept = 34 * model["sequence"] * model["hidden"] * model["layers"] / pp / tp
-        return 4 * own + 12 * own / dp + kept
-
-    fits = [at for at in candidates(model, cluster, batch) if need(at) <= cluster["memory"]]
-    if not fits:
-        return None
-    best = min(fits, key=lambda at: took(model, cluster, batch, at))
-    return best, took(model, cluster, batch, best), need(best)
-
-
-# %% wrong: an all_reduce counted as one trip | wrong | says: goes around the ring twice, 2 \(dp
-def plan_a_run(model, cluster, batch):
-    def time(at):
-        return took(model, cluster, batch, at) - sync(model, cluster, at) / 2
-
-    fits = [
-        at
-        for at in candidates(model, cluster, batch)
-        if held(model, cluster, batch, at) <= cluster["memory"]
-    ]
-    best = min(fits, key=time, default=None)
-    return best and (best, time(best), held(model, cluster, batch, best))
-
-
-# %% wrong: every rank's microbatches are the whole batch | wrong | says: A replica has m = batch / dp microbatches
-def plan_a_run(model, cluster, batch):
-    def time(at):
-        return (batch + at[2] - 1) * slot_of(model, cluster, at) + sync(model, cluster, at)
-
-    fits = [
-        at
-        for at in candidates(model, cluster, batch)
-        if held(model, cluster, batch, at) <= cluster["memory"]
-    ]
-    best = min(fits, key=time, default=None)
-    return best and (best, time(best), held(model, cluster, batch, best))
-
-
-# %% wrong: the smallest where nothing fits | wrong | says: Where no layout fits, return None
-def plan_a_run(model, cluster, batch):
-    fits = list(candidates(model, cluster, batch))
-    fits = [at for at in fits if held(model, cluster, batch, at) <= cluster["memory"]] or fits
-    best = min(fits, key=lambda at: took(model, cluster, batch, at))
-    return best, took(model, cluster, batch, best), held(model, cluster, batch, best)
-
-
-# %% wrong: stages in powers of two only | wrong | says: layouts been tried
-def plan_a_run(model, cluster, batch):
-    fits = [
-        at
-        for at in candidates(model, cluster, batch)
-        if held(model, cluster, batch, at) <= cluster["memory"]
-        and at[2] in (1, 2, 4, 8, 16, 32, 64)
-    ]
-    best = min(fits, key=lambda at: took(model, cluster, batch, at), default=None)
-    return best and (best, took(model, cluster, batch, best), held(model, cluster, batch, best))
-
-
-# %% wrong: only the layout comes back | wrong | says: Three things must come back
-def plan_a_run(model, cluster, batch):
-    fits = [
-        at
-        for at in candidates(model, cluster, batch)
-        if held(model, cluster, batch, at) <= cluster["memory"]
-    ]
-    return min(fits, key=lambda at: took(model, cluster, batch, at), default=None)
 
 
 # %% wrong: printed | wrong | says: prints, but returns nothing
@@ -314,19 +186,6 @@ def plan_a_run(model, cluster, batch):
     return planned(model, cluster, batch, allowed)
 
 
-# %% wrong: tp in powers of two only | wrong | says: layouts been tried
-def plan_a_run(model, cluster, batch):
-    def allowed(dp, tp, pp):
-        return (
-            tp in (1, 2, 4, 8)
-            and cluster["gpus_per_host"] % tp == 0
-            and model["layers"] % pp == 0
-            and batch % dp == 0
-        )
-
-    return planned(model, cluster, batch, allowed)
-
-
 # %% wrong: pp need not divide the layers | wrong | says: `pp` must divide `layers`
 def plan_a_run(model, cluster, batch):
     def allowed(dp, tp, pp):
@@ -335,57 +194,8 @@ def plan_a_run(model, cluster, batch):
     return planned(model, cluster, batch, allowed)
 
 
-# %% wrong: something comes back where nothing fits | wrong | says: Where no layout fits, return None
-def plan_a_run(model, cluster, batch):
-    def allowed(dp, tp, pp):
-        fits = cluster["gpus_per_host"] % tp == 0 and model["layers"] % pp == 0
-        return fits and batch % dp == 0
-
-    return planned(model, cluster, batch, allowed) or ((0, 0, 0), float("inf"), 0)
-
-
-# %% wrong: the three sizes in another order | wrong | says: in the order \(dp, tp, pp\)
-def plan_a_run(model, cluster, batch):
-    def allowed(dp, tp, pp):
-        fits = cluster["gpus_per_host"] % tp == 0 and model["layers"] % pp == 0
-        return fits and batch % dp == 0
-
-    found = planned(model, cluster, batch, allowed)
-    return found and ((found[0][1], found[0][0], found[0][2]), *found[1:])
-
-
 # %% wrong: kilobytes taken for bytes, so nothing fits | wrong | says: no layout passed your conditions
 def plan_a_run(model, cluster, batch):
     for at in candidates(model, cluster, batch):
         if held(model, cluster, batch, at) * 1000 <= cluster["memory"]:
             return at, took(model, cluster, batch, at), held(model, cluster, batch, at)
-
-
-# %% wrong: a layout that needs just all memory is left out | wrong | says: nbytes <= memory
-def plan_a_run(model, cluster, batch):
-    plans = [
-        (took(model, cluster, batch, at), at, held(model, cluster, batch, at))
-        for at in candidates(model, cluster, batch)
-    ]
-    fitting = [plan for plan in plans if plan[2] < cluster["memory"]]
-    return (min(fitting)[1], min(fitting)[0], min(fitting)[2]) if fitting else None
-
-
-# %% wrong: the least bytes | wrong | says: The least seconds count
-def plan_a_run(model, cluster, batch):
-    at = min(candidates(model, cluster, batch), key=lambda at: held(model, cluster, batch, at))
-    if held(model, cluster, batch, at) > cluster["memory"]:
-        return None
-    return at, took(model, cluster, batch, at), held(model, cluster, batch, at)
-
-
-# %% wrong: the network's bandwidth within a host | wrong | says: TP stays in its host: host_bandwidth
-def plan_a_run(model, cluster, batch):
-    slow = {**cluster, "host_bandwidth": cluster["network_bandwidth"]}
-    fits = [
-        at
-        for at in candidates(model, cluster, batch)
-        if held(model, cluster, batch, at) <= cluster["memory"]
-    ]
-    best = min(fits, key=lambda at: took(model, slow, batch, at), default=None)
-    return best and (best, took(model, slow, batch, best), held(model, cluster, batch, best))

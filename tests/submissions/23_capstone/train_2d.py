@@ -135,21 +135,6 @@ def train_2d(rank, world_size, tp, up, down, x, y, batch_size, steps, lr):
     return after
 
 
-# %% wrong: no broadcast | wrong | says: Rank 0's count
-def train_2d(*given):
-    return train(*given, begin="")
-
-
-# %% wrong: a broadcast within tp groups only | wrong | says: to \*\*all\*\* ranks
-def train_2d(*given):
-    return train(*given, begin="tp")
-
-
-# %% wrong: samples dealt out by rank | wrong | says: Those of its \*\*dp\*\* coordinate
-def train_2d(*given):
-    return train(*given, share_of="rank")
-
-
 # %% wrong: gradients averaged over all ranks | wrong | says: Which group averages gradients
 def train_2d(*given):
     return train(*given, average="all")
@@ -158,11 +143,6 @@ def train_2d(*given):
 # %% wrong: gradients averaged over tp | wrong | says: Which group averages gradients
 def train_2d(*given):
     return train(*given, average="tp")
-
-
-# %% wrong: gradients summed | wrong | says: the mean over the dp group
-def train_2d(*given):
-    return train(*given, op=dist.ReduceOp.SUM)
 
 
 # %% wrong: tp outermost | wrong | says: bytes in its dp group; .* are enough|That is its tp group
@@ -174,16 +154,6 @@ def train_2d(rank, world_size, tp, up, down, x, y, batch_size, steps, lr):
         dist.all_gather_object(everybody, (rank // (world_size // tp), parts))
         whole.append(dict(everybody)[rank % tp])
     return whole
-
-
-# %% wrong: the same tensors in every entry | wrong | says: put clones into it
-def train_2d(*given):
-    return train(*given, clones=False)
-
-
-# %% wrong: gradients are never cleared | wrong | says: the gradients are not cleared
-def train_2d(*given):
-    return train(*given, zero=False)
 
 
 # %% wrong: every rank trains the whole model | wrong | says: its shape is
@@ -226,39 +196,9 @@ def train_2d(rank, world_size, tp, up, down, x, y, batch_size, steps, lr):
     return after
 
 
-# %% wrong: copies made before the step | wrong | says: made before `optimizer.step\(\)`
-def train_2d(*given):
-    return train(*given, early=True)
-
-
-# %% wrong: the optimizer has the layers, not the block | wrong | says: does the optimizer step
-def train_2d(*given):
-    return train(*given, steps_up=True)
-
-
 # %% wrong: the mesh is written innermost first | wrong | says: neighbours share a tp group
 def train_2d(*given):
     return train(*given, shape="tp dp")
-
-
-# %% wrong: the parts are broadcast after cutting | wrong | says: broadcast the whole weights before you cut
-def train_2d(*given):
-    return train(*given, begin="parts")
-
-
-# %% wrong: nobody averages gradients | wrong | says: average the gradients over the dp group
-def train_2d(*given):
-    return train(*given, average="")
-
-
-# %% wrong: all replicas take the first share | wrong | says: All replicas learn from the same share
-def train_2d(*given):
-    return train(*given, same=True)
-
-
-# %% wrong: the first batch in every step | wrong | says: Every step learns from the first batch
-def train_2d(*given):
-    return train(*given, batch=False)
 
 
 # %% wrong: outputs are summed in backward, too | wrong | says: SumOver's backward hands it on
@@ -287,12 +227,6 @@ def train_2d(rank, world_size, tp, up, down, x, y, batch_size, steps, lr):
         for layer in (up, down):
             dist.broadcast(layer.weight.data, src=0)
     return after
-
-
-# %% wrong: whole weights in the list | wrong | says: `up` is cut by rows
-def train_2d(rank, world_size, tp, up, down, x, y, batch_size, steps, lr):
-    after = train(rank, world_size, tp, up, down, x, y, batch_size, steps, lr)
-    return [(a.repeat(tp, 1), b.repeat(1, tp)) for a, b in after]
 
 
 # %% wrong: gradients travel a second time | wrong | says: gradients of its parts, once a step

@@ -1,0 +1,102 @@
+from torch.distributed.device_mesh import init_device_mesh
+
+
+def by_mesh(names, sizes, per_host, x, copies=True):
+    mesh = init_device_mesh("cpu", tuple(sizes[n] for n in names), mesh_dim_names=tuple(names))
+    layout = {}
+    for name in names:
+        group = mesh.get_group(name)
+        ranks = dist.get_process_group_ranks(group)
+        total = x.clone() if copies else x
+        dist.all_reduce(total, group=group)
+        hosts = len({r // per_host for r in ranks})
+        layout[name] = (mesh.get_local_rank(name), ranks, hosts, total)
+    return layout
+
+
+# %% the order of the dict
+# This is the mesh the other way round: `order` begins with the innermost dimension, whose coordinate
+# changes from one rank to the next, and a mesh is written so that its last dimension is the innermost.
+def mesh_layout(rank, world_size, sizes, order, per_host, x):
+    return by_mesh(list(sizes), sizes, per_host, x)
+
+
+# %% the innermost dimension first
+# This is the mesh the other way round: `order` begins with the innermost dimension, whose coordinate
+# changes from one rank to the next, and a mesh is written so that its last dimension is the innermost.
+def mesh_layout(rank, world_size, sizes, order, per_host, x):
+    return by_mesh(order.split("-"), sizes, per_host, x)
+
+
+# %% x itself is summed, again and again
+# Each is the sum over all ranks. Either all_reduce was called without its own group (`group=`), or always
+# on one tensor, into which it writes: give each dimension a clone of `x`.
+def mesh_layout(rank, world_size, sizes, order, per_host, x):
+    return by_mesh(order.split("-")[::-1], sizes, per_host, x, copies=False)
+
+
+# %% each rank makes its own groups only | crashed
+# Make all groups of all dimensions in loops that are the same on every rank; keep those that you are in.
+# Or let init_device_mesh do it.
+def mesh_layout(rank, world_size, sizes, order, per_host, x):
+    names = order.split("-")[::-1]
+    grid = torch.arange(world_size).reshape([sizes[n] for n in names])
+    layout = {}
+    for dim, name in enumerate(names):
+        (ranks,) = [g for g in grid.movedim(dim, -1).reshape(-1, sizes[name]).tolist() if rank in g]
+        total = x.clone()
+        dist.all_reduce(total, group=dist.new_group(ranks))
+        layout[name] = (ranks.index(rank), ranks, len({r // per_host for r in ranks}), total)
+    return layout
+
+
+# %% hosts counted by length
+# Rank r runs on host r // per_host: count the different hosts among the group's ranks.
+def mesh_layout(rank, world_size, sizes, order, per_host, x):
+    layout = by_mesh(order.split("-")[::-1], sizes, per_host, x)
+    return {n: (c, r, -(-len(r) // per_host), t) for n, (c, r, _, t) in layout.items()}
+
+
+# %% a mean in place of the sum
+# These are means; sums are wanted.
+def mesh_layout(rank, world_size, sizes, order, per_host, x):
+    layout = by_mesh(order.split("-")[::-1], sizes, per_host, x)
+    return {n: (c, r, h, t / len(r)) for n, (c, r, h, t) in layout.items()}
+
+
+# %% hosts counted from the first rank to the last
+# Rank r runs on host r // per_host: count the different hosts among the group's ranks.
+def mesh_layout(rank, world_size, sizes, order, per_host, x):
+    layout = by_mesh(order.split("-")[::-1], sizes, per_host, x)
+    return {
+        n: (c, r, r[-1] // per_host - r[0] // per_host + 1, t) for n, (c, r, _, t) in layout.items()
+    }
+
+
+# %% the global rank for a coordinate
+# The coordinate is this rank's place in its group, counted from 0.
+def mesh_layout(rank, world_size, sizes, order, per_host, x):
+    layout = by_mesh(order.split("-")[::-1], sizes, per_host, x)
+    return {n: (rank, r, h, t) for n, (_, r, h, t) in layout.items()}
+
+
+# %% ranks counted within the group
+# The group's ranks are global ones, numbers between 0 and world_size - 1.
+def mesh_layout(rank, world_size, sizes, order, per_host, x):
+    layout = by_mesh(order.split("-")[::-1], sizes, per_host, x)
+    return {n: (c, list(range(len(r))), h, t) for n, (c, r, h, t) in layout.items()}
+
+
+# %% what was summed before is summed on
+# all_reduce writes into its tensor: give each dimension a clone of `x`.
+def mesh_layout(rank, world_size, sizes, order, per_host, x):
+    names = order.split("-")[::-1]
+    mesh = init_device_mesh("cpu", tuple(sizes[n] for n in names), mesh_dim_names=tuple(names))
+    layout = {}
+    for name in names:
+        group = mesh.get_group(name)
+        ranks = dist.get_process_group_ranks(group)
+        dist.all_reduce(x, group=group)
+        hosts = {r // per_host for r in ranks}
+        layout[name] = (mesh.get_local_rank(name), ranks, len(hosts), x.clone())
+    return layout

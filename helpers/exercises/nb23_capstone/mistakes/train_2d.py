@@ -1,0 +1,164 @@
+from torch.distributed.device_mesh import init_device_mesh
+from torch.nn.functional import cross_entropy, linear, relu
+
+
+class CopyTo(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, group):
+        ctx.group = group
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        total = grad.clone()
+        dist.all_reduce(total, group=ctx.group)
+        return total, None
+
+
+class SumOver(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, group):
+        total = x.clone()
+        dist.all_reduce(total, group=group)
+        return total
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, None
+
+
+class Block(torch.nn.Module):
+    def __init__(self, up, down, tp):
+        super().__init__()
+        size, own, self.group = tp.size(), tp.get_local_rank(), tp.get_group()
+        self.up = torch.nn.Parameter(up.weight.detach().chunk(size)[own].clone())
+        self.down = torch.nn.Parameter(down.weight.detach().chunk(size, dim=1)[own].clone())
+
+    def forward(self, x):
+        hidden = relu(linear(CopyTo.apply(x, self.group), self.up))
+        return SumOver.apply(linear(hidden, self.down), self.group)
+
+
+def train(
+    rank, world_size, tp, up, down, x, y, batch_size, steps, lr,
+    begin="all", share_of="dp", average="dp", op=dist.ReduceOp.AVG, clones=True, shape="dp tp",
+    zero=True, early=False, steps_up=False, same=False, batch=True,
+):  # fmt: skip
+    sizes = {"dp": world_size // tp, "tp": tp}
+    names = tuple(shape.split())
+    mesh = init_device_mesh("cpu", tuple(sizes[n] for n in names), mesh_dim_names=names)
+    groups = {"all": dist.group.WORLD, **{n: mesh[n].get_group() for n in names}}
+    for weight in (up.weight, down.weight):
+        if begin == "all":
+            dist.broadcast(weight.data, src=0)
+        elif begin == "tp":
+            dist.broadcast(weight.data, group=groups["tp"], group_src=0)
+    block = Block(up, down, mesh["tp"])
+    for weight in block.parameters() if begin == "parts" else ():
+        dist.broadcast(weight.data, src=0)
+    stepped = (up.weight, down.weight) if steps_up else block.parameters()
+    optimizer = torch.optim.SGD(stepped, lr=lr)
+    parts = sizes["dp"] if share_of == "dp" else world_size
+    own = mesh["dp"].get_local_rank() if share_of == "dp" else rank
+    own = 0 if same else own
+    share, after = batch_size // parts, []
+    for step in range(steps):
+        first = batch * step * batch_size + own * share
+        if zero:
+            optimizer.zero_grad()
+        cross_entropy(block(x[first : first + share]), y[first : first + share]).backward()
+        for p in block.parameters() if average else ():
+            dist.all_reduce(p.grad, op=op, group=groups[average])
+        held = (block.up.detach(), block.down.detach())
+        if early:
+            after.append(tuple(t.clone() for t in held))
+        optimizer.step()
+        if not early:
+            after.append(tuple(t.clone() for t in held) if clones else held)
+    return after
+
+
+# %% no broadcast
+# Every rank has built its layers from a seed of its own. Rank 0's count: broadcast them to **all** ranks,
+# before you cut them.
+def train_2d(*given):
+    return train(*given, begin="")
+
+
+# %% a broadcast within tp groups only
+# Every rank has built its layers from a seed of its own. Rank 0's count: broadcast them to **all** ranks,
+# before you cut them.
+def train_2d(*given):
+    return train(*given, begin="tp")
+
+
+# %% samples dealt out by rank
+# Which samples does this rank learn from? Those of its **dp** coordinate: ranks of one tp group see the
+# same ones.
+def train_2d(*given):
+    return train(*given, share_of="rank")
+
+
+# %% gradients summed
+# Gradients are the mean over the dp group: a loss is a mean over this rank's share of the batch. In the
+# tp group nothing is divided.
+def train_2d(*given):
+    return train(*given, op=dist.ReduceOp.SUM)
+
+
+# %% the same tensors in every entry
+# The list keeps the same tensors step after step, and they change: put clones into it.
+def train_2d(*given):
+    return train(*given, clones=False)
+
+
+# %% gradients are never cleared
+# The first step is right, later ones are not: the gradients are not cleared between steps.
+def train_2d(*given):
+    return train(*given, zero=False)
+
+
+# %% copies made before the step
+# The copies were made before `optimizer.step()`: they belong after it.
+def train_2d(*given):
+    return train(*given, early=True)
+
+
+# %% the optimizer has the layers, not the block
+# The weights that are copied never change: does the optimizer step, and on the very parameters that you
+# copy, which are `block.parameters()`?
+def train_2d(*given):
+    return train(*given, steps_up=True)
+
+
+# %% the parts are broadcast after cutting
+# This rank begins with rank 0's **part** of the weights: broadcast the whole weights before you cut them,
+# not the parts.
+def train_2d(*given):
+    return train(*given, begin="parts")
+
+
+# %% nobody averages gradients
+# Each replica learns from its own samples only: average the gradients over the dp group.
+def train_2d(*given):
+    return train(*given, average="")
+
+
+# %% all replicas take the first share
+# All replicas learn from the same share of the batch: take that of the dp coordinate.
+def train_2d(*given):
+    return train(*given, same=True)
+
+
+# %% the first batch in every step
+# Every step learns from the first batch: step k takes samples from `k * batch_size` on.
+def train_2d(*given):
+    return train(*given, batch=False)
+
+
+# %% whole weights in the list
+# `up` is cut by rows (`chunk(tp)`), `down` by columns (`chunk(tp, dim=1)`); the coordinate in the tp
+# group says which part is yours.
+def train_2d(rank, world_size, tp, up, down, x, y, batch_size, steps, lr):
+    after = train(rank, world_size, tp, up, down, x, y, batch_size, steps, lr)
+    return [(a.repeat(tp, 1), b.repeat(1, tp)) for a, b in after]
