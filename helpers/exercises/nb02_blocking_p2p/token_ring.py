@@ -11,8 +11,6 @@
 from collections.abc import Callable
 from itertools import accumulate
 
-import torch
-
 from helpers.checks.author import *
 from helpers.exercises.nb02_blocking_p2p.shared import SIZES, TRANSFERS
 
@@ -28,13 +26,6 @@ def case(draw: Draw) -> Case:
         return [got[-1], *got[:-1]]
 
     right = ring(lambda r: r)
-
-    def as_floats(dtype: torch.dtype) -> list[int]:
-        """Give what each rank receives if the token travels in this dtype."""
-        got = [torch.tensor([token], dtype=dtype)]
-        for r in range(1, n):
-            got.append(got[-1] + r)
-        return [int(t) for t in [got[-1], *got[:-1]]]
 
     list(accumulate(range(n - 1, 0, -1), initial=token))
     return Case(

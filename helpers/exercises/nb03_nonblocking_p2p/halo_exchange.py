@@ -46,25 +46,18 @@ def case(draw: Draw) -> Case:
     sizes = [draw.of(1, 1, 2, 3, 4, 6) for _ in range(n)]
     left, right = draw.whole(400, 999) / 7, draw.whole(-400, -99) / 7
     rod = draw.tensor((sum(sizes),), draw.of(torch.float64, torch.float32), scale=1.0)
-    blocks, last = list(rod.split(sizes)), n - 1
+    blocks, _last = list(rod.split(sizes)), n - 1
 
     def halos(blocks: Blocks) -> list[tuple[float, torch.Tensor, float]]:
         befores = [left, *(block[-1].item() for block in blocks[:-1])]
         afters = [*(block[0].item() for block in blocks[1:]), right]
         return list(zip(befores, blocks, afters, strict=True))
 
-    def swept(rod: torch.Tensor, _: int) -> torch.Tensor:
-        return (rod.roll(1) + rod.roll(-1)) / 2
-
     def one_by_one(blocks: Blocks, _: int) -> Blocks:
         return [in_place(block, before, after) for before, block, after in halos(blocks)]
 
     def turned(blocks: Blocks, _: int) -> Blocks:
         return [jacobi(block, after, before, 1) for before, block, after in halos(blocks)]
-
-    def inner_turned(blocks: Blocks, _: int) -> Blocks:
-        around = enumerate(zip(halos(blocks), turned(blocks, 0), strict=True))
-        return [jacobi(b, x, y, 1) if r in (0, last) else t for r, ((x, b, y), t) in around]
 
     return Case(
         f"{' + '.join(map(str, sizes))} cells of {rod.dtype}, {plural(sweeps, 'sweep')}",

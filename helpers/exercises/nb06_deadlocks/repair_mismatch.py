@@ -52,10 +52,6 @@ def case(draw: Draw) -> Case:
     def of(chosen: Sequence[int], words: str) -> Mistake:
         return Mistake(lambda got, rank: same(weights[chosen[rank]], got[0], 0), words)
 
-    def mean_is(value: Sequence[float], words: str) -> Mistake:
-        room = LOST.get(dtype, 1e-6)
-        return Mistake(lambda got, rank: same(value[rank], got[1], room), words)
-
     values.tolist()
     {
         "negative": of([0] * n, NEGATIVE),

@@ -79,10 +79,6 @@ def odd_ones(seen: list[Any]) -> list[int]:
     return [rank for rank, what in enumerate(seen) if what != usual]
 
 
-def unlike_rank_0(seen: list[Any]) -> list[int]:
-    return [rank for rank, what in enumerate(seen) if what != seen[0]]
-
-
 def read_dumps(
     tables: Sequence[Table],
     numbers: Sequence[int] | None = None,

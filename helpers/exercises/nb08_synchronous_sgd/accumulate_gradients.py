@@ -59,10 +59,6 @@ def case(draw: Draw) -> Case:
     def alone(by: float, chosen: slice = slice(None)) -> list[Parts]:
         return [steps_of(*(times(added(step[r][chosen]), by) for step in own)) for r in range(n)]
 
-    def uncleared() -> list[Parts]:
-        first = [g + (stale or 0.0) for g in times(sums[0], 1 / n / k)]
-        return [steps_of(first, added([first, times(sums[1], 1 / n / k)]))] * n
-
     def only(which: slice, by: float) -> list[Parts]:
         return [
             steps_of(*(times(added([added(mine[which]) for mine in step]), by / n) for step in own))

@@ -13,7 +13,7 @@ import torch
 from helpers.checks.author import *
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import with_given_gradients
 from helpers.exercises.nb08_synchronous_sgd.shared import STEPS, Own, each_total
-from helpers.exercises.shared.gradients import GUARDED, Gradients, total
+from helpers.exercises.shared.gradients import GUARDED, Gradients
 from helpers.views.plain import plural
 
 NAMES = ("table", "first", "second", "shift", "scale")
@@ -66,15 +66,6 @@ def case(draw: Draw) -> Case:
     def divided(by: object) -> list[dict[str, torch.Tensor]]:
         count = {name: sum(one[name] is not None for one in mine) for name in used}
         return [{name: sums[name] / (by or count[name]) for name in used}] * n
-
-    def skipping() -> list[dict[str, torch.Tensor | None]]:
-        """Give what comes of the k-th gradients that the ranks have, whatever their names."""
-        there = [[name for name in trained if one[name] is not None] for one in mine]
-        met = [
-            total([one[name] for one, name in zip(mine, at, strict=True)]) / n
-            for at in zip(*there, strict=True)
-        ]
-        return [{**dict.fromkeys(used), **dict(zip(at, met, strict=True))} for at in there]
 
     def alike() -> bool:
         shapes = [[one[name].shape for name in trained if one[name] is not None] for one in mine]  # type: ignore[union-attr]

@@ -11,7 +11,6 @@ from torch.nn.functional import cross_entropy
 from helpers.checks.author import *
 from helpers.exercises.shared.gradients import Samples, total
 from helpers.exercises.shared.in_ranks.classifier import Rule, Weights, classifier, flat
-from helpers.ranks.run import Run
 
 STEPS = "Nothing steps here: leave the mean in `p.grad`, whoever calls will step."
 NO_GRADIENT_YET = Failed(
@@ -30,11 +29,6 @@ Own = Sequence[Mapping[str, torch.Tensor | None]]
 def each_total(own: Own, shares: Sequence[float]) -> dict[str, Any]:
     """Add up the ranks' gradients, name by name; None for what no rank has."""
     return {name: total([one[name] for one in own], shares) for name in own[0]}
-
-
-def has_nan(got: Any, rank: int) -> bool:
-    """Tell whether some gradient holds NaN."""
-    return any(isinstance(g, torch.Tensor) and bool(g.isnan().any()) for g in got.values())
 
 
 # --- what one process trains ----------------------------------------------------------------------
@@ -129,9 +123,3 @@ def loss(weights: torch.Tensor, like: Weights, x: torch.Tensor, y: torch.Tensor)
     model = classifier([part.view_as(w) for part, w in zip(parts, like, strict=True)])
     with torch.no_grad():
         return float(cross_entropy(model(x), y))
-
-
-def some_made_none(case: Case, run: Run) -> bool:
-    """Tell whether some rank made no call at all, though it had something to hand in."""
-    have = case.facts["have"]
-    return any(n and not run.trace.of(rank) for rank, n in enumerate(have))

@@ -56,9 +56,6 @@ def case(draw: Draw) -> Case:
     judge = ByName([right] * n, scale, lambda name, got: ADVICE.get(name, ""))
     _alike, _mean = [starts[0]] * n, average_grads()
 
-    def own_losses(batches: list[list[Samples]]) -> list[Parts]:
-        return [{"losses": losses([parts[r] for parts in batches])} for r in range(n)]
-
     return Case(
         f"{plural(steps, 'step')} of {plural(size, 'sample')}, momentum {rule[1]:g}",
         [(start, rule, x, y, size, steps, steps) for start in starts],

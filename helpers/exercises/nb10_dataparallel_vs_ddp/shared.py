@@ -84,14 +84,6 @@ def watches(seed: int, truth: Callable[..., float]) -> Callable[..., float]:
     return watch
 
 
-NO_ONE = Failed(
-    "KeyError",
-    "In `worlds` the 1 need not come first (here: {worlds}): measure all, and compute the "
-    "efficiencies after "
-    "that.",
-)
-
-
 def as_scaled(plan: Mapping[str, Any], strong: bool) -> Callable[[Measured, int], Finding | None]:
     """Make the function that says what is wrong with the scaling that was found."""
     worlds: tuple[int, ...] = plan["worlds"]

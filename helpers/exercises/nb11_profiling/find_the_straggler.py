@@ -239,11 +239,6 @@ class Job:
         lasts = [max(range(self.ranks), key=lambda r: came[r]) for came in self.arrivals()]
         return max(range(self.ranks), key=lasts.count)
 
-    def last_by_clock(self) -> int:
-        """Give the rank that begins its collectives last if all clocks were one."""
-        starts = [sum(s for p, s, _ in t if p == "all_reduce") for t in self.traces]
-        return starts.index(max(starts))
-
 
 def waited(trace: list[Span]) -> float:
     return sum(end - start for phase, start, end in trace if phase == "all_reduce")

@@ -69,13 +69,6 @@ def case(draw: Draw) -> Case:
     data = [(x[r * each :][:each], y[r * each :][:each]) for r in range(n)]
     given = [(kinds.split(), starts[r], *data[r], steps, lr, sum(rows.values())) for r in range(n)]
 
-    def from_start(start: dict[str, torch.Tensor]) -> Mistake:
-        def gives() -> list[Parts]:
-            after = trained(kinds.split(), start, x, y, steps, lr)
-            return [{f"`{k}`": w for k, w in after.items()}] * n
-
-        return parts.mistake(START, gives)
-
     return Case(
         f"{kinds.replace(' ', ', ')}, {plural(steps, 'step')} of Adam",
         given,

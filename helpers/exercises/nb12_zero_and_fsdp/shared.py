@@ -69,19 +69,6 @@ def draw_shapes(draw: Draw, least: int) -> list[tuple[int, ...]]:
     return shapes
 
 
-def as_float32(parts: ByName, dtype: torch.dtype) -> Mistake:
-    """Make a mistake of numbers that are right to the digits of float32, where there are more."""
-
-    def gives(got: Any, rank: int) -> bool:
-        numbers = {k: v for k, v in parts.right[rank].items() if isinstance(v, torch.Tensor)}
-        return dtype == torch.float64 and all(
-            isinstance(got.get(k), torch.Tensor) and same(v, got[k].to(dtype), 1e-4)
-            for k, v in numbers.items()
-        )
-
-    return Mistake(gives, FLOAT32)
-
-
 # --- optimizers -----------------------------------------------------------------------------------
 
 

@@ -7,10 +7,8 @@
 """
 
 from collections.abc import Callable, Sequence
-from itertools import cycle
 
 import torch
-from torch.utils.checkpoint import checkpoint
 
 from helpers.checks.author import *
 from helpers.exercises.nb13_fsdp_in_practice.in_ranks import Block, run_checkpointed
@@ -49,18 +47,6 @@ def case(draw: Draw) -> Case:
 
     def ran(words: str, counts: Sequence[int]) -> Mistake:
         return parts.mistake(words, [{"runs of each block": list(counts)}] * n)
-
-    def drawn_anew() -> list[Parts]:
-        """Give what the gradients are where a block that runs again goes on in the row of random numbers."""
-
-        def again(block: Block, h: torch.Tensor) -> torch.Tensor:
-            if not next(chosen):
-                return block(h)
-            return checkpoint(block, h, use_reentrant=False, preserve_rng_state=False)  # type: ignore[no-any-return]
-
-        chosen = cycle(marked)
-        all_parts = stepped(weights, xs, grads, seeds, learns, [], again)
-        return [{k: v for k, v in own.items() if "blocks" in k} for own in all_parts]
 
     return Case(
         f"{plural(depth, 'block')}, every {every}, {tokens} x {width} of {dtype}, x "

@@ -61,14 +61,6 @@ def case(draw: Draw) -> Case:
             for r in range(n)
         ]
 
-    def hosts_mean(r: int) -> dict[str, torch.Tensor]:
-        host = r // per_host
-        own = [g for ranks in each[host * per_host : (host + 1) * per_host] for g in ranks]
-        return {k: sum(g[k] for g in own) / per_host for k in state}  # type: ignore[misc]
-
-    def of_last(r: int) -> dict[str, torch.Tensor]:
-        return {k: sum(own[-1][k] for own in each) / n for k in state}  # type: ignore[misc]
-
     right = [{"sharded": "", "share": "", **own} for own in cut(lambda r: total)]
     parts = ByName(right, 8.0, lambda name, got: ADVICE.get(name, ""))
     shard = sum(share(len(w), per_host) * w[0].numel() for w in state.values()) * dtype.itemsize

@@ -75,14 +75,6 @@ def case(draw: Draw) -> Case:
     ]
     parts = ByName(right, None, advice)
 
-    def on_rank_0(
-        words: str, values: dict[str, torch.Tensor | None], factor: float = 1.0
-    ) -> Mistake:
-        """Make a mistake of gradients that are wrong on rank 0 only."""
-        return parts.mistake(
-            words, [{k: v for k, v in own(values, halves[0]).items() if v is not None}] * 2
-        )
-
     [k for k, v in own(whole, halves[0]).items() if v is not None]
     return Case(
         f"{plural(rows, 'sample')}, {', '.join(kinds)}, cut at {cut}, {dtype}",

@@ -13,10 +13,6 @@ BACKWARD = (
     "What comes from the rank before in forward has its gradient sent back there in backward: "
     "`shift(grad, -1)`."
 )
-NOBODY_ELSE = (
-    "This is the attention to this rank's own keys. The keys and values of all ranks must come by."
-)
-NOT_CAUSAL = "A token may look at itself and at those before it, not at those behind."
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,13 +59,6 @@ class Gradients(ByName):
             ),
             words,
         )
-
-    def roughly(self) -> Mistake:
-        """Make a mistake of float64 gradients that are right to float32's digits."""
-        assert isinstance(self.scale, Mapping)
-        room = {name: max(1e4 * size, 1e-36) for name, size in self.scale.items()}
-        rough = Gradients(self.right, room, unused=self.unused)
-        return Mistake(lambda got, rank: rough(got, rank) is None, SEVEN_DIGITS)
 
 
 def total(grads: Sequence[torch.Tensor | None], shares: Sequence[float] | None = None) -> Any:
