@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import random
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ FILE = "<answer>"
 """What Python calls the file that an answer's source would be; `grade.py` turns its lines back into
 places in the learner's notebook."""
 _LATE_S = 0.003
+_MOST_RANKS = 1_000
 
 
 def drive_cases(
@@ -32,17 +34,17 @@ def drive_cases(
     name: str,
     kind: Kind,
     programme: Callable[..., Any] | None,
-    late: Sequence[int | None],
+    numbers: Sequence[int],
     second: bool,
     given: Sequence[Sequence[Any]],
 ) -> list[list[Any]]:
     """Call programs on cases, one turn after another. Runs in ranks only.
 
     sources[programs[k]] is called in turn k. kind: how it is called; a script's programme gets its source.
-    late[k]: the rank that comes late to turn k. second: see `hard_world`. given[k]: this rank's inputs there;
-    where it measures, the programme gets before them what times a lap. Return for each turn what was
-    returned, the names of the inputs that were changed, and the numbers of the first and of the last call
-    that were recorded meanwhile.
+    numbers[k]: says which rank comes late to turn k, if any, and seeds the random numbers of each rank.
+    second: see `hard_world`. given[k]: this rank's inputs there; where it measures, the programme gets before
+    them what times a lap. Return for each turn what was returned, the names of the inputs that were changed,
+    and the numbers of the first and of the last call that were recorded meanwhile.
     """
     from helpers.checks.hard import hard_world
 
@@ -51,7 +53,7 @@ def drive_cases(
     built: int | None = None
     known = set(vars(sys.modules["__main__"]))
     with hard_world(second) if kind.is_hard else contextlib.nullcontext():
-        for k, (inputs, late_one) in enumerate(zip(given, late, strict=True)):
+        for k, (inputs, number) in enumerate(zip(given, numbers, strict=True)):
             if programs[k] != built:  # an answer is built once: it may count its calls
                 built = programs[k]
                 source = sources[built]
@@ -59,7 +61,10 @@ def drive_cases(
                 answer: Any = _source(source, name) if kind is Kind.SCRIPT else build(source, name)
             before = [_copy(value) for value in inputs]
             first = calls_made()
-            if late_one == rank:
+            # Of its own on each rank, as in new processes; yet the same each time a case is tried.
+            torch.manual_seed(_MOST_RANKS * number + rank)
+            random.seed(_MOST_RANKS * number + rank)
+            if number % (world_size + 1) == rank:
                 sleep(_LATE_S)
             if programme is not None:
                 first_ones = (partial(_lap, k),) if kind is Kind.MEASUREMENT else ()

@@ -6,6 +6,7 @@ shared world counts only if every recorded call of every rank belongs to some tu
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -40,7 +41,8 @@ class Flooded(Exception):
 class Turn:
     """One call of a program. number: the case's place among those of its world size.
 
-    Which rank is late depends on the number, so a case is the same in whatever world it is tried.
+    Which rank is late, and what random numbers a rank draws, depends on the number alone, so a case is the
+    same in whatever world it is tried.
     """
 
     case: Case
@@ -89,7 +91,6 @@ class Worlds:
         """Run turns one after another in one world; give also the timings that each asked for."""
         exercise, first = self.exercise, turns[0].case
         size = 1 if exercise.kind is Kind.SCRIPT else first.world_size
-        late = [turn.number % (size + 1) for turn in turns]
         replies = Replies([turn.case.laps and turn.case.laps() for turn in turns])
         run = run_on_ranks(
             drive_cases,
@@ -100,10 +101,10 @@ class Worlds:
                 exercise.name,
                 exercise.kind,
                 exercise.programme,
-                [rank if rank < size else None for rank in late],
+                [turn.number for turn in turns],
                 second,
             ),
-            per_rank=[([turn.case.given[rank] for turn in turns],) for rank in range(size)],
+            per_rank=[(_given(turns, rank),) for rank in range(size)],
             env=first.env,
             init=first.init and not exercise.kind.is_alone,
             timeout=_TOGETHER_S if len(turns) > 1 else first.seconds,
@@ -132,6 +133,16 @@ class Worlds:
             changed = [each.changed for each in reported] if self.exercise.keeps_input else ()
             parts.append(Tried(turn.case, part, changed))
         return parts
+
+
+def _given(turns: Sequence[Turn], rank: int) -> list[tuple[Any, ...]]:
+    """Return a rank's inputs for each turn: of a case that has several, a copy for each program.
+
+    What is one object here is one object on the rank, too, and a program may change it.
+    """
+    many = len({id(turn.case) for turn in turns}) < len(turns)
+    given = [turn.case.given[rank] for turn in turns]
+    return [copy.deepcopy(inputs) for inputs in given] if many else given
 
 
 class _Reported(NamedTuple):
