@@ -2,7 +2,7 @@
 
 A process that runs an answer cannot be believed about the files it writes: whatever Python name a check puts
 its own function under, `os.open`, a C library or a child process goes around it. The kernel sees them all.
-Called by `scripts.under_fork`, in the process that starts the workers and never runs an answer itself.
+Used by referees, in the process that starts the workers and never runs an answer itself.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class FolderWatch:
         self._changes = Changes()
         self._add(folder)
 
-    def taken(self) -> Changes:
-        """Return what has happened since the last time."""
+    def so_far(self) -> Changes:
+        """Return what has happened since changes were last taken; more is added to it later."""
         for _ in range(_MOST_READS):
             try:
                 data = os.read(self.fd, _READ)
@@ -68,7 +68,11 @@ class FolderWatch:
             self._read(data)
         else:  # something that an answer has left behind writes as fast as this reads
             self._changes.overflowed = True
-        changes, self._changes = self._changes, Changes()
+        return self._changes
+
+    def taken(self) -> Changes:
+        """Return what has happened since the last time, and begin anew."""
+        changes, self._changes = self.so_far(), Changes()
         return changes
 
     def close(self) -> None:
@@ -116,11 +120,8 @@ class FolderWatch:
 
 
 @contextmanager
-def watching(folder: Path | None) -> Iterator[FolderWatch | None]:
-    """Watch a folder, which is made if need be; None watches nothing."""
-    if folder is None:
-        yield None
-        return
+def watching(folder: Path) -> Iterator[FolderWatch]:
+    """Watch a folder, which is made if need be."""
     folder.mkdir(exist_ok=True)
     watch = FolderWatch(folder)
     try:

@@ -111,6 +111,8 @@ def case(draw: Draw) -> Case:
                     return Finding(what, ALONE)
         if sorted(members) != list(range(steps)):
             return Finding(f"the steps {sorted(members)} are trained, not those up to {steps - 1}")
+        if found := when_killed(members):
+            return found
         if at + 2 < steps:
             for r in alive:
                 if steps - 1 not in logs[r]:
@@ -120,6 +122,22 @@ def case(draw: Draw) -> Case:
             if found is not None:
                 return found
         return in_time(values, members)
+
+    def when_killed(members: dict[int, list[int]]) -> Finding | None:
+        """Say so where the steps show that the replica was not killed when it was to be."""
+        from_step = at + (what == "killed after")
+        for r in gone:
+            for k in range(at):
+                if r not in members[k]:
+                    early = f"replica {r} was to live until step {at}, and did not train step {k}"
+                    return Finding(early, SURVIVED, rests_on_time=True)
+            for k in range(from_step, steps):
+                if r in members[k]:
+                    late = (
+                        f"replica {r} was to be killed in step {at}; step {k} is said to be its own"
+                    )
+                    return Finding(late, SURVIVED)
+        return None
 
     def in_time(values: list[Any], members: dict[int, list[int]]) -> Finding | None:
         if stall == 3.0 and replica in members[at]:
