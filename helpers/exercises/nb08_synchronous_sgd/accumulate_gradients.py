@@ -135,4 +135,5 @@ EXERCISE = Exercise(
     failed=(GUARDED, NO_GRADIENT_YET, Stuck(SAME_CALLS), Failed("", UNEQUAL, died=True)),
     kind=Kind.MODULE,
     programme=accumulate,
+    reported=("weights", "samples", "held"),
 )

@@ -189,5 +189,6 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     programme=read_in_jobs,
+    reported=("state", "reseeded"),
     sizes=(1, 2, 3, 4),
 )

@@ -109,5 +109,6 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     programme=compress,
+    reported=("waits",),
     sizes=(1, 2, 3, 4),
 )

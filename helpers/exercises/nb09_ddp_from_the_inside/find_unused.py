@@ -99,5 +99,6 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     programme=search_graph,
+    reported=("backward", "gradients"),
     sizes=(1, 2),
 )

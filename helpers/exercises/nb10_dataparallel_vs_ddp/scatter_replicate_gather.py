@@ -152,5 +152,6 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     programme=on_threads,
+    reported=("together", "rows", "modules", "own_memory", "memories"),
     sizes=(1,),
 )

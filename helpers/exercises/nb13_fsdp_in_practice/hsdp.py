@@ -167,6 +167,7 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     programme=run_hybrid,
+    reported=("sharded", "share"),
     sizes=(4, 4, 4, 6),
     count=12,
 )

@@ -117,6 +117,7 @@ EXERCISE = Exercise(
     failed=(Stuck("Every rank makes the call, also one that has no token."),),
     kind=Kind.MODULE,
     programme=run_balance,
+    reported=("result",),
     sizes=(2, 3, 4),
     count=16,
 )

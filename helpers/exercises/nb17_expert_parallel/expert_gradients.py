@@ -133,6 +133,7 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     programme=run_gradients,
+    reported=("weights",),
     sizes=(1, 2, 4, 6),
     count=16,
     own_network=True,

@@ -238,6 +238,7 @@ EXERCISE = Exercise(
     ),
     kind=Kind.SCRIPT,
     programme=beside,
+    reported=("raised", "steps", "writes", "noted"),
     sizes=(1, 2, 3),
     count=8,
 )

@@ -47,7 +47,7 @@ RESTART = (
     "The first one had waited for `patience` seconds before that. The time runs from when a replica asks; it "
     "does not start again when another one comes."
 )
-PAST = "Write to `store` itself: the check kills a replica before one of its writes, to see what the others do."
+PAST = "Write to `store` itself: the check kills a replica before one of its writes."
 LONG = "Somebody was missing, or had been killed: after `patience` seconds the others decide."
 STEPS = "Beside each member stands the step that it has asked with."
 UNSET = (
@@ -260,6 +260,7 @@ EXERCISE = Exercise(
     failed=(Failed("wait timeout", UNSET), Failed("not done after", WHOM)),
     kind=Kind.SCRIPT,
     programme=meet,
+    reported=("times",),
     sizes=(1, 2, 3, 4, 5),
     count=6,
 )

@@ -125,7 +125,8 @@ def case(draw: Draw) -> Case:
 
     def when_killed(members: dict[int, list[int]]) -> Finding | None:
         """Say so where the steps show that the replica was not killed when it was to be."""
-        from_step = at + (what == "killed after")
+        # in these two the others have its gradients of this step already
+        from_step = at + (what in ("killed in", "killed after"))
         for r in gone:
             for k in range(at):
                 if r not in members[k]:
@@ -223,6 +224,7 @@ EXERCISE = Exercise(
     ),
     kind=Kind.SCRIPT,
     programme=go_on,
+    reported=("times",),
     sizes=(2, 2, 3, 3, 3, 5),
     count=12,
 )
