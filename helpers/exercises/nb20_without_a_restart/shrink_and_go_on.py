@@ -7,8 +7,9 @@
   last round failed. A replica that is left out has missed what the others did: it asks again with step -1,
   and its dict begins anew. And who has done all steps stays until all members have.
 - while True: number += 1; now = quorum(...); if me not in now: step, met, log = -1, None, {}. If
-  min(now.values()) == steps: return log. If me not in now: continue. try: if met != sorted(now) or len(set(now.values())) > 1: met =
-  None; join(store, number, sorted(now), me, patience); step = rejoin(dist.get_rank(), len(now), [now[m] for
+  min(now.values()) == steps: return log. If me not in now: continue. try: if met !=
+  sorted(now) or len(set(now.values())) > 1: met = None; join(store, number, sorted(now), me, patience);
+  step = rejoin(dist.get_rank(), len(now), [now[m] for
   m in sorted(now)], model, optimizer); met = sorted(now). If step == steps: continue. backward(step);
   all_reduce and divide each p.grad. except RuntimeError: met = None; dist.destroy_process_group() if
   dist.is_initialized(); continue. After the try: optimizer.step(); log[step] = met; step += 1.
