@@ -90,6 +90,8 @@ class Grader:
     """The sandbox has seen hidden cases."""
     _ends: float = field(default=0.0, init=False)
     """When this submission has used up its wall time, as `time.monotonic` tells it."""
+    _wall_s: float = field(default=0.0, init=False)
+    """How much wall time that is, not counting waits for a turn."""
     _cpu_s: float = field(default=0.0, init=False)
     """Processor time of the sandboxes of this submission."""
     _cpu_most_s: float = field(default=0.0, init=False)
@@ -107,7 +109,8 @@ class Grader:
         """Grade one submission. Never raises on account of the file. told: hears each exercise's name."""
         began = time.monotonic()
         share_s, cpu_s = self._share_s(job), float(self.plan.limits.submission_cpu_s)
-        self._ends, self._cpu_s, self._cpu_most_s = began + share_s, 0.0, cpu_s
+        self._wall_s, self._ends = share_s, began + share_s
+        self._cpu_s, self._cpu_most_s = 0.0, cpu_s
         base = Record(
             job.learner,
             job.file,
@@ -225,10 +228,9 @@ class Grader:
         """Try an answer once; tell whether nothing had run in the sandbox before."""
         for _ in range(_LOST_AGAIN):
             if self._is_used_up:
-                limits = self.plan.limits
                 message = (
-                    f"This submission has used up the time that it may take: {limits.submission_s:,} s, or "
-                    f"{limits.submission_cpu_s:,} s of processor time, for all exercises and sets of cases."
+                    f"This submission has used up the time that it may take: {self._wall_s:,.0f} s, or "
+                    f"{self._cpu_most_s:,.0f} s of processor time, for all exercises and sets of cases."
                 )
                 return Judged(Outcome.TIMED_OUT, 0.0, message), True
             began = time.monotonic()
