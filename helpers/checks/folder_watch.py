@@ -8,6 +8,7 @@ Used by referees, in the process that starts the workers and never runs an answe
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import struct
 from collections.abc import Iterator
@@ -81,6 +82,10 @@ class FolderWatch:
     def _add(self, folder: Path) -> None:
         watch = self._libc.inotify_add_watch(self.fd, os.fsencode(folder), _EVERYTHING)
         if watch < 0:
+            # All processes of a user share a number of watches: somebody else's program may have them all.
+            # To see nothing must not look as if nothing had happened.
+            if (code := ctypes.get_errno()) in {errno.ENOSPC, errno.ENOMEM}:
+                raise OSError(code, "no more folders can be watched (inotify)")
             return  # it has gone again
         self._folders[watch] = folder
         if len(self._folders) > _MOST_FOLDERS:
