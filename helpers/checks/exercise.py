@@ -37,7 +37,8 @@ class Exercise:
     stands in the folder's in_ranks.py. sizes: the world sizes that the text allows. last: one more
     case, which takes seconds, as real agents do, and is tried only if all others have passed. keeps_input:
     the text says that what was given stays as it was. own_network: its ranks make connections beside those
-    of the groups that they were given, or close some.
+    of the groups that they were given, or close some. reported: parts of what the programme gives back that
+    nothing but the rank vouches for, such as counts and what it saw.
     """
 
     case: Callable[[Draw], Case]
@@ -50,6 +51,7 @@ class Exercise:
     last: Callable[[Draw], Case] | None = None
     keeps_input: bool = False
     own_network: bool = False
+    reported: tuple[str, ...] = ()
     points: int = 10
     name: str = ""
     notebook: str = ""

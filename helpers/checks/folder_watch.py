@@ -2,12 +2,13 @@
 
 A process that runs an answer cannot be believed about the files it writes: whatever Python name a check puts
 its own function under, `os.open`, a C library or a child process goes around it. The kernel sees them all.
-Called by `scripts.under_fork`, in the process that starts the workers and never runs an answer itself.
+Used by referees, in the process that starts the workers and never runs an answer itself.
 """
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import struct
 from collections.abc import Iterator
@@ -58,8 +59,8 @@ class FolderWatch:
         self._changes = Changes()
         self._add(folder)
 
-    def taken(self) -> Changes:
-        """Return what has happened since the last time."""
+    def so_far(self) -> Changes:
+        """Return what has happened since changes were last taken; more is added to it later."""
         for _ in range(_MOST_READS):
             try:
                 data = os.read(self.fd, _READ)
@@ -68,7 +69,11 @@ class FolderWatch:
             self._read(data)
         else:  # something that an answer has left behind writes as fast as this reads
             self._changes.overflowed = True
-        changes, self._changes = self._changes, Changes()
+        return self._changes
+
+    def taken(self) -> Changes:
+        """Return what has happened since the last time, and begin anew."""
+        changes, self._changes = self.so_far(), Changes()
         return changes
 
     def close(self) -> None:
@@ -77,6 +82,10 @@ class FolderWatch:
     def _add(self, folder: Path) -> None:
         watch = self._libc.inotify_add_watch(self.fd, os.fsencode(folder), _EVERYTHING)
         if watch < 0:
+            # All processes of a user share a number of watches: somebody else's program may have them all.
+            # To see nothing must not look as if nothing had happened.
+            if (code := ctypes.get_errno()) in {errno.ENOSPC, errno.ENOMEM}:
+                raise OSError(code, "no more folders can be watched (inotify)")
             return  # it has gone again
         self._folders[watch] = folder
         if len(self._folders) > _MOST_FOLDERS:
@@ -116,11 +125,8 @@ class FolderWatch:
 
 
 @contextmanager
-def watching(folder: Path | None) -> Iterator[FolderWatch | None]:
-    """Watch a folder, which is made if need be; None watches nothing."""
-    if folder is None:
-        yield None
-        return
+def watching(folder: Path) -> Iterator[FolderWatch]:
+    """Watch a folder, which is made if need be."""
     folder.mkdir(exist_ok=True)
     watch = FolderWatch(folder)
     try:

@@ -9,6 +9,7 @@ Advice is a sentence that explains all that is wrong, or none is given and only 
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ _OUT_OF_MEMORY = re.compile(
     r"^MemoryError|can't allocate memory|std::bad_alloc|Cannot allocate memory"
 )
 _FLOAT32 = 1e-6
+_MOST_PARTS = 1 << 20
+"""Of what a rank reports of itself; each part of it may have a quarter as many, and so on."""
 _WRITE = frozenset({"recv", "all_reduce", "all_gather", "reduce_scatter", "all_to_all"})
 """Calls that write to a tensor on each rank that makes them."""
 NOTHING = "The function returns nothing: is there a `return` on every path?"
@@ -116,6 +119,27 @@ def _as_finding(found: Finding | str | None) -> Finding | None:
     return Finding(found) if isinstance(found, str) and found else found or None
 
 
+def implausible(reported: Sequence[str], got: Any) -> Finding | None:
+    """Say so where something that a rank reports of itself can be neither a count, nor a time, nor a text."""
+    for name in reported if isinstance(got, dict) else ():
+        if name in got and not _can_be(got[name], _MOST_PARTS):
+            what = f"what it reports of itself as {name!r} cannot be: {short_value(got[name], 60)}"
+            return Finding(what)
+    return None
+
+
+def _can_be(value: Any, room: int) -> bool:
+    """Whether a value is a text, a count, a time, or some of these. room: how many parts it may have."""
+    if isinstance(value, (list, tuple, dict)):
+        parts = [*value.keys(), *value.values()] if isinstance(value, dict) else value
+        return len(parts) <= room and all(_can_be(part, room // 4) for part in parts)
+    if isinstance(value, float):
+        return math.isfinite(value) and value >= 0
+    if isinstance(value, int):
+        return -1 <= value < 1 << 60  # -1: of a timeout that was not given, of a row that is none
+    return value is None or isinstance(value, str)
+
+
 def judge(exercise: Exercise, tried: Tried, others: Sequence[Tried] = ()) -> CaseVerdict:
     """Judge one case. others: more cases that went wrong, which advice must explain as well.
 
@@ -126,6 +150,8 @@ def judge(exercise: Exercise, tried: Tried, others: Sequence[Tried] = ()) -> Cas
     if run.failure is not None:
         return _failed(exercise, case, run)
     findings, joint = tried.findings(), tried.together()
+    doubts = [implausible(exercise.reported, value) for value in run.values]
+    findings = [doubt or found for doubt, found in zip(doubts, findings, strict=True)]
     if case.world_size == 1:
         findings, joint = [findings[0] or joint], None
     rows = tuple(_row(exercise, tried, rank, found) for rank, found in enumerate(findings))

@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import sys
+import threading
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from helpers.checks.drive import build
 from helpers.ranks import wire
@@ -39,26 +41,36 @@ def main(folder: Path) -> None:
         raise
 
 
-class _Deaths:
-    """How this worker asks the process that forked it to be killed."""
+class _Line:
+    """This worker's connection to the process that forked it. DCP's threads write files, and ask as well."""
 
-    asks = -1
-
-
-def serve_deaths(asks: int) -> None:
-    """Take the pipe by which this worker can ask to be killed."""
-    _Deaths.asks = asks
+    connection: socket.socket | None = None
+    lock = threading.Lock()
 
 
-def die() -> NoReturn:
-    """Ask the process that started this worker for SIGKILL, and wait for it.
+def connect_to_starter(connection: socket.socket) -> None:
+    """Take the connection on which this worker can ask the process that forked it."""
+    _Line.connection = connection
 
-    Not `os.kill` from within: an answer can put anything under that name. If it prevents this call, the
-    starting process knows that the death which was planned did not take place.
+
+def ask(*question: Any) -> Any:
+    """Ask the process that started this worker, and return its answer: plain data, as JSON has it.
+
+    That process never runs an answer's code, so what it has answered, and when, is evidence. It may kill this
+    worker in place of answering: deaths are not carried out here, since an answer could put anything under
+    the name of whatever would do it.
     """
-    os.write(_Deaths.asks, b"x")
-    while True:
-        signal.pause()
+    with _Line.lock:
+        line = _Line.connection
+        assert line is not None, "this worker was not forked by `under_fork`"
+        line.sendall(json.dumps(question).encode() + b"\n")
+        said = b""
+        while not said.endswith(b"\n"):
+            part = line.recv(1 << 16)
+            if not part:
+                signal.pause()  # the starter has gone, and this worker ends with it
+            said += part
+        return json.loads(said)
 
 
 def programme_of(name: str) -> Callable[..., Any]:

@@ -16,16 +16,17 @@ import os
 import re
 import select
 import signal
+import socket
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from helpers.checks import script_worker
-from helpers.checks.folder_watch import watching
 from helpers.jobs.owned import head_of
 from helpers.jobs.ports import free_port
 from helpers.jobs.run import TorchrunRun
@@ -51,6 +52,36 @@ _WHERE = re.compile(r'  File "([^"]*)", line (\d+) in (\S+)')
 _LOOK_S, _SETTLE_S = 0.01, 0.001
 _DUMP_S = 0.1
 """How long a worker may take to write down where it stands."""
+_MOST_ASKED = 1 << 20
+"""Bytes of a question. A worker that sends more without a line's end is not listened to any more."""
+
+
+class Instead(Enum):
+    """What a referee does in place of an answer: kill the worker that asks, or end the whole job."""
+
+    KILL = "kill"
+    STOP = "stop"
+
+
+class Referee:
+    """Answers the workers of a forked job, in the process that started them and runs no answer's code.
+
+    By what it is asked it knows how far each worker has come, and it alone decides which one is killed, and
+    when. This one knows nothing.
+    """
+
+    def begin(self, attempt: int, size: int) -> None:
+        """Take note of an attempt that is about to start, of so many workers."""
+
+    def answer(self, rank: int, question: list[Any]) -> Any:
+        """Answer a worker by plain data or by an `Instead`. The question may come from a hostile answer."""
+        return None
+
+    def end(self) -> None:
+        """Take note of the end of the attempt: all of its workers have ended."""
+
+    def leave_worker(self) -> None:
+        """Let go, in a worker, of what it must not have: it was forked, with all that is in this process."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +169,7 @@ def under_fork(
     timeout_s: float = 8.0,
     grace_s: float = 0.3,
     others_go_on: bool = False,
-    watched: Path | None = None,
+    referee: Referee | None = None,
 ) -> dict[str, Any]:
     """Run a composed script as one agent would, its workers forked from this rank: in milliseconds.
 
@@ -147,40 +178,46 @@ def under_fork(
     was killed), and all are started again, so many times; with `others_go_on` nobody is ended. The file for
     `@record` is `error_file(script, rank)`.
 
-    A worker that must die asks for it (`script_worker.die`) and is killed from here: "killed" names, for each
-    attempt, the workers that were. watched: a folder; "changed" says what the kernel saw there in each
-    attempt. No worker can make up either of the two.
+    Workers ask the referee (`script_worker.ask`), who may have them killed: "killed" names those of each
+    attempt. When it stops the job, no attempt follows, and nobody has failed.
     """
     budget = Budget(lambda: living_children(os.getpid()), timeout_s, time.monotonic())
+    referee = referee or Referee()
     exits: dict[int, int] = {}
     sizes = [nproc] * (max_restarts + 1) if isinstance(nproc, int) else list(nproc)
     size = 0
     killed: list[list[int]] = []
-    changed: list[dict[str, Any]] = []
-    with watching(watched) as watch:
-        for attempt, size in enumerate(sizes):
-            port = free_port()
-            started = [
-                _fork(script, rank, size, attempt, len(sizes) - 1, port) for rank in range(size)
-            ]
-            exits, asked = _wait_for_all(started, budget, float("inf") if others_go_on else grace_s)
-            killed.append(sorted(asked))
-            if watch is not None:
-                changed.append(watch.taken().plain())
-            if not any(exits.values()) or budget.is_spent(time.monotonic()):
-                break
-            if attempt + 1 < len(sizes):
-                # what they said is settled: the next ones go on from there
-                for path in script.parent.glob(f"{attempt}-*.error"):
-                    path.unlink()
-    late = budget.is_spent(time.monotonic())
+    stopped = False
+    for attempt, size in enumerate(sizes):
+        port = free_port()
+        referee.begin(attempt, size)
+        started: list[_Worker] = []
+        for rank in range(size):
+            started.append(
+                _fork(script, rank, size, attempt, len(sizes) - 1, port, started, referee)
+            )
+        wait = _Waiting(started, budget, float("inf") if others_go_on else grace_s, referee)
+        exits = wait.for_all()
+        referee.end()
+        killed.append(sorted(wait.killed))
+        stopped = wait.stopped
+        if stopped or not any(exits.values()) or budget.is_spent(time.monotonic()):
+            break
+        if attempt + 1 < len(sizes):
+            # what they said is settled: the next ones go on from there
+            for path in script.parent.glob(f"{attempt}-*.error"):
+                path.unlink()
+    late = budget.is_spent(time.monotonic()) and not stopped
+    if stopped:  # what the others said since can only follow from that
+        exits = {}
+        for path in script.parent.glob("*.error"):
+            path.unlink()
     endings = {"late": late, "exits": exits, "by_the_clock": late and budget.by_the_clock}
     output = [head_of(script.parent / f"{rank}.output", _MAX_TEXT) for rank in range(size)]
-    stands = {rank: _stands(script, rank) for rank in range(size) if rank not in exits}
+    stands = {rank: _stands(script, rank) for rank in range(size) if late and rank not in exits}
     return {
         **report(script.parent, size, endings, output),
         "killed": killed,
-        "changed": changed,
         "seconds": timeout_s,
         "stands": {rank: frames for rank, frames in stands.items() if frames},
     }
@@ -231,29 +268,41 @@ def endings_of(run: TorchrunRun) -> dict[str, Any]:
     return {"late": late, "exits": failed}
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Worker:
-    """A forked worker. asks: the pipe by which it asks to be killed."""
+    """A forked worker. line: on which it asks the referee, whole lines only; None once it has closed it."""
 
     pid: int
     rank: int
-    asks: int
+    line: socket.socket | None
+    heard: bytes = b""
 
 
 def _fork(
-    script: Path, rank: int, nproc: int, attempt: int, max_restarts: int, port: int
+    script: Path,
+    rank: int,
+    nproc: int,
+    attempt: int,
+    max_restarts: int,
+    port: int,
+    others: Sequence[_Worker],
+    referee: Referee,
 ) -> _Worker:
-    asks, asked = os.pipe()
+    ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid:
-        os.close(asked)
-        os.set_blocking(asks, False)
-        return _Worker(pid, rank, asks)
+        theirs.close()
+        ours.setblocking(False)
+        return _Worker(pid, rank, ours)
     code = 1
     try:
         os.setsid()
-        os.close(asks)
-        script_worker.serve_deaths(asked)
+        ours.close()
+        referee.leave_worker()
+        for other in others:  # an answer must not speak to them in the referee's name
+            if other.line is not None:
+                other.line.close()
+        script_worker.connect_to_starter(theirs)
         output = os.open(
             script.parent / f"{rank}.output", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600
         )
@@ -285,56 +334,84 @@ def _fork(
         os._exit(code)
 
 
-def _wait_for_all(
-    workers: Sequence[_Worker], budget: Budget, grace_s: float
-) -> tuple[dict[int, int], set[int]]:
-    """Wait for workers; when one has failed, give the others a moment and end them.
+@dataclass
+class _Waiting:
+    """Waits for the workers of one attempt, and lets the referee answer what they ask.
 
-    Return the exit code of each that ended by itself or was killed as it asked, and the ranks of the latter.
+    When one has failed, the others get a moment (none if it was killed) and are ended.
     """
-    exits: dict[int, int] = {}
-    killed: set[int] = set()
-    give_up = float("inf")
-    while len(exits) < len(workers):
-        for worker in workers:
-            if worker.rank in exits:
-                continue
-            if _asks_to_die(worker):
+
+    workers: Sequence[_Worker]
+    budget: Budget
+    grace_s: float
+    referee: Referee
+    killed: set[int] = field(default_factory=set)
+    stopped: bool = False
+
+    def for_all(self) -> dict[int, int]:
+        """Return the exit code of each worker that ended by itself or was killed by the referee."""
+        exits: dict[int, int] = {}
+        give_up = float("inf")
+        while len(exits) < len(self.workers) and not self.stopped:
+            for worker in self.workers:
+                if worker.rank in exits:
+                    continue
+                self._listen(worker)
+                status = os.waitpid(worker.pid, 0 if worker.rank in self.killed else os.WNOHANG)
+                if status[0]:
+                    code = exits[worker.rank] = os.waitstatus_to_exitcode(status[1])
+                    if code and self.grace_s < float("inf"):
+                        # a killed worker had no word to say: those of the others can only follow from that
+                        was_killed = code == -signal.SIGKILL
+                        grace_s = 0.0 if was_killed else self.grace_s
+                        give_up = min(give_up, time.monotonic() + grace_s)
+            now = time.monotonic()
+            if now >= give_up or self.budget.is_spent(now):
+                break
+            left = [worker for worker in self.workers if worker.rank not in exits]
+            lines = [worker.line for worker in left if worker.line is not None]
+            # one that has closed its line has ended, or is about to
+            select.select(lines, [], [], _LOOK_S if len(lines) == len(left) else _SETTLE_S)
+        self._end([worker for worker in self.workers if worker.rank not in exits])
+        return exits
+
+    def _listen(self, worker: _Worker) -> None:
+        """Answer a worker's next question, if it has asked one; never wait for it."""
+        if worker.line is None:
+            return
+        with contextlib.suppress(BlockingIOError, ConnectionError):
+            part = worker.line.recv(1 << 16)
+            worker.heard += part
+            if not part or len(worker.heard) > _MOST_ASKED:
+                worker.line.close()
+                worker.line = None
+                return
+            if not worker.heard.endswith(b"\n"):
+                return
+            said, worker.heard = worker.heard, b""
+            try:
+                told = self.referee.answer(worker.rank, json.loads(said))
+            except (ValueError, TypeError, LookupError, AttributeError):
+                told = None  # no programme of the check asks what cannot be answered
+            if told is Instead.KILL:
                 _kill(worker.pid, signal.SIGKILL)
-                killed.add(worker.rank)
-                status = os.waitpid(worker.pid, 0)
+                self.killed.add(worker.rank)
+            elif told is Instead.STOP:
+                self.stopped = True
             else:
-                status = os.waitpid(worker.pid, os.WNOHANG)
-            if status[0]:
-                code = exits[worker.rank] = os.waitstatus_to_exitcode(status[1])
-                if code and grace_s < float("inf"):
-                    # a killed worker had no word to say: those of the others can only follow from that
-                    was_killed = code == -signal.SIGKILL
-                    give_up = min(give_up, time.monotonic() + (0.0 if was_killed else grace_s))
-        now = time.monotonic()
-        if now >= give_up or budget.is_spent(now):
-            break
-        left = [worker.asks for worker in workers if worker.rank not in exits]
-        # A worker that has ended makes its pipe readable: then this waits no longer, but not for nothing.
-        if select.select(left, [], [], _LOOK_S)[0]:
-            select.select([], [], [], _SETTLE_S)
-    still = [worker for worker in workers if worker.rank not in exits]
-    if still and budget.is_spent(time.monotonic()):
-        for worker in still:  # faulthandler's answer, also from within C++
-            _kill(worker.pid, signal.SIGUSR2)
-        select.select([], [], [], _DUMP_S)
-    for worker in still:
-        _kill(worker.pid, signal.SIGKILL)
-        os.waitpid(worker.pid, 0)
-    for worker in workers:
-        os.close(worker.asks)
-    return exits, killed
+                worker.line.send(json.dumps(told).encode() + b"\n")
 
-
-def _asks_to_die(worker: _Worker) -> bool:
-    with contextlib.suppress(BlockingIOError):
-        return bool(os.read(worker.asks, 1))  # b"" once it has ended
-    return False
+    def _end(self, still: Sequence[_Worker]) -> None:
+        if still and self.budget.is_spent(time.monotonic()):
+            for worker in still:  # faulthandler's answer, also from within C++
+                _kill(worker.pid, signal.SIGUSR2)
+            select.select([], [], [], _DUMP_S)
+        for worker in still:
+            _kill(worker.pid, signal.SIGKILL)
+            os.waitpid(worker.pid, 0)
+        for worker in self.workers:
+            if worker.line is not None:
+                worker.line.close()
 
 
 def _kill(pid: int, number: int) -> None:

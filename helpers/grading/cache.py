@@ -10,19 +10,24 @@ import json
 import os
 import platform
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, astuple, dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any, TypeVar
 
 from helpers.answers.build import Answer
 from helpers.checks.exercise import Exercise
+from helpers.grading.judging import Judged, judged_from_json
 from helpers.grading.record import ExerciseRecord, exercise_from_json
+
+T = TypeVar("T")
 
 _COURSE = Path(__file__).parents[1]
 _MAX_BYTES = 8 << 20
+_VISIBLE = "-visible.json"
 
 
 @dataclass(frozen=True)
@@ -33,18 +38,33 @@ class Cache:
 
     def get(self, key: str) -> ExerciseRecord | None:
         """Give what was kept under a key; None if there is nothing, or nothing that can be read."""
-        if self.folder is None:
-            return None
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            path = self.folder / key[:2] / f"{key}.json"
-            if path.stat().st_size <= _MAX_BYTES:
-                return exercise_from_json(json.loads(path.read_text()))
-        return None
+        return self._read(f"{key}.json", exercise_from_json)
 
     def put(self, key: str, record: ExerciseRecord) -> None:
         """Keep a record. Somebody who kills the process at any moment leaves the old file or the new."""
+        self._write(f"{key}.json", asdict(record))
+        if self.folder is not None:  # what came of the visible cases is in the record
+            (self.folder / key[:2] / f"{key}{_VISIBLE}").unlink(missing_ok=True)
+
+    def get_visible(self, key: str) -> Judged | None:
+        """Give what came of the visible cases, where the hidden ones were not tried any more."""
+        return self._read(f"{key}{_VISIBLE}", judged_from_json)
+
+    def put_visible(self, key: str, judged: Judged) -> None:
+        self._write(f"{key}{_VISIBLE}", judged.as_json())
+
+    def _read(self, name: str, made: Callable[[dict[str, Any]], T]) -> T | None:
+        if self.folder is None:
+            return None
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            path = self.folder / name[:2] / name
+            if path.stat().st_size <= _MAX_BYTES:
+                return made(json.loads(path.read_text()))
+        return None
+
+    def _write(self, name: str, content: dict[str, Any]) -> None:
         if self.folder is not None:
-            write_whole(self.folder / key[:2] / f"{key}.json", json.dumps(asdict(record)).encode())
+            write_whole(self.folder / name[:2] / name, json.dumps(content).encode())
 
 
 def key_of(exercise: Exercise, answer: Answer, secret: str, versions: Mapping[str, str]) -> str:

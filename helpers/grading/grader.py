@@ -5,6 +5,8 @@
 Points come from the hidden cases (the visible ones can only lower them), what the learner is told from
 the visible ones. Behind Landlock the visible cases of all exercises are tried before any hidden one: whatever
 an answer leaves in its sandbox of a hidden case, by whatever trick, cannot reach what its author reads.
+They may take half of the submission's time, so that the exercises which were tried by then are finished, and
+what came of them is kept for a grader that is killed before it can finish them.
 Behind bubblewrap each set of cases has a sandbox of its own that leaves nothing, and an exercise is finished,
 and kept, before the next one is begun.
 Behind Landlock sandboxes share /dev/shm: what one leaves there is removed before the next, but two that
@@ -65,6 +67,8 @@ class _Try:
     visible: Judged | None = None
     seconds: float = 0.0
     known: ExerciseRecord | None = None
+    is_cut: bool = False
+    """The time of the submission was used up: another run may give another record."""
 
 
 @dataclass
@@ -86,8 +90,12 @@ class Grader:
     """The sandbox has seen hidden cases."""
     _ends: float = field(default=0.0, init=False)
     """When this submission has used up its wall time, as `time.monotonic` tells it."""
+    _wall_s: float = field(default=0.0, init=False)
+    """How much wall time that is, not counting waits for a turn."""
     _cpu_s: float = field(default=0.0, init=False)
     """Processor time of the sandboxes of this submission."""
+    _cpu_most_s: float = field(default=0.0, init=False)
+    """How much of it there may be by now."""
 
     def __enter__(self) -> Grader:
         if self.pictures != "none":
@@ -100,7 +108,9 @@ class Grader:
     def grade(self, job: Job, told: Callable[[str], None] = lambda name: None) -> Record:
         """Grade one submission. Never raises on account of the file. told: hears each exercise's name."""
         began = time.monotonic()
-        self._ends, self._cpu_s = began + self._share_s(job), 0.0
+        share_s, cpu_s = self._share_s(job), float(self.plan.limits.submission_cpu_s)
+        self._wall_s, self._ends = share_s, began + share_s
+        self._cpu_s, self._cpu_most_s = 0.0, cpu_s
         base = Record(
             job.learner,
             job.file,
@@ -117,8 +127,14 @@ class Grader:
             return replace(base, message=str(error), seconds=time.monotonic() - began)
         try:
             begun = (self._begin(exercise, found[exercise.name], told) for exercise in wanted)
-            # Where a sandbox holds nothing for the next one, each exercise is finished, and kept, at once.
-            done = [self._finish(each) for each in (begun if self._is_cheap else list(begun))]
+            if self._is_cheap:
+                # a sandbox holds nothing for the next one: each exercise is finished, and kept, at once
+                done = [self._finish(each) for each in begun]
+            else:
+                self._ends, self._cpu_most_s = self._ends - share_s / 2, cpu_s / 2
+                tried = list(begun)
+                self._ends, self._cpu_most_s = self._ends + share_s / 2, cpu_s
+                done = [self._finish(each) for each in tried]
         finally:
             self._drop()  # the next submission gets a server of its own
         faults = any(each.outcome == FAULT for each in done)
@@ -144,9 +160,14 @@ class Grader:
         key = key_of(exercise, found, self.secret, self.versions)
         if (kept := self.cache.get(key)) is not None:
             return _Try(exercise, found, key, known=replace(kept, cached=True))
+        if (visible := self.cache.get_visible(key)) is not None:
+            return _Try(exercise, found, key, visible)
         began = time.monotonic()
         visible = self._check(exercise, found, VISIBLE_SECRET)
-        return _Try(exercise, found, key, visible, time.monotonic() - began)
+        is_cut = self._is_used_up
+        if not (is_cut or self._is_cheap or Outcome.TOO_SLOW in visible.outcomes):
+            self.cache.put_visible(key, visible)
+        return _Try(exercise, found, key, visible, time.monotonic() - began, is_cut=is_cut)
 
     def _finish(self, begun: _Try) -> ExerciseRecord:
         """Try the hidden cases; keep the record, unless another time may give another one."""
@@ -155,7 +176,8 @@ class Grader:
         began = time.monotonic() - begun.seconds
         record = self._tried(begun)
         record = replace(record, seconds=round(time.monotonic() - began, 3))
-        if record.outcome != FAULT and not self._is_used_up and not record.was_too_slow:
+        is_cut = begun.is_cut or self._is_used_up
+        if record.outcome != FAULT and not is_cut and not record.was_too_slow:
             record = replace(record, key=begun.key)
             self.cache.put(begun.key, record)
         return record
@@ -190,10 +212,12 @@ class Grader:
             found, _ = self._try(exercise, answer, secret, fresh=True)
         if found.outcomes & _SHAKY:
             began = time.monotonic()
-            with self.plan.turns.alone():
+            with self.plan.turns.alone() as is_alone:
                 self._ends += time.monotonic() - began  # the wait for a turn is nobody's fault
                 again, _ = self._try(exercise, answer, secret, fresh=True)
             found = again if again.points >= found.points else found
+            if found.outcomes & _SHAKY and not is_alone:  # still nothing but the clock against it
+                found = replace(found, outcome=Outcome.TOO_SLOW)
         if Outcome.TOO_SLOW in found.outcomes:
             found = replace(found, flag=found.flag or SLOW)
         return found
@@ -204,22 +228,21 @@ class Grader:
         """Try an answer once; tell whether nothing had run in the sandbox before."""
         for _ in range(_LOST_AGAIN):
             if self._is_used_up:
-                limits = self.plan.limits
                 message = (
-                    f"This submission has used up its {limits.submission_s:,} s, or the "
-                    f"{limits.submission_cpu_s:,} s of processor time that it may use."
+                    f"This submission has used up the time that it may take: {self._wall_s:,.0f} s, or "
+                    f"{self._cpu_most_s:,.0f} s of processor time, for all exercises and sets of cases."
                 )
                 return Judged(Outcome.TIMED_OUT, 0.0, message), True
-            try:
-                sandbox, was_fresh = self._open(exercise, secret, fresh)
-            except (LaunchError, ServerGone) as error:
-                self._drop()
-                return Judged(Outcome.CRASHED, 0.0, str(error)[:200]), True
             began = time.monotonic()
             with self.plan.turns.with_others():
                 self._ends += time.monotonic() - began
+                try:
+                    sandbox, was_fresh = self._open(exercise, secret, fresh)
+                except (LaunchError, ServerGone) as error:
+                    self._drop()
+                    return Judged(Outcome.CRASHED, 0.0, str(error)[:200]), True
                 left = self._ends - time.monotonic()
-                sandbox.end_after(left, self.plan.limits.submission_cpu_s - self._cpu_s)
+                sandbox.end_after(left, self._cpu_most_s - self._cpu_s)
                 found = judge_apart(
                     exercise, answer, secret, sandbox.connection, self.pictures, left
                 )
@@ -248,7 +271,7 @@ class Grader:
 
     @property
     def _is_used_up(self) -> bool:
-        return time.monotonic() > self._ends or self._cpu_s > self.plan.limits.submission_cpu_s
+        return time.monotonic() > self._ends or self._cpu_s > self._cpu_most_s
 
     def _is_soiled(self, found: Judged) -> bool:
         """Tell whether something may be left in the sandbox: its server ends what it can see."""

@@ -66,6 +66,10 @@ class Judged:
     def passed(self) -> bool:
         return self.outcome is Outcome.PASSED
 
+    def as_json(self) -> dict[str, Any]:
+        """Give it as JSON's own types."""
+        return {**asdict(self), "outcome": self.outcome.value}
+
     @property
     def outcomes(self) -> set[Outcome]:
         return {self.outcome, *(Outcome(case.outcome) for case in self.cases)}
@@ -151,7 +155,7 @@ def judge_apart(
     try:
         told = json.loads(text)
         connection.go_on(told.pop("server"))
-        return _from_json(told)
+        return judged_from_json(told)
     except (ValueError, KeyError, TypeError):
         connection.gone = True  # the child may have read half of what its server said
         number = os.waitstatus_to_exitcode(status)
@@ -176,7 +180,7 @@ def _try(
         found = _could_not("it takes too much memory")
     except Exception as error:  # on account of what it sent, or of this machine: the grader asks
         found = _could_not(f"{type(error).__name__}: {str(error)[:_SHOWN]}")
-    told = {**asdict(found), "outcome": found.outcome.value, "server": connection.state()}
+    told = {**found.as_json(), "server": connection.state()}
     return json.dumps(told).encode()
 
 
@@ -223,7 +227,8 @@ def _ended(pid: int) -> int:
     return os.waitpid(pid, 0)[1]
 
 
-def _from_json(told: dict[str, Any]) -> Judged:
+def judged_from_json(told: dict[str, Any]) -> Judged:
+    """Make it of JSON's own types. Raise KeyError, TypeError or ValueError where it is none."""
     cases = tuple(case_from_json(case) for case in told["cases"])
     rest = {"outcome": Outcome(told["outcome"]), "cases": cases, "notes": tuple(told["notes"])}
     return Judged(**{**told, **rest})

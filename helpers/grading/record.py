@@ -50,8 +50,9 @@ class ExerciseRecord:
 
     outcome: an `Outcome` of the checks, or of grading alone: "out of memory", "flooded", "harness
     fault". notes: repairs made to find the answer. flags: places where the instructor should look; none
-    is a verdict. picture: a PNG of the learner's own visible run, in base64, or "". answer: the
-    answer's source as it was tried. key: its place in the cache. cached: it was not tried again.
+    is a verdict. reported: what nothing but the ranks vouches for. picture: a PNG of the learner's own
+    visible run, in base64, or "". answer: the answer's source as it was tried. key: its place in the
+    cache. cached: it was not tried again.
     """
 
     name: str
@@ -65,11 +66,21 @@ class ExerciseRecord:
     message: str = ""
     notes: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
+    reported: tuple[str, ...] = ()
     seconds: float = 0.0
     picture: str = ""
     answer: str = ""
     key: str = ""
     cached: bool = False
+
+    @property
+    def looks(self) -> tuple[str, ...]:
+        """The first flags, and what such an answer could have made up, if anything."""
+        if not self.flags or not self.reported:
+            return self.flags[:10]
+        return *self.flags[
+            :10
+        ], f"only the answer's own ranks vouch for: {', '.join(self.reported)}"
 
     @property
     def was_too_slow(self) -> bool:
@@ -150,6 +161,7 @@ def exercise_from_json(data: dict[str, Any]) -> ExerciseRecord:
     """Make one exercise's record of JSON's own types. Raise KeyError or TypeError where it is none."""
     cases = tuple(case_from_json(case) for case in data["cases"])
     lists = {name: tuple(data[name]) for name in ("notes", "flags")}
+    lists["reported"] = tuple(data.get("reported", ()))  # records of before have none
     return ExerciseRecord(**{**data, "cases": cases, **lists})
 
 

@@ -41,6 +41,7 @@ def exercise_record(
             *(roads.flags(source) if _has_forbidden(exercise) else ()),
             *(each.flag for each in both if each.flag),
         ),
+        reported=exercise.reported,
         picture=visible.picture,
         answer=source,
     )

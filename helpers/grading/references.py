@@ -34,7 +34,10 @@ class References:
             return True
         try:
             late = exercise.notebook >= "09"
-            with Sandbox(self.plan, self.slot, preload=late) as sandbox:
+            with (
+                self.plan.turns.with_others(),
+                Sandbox(self.plan, self.slot, preload=late) as sandbox,
+            ):
                 result = grade(exercise, answer, cell_number, connection=sandbox.connection)
         except (LaunchError, ServerGone):
             return False

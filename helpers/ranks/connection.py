@@ -208,7 +208,10 @@ class Connection:
             self._process.wait(5.0)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.wait(5.0)
+            # The kernel may take long to give its memory back. Nobody can do more than kill it, and what
+            # remains to be closed does not depend on it.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(5.0)
         self._log.close()
         self.site.close()
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from helpers.grading.sandbox import cgroup
 from helpers.grading.sandbox.cgroup import can_bound, put_into_group
 from helpers.grading.sandbox.limits import Limits
 from helpers.grading.sandbox.walls import Plan
@@ -40,7 +41,7 @@ def broadcast_from(rank, world_size, x, shape, dtype, src):
 def test_a_group_ends_what_takes_too_much_and_goes() -> None:
     program = "input(); kept = bytearray(1 << 29); print(len(kept))"
     child = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE)
-    group = put_into_group(child.pid, 1 << 27)
+    group = put_into_group(child.pid, 1 << 27, 50)
     assert group is not None and not group.killed
     child.communicate(b"\n", timeout=60)
     assert child.returncode < 0 and group.killed
@@ -55,6 +56,139 @@ def test_memory_that_no_process_shows_is_bounded(plan: Plan, tmp_path: Path) -> 
     found = next(each for each in record.exercises if each.name == "broadcast_from")
     assert (found.outcome, found.points) == ("out of memory", 0.0), found
     assert "with the kernel's memory for them" in found.message
+
+
+FORKS = """
+import os, signal
+for number in range(1000):
+    try:
+        pid = os.fork()
+    except OSError:
+        break
+    if not pid:
+        if number % 2:
+            os.setsid()
+            if os.fork():
+                os._exit(0)  # an orphan in a session of its own
+        signal.pause()
+print(number, flush=True)
+"""
+
+
+@pytest.mark.skipif(not can_bound("pids"), reason="no pids cgroup can be had here")
+def test_a_group_bounds_its_processes_also_for_root_and_ends_them_all() -> None:
+    program = subprocess.Popen(
+        [sys.executable, "-c", f"input()\n{FORKS}\ninput()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert program.stdin is not None and program.stdout is not None
+    group = put_into_group(program.pid, 1 << 30, 20)
+    assert group is not None
+    try:
+        program.stdin.write(b"\n")
+        program.stdin.flush()
+        assert int(program.stdout.readline()) < 20 + cgroup._ROOM
+        inside = (group.folders["pids"] / "cgroup.procs").read_text().split()
+        assert len(inside) >= 20
+    finally:
+        group.end()
+        program.communicate(timeout=30)
+    assert (group.folders["pids"] / "cgroup.procs").read_text() == ""
+    group.close()
+    assert not any(folder.exists() for folder in group.folders.values())
+
+
+KILLED = """
+import os, signal
+from helpers.grading.sandbox.cgroup import put_into_group
+group = put_into_group(os.getpid(), 1 << 40, 10_000)
+print(*map(str, group.folders.values()), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(not can_bound("pids"), reason="no pids cgroup can be had here")
+def test_groups_of_a_killed_grader_are_removed_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", KILLED], stdout=subprocess.PIPE, text=True, check=False
+    ).stdout
+    left = [Path(word) for word in said.split()]
+    assert left and all(folder.exists() for folder in left)
+    ours = left[0].with_name(f"real-ranks-{os.getpid()}-test")
+    ours.mkdir()
+    try:
+        for folder in left:
+            cgroup._remove_stale(folder.parent)
+        assert all(folder.exists() for folder in left)  # too young: its owner may be out of sight
+        monkeypatch.setattr(cgroup, "_STALE_S", -1.0)
+        for folder in left:
+            cgroup._remove_stale(folder.parent)
+        assert not any(folder.exists() for folder in left)
+        assert ours.exists()
+    finally:
+        ours.rmdir()
+
+
+VERSION_2 = """
+import subprocess, sys
+from pathlib import Path
+from helpers.grading.sandbox.cgroup import Group
+folder = Path(sys.argv[1], "real-ranks-test")
+folder.mkdir()
+program = subprocess.Popen(["sh", "-c", "read line; setsid sleep 100 & sleep 100"], stdin=subprocess.PIPE)
+(folder / "cgroup.procs").write_text(str(program.pid))
+program.stdin.write(b"\\n")
+program.stdin.flush()
+while len((folder / "cgroup.procs").read_text().split()) < 3:
+    pass
+group = Group({"pids": folder})
+group.end()
+program.wait(30)
+group.close()
+assert not folder.exists()
+print("ended")
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount")
+def test_a_group_of_version_2_ends_all_at_once(tmp_path: Path) -> None:
+    """On a hierarchy of its own, whose kernel files are real, whatever version this machine uses."""
+    mounted = [
+        "unshare",
+        "-m",
+        "sh",
+        "-c",
+        'mount -t cgroup2 none "$1" || exit 77; exec "$2" -c "$3" "$1"',
+    ]
+    run = subprocess.run(
+        [*mounted, "sh", str(tmp_path), sys.executable, VERSION_2],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    if run.returncode == 77 or "unshare" in run.stderr:
+        pytest.skip(f"no cgroup2 file system can be mounted here: {run.stderr}")
+    assert run.stdout == "ended\n", run.stderr
+
+
+def test_limits_of_version_2_are_written_where_it_has_them(tmp_path: Path) -> None:
+    for name in ("memory.max", "memory.swap.max", "pids.max", "cpu.weight"):
+        (tmp_path / name).touch()
+    for kind in cgroup.KINDS:
+        cgroup._limit(tmp_path, kind, 700)
+    written = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert written == {
+        "memory.max": "700",
+        "memory.swap.max": "0",
+        "pids.max": "700",
+        "cpu.weight": "",
+    }
+    (tmp_path / "empty").mkdir()
+    for kind in cgroup.KINDS:
+        with pytest.raises(OSError, match="controller"):
+            cgroup._limit(tmp_path / "empty", kind, 700)
 
 
 SPIN = """
@@ -86,26 +220,29 @@ def test_sessions_that_spin_get_no_more_than_one_share() -> None:
     ]
     groups = []
     try:
-        groups = [put_into_group(program.pid, 1 << 30) for program in programs]
+        groups = [put_into_group(program.pid, 1 << 30, 500) for program in programs]
         # those that spin were forked before the group or after it: put the rest there, too
         for program in programs:
             assert program.stdout is not None and program.stdout.readline() == b"ready\n"
-        family = psutil.Process(programs[1].pid).children(recursive=True)
+        families = [psutil.Process(program.pid).children(recursive=True) for program in programs]
         assert groups[1] is not None
-        for child in family:
+        for child in families[1]:
             (groups[1].folders["cpu"] / "cgroup.procs").write_text(str(child.pid))
-        before = psutil.Process(programs[0].pid).cpu_times().user
+        everybody = [
+            [psutil.Process(program.pid), *family]
+            for program, family in zip(programs, families, strict=True)
+        ]
+        before = [sum(each.cpu_times().user for each in family) for family in everybody]
         time.sleep(2.0)
-        got = psutil.Process(programs[0].pid).cpu_times().user - before
-        # half a core is its share; among 62 equals it would have a thirtieth of a second
-        assert got > 0.3, got
+        after = [sum(each.cpu_times().user for each in family) for family in everybody]
+        alone, many = (now - then for now, then in zip(after, before, strict=True))
+        # half of what both get is its share; among 62 equals it would be a thirtieth
+        assert alone > 0.25 * (alone + many), (alone, many)
     finally:
-        for process in psutil.Process().children(recursive=True):
-            if process.pid in {p.pid for p in programs} or process.ppid() in {
-                p.pid for p in programs
-            }:
-                process.kill()
+        for group in filter(None, groups):
+            group.end()
         for program in programs:
-            program.wait(30)
+            program.kill()
+            program.communicate(timeout=60)
         for group in filter(None, groups):
             group.close()

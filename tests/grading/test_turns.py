@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import pytest
+
+from helpers.grading.sandbox import turns as turns_module
 from helpers.grading.sandbox.turns import Turns
 
 OTHER = """
@@ -45,7 +49,52 @@ def test_a_grader_that_dies_gives_its_turn_back(tmp_path: Path) -> None:
         other.kill()
     began = time.monotonic()
     with turns.alone():
-        assert time.monotonic() - began < 30  # it gives up its wait after a minute
+        assert time.monotonic() - began < 60  # it gives up its wait after five minutes
+
+
+ALWAYS = """
+import sys, time
+from helpers.grading.sandbox.turns import Turns
+print("in", flush=True)
+while True:
+    with Turns(sys.argv[1]).with_others():
+        time.sleep(0.3)
+"""
+
+
+def test_others_that_come_and_go_do_not_keep_one_from_being_alone(tmp_path: Path) -> None:
+    """Three of them, one of which is always in: a lock without a gate is never free."""
+    turns = Turns(str(tmp_path / "turns"))
+    command = [sys.executable, "-c", ALWAYS, turns.file]
+    others = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(3)]
+    try:
+        for other in others:
+            assert other.stdout is not None and other.stdout.readline() == b"in\n"
+        for _ in range(5):
+            with turns.alone() as is_alone:
+                assert is_alone
+            with turns.with_others():  # nor do those who were alone keep the others out
+                pass
+    finally:
+        for other in others:
+            other.kill()
+            other.communicate()
+
+
+def test_one_who_waits_too_long_is_told_that_it_is_not_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(turns_module._PATIENCE_S, fcntl.LOCK_EX, 0.1)
+    turns = Turns(str(tmp_path / "turns"))
+    with subprocess.Popen(
+        [sys.executable, "-c", OTHER, turns.file], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        try:
+            assert other.stdout is not None and other.stdout.readline() == b"in\n"
+            with turns.alone() as is_alone, turns.with_others():
+                assert not is_alone
+        finally:
+            other.kill()
 
 
 def test_one_grader_needs_no_lock() -> None:

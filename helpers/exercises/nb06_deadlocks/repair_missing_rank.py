@@ -147,5 +147,6 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     programme=with_absent_ranks,
+    reported=("asked",),
     own_network=True,
 )

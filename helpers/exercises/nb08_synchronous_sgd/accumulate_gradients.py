@@ -111,4 +111,5 @@ EXERCISE = Exercise(
     failed=(GUARDED, Stuck(SAME_CALLS), Failed("", UNEQUAL, died=True)),
     kind=Kind.MODULE,
     programme=accumulate,
+    reported=("weights", "samples", "held"),
 )

@@ -107,4 +107,5 @@ EXERCISE = Exercise(
     failed=(GUARDED,),
     kind=Kind.MODULE,
     programme=with_given_gradients,
+    reported=("weights",),
 )

@@ -91,4 +91,5 @@ EXERCISE = Exercise(
     failed=(GUARDED, NO_GRADIENT_YET, Stuck(SAME_CALLS), Failed("", UNEQUAL, died=True)),
     kind=Kind.MODULE,
     programme=train,
+    reported=("steps", "samples"),
 )

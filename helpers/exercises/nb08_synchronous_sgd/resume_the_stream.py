@@ -186,5 +186,6 @@ EXERCISE = Exercise(
     failed=(Failed("not iterable|0-d tensor", LISTS),),
     kind=Kind.MODULE,
     programme=read_in_jobs,
+    reported=("state", "reseeded"),
     sizes=(1, 2, 3, 4),
 )

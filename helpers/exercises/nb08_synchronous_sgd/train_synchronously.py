@@ -86,4 +86,5 @@ EXERCISE = Exercise(
     failed=(GUARDED, Failed("", UNEQUAL, died=True)),
     kind=Kind.MODULE,
     programme=train,
+    reported=("steps", "samples"),
 )

@@ -88,4 +88,5 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     programme=with_given_gradients,
+    reported=("weights",),
 )

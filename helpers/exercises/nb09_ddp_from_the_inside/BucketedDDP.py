@@ -112,5 +112,6 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     programme=train_wrapped,
+    reported=("in flight",),
     sizes=(1, 2, 3, 4),
 )

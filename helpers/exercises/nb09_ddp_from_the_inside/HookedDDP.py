@@ -45,5 +45,6 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     programme=train_wrapped,
+    reported=("in flight",),
     sizes=(1, 2, 3, 4),
 )

@@ -92,4 +92,5 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     programme=broadcast_state,
+    reported=("tensors", "memory", "requires_grad"),
 )

@@ -83,5 +83,6 @@ EXERCISE = Exercise(
     failed=(Stuck("Every rank must hand its bucket in, in the hook."),),
     kind=Kind.MODULE,
     programme=compress,
+    reported=("waits",),
     sizes=(1, 2, 3, 4),
 )

@@ -61,5 +61,6 @@ EXERCISE = Exercise(
     failed=(Failed("does not require grad", COMPUTED),),
     kind=Kind.MODULE,
     programme=search_graph,
+    reported=("backward", "gradients"),
     sizes=(1, 2),
 )

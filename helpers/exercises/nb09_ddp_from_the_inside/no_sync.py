@@ -73,5 +73,6 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     programme=accumulate_unsynchronised,
+    reported=("off", "comes out", "inner", "nested", "behind", "restored"),
     sizes=(1, 2, 3, 4),
 )

@@ -143,5 +143,6 @@ EXERCISE = Exercise(
     case,
     kind=Kind.MODULE,
     programme=on_threads,
+    reported=("together", "rows", "modules", "own_memory", "memories"),
     sizes=(1,),
 )

@@ -154,5 +154,6 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     programme=train_layers,
+    reported=("parameters", "built", "forward", "backward"),
     sizes=(1, 2, 3, 4),
 )

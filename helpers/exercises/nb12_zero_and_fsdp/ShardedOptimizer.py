@@ -125,5 +125,6 @@ EXERCISE = Exercise(
     failed=ENDINGS,
     kind=Kind.MODULE,
     programme=step_sharded,
+    reported=("state", "memory"),
     sizes=(1, 2, 3, 4, 5),
 )

@@ -128,6 +128,7 @@ EXERCISE = Exercise(
     failed=(Stuck("Every rank makes the same calls; all ranks build the mesh together."),),
     kind=Kind.MODULE,
     programme=run_hybrid,
+    reported=("sharded", "share"),
     sizes=(4, 4, 4, 6),
     count=12,
 )

@@ -53,5 +53,6 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     programme=run_schedule,
+    reported=("order", "beside", "overwritten"),
     sizes=(2, 3, 4, 5),
 )

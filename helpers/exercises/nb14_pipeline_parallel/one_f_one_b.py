@@ -84,5 +84,6 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     programme=run_schedule,
+    reported=("order", "beside", "overwritten"),
     sizes=(2, 3, 4, 5),
 )

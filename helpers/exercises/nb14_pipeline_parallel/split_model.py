@@ -119,5 +119,6 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     programme=split_in_two,
+    reported=("graph",),
     sizes=(2,),
 )

@@ -83,6 +83,7 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     programme=run_torchs,
+    reported=("steps",),
     sizes=(2, 3, 4),
     count=12,
 )

@@ -80,6 +80,7 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     programme=run_parallelized,
+    reported=("block", "autograd"),
     sizes=tuple(MESHES),
     count=12,
 )

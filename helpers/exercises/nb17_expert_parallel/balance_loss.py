@@ -89,6 +89,7 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     programme=run_balance,
+    reported=("result",),
     sizes=(2, 3, 4),
     count=16,
 )

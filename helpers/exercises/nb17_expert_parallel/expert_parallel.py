@@ -187,5 +187,6 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     programme=route_tokens,
+    reported=("result", "called", "tokens that its expert saw"),
     count=16,
 )

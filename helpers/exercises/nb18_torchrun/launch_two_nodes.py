@@ -103,4 +103,11 @@ def real_agents(draw: Draw) -> Case:
     )
 
 
-EXERCISE = Exercise(case, kind=Kind.SCRIPT, programme=two_nodes, sizes=(1,), last=real_agents)
+EXERCISE = Exercise(
+    case,
+    kind=Kind.SCRIPT,
+    programme=two_nodes,
+    reported=("commands", "read"),
+    sizes=(1,),
+    last=real_agents,
+)

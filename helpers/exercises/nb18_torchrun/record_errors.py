@@ -75,6 +75,7 @@ EXERCISE = Exercise(
     ),
     kind=Kind.SCRIPT,
     programme=failing,
+    reported=("calls of main", "error file", "other files"),
     sizes=(1, 2, 3),
     count=12,
     last=under_an_agent,

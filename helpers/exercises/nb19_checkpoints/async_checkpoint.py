@@ -11,15 +11,14 @@
   After the loop: earlier.result().
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb19_checkpoints.in_ranks.beside import beside, learn
+from helpers.exercises.nb19_checkpoints.in_ranks.beside import beside, learn, plans_of
 from helpers.exercises.nb19_checkpoints.shared import (
-    Death,
     evidence,
     is_at_load,
     left_alone,
@@ -118,17 +117,17 @@ def case(draw: Draw) -> Case:
     fails = {"second fails": [2, rank], "last fails": [count, rank]}.get(plan, [0, 0])
     shares = [weight.chunk(n)[r] if r < len(weight.chunk(n)) else weight[:0] for r in range(n)]
 
-    def after(k: int, r: int) -> torch.Tensor:
+    def after(k: int, r: int, numbers: Sequence[float]) -> torch.Tensor:
         share = shares[r].clone()
         for step in range(k):
-            learn(share, step)
+            learn(share, step, numbers[step] if step < len(numbers) else 0.0)
         return share
 
     def problem(got: dict[str, Any], r: int) -> Finding | None:
         did = got["steps"]
         if not did:
             return Finding("train_step is never called")
-        if found := evidence(got, [Death((rank,)) for rank, *_ in deaths]):
+        if found := evidence(got, plans_of(deaths)):
             return found
         for life, following in zip(got["lives"], got["lives"][1:], strict=False):
             if found := began(life, following):
@@ -148,7 +147,7 @@ def case(draw: Draw) -> Case:
         for name in ADVICE:
             if name in got["noted"]:
                 return Finding(*ADVICE[name])
-        if not same(after(first, r), got["began with"], 0):
+        if not same(after(first, r, got["numbers"]), got["began with"], 0):
             return weights(got, first, r)
         wanted = (steps - first) // every
         if got["writes"] != wanted:
@@ -187,16 +186,18 @@ def case(draw: Draw) -> Case:
         return not made and life["found"]["whole"][-1] not in whole
 
     def weights(got: Mapping[str, Any], first: int, r: int) -> Finding:
-        have = got["began with"]
+        have, numbers = got["began with"], got["numbers"]
         what = f"it goes on with step {first}, but not with the weights of after {first} steps"
-        if same(after(0, r), have, 0):
+        if same(after(0, r, numbers), have, 0):
             return Finding(what, IN_PLACE)
         for k in range(steps + 1):
-            if len(have) and same(after(k, r), have, 0):
+            if len(have) and same(after(k, r, numbers), have, 0):
                 late = k > first and "own thread" in got["noted"]
                 return Finding(f"{what}: they are those of after {k}", NO_COPY if late else "")
         torn = "own thread" in got["noted"]
-        return Finding(f"{what}: {difference(after(first, r), have, 0)}", NO_COPY if torn else "")
+        return Finding(
+            f"{what}: {difference(after(first, r, numbers), have, 0)}", NO_COPY if torn else ""
+        )
 
     said = [f"rank {r} killed at event {event} of save {k}" for r, event, k in deaths]
     said += [f"save {fails[0]} fails on rank {rank}"] if fails[0] else []
@@ -237,6 +238,7 @@ EXERCISE = Exercise(
     ),
     kind=Kind.SCRIPT,
     programme=beside,
+    reported=("raised", "steps", "writes", "noted"),
     sizes=(1, 2, 3),
     count=8,
 )

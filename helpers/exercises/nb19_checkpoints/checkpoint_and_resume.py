@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb19_checkpoints.in_ranks.resume import Training, resume
+from helpers.exercises.nb19_checkpoints.in_ranks.resume import Training, plans_of, resume
 from helpers.exercises.nb19_checkpoints.shared import (
     AGAIN,
     EARLIER,
@@ -23,16 +23,15 @@ from helpers.exercises.nb19_checkpoints.shared import (
     HALF,
     LEFTOVER,
     TEXT,
-    Death,
     at_the_wrong_time,
     evidence,
     half_loaded,
+    intruder,
     left_alone,
     newest_as_text,
     was_made,
     why_from_zero,
 )
-from helpers.ranks.run import Run
 
 CLOSE = 1e-5
 LOST = {
@@ -59,10 +58,11 @@ def case(draw: Draw) -> Case:
         deaths, said = [(-1, event)], f"killed at event {event} of the first save"
     epochs = -(-(death + 2 * every + 1) // steps)
     seed = draw.whole(0, 999)
-    whole = curve(seed, n, epochs, steps)
-    planned = [Death((0,), at) if at else Death((n - 1,)) for _, at in deaths]
+    planned = plans_of(deaths)
 
     def problem(got: dict[str, Any], rank: int) -> Finding | None:
+        if got["intruder"] is not None:
+            return intruder(got, ONE_FILE) if got["intruder"] == rank else None
         losses, total = got["losses"], epochs * steps
         if losses is None:
             return Finding("it returns nothing", "Return the list of losses.")
@@ -73,10 +73,7 @@ def case(draw: Draw) -> Case:
                 return found
         if not isinstance(losses, (list, tuple)) or len(losses) != total:
             return count(losses, total, got["lives"])
-        if rank and got["writes"]:
-            return Finding(
-                f"rank {rank} writes a file in `folder`, too: rank 0 alone saves", ONE_FILE
-            )
+        whole = curve(seed, n, epochs, steps, got["numbers"])
         for k, (loss, wanted) in enumerate(zip(losses, whole, strict=True)):
             if not same(wanted, loss, CLOSE):
                 return Finding(f"the loss of step {k} is {loss}, not {wanted:.6g}", forgotten(got))
@@ -91,12 +88,12 @@ def case(draw: Draw) -> Case:
     def began(before: dict[str, Any], life: dict[str, Any]) -> Finding | None:
         if (found := at_the_wrong_time(before, every)) or "first" not in life:
             return found
-        first = life["first"][0] * steps + life["first"][1]
+        first = life["first"]
         died = before.get("died")
         newest = may(died)
         if first in newest:
             return None
-        (epoch, step), (own, at) = divmod(newest[0], steps), life["first"]
+        (epoch, step), (own, at) = divmod(newest[0], steps), divmod(first, steps)
         next_one = f", before epoch {epoch}, step {step}" if newest[0] else ""
         what = (
             f"after {'the death in a save' if died else 'a death'} it went on at epoch {own}, step {at}; "
@@ -113,17 +110,17 @@ def case(draw: Draw) -> Case:
     def count(losses: Any, total: int, lives: list[dict[str, Any]]) -> Finding:
         have = len(losses) if isinstance(losses, (list, tuple)) else 0
         what = f"it returns {have} losses; there are {epochs} epochs of {steps} steps, one loss for each"
-        starts = {life["first"][0] * steps + life["first"][1] for life in lives if "first" in life}
+        starts = {life["first"] for life in lives if "first" in life}
         return Finding(what, EARLIER if have < total and total - have in starts else "")
 
     def forgotten(got: dict[str, Any]) -> tuple[str, ...]:
-        firsts = [life["first"] for life in got["lives"][1:] if "first" in life]
-        at = {epoch * steps + step for epoch, step in firsts}
+        at = {life["first"] for life in got["lives"][1:] if "first" in life}
+        told = seed, n, epochs, steps, got["numbers"]
         return tuple(
             "Up to the checkpoint the curve is right. From there on it is that of a training which lost "
             f"{what}."
             for lost, what in LOST.items()
-            if same(curve(seed, n, epochs, steps, at, lost), list(got["losses"]), 1e-4)
+            if same(curve(*told, at, lost), list(got["losses"]), 1e-4)
         )
 
     return Case(
@@ -153,10 +150,14 @@ def curve(
     n: int,
     epochs: int,
     steps: int,
+    shifts: Sequence[float],
     resumed: Sequence[int] | set[int] = (),
     lost: str = "",
 ) -> list[float]:
-    """Simulate the training in one process; after the steps in `resumed` it has lost a part of its state."""
+    """Simulate the training in one process; after the steps in `resumed` it has lost a part of its state.
+
+    shifts: what each step was given; 0 for those that nobody has asked for.
+    """
     training = Training(seed, n)
     losses = []
     with torch.random.fork_rng(devices=[]):
@@ -172,17 +173,20 @@ def curve(
                     states = list(fresh)
                 elif lost == "rank 0's rng":
                     states = [states[0]] * n
-            losses.append(one_step(training, *divmod(done, steps), states))
+            shift = shifts[done] if done < len(shifts) else 0.0
+            losses.append(one_step(training, *divmod(done, steps), states, shift))
     return losses
 
 
-def one_step(training: Training, epoch: int, step: int, states: list[torch.Tensor]) -> float:
+def one_step(
+    training: Training, epoch: int, step: int, states: list[torch.Tensor], shift: float
+) -> float:
     """Do the step of all ranks, one after the other; states[rank]: its random state, before and after."""
     n, mean = len(states), 0.0
     total = [torch.zeros_like(p) for p in training.parameters()]
     for rank in range(n):
         torch.set_rng_state(states[rank])
-        mean += training.backward(epoch, step, rank) / n
+        mean += training.backward(epoch, step, rank, shift) / n
         states[rank] = torch.get_rng_state()
         for part, parameter in zip(total, training.parameters(), strict=True):
             part += parameter.grad
@@ -198,14 +202,6 @@ ALONE = (
 )
 
 
-def several_write(case: Case, run: Run) -> bool:
-    """Tell whether a run failed because a peer had gone, in a job where not only rank 0 writes."""
-    others = [
-        value["writes"] for value in run.values[1:] if isinstance(value, dict) and "writes" in value
-    ]
-    return left_alone(case, run) and any(others)
-
-
 EXERCISE = Exercise(
     case,
     failed=(
@@ -217,7 +213,6 @@ EXERCISE = Exercise(
         Failed(".", LEFTOVER, died=True, when=half_loaded(first=False, beside=True)),
         Failed(".", FIRST, died=True, when=half_loaded(first=True, beside=False)),
         Failed(".", HALF, died=True, when=half_loaded(first=False, beside=False)),
-        Failed(".", ONE_FILE, when=several_write),
         Failed(".", ALONE, when=left_alone),
     ),
     kind=Kind.SCRIPT,

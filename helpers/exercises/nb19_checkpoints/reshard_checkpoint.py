@@ -133,6 +133,7 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     programme=reshard,
+    reported=("elements read", "elements of each"),
     sizes=(1, 2, 3, 4),
     count=12,
     own_network=True,

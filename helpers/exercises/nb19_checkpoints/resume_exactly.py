@@ -16,6 +16,7 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb19_checkpoints.in_ranks.go_on import Job, go_on
+from helpers.exercises.nb19_checkpoints.in_ranks.resume import plans_of
 from helpers.exercises.nb19_checkpoints.shared import (
     AGAIN,
     EARLIER,
@@ -23,11 +24,12 @@ from helpers.exercises.nb19_checkpoints.shared import (
     HALF,
     LEFTOVER,
     TEXT,
-    Death,
     at_the_wrong_time,
     evidence,
     half_loaded,
+    intruder,
     left_alone,
+    lives_of,
     newest_as_text,
     was_made,
     why_from_zero,
@@ -69,15 +71,14 @@ def case(draw: Draw) -> Case:
     steps = deaths[-1][0] + draw.whole(2, 5) + 1
     seed = draw.whole(0, 999)
     planned = [(step + 1) // every * every for step, _ in deaths]
-    killed = [
-        Death((0, size - 1) if at else (size - 1,))
-        for size, (_, at) in zip(sizes, deaths, strict=False)
-    ]
     told = (seed, samples, batch, steps)
-    curve, batches = course(*told)
+    _, batches = course(*told, [0.0] * samples)
 
     def together(values: list[Any]) -> Finding | None:
-        lives, jobs = values[0]["lives"], values[0]["rows"]
+        if found := intruder(values[0], ALONE):
+            return found
+        lives = values[0]["lives"]
+        jobs = [life["rows"] for life in lives]
         starts = [*planned[:-1], steps - len(jobs[-1][0])]
         for rank, got in enumerate(values):
             losses = got["losses"]
@@ -89,7 +90,8 @@ def case(draw: Draw) -> Case:
                     f"rank {rank} returns {plural(have, 'loss')}, not one for each of {steps} steps",
                     EARLIER if have == len(jobs[-1][0]) < steps else "",
                 )
-        if found := evidence(values[0], killed) or began(starts[-1], lives):
+        seen = values[0] | {"lives": [*lives[:-1], lives[-1] | {"first": starts[-1]}]}
+        if found := evidence(seen, plans_of(deaths)) or began(starts[-1], lives):
             return found
         for job, first in zip(jobs, (0, *starts), strict=True):
             for k, parts in enumerate(zip(*job, strict=False), first):
@@ -101,18 +103,18 @@ def case(draw: Draw) -> Case:
                     return Finding(
                         f"step {k} trains {rows}; its batch is {own}", lost(values, starts)
                     )
+        curve, _ = course(*told, targets_of(values[0]))
         for k, wanted in enumerate(curve):
             loss = values[0]["losses"][k]
             if not same(wanted, loss, CLOSE):
                 return Finding(
                     f"the loss of step {k} is {loss}, not {wanted:.8g}", lost(values, starts)
                 )
-        for rank, got in enumerate(values):
-            if rank and got["writes"]:
-                return Finding(
-                    f"rank {rank} writes a file in `folder`, too: rank 0 alone saves", ALONE
-                )
         return None
+
+    def targets_of(got: dict[str, Any]) -> list[float]:
+        """Give the target of each row, 0 for rows that nobody has asked for."""
+        return [*got["numbers"], *[0.0] * samples][:samples]
 
     def began(start: int, lives: list[dict[str, Any]]) -> Finding | None:
         if found := at_the_wrong_time(lives[-2], every):
@@ -136,7 +138,11 @@ def case(draw: Draw) -> Case:
             "Up to the first checkpoint all is right. From there on it is the course of a training which "
             f"lost {LOST[part]}."
             for part in LOST
-            if same(course(*told, starts, part)[0], list(values[0]["losses"]), CLOSE)
+            if same(
+                course(*told, targets_of(values[0]), starts, part)[0],
+                list(values[0]["losses"]),
+                CLOSE,
+            )
         )
 
     said = " to ".join(map(str, sizes))
@@ -145,7 +151,7 @@ def case(draw: Draw) -> Case:
         f"{samples} samples in batches of {batch}, a checkpoint every {every} steps, {said} ranks{where}",
         [(seed, sizes, deaths, samples, batch, steps, every)] * after,
         right=AllRanks(lambda got: None, together),
-        like=dict.fromkeys(("losses", "rows", "writes", "lives", "killed", "changed")),
+        like={},
         facts={"every": every},
         seconds=20.0,
         shown=f"samples = {samples}, batch = {batch}, steps = {steps}, every = {every}",
@@ -168,11 +174,9 @@ EMPTY = (
 
 def uneven(case: Case, run: Run) -> bool:
     """Tell whether a run failed because a peer had gone, in a job whose ranks made more or fewer steps."""
-    told = next((value for value in run.values if isinstance(value, dict)), None)
-    if told is None or "rows" not in told or not left_alone(case, run):
-        return False
-    job = [ranks for ranks in told["rows"] if any(ranks)][-1]
-    return len(set(map(len, job))) > 1
+    jobs = [life["rows"] for life in lives_of(run)]
+    job: list[Any] = next((ranks for ranks in reversed(jobs) if any(ranks)), [])
+    return left_alone(case, run) and len(set(map(len, job))) > 1
 
 
 def course(
@@ -180,11 +184,13 @@ def course(
     samples: int,
     batch: int,
     steps: int,
+    targets: Sequence[float],
     resumed: Sequence[int] = (),
     lost: str = "",
 ) -> tuple[list[float], list[list[int]]]:
     """Train in one process; at the steps in `resumed` a new job takes over all but what is `lost`."""
     job, losses, batches = Job(seed, samples), [], []
+    y = torch.tensor(targets, dtype=torch.float64)
     order: list[int] = []
     whole: list[int] = []
     begun = job.generator.get_state()
@@ -208,7 +214,7 @@ def course(
             order = whole = torch.randperm(samples, generator=job.generator).tolist()
         now, order = order[:batch], order[batch:]
         batches.append(now)
-        losses.append(job.learn(torch.tensor(now), lambda total: None))
+        losses.append(job.learn(torch.tensor(now), y[now], lambda total: None))
     return losses, batches
 
 

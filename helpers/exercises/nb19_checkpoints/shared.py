@@ -1,14 +1,13 @@
-"""What 19.1, 19.3 and 19.4 say of a job that was killed and began again: what it found, and where it "
-"went on."""
+"""What 19.1, 19.3 and 19.4 say of a job that was killed and began again: what it found, where it went on."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from helpers.checks.author import *
+from helpers.exercises.nb19_checkpoints.in_ranks.lives import Plan
 from helpers.ranks.failures import RankFailed, is_consequence
 from helpers.ranks.run import Run
 
@@ -59,46 +58,26 @@ IN_FOLDER = (
 )
 
 
-@dataclass(frozen=True)
-class Death:
-    """How an attempt is to end: one of these ranks is killed.
-
-    event: at which event of what it does to files, counted from 1, if it comes so far; 0: in any case.
-    """
-
-    ranks: tuple[int, ...]
-    event: int = 0
-
-
-def evidence(got: Mapping[str, Any], deaths: Sequence[Death]) -> Finding | None:
-    """Say so where a planned death did not take place, or a file was written out of the check's sight.
-
-    "killed" and "changed" come from the process that started the workers, and from the kernel; what the
-    attempts left themselves ("lives") is believed only as far as it agrees with those.
-    """
+def evidence(got: Mapping[str, Any], plans: Sequence[Plan]) -> Finding | None:
+    """Say so where a planned death did not take place, or a file was written out of the check's sight."""
     killed, changed, lives = got["killed"], got["changed"], got["lives"]
-    if not len(killed) == len(changed) == len(lives) or any("found" not in life for life in lives):
-        return Finding(f"{len(killed)} attempts were started, and {len(lives)} left a report")
     for k, (ends, files, life) in enumerate(zip(killed, changed, lives, strict=True)):
-        death = deaths[k] if k < len(deaths) else None
-        is_last = k == len(killed) - 1
-        if death is not None and not (len(ends) == 1 and ends[0] in death.ranks):
-            not_so_far = is_last and at_least(files) < death.event
-            if not not_so_far:
-                what = f"rank {death.ranks[0]} was to be killed in attempt {k + 1}, and was not"
+        plan = plans[k] if k < len(plans) else None
+        last = len(life["rows"]) - 1  # of this attempt's ranks
+        if plan is not None:
+            victim = plan.rank if "died" in life or plan.step < 0 else last
+            not_so_far = k == len(killed) - 1 and plan.step < 0 and at_least(files) < plan.event
+            if list(ends) != [victim] and not not_so_far:
+                what = f"rank {victim} was to be killed in attempt {k + 1}, and was not"
                 return Finding(what, UNSTOPPABLE)
-        told = {
-            name for what, names in life.items() if what.startswith("written by") for name in names
-        }
-        opened = sum(count for what, count in life.items() if what.startswith("opened by"))
-        if files["closed"] > 2 * opened:  # `torch.save` makes it two closings for one
+        if files["closed"] > 2 * life["opened"]:  # `torch.save` makes it two closings for one
             what = (
                 f"in attempt {k + 1} files were changed more often than the check could interrupt"
             )
             return Finding(what, UNSTOPPABLE)
-        if k and life.get("first") not in (None, 0, [0, 0]) and not life["found"]["files"]:
+        if k and life.get("first") and not life["found"]["files"]:
             return Finding("it went on from a checkpoint that is not in `folder`", IN_FOLDER)
-        if unseen := set(files["names"]) - told:
+        if unseen := set(files["names"]) - set(life["named"]):
             what = f"the file {min(unseen)!r} was changed in a way that the check cannot interrupt"
             return Finding(what, UNSTOPPABLE)
         if files["overflowed"]:
@@ -106,13 +85,19 @@ def evidence(got: Mapping[str, Any], deaths: Sequence[Death]) -> Finding | None:
     return None
 
 
+def intruder(got: Mapping[str, Any], advice: str) -> Finding | None:
+    """Say so where a rank that is not rank 0 changed a file, which ended the job."""
+    if (rank := got["intruder"]) is None:
+        return None
+    return Finding(f"rank {rank} writes a file in `folder`, too: rank 0 alone saves", advice)
+
+
 def at_least(files: Mapping[str, Any]) -> int:
     """Return how many events of an attempt's files the check must have seen, by what the kernel saw.
 
-    A file is opened and then written: two events, of which `torch.save` makes the kernel see two closings. A
-    new name is two events: before it and after it.
+    A file is opened and then written: two events, of which `torch.save` makes the kernel see two closings.
     """
-    return -(-files["closed"] // 2) + 2 * files["moved"] + int(files["deleted"])
+    return -(-files["closed"] // 2) + int(files["moved"]) + int(files["deleted"])
 
 
 def newest_as_text(life: Mapping[str, Any], every: int, newest: int) -> int:
@@ -164,7 +149,7 @@ def lives_of(run: Run) -> Sequence[Mapping[str, Any]]:
     """Give what the lives of a job have left, also where the last of them failed."""
     told = next((value for value in run.values if isinstance(value, dict)), {})
     lives = told.get("lives", [])
-    return lives if all("found" in life for life in lives) else []
+    return list(lives)
 
 
 def is_at_load(run: Run) -> bool:

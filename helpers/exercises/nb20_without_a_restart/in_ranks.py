@@ -22,8 +22,8 @@ from torch import nn
 from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
 
 from helpers.checks.lend import lend
-from helpers.checks.script_worker import die
-from helpers.checks.scripts import Source, compose, under_fork
+from helpers.checks.script_worker import ask as ask_starter
+from helpers.checks.scripts import Instead, Referee, Source, compose, under_fork
 from helpers.ranks.processes import end_with_parent
 
 STORE_S = 2.0
@@ -62,20 +62,16 @@ def store_of_its_own() -> Iterator[int]:
         theirs.close()
 
 
-def connect(port: int) -> Store:
+def connect(port: int) -> TCPStore:
     return TCPStore("127.0.0.1", port, timeout=timedelta(seconds=STORE_S))
 
 
-def start(
-    answer: Source, programme: Callable[..., Any], replicas: int, given: Sequence[Any], dies: int
-) -> dict[str, Any]:
-    """Run a programme in each replica, and a store. Replica `dies` is killed; the others go on.
+def start(script: Path, replicas: int, referee: Referee, dies: int) -> dict[str, Any]:
+    """Run a script in each replica. Replica `dies` may be killed by the referee; the others go on.
 
     Whether it was killed says the process that starts the replicas, and not what is left of that one.
     """
-    with store_of_its_own() as port:
-        script = compose(answer, programme, (port, *given))
-        found = under_fork(script, replicas, timeout_s=WHOLE_S, others_go_on=True)
+    found = under_fork(script, replicas, timeout_s=WHOLE_S, others_go_on=True, referee=referee)
     if dies in found["killed"][0]:
         found["exits"][dies] = 0
         found["values"][dies] = {"killed": True}
@@ -84,6 +80,8 @@ def start(
 
 # --- who is in ------------------------------------------------------------------------------------
 
+OWN = "check"
+"""What the keys begin with that the check sets for itself."""
 WRITING = ("set", "add", "compare_set", "append")
 FORWARDED = (*WRITING, "get", "check", "wait", "delete_key", "num_keys")
 
@@ -91,25 +89,32 @@ FORWARDED = (*WRITING, "get", "check", "wait", "delete_key", "num_keys")
 class FarStore(Store):
     """A store each of whose calls takes a while, up to `slow` seconds.
 
-    last: before its write of this number the process is killed. written: called before each write but one.
+    number: of the round. Writes are made by the process that started this one, which may kill it before one.
+    written: called before each write but one.
     """
 
     def __init__(
-        self, real: Store, seed: int, last: int, slow: float, written: Callable[[], None] | None
+        self,
+        real: Store,
+        seed: int,
+        number: int,
+        slow: float,
+        written: Callable[[], None] | None,
     ) -> None:
         super().__init__()
-        self.real, self.rng, self.last, self.written = real, random.Random(seed), last, written
-        self.slow = slow
+        self.real, self.rng, self.written = real, random.Random(seed), written
+        self.number, self.slow = number, slow
         self.writes = 0
 
     def call(self, name: str, *given: Any, **named: Any) -> Any:
         self.writes += name in WRITING
-        if name in WRITING and self.writes == self.last:
-            die()
         if self.written is not None and name in WRITING and self.writes > 1:
             self.written()
         time.sleep(self.rng.random() * self.slow)
         texts = [_text(value) for value in given]
+        if name in WRITING:
+            kind, found = ask_starter(self.number, name, texts, named)
+            return found.encode() if kind == "bytes" else found
         return getattr(self.real, name)(*texts, **named)
 
 
@@ -126,6 +131,38 @@ def _text(value: Any) -> Any:
     return value.decode() if isinstance(value, bytes) else value
 
 
+class Writer(Referee):
+    """Makes the writes of all replicas, and kills one before a write of its last round.
+
+    So it knows which keys the replicas have set, and a key that it does not know was set past it. An answer
+    can make more writes than it needs, and so be killed at another moment of its own; it cannot be killed
+    without having made those before.
+    """
+
+    def __init__(self, store: TCPStore, dies: Sequence[int], last_round: int) -> None:
+        self.store, self.last_round = store, last_round
+        self.replica, self.last = dies
+        self.count = 0
+        self.keys: set[str] = set()
+
+    def answer(self, rank: int, question: list[Any]) -> Any:
+        number, name, texts, named = question
+        if name not in WRITING:
+            return None
+        if rank == self.replica and number == self.last_round:
+            self.count += 1
+            if self.count == self.last:
+                return Instead.KILL
+        self.keys.add(str([*texts, *named.values()][0]))
+        found = getattr(self.store, name)(*texts, **named)
+        return ["bytes", found.decode()] if isinstance(found, bytes) else ["", found]
+
+    def unknown_keys(self) -> list[str]:
+        """Give the keys in the store that neither the replicas have set here nor the check itself."""
+        there = {key for key in self.store.list_keys() if not key.startswith(f"{OWN}/")}
+        return sorted(there - self.keys)
+
+
 def meet(
     answer: Source,
     rank: int,
@@ -135,22 +172,27 @@ def meet(
     dies: tuple[int, int],
 ) -> dict[str, Any]:
     """Hold rounds of a quorum; in the last, replica dies[0] is killed before its write dies[1]."""
-    return start(answer, ask, replicas, (list(rounds), replicas, list(dies)), dies[0])
+    with store_of_its_own() as port:
+        script = compose(answer, take_part, (port, list(rounds), replicas, dies[0]))
+        writer = Writer(connect(port), dies, len(rounds) - 1)
+        found = start(script, replicas, writer, dies[0])
+        unknown = writer.unknown_keys()
+    values = [{**v, "unknown": unknown} if isinstance(v, dict) else v for v in found["values"]]
+    return {**found, "values": values}
 
 
-def ask(
+def take_part(
     answer: Callable[..., Any],
     port: int,
     rounds: list[dict[str, Any]],
     replicas: int,
-    dies: list[int],
+    dies: int,
 ) -> dict[str, Any]:
     """Take part in each round as this replica's role says. Times are of one clock for all processes."""
     me = int(os.environ["RANK"])
     decided: list[Any] = []
     times: list[list[float]] = []
-    writes = 0
-    store, own = connect(port), PrefixStore("check", connect(port))
+    store, own = connect(port), PrefixStore(OWN, connect(port))
     for number, now in enumerate(rounds):
         role, last = now["roles"][me], number == len(rounds) - 1
         own.add(f"ready {number}", 1)
@@ -171,10 +213,10 @@ def ask(
         elif role in DELAYS:
             time.sleep(DELAYS[role] * now["patience"])
         deciding = partial(_others_decide, own, number) if role == "impatient" else None
-        kill = dies[1] if last and me == dies[0] else 0
         # who is to be killed is ahead of the others: so it is killed while they count on it
-        slow = 0.001 if kill else 0.02 if last and dies[1] else 0.008
-        far = FarStore(store, 10 * number + me, kill, slow, deciding)
+        is_ahead = last and me == dies
+        slow = 0.001 if is_ahead else 0.02 if last and dies >= 0 else 0.008
+        far = FarStore(store, 10 * number + me, number, slow, deciding)
         patience = {"impatient": IMPATIENT_S, "late": LATE_PATIENCE_S}.get(role, now["patience"])
         began = time.monotonic()
         got = answer(far, number, me, now["steps"][me], list(now["expected"]), replicas, patience)
@@ -182,8 +224,7 @@ def ask(
         own.set(f"returned {number}", "")
         decided.append(_plain(got))
         times.append([began, ended])
-        writes = far.writes
-    return {"decided": decided, "times": times, "writes": writes}
+    return {"decided": decided, "times": times}
 
 
 def _others_decide(own: Store, number: int) -> None:
@@ -372,7 +413,29 @@ def go_on(
 ) -> dict[str, Any]:
     """Train; the event says what happens to whom, in which step, and whether a new one comes."""
     dies = event["replica"] if event["what"].startswith("killed") else -1
-    return start(answer, replica, replicas, (replicas, steps, patience, dict(event)), dies)
+    with store_of_its_own() as port:
+        script = compose(answer, replica, (port, replicas, steps, patience, dict(event)))
+        return start(script, replicas, Moment(event, script.parent / "gone"), dies)
+
+
+class Moment(Referee):
+    """Kills a replica at the moment that the event names, if the others have come as far."""
+
+    def __init__(self, event: Mapping[str, Any], gone: Path) -> None:
+        self.event, self.gone = event, gone
+        self.begun: dict[int, int] = {}
+
+    def answer(self, rank: int, question: list[Any]) -> Any:
+        kind, what, step = question
+        if kind == "begins":
+            self.begun[rank] = max(self.begun.get(rank, -1), int(step))
+            return None
+        others = max((k for r, k in self.begun.items() if r != rank), default=-1)
+        planned = (self.event["replica"], self.event["what"], self.event["step"])
+        if (rank, what, step) != planned or others < step - 1:
+            return None
+        self.gone.touch()
+        return Instead.KILL
 
 
 def replica(
@@ -396,7 +459,7 @@ def replica(
         _until(scene.gone.exists)
         scene.came.touch()
     else:  # all at once: nobody's patience is for how long a process takes to start
-        own = PrefixStore("check", store)
+        own = PrefixStore(OWN, store)
         own.add("here", 1)
         _until(partial(_have_come, own, "here", replicas - (event["new"] >= 0)))
 
@@ -470,6 +533,7 @@ class Scene:
         self.step, self.calls = step, 0
         self.times.append(time.monotonic())
         self.begun[step] += 1
+        ask_starter("begins", "", step)
         if step == self.event["step"] and self.begun[step] == 2:
             time.sleep(self.event["hold"] * self.patience)
         self.moment("killed before")
@@ -489,12 +553,11 @@ class Scene:
             self.came.touch()
 
     def moment(self, what: str, at_once: bool = False) -> bool:
-        """Tell whether this is the moment; if it is one to be killed in, be killed."""
+        """Tell whether this is the moment; if it is one to be killed in, ask for it to be looked at."""
         mine = self.me == self.event["replica"] and self.event["what"] == what
         if self.happened or not mine or not (at_once or self.step == self.event["step"]):
             return False
         self.happened = True
         if what.startswith("killed"):
-            self.gone.touch()
-            die()
+            ask_starter("moment", what, self.event["step"])
         return True

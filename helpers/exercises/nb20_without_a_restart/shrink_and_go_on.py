@@ -6,9 +6,10 @@
   for the next round. A new group is needed if members have changed, their steps are not all equal, or the
   last round failed. A replica that is left out has missed what the others did: it asks again with step -1,
   and its dict begins anew. And who has done all steps stays until all members have.
-- while True: number += 1; now = quorum(...); if me not in now: step, met, log = -1, None, {}; continue. If
-  min(now.values()) == steps: return log. try: if met != sorted(now) or len(set(now.values())) > 1: met =
-  None; join(store, number, sorted(now), me, patience); step = rejoin(dist.get_rank(), len(now), [now[m] for
+- while True: number += 1; now = quorum(...); if me not in now: step, met, log = -1, None, {}. If
+  min(now.values()) == steps: return log. If me not in now: continue. try: if met !=
+  sorted(now) or len(set(now.values())) > 1: met = None; join(store, number, sorted(now), me, patience);
+  step = rejoin(dist.get_rank(), len(now), [now[m] for
   m in sorted(now)], model, optimizer); met = sorted(now). If step == steps: continue. backward(step);
   all_reduce and divide each p.grad. except RuntimeError: met = None; dist.destroy_process_group() if
   dist.is_initialized(); continue. After the try: optimizer.step(); log[step] = met; step += 1.
@@ -111,6 +112,8 @@ def case(draw: Draw) -> Case:
                     return Finding(what, ALONE)
         if sorted(members) != list(range(steps)):
             return Finding(f"the steps {sorted(members)} are trained, not those up to {steps - 1}")
+        if found := when_killed(members):
+            return found
         if at + 2 < steps:
             for r in alive:
                 if steps - 1 not in logs[r]:
@@ -120,6 +123,23 @@ def case(draw: Draw) -> Case:
             if found is not None:
                 return found
         return in_time(values, members)
+
+    def when_killed(members: dict[int, list[int]]) -> Finding | None:
+        """Say so where the steps show that the replica was not killed when it was to be."""
+        # in these two the others have its gradients of this step already
+        from_step = at + (what in ("killed in", "killed after"))
+        for r in gone:
+            for k in range(at):
+                if r not in members[k]:
+                    early = f"replica {r} was to live until step {at}, and did not train step {k}"
+                    return Finding(early, SURVIVED, rests_on_time=True)
+            for k in range(from_step, steps):
+                if r in members[k]:
+                    late = (
+                        f"replica {r} was to be killed in step {at}; step {k} is said to be its own"
+                    )
+                    return Finding(late, SURVIVED)
+        return None
 
     def in_time(values: list[Any], members: dict[int, list[int]]) -> Finding | None:
         if stall == 3.0 and replica in members[at]:
@@ -205,6 +225,7 @@ EXERCISE = Exercise(
     ),
     kind=Kind.SCRIPT,
     programme=go_on,
+    reported=("times",),
     sizes=(2, 2, 3, 3, 3, 5),
     count=12,
 )

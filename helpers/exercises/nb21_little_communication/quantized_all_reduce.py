@@ -107,4 +107,5 @@ EXERCISE = Exercise(
     failed=(Stuck("Every rank makes the same calls, in the same order."),),
     kind=Kind.MODULE,
     programme=run_sum,
+    reported=("x",),
 )

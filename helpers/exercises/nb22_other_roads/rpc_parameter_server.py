@@ -117,6 +117,7 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     programme=serve,
+    reported=("asked", "alone", "unlike", "changed", "kept"),
     sizes=(2, 3, 4),
     count=12,
     own_network=True,

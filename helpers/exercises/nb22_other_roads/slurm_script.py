@@ -52,4 +52,11 @@ def case(draw: Draw) -> Case:
     )
 
 
-EXERCISE = Exercise(case, kind=Kind.LOCAL, programme=run_batch_script, sizes=(1,), count=12)
+EXERCISE = Exercise(
+    case,
+    kind=Kind.LOCAL,
+    programme=run_batch_script,
+    reported=("calls", "said"),
+    sizes=(1,),
+    count=12,
+)

@@ -275,6 +275,7 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     programme=run_script,
+    reported=("batches", "without dropout", "evaluated", "saves"),
     points=20,
     sizes=(2, 3, 4),
     count=12,

@@ -126,6 +126,7 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     programme=lay_out,
+    reported=("dict",),
     sizes=(4, 5, 6, 8, 8),
     count=16,
     own_network=True,

@@ -137,7 +137,7 @@ def _looks_of(standing: Standing, record: Record) -> Iterator[Look]:
     for exercise in record.exercises:
         if is_fault(exercise):
             yield Look("harness fault", one, numbered(exercise), shown(exercise.message, 300))
-        for flag in exercise.flags[:10]:
+        for flag in exercise.looks:
             yield Look("flag", one, numbered(exercise), shown(flag, 300))
     if record.status is Status.HARNESS_FAULT and not any(map(is_fault, record.exercises)):
         yield Look("harness fault", one, line(record.file), shown(record.message, 300))

@@ -75,7 +75,7 @@ def _looks(course: Course) -> Iterator[str]:
                 where = plain(numbered(exercise))
                 if is_fault(exercise):
                     yield f"- {who}: {where}: harness fault: {plain(exercise.message)}"
-                for flag in exercise.flags[:10]:
+                for flag in exercise.looks:
                     yield f"- {who}: {where}: {plain(flag)}"
 
 

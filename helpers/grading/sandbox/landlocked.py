@@ -49,8 +49,6 @@ DOES_NOT_STOP = (
     "reading and writing what others have in /dev/shm, filling it or the disk; what answers leave there is "
     "removed after each, but those that run at the same time find it",
     "memory that no process has mapped: buffers of sockets, the files of /dev/shm",
-    "as root, any number of processes until the guard looks, every 0.05 s",
-    "a process that leaves its session, if the rank server is ended first",
     "talking past a rule on traffic, behind a show of the right calls: no bytes are counted here",
 )
 

@@ -96,7 +96,8 @@ class Template:
         self._control.close()
         if self.owner == os.getpid():
             self._process.kill()  # bwrap, and with it all that is within
-            self._process.wait(5.0)
+            with suppress(subprocess.TimeoutExpired):  # its memory may take the kernel long
+                self._process.wait(5.0)
         self._log.close()
 
     def _asked(self, message: Mapping[str, Any], fds: list[int], word: str) -> int:
@@ -136,6 +137,10 @@ class Forked:
 
     def kill(self) -> None:
         end(self.pid)
+
+    def __del__(self) -> None:
+        if self._handle >= 0:  # nobody has seen its end: it takes longer to die than anybody waits
+            os.close(self._handle)
 
     def _ended(self, within_s: float) -> bool:
         if self._handle < 0:

@@ -1,7 +1,12 @@
 """Who may run at a time: all graders of a batch next to each other, or one of them alone.
 
-An answer that was too slow next to others is tried again while no other one runs. The lock is one of a file
-(flock), which the kernel gives back when a grader dies.
+An answer that was too slow next to others is tried again while no other one runs. The locks are those of
+files (flock), which the kernel gives back when a grader dies.
+
+    with others:  gate, shared -> turn, shared -> leave the gate, run
+    alone:        gate, exclusive -> turn, exclusive -> run
+
+So nobody new comes in while a grader waits to be alone: it waits for those that run now, and no longer.
 """
 
 from __future__ import annotations
@@ -13,60 +18,69 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-_WAIT_S = 60.0
-"""How long a grader waits for its turn. It then goes on all the same: a neighbor may take long, too."""
+_PATIENCE_S = {fcntl.LOCK_EX: 300.0, fcntl.LOCK_SH: 1800.0}
+"""How long a grader waits for its turn: much longer than a set of cases takes. To run next to one that is
+alone would spoil its time, so the others wait for as long as it may have waited, and may take."""
 _LOOK_S = 0.02
 
 
 @dataclass(frozen=True)
 class Turns:
-    """A lock of a batch's graders. file: "" where one grader runs at a time anyway."""
+    """The locks of a batch's graders. file: "" where one grader runs at a time anyway."""
 
     file: str = ""
 
     @contextmanager
-    def with_others(self) -> Iterator[None]:
+    def with_others(self) -> Iterator[bool]:
         """Run next to others, when nobody runs alone."""
-        with self._held(fcntl.LOCK_SH):
-            yield
+        with self._held(fcntl.LOCK_SH) as is_ours:
+            yield is_ours
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Run when nobody else does; whatever runs within may call `with_others`."""
-        with self._held(fcntl.LOCK_EX):
-            yield
+    def alone(self) -> Iterator[bool]:
+        """Run when nobody else does; give whether that is so, as another grader may take too long.
+
+        Whatever runs within may call `with_others`.
+        """
+        with self._held(fcntl.LOCK_EX) as is_ours:
+            yield is_ours
 
     @contextmanager
-    def _held(self, kind: int) -> Iterator[None]:
-        fd = -1
-        with suppress(OSError):  # the disk is full: what was graded so far is kept, and said
-            if self.file and self.file not in _ALONE:
-                fd = os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        if fd < 0:
-            yield
+    def _held(self, kind: int) -> Iterator[bool]:
+        if not self.file or self.file in _ALONE:
+            yield True
             return
+        fds: list[int] = []
+        deadline = time.monotonic() + _PATIENCE_S[kind]
         try:
-            _lock(fd, kind)
+            with suppress(OSError):  # the disk is full: what was graded so far is kept, and said
+                for name in (f"{self.file}-gate", self.file):
+                    fds.append(os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            is_ours = len(fds) == 2 and all(_lock(fd, kind, deadline) for fd in fds)
+            if kind == fcntl.LOCK_SH or not is_ours:
+                for gate in fds[:1]:
+                    fcntl.flock(gate, fcntl.LOCK_UN)
             if kind == fcntl.LOCK_EX:
                 _ALONE.add(self.file)
-            yield
+            yield is_ours
         finally:
             if kind == fcntl.LOCK_EX:
                 _ALONE.discard(self.file)
-            os.close(fd)
+            for fd in fds:
+                os.close(fd)
 
 
 _ALONE: set[str] = set()
 """The locks that this process holds alone."""
 
 
-def _lock(fd: int, kind: int) -> None:
-    deadline = time.monotonic() + _WAIT_S
+def _lock(fd: int, kind: int, deadline: float) -> bool:
+    """Wait for a lock; tell whether it came in time."""
     while True:
         try:
             fcntl.flock(fd, kind | fcntl.LOCK_NB)
-            return
+            return True
         except BlockingIOError:
             if time.monotonic() > deadline:
-                return
+                return False
             time.sleep(_LOOK_S)

@@ -74,6 +74,11 @@ def test_forged_frames_cost_their_own_exercise(lenient: Grader, tmp_path: Path) 
     contained(lenient, tmp_path, wire.WIRE)
 
 
+@pytest.mark.soak
+def test_a_flood_of_events_costs_its_own_exercise(lenient: Grader, tmp_path: Path) -> None:
+    contained(lenient, tmp_path, wire.EVENTS)
+
+
 def test_an_answer_that_ends_ends_alone(lenient: Grader, tmp_path: Path) -> None:
     contained(lenient, tmp_path, processes.ENDINGS)
 

@@ -164,3 +164,89 @@ exec(compile("raise ValueError('planted')", "/etc/passwd", "exec"))
         "log()._map[:16] = struct.pack('=QQ', 9 << 20, 0)\nlog()._map[16:9 << 20] = b'x' * ((9 << 20) - 16)",
     ),
 )
+
+_CALLS = """
+note(["site", 0, "all_reduce", "all_reduce", ["<answer>", 1, "attack"]])
+note(["group", "g", list(range(world_size))])
+"""
+EVENTS = (
+    _forged(
+        "calls that never finish, as many as are kept",
+        _CALLS
+        + """
+for n in range(60_000):
+    note(["call", n, 0, "g", n, 4, "float32", [[1]], {"asynchronous": True}])
+""",
+        "wrong",
+        "flooded",
+        _BROKEN,
+    ),
+    _forged(
+        "calls that all wait, and end again and again",
+        _CALLS
+        + """
+for n in range(30_000):
+    note(["call", n, 0, "g", n, 4, "float32", [[1]], {}])
+    note(["wait", n, n])
+    for _ in range(4):
+        note(["end", n, n + 1, "", None])
+        note(["held", n, "x" * 50, "y" * 50])
+""",
+        "wrong",
+        "flooded",
+        _BROKEN,
+    ),
+    _forged(
+        "calls with megabytes in each place",
+        _CALLS
+        + """
+big, deep = "x" * 3_000_000, [[1] * 1000] * 1000
+note(["call", 1, 0, "g", 1, 4, big, [[1]], {}])
+note(["call", 2, 0, "g", 2, 4, "float32", deep, {"reduce_op": deep}])
+note(["call", 3, 0, big, 3, 4, "float32", [[1]], {str(n): n for n in range(100_000)}])
+note(["held", 1, big, big])
+note(["group", big, list(range(500_000))])
+""",
+        "wrong",
+        _BROKEN,
+    ),
+    _forged(
+        "groups and lines of code without end",
+        """
+for n in range(60_000):
+    note(["group", f"g{n}", list(range(world_size))])
+    note(["site", n, "send", f"call {n}", [f"/file {n}", n, f"f{n}"]])
+note(["groups", *[[f"g{n}", [0, 1]] for n in range(100_000)]])
+""",
+        "wrong",
+        "flooded",
+        _BROKEN,
+    ),
+    _forged(
+        "records cut in the middle, which make one together",
+        """
+log().write(b'["site", 0, "send"')
+log().write(b'"send", null]], [["call"')
+log().write(b'], ["group", "g", [0]')
+for n in range(100_000):
+    log().write(b"[")
+""",
+        "wrong",
+        _BROKEN,
+    ),
+    _forged(
+        "a log that grows by a byte at a time and never ends a line",
+        """
+log = log()._map
+began = time.monotonic()
+while time.monotonic() < began + 3:
+    for n in range(16, 8 << 20, 4096):
+        log[n:n + 1] = b"x"
+        log[:16] = struct.pack("=QQ", n, n)
+""",
+        "wrong",
+        "flooded",
+        _BROKEN,
+    ),
+)
+"""Records in the format that ranks write today: many, huge, or none."""

@@ -280,7 +280,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: every rank its own file, and a barrier | crashed | says: rank 0 write one file|rank 0 alone saves
+# %% wrong: every rank its own file, and a barrier | wrong | says: (?s)rank 0 alone saves.*rank 0 write one file
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     path, done, losses = f"{folder}/checkpoint{dist.get_rank()}.pt", 0, []
     if os.path.exists(path):
@@ -643,13 +643,28 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: no death takes place, and no checkpoint is made | wrong | says: was to be killed in attempt 1, and was not
+# %% wrong: it asks for its death before it has trained, and begins again | wrong | says: no checkpoint had been made
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
-    os.kill = lambda *given: None
-    for name in [n for n in __import__("sys").modules if n.endswith("script_worker")]:
-        __import__("sys").modules[name].die = lambda: None
-    for name in [n for n in __import__("sys").modules if n.endswith(("in_ranks.resume", "in_ranks.disk"))]:
-        __import__("sys").modules[name].die = lambda: None
+    import sys
+
+    ask = sys.modules["helpers" + ".checks.script_worker"].ask
+    if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+        for n in range(epochs * steps):
+            ask("done", n)
+    return [train_step(*divmod(n, steps)) for n in range(epochs * steps)]
+
+
+# %% wrong: it asks for all steps before it trains, and is killed early | wrong | says: the loss of step|it went on at epoch|an epoch|was to be killed
+def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
+    import sys
+
+    ask = sys.modules["helpers" + ".checks.script_worker"].ask
+    if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+        for n in range(epochs * steps):
+            ask("step", n, 0, None)
+        dist.barrier()
+        for n in range(epochs * steps):
+            ask("done", n)
     return [train_step(*divmod(n, steps)) for n in range(epochs * steps)]
 
 
@@ -753,7 +768,8 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
         if (n + 1) % every == 0:
             if n + 1 > every and not path.with_suffix(".ended").exists():
                 dist.barrier()
-                path.with_suffix(".ended").touch()
+                if dist.get_rank() == 0:
+                    path.with_suffix(".ended").touch()
                 raise RuntimeError("an end of my own")
             rng = [None] * dist.get_world_size()
             dist.all_gather_object(rng, torch.get_rng_state())

@@ -363,7 +363,7 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
     return losses
 
 
-# %% wrong: all ranks write one file, one after the other | crashed | says: left half a file where the only whole one
+# %% wrong: all ranks write one file, one after the other | wrong | says: rank 0 alone saves
 def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
     path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
     order, losses = [], []
@@ -558,4 +558,32 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
             saved |= {"generator": generator.get_state(), "order": order, "losses": losses}
             torch.save(saved, f"{path}.new")
             os.replace(f"{path}.new", f"{folder}/{len(losses)}.pt")
+    return losses
+
+
+# %% wrong: it says that it trains rows, and trains others | wrong | says: the loss of step
+def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
+    import sys
+
+    lives = sys.modules["helpers" + ".exercises.nb19_checkpoints.in_ranks.go_on"]
+    real, rank, size = lives.ask_for_step, dist.get_rank(), dist.get_world_size()
+    path, order, losses = Path(folder, "checkpoint.pt"), [], []
+    if path.exists():
+        saved = torch.load(path)
+        for name, part in parts.items():
+            part.load_state_dict(saved[name])
+        generator.set_state(saved["generator"])
+        order, losses = saved["order"], saved["losses"]
+    while len(losses) < steps:
+        if not order:
+            order = torch.randperm(samples, generator=generator).tolist()
+        now, order = order[:batch], order[batch:]
+        own = now[rank::size]
+        lives.ask_for_step = lambda step, read, rows: real(step, read, own)
+        losses.append(train_step([own[0] for _ in own]))
+        if len(losses) % every == 0 and rank == 0:
+            saved = {name: part.state_dict() for name, part in parts.items()}
+            saved |= {"generator": generator.get_state(), "order": order, "losses": losses}
+            torch.save(saved, path.with_suffix(".new"))
+            os.replace(path.with_suffix(".new"), path)
     return losses

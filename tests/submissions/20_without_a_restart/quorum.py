@@ -85,14 +85,10 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.get(f"{number}/decided").decode())
 
 
-# %% wrong: what kills it is put away | wrong | says: in the last round, and lives
+# %% wrong: it writes past the store that it is given, and is never killed | wrong | says: was set past the store
 def quorum(store, number, me, step, expected, replicas, patience):
-    import sys
-
-    for name, module in list(sys.modules.items()):
-        if name.endswith(("script_worker", "nb20_without_a_restart.in_ranks")):
-            module.die = lambda: None
     store.set(f"{number}/{me}", str(step))
+    store = store.real
     newest = -1
     if store.check([f"{number - 1}/decided"]):
         newest = max(ast.literal_eval(store.get(f"{number - 1}/decided").decode()).values())

@@ -43,6 +43,8 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         number += 1
         if me not in asked:
             step, log = -1, {}
+            if all(s == steps for s in asked.values()):
+                return log
             continue
         members = sorted(asked)
         if all(s == steps for s in asked.values()):

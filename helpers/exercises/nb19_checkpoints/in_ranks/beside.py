@@ -18,12 +18,14 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from helpers.checks.script_worker import ask
 from helpers.checks.scripts import Source, compose
 from helpers.exercises.nb19_checkpoints.in_ranks.disk import Disk
 from helpers.exercises.nb19_checkpoints.in_ranks.lives import (
+    Plan,
+    ask_for_step,
     checkpoints,
     here,
-    leave,
     life,
     meet,
     run_attempts,
@@ -52,14 +54,18 @@ def beside(
     fails: (save, rank) of a write that fails; no save has the number 0. cleans: between two lives the oldest
     checkpoint is removed.
     """
-    given = (weight, steps, every, [list(d) for d in deaths], list(fails), cleans)
-    script = compose(answer, train_beside, given)
-    return run_attempts(script, [nproc] * (len(deaths) + 1))
+    script = compose(answer, train_beside, (weight, steps, every, list(fails), cleans))
+    return run_attempts(script, [nproc] * (len(deaths) + 1), plans_of(deaths), alone=False)
 
 
-def learn(local: torch.Tensor, step: int) -> None:
+def plans_of(deaths: Sequence[Sequence[int]]) -> list[Plan]:
+    """Give how attempts are to end: this rank is killed, at this event of this save."""
+    return [Plan(rank=rank, event=event, save=save) for rank, event, save in deaths]
+
+
+def learn(local: torch.Tensor, step: int, number: float) -> None:
     """Do a step on a part of the weight: what comes out depends on the steps done, and on their order."""
-    local.mul_(0.75).add_(step + 1)
+    local.mul_(0.75).add_(step + 1 + number)
 
 
 def train_beside(
@@ -67,7 +73,6 @@ def train_beside(
     weight: torch.Tensor,
     steps: int,
     every: int,
-    deaths: list[list[int]],
     fails: list[int],
     cleans: bool,
 ) -> dict[str, Any]:
@@ -82,13 +87,14 @@ def train_beside(
     local = state["weight"].to_local()
     folder = checkpoints(here())
     if rank == 0:
-        leave("found", find_whole(folder, cleans and life() > 0))
+        ask("found", find_whole(folder, cleans and life() > 0))
     dist.barrier()
-    dies, event, save = deaths[life()] if life() < len(deaths) else (-1, 0, 0)
-    disk = Disk(folder, event if rank == dies else 0)
     writes = Writes(group, steps, fails[0] if rank == fails[1] else 0)
-    disk.counts = lambda: writes.begun >= save
-    disk.done = lambda: writes.calls[0] + writes.begun * every
+    disk = Disk(
+        folder,
+        done=lambda: writes.calls[0] + writes.begun * every if writes.calls else 0,
+        save=lambda: writes.begun,
+    )
     disk.watch()
     writes.watch()
     found: dict[str, Any] = {"began with": local.clone(), "raised": False}
@@ -96,11 +102,9 @@ def train_beside(
     def train_step(step: int) -> None:
         if not writes.calls:
             found["began with"] = local.clone()
-            if rank == 0:
-                leave("first", step)
-                leave("read", len(disk.read))
+        (number,) = ask_for_step(step, len(disk.read))
         writes.calls.append(step)
-        learn(local, step)
+        learn(local, step, number)
         dist.all_reduce(torch.ones(1))
 
     try:
@@ -121,8 +125,8 @@ def train_beside(
     }
 
 
-def find_whole(folder: Path, cleans: bool) -> dict[str, list[str]]:
-    """Give the folders that a life finds, and those of them that are whole, the oldest first.
+def find_whole(folder: Path, cleans: bool) -> list[str]:
+    """Give the folders that an attempt finds and that are whole, the oldest first.
 
     Between two lives the folder may have been copied, so that times say nothing: the newest but one has the
     latest. cleans: the oldest has been removed, if it is not the only one. Names without a number are left
@@ -138,7 +142,7 @@ def find_whole(folder: Path, cleans: bool) -> dict[str, list[str]]:
             for one in (path / ".metadata", path):
                 with suppress(PermissionError):  # behind Landlock nobody may set a file's times
                     os.utime(one, (1e9 + age, 1e9 + age))
-    return {"files": [path.name for path in made], "whole": [path.name for path in whole]}
+    return [path.name for path in whole]
 
 
 def _in_order(path: Path) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""A disk that kills: what a process does to the files of a folder is counted, and ends at one event."""
+"""A disk that tells the books what a process does to the files of a folder, event by event."""
 
 from __future__ import annotations
 
@@ -16,30 +16,32 @@ from typing import Any
 
 import torch
 
-from helpers.checks.script_worker import die
-from helpers.exercises.nb19_checkpoints.in_ranks.lives import leave
+from helpers.checks.script_worker import ask
+from helpers.exercises.nb19_checkpoints.in_ranks.lives import (
+    HALF,
+    NEW_NAME,
+    OLD_NAME,
+    OPENED,
+    REMOVED,
+    SYNCED,
+)
 
 
 @dataclass
 class Disk:
-    """Kills this process at one event of what it does to the files of a folder: half a file, a new name.
+    """Tells the books of each event: half a file, a new name. At one of them they kill this process.
 
-    last: the event, counted from 1; 0 for none. Left at the death: how many steps were `done`, and the event.
-    counts: whether events count by now. written, read: the files that were opened. named: all files that got
-    a name or content here. Files outside the folder are on another disk, as they are in a cluster.
+    read: the files that were opened to be read. done: the steps done so far; save: the saves begun so far.
+    Files outside the folder are on another disk, as they are in a cluster.
 
-    It is there to kill at moments that matter and to say which; it is no evidence, as an answer can go around
-    it. What the kernel saw in the folder, and whether the death took place, is looked at by the judge.
+    It is there to be killed at moments that matter; it is no evidence, as an answer can go around it. The
+    books compare what it tells with what the kernel saw in the folder.
     """
 
     folder: Path
-    last: int
-    written: list[str] = field(default_factory=list)
-    named: set[str] = field(default_factory=set)
     read: list[str] = field(default_factory=list)
     done: Callable[[], int] = int
-    counts: Callable[[], bool] = lambda: True
-    _events: int = 0
+    save: Callable[[], int] = int
 
     def watch(self) -> None:
         """Put this watch around everything that writes, syncs, renames or removes files."""
@@ -60,14 +62,14 @@ class Disk:
         def opened(path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
             fd = real_open(path, flags, *args, **kwargs)
             if flags & (os.O_WRONLY | os.O_RDWR) and self._is_inside(where := _path_of(fd)):
-                self._open_for_writing(where)
+                self._happens(OPENED, where)
             return fd
 
         def writing(real: Callable[..., Any]) -> Callable[..., Any]:
             def write(fd: int, *args: Any, **kwargs: Any) -> Any:
                 done = real(fd, *args, **kwargs)
-                if self._is_inside(_path_of(fd)):
-                    self._happens("half a file", fd)
+                if self._is_inside(where := _path_of(fd)):
+                    self._happens(HALF, where)
                 return done
 
             return write
@@ -78,35 +80,23 @@ class Disk:
         class Map(real_map):  # type: ignore[misc, valid-type]
             def __new__(cls, fd: int, *args: Any, **kwargs: Any) -> Any:
                 if fd >= 0 and self._is_inside(where := _path_of(fd)):
-                    self.named.add(where)
-                    self._happens("half a file", fd)
+                    self._happens(HALF, where)
                 return real_map(fd, *args, **kwargs)
 
         os.open, mmap.mmap = opened, Map  # type: ignore[misc, assignment]
-
-    def _open_for_writing(self, path: str) -> None:
-        self.written.append(path)
-        self.named.add(path)
-        self._happens("a file opened")
 
     def _is_inside(self, path: Any) -> bool:
         return isinstance(path, (str, os.PathLike)) and Path(path).resolve().is_relative_to(
             self.folder
         )
 
-    def _happens(self, what: str, file: int | Path | None = None) -> None:
-        """Count an event, and die of it if it is the one. `file` is left half written, if it is given."""
-        rank = os.environ["RANK"]
-        leave(f"written by {rank}", sorted({Path(path).name for path in self.named}))
-        leave(f"opened by {rank}", len(self.written))
-        if not self.counts():
-            return
-        self._events += 1
-        if self._events == self.last:
-            if file is not None:
-                os.truncate(file, os.stat(file).st_size // 2)
-            leave("died", [self.done(), what])
-            die()
+    def _happens(self, what: str, path: Any) -> None:
+        """Tell the books of an event, which may be this process's last; they then leave half of a file."""
+        where = Path(path)
+        # what gets a name, or loses it, may be a link: that itself is meant then, not what it leads to
+        named = what in (OLD_NAME, NEW_NAME, REMOVED)
+        where = where.parent.resolve() / where.name if named else where.resolve()
+        ask("event", what, str(where), self.done(), self.save())
 
     def _saving(
         self, real: Callable[..., None], real_open: Callable[..., Any]
@@ -115,9 +105,9 @@ class Disk:
             if not self._is_inside(f):
                 return real(obj, f, *args, **kwargs)
             real_open(f, "wb").close()  # which is what torch begins with, in C++
-            self._open_for_writing(str(f))
+            self._happens(OPENED, f)
             real(obj, f, *args, **kwargs)
-            self._happens("half a file", Path(f))
+            self._happens(HALF, f)
 
         return save
 
@@ -128,13 +118,13 @@ class Disk:
             if self._is_inside(path) and not set(mode) & set("wax+"):
                 self.read.append(path)
             elif self._is_inside(path):
-                self._open_for_writing(path)
-                self._follow(found)
+                self._happens(OPENED, path)
+                self._follow(found, path)
             return found
 
         return opened
 
-    def _follow(self, file: Any) -> None:
+    def _follow(self, file: Any, path: str) -> None:
         """Have a file that is open for writing die half-way through what each flush hands on."""
         write, flush, close, new = file.write, file.flush, file.close, False
 
@@ -148,7 +138,7 @@ class Disk:
             flush()
             if new:
                 new = False
-                self._happens("half a file", file.fileno())
+                self._happens(HALF, path)
 
         def closing() -> None:
             if not file.closed:
@@ -161,8 +151,8 @@ class Disk:
         def sync(fd: Any) -> None:
             real(fd)
             number = fd if isinstance(fd, int) else fd.fileno()
-            if self._is_inside(os.readlink(f"/proc/self/fd/{number}")):
-                self._happens("a file synced")
+            if self._is_inside(where := _path_of(number)) and not os.path.isdir(where):
+                self._happens(SYNCED, where)
 
         return sync
 
@@ -172,10 +162,10 @@ class Disk:
                 return real(old, new, *args, **kwargs)
             if real.__name__ != "symlink" and not self._is_inside(old):
                 raise OSError(errno.EXDEV, "Invalid cross-device link", str(old), None, str(new))
-            self.named.add(str(new))
-            self._happens("the old name")
+            if real.__name__ != "symlink":
+                self._happens(OLD_NAME, old)
             real(old, new, *args, **kwargs)
-            self._happens("a new name")
+            self._happens(NEW_NAME, new)
 
         return move
 
@@ -183,7 +173,7 @@ class Disk:
         def remove(path: Any, *args: Any, **kwargs: Any) -> None:
             real(path, *args, **kwargs)
             if self._is_inside(path):
-                self._happens("a file removed")
+                self._happens(REMOVED, path)
 
         return remove
 
@@ -191,9 +181,8 @@ class Disk:
         def copy(old: Any, new: Any, **kwargs: Any) -> Any:
             real(old, new, **kwargs)
             if self._is_inside(new):
-                self.written.append(str(new))
-                self.named.add(str(new))
-                self._happens("half a file", Path(new))
+                self._happens(OPENED, new)
+                self._happens(HALF, new)
             return new
 
         return copy

@@ -1,54 +1,260 @@
-"""The lives of a job that is killed and started again: how they meet, and what each leaves for the judge.
+"""The attempts of a job that is killed and started again: how their ranks meet, and who keeps the books.
 
-Called by the programmes of 19.1, 19.3 and 19.4, in the workers that `under_fork` starts (`leave`) and in
-the rank that starts them (`with_lives`).
+    worker: train_step, what it does to files --ask--> Books, in the rank that started the workers
+
+The books hand out what each step needs and nobody can know before, they count, and they decide when a
+worker is killed. So what the judge reads of an attempt ("lives") is not the answer's word.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import random
+import struct
 import sys
-import threading
 import zipfile
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch.distributed as dist
 from torch._C._distributed_c10d import FileStore
 
-from helpers.checks.scripts import under_fork
+from helpers.checks.folder_watch import FolderWatch, watching
+from helpers.checks.script_worker import ask
+from helpers.checks.scripts import Instead, Referee, under_fork
 
 WITHIN_S = 6.0
-"""What all lives of a job together may take; a right answer needs half a second."""
+"""What all attempts of a job together may take; a right answer needs half a second."""
+OPENED, HALF, SYNCED = "a file opened", "half a file", "a file synced"
+OLD_NAME, NEW_NAME, REMOVED = "the old name", "a new name", "a file removed"
+EVENTS = (OPENED, HALF, SYNCED, OLD_NAME, NEW_NAME, REMOVED)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How an attempt is to end: its last rank is killed after `step`, or a rank at an event of its files.
+
+    step: -1 for none. rank: whose events count. event: which one, from 1 on; 0 for none. save: only events of
+    this save and of later ones count.
+    """
+
+    step: int = -1
+    rank: int = 0
+    event: int = 0
+    save: int = 0
+
+
+@dataclass
+class _Attempt:
+    """What is known of one attempt. asked[r]: the steps for which rank r has been given what they need."""
+
+    size: int
+    found: dict[str, Any]
+    asked: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+    rows: dict[int, list[list[int]]] = field(default_factory=lambda: defaultdict(list))
+    named: set[str] = field(default_factory=set)
+    writers: set[int] = field(default_factory=set)
+    opened: int = 0
+    events: int = 0
+    died: tuple[int, str] | None = None
+    read: int = 0
+    changed: dict[str, Any] = field(default_factory=dict)
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as the judge reads it. first: the step at which it went on, if steps have numbers."""
+        by_rows = any(rows for steps in self.rows.values() for rows in steps)
+        firsts = [steps[0] for _, steps in sorted(self.asked.items()) if steps and not by_rows]
+        told: dict[str, Any] = {
+            "found": self.found,
+            "read": self.read,
+            "named": sorted(self.named),
+            "opened": self.opened,
+            "rows": [self.rows[rank] for rank in range(self.size)],
+        }
+        told |= {"first": firsts[0]} if firsts else {}
+        return told | ({"died": list(self.died)} if self.died is not None else {})
+
+
+class Unforeseen:
+    """Numbers that are drawn when they are first asked for, and that no worker can know before.
+
+    They are kept by the kernel, in a file without a name: workers are forked from this process, and
+    find in their memory all that is in this one's.
+    """
+
+    def __init__(self) -> None:
+        self._fd = os.memfd_create("unforeseen")
+
+    def __getitem__(self, index: int) -> float:
+        index %= 1 << 16  # an answer may ask for row -1, or for one that there is not
+        (found,) = struct.unpack("d", os.pread(self._fd, 8, 8 * index).ljust(8, b"\0"))
+        if not found:
+            found = random.SystemRandom().uniform(-1, 1)
+            os.pwrite(self._fd, struct.pack("d", found), 8 * index)
+        return float(found)
+
+    def drawn(self) -> list[float]:
+        """Give all of them; 0 for one that nobody asked for."""
+        size = os.fstat(self._fd).st_size
+        return [number for (number,) in struct.iter_unpack("d", os.pread(self._fd, size, 0))]
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+@dataclass
+class Books(Referee):
+    """Keeps the books of a job. Runs in the process that started the workers, and believes them little.
+
+    alone: a job in which another rank than 0 changes a file is ended at once: that alone is wrong, whatever
+    becomes of it. numbers: of each step, or of each row if a step trains rows; without them nobody can train.
+    """
+
+    folder: Path
+    watch: FolderWatch
+    plans: Sequence[Plan]
+    alone: bool
+    numbers: Unforeseen = field(default_factory=Unforeseen)
+    attempts: list[_Attempt] = field(default_factory=list)
+    intruder: int | None = None
+
+    def begin(self, attempt: int, size: int) -> None:
+        self.attempts.append(_Attempt(size, whole_files(self.folder)))
+
+    def end(self) -> None:
+        self.attempts[-1].changed = self.watch.taken().plain()
+
+    def leave_worker(self) -> None:
+        self.numbers.close()
+
+    def answer(self, rank: int, question: list[Any]) -> Any:
+        kind, *said = question
+        answers: dict[str, Callable[..., Any]] = {
+            "step": self._step,
+            "done": self._done,
+            "event": self._event,
+            "found": self._found,
+        }
+        return answers[kind](rank, *said)
+
+    def _step(self, rank: int, step: int, read: int, rows: Sequence[int] | None) -> Any:
+        """Give what a step needs: its own number, or those of the rows that it trains."""
+        now = self.attempts[-1]
+        if not now.asked[rank] and rank == 0:
+            now.read = int(read)
+        numbers = [self.numbers[int(index)] for index in ([step] if rows is None else rows)]
+        now.asked[rank].append(int(step))
+        now.rows[rank].append([int(row) for row in rows or ()])
+        return numbers
+
+    def _done(self, rank: int, step: int) -> Any:
+        """Kill the last rank after its step; that every rank has begun it shows that it was made."""
+        now, plan = self.attempts[-1], self._plan()
+        all_there = all(step in now.asked[other] for other in range(now.size))
+        dies = step == plan.step and rank == now.size - 1 and all_there and now.died is None
+        return Instead.KILL if dies else None
+
+    def _event(self, rank: int, what: str, path: str, done: int, save: int) -> Any:
+        """Count what a rank does to a file, and kill it if this is the moment."""
+        now, plan, where = self.attempts[-1], self._plan(), Path(path)
+        inside = where.parent == self.folder or self.folder in where.parents
+        if what not in EVENTS or not inside:
+            return None
+        if what in (OPENED, NEW_NAME):
+            now.named.add(where.name)
+        if what == OPENED:
+            now.opened += 1
+            now.writers.add(rank)
+        if self.alone and rank:
+            self.intruder = rank
+            return Instead.STOP
+        if rank != plan.rank or save < plan.save or not self._took_place(what, where):
+            return None
+        now.events += 1
+        if now.events != plan.event:
+            return None
+        if what == HALF:
+            os.truncate(
+                where, where.stat().st_size // 2
+            )  # by name: to the kernel that is no closing
+        now.died = min(int(done), 1 + max(now.asked[rank], default=-1)), what
+        return Instead.KILL
+
+    def _took_place(self, what: str, where: Path) -> bool:
+        """Whether what is on the disk, and what the kernel saw, agree with what a rank says it did."""
+        if what == REMOVED:
+            return not where.exists()
+        seen = where.name in self.watch.so_far().names
+        if what == HALF and where.is_symlink():
+            return False
+        return where.exists() and (seen or what == OPENED)
+
+    def _found(self, rank: int, whole: list[str]) -> None:
+        """Take a rank's word for which checkpoints are whole: to read DCP's metadata is to unpickle it."""
+        now = self.attempts[-1]
+        now.found["whole"] = [str(name) for name in whole]
+
+    def _plan(self) -> Plan:
+        return (
+            self.plans[len(self.attempts) - 1] if len(self.attempts) <= len(self.plans) else Plan()
+        )
 
 
 def life() -> int:
-    """Give the number of this life, from 0 on."""
+    """Give the number of this attempt, from 0 on."""
     return int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 
 
 def here() -> Path:
-    """Give the folder of the script; what the judge reads lies beside the checkpoints, not among them."""
+    """Give the folder of the script."""
     return Path(sys.argv[0]).resolve().parent
 
 
 def checkpoints(script_folder: Path) -> Path:
     """Return the folder for checkpoints, which all attempts share."""
-    folder = script_folder / "checkpoints"
+    folder = script_folder.resolve() / "checkpoints"
     folder.mkdir(exist_ok=True)
     return folder
 
 
-def run_attempts(script: Path, sizes: Sequence[int]) -> dict[str, Any]:
-    """Run a job of these sizes, one attempt after the other; return its report and what each attempt left."""
-    watched = checkpoints(script.parent)
-    return with_lives(under_fork(script, sizes, timeout_s=WITHIN_S, watched=watched), script, sizes)
+def run_attempts(
+    script: Path, sizes: Sequence[int], plans: Sequence[Plan], alone: bool
+) -> dict[str, Any]:
+    """Run a job of these sizes, one attempt after the other, and keep its books.
+
+    Return its report. Each rank's value has in it what is known of the attempts, even where there is none.
+    """
+    folder = checkpoints(script.parent)
+    with watching(folder) as watch:
+        books = Books(folder, watch, plans, alone)
+        found = under_fork(script, sizes, timeout_s=WITHIN_S, referee=books)
+    told = {
+        "lives": [attempt.plain() for attempt in books.attempts],
+        "changed": [attempt.changed for attempt in books.attempts],
+        "killed": found["killed"],
+        "intruder": books.intruder,
+        "numbers": books.numbers.drawn(),
+    }
+    books.numbers.close()
+    values = found["values"]
+    if books.intruder is None and any(isinstance(value, dict) for value in values):
+        found["values"] = [value | told if isinstance(value, dict) else value for value in values]
+    else:
+        found["values"] = [told] * sizes[-1]
+    return found
+
+
+def ask_for_step(step: int, read: int, rows: Sequence[int] | None = None) -> list[float]:
+    """Ask for the number that a step needs, or for those of its rows. read: the files read so far."""
+    numbers: list[float] = ask("step", step, read, rows)
+    return numbers
 
 
 def meet() -> None:
-    """Join the group of this life. A file is met at once; a store over TCP may take 0.3 s."""
+    """Join the group of this attempt. A file is met at once; a store over TCP may take 0.3 s."""
     join(here() / f"meeting {life()}", int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
 
 
@@ -58,38 +264,8 @@ def join(file: Path, rank: int, size: int) -> None:
     dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
 
 
-def leave(what: str, value: Any) -> None:
-    """Leave something of this attempt for the judge; a kill comes before it or after it, never half-way."""
-    unfinished = here() / f"unfinished {life()} {what} {threading.get_ident()}"
-    unfinished.write_text(json.dumps(value))
-    unfinished.replace(here() / f"life {life()} {what}")
-
-
 def whole_files(folder: Path) -> dict[str, list[str]]:
-    """Give all files that a life finds, and the whole ones: torch.save writes a zip's directory last."""
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    """Give all files of a folder, and the whole ones: torch.save writes a zip's directory last."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink()]
     whole = [path.name for path in files if zipfile.is_zipfile(path)]
     return {"files": [path.name for path in files], "whole": whole}
-
-
-def with_lives(found: dict[str, Any], script: Path, sizes: Sequence[int]) -> dict[str, Any]:
-    """Add to each rank's value, and to a run without values, what the attempts have left: a dict for each.
-
-    "killed" and "changed" come from the process that started the workers.
-    """
-    lives: list[dict[str, Any]] = [{} for _ in sizes]
-    for path in script.parent.glob("life *"):
-        _, number, what = path.name.split(" ", 2)
-        lives[int(number)][what] = json.loads(path.read_text())
-    last = max((k for k, left in enumerate(lives) if left), default=0)
-    told = {
-        "lives": lives[: last + 1],
-        "killed": found["killed"],
-        "changed": found["changed"],
-    }
-    values = found["values"]
-    if any(isinstance(value, dict) for value in values):
-        found["values"] = [value | told if isinstance(value, dict) else value for value in values]
-    else:
-        found["values"] = [told] * len(values)
-    return found

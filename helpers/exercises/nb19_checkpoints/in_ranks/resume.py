@@ -9,17 +9,16 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from helpers.checks.script_worker import die
+from helpers.checks.script_worker import ask
 from helpers.checks.scripts import Source, compose
 from helpers.exercises.nb19_checkpoints.in_ranks.disk import Disk
 from helpers.exercises.nb19_checkpoints.in_ranks.lives import (
+    Plan,
+    ask_for_step,
     checkpoints,
     here,
-    leave,
-    life,
     meet,
     run_attempts,
-    whole_files,
 )
 
 
@@ -35,11 +34,11 @@ class Training:
             self.y = self.x[:, :1].sin() + 0.1 * torch.randn(64, 1)
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9)
 
-    def backward(self, epoch: int, step: int, rank: int) -> float:
-        """Make one rank's gradients of one step, and give its loss."""
+    def backward(self, epoch: int, step: int, rank: int, shift: float) -> float:
+        """Make one rank's gradients of one step, in which all targets are shifted; give its loss."""
         order = torch.randperm(64, generator=torch.Generator().manual_seed(self.seed + epoch))
         rows = order[step * 4 * self.world_size :][rank : 4 * self.world_size : self.world_size]
-        loss = nn.functional.mse_loss(self.model(self.x[rows]), self.y[rows])
+        loss = nn.functional.mse_loss(self.model(self.x[rows]), self.y[rows] + shift)
         self.model.zero_grad()
         loss.backward()
         return float(loss.detach())
@@ -59,51 +58,44 @@ def resume(
     every: int,
     deaths: Sequence[tuple[int, int]],
 ) -> dict[str, Any]:
-    """Run a training. deaths: for each life the step in which it is killed, or the event of its saves."""
-    given = (seed, epochs, steps, every, list(map(list, deaths)))
-    script = compose(answer, train, given)
-    return run_attempts(script, [nproc] * (len(deaths) + 1))
+    """Run a training. deaths: for each attempt the step after which it is killed, or the event of a save."""
+    script = compose(answer, train, (seed, epochs, steps, every))
+    return run_attempts(script, [nproc] * (len(deaths) + 1), plans_of(deaths), alone=True)
+
+
+def plans_of(deaths: Sequence[Sequence[int]]) -> list[Plan]:
+    """Give how attempts are to end that are killed after a step (-1: none) or at an event (0: none)."""
+    return [Plan(step=step, event=event) for step, event in deaths]
 
 
 def train(
-    answer: Callable[..., Any],
-    seed: int,
-    epochs: int,
-    steps: int,
-    every: int,
-    deaths: list[list[int]],
+    answer: Callable[..., Any], seed: int, epochs: int, steps: int, every: int
 ) -> dict[str, Any]:
-    """Call the answer in a worker; be killed where this life has to."""
+    """Call the answer in a worker, which may be killed after any step, or at any event of its files."""
     meet()
     rank, size = dist.get_rank(), dist.get_world_size()
-    dies, event = deaths[life()] if life() < len(deaths) else (-1, 0)
     training = Training(seed, size)
     torch.manual_seed(seed + rank)
-    folder = checkpoints(here())
-    disk = Disk(folder, event if rank == 0 else 0)
-    calls: list[tuple[int, int]] = []
-    if rank == 0:
-        leave("found", whole_files(folder))
+    folder, done = checkpoints(here()), 0
+    disk = Disk(folder, done=lambda: done)
 
     def train_step(epoch: int, step: int) -> float:
-        if not calls and rank == 0:
-            leave("first", [epoch, step])
-            leave("read", len(disk.read))
-        calls.append((epoch, step))
-        mean = torch.tensor(training.backward(epoch, step, rank))
+        nonlocal done
+        number = epoch * steps + step
+        (shift,) = ask_for_step(number, len(disk.read))
+        mean = torch.tensor(training.backward(epoch, step, rank, shift))
         grads = [p.grad for p in training.parameters() if p.grad is not None]
         for tensor in (mean, *grads):
             dist.all_reduce(tensor)
             tensor /= size
         training.optimizer.step()
-        if not event and epoch * steps + step == dies and rank == size - 1:
-            die()
+        done = number + 1
+        ask("done", number)
         return float(mean)
 
-    disk.done = lambda: calls[-1][0] * steps + calls[-1][1] + 1 if calls else 0
     disk.watch()
     losses = answer(
         training.model, training.optimizer, train_step, epochs, steps, every, str(folder)
     )
     dist.destroy_process_group()
-    return {"losses": losses, "writes": len(disk.written)}
+    return {"losses": losses}

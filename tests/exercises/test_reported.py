@@ -1,0 +1,61 @@
+"""What only a rank vouches for is declared, and is looked at for what it can be."""
+
+from __future__ import annotations
+
+import pytest
+
+from helpers.checks.by_name import ByName
+from helpers.checks.draw import plan
+from helpers.checks.exercise import Exercise
+from helpers.checks.judge import implausible
+from helpers.checks.kinds import Kind
+from helpers.checks.registry import exercises
+from helpers.grading.record import ExerciseRecord
+
+# How a group was started (01) is the result itself; in 00 nothing is counted.
+WITH_PROGRAMME = [e for e in exercises().values() if e.programme and e.notebook[:2] > "01"]
+
+
+def seen_by_ranks(exercise: Exercise) -> set[str]:
+    """Give the parts that say "" where nothing was seen: no value that was drawn is compared with them."""
+    names: set[str] = set()
+    for draw in plan(exercise.sizes, 3, exercise.name):
+        right = exercise.case(draw).right
+        for parts in right.right if isinstance(right, ByName) else ():
+            names |= {name for name, value in parts.items() if value == ""}
+    return names
+
+
+@pytest.mark.parametrize("exercise", WITH_PROGRAMME, ids=lambda exercise: exercise.name)
+def test_what_only_a_rank_vouches_for_is_declared(exercise: Exercise) -> None:
+    assert seen_by_ranks(exercise) <= {*exercise.reported}
+
+
+def test_every_script_says_what_its_workers_alone_vouch_for() -> None:
+    silent = {e.name for e in WITH_PROGRAMME if e.kind is Kind.SCRIPT and not e.reported}
+    # all that these give back is compared with what was drawn, or comes from the process that starts them
+    assert silent == {
+        "checkpoint_and_resume",
+        "mpi_all_reduce",
+        "read_torchrun_env",
+        "resume_exactly",
+    }
+
+
+@pytest.mark.parametrize(
+    "value", [float("nan"), -2, -0.5, 1 << 70, object(), [[float("inf")]], b"x"]
+)
+def test_what_cannot_be_is_not_believed(value: object) -> None:
+    assert implausible(("count",), {"count": value})
+
+
+@pytest.mark.parametrize("value", ["", "seen", 0, 7, True, None, [1.5, 2.0], {"layer": [1]}])
+def test_what_can_be_is_left_to_the_exercise(value: object) -> None:
+    assert implausible(("count",), {"count": value, "other": float("nan")}) is None
+
+
+def test_the_instructor_reads_what_a_flagged_answer_could_have_made_up() -> None:
+    record = ExerciseRecord("a", "1.1", "A", "passed", 1, 1, reported=("memory", "steps"))
+    assert record.looks == ()
+    flagged = ExerciseRecord("a", "1.1", "A", "passed", 1, 1, flags=("odd",), reported=("memory",))
+    assert flagged.looks == ("odd", "only the answer's own ranks vouch for: memory")

@@ -1,0 +1,41 @@
+"""Limits that the kernel keeps for a user as a whole, where somebody else of that user has used them up."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+WATCHES = """
+import sys
+from pathlib import Path
+from helpers.checks.folder_watch import watching
+try:
+    with watching(Path(sys.argv[1])):
+        print("watches")
+except OSError as error:
+    print("refused", error.errno)
+"""
+NONE_LEFT = 'echo 0 > "/proc/sys/user/$1" || exit 77; shift; exec "$@"'
+
+
+@pytest.mark.skipif(not shutil.which("unshare"), reason="needs unshare")
+@pytest.mark.parametrize("limit", ["max_inotify_watches", "max_inotify_instances"])
+def test_who_cannot_watch_a_folder_does_not_report_that_nothing_happened(
+    limit: str, tmp_path: Path
+) -> None:
+    """An error is an outcome that is tried again alone; "no file was written" is a wrong verdict."""
+    run = subprocess.run(
+        ["unshare", "-r", "sh", "-c", NONE_LEFT, "sh", limit]
+        + [sys.executable, "-c", WATCHES, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    if run.returncode == 77 or run.stderr.startswith("unshare"):
+        pytest.skip(f"no user namespace can be had here: {run.stderr}")
+    assert run.stdout.startswith("refused"), run

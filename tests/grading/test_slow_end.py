@@ -1,0 +1,50 @@
+"""A sandbox that the kernel does not end at once: whoever closes it goes on all the same."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from helpers.grading.sandbox.walls import Plan, Sandbox
+from helpers.ranks.processes import family
+
+FREEZER = Path("/sys/fs/cgroup/freezer")
+
+pytestmark = [
+    pytest.mark.soak,  # waits twice for what does not come
+    pytest.mark.skipif(
+        not os.access(FREEZER / "cgroup.procs", os.W_OK),
+        reason="only a frozen process (cgroup version 1, root) surely outlives SIGKILL for a while",
+    ),
+]
+
+
+@pytest.fixture
+def ice() -> Iterator[Path]:
+    """A group whose processes neither run nor end."""
+    folder = FREEZER / f"real-ranks-test-{os.getpid()}"
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        (folder / "freezer.state").write_text("THAWED")
+        while (folder / "cgroup.procs").read_text():
+            pass
+        folder.rmdir()
+
+
+def test_to_close_it_costs_time_and_no_error(plan: Plan, ice: Path) -> None:
+    with Sandbox(plan) as sandbox:
+        sandbox.connection.wait_until_ready()
+        pid = sandbox.connection.pid
+        for each in family(pid):
+            with suppress(ProcessLookupError):
+                (ice / "cgroup.procs").write_text(str(each))
+        (ice / "freezer.state").write_text("FROZEN")
+    assert Path("/proc", str(pid)).exists()
+    with Sandbox(plan) as following:
+        following.connection.wait_until_ready()
