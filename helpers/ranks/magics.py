@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import time
 from dataclasses import dataclass, replace
@@ -23,8 +24,10 @@ from helpers.ranks.launcher import (
     taken_notes,
     undisturbed,
 )
+from helpers.ranks.own_modules import remember_imports
 from helpers.ranks.payload import Payload, check_world_size, names_payload
 from helpers.ranks.run import Run
+from helpers.ranks.seeds import follow
 from helpers.ranks.settings import read_settings
 from helpers.ranks.wanted import wanted_by
 from helpers.ranks.world import World
@@ -221,9 +224,13 @@ def register(shell: Any) -> None:
     """Make `%%ranks` known to an IPython shell, and its cells known to the rank server."""
     shell.register_magic_function(ranks, magic_kind="cell", magic_name="ranks")
     if in_kernel():
+        importlib.import_module("numpy.random")  # so that a cell that seeds it finds it followed
+        follow()
+        remember_imports()
         shell.events.register("pre_run_cell", _before_a_cell)
 
 
 def _before_a_cell(info: Any) -> None:
     start_in_background()  # it may have retired
     prepare_for(str(info.raw_cell))
+    follow()

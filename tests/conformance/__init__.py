@@ -10,6 +10,7 @@ does, `main(rank, world_size)` is what every rank calls. It returns plain values
 | `LIKE = "torchrun"`   | plain means a torchrun job; else `mp.spawn` starts the ranks            |
 | `FAILS = "KeyError"`  | it ends badly, so: an exception's class, a signal ("SIGABRT"), an exit  |
 |                       | ("exit 3"), "hang", or "left" (a peer went away and nothing else)       |
+| `SETS = True`         | it sets what stays in a process: each way has a kernel of its own       |
 | `DIFFERS = {...}`     | way -> (how it ends there, why that must differ, in words)              |
 
 The ways are "plain" (new interpreters), "untraced" (`launch(main, n, trace=False)`), "launch" and
