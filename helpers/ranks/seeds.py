@@ -88,6 +88,17 @@ def seeded_states(called: Sequence[Any]) -> dict[str, Any]:
     return states
 
 
+def all_states() -> dict[str, Any]:
+    """Return the states of all generators of this process, seeded or not."""
+    torch, numpy_random = sys.modules.get("torch"), sys.modules.get("numpy.random")
+    states: dict[str, Any] = {"random": random.getstate()}
+    if torch is not None:
+        states["torch"] = torch.initial_seed(), torch.get_rng_state()
+    if numpy_random is not None:
+        states["numpy.random"] = numpy_random.get_state()
+    return states
+
+
 def set_states(states: Mapping[str, Any]) -> None:
     """Have the generators of this process go on from there."""
     if "torch" in states:

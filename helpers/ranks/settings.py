@@ -277,6 +277,14 @@ def _filters() -> list[Any]:
     return [None, *added] if was_reset else added
 
 
+def forget_filters() -> None:
+    """Take away what was added to the filters of warnings since this module was imported."""
+    vars(warnings)["filters"][:] = [
+        each for each in _FILTERS if each in warnings.filters
+    ] or _FILTERS
+    vars(warnings)["_filters_mutated"]()
+
+
 def _add_filters(filters: Sequence[Any]) -> None:
     if filters[:1] == [None]:
         filters = filters[1:]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tests.kernel.session import MakeKernel
+import json
+
+from helpers.course.workspace import find_workspace
+from tests.kernel.session import Kernel, MakeKernel
 
 READ = "launch(lambda rank, n: torch.get_default_dtype(), 2)"
 
@@ -35,3 +38,35 @@ def test_a_new_kernel_has_set_nothing(new_kernel: MakeKernel) -> None:
 from helpers.ranks import own_modules, seeds
 list(own_modules.changed()), seeds.seeded_states(())"""
     assert kernel.value(program) == "([], {})\n"
+
+
+OTHER_SETTINGS = """
+import numpy as np, warnings
+torch.set_default_dtype(torch.float64)
+torch.set_grad_enabled(False)
+torch.use_deterministic_algorithms(True)
+np.seterr(all="raise")
+warnings.simplefilter("error")
+torch.manual_seed(0)"""
+STATE = "(torch.initial_seed(), torch.get_rng_state().sum().item(), np.geterr(), torch.is_grad_enabled())"
+
+
+def test_a_check_is_that_of_a_grader_whatever_cells_have_set(new_kernel: MakeKernel) -> None:
+    """Its cases need gradients; what it draws must not move the seed that a launch would send."""
+    kernel = new_kernel()
+    _run_solved(kernel, "08_synchronous_sgd")
+    kernel.value(OTHER_SETTINGS)
+    before = kernel.value(STATE)
+    assert "passed" in kernel.value("from helpers import check\ncheck(train_synchronously)")
+    assert kernel.value(STATE) == before and "float64" in kernel.value("torch.get_default_dtype()")
+
+
+def _run_solved(kernel: Kernel, notebook: str) -> None:
+    """Run the cells of the reference solutions that import and define things."""
+    path = find_workspace().root / "solutions" / f"{notebook}.ipynb"
+    cells = json.loads(path.read_text())["cells"]
+    first, *others = ("".join(c["source"]) for c in cells if c["cell_type"] == "code")
+    kernel.value(first)
+    for source in others:
+        if "BEGIN SOLUTION" in source or source.startswith(("import", "from", "def", "class")):
+            kernel.run(source)  # what else such a cell shows may need cells that are left out
