@@ -12,7 +12,7 @@ from tests.conformance.in_kernel import SAID
 from tests.conformance.outcome import Outcome, from_json
 from tests.kernel.session import Cell, Kernel
 
-BUDGET_S, LEFT_S, HANG_S, SLACK_S = 60.0, 20.0, 8.0, 30.0
+BUDGET_S, HANG_S, SLACK_S = 60.0, 8.0, 30.0
 
 _FIRST = """\
 from helpers import *
@@ -95,7 +95,7 @@ class Cells:
 
 
 def _budget_s(entry: Entry) -> float:
-    return {"hang": HANG_S, "left": LEFT_S}.get(entry.fails, BUDGET_S)
+    return HANG_S if entry.hangs else BUDGET_S
 
 
 def _told(cell: Cell) -> Outcome:

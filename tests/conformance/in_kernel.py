@@ -10,7 +10,7 @@ from typing import Any
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankFailure, RankTimeout
 from helpers.ranks.run import Run
 from helpers.ranks.settings import SETTINGS, own_loggers
-from tests.conformance.outcome import HANG, LEFT, VALUE, Outcome, says_that_a_peer_went, text_of
+from tests.conformance.outcome import HANG, VALUE, Outcome, text_of
 
 SAID = "@@conformance "
 
@@ -89,9 +89,7 @@ def _kind(failure: RankFailure | None) -> tuple[str, int | None, str]:
     if failure is None:
         return VALUE, None, ""
     if isinstance(failure, RankFailed):
-        message = failure.error.message.split("\n", 1)[0]
-        kind = failure.error.kind
-        return LEFT if says_that_a_peer_went(kind, message) else kind, failure.rank, message
+        return failure.error.kind, failure.rank, failure.error.message.split("\n", 1)[0]
     if isinstance(failure, RankDied):
         return failure.signal or f"exit {failure.exitcode}", failure.rank, failure.title
     if isinstance(failure, (Deadlock, RankTimeout)):
