@@ -6,6 +6,7 @@ import ast
 import importlib
 import inspect
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,10 +26,10 @@ from helpers.ranks.launcher import (
     undisturbed,
 )
 from helpers.ranks.own_modules import remember_imports
-from helpers.ranks.payload import Payload, check_world_size, names_payload
+from helpers.ranks.payload import check_world_size, names_payload
 from helpers.ranks.run import Run
 from helpers.ranks.seeds import follow
-from helpers.ranks.settings import read_settings
+from helpers.ranks.settings import news, read_settings
 from helpers.ranks.wanted import wanted_by
 from helpers.ranks.world import World
 
@@ -79,7 +80,10 @@ def _run_magic(asked: _Asked, cell: str) -> Run:
     source = shell.transform_cell(cell)
     file = shell.compile.cache(source, shell.execution_count, cell)
     # A mistake in the syntax is shown here, once, and not by every rank.
-    code = compile(source, file, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    try:
+        code = compile(source, file, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    except SyntaxError as error:
+        raise _not_python(error, cell_name(file)) from None
     if code.co_flags & inspect.CO_COROUTINE:
         raise LaunchError(
             "ranks cannot `await` at the top level of a cell: only a notebook's kernel has a running "
@@ -93,9 +97,21 @@ def _run_magic(asked: _Asked, cell: str) -> Run:
     missing = [name for name in asked.names if name not in shell.user_ns]
     if missing:
         raise LaunchError(f"--send {missing[0]}: the notebook has no variable of this name.")
-    payload = names_payload({name: shell.user_ns[name] for name in asked.names})
-    payload.sources[file] = Source(cell_name(file), source)
-    return run_cell(asked, source, file, payload)
+    return run_cell(asked, source, file, {name: shell.user_ns[name] for name in asked.names})
+
+
+def _not_python(error: SyntaxError, cell: str) -> LaunchError:
+    """Say where a cell is not valid Python: IPython would show the lines of the engine that compiled it."""
+    if error.msg == "'return' outside function":
+        return LaunchError(
+            f"`return` (line {error.lineno}) needs a function. A %%ranks cell gives back its last "
+            "expression: write the value alone, as the last line."
+        )
+    text, before = (error.text or "").rstrip("\n"), " " * (max(error.offset or 1, 1) - 1)
+    return LaunchError(
+        f"this cell is not valid Python, so no rank ran it: {type(error).__name__}: {error.msg}\n"
+        f"  {cell}, line {error.lineno}\n    {text}\n    {before}^"
+    )
 
 
 _IPYTHONS = {"system": "!", "getoutput": "!", "run_line_magic": "%", "run_cell_magic": "%%"}
@@ -117,10 +133,11 @@ def _magic_in(source: str) -> str:
     return ""
 
 
-def run_cell(asked: _Asked, source: str, file: str, payload: Payload) -> Run:
+def run_cell(asked: _Asked, source: str, file: str, names: Mapping[str, Any]) -> Run:
     """Run source on each rank of the live world, making one first where there is none as asked for."""
     began = time.monotonic()
     size = asked.world_size
+    payload = names_payload(names)
     display = Display()
     connection = connect()
     with undisturbed(connection, size, display):
@@ -129,10 +146,11 @@ def run_cell(asked: _Asked, source: str, file: str, payload: Payload) -> Run:
             world, notes = _live_world(connection, asked)
             if not world.members:  # ranks that stay keep what they were given, or have set since
                 settings = read_settings(*own_cells())
-                payload = replace(payload, settings=settings.pickled)
-                notes = (*notes, *settings.notes)
+                payload = names_payload(names, settings)
+                notes = (*notes, *news(settings))
+            payload.sources[file] = Source(cell_name(file), source)
             heads = [{"do": "cell", "source": source, "file": file, **payload.head()}] * size
-            bodies = [(payload.settings, payload.shared)] * size
+            bodies = [(payload.shared,)] * size
             failure = carry_out(world, heads, bodies, asked.timeout, display, stays=True)
         except BaseException as error:
             stopped = isinstance(error, KeyboardInterrupt)

@@ -55,21 +55,20 @@ class Setting:
 
 @dataclass(frozen=True)
 class Carried:
-    """What goes to the ranks. unsent: the names of what cannot go, for the reader."""
+    """What goes to the ranks: the arguments of `apply_settings`, in a tuple of one, or empty.
 
-    pickled: bytes = b""
+    unsent: the names of what cannot go, for the reader.
+    """
+
+    values: tuple[
+        tuple[Mapping[str, Any], Mapping[tuple[str, str], Any], Mapping[str, Any]], ...
+    ] = ()
     unsent: tuple[str, ...] = ()
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the reader of a Run must know, and has not been told before."""
-        new = [name for name in self.unsent if name not in _TOLD]
-        _TOLD.update(new)
-        return (f"Set in the kernel, not on the ranks: {', '.join(new)}.",) if new else ()
 
 
 NONE = Carried()
 _TOLD: set[str] = set()
+"""What is not on the ranks, by the last note or one before it."""
 
 
 @dataclass(frozen=True)
@@ -627,24 +626,29 @@ def read_settings(texts: Sequence[str], namespace: Mapping[str, Any]) -> Carried
     seeds = (_resolved(name, namespace) for name in run.calls if name.endswith("seed"))
     states = seeded_states([each for each in seeds if callable(each)])
     assigned |= {(module, name): value for module, name, value in own_modules.changed()}
-    pickled, unsent = _pickled(found, assigned, states)
-    return Carried(pickled, (*unsent, *unread))
+    unsent = _sendable(found, assigned)
+    return Carried(((found, assigned, states),), (*unsent, *unread))
 
 
-def _pickled(
-    found: Mapping[str, Any], assigned: Mapping[tuple[str, str], Any], states: Mapping[str, Any]
-) -> tuple[bytes, list[str]]:
-    from helpers.ranks.sending import dumps
+def news(settings: Carried) -> tuple[str, ...]:
+    """Return what the reader of the next Run must know of these settings, and has not been told before."""
+    new = [name for name in settings.unsent if name not in _TOLD]
+    _TOLD.intersection_update(settings.unsent)  # what is set again later is told again
+    _TOLD.update(new)
+    return (f"Set in the kernel, not on the ranks: {', '.join(new)}.",) if new else ()
 
-    try:
-        return dumps((found, assigned, states))[0], []
-    except Exception:  # pickling runs the learner's own code, which may raise anything
-        unsent = [name for name, value in found.items() if not _goes(value)]
-        odd = [key for key, value in assigned.items() if not _goes(value)]
-        found = {k: v for k, v in found.items() if k not in unsent}
-        assigned = {k: v for k, v in assigned.items() if k not in odd}
-        names = [*unsent, *(".".join(key) for key in odd)]
-        return dumps((found, assigned, states))[0], names
+
+def _sendable(found: dict[str, Any], assigned: dict[tuple[str, str], Any]) -> list[str]:
+    """Take out what cannot be sent, and return its names."""
+    if _goes((found, assigned)):
+        return []
+    unsent = [name for name, value in found.items() if not _goes(value)]
+    odd = [key for key, value in assigned.items() if not _goes(value)]
+    for name in unsent:
+        del found[name]
+    for key in odd:
+        del assigned[key]
+    return [*unsent, *(".".join(key) for key in odd)]
 
 
 def _goes(value: object) -> bool:
@@ -652,7 +656,7 @@ def _goes(value: object) -> bool:
 
     try:
         dumps(value)
-    except Exception:
+    except Exception:  # pickling runs the learner's own code, which may raise anything
         return False
     return True
 
