@@ -5,6 +5,9 @@ of a script calls `torch.manual_seed(0)`, each rank runs that line, and all begi
 know which of the two holds here, one must tell a generator that was seeded from one that has only been drawn
 from. The seed of torch's can be read. Those of `random` and numpy are followed from draw to draw; that must
 begin before a cell can seed them, so a kernel that imports the course imports numpy.random as well.
+
+A generator can be followed only so far. Where it has gone further, what the cells call decides: without a call
+that can seed, it was drawn from.
 """
 
 from __future__ import annotations
@@ -12,14 +15,15 @@ from __future__ import annotations
 import random
 import struct
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 _CHOSEN_BELOW = 1 << 45
 """torch seeds itself with 64 random bits: one new process in half a million has a seed below this."""
+_RESTORE = frozenset({"setstate", "set_state"})
 _WORDS = 624
-_MOST_BLOCKS = 2_000
-"""How many blocks of 624 words to follow: a million draws between two cells. It takes 20 ms."""
+_MOST_BLOCKS = 10_000
+"""How many blocks of 624 words to follow: six million draws between two cells. It takes 0.1 s, once."""
 
 _Words = tuple[int, ...]
 
@@ -68,21 +72,23 @@ def follow() -> None:
             followed.follow()
 
 
-def seeded_states(called: Sequence[Any]) -> dict[str, Any]:
+def seeded_states(called: Sequence[Any], words: Iterable[str]) -> dict[str, Any]:
     """Return the states of the generators that code of this process has seeded, by module.
 
     called: what the cells' own code calls; it tells of a seed that was set before the first look.
+    words: the last words of all calls that cells, and the learner's modules, can have made.
     """
     follow()
+    can_seed = any("seed" in word or word in _RESTORE for word in words)
     states: dict[str, Any] = {}
     torch = sys.modules.get("torch")
     if torch is not None and torch.initial_seed() < _CHOSEN_BELOW:
         states["torch"] = torch.initial_seed(), torch.get_rng_state()
-    if _FOLLOWED["random"].seeded or random.seed in called:
+    if (can_seed and _FOLLOWED["random"].seeded) or random.seed in called:
         states["random"] = random.getstate()
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random is not None and (
-        _FOLLOWED["numpy.random"].seeded or numpy_random.seed in called
+        (can_seed and _FOLLOWED["numpy.random"].seeded) or numpy_random.seed in called
     ):
         states["numpy.random"] = numpy_random.get_state()
     return states

@@ -213,8 +213,21 @@ def _set_module_hooks(hooks: Mapping[str, Mapping[int, Any]]) -> None:
 
 
 def _handled_signals() -> dict[int, Any]:
-    found = {int(number): signal.getsignal(number) for number in signal.valid_signals()}
-    return {n: f for n, f in found.items() if getattr(f, "__module__", "") == "__main__"}
+    return {int(number): signal.getsignal(number) for number in signal.valid_signals()}
+
+
+_SIGNALS = _handled_signals()
+"""Handlers that Python and the notebook's own machinery have set up."""
+
+
+def _own_handlers() -> dict[int, Any]:
+    # A script may have set one before it imported the course. While ranks run, SIGINT is the engine's.
+    return {
+        number: handler
+        for number, handler in _handled_signals().items()
+        if (module := str(getattr(handler, "__module__", ""))) == "__main__"
+        or (handler is not _SIGNALS[number] and not module.startswith("helpers."))
+    }
 
 
 def _handle_signals(found: Mapping[int, Any]) -> None:
@@ -402,19 +415,14 @@ SETTINGS = (
         lambda v: _torch().set_flush_denormal(v),
         _calls("set_flush_denormal"),
     ),
-    Setting(
-        "autocast",
-        _autocast,
-        _set_autocast,
-        _calls("set_autocast_enabled", "set_autocast_dtype", "__enter__"),
-    ),
+    Setting("autocast", _autocast, _set_autocast),
     Setting(
         "hooks of all modules",
         _module_hooks,
         _set_module_hooks,
         _calls(*(f"register_module_{kind}_hook" for kind in _HOOK_KINDS)),
     ),
-    Setting("signal handlers", _handled_signals, _handle_signals, _calls("signal")),
+    Setting("signal handlers", _own_handlers, _handle_signals, _calls("signal")),
     Setting("limits of the interpreter", _limits, _set_limits),
     Setting(
         "safe globals",
@@ -444,19 +452,19 @@ SETTINGS = (
         "numpy's error handling",
         lambda: _numpy().geterr(),
         lambda v: _numpy().seterr(**v),
-        _calls("seterr"),
+        _calls("seterr", "errstate"),
     ),
     Setting(
         "numpy's print options",
         lambda: _numpy().get_printoptions(),
         lambda v: _numpy().set_printoptions(**v),
-        _calls("set_printoptions"),
+        _calls("set_printoptions", "printoptions"),
     ),
     Setting(
         "the decimal context",
         lambda: decimal.getcontext().copy(),
         decimal.setcontext,
-        _calls("getcontext", "setcontext"),
+        _calls("getcontext", "setcontext", "localcontext"),
     ),
     Setting(
         "warning filters",
@@ -486,6 +494,25 @@ SETTINGS = (
         _calls("pickle"),
     ),
 )
+
+
+def _open_contexts() -> Iterator[str]:
+    """Name the `with` blocks around a launch that hold in this process only: objects that no other has.
+
+    `no_grad`, `autocast` and the like are in SETTINGS, and the context of a device is the default device.
+    """
+    torch = _torch()
+    dispatch = importlib.import_module("torch.utils._python_dispatch")
+    if torch.is_inference_mode_enabled():
+        yield "inference mode"
+    if torch._C._autograd._top_saved_tensors_default_hooks(True) is not None:
+        yield "hooks of saved tensors"
+    modes = torch.overrides._get_current_function_mode_stack()
+    for mode in (*modes, *dispatch._get_current_dispatch_mode_stack()):
+        if type(mode).__name__ != "DeviceContext":
+            yield type(mode).__name__
+
+
 _NOT_CARRIED = {
     "seterrcall": "numpy's error callback",
     "showwarning": "warnings.showwarning",
@@ -604,7 +631,9 @@ def read_settings(texts: Sequence[str], namespace: Mapping[str, Any]) -> Carried
     # A function of the learner's own module may make any of its calls: what they set is read then.
     calls = run.calls.union(*(_scan(text).all_calls for text in own_modules.sources()))
     words = {name.rpartition(".")[2] for name in calls}
-    found, unread = {}, [said for word, said in _NOT_CARRIED.items() if word in words]
+    unread = [said for word, said in _NOT_CARRIED.items() if word in words]
+    unread += _open_contexts()
+    found = {}
     for setting in SETTINGS:
         if setting.calls is None or setting.calls & words:
             try:
@@ -624,7 +653,7 @@ def read_settings(texts: Sequence[str], namespace: Mapping[str, Any]) -> Carried
         ):
             assigned[module, path] = own
     seeds = (_resolved(name, namespace) for name in run.calls if name.endswith("seed"))
-    states = seeded_states([each for each in seeds if callable(each)])
+    states = seeded_states([each for each in seeds if callable(each)], words)
     assigned |= {(module, name): value for module, name, value in own_modules.changed()}
     unsent = _sendable(found, assigned)
     return Carried(((found, assigned, states),), (*unsent, *unread))

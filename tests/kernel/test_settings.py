@@ -29,6 +29,25 @@ def test_what_cannot_be_carried_is_told_once(new_kernel: MakeKernel) -> None:
     assert "note" not in kernel.value(READ)
 
 
+def test_contexts_that_are_open_around_a_launch_hold_on_ranks_or_are_named(
+    new_kernel: MakeKernel,
+) -> None:
+    kernel = new_kernel()
+    kernel.value(
+        "def f(rank, n):\n    x = torch.ones(1, 1)\n    return (x @ x).dtype, torch.is_grad_enabled()"
+    )
+    carried = "with torch.autocast('cpu'), torch.no_grad():\n    run = launch(f, 2)\nrun.values, run.notes"
+    assert kernel.value(carried) == "([(torch.bfloat16, False), (torch.bfloat16, False)], ())\n"
+    named = "with torch.inference_mode(), torch.autograd.graph.save_on_cpu():\n"
+    named += "    run = launch(f, 2)\nrun.notes"
+    note = "Set in the kernel, not on the ranks: inference mode, hooks of saved tensors."
+    assert kernel.value(named) == f"({note!r},)\n"
+    assert kernel.value(named) == "()\n", "it is not news"
+    assert kernel.value(carried).endswith(", ())\n")
+    assert kernel.value(named) == f"({note!r},)\n", "it was closed and opened again"
+    assert kernel.value("launch(f, 1).values") == "[(torch.float32, True)]\n"
+
+
 def test_a_new_kernel_has_set_nothing(new_kernel: MakeKernel) -> None:
     """Else each launch would send it, and a note might stand under each Run."""
     kernel = new_kernel()
@@ -36,7 +55,7 @@ def test_a_new_kernel_has_set_nothing(new_kernel: MakeKernel) -> None:
     assert "note" not in kernel.value("%%ranks 2\ntorch.rand(1) > 2")
     program = """
 from helpers.ranks import own_modules, seeds
-list(own_modules.changed()), seeds.seeded_states(())"""
+list(own_modules.changed()), seeds.seeded_states((), ["seed"])"""
     assert kernel.value(program) == "([], {})\n"
 
 

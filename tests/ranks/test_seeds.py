@@ -13,7 +13,7 @@ import numpy.random
 from helpers.ranks.seeds import seeded_states
 import torch
 {lines}
-print(sorted(seeded_states(())))
+print(sorted(seeded_states((), {words!r})))
 """
 
 
@@ -33,6 +33,16 @@ print(sorted(seeded_states(())))
     ],
 )
 def test_what_was_seeded(lines: str, seeded: list[str]) -> None:
-    program = [sys.executable, "-c", PROGRAM.format(lines=lines)]
-    done = subprocess.run(program, capture_output=True, text=True, timeout=120, check=True)
-    assert done.stdout == f"{seeded}\n"
+    assert _seeded(lines, ["seed"]) == f"{seeded}\n"
+
+
+def test_more_draws_than_can_be_followed_are_no_seed_where_nothing_seeds() -> None:
+    """A large array is soon drawn; under torchrun each rank would have drawn numbers of its own."""
+    lines = "numpy.random.rand(4000, 4000)"
+    assert _seeded(lines, ["rand"]) == "[]\n"
+    assert _seeded("numpy.random.seed(1);" + lines, ["rand", "seed"]) == "['numpy.random']\n"
+
+
+def _seeded(lines: str, words: list[str]) -> str:
+    program = [sys.executable, "-c", PROGRAM.format(lines=lines, words=words)]
+    return subprocess.run(program, capture_output=True, text=True, timeout=120, check=True).stdout
