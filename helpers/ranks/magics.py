@@ -25,6 +25,7 @@ from helpers.ranks.launcher import (
     taken_notes,
     undisturbed,
 )
+from helpers.ranks.neutral import remember_start
 from helpers.ranks.own_modules import remember_imports
 from helpers.ranks.payload import check_world_size, names_payload
 from helpers.ranks.run import Run
@@ -245,6 +246,7 @@ def register(shell: Any) -> None:
         importlib.import_module("numpy.random")  # so that a cell that seeds it finds it followed
         follow()
         remember_imports()
+        remember_start()
         shell.events.register("pre_run_cell", _before_a_cell)
 
 

@@ -2,42 +2,71 @@
 
 A check draws its cases and what is right in the process of the notebook. After a cell's
 `torch.set_grad_enabled(False)` it could not differentiate, and after `torch.set_default_dtype(torch.float64)`
-it would expect other values than `course check`, which runs no cell.
+it would expect other values than `course check`, which runs no cell. Its ranks begin with the environment,
+folder and path of the kernel, which cells can set as well.
+
+Not covered: functions of torch or Python that a cell has replaced.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
+import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from helpers.ranks.seeds import all_states, set_states
+from helpers.ranks.seeds import all_states, restore_states
 from helpers.ranks.settings import SETTINGS, forget_filters
 
-_FRESH: dict[str, Callable[[], Any]] = {
-    "the default dtype": lambda: sys.modules["torch"].float32,
-    "the default device": lambda: None,
-    "grad mode": lambda: True,
-    "float32 matmul precision": lambda: "highest",
-    "deterministic algorithms": lambda: (False, False),
-    "anomaly detection": lambda: (False, True),
-    "flushing of denormals": lambda: False,
-    "autocast": lambda: [(False, dtype) for dtype in _autocast_dtypes()],
-    "numpy's error handling": lambda: {
-        "divide": "warn",
-        "over": "warn",
-        "under": "ignore",
-        "invalid": "warn",
-    },
+_BY_NAME = {setting.name: setting for setting in SETTINGS}
+_OF_PYTHON = (
+    "limits of the interpreter",
+    "numpy's error handling",
+    "numpy's print options",
+    "the decimal context",
+    "the recursion limit",
+    "the umask",
+    "the locale",
+    "the start method",
+)
+_OF_TORCH: dict[str, Callable[[Any], Any]] = {
+    "the default dtype": lambda torch: torch.float32,
+    "grad mode": lambda torch: True,
+    "float32 matmul precision": lambda torch: "highest",
+    "warn_always": lambda torch: False,
+    "deterministic algorithms": lambda torch: (False, False),
+    "anomaly detection": lambda torch: (False, True),
+    "print options of torch": lambda torch: vars(type(torch._tensor_str.PRINT_OPTS)()),
+    "attention backends": lambda torch: [True] * 4,
+    "flushing of denormals": lambda torch: False,
+    "autocast": lambda torch: [(False, torch.bfloat16), (False, torch.float16)],
+    "hooks of all modules": lambda torch: {},
 }
-"""What a new process has, by the names in SETTINGS: those on which numbers, or whether they come, depend."""
+"""What a new process has. A kernel may import torch only after a cell, so it cannot be read there."""
 
 
-def _autocast_dtypes() -> list[Any]:
-    torch = sys.modules["torch"]
-    return [torch.bfloat16, torch.float16]
+@dataclass(frozen=True)
+class _Start:
+    """What a kernel had when it imported the course, before its cells could set anything else."""
+
+    environment: Mapping[str, str]
+    cwd: str
+    path: Sequence[str]
+    settings: Mapping[str, Any]
+
+
+_start: list[_Start] = []
+
+
+def remember_start() -> None:
+    """Note what this kernel has now, for the checks to come."""
+    settings = {name: _BY_NAME[name].read() for name in _OF_PYTHON}
+    _start[:] = [_Start(dict(os.environ), os.getcwd(), list(sys.path), settings)]
 
 
 @contextmanager
@@ -46,25 +75,51 @@ def as_in_a_new_process() -> Iterator[None]:
 
     What a check draws must not be what a launch after it begins with.
     """
-    chosen = [setting for setting in SETTINGS if setting.name in _FRESH]
-    before = [(setting, setting.read()) for setting in chosen]
-    drawn = all_states()
-    changed = []
-    with warnings.catch_warnings():
+    torch = sys.modules["torch"]
+    fresh = {name: make(torch) for name, make in _OF_TORCH.items()}
+    with ExitStack() as stack:
+        stack.callback(restore_states, all_states())
+        for start in _start:
+            stack.enter_context(_place_of(start))
+            fresh |= start.settings
+        stack.enter_context(warnings.catch_warnings())
         forget_filters()
-        try:
-            for setting, value in before:
-                fresh = _FRESH[setting.name]()
-                if str(value) != str(fresh) and not _is_default_device(setting.name, value):
-                    changed.append((setting, value))
-                    setting.apply(fresh)
-            yield
-        finally:
-            for setting, value in changed:
+        stack.enter_context(torch.inference_mode(False))
+        if torch.get_default_device().type != "cpu":
+            # Not set_default_device(None): it does not end the `with torch.device(...)` of a cell.
+            stack.enter_context(torch.device("cpu"))
+        for name, value in fresh.items():
+            setting = _BY_NAME[name]
+            before = setting.read()
+            if str(before) != str(value):  # a decimal context is equal to itself only
+                stack.callback(setting.apply, before)
                 setting.apply(value)
-            set_states(drawn)
+        yield
 
 
-def _is_default_device(name: str, value: Any) -> bool:
-    # Set to None, torch says that it is the CPU.
-    return name == "the default device" and str(value) == "cpu"
+@contextmanager
+def _place_of(start: _Start) -> Iterator[None]:
+    """Have the environment, folder and path of a kernel's start: what ranks and jobs begin with."""
+    environment, path = dict(os.environ), list(sys.path)
+    cwd = os.open(".", os.O_RDONLY)  # leads back to a folder that was renamed or removed, too
+    try:
+        with contextlib.suppress(OSError):  # the folder of the start may have gone
+            os.chdir(start.cwd)
+        _set_environment(start.environment)
+        sys.path[:] = start.path
+        yield
+    finally:
+        sys.path[:] = path
+        _set_environment(environment)
+        os.fchdir(cwd)
+        os.close(cwd)
+
+
+def _set_environment(wanted: Mapping[str, str]) -> None:
+    """Change only what differs: other threads may read it."""
+    for name in [name for name in os.environ if name not in wanted]:
+        del os.environ[name]
+    for name, value in wanted.items():
+        if os.environ.get(name) != value:
+            os.environ[name] = value
+    time.tzset()

@@ -6,8 +6,8 @@ know which of the two holds here, one must tell a generator that was seeded from
 from. The seed of torch's can be read. Those of `random` and numpy are followed from draw to draw; that must
 begin before a cell can seed them, so a kernel that imports the course imports numpy.random as well.
 
-A generator can be followed only so far. Where it has gone further, what the cells call decides: without a call
-that can seed, it was drawn from.
+A generator can be followed only so far. Where it has gone further, what the cells call decides: without a
+call that can seed, it was drawn from.
 """
 
 from __future__ import annotations
@@ -106,13 +106,20 @@ def all_states() -> dict[str, Any]:
 
 
 def set_states(states: Mapping[str, Any]) -> None:
-    """Have the generators of this process go on from there."""
+    """Have the generators of this process go on from there, and those of GPUs begin with torch's seed."""
     if "torch" in states:
         import torch
 
-        seed, state = states["torch"]
-        torch.manual_seed(seed)  # GPUs' generators as well
-        torch.set_rng_state(state)
+        torch.manual_seed(states["torch"][0])
+    restore_states(states)
+
+
+def restore_states(states: Mapping[str, Any]) -> None:
+    """Have the generators of this process go on from there. Those of GPUs stay as they are."""
+    if "torch" in states:
+        import torch
+
+        torch.set_rng_state(states["torch"][1])
     if "random" in states:
         random.setstate(states["random"])
     if "numpy.random" in states:

@@ -208,8 +208,10 @@ def _module_hooks() -> dict[str, dict[int, Any]]:
 
 
 def _set_module_hooks(hooks: Mapping[str, Mapping[int, Any]]) -> None:
-    for name, of_it in hooks.items():
-        vars(_torch().nn.modules.module)[name].update(of_it)
+    module = vars(_torch().nn.modules.module)
+    for name in _HOOKS:
+        module[name].clear()
+        module[name].update(hooks.get(name, {}))
 
 
 def _handled_signals() -> dict[int, Any]:

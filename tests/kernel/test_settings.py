@@ -60,24 +60,55 @@ list(own_modules.changed()), seeds.seeded_states((), ["seed"])"""
 
 
 OTHER_SETTINGS = """
-import numpy as np, warnings
+import decimal, gc, numpy as np, os, random, socket, sys, warnings
 torch.set_default_dtype(torch.float64)
+torch.set_default_device("meta")
 torch.set_grad_enabled(False)
 torch.use_deterministic_algorithms(True)
+torch.set_printoptions(precision=1)
+torch.set_autocast_enabled("cpu", True)
+torch.set_flush_denormal(True)
+torch.nn.modules.module.register_module_forward_hook(lambda module, args, output: output * 2)
 np.seterr(all="raise")
+np.set_printoptions(precision=1)
 warnings.simplefilter("error")
-torch.manual_seed(0)"""
-STATE = "(torch.initial_seed(), torch.get_rng_state().sum().item(), np.geterr(), torch.is_grad_enabled())"
+decimal.getcontext().prec = 2
+socket.setdefaulttimeout(1e-6)
+sys.setrecursionlimit(300)
+sys.path[:] = [each for each in sys.path if "site-packages" not in each]
+os.environ.update(TORCH_DISTRIBUTED_DEBUG="nothing", GLOO_SOCKET_IFNAME="none", TZ="Asia/Tokyo", MINE="set")
+os.chdir("/")
+before_umask = os.umask(0o777)
+torch.manual_seed(0), random.seed(0), np.random.seed(0)"""
+STATE = """(
+    torch.initial_seed(), torch.get_rng_state().sum().item(),
+    random.getstate()[1][::100], np.random.get_state()[1].sum(), np.geterr(),
+    torch.is_grad_enabled(), torch.get_default_dtype(), torch.get_default_device(),
+    torch.is_autocast_enabled("cpu"), torch.are_deterministic_algorithms_enabled(), len(warnings.filters),
+    decimal.getcontext().prec, socket.getdefaulttimeout(), sys.getrecursionlimit(), list(sys.path),
+    dict(os.environ), os.getcwd(), len(torch.nn.modules.module._global_forward_hooks), os.umask(0o777))"""
+WRONG = """
+import os
+def weighted_average_gradients(*anything):
+    raise ValueError(f"{os.environ.get('MINE')} {os.getcwd() == '/'} {torch.rand(1).dtype}")"""
 
 
 def test_a_check_is_that_of_a_grader_whatever_cells_have_set(new_kernel: MakeKernel) -> None:
-    """Its cases need gradients; what it draws must not move the seed that a launch would send."""
+    """The same words for a right and a wrong answer, and what the cells have set is as it was."""
     kernel = new_kernel()
     _run_solved(kernel, "08_synchronous_sgd")
+    kernel.run(WRONG)
+    kernel.value("from helpers import check")
+    checks = "for fn in train_synchronously, weighted_average_gradients:\n    print(check(fn))"
+    plainly = kernel.value(checks)
+    assert "passed" in plainly and "ValueError: None False torch.float32" in plainly
     kernel.value(OTHER_SETTINGS)
     before = kernel.value(STATE)
-    assert "passed" in kernel.value("from helpers import check\ncheck(train_synchronously)")
-    assert kernel.value(STATE) == before and "float64" in kernel.value("torch.get_default_dtype()")
+    assert kernel.value(checks) == plainly
+    assert kernel.value(STATE) == before and "Asia/Tokyo" in before
+    with_blocks = "with torch.inference_mode(), torch.device('meta'), torch.autocast('cpu'):\n    "
+    assert kernel.value(with_blocks + "print(check(train_synchronously))") in plainly
+    kernel.value("os.umask(before_umask)")
 
 
 def _run_solved(kernel: Kernel, notebook: str) -> None:
