@@ -25,7 +25,8 @@ def tell_cell(ok: bool) -> None:
     from IPython import get_ipython
 
     if ok:
-        tell(get_ipython().user_ns["_"])
+        # Not `_`: a program may define it (`@show.register`, `def _(x)`), and then IPython leaves it alone.
+        tell(list(get_ipython().user_ns["_oh"].values())[-1])
         return
     error = sys.last_value
     if isinstance(error, RankFailure) and error.run is not None:

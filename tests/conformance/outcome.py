@@ -114,7 +114,8 @@ _TORCHS_OWN = re.compile(
     r"^\[(W|I|E|rank\d|Gloo|torch)|^[WIE]\d{4} \d\d:|^terminate called|^(USDT|INFO|STAGE):\d"
     r"|^Exception raised from|^frame #\d+:"
 )
-_PLACE = re.compile(r'^.*:\d+: (?=\w*Warning:)|(?<=File )".*", line \d+', re.MULTILINE)
+_OF_WARNING = r"^(?:.*:\d+|cell \[\d+\], line \d+): (?=\w*Warning:)"
+_PLACE = re.compile(rf'{_OF_WARNING}|(?<=File )".*", line \d+', re.MULTILINE)
 
 
 def printed(output: str) -> str:
@@ -122,7 +123,7 @@ def printed(output: str) -> str:
     lines, after_warning = [], False
     for line in output.split("\n"):
         source_of_warning = after_warning and line.startswith("  ")
-        place = re.match(r"^.*:\d+: \w*Warning:", line)
+        place = re.match(_OF_WARNING, line)
         if not _TORCHS_OWN.match(line) and not source_of_warning:
             lines.append(_PLACE.sub("", line))
         after_warning = place is not None
