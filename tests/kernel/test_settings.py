@@ -17,6 +17,13 @@ def test_ranks_that_stay_begin_with_what_was_set(new_kernel: MakeKernel) -> None
     assert shown.count("(torch.float64, 4567)") == 2
 
 
+def test_a_function_put_into_a_library_is_the_one_that_is_sent(new_kernel: MakeKernel) -> None:
+    kernel = new_kernel()
+    kernel.value("import torch.nn.functional as F\ndef mine(x):\n    return x + 100\nF.gelu = mine")
+    assert kernel.value("launch(lambda rank, n: F.gelu is mine, 1).values") == "[True]\n"
+    assert "True" in kernel.value("%%ranks 1 --send mine\ntorch.nn.functional.gelu is mine")
+
+
 def test_what_cannot_be_carried_is_told_once(new_kernel: MakeKernel) -> None:
     kernel = new_kernel()
     kernel.value(
