@@ -16,6 +16,7 @@ from helpers.checks.registry import get
 from helpers.checks.result import CheckResult, Outcome
 from helpers.ranks.cells import ipython
 from helpers.ranks.display import Display
+from helpers.ranks.neutral import as_in_a_new_process
 
 
 def check(answer: Any) -> CheckResult:
@@ -39,7 +40,8 @@ def check(answer: Any) -> CheckResult:
     if note := _later_attempt(found, inputs):
         found = replace(found, notes=(*found.notes, note))
     source = found.source if isinstance(found, Answer) else ""
-    result = grade(exercise, found, input_number, watched=Display().watched)
+    with as_in_a_new_process():
+        result = grade(exercise, found, input_number, watched=Display().watched)
     return replace(_recorded(result), source=source)
 
 

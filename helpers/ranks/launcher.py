@@ -25,7 +25,7 @@ from helpers.ranks.failures import LaunchError, Stopped
 from helpers.ranks.follow import follow
 from helpers.ranks.inside import refuse_where_ranks_must_not_start
 from helpers.ranks.run import RankFailure, Run
-from helpers.ranks.settings import NONE, Carried, read_settings
+from helpers.ranks.settings import NONE, Carried, news, read_settings
 from helpers.ranks.stop import one_stop
 from helpers.ranks.wanted import wanted_by
 from helpers.ranks.world import Setting, World
@@ -125,7 +125,7 @@ def run_on_ranks(
     payloads.check_world_size(world_size)
     if connection is None:
         refuse_where_ranks_must_not_start()
-    load = payloads.make_payload(fn, world_size, args, per_rank)
+    load = payloads.make_payload(fn, world_size, args, per_rank, settings)
     setting = make_setting(world_size, backend, init, trace, env)
     setting = replace(
         setting,
@@ -136,9 +136,8 @@ def run_on_ranks(
     )
     display = display or Quiet()
     setting = replace(setting, watched=display.watched)
-    load = replace(load, settings=settings.pickled)
     heads = [{"do": "call", **load.head()}] * world_size
-    bodies = [(load.settings, load.shared, own) for own in load.own]
+    bodies = [(load.shared, own) for own in load.own]
     wanted = wanted_by(load.shared, *load.own)
     for attempt in (1, 2):
         server = connection or connect()
@@ -158,7 +157,7 @@ def run_on_ranks(
         never_began = world.server_gone and not any(member.pid for member in world.members)
         if connection or not (never_began and attempt == 1):
             break
-    notes = (*notes, *settings.notes)
+    notes = (*notes, *news(settings))
     return make_run(world, failure, time.monotonic() - began, notes)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,9 +25,12 @@ from helpers.ranks.launcher import (
     taken_notes,
     undisturbed,
 )
-from helpers.ranks.payload import Payload, check_world_size, names_payload
+from helpers.ranks.neutral import remember_start
+from helpers.ranks.own_modules import remember_imports
+from helpers.ranks.payload import check_world_size, names_payload
 from helpers.ranks.run import Run
-from helpers.ranks.settings import read_settings
+from helpers.ranks.seeds import follow
+from helpers.ranks.settings import news, read_settings
 from helpers.ranks.wanted import wanted_by
 from helpers.ranks.world import World
 
@@ -76,7 +81,10 @@ def _run_magic(asked: _Asked, cell: str) -> Run:
     source = shell.transform_cell(cell)
     file = shell.compile.cache(source, shell.execution_count, cell)
     # A mistake in the syntax is shown here, once, and not by every rank.
-    code = compile(source, file, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    try:
+        code = compile(source, file, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    except SyntaxError as error:
+        raise _not_python(error, cell_name(file)) from None
     if code.co_flags & inspect.CO_COROUTINE:
         raise LaunchError(
             "ranks cannot `await` at the top level of a cell: only a notebook's kernel has a running "
@@ -90,9 +98,21 @@ def _run_magic(asked: _Asked, cell: str) -> Run:
     missing = [name for name in asked.names if name not in shell.user_ns]
     if missing:
         raise LaunchError(f"--send {missing[0]}: the notebook has no variable of this name.")
-    payload = names_payload({name: shell.user_ns[name] for name in asked.names})
-    payload.sources[file] = Source(cell_name(file), source)
-    return run_cell(asked, source, file, payload)
+    return run_cell(asked, source, file, {name: shell.user_ns[name] for name in asked.names})
+
+
+def _not_python(error: SyntaxError, cell: str) -> LaunchError:
+    """Say where a cell is not valid Python: IPython would show the lines of the engine that compiled it."""
+    if error.msg == "'return' outside function":
+        return LaunchError(
+            f"`return` (line {error.lineno}) needs a function. A %%ranks cell gives back its last "
+            "expression: write the value alone, as the last line."
+        )
+    text, before = (error.text or "").rstrip("\n"), " " * (max(error.offset or 1, 1) - 1)
+    return LaunchError(
+        f"this cell is not valid Python, so no rank ran it: {type(error).__name__}: {error.msg}\n"
+        f"  {cell}, line {error.lineno}\n    {text}\n    {before}^"
+    )
 
 
 _IPYTHONS = {"system": "!", "getoutput": "!", "run_line_magic": "%", "run_cell_magic": "%%"}
@@ -114,10 +134,11 @@ def _magic_in(source: str) -> str:
     return ""
 
 
-def run_cell(asked: _Asked, source: str, file: str, payload: Payload) -> Run:
+def run_cell(asked: _Asked, source: str, file: str, names: Mapping[str, Any]) -> Run:
     """Run source on each rank of the live world, making one first where there is none as asked for."""
     began = time.monotonic()
     size = asked.world_size
+    payload = names_payload(names)
     display = Display()
     connection = connect()
     with undisturbed(connection, size, display):
@@ -126,10 +147,11 @@ def run_cell(asked: _Asked, source: str, file: str, payload: Payload) -> Run:
             world, notes = _live_world(connection, asked)
             if not world.members:  # ranks that stay keep what they were given, or have set since
                 settings = read_settings(*own_cells())
-                payload = replace(payload, settings=settings.pickled)
-                notes = (*notes, *settings.notes)
+                payload = names_payload(names, settings)
+                notes = (*notes, *news(settings))
+            payload.sources[file] = Source(cell_name(file), source)
             heads = [{"do": "cell", "source": source, "file": file, **payload.head()}] * size
-            bodies = [(payload.settings, payload.shared)] * size
+            bodies = [(payload.shared,)] * size
             failure = carry_out(world, heads, bodies, asked.timeout, display, stays=True)
         except BaseException as error:
             stopped = isinstance(error, KeyboardInterrupt)
@@ -221,9 +243,14 @@ def register(shell: Any) -> None:
     """Make `%%ranks` known to an IPython shell, and its cells known to the rank server."""
     shell.register_magic_function(ranks, magic_kind="cell", magic_name="ranks")
     if in_kernel():
+        importlib.import_module("numpy.random")  # so that a cell that seeds it finds it followed
+        follow()
+        remember_imports()
+        remember_start()
         shell.events.register("pre_run_cell", _before_a_cell)
 
 
 def _before_a_cell(info: Any) -> None:
     start_in_background()  # it may have retired
     prepare_for(str(info.raw_cell))
+    follow()

@@ -13,6 +13,7 @@ from typing import Any
 
 from helpers.ranks.cells import Source
 from helpers.ranks.failures import CannotSend, LaunchError
+from helpers.ranks.settings import NONE, Carried
 
 MAX_WORLD_SIZE = 256
 
@@ -21,19 +22,19 @@ MAX_WORLD_SIZE = 256
 class Payload:
     """Bytes for the ranks: `shared` holds (fn, args) for all, `own[r]` the rest for rank r alone.
 
-    settings: what cells have set for their process, to be set on the rank before the function is read.
+    settings: `shared` begins with what cells have set for their process, to be set before the rest is read.
     sources: the cells from which code is sent, by file, so that a rank can show its lines.
     """
 
     shared: bytes
     own: tuple[bytes, ...]
-    settings: bytes = b""
+    settings: bool = False
     sources: dict[str, Source] = field(default_factory=dict)
 
     def head(self) -> dict[str, Any]:
         """Give what a rank must know to read it."""
         cells = {file: [source.name, source.text] for file, source in self.sources.items()}
-        return {"settings": len(self.settings), "shared": len(self.shared), "cells": cells}
+        return {"settings": self.settings, "shared": len(self.shared), "cells": cells}
 
 
 def check_world_size(world_size: Any) -> int:
@@ -52,7 +53,11 @@ def check_world_size(world_size: Any) -> int:
 
 
 def make_payload(
-    fn: Callable[..., Any], world_size: int, args: Sequence[Any], per_rank: Sequence[Any] | None
+    fn: Callable[..., Any],
+    world_size: int,
+    args: Sequence[Any],
+    per_rank: Sequence[Any] | None,
+    settings: Carried = NONE,
 ) -> Payload:
     """Pickle the function and its arguments. Raise CannotSend, naming the variable that cannot go."""
     from helpers.ranks import sending, unsendable  # only now: they import torch
@@ -67,28 +72,28 @@ def make_payload(
     _check_call(fn, world_size, args, parts)
     _check_arguments(args, parts)
     try:
-        shared, sources = sending.dumps((fn, tuple(args)))
+        shared, sources = sending.dumps((fn, tuple(args)), first=settings.values)
         own = tuple(sending.dumps(part)[0] if part else b"" for part in parts)
     except Exception as error:
         raise unsendable.explain(error, fn, args, parts) from None
-    return Payload(shared, own, sources=sources)
+    return Payload(shared, own, bool(settings.values), sources)
 
 
-def names_payload(names: Mapping[str, Any]) -> Payload:
+def names_payload(names: Mapping[str, Any], settings: Carried = NONE) -> Payload:
     """Pickle variables by name, for `%%ranks --send`. Raise CannotSend for the one that cannot go."""
-    if not names:
+    if not names and not settings.values:
         return Payload(b"", ())
     from helpers.ranks import sending, unsendable
 
     try:
         # not into __main__: ranks that stay have variables of their own under these names
-        shared, sources = sending.dumps(dict(names), into_main=False)
+        shared, sources = sending.dumps(dict(names), into_main=False, first=settings.values)
     except Exception:
         for name, value in names.items():
             if unsendable.problem(value):
                 raise CannotSend(unsendable.message(name, value), name) from None
         raise
-    return Payload(shared, (), sources=sources)
+    return Payload(shared, (), bool(settings.values), sources)
 
 
 def _check_arguments(args: Sequence[Any], parts: Sequence[Sequence[Any]]) -> None:

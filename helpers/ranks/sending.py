@@ -40,14 +40,22 @@ _OF_MAIN = ("__file__", "__package__")
 """What a script's functions may ask their `__main__` for; a notebook's has no file."""
 
 
-def dumps(value: Any, into_main: bool = True) -> tuple[bytes, dict[str, Source]]:
+def dumps(
+    value: Any, into_main: bool = True, first: Sequence[Any] = ()
+) -> tuple[bytes, dict[str, Source]]:
     """Pickle `value`; give with it the source of each cell whose code is in it, by file.
 
     into_main: functions of `__main__` have the rank's own `__main__` for their global variables, as
     in a script. Else they have a namespace of their own, so that nothing in `__main__` is replaced.
+    first: pickled into the same stream before it, to be read by the same Unpickler. What both hold is one
+    object on the rank as well: after `F.gelu = mine`, `F.gelu is mine`.
     """
     file = io.BytesIO()
-    pickler = _Pickler(file, into_main)
+    pickler = _Pickler(file)
+    for each in first:
+        pickler.dump(each)
+    if not into_main:
+        pickler.leave_main()
     pickler.dump(value)
     return file.getvalue(), pickler.sources
 
@@ -60,12 +68,15 @@ class _Main(dict[str, Any]):
 
 
 class _Pickler(CloudPickler):  # type: ignore[misc]
-    def __init__(self, file: io.BytesIO, into_main: bool) -> None:
+    def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file)
         self.sources: dict[str, Source] = {}
         self._main = sys.modules["__main__"].__dict__
-        if into_main:
-            self.globals_ref[id(self._main)] = _Main()
+        self.globals_ref[id(self._main)] = _Main()
+
+    def leave_main(self) -> None:
+        """Give functions of `__main__` a namespace of their own from here on."""
+        del self.globals_ref[id(self._main)]
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, types.ModuleType):

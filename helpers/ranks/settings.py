@@ -17,11 +17,13 @@ import ast
 import copyreg
 import decimal
 import functools
+import gc
 import importlib
 import locale
 import logging
 import os
-import random
+import signal
+import socket
 import sys
 import types
 import warnings
@@ -29,7 +31,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from helpers.ranks import own_modules
 from helpers.ranks.operators import own_operators
+from helpers.ranks.own_modules import is_own
+from helpers.ranks.seeds import seeded_states, set_states
 
 _NOTHING = object()
 
@@ -50,31 +55,32 @@ class Setting:
 
 @dataclass(frozen=True)
 class Carried:
-    """What goes to the ranks. unsent: the names of what cannot go, for the reader."""
+    """What goes to the ranks: the arguments of `apply_settings`, in a tuple of one, or empty.
 
-    pickled: bytes = b""
+    unsent: the names of what cannot go, for the reader.
+    """
+
+    values: tuple[
+        tuple[Mapping[str, Any], Mapping[tuple[str, str], Any], Mapping[str, Any]], ...
+    ] = ()
     unsent: tuple[str, ...] = ()
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the reader of a Run must know."""
-        if not self.unsent:
-            return ()
-        return (f"Set in the kernel, not on the ranks: {', '.join(self.unsent)}.",)
 
 
 NONE = Carried()
+_TOLD: set[str] = set()
+"""What is not on the ranks, by the last note or one before it."""
 
 
 @dataclass(frozen=True)
 class _Scope:
-    """What a piece of code may set: names of modules, and calls that it makes, both dotted."""
+    """What a piece of code may set, all dotted: names of modules, items of dicts there; calls it makes."""
 
     names: frozenset[str] = frozenset()
     calls: frozenset[str] = frozenset()
+    items: frozenset[str] = frozenset()
 
     def __or__(self, other: _Scope) -> _Scope:
-        return _Scope(self.names | other.names, self.calls | other.calls)
+        return _Scope(self.names | other.names, self.calls | other.calls, self.items | other.items)
 
 
 @dataclass(frozen=True)
@@ -83,6 +89,10 @@ class _Cell:
 
     top: _Scope = _Scope()
     functions: Mapping[str, _Scope] = field(default_factory=dict)
+
+    @property
+    def all_calls(self) -> frozenset[str]:
+        return self.top.calls.union(*(scope.calls for scope in self.functions.values()))
 
 
 # --- the table ------------------------------------------------------------------------------------
@@ -150,6 +160,102 @@ def _register_nodes(nodes: Sequence[tuple[Any, ...]]) -> None:
             pytree.register_pytree_node(kind, flatten, unflatten)
 
 
+_TINY = 5e-324
+
+
+def _flushes_denormals() -> bool:
+    # torch cannot tell. The flag is the processor's own, so it shows in Python's floats as well.
+    return _TINY * 1.0 == 0.0
+
+
+def _interop_threads() -> int:
+    return int(_torch().get_num_interop_threads())
+
+
+def _set_interop_threads(count: int) -> None:
+    if _interop_threads() != count:  # it can be set once in a process, even to what it is
+        _torch().set_num_interop_threads(count)
+
+
+def _autocast() -> list[tuple[bool, Any]]:
+    torch = _torch()
+    return [(torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in ("cpu", "cuda")]
+
+
+def _set_autocast(found: Sequence[tuple[bool, Any]]) -> None:
+    torch = _torch()
+    for device, (enabled, dtype) in zip(("cpu", "cuda"), found, strict=True):
+        torch.set_autocast_enabled(device, enabled)
+        torch.set_autocast_dtype(device, dtype)
+
+
+_HOOKS = (
+    "_global_backward_hooks",
+    "_global_backward_pre_hooks",
+    "_global_forward_hooks",
+    "_global_forward_hooks_always_called",
+    "_global_forward_hooks_with_kwargs",
+    "_global_forward_pre_hooks",
+)
+
+
+_HOOK_KINDS = ("forward", "forward_pre", "full_backward", "full_backward_pre", "backward")
+
+
+def _module_hooks() -> dict[str, dict[int, Any]]:
+    module = vars(_torch().nn.modules.module)
+    return {name: dict(module[name]) for name in _HOOKS if module[name]}
+
+
+def _set_module_hooks(hooks: Mapping[str, Mapping[int, Any]]) -> None:
+    module = vars(_torch().nn.modules.module)
+    for name in _HOOKS:
+        module[name].clear()
+        module[name].update(hooks.get(name, {}))
+
+
+def _handled_signals() -> dict[int, Any]:
+    return {int(number): signal.getsignal(number) for number in signal.valid_signals()}
+
+
+_SIGNALS = _handled_signals()
+"""Handlers that Python and the notebook's own machinery have set up."""
+
+
+def _own_handlers() -> dict[int, Any]:
+    # A script may have set one before it imported the course. While ranks run, SIGINT is the engine's.
+    return {
+        number: handler
+        for number, handler in _handled_signals().items()
+        if (module := str(getattr(handler, "__module__", ""))) == "__main__"
+        or (handler is not _SIGNALS[number] and not module.startswith("helpers."))
+    }
+
+
+def _handle_signals(found: Mapping[int, Any]) -> None:
+    for number, handler in found.items():
+        signal.signal(number, handler)
+
+
+def _limits() -> tuple[Any, ...]:
+    return (
+        sys.getswitchinterval(),
+        sys.get_int_max_str_digits(),
+        socket.getdefaulttimeout(),
+        gc.isenabled(),
+        gc.get_threshold(),
+    )
+
+
+def _set_limits(found: tuple[Any, ...]) -> None:
+    interval, digits, timeout, collects, threshold = found
+    sys.setswitchinterval(interval)
+    sys.set_int_max_str_digits(digits)
+    socket.setdefaulttimeout(timeout)
+    (gc.enable if collects else gc.disable)()
+    gc.set_threshold(*threshold)
+
+
 def _numpy() -> Any:
     import numpy
 
@@ -179,10 +285,24 @@ _FILTERS = list(warnings.filters)
 
 
 def _filters() -> list[Any]:
-    return [each for each in warnings.filters if each not in _FILTERS]
+    """Return what was added, and None before it if resetwarnings() has taken away what was there."""
+    added = [each for each in warnings.filters if each not in _FILTERS]
+    was_reset = not any(each in warnings.filters for each in _FILTERS)
+    return [None, *added] if was_reset else added
+
+
+def forget_filters() -> None:
+    """Take away what was added to the filters of warnings since this module was imported."""
+    vars(warnings)["filters"][:] = [
+        each for each in _FILTERS if each in warnings.filters
+    ] or _FILTERS
+    vars(warnings)["_filters_mutated"]()
 
 
 def _add_filters(filters: Sequence[Any]) -> None:
+    if filters[:1] == [None]:
+        filters = filters[1:]
+        vars(warnings)["filters"].clear()
     vars(warnings)["filters"][:0] = filters
     vars(warnings)["_filters_mutated"]()
 
@@ -286,6 +406,27 @@ SETTINGS = (
         _calls("set_num_threads"),
     ),
     Setting(
+        "the number of inter-op threads",
+        _interop_threads,
+        _set_interop_threads,
+        _calls("set_num_interop_threads"),
+    ),
+    Setting(
+        "flushing of denormals",
+        _flushes_denormals,
+        lambda v: _torch().set_flush_denormal(v),
+        _calls("set_flush_denormal"),
+    ),
+    Setting("autocast", _autocast, _set_autocast),
+    Setting(
+        "hooks of all modules",
+        _module_hooks,
+        _set_module_hooks,
+        _calls(*(f"register_module_{kind}_hook" for kind in _HOOK_KINDS)),
+    ),
+    Setting("signal handlers", _own_handlers, _handle_signals, _calls("signal")),
+    Setting("limits of the interpreter", _limits, _set_limits),
+    Setting(
         "safe globals",
         _safe_globals,
         lambda v: _torch().serialization.add_safe_globals(v),
@@ -313,21 +454,26 @@ SETTINGS = (
         "numpy's error handling",
         lambda: _numpy().geterr(),
         lambda v: _numpy().seterr(**v),
-        _calls("seterr"),
+        _calls("seterr", "errstate"),
     ),
     Setting(
         "numpy's print options",
         lambda: _numpy().get_printoptions(),
         lambda v: _numpy().set_printoptions(**v),
-        _calls("set_printoptions"),
+        _calls("set_printoptions", "printoptions"),
     ),
     Setting(
         "the decimal context",
         lambda: decimal.getcontext().copy(),
         decimal.setcontext,
-        _calls("getcontext", "setcontext"),
+        _calls("getcontext", "setcontext", "localcontext"),
     ),
-    Setting("warning filters", _filters, _add_filters, _calls("filterwarnings", "simplefilter")),
+    Setting(
+        "warning filters",
+        _filters,
+        _add_filters,
+        _calls("filterwarnings", "simplefilter", "resetwarnings"),
+    ),
     Setting("levels of logging", _levels, _set_levels, _LOGS | _calls("setLevel", "disable")),
     Setting("handlers of logging", _handlers, _add_handlers, _LOGS | _calls("addHandler")),
     Setting(
@@ -350,42 +496,30 @@ SETTINGS = (
         _calls("pickle"),
     ),
 )
+
+
+def _open_contexts() -> Iterator[str]:
+    """Name the `with` blocks around a launch that hold in this process only: objects that no other has.
+
+    `no_grad`, `autocast` and the like are in SETTINGS, and the context of a device is the default device.
+    """
+    torch = _torch()
+    dispatch = importlib.import_module("torch.utils._python_dispatch")
+    if torch.is_inference_mode_enabled():
+        yield "inference mode"
+    if torch._C._autograd._top_saved_tensors_default_hooks(True) is not None:
+        yield "hooks of saved tensors"
+    modes = torch.overrides._get_current_function_mode_stack()
+    for mode in (*modes, *dispatch._get_current_dispatch_mode_stack()):
+        if type(mode).__name__ != "DeviceContext":
+            yield type(mode).__name__
+
+
 _NOT_CARRIED = {
-    "set_flush_denormal": "flushing of denormals",
-    "set_num_interop_threads": "the number of inter-op threads",
     "seterrcall": "numpy's error callback",
     "showwarning": "warnings.showwarning",
 }
 """Calls that set what no process can read."""
-
-
-# --- random numbers -------------------------------------------------------------------------------
-
-_EXPLICIT = 1 << 32
-"""A process that nobody has seeded begins with 64 random bits; a learner writes a smaller number."""
-
-
-def _random_states(calls: Sequence[Any]) -> dict[str, Any]:
-    states: dict[str, Any] = {}
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.initial_seed() < _EXPLICIT:
-        states["torch"] = torch.initial_seed(), torch.get_rng_state()
-    if random.seed in calls:
-        states["random"] = random.getstate()
-    if "numpy.random" in sys.modules and sys.modules["numpy.random"].seed in calls:
-        states["numpy"] = sys.modules["numpy.random"].get_state()
-    return states
-
-
-def _set_random_states(states: Mapping[str, Any]) -> None:
-    if "torch" in states:
-        seed, state = states["torch"]
-        _torch().manual_seed(seed)  # GPUs' generators as well
-        _torch().set_rng_state(state)
-    if "random" in states:
-        random.setstate(states["random"])
-    if "numpy" in states:
-        _numpy().random.set_state(states["numpy"])
 
 
 # --- what the cells say ---------------------------------------------------------------------------
@@ -406,6 +540,7 @@ def _scope(body: Iterable[ast.stmt]) -> _Scope:
     """Read what these statements set themselves, without the functions that they define."""
     names: set[str] = set()
     calls: set[str] = set()
+    items: set[str] = set()
     waiting: list[ast.AST] = list(body)
     while waiting:
         node = waiting.pop()
@@ -414,6 +549,7 @@ def _scope(body: Iterable[ast.stmt]) -> _Scope:
             continue
         if isinstance(node, ast.Assign):
             names |= {_dotted(t) for t in node.targets if isinstance(t, ast.Attribute)}
+            items |= {_dotted(t.value) for t in node.targets if isinstance(t, ast.Subscript)}
         elif isinstance(node, (ast.AugAssign, ast.AnnAssign)) and isinstance(
             node.target, ast.Attribute
         ):
@@ -422,7 +558,9 @@ def _scope(body: Iterable[ast.stmt]) -> _Scope:
             calls.add(_dotted(node.func))
             names.add(_by_setattr(node))
         waiting += ast.iter_child_nodes(node)
-    return _Scope(frozenset(names - {""}), frozenset(calls - {""}))
+    return _Scope(
+        frozenset(names - {""}), frozenset(calls - {""}), frozenset(i for i in items if "." in i)
+    )
 
 
 def _by_setattr(call: ast.Call) -> str:
@@ -492,8 +630,12 @@ def read_settings(texts: Sequence[str], namespace: Mapping[str, Any]) -> Carried
     run = functools.reduce(_Scope.__or__, (cell.top for cell in cells), _Scope())
     for name in run.calls & functions.keys():
         run |= functions[name]
-    words = {name.rpartition(".")[2] for name in run.calls}
-    found, unread = {}, [said for word, said in _NOT_CARRIED.items() if word in words]
+    # A function of the learner's own module may make any of its calls: what they set is read then.
+    calls = run.calls.union(*(_scan(text).all_calls for text in own_modules.sources()))
+    words = {name.rpartition(".")[2] for name in calls}
+    unread = [said for word, said in _NOT_CARRIED.items() if word in words]
+    unread += _open_contexts()
+    found = {}
     for setting in SETTINGS:
         if setting.calls is None or setting.calls & words:
             try:
@@ -505,26 +647,39 @@ def read_settings(texts: Sequence[str], namespace: Mapping[str, Any]) -> Carried
     for module, path in _module_names(run.names, namespace):
         if (value := _within(sys.modules[module], path)) is not _NOTHING:
             assigned[module, path] = value
+    for module, path in _module_names(run.items, namespace):
+        held = _within(sys.modules[module], path)
+        # Of a library's dict only what the learner put there: its own is on the rank as well.
+        if type(held) is dict and (
+            own := {k: v for k, v in held.items() if is_own(k) or is_own(v)}
+        ):
+            assigned[module, path] = own
     seeds = (_resolved(name, namespace) for name in run.calls if name.endswith("seed"))
-    states = _random_states([each for each in seeds if callable(each)])
-    pickled, unsent = _pickled(found, assigned, states)
-    return Carried(pickled, (*unsent, *unread))
+    states = seeded_states([each for each in seeds if callable(each)], words)
+    assigned |= {(module, name): value for module, name, value in own_modules.changed()}
+    unsent = _sendable(found, assigned)
+    return Carried(((found, assigned, states),), (*unsent, *unread))
 
 
-def _pickled(
-    found: Mapping[str, Any], assigned: Mapping[tuple[str, str], Any], states: Mapping[str, Any]
-) -> tuple[bytes, list[str]]:
-    from helpers.ranks.sending import dumps
+def news(settings: Carried) -> tuple[str, ...]:
+    """Return what the reader of the next Run must know of these settings, and has not been told before."""
+    new = [name for name in settings.unsent if name not in _TOLD]
+    _TOLD.intersection_update(settings.unsent)  # what is set again later is told again
+    _TOLD.update(new)
+    return (f"Set in the kernel, not on the ranks: {', '.join(new)}.",) if new else ()
 
-    try:
-        return dumps((found, assigned, states))[0], []
-    except Exception:  # pickling runs the learner's own code, which may raise anything
-        unsent = [name for name, value in found.items() if not _goes(value)]
-        odd = [key for key, value in assigned.items() if not _goes(value)]
-        found = {k: v for k, v in found.items() if k not in unsent}
-        assigned = {k: v for k, v in assigned.items() if k not in odd}
-        names = [*unsent, *(".".join(key) for key in odd)]
-        return dumps((found, assigned, states))[0], names
+
+def _sendable(found: dict[str, Any], assigned: dict[tuple[str, str], Any]) -> list[str]:
+    """Take out what cannot be sent, and return its names."""
+    if _goes((found, assigned)):
+        return []
+    unsent = [name for name, value in found.items() if not _goes(value)]
+    odd = [key for key, value in assigned.items() if not _goes(value)]
+    for name in unsent:
+        del found[name]
+    for key in odd:
+        del assigned[key]
+    return [*unsent, *(".".join(key) for key in odd)]
 
 
 def _goes(value: object) -> bool:
@@ -532,7 +687,7 @@ def _goes(value: object) -> bool:
 
     try:
         dumps(value)
-    except Exception:
+    except Exception:  # pickling runs the learner's own code, which may raise anything
         return False
     return True
 
@@ -547,8 +702,13 @@ def apply_settings(
             setting.apply(value)
     for (module, path), value in assigned.items():
         *owners, name = path.split(".")
-        setattr(functools.reduce(getattr, owners, importlib.import_module(module)), name, value)
-    _set_random_states(states)
+        owner = functools.reduce(getattr, owners, importlib.import_module(module))
+        held = getattr(owner, name, None)
+        if type(held) is dict and type(value) is dict:
+            held.update(value)  # other modules may have imported this very dict
+        else:
+            setattr(owner, name, value)
+    set_states(states)
 
 
 def _same(mine: Any, other: Any) -> bool:

@@ -12,7 +12,9 @@
 Two looks between which no thread has run make one moment at which all of them waited: so no message can
 have passed from one to the other between the looks, however slow or busy the machine is. A rank that
 computes, sleeps, reads, is stopped or has a process of its own to wait for can go on: then there is
-nothing to tell, however long it takes, and the launch's budget has the last word.
+nothing to tell, however long it takes, and the launch's budget has the last word. So it is with a loop that
+polls a flag or `is_completed()`, which the clock may end as well, and with `accept`, as anybody may connect:
+a RankTimeout names their lines.
 """
 
 from __future__ import annotations

@@ -126,15 +126,11 @@ class _Rank:
     def _work(self, head: dict[str, Any], payload: memoryview) -> Any:
         for file, (name, text) in head["cells"].items():
             _know_cell(file, name, text)
-        settings = head.get("settings", 0)
-        if settings:
-            apply_settings(*pickle.loads(payload[:settings]))
-        payload = payload[settings:]
         with _leaving_well_is_returning():
             if head["do"] == "cell":
-                self.namespace.update(pickle.loads(payload) if len(payload) else {})
+                self.namespace.update(_shared(head, payload) or {})
                 return _shown(run_cell(head["source"], head["file"], self.namespace))
-            fn, args = pickle.loads(payload[: head["shared"]])
+            fn, args = _shared(head, payload)
             own = pickle.loads(payload[head["shared"] :]) if len(payload) > head["shared"] else ()
             value = fn(self.rank, self.world_size, *args, *own)
             _join_threads()
@@ -320,6 +316,17 @@ def _split(body: bytearray) -> tuple[dict[str, Any], memoryview]:
     (length,) = wire.LENGTH.unpack_from(body)
     start = wire.LENGTH.size
     return json.loads(body[start : start + length]), memoryview(body)[start + length :]
+
+
+def _shared(head: dict[str, Any], payload: memoryview) -> Any:
+    """Read what all ranks are given, after setting what the launching process has set; None if nothing is.
+
+    One Unpickler reads both: see `sending.dumps`. It retains all that it has read, so it ends here.
+    """
+    reader = pickle.Unpickler(io.BytesIO(payload[: head["shared"]]))
+    if head["settings"]:
+        apply_settings(*reader.load())
+    return reader.load() if head["shared"] else None
 
 
 def _fresh_main() -> dict[str, Any]:

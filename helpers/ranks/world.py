@@ -144,7 +144,7 @@ def _as_torchrun(rank: int, world_size: int) -> dict[str, str]:
     """Give what `torchrun --nproc-per-node WORLD_SIZE` sets for a worker, but for what needs its agent.
 
     Not here: MASTER_PORT, which the rank server sets, as only a port that is free where the ranks run
-    will do; TORCHELASTIC_USE_AGENT_STORE, since no agent opens a store at that port (rank 0 does).
+    will do.
     """
     size = str(world_size)
     return {
@@ -161,6 +161,11 @@ def _as_torchrun(rank: int, world_size: int) -> dict[str, str]:
         "TORCHELASTIC_RUN_ID": "none",
         "TORCHELASTIC_RESTART_COUNT": "0",
         "TORCHELASTIC_MAX_RESTARTS": "0",
+        # torchrun's agent listens at MASTER_PORT from the start, and says "True". If told not to (by
+        # TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1) it leaves that to rank 0, as here, and says "False". With
+        # "True" no rank opens the store: init_process_group("gloo") fails when its timeout has passed, also
+        # in processes that a rank spawns, and at a port that a script has chosen itself.
+        "TORCHELASTIC_USE_AGENT_STORE": "False",
     }
 
 

@@ -9,7 +9,8 @@ does, `main(rank, world_size)` is what every rank calls. It returns plain values
 | `INIT = False`        | the programme joins the process group itself                            |
 | `LIKE = "torchrun"`   | plain means a torchrun job; else `mp.spawn` starts the ranks            |
 | `FAILS = "KeyError"`  | it ends badly, so: an exception's class, a signal ("SIGABRT"), an exit  |
-|                       | ("exit 3"), "hang", or "left" (a peer went away and nothing else)       |
+|                       | ("exit 3") or "hang"                                                    |
+| `SETS = True`         | it sets what stays in a process: each way has a kernel of its own       |
 | `DIFFERS = {...}`     | way -> (how it ends there, why that must differ, in words)              |
 
 The ways are "plain" (new interpreters), "untraced" (`launch(main, n, trace=False)`), "launch" and

@@ -16,12 +16,16 @@ _FIELDS = {
     "LIKE": "like",
     "FAILS": "fails",
     "DIFFERS": "differs",
+    "SETS": "sets",
 }
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One programme. `differs[way]` is (how it ends there, why), for ways that must differ."""
+    """One programme. `differs[way]` is (how it ends there, why), for ways that must differ.
+
+    sets: it sets what stays in a process and cannot be taken back, so each way has a kernel of its own.
+    """
 
     topic: str
     name: str
@@ -32,6 +36,7 @@ class Entry:
     like: str = "spawn"
     fails: str = ""
     differs: dict[str, tuple[Any, str]] = field(default_factory=dict)
+    sets: bool = False
 
     @property
     def path(self) -> str:

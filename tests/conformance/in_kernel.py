@@ -10,7 +10,7 @@ from typing import Any
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankFailure, RankTimeout
 from helpers.ranks.run import Run
 from helpers.ranks.settings import SETTINGS, own_loggers
-from tests.conformance.outcome import HANG, LEFT, VALUE, Outcome, says_that_a_peer_went, text_of
+from tests.conformance.outcome import HANG, VALUE, Outcome, text_of
 
 SAID = "@@conformance "
 
@@ -25,7 +25,8 @@ def tell_cell(ok: bool) -> None:
     from IPython import get_ipython
 
     if ok:
-        tell(get_ipython().user_ns["_"])
+        # Not `_`: a program may define it (`@show.register`, `def _(x)`), and then IPython leaves it alone.
+        tell(list(get_ipython().user_ns["_oh"].values())[-1])
         return
     error = sys.last_value
     if isinstance(error, RankFailure) and error.run is not None:
@@ -89,9 +90,7 @@ def _kind(failure: RankFailure | None) -> tuple[str, int | None, str]:
     if failure is None:
         return VALUE, None, ""
     if isinstance(failure, RankFailed):
-        message = failure.error.message.split("\n", 1)[0]
-        kind = failure.error.kind
-        return LEFT if says_that_a_peer_went(kind, message) else kind, failure.rank, message
+        return failure.error.kind, failure.rank, failure.error.message.split("\n", 1)[0]
     if isinstance(failure, RankDied):
         return failure.signal or f"exit {failure.exitcode}", failure.rank, failure.title
     if isinstance(failure, (Deadlock, RankTimeout)):

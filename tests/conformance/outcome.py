@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-VALUE, HANG, LEFT = "value", "hang", "left"
+VALUE, HANG = "value", "hang"
 _SHOWN_ELEMENTS = 40
 
 
@@ -19,7 +19,8 @@ _SHOWN_ELEMENTS = 40
 class Outcome:
     """kind: "value", or how it failed. values, output: one text for each rank.
 
-    rank, message: of the root cause. named: what the engine calls it. seconds: of the whole run.
+    rank, message: of the root cause. named: the engine's error, such as "Deadlock". seconds: of the
+    whole run.
     """
 
     kind: str
@@ -62,14 +63,18 @@ def _cut(text: str, most: int) -> str:
 def difference(plain: Outcome, other: Outcome, expected: Any = None) -> str:
     """Say in one line how another way's outcome differs from the plain one, or "" if it does not.
 
-    expected: a DIFFERS entry's outcome, which then takes the plain one's place: a kind, or the
-    values by rank.
+    expected: a DIFFERS entry's outcome, which then takes the plain one's place: a kind, the name of
+    the engine's error, or the values by rank.
     """
     if isinstance(expected, str):
-        return "" if other.kind == expected else f"expected {expected}, got {other.short}"
+        return (
+            ""
+            if expected in {other.kind, other.named}
+            else f"expected {expected}, got {other.short}"
+        )
     if expected is not None:
         plain = Outcome(VALUE, tuple(text_of(value) for value in expected), other.output)
-    if not _alike(plain, other):
+    if plain.kind != other.kind:
         return f"{plain.short}  ->  {other.short}"
     if plain.kind != VALUE:
         return _output_of_failed(plain, other)
@@ -85,7 +90,7 @@ def difference(plain: Outcome, other: Outcome, expected: Any = None) -> str:
 
 def _output_of_failed(plain: Outcome, other: Outcome) -> str:
     """Compare what the failed rank printed before it failed; the others were ended at some point."""
-    if plain.kind in {HANG, LEFT} or plain.rank is None or plain.rank != other.rank:
+    if plain.kind == HANG or plain.rank is None or plain.rank != other.rank:
         return ""
     one, two = (_before_traceback(o.output[plain.rank]) for o in (plain, other))
     if one == two:
@@ -95,11 +100,6 @@ def _output_of_failed(plain: Outcome, other: Outcome) -> str:
 
 def _before_traceback(output: str) -> str:
     return printed(output).partition("Traceback (most recent")[0].strip("\n")
-
-
-def _alike(plain: Outcome, other: Outcome) -> bool:
-    """A rank that waits for one that returned: plainly an error, and well named as a deadlock."""
-    return plain.kind == other.kind or (plain.kind == LEFT and other.named == "Deadlock")
 
 
 def _tail(one: str, two: str) -> str:
@@ -112,8 +112,10 @@ def _tail(one: str, two: str) -> str:
 
 _TORCHS_OWN = re.compile(
     r"^\[(W|I|E|rank\d|Gloo|torch)|^[WIE]\d{4} \d\d:|^terminate called|^(USDT|INFO|STAGE):\d"
+    r"|^Exception raised from|^frame #\d+:"
 )
-_PLACE = re.compile(r'^.*:\d+: (?=\w*Warning:)|(?<=File )".*", line \d+', re.MULTILINE)
+_OF_WARNING = r"^(?:.*:\d+|cell \[\d+\], line \d+): (?=\w*Warning:)"
+_PLACE = re.compile(rf'{_OF_WARNING}|(?<=File )".*", line \d+', re.MULTILINE)
 
 
 def printed(output: str) -> str:
@@ -121,7 +123,7 @@ def printed(output: str) -> str:
     lines, after_warning = [], False
     for line in output.split("\n"):
         source_of_warning = after_warning and line.startswith("  ")
-        place = re.match(r"^.*:\d+: \w*Warning:", line)
+        place = re.match(_OF_WARNING, line)
         if not _TORCHS_OWN.match(line) and not source_of_warning:
             lines.append(_PLACE.sub("", line))
         after_warning = place is not None
@@ -139,7 +141,10 @@ _PEER_WENT = re.compile(
 
 
 def says_that_a_peer_went(kind: str, message: str) -> bool:
-    """Tell what torch says because another rank has gone from an error with a cause of its own."""
+    """Tell what torch says because another rank has gone from an error with a cause of its own.
+
+    Only to find the rank that failed first. The kinds of both are compared as they are.
+    """
     return kind in _TORCHS_ERRORS and bool(_PEER_WENT.search(message))
 
 

@@ -24,7 +24,7 @@ import psutil
 from helpers.jobs.ports import free_port
 from tests.conformance.entry import Entry
 from tests.conformance.in_rank import FOLDER
-from tests.conformance.outcome import HANG, LEFT, VALUE, Outcome, says_that_a_peer_went
+from tests.conformance.outcome import HANG, VALUE, Outcome, says_that_a_peer_went
 
 ROOT = Path(__file__).parents[2]
 START_S, BUDGET_S, HANG_S, LEAVE_S = 150.0, 90.0, 6.0, 5.0
@@ -161,8 +161,8 @@ class _Ends:
         if died := self._died():
             return died
         if errors:
-            _, rank, _, message = min(errors)
-            return LEFT, rank, message
+            _, rank, kind, message = min(errors)
+            return kind, rank, message
         if all(self.ends):
             return VALUE, None, ""
         if not self.in_time:

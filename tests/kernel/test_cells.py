@@ -103,7 +103,8 @@ def test_names_of_the_kernel_are_sent_on_demand(kernel: Kernel) -> None:
 def test_a_mistake_in_the_syntax_is_shown_once_and_the_ranks_live_on(kernel: Kernel) -> None:
     kernel.value("%%ranks 2\nkept = 1")
     cell = kernel.run("%%ranks 2\nfor rank in 3 print(rank)")
-    assert cell.error == "SyntaxError" and cell.message.count("SyntaxError") == 1
+    assert cell.error == "LaunchError" and "cell [" in cell.message
+    assert "SyntaxError: invalid syntax" in cell.message and "magics.py" not in cell.message
     assert kernel.value("%%ranks 2\nkept") == "rank 0 → 1\nrank 1 → 1\n"
 
 
@@ -113,7 +114,7 @@ def test_a_mistake_in_the_syntax_is_shown_once_and_the_ranks_live_on(kernel: Ker
         ("import asyncio\nawait asyncio.sleep(0)", "asyncio.run"),
         ("1\n!echo hi", "`!echo hi` is IPython's"),
         ("if rank == 0:\n    %time 1", "`%time 1` is IPython's"),
-        ("return 3", "'return' outside function"),
+        ("return 3", r"^LaunchError: `return` \(line 1\) needs a function\. .* last line\.$"),
     ],
 )
 def test_what_only_a_kernel_runs_is_refused_once_and_the_ranks_live_on(
@@ -121,8 +122,8 @@ def test_what_only_a_kernel_runs_is_refused_once_and_the_ranks_live_on(
 ) -> None:
     kernel.value("%%ranks 2\nkept = 1")
     cell = kernel.run(f"%%ranks 2\n{body}")
-    assert cell.error in {"LaunchError", "SyntaxError"} and re.search(says, cell.message)
-    assert "raised" not in cell.message
+    assert cell.error == "LaunchError" and re.search(says, cell.message)
+    assert "raised" not in cell.message and "magics.py" not in cell.message
     assert kernel.value("%%ranks 2\nkept") == "rank 0 → 1\nrank 1 → 1\n"
 
 

@@ -24,7 +24,6 @@ from helpers.ranks.failures import LaunchError, RankFailed
 from helpers.ranks.launcher import launch, run_on_ranks
 
 NOT_HERE = {
-    "TORCHELASTIC_USE_AGENT_STORE",  # there is no agent whose store could be used
     "TORCHELASTIC_ERROR_FILE",
     "TORCHELASTIC_SIGNALS_TO_HANDLE",
     "TORCH_NCCL_ASYNC_ERROR_HANDLING",  # torch's default as well
@@ -37,14 +36,18 @@ def test_ranks_have_the_environment_that_torchrun_gives(tmp_path: Path) -> None:
         f"import os; open({str(tmp_path)!r} + '/' + os.environ['RANK'], 'w').write(str(dict(os.environ)))"
     )
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", str(script)]
+    # No agent here keeps a store for the ranks. In this variable's case torchrun's does not either.
+    env = {**os.environ, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+    rendezvous = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "--rdzv-id", "none"]
     subprocess.run(
-        [*command[:3], "--master-port", "0", *command[3:]], check=True, capture_output=True
+        [*command[:3], *rendezvous, *command[3:]], check=True, capture_output=True, env=env
     )
     theirs = [eval((tmp_path / str(rank)).read_text()) for rank in range(2)]
     ours = launch(lambda rank, n: dict(os.environ), 2).values
     assert ours == [{**o, "MASTER_PORT": ours[0]["MASTER_PORT"]} for o in ours]
     own = {name for name in theirs[0] if name not in os.environ} - NOT_HERE - {"LC_CTYPE"}
-    assert {"RANK", "ROLE_RANK", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT"} <= own
+    own -= {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "MASTER_ADDR"}  # there it is this machine's name
+    assert {"TORCHELASTIC_USE_AGENT_STORE", "RANK", "ROLE_RANK", "GROUP_RANK", "MASTER_PORT"} <= own
     for rank in range(2):
         for name in own - {"MASTER_PORT"}:
             assert ours[rank][name] == theirs[rank][name], name

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+import socket
 import sys
 import threading
 import time
@@ -17,7 +19,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from helpers.ranks.failures import Deadlock, RankFailed
+from helpers.ranks.failures import Deadlock, RankFailed, RankTimeout
 from helpers.ranks.inside import span
 from helpers.ranks.launcher import connect, launch
 from helpers.ranks.processes import children_of
@@ -331,3 +333,31 @@ def test_a_rank_that_polls_may_be_found_at_its_question() -> None:
     back = _Look(0.32, {(1, 26): 19}, {(0, 25): 91}, changes=0)
     assert watcher._pausing(at_its_question) and not watcher._pausing(back)
     assert not _moved(watcher._first, back)
+
+
+def _polls_a_work(rank: int, n: int) -> None:
+    work = dist.irecv(torch.zeros(1), src=1 - rank)
+    while not work.is_completed():
+        time.sleep(0.01)
+
+
+def _polls_a_flag(rank: int, n: int) -> None:
+    done: list[int] = []
+    while not done:
+        time.sleep(0.01)
+
+
+def _accepts(rank: int, n: int) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.accept()
+
+
+@pytest.mark.parametrize("polls", [_polls_a_work, _polls_a_flag, _accepts])
+def test_what_could_still_go_on_is_not_called_a_deadlock(polls: Callable[[int, int], None]) -> None:
+    """A loop that sleeps may end by the clock, and any process may connect: only the line is named."""
+    failure = launch(polls, 2, timeout=2.0, on_failure="return").failure
+    assert isinstance(failure, RankTimeout)
+    line = polls.__code__.co_firstlineno
+    assert [wait.event for wait in failure.waits] == [None, None]
+    named = [int(number) for number in re.findall(r"test_watch\.py, line (\d+)", str(failure))]
+    assert len(named) == 2 and all(line < number <= line + 3 for number in named), failure

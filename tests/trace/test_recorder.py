@@ -170,7 +170,14 @@ def test_each_task_of_a_world_that_stays_may_have_as_many_events() -> None:
     )
     try:
         for _ in range(3):
-            head = {"do": "cell", "source": source, "file": "cell", "shared": 0, "cells": {}}
+            head = {
+                "do": "cell",
+                "source": source,
+                "file": "cell",
+                "settings": False,
+                "shared": 0,
+                "cells": {},
+            }
             assert carry_out(world, [head], [(b"",)], 60, Quiet(), stays=True) is None
             trace = world.collector.trace()
             assert (len(trace), trace.dropped) == (30_000, 0)

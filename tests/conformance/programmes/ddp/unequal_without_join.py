@@ -3,7 +3,12 @@
 import torch
 from torch.nn.parallel import DistributedDataParallel as DDP
 
-FAILS = "left"
+FAILS = "RuntimeError"
+DIFFERS = {
+    "untraced": ("Deadlock", "a rank that has returned is named before its connections close"),
+    "launch": ("Deadlock", "a rank that has returned is named before its connections close"),
+    "ranks": ("Deadlock", "a rank that has returned is named before its connections close"),
+}
 
 
 def main(rank, world_size):

@@ -13,5 +13,5 @@ def double(x):
 def main(rank, world_size):
     mesh = init_device_mesh("cpu", (world_size,))
     d = distribute_tensor(torch.arange(6.0), mesh, [Shard(0)])
-    mapped = local_map(double, out_placements=[[Shard(0)]], device_mesh=mesh)
+    mapped = local_map(double, out_placements=[Shard(0)], device_mesh=mesh)
     return mapped(d).full_tensor()

@@ -3,7 +3,7 @@
 import torch
 from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
 
-FAILS = "RuntimeError"
+FAILS = "ValueError"
 
 
 def main(rank, world_size):

@@ -1,8 +1,8 @@
 """main has a yield and so returns a generator."""
 
 DIFFERS = {
-    "untraced": ("CannotReturn", "only plain data comes back; mp.spawn drops what main returns"),
-    "launch": ("CannotReturn", "only plain data comes back; mp.spawn drops what main returns"),
+    "untraced": ("LaunchError", "refused before any rank starts: none of its lines would run"),
+    "launch": ("LaunchError", "refused before any rank starts: none of its lines would run"),
     "ranks": ([None, None], "a cell's value that is no plain data is printed on the rank"),
 }
 

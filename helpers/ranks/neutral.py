@@ -1,0 +1,125 @@
+"""Compute in a kernel as a grader's process does, whatever cells have set there.
+
+A check draws its cases and what is right in the process of the notebook. After a cell's
+`torch.set_grad_enabled(False)` it could not differentiate, and after `torch.set_default_dtype(torch.float64)`
+it would expect other values than `course check`, which runs no cell. Its ranks begin with the environment,
+folder and path of the kernel, which cells can set as well.
+
+Not covered: functions of torch or Python that a cell has replaced.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from helpers.ranks.seeds import all_states, restore_states
+from helpers.ranks.settings import SETTINGS, forget_filters
+
+_BY_NAME = {setting.name: setting for setting in SETTINGS}
+_OF_PYTHON = (
+    "limits of the interpreter",
+    "numpy's error handling",
+    "numpy's print options",
+    "the decimal context",
+    "the recursion limit",
+    "the umask",
+    "the locale",
+    "the start method",
+)
+_OF_TORCH: dict[str, Callable[[Any], Any]] = {
+    "the default dtype": lambda torch: torch.float32,
+    "grad mode": lambda torch: True,
+    "float32 matmul precision": lambda torch: "highest",
+    "warn_always": lambda torch: False,
+    "deterministic algorithms": lambda torch: (False, False),
+    "anomaly detection": lambda torch: (False, True),
+    "print options of torch": lambda torch: vars(type(torch._tensor_str.PRINT_OPTS)()),
+    "attention backends": lambda torch: [True] * 4,
+    "flushing of denormals": lambda torch: False,
+    "autocast": lambda torch: [(False, torch.bfloat16), (False, torch.float16)],
+    "hooks of all modules": lambda torch: {},
+}
+"""What a new process has. A kernel may import torch only after a cell, so it cannot be read there."""
+
+
+@dataclass(frozen=True)
+class _Start:
+    """What a kernel had when it imported the course, before its cells could set anything else."""
+
+    environment: Mapping[str, str]
+    cwd: str
+    path: Sequence[str]
+    settings: Mapping[str, Any]
+
+
+_start: list[_Start] = []
+
+
+def remember_start() -> None:
+    """Note what this kernel has now, for the checks to come."""
+    settings = {name: _BY_NAME[name].read() for name in _OF_PYTHON}
+    _start[:] = [_Start(dict(os.environ), os.getcwd(), list(sys.path), settings)]
+
+
+@contextmanager
+def as_in_a_new_process() -> Iterator[None]:
+    """Have the block run with a new process's settings, and leave all as it was, random states included.
+
+    What a check draws must not be what a launch after it begins with.
+    """
+    torch = sys.modules["torch"]
+    fresh = {name: make(torch) for name, make in _OF_TORCH.items()}
+    with ExitStack() as stack:
+        stack.callback(restore_states, all_states())
+        for start in _start:
+            stack.enter_context(_place_of(start))
+            fresh |= start.settings
+        stack.enter_context(warnings.catch_warnings())
+        forget_filters()
+        stack.enter_context(torch.inference_mode(False))
+        if torch.get_default_device().type != "cpu":
+            # Not set_default_device(None): it does not end the `with torch.device(...)` of a cell.
+            stack.enter_context(torch.device("cpu"))
+        for name, value in fresh.items():
+            setting = _BY_NAME[name]
+            before = setting.read()
+            if str(before) != str(value):  # a decimal context is equal to itself only
+                stack.callback(setting.apply, before)
+                setting.apply(value)
+        yield
+
+
+@contextmanager
+def _place_of(start: _Start) -> Iterator[None]:
+    """Have the environment, folder and path of a kernel's start: what ranks and jobs begin with."""
+    environment, path = dict(os.environ), list(sys.path)
+    cwd = os.open(".", os.O_RDONLY)  # leads back to a folder that was renamed or removed, too
+    try:
+        with contextlib.suppress(OSError):  # the folder of the start may have gone
+            os.chdir(start.cwd)
+        _set_environment(start.environment)
+        sys.path[:] = start.path
+        yield
+    finally:
+        sys.path[:] = path
+        _set_environment(environment)
+        os.fchdir(cwd)
+        os.close(cwd)
+
+
+def _set_environment(wanted: Mapping[str, str]) -> None:
+    """Change only what differs: other threads may read it."""
+    for name in [name for name in os.environ if name not in wanted]:
+        del os.environ[name]
+    for name, value in wanted.items():
+        if os.environ.get(name) != value:
+            os.environ[name] = value
+    time.tzset()

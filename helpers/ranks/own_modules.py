@@ -1,0 +1,129 @@
+"""What the learner's own modules held when they were imported, and what was changed in them since.
+
+    import my_model
+    my_model.SCALE = 10
+    my_model.configure(width=64)  # sets a name of its own module
+
+Under mp.spawn and torchrun every rank runs these lines. Here a rank only imports the module again, as it is
+in its file; so a kernel remembers what each module held then, and sends what has been changed.
+"""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import sys
+import types
+from collections.abc import Iterator, Mapping
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    SourceFileLoader,
+)
+from typing import Any
+
+from helpers.ranks.cells import is_learner_file
+
+_MOST_PARTS = 2_000
+"""Of a value with more parts than this, the others are only looked at for being other objects."""
+_NOTHING = object()
+_IMPORTED: dict[str, dict[str, Any]] = {}
+"""module -> what its names held when its import had ended"""
+
+
+class _Remembering(SourceFileLoader):
+    """Imports a learner's file as Python does, and notes what it holds then."""
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        super().exec_module(module)
+        if is_learner_module(module):
+            _IMPORTED[module.__name__] = _held_by(module)
+
+
+def _finder(folder: str) -> Any:
+    if not is_learner_file(f"{folder}/"):
+        raise ImportError(folder)  # which says: the next hook's
+    loaders: list[tuple[Any, list[str]]] = [
+        (ExtensionFileLoader, EXTENSION_SUFFIXES),
+        (_Remembering, SOURCE_SUFFIXES),
+    ]
+    return FileFinder.path_hook(*loaders)(folder)
+
+
+def remember_imports() -> None:
+    """Note what the learner's own modules hold: those imported already, and those that will be."""
+    for name, module in list(sys.modules.items()):
+        if name != "__main__" and is_learner_module(module):
+            _IMPORTED.setdefault(name, _held_by(module))
+    if _finder not in sys.path_hooks:
+        sys.path_hooks.insert(0, _finder)
+        for folder in list(sys.path_importer_cache):
+            if is_learner_file(f"{folder}/"):
+                del sys.path_importer_cache[folder]
+
+
+def _held_by(module: types.ModuleType) -> dict[str, Any]:
+    return {
+        name: (value, _fingerprint(value))
+        for name, value in vars(module).items()
+        if not name.startswith("__")
+    }
+
+
+def _fingerprint(value: object) -> Any:
+    """Return something that is equal as long as nothing in a value was changed in place."""
+    return _parts_of(value, [_MOST_PARTS])
+
+
+def _parts_of(value: object, left: list[int]) -> Any:
+    left[0] -= 1
+    if value is None or isinstance(value, (bool, int, float, complex, str, bytes)):
+        return value
+    if left[0] > 0:
+        if isinstance(value, Mapping):
+            return [(_parts_of(k, left), _parts_of(v, left)) for k, v in list(value.items())]
+        if isinstance(value, (list, tuple, set, frozenset, bytearray)):
+            return [type(value), *(_parts_of(part, left) for part in list(value))]
+        if is_own(type(value)) or isinstance(value, types.SimpleNamespace):
+            return [id(value), _parts_of(getattr(value, "__dict__", None), left)]
+    # A tensor counts how often it was changed in place.
+    return id(value), getattr(value, "_version", 0)
+
+
+def changed() -> Iterator[tuple[str, str, Any]]:
+    """Yield module, name and value of what is not as it was at the end of the module's import."""
+    for name, then in list(_IMPORTED.items()):
+        module = sys.modules.get(name)
+        if module is None:
+            continue
+        for key, value in list(vars(module).items()):
+            if key.startswith("__") or isinstance(value, types.ModuleType):
+                continue  # a submodule that was imported later
+            before = then.get(key, (_NOTHING, None))
+            if before[0] is not value or before[1] != _fingerprint(value):
+                yield name, key, value
+
+
+def sources() -> list[str]:
+    """Return the texts of the learner's own modules that are imported here."""
+    files = (sys.modules[name].__file__ for name in list(_IMPORTED) if name in sys.modules)
+    return ["".join(linecache.getlines(file)) for file in files if file]
+
+
+def is_own(thing: object) -> bool:
+    """Whether a class or function is the learner's: from a cell, or from one of their own files."""
+    module = sys.modules.get(str(getattr(thing, "__module__", "")))
+    return module is not None and (module.__name__ == "__main__" or is_learner_module(module))
+
+
+def is_learner_module(module: types.ModuleType) -> bool:
+    """Whether a module is one of the learner's own files."""
+    file = getattr(module, "__file__", None)
+    return isinstance(file, str) and _is_learners_source(file)
+
+
+@functools.cache
+def _is_learners_source(file: str) -> bool:
+    return file.endswith(".py") and is_learner_file(file)

@@ -1,0 +1,131 @@
+"""Random states that a cell has seeded, so that each rank begins with the very same numbers.
+
+A new process seeds its generators from the system, and draws differ from rank to rank. Where the module level
+of a script calls `torch.manual_seed(0)`, each rank runs that line, and all begin with the same numbers. To
+know which of the two holds here, one must tell a generator that was seeded from one that has only been drawn
+from. The seed of torch's can be read. Those of `random` and numpy are followed from draw to draw; that must
+begin before a cell can seed them, so a kernel that imports the course imports numpy.random as well.
+
+A generator can be followed only so far. Where it has gone further, what the cells call decides: without a
+call that can seed, it was drawn from.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+_CHOSEN_BELOW = 1 << 45
+"""torch seeds itself with 64 random bits: one new process in half a million has a seed below this."""
+_RESTORE = frozenset({"setstate", "set_state"})
+_WORDS = 624
+_MOST_BLOCKS = 10_000
+"""How many blocks of 624 words to follow: six million draws between two cells. It takes 0.1 s, once."""
+
+_Words = tuple[int, ...]
+
+
+class _Followed:
+    """A Mersenne Twister of this process, followed since it was first seen."""
+
+    def __init__(self, read: Callable[[], Any], words: Callable[[Any], _Words]) -> None:
+        self._read, self._words = read, words
+        self._last: Any = None
+        self.seeded = False
+
+    def follow(self) -> None:
+        """Note its state, and whether it can have come there by draws alone."""
+        last, self._last = self._last, self._read()
+        if last is not None and last != self._last and not self.seeded:
+            self.seeded = not _is_reached(self._words(last), self._words(self._last))
+
+
+def _is_reached(before: _Words, now: _Words) -> bool:
+    """Whether a Mersenne Twister comes from one block of words to another by drawing."""
+    twister = random.Random()
+    twister.setstate((3, (*before, _WORDS), None))
+    for _ in range(_MOST_BLOCKS):
+        twister.getrandbits(32 * _WORDS)
+        if twister.getstate()[1][:-1] == now:
+            return True
+    return False
+
+
+def _numpy_key() -> bytes:
+    state = sys.modules["numpy.random"].get_state(legacy=False)
+    return bytes(state["state"]["key"].data)
+
+
+_FOLLOWED = {
+    "random": _Followed(lambda: random.getstate()[1][:-1], tuple),
+    "numpy.random": _Followed(_numpy_key, lambda key: struct.unpack(f"{_WORDS}I", key)),
+}
+
+
+def follow() -> None:
+    """Look at the generators now: at each cell's begin, and before a launch."""
+    for module, followed in _FOLLOWED.items():
+        if module in sys.modules:
+            followed.follow()
+
+
+def seeded_states(called: Sequence[Any], words: Iterable[str]) -> dict[str, Any]:
+    """Return the states of the generators that code of this process has seeded, by module.
+
+    called: what the cells' own code calls; it tells of a seed that was set before the first look.
+    words: the last words of all calls that cells, and the learner's modules, can have made.
+    """
+    follow()
+    can_seed = any("seed" in word or word in _RESTORE for word in words)
+    states: dict[str, Any] = {}
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.initial_seed() < _CHOSEN_BELOW:
+        states["torch"] = torch.initial_seed(), torch.get_rng_state()
+    if (can_seed and _FOLLOWED["random"].seeded) or random.seed in called:
+        states["random"] = random.getstate()
+    numpy_random = sys.modules.get("numpy.random")
+    if numpy_random is not None and (
+        (can_seed and _FOLLOWED["numpy.random"].seeded) or numpy_random.seed in called
+    ):
+        states["numpy.random"] = numpy_random.get_state()
+    return states
+
+
+def all_states() -> dict[str, Any]:
+    """Return the states of all generators of this process, seeded or not."""
+    torch, numpy_random = sys.modules.get("torch"), sys.modules.get("numpy.random")
+    states: dict[str, Any] = {"random": random.getstate()}
+    if torch is not None:
+        states["torch"] = torch.initial_seed(), torch.get_rng_state()
+    if numpy_random is not None:
+        states["numpy.random"] = numpy_random.get_state()
+    return states
+
+
+def set_states(states: Mapping[str, Any]) -> None:
+    """Have the generators of this process go on from there, and those of GPUs begin with torch's seed."""
+    if "torch" in states:
+        import torch
+
+        torch.manual_seed(states["torch"][0])
+    restore_states(states)
+
+
+def restore_states(states: Mapping[str, Any]) -> None:
+    """Have the generators of this process go on from there. Those of GPUs stay as they are."""
+    if "torch" in states:
+        import torch
+
+        torch.set_rng_state(states["torch"][1])
+    if "random" in states:
+        random.setstate(states["random"])
+    if "numpy.random" in states:
+        import numpy.random
+
+        numpy.random.set_state(states["numpy.random"])
+
+
+follow()

@@ -1,0 +1,129 @@
+"""What cells have set is on the ranks, is told once where it cannot be, and does not change a check."""
+
+from __future__ import annotations
+
+import json
+
+from helpers.course.workspace import find_workspace
+from tests.kernel.session import Kernel, MakeKernel
+
+READ = "launch(lambda rank, n: torch.get_default_dtype(), 2)"
+
+
+def test_ranks_that_stay_begin_with_what_was_set(new_kernel: MakeKernel) -> None:
+    kernel = new_kernel()
+    kernel.value("import sys\ntorch.set_default_dtype(torch.float64)\nsys.setrecursionlimit(4567)")
+    shown = kernel.value("%%ranks 2\nimport sys\ntorch.ones(1).dtype, sys.getrecursionlimit()")
+    assert shown.count("(torch.float64, 4567)") == 2
+
+
+def test_a_function_put_into_a_library_is_the_one_that_is_sent(new_kernel: MakeKernel) -> None:
+    kernel = new_kernel()
+    kernel.value("import torch.nn.functional as F\ndef mine(x):\n    return x + 100\nF.gelu = mine")
+    assert kernel.value("launch(lambda rank, n: F.gelu is mine, 1).values") == "[True]\n"
+    assert "True" in kernel.value("%%ranks 1 --send mine\ntorch.nn.functional.gelu is mine")
+
+
+def test_what_cannot_be_carried_is_told_once(new_kernel: MakeKernel) -> None:
+    kernel = new_kernel()
+    kernel.value(
+        "import logging, logging.handlers\nopen('settings.log', 'w').close()\n"
+        "logging.getLogger('a').addHandler(logging.handlers.RotatingFileHandler('settings.log'))"
+    )
+    shown = kernel.value(READ)
+    kernel.value("import os\nos.remove('settings.log')")
+    assert "Set in the kernel, not on the ranks: handlers of logging" in shown
+    assert "note" not in kernel.value(READ)
+
+
+def test_contexts_that_are_open_around_a_launch_hold_on_ranks_or_are_named(
+    new_kernel: MakeKernel,
+) -> None:
+    kernel = new_kernel()
+    kernel.value(
+        "def f(rank, n):\n    x = torch.ones(1, 1)\n    return (x @ x).dtype, torch.is_grad_enabled()"
+    )
+    carried = "with torch.autocast('cpu'), torch.no_grad():\n    run = launch(f, 2)\nrun.values, run.notes"
+    assert kernel.value(carried) == "([(torch.bfloat16, False), (torch.bfloat16, False)], ())\n"
+    named = "with torch.inference_mode(), torch.autograd.graph.save_on_cpu():\n"
+    named += "    run = launch(f, 2)\nrun.notes"
+    note = "Set in the kernel, not on the ranks: inference mode, hooks of saved tensors."
+    assert kernel.value(named) == f"({note!r},)\n"
+    assert kernel.value(named) == "()\n", "it is not news"
+    assert kernel.value(carried).endswith(", ())\n")
+    assert kernel.value(named) == f"({note!r},)\n", "it was closed and opened again"
+    assert kernel.value("launch(f, 1).values") == "[(torch.float32, True)]\n"
+
+
+def test_a_new_kernel_has_set_nothing(new_kernel: MakeKernel) -> None:
+    """Else each launch would send it, and a note might stand under each Run."""
+    kernel = new_kernel()
+    kernel.value("import numpy as np, torch.optim, torch.distributed.checkpoint, matplotlib.pyplot")
+    assert "note" not in kernel.value("%%ranks 2\ntorch.rand(1) > 2")
+    program = """
+from helpers.ranks import own_modules, seeds
+list(own_modules.changed()), seeds.seeded_states((), ["seed"])"""
+    assert kernel.value(program) == "([], {})\n"
+
+
+OTHER_SETTINGS = """
+import decimal, gc, numpy as np, os, random, socket, sys, warnings
+torch.set_default_dtype(torch.float64)
+torch.set_default_device("meta")
+torch.set_grad_enabled(False)
+torch.use_deterministic_algorithms(True)
+torch.set_printoptions(precision=1)
+torch.set_autocast_enabled("cpu", True)
+torch.set_flush_denormal(True)
+torch.nn.modules.module.register_module_forward_hook(lambda module, args, output: output * 2)
+np.seterr(all="raise")
+np.set_printoptions(precision=1)
+warnings.simplefilter("error")
+decimal.getcontext().prec = 2
+socket.setdefaulttimeout(1e-6)
+sys.setrecursionlimit(300)
+sys.path[:] = [each for each in sys.path if "site-packages" not in each]
+os.environ.update(TORCH_DISTRIBUTED_DEBUG="nothing", GLOO_SOCKET_IFNAME="none", TZ="Asia/Tokyo", MINE="set")
+os.chdir("/")
+before_umask = os.umask(0o777)
+torch.manual_seed(0), random.seed(0), np.random.seed(0)"""
+STATE = """(
+    torch.initial_seed(), torch.get_rng_state().sum().item(),
+    random.getstate()[1][::100], np.random.get_state()[1].sum(), np.geterr(),
+    torch.is_grad_enabled(), torch.get_default_dtype(), torch.get_default_device(),
+    torch.is_autocast_enabled("cpu"), torch.are_deterministic_algorithms_enabled(), len(warnings.filters),
+    decimal.getcontext().prec, socket.getdefaulttimeout(), sys.getrecursionlimit(), list(sys.path),
+    dict(os.environ), os.getcwd(), len(torch.nn.modules.module._global_forward_hooks), os.umask(0o777))"""
+WRONG = """
+import os
+def weighted_average_gradients(*anything):
+    raise ValueError(f"{os.environ.get('MINE')} {os.getcwd() == '/'} {torch.rand(1).dtype}")"""
+
+
+def test_a_check_is_that_of_a_grader_whatever_cells_have_set(new_kernel: MakeKernel) -> None:
+    """The same words for a right and a wrong answer, and what the cells have set is as it was."""
+    kernel = new_kernel()
+    _run_solved(kernel, "08_synchronous_sgd")
+    kernel.run(WRONG)
+    kernel.value("from helpers import check")
+    checks = "for fn in train_synchronously, weighted_average_gradients:\n    print(check(fn))"
+    plainly = kernel.value(checks)
+    assert "passed" in plainly and "ValueError: None False torch.float32" in plainly
+    kernel.value(OTHER_SETTINGS)
+    before = kernel.value(STATE)
+    assert kernel.value(checks) == plainly
+    assert kernel.value(STATE) == before and "Asia/Tokyo" in before
+    with_blocks = "with torch.inference_mode(), torch.device('meta'), torch.autocast('cpu'):\n    "
+    assert kernel.value(with_blocks + "print(check(train_synchronously))") in plainly
+    kernel.value("os.umask(before_umask)")
+
+
+def _run_solved(kernel: Kernel, notebook: str) -> None:
+    """Run the cells of the reference solutions that import and define things."""
+    path = find_workspace().root / "solutions" / f"{notebook}.ipynb"
+    cells = json.loads(path.read_text())["cells"]
+    first, *others = ("".join(c["source"]) for c in cells if c["cell_type"] == "code")
+    kernel.value(first)
+    for source in others:
+        if "BEGIN SOLUTION" in source or source.startswith(("import", "from", "def", "class")):
+            kernel.run(source)  # what else such a cell shows may need cells that are left out

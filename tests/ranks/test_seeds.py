@@ -1,0 +1,48 @@
+"""A generator that was seeded is told from one that has only been drawn from."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import random
+import numpy.random
+from helpers.ranks.seeds import seeded_states
+import torch
+{lines}
+print(sorted(seeded_states((), {words!r})))
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "seeded"),
+    [
+        ("", []),
+        ("random.random(), numpy.random.rand(), torch.rand(1)", []),
+        ("[random.random() for _ in range(100_000)]; numpy.random.rand(100_000)", []),
+        ("random.seed(1)", ["random"]),
+        ("numpy.random.seed(1); numpy.random.rand(1000)", ["numpy.random"]),
+        ("torch.manual_seed(0); torch.rand(1000)", ["torch"]),
+        ("torch.manual_seed(20_240_115_123_000)", ["torch"]),
+        ("torch.manual_seed(0); torch.seed()", []),
+        ("random.random(); random.seed(1); random.random()", ["random"]),
+        ("random.setstate(random.getstate())", []),
+    ],
+)
+def test_what_was_seeded(lines: str, seeded: list[str]) -> None:
+    assert _seeded(lines, ["seed"]) == f"{seeded}\n"
+
+
+def test_more_draws_than_can_be_followed_are_no_seed_where_nothing_seeds() -> None:
+    """A large array is soon drawn; under torchrun each rank would have drawn numbers of its own."""
+    lines = "numpy.random.rand(4000, 4000)"
+    assert _seeded(lines, ["rand"]) == "[]\n"
+    assert _seeded("numpy.random.seed(1);" + lines, ["rand", "seed"]) == "['numpy.random']\n"
+
+
+def _seeded(lines: str, words: list[str]) -> str:
+    program = [sys.executable, "-c", PROGRAM.format(lines=lines, words=words)]
+    return subprocess.run(program, capture_output=True, text=True, timeout=120, check=True).stdout
