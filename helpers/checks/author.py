@@ -14,7 +14,6 @@ from helpers.checks.rules import (
     OnlyCalls,
     Order,
     Peers,
-    Rounds,
     TotalMessages,
 )
 from helpers.checks.rules_collectives import Awaited, Calls, HandedIn, Root, Travels
@@ -48,7 +47,6 @@ __all__ = [
     "Parts",
     "Peers",
     "Root",
-    "Rounds",
     "Stuck",
     "TotalMessages",
     "Travels",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -11,13 +11,31 @@ from helpers.checks.exercise import Exercise, read
 from helpers.checks.headings import find_heading, headings, unknown
 
 
+class _Exercises(Mapping[str, Exercise]):
+    """The exercises of the course. A file of content is imported when it is first asked for."""
+
+    def __getitem__(self, name: str) -> Exercise:
+        return _read(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in headings()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(headings())
+
+    def __len__(self) -> int:
+        return len(headings())
+
+
 @cache
+def _read(name: str) -> Exercise:
+    heading = headings()[name]
+    return read(import_module(f"helpers.exercises.nb{heading.notebook}.{name}"), heading)
+
+
 def exercises() -> Mapping[str, Exercise]:
-    """Give every exercise of the course by the name of its function, in the course's order."""
-    return {
-        name: read(import_module(f"helpers.exercises.nb{heading.notebook}.{name}"), heading)
-        for name, heading in headings().items()
-    }
+    """Return every exercise of the course by the name of its function, in the course's order."""
+    return _Exercises()
 
 
 def get(name: str) -> Exercise:

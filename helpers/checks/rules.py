@@ -7,7 +7,6 @@ rank. They teach; what a learner's process records about itself is no proof.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -182,32 +181,6 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Rounds:
-    """The longest chain of messages, each sent only after the one before it came, is at most so long.
-
-    A message counts as depending on another when its sender received that one before sending.
-    """
-
-    amount: Callable[[Case], int]
-    why: str = ""
-    forbids: bool = False
-    on_each_call: bool = False
-
-    @property
-    def text(self) -> str:
-        return "takes no more rounds than needed"
-
-    def problem(self, trace: Trace, case: Case) -> str:
-        rounds, most = rounds_of(trace), self.amount(case)
-        if rounds > most:
-            return (
-                f"the messages form {plural(rounds, 'round')}; "
-                f"{most} {_are(most)} enough.{_why(self.why)}"
-            )
-        return ""
-
-
-@dataclass(frozen=True)
 class Holds:
     """Check something of the trace that no other rule says: `find` gives "" or what is wrong."""
 
@@ -218,39 +191,6 @@ class Holds:
 
     def problem(self, trace: Trace, case: Case) -> str:
         return self.find(trace, case)
-
-
-def rounds_of(trace: Trace) -> int:
-    """Count the rounds of a point-to-point algorithm: the depth of its messages' dependencies."""
-    sent_at = {(m.src, m.send.seq): m for m in trace.messages()}
-    took = {(m.dst, m.recv.seq): m for m in trace.messages() if m.recv is not None}
-    depth: dict[tuple[int, int], int] = {}
-    for _ in range(trace.world_size + 1):  # a message's depth settles once its sender's has
-        before = dict(depth)
-        for rank in range(trace.world_size):
-            reached = 0
-            for event in sorted(trace.of(rank), key=_takes_effect):
-                key = (rank, event.seq)
-                if key in took:
-                    message = took[key]
-                    reached = max(reached, depth.get((message.src, message.send.seq), 0))
-                elif key in sent_at:
-                    depth[key] = reached + 1
-        if depth == before:
-            break
-    return max(depth.values(), default=0)
-
-
-def _takes_effect(event: Event) -> int:
-    """Give when a call matters for what the rank sends: a receive does once it has ended.
-
-    What an `irecv` brings may be there early; it can be used only after the wait.
-    """
-    if event.op != "recv":
-        return event.start_ns
-    if event.asynchronous and event.end_ns is not None:
-        return max(event.end_ns, event.wait_ns or 0)
-    return event.end_ns or sys.maxsize
 
 
 def amount_of(amount: Amount, case: Case, rank: int) -> int:

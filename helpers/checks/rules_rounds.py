@@ -15,8 +15,8 @@ from helpers.views.plain import plural
 class PortRounds:
     """All messages together take at most so many rounds.
 
-    Unlike `Rounds`, it counts two messages that leave (or reach) one rank as two rounds, even if
-    neither depends on the other: this is what the formulas with latency and bandwidth count.
+    Two messages that leave (or reach) one rank are two rounds, even if neither depends on the other: this is
+    what the formulas with latency and bandwidth count.
     """
 
     amount: Callable[[Case], int]
