@@ -10,8 +10,9 @@ buffers that may not be read yet. If two sentences cannot be told apart, neither
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, MutableMapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -26,6 +27,7 @@ from helpers.checks.kinds import Kind
 from helpers.checks.mistakes import KnownMistake, known_mistakes
 from helpers.checks.result import Outcome
 from helpers.checks.worlds import Flooded, Turn, Worlds, is_clean
+from helpers.ranks import wire
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout
 from helpers.ranks.run import Run
 
@@ -44,18 +46,57 @@ class Seen:
     tried: Tried
 
 
+Matches = MutableMapping[str, str]
+"""Digest of what an answer did -> title of the mistake that explains it, "" if none does."""
+
+
 def explain(
-    answer: Worlds, shown: Seen, outcome: Outcome, wrong: Sequence[Seen], passed: Sequence[Seen]
+    answer: Worlds,
+    shown: Seen,
+    outcome: Outcome,
+    wrong: Sequence[Seen],
+    passed: Sequence[Seen],
+    matches: Matches,
 ) -> str:
     """Return the sentence of the mistake that behaves as the answer does, or "".
 
     shown: the case that the learner will see, and its outcome. wrong, passed: other cases in which the
-    answer was wrong, or right.
+    answer was wrong, or right. matches: what was found before, to which this adds: of a class, each wrong
+    behavior is looked up once.
     """
     exercise = answer.exercise
     known = [m for m in known_mistakes(exercise) if m.outcome is outcome]
     if not known or exercise.kind is Kind.SCRIPT:  # a script takes seconds
         return ""
+    key = _digest(exercise, outcome, [shown, *wrong, *passed])
+    if key not in matches:
+        matches[key] = _match(answer, shown, known, wrong, passed)
+    words = {mistake.title: mistake.words for mistake in known}.get(matches[key], "")
+    return shown.tried.case.say(words)
+
+
+def _digest(exercise: Exercise, outcome: Outcome, seen: Sequence[Seen]) -> str:
+    """Name what an answer did in some cases. Two that differ in a last digit have different names."""
+    found = hashlib.sha256(f"{exercise.name} {outcome.value}".encode())
+    for each in seen:
+        run = each.tried.run
+        found.update(f"{run.world_size} {each.turn.number} {each.tried.changed}".encode())
+        found.update(f"{_broken(exercise, each.tried)} {_reason(run)}".encode())
+        for value in run.values:
+            value = value.found if isinstance(value, Measured) else value
+            for chunk in wire.encode(value):
+                found.update(chunk)
+    return found.hexdigest()
+
+
+def _match(
+    answer: Worlds,
+    shown: Seen,
+    known: Sequence[KnownMistake],
+    wrong: Sequence[Seen],
+    passed: Sequence[Seen],
+) -> str:
+    """Return the title of the mistake that behaves as the answer does, or ""."""
     size = shown.turn.case.world_size
     near = [each for each in wrong if each.turn.case.world_size == size]
     left = _alike(answer, known, [shown, *near[:1], *passed[-1:]])
@@ -66,7 +107,7 @@ def explain(
     if len({mistake.words for mistake in left}) > 1:
         left = _alike(answer, left, list(_drawn(answer, shown)))
     sentences = {mistake.words for mistake in left}
-    return shown.tried.case.say(sentences.pop()) if len(sentences) == 1 else ""
+    return left[0].title if len(sentences) == 1 else ""
 
 
 def _drawn(answer: Worlds, shown: Seen) -> Iterable[Seen]:
@@ -173,24 +214,18 @@ def _broken(exercise: Exercise, tried: Tried) -> list[bool]:
 
 
 def _same_failure(one: Run, other: Run) -> bool:
-    """Whether two runs ended for the same reason: what was raised, or who waits in which call."""
-    first, second = one.failure, other.failure
-    if type(first) is not type(second):
-        return False
-    if isinstance(first, RankFailed) and isinstance(second, RankFailed):
-        return _error(first) == _error(second)
-    if isinstance(first, Deadlock) and isinstance(second, Deadlock):
-        waits = [
-            [(w.rank, w.call, w.event.peer if w.event else None) for w in each.diagnosis.waits]
-            for each in (first, second)
-        ]
-        return first.diagnosis.kind == second.diagnosis.kind and waits[0] == waits[1]
-    if isinstance(first, RankDied) and isinstance(second, RankDied):
-        return (first.rank, first.signal) == (second.rank, second.signal)
-    if isinstance(first, RankTimeout) and isinstance(second, RankTimeout):
-        return [w.call for w in first.waits] == [w.call for w in second.waits]
-    return False
+    return type(one.failure) is type(other.failure) and _reason(one) == _reason(other)
 
 
-def _error(failure: RankFailed) -> tuple[str, str]:
-    return failure.error.kind, _PASSING_THINGS.sub("", failure.error.message)
+def _reason(run: Run) -> list[Any]:
+    """Say why a run ended: what was raised, or who waits in which call; nothing if it ended well."""
+    failure = run.failure
+    if isinstance(failure, RankFailed):
+        return [failure.error.kind, _PASSING_THINGS.sub("", failure.error.message)]
+    if isinstance(failure, Deadlock):
+        found = failure.diagnosis
+        waits = [(w.rank, w.call, w.event.peer if w.event else None) for w in found.waits]
+        return [found.kind, *waits]
+    if isinstance(failure, RankDied):
+        return [failure.rank, failure.signal]
+    return [w.call for w in failure.waits] if isinstance(failure, RankTimeout) else []

@@ -28,7 +28,7 @@ from helpers.answers.text import defined_in
 from helpers.checks.case import Case
 from helpers.checks.drive import FILE
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
-from helpers.checks.explain import Seen, behave_alike, explain
+from helpers.checks.explain import Matches, Seen, behave_alike, explain
 from helpers.checks.judge import Tried, Unjudged, judge, label_of
 from helpers.checks.kinds import Kind
 from helpers.checks.poison import MOVES
@@ -73,6 +73,7 @@ def grade(
     every_case: bool = True,
     connection: Connection | None = None,
     watched: bool = False,
+    matches: Matches | None = None,
 ) -> CheckResult:
     """Try an answer, or say why there is none. Never raises on account of the answer.
 
@@ -84,9 +85,11 @@ def grade(
         outcome = Outcome.NOT_ATTEMPTED if found.kind == "not_attempted" else Outcome.UNREADABLE
         return _result(exercise, found, outcome, message=found.message)
     with _one_thread():
-        visible = secret == VISIBLE_SECRET  # of a hidden case nobody sees the advice
+        visible = secret == VISIBLE_SECRET
+        if matches is None and visible:  # of a hidden case nobody sees the advice
+            matches = {}
         result = _tried(
-            exercise, found, name_cell, secret, every_case, connection, watched, explained=visible
+            exercise, found, name_cell, secret, every_case, connection, watched, matches
         )
         if result.passed or result.outcome is Outcome.FAULT or not visible:
             return result
@@ -130,7 +133,7 @@ def _tried(
     every_case: bool,
     connection: Connection | None,
     watched: bool = False,
-    explained: bool = False,
+    matches: Matches | None = None,
 ) -> CheckResult:
     worlds = Worlds(exercise, [found.source], _places(found, name_cell), connection, watched)
     cases = exercise.draw(secret)
@@ -141,10 +144,10 @@ def _tried(
     ]
     verdicts: list[CaseVerdict] = []
     try:
-        for each in _verdicts(worlds, numbered, every_case, explained):
+        for each in _verdicts(worlds, numbered, every_case, matches):
             verdicts.append(each)
         if exercise.last is not None and all(verdict.passed for verdict in verdicts):
-            verdicts += _verdicts(worlds, [[Turn(cases[-1], 0)]], every_case, explained)
+            verdicts += _verdicts(worlds, [[Turn(cases[-1], 0)]], every_case, matches)
     except CheckFault as fault:
         return _not_judged(exercise, found, fault)
     except LaunchError as error:
@@ -176,11 +179,11 @@ _Together = Mapping[int, tuple[Seen, CaseVerdict]]
 
 
 def _verdicts(
-    worlds: Worlds, groups: Sequence[Sequence[Turn]], every_case: bool, explained: bool
+    worlds: Worlds, groups: Sequence[Sequence[Turn]], every_case: bool, matches: Matches | None
 ) -> Iterator[CaseVerdict]:
     """Judge cases, each group of one world size: first all together, then alone what did not pass there.
 
-    explained: look for the known mistake behind the first case that fails.
+    matches: see `explain`, by which the first case that fails gets its advice; None: it gets none.
     """
     alone = 0
     any_failed = False
@@ -209,10 +212,11 @@ def _verdicts(
                 alone += not passes
                 try:
                     tried, verdict = _alone(worlds, turn, [each.tried for each in wrong])
-                    if explained and not (verdict.passed or any_failed):  # the case that is shown
+                    if matches is not None and not (verdict.passed or any_failed):  # it is shown
                         others = [each for each in wrong if each.turn is not turn]
                         shown = Seen(turn, tried)
-                        verdict = _advised(worlds, shown, verdict, others, _seen(seen, passed=True))
+                        fine = _seen(seen, passed=True)
+                        verdict = _advised(worlds, shown, verdict, others, fine, matches)
                 except Flooded:
                     yield _flood(worlds.exercise, turn.case)
                     return
@@ -238,12 +242,17 @@ def _alone(worlds: Worlds, turn: Turn, wrong: Sequence[Tried]) -> tuple[Tried, C
 
 
 def _advised(
-    worlds: Worlds, shown: Seen, verdict: CaseVerdict, wrong: Sequence[Seen], passed: Sequence[Seen]
+    worlds: Worlds,
+    shown: Seen,
+    verdict: CaseVerdict,
+    wrong: Sequence[Seen],
+    passed: Sequence[Seen],
+    matches: Matches,
 ) -> CaseVerdict:
     """Add the best advice to the verdict that the learner will see: a mistake that was run, if one fits."""
     advice = verdict.advice
     if any(row.problem for row in verdict.rows) or verdict.message:  # a broken rule says it all
-        advice = explain(worlds, shown, verdict.outcome, wrong, passed) or advice
+        advice = explain(worlds, shown, verdict.outcome, wrong, passed, matches) or advice
     if verdict.outcome is Outcome.WRONG and not advice:
         advice = _moves(worlds, shown.turn, shown.tried)
     return replace(verdict, advice=advice)

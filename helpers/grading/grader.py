@@ -96,6 +96,8 @@ class Grader:
     """Processor time of the sandboxes of this submission."""
     _cpu_most_s: float = field(default=0.0, init=False)
     """How much of it there may be by now."""
+    _matches: dict[str, str] = field(default_factory=dict, init=False)
+    """Known mistakes by what answers did, of all submissions."""
 
     def __enter__(self) -> Grader:
         if self.pictures != "none":
@@ -244,7 +246,13 @@ class Grader:
                 left = self._ends - time.monotonic()
                 sandbox.end_after(left, self._cpu_most_s - self._cpu_s)
                 found = judge_apart(
-                    exercise, answer, secret, sandbox.connection, self.pictures, left
+                    exercise,
+                    answer,
+                    secret,
+                    sandbox.connection,
+                    self.pictures,
+                    left,
+                    self._matches,
                 )
             if sandbox.found:
                 timed_out = sandbox.is_out_of_time

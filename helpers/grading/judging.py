@@ -25,6 +25,7 @@ from typing import Any
 
 from helpers.answers.build import Answer, cell_number
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
+from helpers.checks.explain import Matches
 from helpers.checks.grade import grade
 from helpers.checks.kinds import Kind
 from helpers.checks.result import CaseVerdict, CheckResult, Outcome
@@ -40,6 +41,7 @@ _CPU_S = 30
 """Processor time of a judge: ten times what the dearest takes."""
 _MOST_BYTES = 16 << 20
 _MOST_TEXT = 4_000
+_MOST_MATCHES, _DIGEST = 10_000, 64
 _SHOWN = 200
 """Characters of an error of the judge's own."""
 
@@ -128,18 +130,19 @@ def judge_apart(
     connection: Connection,
     pictures: str,
     within_s: float,
+    matches: Matches,
 ) -> Judged:
     """Try an answer on the cases of a secret, in a child of this process. Never raises on its account.
 
-    within_s: wall time. Where the child does not end as it should, the connection is of no more use, and is
-    marked as gone.
+    matches: known mistakes by what answers did; the child's are added. within_s: wall time. Where the child
+    does not end as it should, the connection is of no more use, and is marked as gone.
     """
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
             os.close(read)
-            text = _try(exercise, answer, secret, connection, pictures)
+            text = _try(exercise, answer, secret, connection, pictures, matches)
             with open(write, "wb") as pipe:
                 pipe.write(text)
             os._exit(0)
@@ -166,21 +169,42 @@ def judge_apart(
         return _could_not(why)
 
 
+def _add(matches: Matches, found: dict[str, str]) -> None:
+    """Take what a child has found. Whatever it says can at most name a known mistake of the exercise."""
+    for key, title in found.items():
+        if len(matches) < _MOST_MATCHES and len(key) == _DIGEST and isinstance(title, str):
+            matches.setdefault(key, title[:_SHOWN])
+
+
 def _try(
-    exercise: Exercise, answer: Answer, secret: str, connection: Connection, pictures: str
+    exercise: Exercise,
+    answer: Answer,
+    secret: str,
+    connection: Connection,
+    pictures: str,
+    matches: Matches,
 ) -> bytes:
     """Within the child: give what came of it as JSON."""
     _confine()
     connection.take_over()
     hidden = secret != VISIBLE_SECRET
+    known = set(matches)
     try:
-        result = grade(exercise, answer, cell_number, secret, connection=connection)
+        result = grade(
+            exercise,
+            answer,
+            cell_number,
+            secret,
+            connection=connection,
+            matches=None if hidden else matches,
+        )
         found = judged(result, exercise, hidden, pictures)
     except MemoryError:
         found = _could_not("it takes too much memory")
     except Exception as error:  # on account of what it sent, or of this machine: the grader asks
         found = _could_not(f"{type(error).__name__}: {str(error)[:_SHOWN]}")
-    told = {**found.as_json(), "server": connection.state()}
+    told = {**asdict(found), "outcome": found.outcome.value, "server": connection.state()}
+    told["matches"] = {key: title for key, title in matches.items() if key not in known}
     return json.dumps(told).encode()
 
 

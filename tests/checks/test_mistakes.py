@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from helpers.answers.build import Answer, build_answer
-from helpers.checks import mistakes
+from helpers.checks import explain, mistakes
 from helpers.checks.case import Case
 from helpers.checks.draw import Draw
 from helpers.checks.exercise import Exercise
@@ -79,11 +79,11 @@ def exercise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Exerci
     mistakes.forget_known()
 
 
-def checked(exercise: Exercise, body: str) -> CheckResult:
+def checked(exercise: Exercise, body: str, matches: dict[str, str] | None = None) -> CheckResult:
     lines = "\n    ".join(body.splitlines())
     answer = build_answer([PRELUDE, f"def total(rank, world_size, x):\n    {lines}"], "total")
     assert isinstance(answer, Answer)
-    return grade(exercise, answer, str)
+    return grade(exercise, answer, str, matches=matches)
 
 
 def advice(result: CheckResult) -> str:
@@ -209,3 +209,14 @@ def test_what_teaches_nothing_is_not_added(
     with pytest.raises(CannotAdd, match=why):
         added(exercise, file, words)
     assert mistakes.path_of(exercise).read_text() == FILE
+
+
+def test_what_an_answer_did_is_looked_up_once(
+    exercise: Exercise, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    matches: dict[str, str] = {}
+    first = checked(exercise, "return x", matches)
+    monkeypatch.setattr(explain, "_match", None)  # whatever calls it now fails
+    again = checked(exercise, "y = x + 0\nreturn y", matches)
+    assert [*matches.values()] == ["not summed"]
+    assert advice(first) == advice(again) != ""
