@@ -158,8 +158,9 @@ def judge_apart(
     try:
         told = json.loads(text)
         connection.go_on(told.pop("server"))
+        _add(matches, told.pop("matches"))
         return judged_from_json(told)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         connection.gone = True  # the child may have read half of what its server said
         number = os.waitstatus_to_exitcode(status)
         if number == -signal.SIGXCPU:
