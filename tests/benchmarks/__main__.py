@@ -55,6 +55,7 @@ SECTIONS: dict[str, Section] = {
     "idle": learners.idle_memory,
     "thirty": learners.thirty_at_once,
     "checking": checking.in_a_notebook,
+    "advice": checking.advice,
     "grading": grading.in_the_sandbox,
     "grading_peers": grading_peers.beside_peers,
     "judging": judging.dearest,

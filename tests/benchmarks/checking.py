@@ -12,9 +12,12 @@ from pathlib import Path
 from helpers.answers.data import Answer
 from helpers.answers.reader import read_answers
 from helpers.checks.exercise import Exercise
+from helpers.checks.explain import Matches
 from helpers.checks.grade import grade
 from helpers.checks.kinds import Kind
+from helpers.checks.mistakes import known_mistakes
 from helpers.checks.registry import exercises
+from helpers.checks.result import Outcome
 from helpers.ranks.launcher import connect
 from tests.benchmarks.timing import Figure, seconds_of, spread
 
@@ -56,6 +59,30 @@ def in_a_notebook() -> Iterator[Figure]:
     )
     yield Figure(
         f"the same beside {BUSY} busy processes", f"{passed_busy} of {len(answers)}", target="all"
+    )
+
+
+def advice() -> Iterator[Figure]:
+    """Check one known mistake of each exercise twice: with its sentence to be found, and with it known."""
+    connect().preload()
+    extra, ratios = [], []
+    for exercise in exercises().values():
+        wrong = [m for m in known_mistakes(exercise) if m.outcome is Outcome.WRONG]
+        for mistake in wrong[:1]:
+            answer, matches = Answer(exercise.name, mistake.source, ()), dict[str, str]()
+            grade(exercise, answer, str, every_case=False)  # imports and the like, unmeasured
+
+            def check(e: Exercise = exercise, a: Answer = answer, m: Matches = matches) -> None:
+                grade(e, a, str, every_case=False, matches=m)
+
+            first, again = seconds_of(check), seconds_of(check)
+            extra.append(first - again)
+            ratios.append(first / again)
+    yield Figure(
+        f"finding the sentence for a wrong answer ({len(extra)} exercises)",
+        spread(extra),
+        f"a check takes {statistics.median(ratios):.2f} times as long, median",
+        target="≤ 0.25 s, median",
     )
 
 
