@@ -34,8 +34,11 @@ from helpers.ranks.run import Run
 _SECRET = "to tell mistakes apart"
 _MOST_OTHERS = 4
 """How many further wrong cases, and cases that separate two mistakes, are looked at."""
-_PASSING_THINGS = re.compile(r"0x[0-9a-f]+|/[\w./-]+|\d+\.\d+\.\d+\.\d+|:\d+\b")
-"""What differs from run to run in an error's text: addresses, paths, ports."""
+_PASSING_THINGS = re.compile(
+    r"0x[0-9a-f]+|/[\w./-]+|\d+\.\d+\.\d+\.\d+|:\d+\b|\[rank\d+\]|\[[A-Z]\d{4} [^\]]*\]"
+)
+"""What differs from run to run in an error's text: addresses, paths, ports, and the head of a line that torch
+logs, with its time."""
 
 
 @dataclass(frozen=True)
