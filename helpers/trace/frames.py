@@ -60,12 +60,12 @@ def whereabouts(thread: int | None) -> tuple[list[Any] | None, str, FrameType | 
     """
     frame = sys._current_frames().get(thread or 0)
     recorded = ""
-    # What records a call, and what a check puts around it, take the place of a method of torch.
-    while frame is not None and is_ours(frame.f_code):
-        if frame.f_code.co_filename.startswith(_RECORDS):
-            recorded = frame.f_code.co_name
+    while frame is not None and frame.f_code.co_filename.startswith(_RECORDS):
+        recorded = frame.f_code.co_name  # in the end: the method of torch that we stand in for
         frame = frame.f_back
     innermost = frame
+    while frame is not None and is_ours(frame.f_code):  # a check's wrapper of a call of torch's
+        frame = frame.f_back
     learner = learner_frame(frame)
     called = recorded if frame is learner and recorded in _WRAPPERS else ""
     if frame is not None and frame.f_code.co_filename.startswith(_TORCH):
