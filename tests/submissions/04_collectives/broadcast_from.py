@@ -23,14 +23,6 @@ def broadcast_from(rank, world_size, x, shape, dtype, src):
     return y
 
 
-# %% wrong: always from rank 0 | crashed | says: names rank 0
-def broadcast_from(rank, world_size, x, shape, dtype, src):
-    if rank != 0:
-        x = torch.empty(shape, dtype=dtype)
-    dist.broadcast(x, src=0)
-    return x
-
-
 # %% wrong: from rank 0, with boxes everywhere | wrong | says: names rank 0
 def broadcast_from(rank, world_size, x, shape, dtype, src):
     box = torch.zeros(shape, dtype=dtype) if x is None else x.clone()
@@ -63,15 +55,6 @@ def broadcast_from(rank, world_size, x, shape, dtype, src):
     box = [x]
     dist.broadcast_object_list(box, src=src)
     return box[0]
-
-
-# %% wrong: the box has the default dtype | wrong | says: its dtype is float32
-def broadcast_from(rank, world_size, x, shape, dtype, src):
-    box = torch.zeros(shape)
-    if rank == src:
-        box = x.float()
-    dist.broadcast(box, src=src)
-    return box
 
 
 # %% wrong: a sum of zeros and x | forbidden call | says: only broadcast may be used
