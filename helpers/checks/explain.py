@@ -32,8 +32,8 @@ from helpers.ranks.run import Run
 _SECRET = "to tell mistakes apart"
 _MOST_OTHERS = 4
 """How many further wrong cases, and cases that separate two mistakes, are looked at."""
-_PASSING_THINGS = re.compile(r"0x[0-9a-f]+|/[\w./-]+|\d+\.\d+\.\d+\.\d+|:\d+\b")
-"""What differs from run to run in an error's text: addresses, paths, ports."""
+_PASSING_THINGS = re.compile(r"F\d{4} [\d:.]+|0x[0-9a-f]+|/[\w./-]+|\d+\.\d+\.\d+\.\d+|:\d+\b")
+"""What differs from run to run in an error's text: times of torch's log, addresses, paths, ports."""
 
 
 @dataclass(frozen=True)

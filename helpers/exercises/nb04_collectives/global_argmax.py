@@ -32,7 +32,7 @@ def case(draw: Draw) -> Case:
         owner = min(owner, n - 2)
         lengths[owner] += 1
     if kind == "many numbers":
-        lengths[owner] = draw.whole(2100, 2500)
+        lengths[owner], dtype = draw.whole(2100, 2500), draw.of(torch.float16, torch.int64)
     numbers = [torch.tensor(draw.rng.choices(range(2, 90), k=k)) for k in lengths]
     # Tenths, so that an answer that compares whole numbers takes different ones for equal.
     parts = [part / 10 if dtype.is_floating_point else part for part in numbers]

@@ -12,8 +12,8 @@ def shift_with_batch(rank, world_size, x, by):
 
 
 # %% the transfer is started, not described | crashed
-# `dist.isend(...)` starts the transfer. A P2POp takes the function without calling it:
-# `dist.P2POp(dist.isend, x, peer)`.
+# A P2POp takes the function `dist.isend` or `dist.irecv` itself: not a call of it, and neither of the
+# blocking ones.
 def shift_with_batch(rank, world_size, x, by):
     if by % world_size == 0:
         return x
@@ -87,7 +87,8 @@ def shift_with_batch(rank, world_size, x, by):
 
 
 # %% blocking functions in the descriptions | crashed
-# A P2POp takes `dist.isend` or `dist.irecv`, not the blocking `dist.send` and `dist.recv`.
+# A P2POp takes the function `dist.isend` or `dist.irecv` itself: not a call of it, and neither of the
+# blocking ones.
 def shift_with_batch(rank, world_size, x, by):
     if by % world_size == 0:
         return x

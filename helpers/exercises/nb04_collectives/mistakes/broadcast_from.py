@@ -13,15 +13,6 @@ def broadcast_from(rank, world_size, x, shape, dtype, src):
     return x
 
 
-# %% always from rank 0 | crashed
-# The source is always rank 0. Pass `src=src`: it is rank {src} here.
-def broadcast_from(rank, world_size, x, shape, dtype, src):
-    if rank != 0:
-        x = torch.empty(shape, dtype=dtype)
-    dist.broadcast(x, src=0)
-    return x
-
-
 # %% the box has the default dtype
 # The tensor to receive into has torch's default dtype. Make it with the dtype that you were given:
 # `torch.empty(shape, dtype=dtype)`.

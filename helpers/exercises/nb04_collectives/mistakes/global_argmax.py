@@ -16,7 +16,7 @@ def global_argmax(rank, world_size, x):
 
 
 # %% value and index packed as floats
-# The largest value was compared as a float. Near 2**60 neighboring integers are the same float64: keep the
+# The largest value was compared as a float. Near 2**60 neighboring integers are the same float: keep the
 # dtype of `x`.
 def global_argmax(rank, world_size, x):
     mine = torch.tensor([float(x.max()), float(x.argmax())], dtype=torch.float64)
@@ -79,7 +79,8 @@ def global_argmax(rank, world_size, x):
 
 
 # %% value and index packed as float32
-# The largest value was compared as float32, which has about 7 digits: keep the dtype of `x`.
+# The largest value was compared as a float. Near 2**60 neighboring integers are the same float: keep the
+# dtype of `x`.
 def global_argmax(rank, world_size, x):
     i = x.argmax().item()
     parts = [torch.empty(2) for _ in range(world_size)]

@@ -111,3 +111,14 @@ def global_mean_and_variance(rank, world_size, x):
     dist.all_reduce(t)
     n, s, q = t.tolist()
     return s / n, q / n
+
+
+# %% squared in float32, added up in float64
+# The mean is right, the variance is not: float32 has about 7 digits, and the sum of squares needs more
+# here. Convert to float64 before you square, and add up in float64.
+def global_mean_and_variance(rank, world_size, x):
+    sums = [x.sum(dtype=torch.float64), (x * x).sum(dtype=torch.float64), len(x)]
+    t = torch.tensor(sums, dtype=torch.float64)
+    dist.all_reduce(t)
+    s, q, n = t.tolist()
+    return s / n, q / n - (s / n) ** 2

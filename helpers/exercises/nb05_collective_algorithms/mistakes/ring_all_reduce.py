@@ -126,3 +126,21 @@ def ring_all_reduce(rank, world_size, x):
             work.wait()
             chunks[into].copy_(chunks[into] + box if trip == 0 else box)
     return total
+
+
+# %% torch.chunk gives too few chunks, in a tuple | crashed
+# There are fewer chunks than ranks: `torch.chunk` may return fewer than asked for. `x.tensor_split(world_size)`
+# never does.
+def ring_all_reduce(rank, world_size, x):
+    after, before = (rank + 1) % world_size, (rank - 1) % world_size
+    total = x.clone()
+    chunks = total.chunk(world_size)
+    for trip in range(2):
+        for step in range(world_size - 1):
+            out, into = (rank + trip - step) % world_size, (rank + trip - step - 1) % world_size
+            box = torch.empty_like(chunks[into])
+            work = dist.isend(chunks[out], after)
+            dist.recv(box, before)
+            work.wait()
+            chunks[into].copy_(chunks[into] + box if trip == 0 else box)
+    return total
