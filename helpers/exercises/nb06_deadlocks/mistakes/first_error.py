@@ -156,8 +156,8 @@ def first_error(log):
 
 
 # %% lines without a time come last
-# A line without a time was put last. It was written right after the previous line of its rank, so it has
-# that line's time.
+# A line without a time was not given the right one. It was written right after the previous line of its own
+# rank, so it has that line's time.
 def first_error(log):
     found, silent = [], []
     for rank in range(8):
@@ -177,8 +177,8 @@ def first_error(log):
 
 
 # %% a line without a time has that of the line before it in the log
-# A line without a time was given that of the line before it in the log, which may be another rank's. Use
-# the previous line of the same rank.
+# A line without a time was not given the right one. It was written right after the previous line of its own
+# rank, so it has that line's time.
 def first_error(log):
     now, timed = 0.0, []
     for time, who, level, text in log:
@@ -295,3 +295,20 @@ def first_error(log):
         return min(own)[1:]
     rank = not_sent(log, silent)
     return (rank, "killed") if rank is not None else (silent[0], "stuck")
+
+
+# %% the first that a signal ended, also one that has spoken
+# This rank reported a failure before the signal ended it. "killed" is a rank without a failure.
+def first_error(log):
+    found = failures(log)
+    own = {r: f for r, f in found.items() if not follows(f[1])}
+    if own:
+        rank = min(own, key=lambda r: own[r][0])
+        return rank, why(own[rank][1])
+    said = [text for _, who, _, text in log if who == -1]
+    for text in said:
+        if " ended by " in text:
+            rank = int(text.split()[1])
+            if f"sending {text.split()[-1]} to rank {rank}" not in said:
+                return rank, "killed"
+    return next(rank for rank in range(8) if rank not in found), "stuck"

@@ -47,13 +47,3 @@ def repair_rank0_only_barrier(rank, world_size, prepare, read):
         prepare
     dist.barrier()
     return read()
-
-
-# %% an async barrier is left behind | crashed
-# A rank reads before rank 0 has prepared. `prepare` comes before the barrier and `read` after it, and every
-# rank passes the barrier.
-def repair_rank0_only_barrier(rank, world_size, prepare, read):
-    if rank == 0:
-        prepare()
-    dist.barrier(async_op=True)
-    return read()

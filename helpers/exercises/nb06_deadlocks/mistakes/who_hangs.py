@@ -186,3 +186,22 @@ def who_hangs(dumps):
             if culprits:
                 return kind, seq, culprits
     return "none", 0, []
+
+
+# %% it begins at the first number of any dump
+# A rank whose dump begins later is taken for missing: the ring buffer has dropped its oldest entries. Begin at the
+# first number that every dump still has.
+def who_hangs(dumps):
+    tables = [{e["collective_seq_id"]: e for e in dump["entries"]} for dump in dumps]
+    first, last = min(min(table) for table in tables), max(max(table) for table in tables)
+    for seq in range(first, last + 1):
+        missing = [rank for rank, table in enumerate(tables) if seq not in table]
+        if missing:
+            return "missing", seq, missing
+        for kind, key in (("op", "profiling_name"), ("size", "input_sizes")):
+            seen = [str(table[seq][key]) for table in tables]
+            usual = max(seen, key=seen.count)
+            culprits = [rank for rank, what in enumerate(seen) if what != usual]
+            if culprits:
+                return kind, seq, culprits
+    return "none", 0, []
