@@ -1,9 +1,9 @@
 """0.4 Threads per rank (3 min, ●○○○○)
 
 - All ranks together should have about as many threads as there are cores.
-- Divide without a fraction, downwards. What comes out when there are more ranks than cores?
-- `cores // ranks` rounds down, to 0 where there are more ranks than cores. A rank needs one thread at
-  least: `max` gives the larger of two numbers.
+- Divide and round down. What is the result when there are more ranks than cores?
+- `cores // ranks` rounds down, to 0 where there are more ranks than cores. A rank needs at least one thread:
+  `max` gives the larger of two numbers.
 """
 
 from helpers.checks.author import *
@@ -24,12 +24,8 @@ def case(draw: Draw) -> Case:
     }[kind]
     if draw.of(True, *[False] * 7):
         ranks = 1
-    right = max(1, cores // ranks)
-    return Case(
-        f"{plural(cores, 'core')}, {plural(ranks, 'rank')}",
-        [(cores, ranks)],
-        right=right,
-    )
+    label = f"{plural(cores, 'core')}, {plural(ranks, 'rank')}"
+    return Case(label, [(cores, ranks)], right=max(1, cores // ranks))
 
 
 EXERCISE = Exercise(case, kind=Kind.LOCAL, sizes=(1,), points=5)

@@ -35,15 +35,15 @@ def in_a_grid(
     changed = (
         ""
         if torch.equal(before, x)
-        else "`x` itself has been changed: make a clone of its own for each sum"
+        else "`x` itself was changed: make a separate clone for each sum"
     )
     if got is None:
         return {"pair": "the function returns nothing"}
     if not isinstance(got, (tuple, list)) or len(got) != 2:
-        return {"pair": "two tensors must come back: the sum of the row, and of the column"}
+        return {"pair": "return two tensors: the sum over the row, and the sum over the column"}
     shared = all(isinstance(t, torch.Tensor) and t.numel() for t in got)
     if shared and got[0].untyped_storage().data_ptr() == got[1].untyped_storage().data_ptr():
-        return {"pair": "both results are one tensor: make a clone of `x` for each"}
+        return {"pair": "both results share one storage: make a clone of `x` for each"}
     return {"pair": "", "row": got[0], "column": got[1], "x": changed}
 
 
@@ -86,7 +86,7 @@ def from_tcp(
     for start in ("start 1", "start 2"):
         folder = launch_folder() / job / start
         folder.mkdir(parents=True, exist_ok=True)
-        asked = _watch_sockets()
+        asked = _watch_ports()
         with watch_init() as calls:
             answer(job_rank, job_size, str(folder))
         found[start] = state()
@@ -175,14 +175,23 @@ def _shown(url: str) -> str:
     )
 
 
-def _watch_sockets() -> list[str]:
-    """Give a list in which every socket appears that this process binds or connects from Python."""
+def _watch_ports() -> list[str]:
+    """Return a list that notes each time this process asks for a port: a socket, or a store at port 0."""
     asked: list[str] = []
+    store: Any = TCPStore
+    make = store.__init__
 
     def hook(event: str, args: tuple[Any, ...]) -> None:
         if event in {"socket.bind", "socket.connect"}:
             asked.append(event)
 
+    def noted(self: Any, *args: Any, **kwargs: Any) -> None:
+        # A TCPStore opens its socket in C++, where no audit hook sees it.
+        if kwargs.get("port", args[1] if len(args) > 1 else None) == 0:
+            asked.append("port 0")
+        make(self, *args, **kwargs)
+
+    store.__init__ = noted
     sys.addaudithook(hook)
     return asked
 

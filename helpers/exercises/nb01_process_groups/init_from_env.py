@@ -5,16 +5,12 @@
 - `dist.init_process_group("gloo")` means `init_method="env://"`. Then ask the group for rank and world size,
   and `os.environ` for LOCAL_RANK.
 - After `dist.init_process_group("gloo")` the group knows two of the numbers: `dist.get_rank()` and
-  `dist.get_world_size()`. The third is text in `os.environ`: `int` makes a number of it.
+  `dist.get_world_size()`. The third is a string in `os.environ`: convert it with `int`.
 """
-
-from itertools import permutations
 
 from helpers.checks.author import *
 from helpers.exercises.nb01_process_groups.in_ranks import from_env
 from helpers.exercises.nb01_process_groups.shared import ENV, STARTS, about_group
-
-LOCAL = "The third number is LOCAL_RANK, the process's number on its own machine; here it is another one."
 
 
 def case(draw: Draw) -> Case:
@@ -35,9 +31,6 @@ def case(draw: Draw) -> Case:
         ],
         advice=lambda name, got: about_group(name, got) if name == "group" else "",
     )
-    [(r, n, str(a)) for r, n, a in numbers]
-    [tuple(map(str, three)) for three in numbers]
-    [[tuple(t[i] for i in way) for t in numbers] for way in permutations(range(3))][1:]
     return Case(
         f"machines with {', '.join(map(str, sizes))} ranks",
         [(address,)] * n,

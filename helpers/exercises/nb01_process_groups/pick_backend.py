@@ -14,7 +14,7 @@ from helpers.views.plain import plural
 
 BOTH = "cpu:gloo,cuda:nccl"
 ALIKE = {"nccl": {"cuda:nccl"}, "gloo": {"cpu:gloo,cuda:gloo"}, BOTH: set[str]()}
-"""Other names that torch takes for the same, whatever the device is."""
+"""Other spellings that torch accepts, whatever the device is."""
 
 
 def case(draw: Draw) -> Case:
@@ -47,14 +47,14 @@ def case(draw: Draw) -> Case:
 
 def why(gpus: int, ranks: int, nccl: bool, device: str) -> str:
     if device == "cpu":
-        return "NCCL takes only tensors that are on a GPU."
+        return "NCCL communicates only tensors that are on a GPU."
     if not nccl:
         return "this torch was built without NCCL."
     if gpus < ranks:
-        return "NCCL wants a GPU for each rank, and refuses two ranks on one."
+        return "NCCL needs a GPU for each rank and refuses two ranks on one."
     if device == "both":
-        return "each device has a backend of its own, named as device:backend."
-    return "every rank has a GPU to itself, and its tensors are there."
+        return "every rank has a GPU of its own, and each device type gets its backend as device:backend."
+    return "every rank has a GPU of its own, and its tensors are there."
 
 
 EXERCISE = Exercise(case, kind=Kind.LOCAL, sizes=(1,))

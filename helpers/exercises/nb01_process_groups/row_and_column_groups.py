@@ -21,27 +21,20 @@ def case(draw: Draw) -> Case:
     cols = n // rows
     mine = draw.tensors(draw.shape(least=1), draw.dtype(*SUMMED))
     grid = torch.stack(mine).reshape(rows, cols, *mine[0].shape)
-    grid.sum((0, 1))
     places = [divmod(rank, cols) for rank in range(n)]
     row, column = [grid[r].sum(0) for r, _ in places], [grid[:, c].sum(0) for _, c in places]
 
-    def parts(rows: list[torch.Tensor], columns: list[torch.Tensor]) -> list[dict[str, object]]:
-        return [
-            {"pair": "", "row": a, "column": b, "x": ""} for a, b in zip(rows, columns, strict=True)
-        ]
-
-    right = ByName(parts(row, column), scale=sum(largest(x) for x in mine))
-    list(zip(row, column, strict=True))
+    right = [{"pair": "", "row": a, "column": b, "x": ""} for a, b in zip(row, column, strict=True)]
     return Case(
         f"{rows} x {cols}, {tuple(mine[0].shape)} of {mine[0].dtype}",
         [(rows, cols, x) for x in mine],
-        right=right,
+        right=ByName(right, scale=sum(largest(x) for x in mine)),
         facts={"rows": rows, "cols": cols},
     )
 
 
 def reduced_once_each(trace: Trace, case: Case) -> str:
-    """Say which rank did not reduce once in each of its groups. A group of one rank need not be reduced."""
+    """Name a rank that did not reduce once in each of its groups. A group of one rank need not be reduced."""
     rows, cols = case.facts["rows"], case.facts["cols"]
     for rank in range(case.world_size):
         r, c = divmod(rank, cols)

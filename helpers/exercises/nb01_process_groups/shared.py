@@ -48,30 +48,52 @@ def _twins(calls: Sequence[Call]) -> bool:
     return len(set(ranks)) < len(ranks)
 
 
+def _stuck(case: Case, run: Run) -> bool:
+    return isinstance(run.failure, (Deadlock, RankTimeout))
+
+
+def _apart(case: Case, run: Run) -> bool:
+    return _stuck(case, run) and _some(_differ("place"))(case, run)
+
+
 def _not_all(case: Case, run: Run) -> bool:
-    stuck = isinstance(run.failure, (Deadlock, RankTimeout))
-    return stuck and any(None in calls for calls in rounds(case, run))
+    return _stuck(case, run) and any(None in calls for calls in rounds(case, run))
 
 
 STARTS = (
-    Failed(".", "A rank is one of 0, 1, ...: ranks are counted from 0.", when=_some(_beyond)),
     Failed(
         ".",
-        "Several processes start as one and the same rank. A rank is a process's number in the whole job "
-        "(RANK), a local_rank its number on one machine (LOCAL_RANK).",
+        "A process starts with a rank that is not below the world size. Ranks are counted from 0.",
+        when=_some(_beyond),
+    ),
+    Failed(
+        ".",
+        "Several processes start with the same rank. Each needs its own number in the whole job: its "
+        "rank, not its local rank.",
         when=_some(_twins),
     ),
     Failed(
         ".",
-        "Each rank waits at a place of its own: they must agree on one.",
-        when=_some(_differ("place")),
+        "The ranks wait at different addresses, so they never meet. All ranks of a job must use the "
+        "same one.",
+        when=_apart,
     ),
-    Failed(".", "Every rank must call init_process_group: here not all do.", when=_not_all),
-    Failed(".", "The ranks do not agree on the world size.", when=_some(_differ("size"))),
+    Failed(
+        ".",
+        "Not all ranks reach `init_process_group`. A rank that does not has returned without the call, or "
+        "still waits at an earlier line.",
+        when=_not_all,
+    ),
+    Failed(".", "The ranks start with different world sizes.", when=_some(_differ("size"))),
+    Failed(
+        "port number missing",
+        "The address has no port. If the port is read from a file: a file exists before anything is in it. "
+        "Write it under another name, then rename it.",
+    ),
     Failed(
         "EADDRINUSE|address already in use",
-        "Two jobs on one machine want the same port. A port that is written down is free only until "
-        "somebody else writes down the same: ask the system for a free one.",
+        "The port is in use already, perhaps by the other job. A port that is written down or computed may "
+        "be taken: have rank 0 ask the system for a free one.",
     ),
 )
 
@@ -81,16 +103,16 @@ def about_group(name: str, got: Parts) -> str:
     said = str(got.get(name))
     if said.startswith("no process group"):
         return (
-            "There is no group when the function has returned: call `dist.init_process_group`, and leave it "
-            "open for whoever called you."
+            "There is no process group when the function returns. Call `dist.init_process_group`, and do not "
+            "destroy the group."
         )
     if "the file of the job before" in said:
         return (
-            "Two jobs met in one file. That went well only because the first one cleaned up: a job that is "
-            "killed leaves its file, with addresses of processes that are gone."
+            "Two jobs used the same file. That went well only because the first one cleaned up: a job that "
+            "is killed leaves its file, with the addresses of processes that no longer exist."
         )
     if "met in a FileStore" in said:
-        return "Use the file to tell the others the port, and meet by tcp:// there."
+        return "The ranks met in the file. Use it only to tell the others the port, and meet at tcp://."
     if "never asked" in said:
-        return "A port that nobody has asked for may be taken: let the system choose a free one."
+        return "Nobody asked whether this port is free. Let the system choose one: `free_port()`, or port 0."
     return ""

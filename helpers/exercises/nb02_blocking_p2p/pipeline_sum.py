@@ -2,7 +2,7 @@
 
 - Without chunks, rank 3 idles until the whole tensor has passed ranks 0, 1 and 2.
 - Loop over `x.split(chunk)`. In each turn: receive the sum so far from the rank before (if there is one),
-  add your own chunk, hand it to the next rank (if there is one).
+  add your own chunk, send it to the next rank (if there is one).
 - for part in x.split(chunk): total = part.clone(); if rank > 0: recv into `before`, total += before; if
   rank < world_size - 1: send total; append it. Return torch.cat.
 """
@@ -19,17 +19,14 @@ from helpers.views.plain import plural
 
 
 def case(draw: Draw) -> Case:
-    _n, chunk, whole = draw.ranks, draw.whole(1, 4), draw.whole(1, 3)
+    chunk, whole = draw.whole(1, 4), draw.whole(1, 3)
     left_over = draw.of(0, 1, 2, 3) % chunk
     length = draw.of(chunk * whole, chunk * whole, left_over or 1) + left_over
     mine = draw.tensors((length,))
-    total = list(accumulate(mine, torch.add))
-    list(accumulate(mine, lambda so_far, _: so_far + so_far))
-    length // chunk * chunk
     return Case(
         f"{plural(length, 'element')} of {mine[0].dtype}, chunks of {chunk}",
         [(x, chunk) for x in mine],
-        right=Each(total),
+        right=Each(list(accumulate(mine, torch.add))),
         facts={"chunk": chunk, "chunks": -(-length // chunk), "itemsize": mine[0].itemsize},
         tolerance=0,
     )

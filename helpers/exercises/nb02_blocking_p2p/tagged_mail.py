@@ -22,17 +22,10 @@ def case(draw: Draw) -> Case:
     n = draw.ranks
     lengths = [draw.of(0, 1, 2, 3, 5, 8, 13, 140, 300) for _ in range(n - 1)]
     letters = [draw.tensor((length,), torch.float32) for length in lengths]
-    in_one = torch.zeros(max(lengths))
-    for letter in letters:  # a later letter is written over the earlier ones
-        in_one[: len(letter)] = letter
-
-    def at_zero(value: list[torch.Tensor]) -> Each:
-        return Each([value, *[None] * (n - 1)])
-
     return Case(
         f"letters of length {', '.join(map(str, lengths))}",
         [(torch.empty(0),), *[(letter,) for letter in letters]],
-        right=at_zero(letters),
+        right=Each([letters, *[None] * (n - 1)]),
         facts={"lengths": [0, *lengths]},
         tolerance=0,
     )
@@ -54,7 +47,7 @@ def tags(trace: Trace, case: Case) -> str:
             if (sends[tag].nbytes, sends[tag].dtype) != (nbytes, dtype):
                 return (
                     f"rank {rank} sends {sends[tag].nbytes} bytes of {sends[tag].dtype} with tag {tag}; "
-                    f"{nbytes} bytes of {dtype} belong there: {WRITTEN[tag]}."
+                    f"this tag is for {WRITTEN[tag]}: {nbytes} bytes."
                 )
     return ""
 

@@ -8,7 +8,6 @@
   previous. Others: recv into t, keep `t.item()`, send `t + rank`.
 """
 
-from collections.abc import Callable
 from itertools import accumulate
 
 from helpers.checks.author import *
@@ -20,18 +19,11 @@ def case(draw: Draw) -> Case:
     token = draw.of(1, -1) * (size + draw.whole(0, 49) * 2 + 1) if size else 0
     others = [draw.whole(-999, 999) for _ in range(n)]
 
-    def ring(add: Callable[[int], int], start: int = token) -> list[int]:
-        """Give what each rank receives if rank r adds add(r)."""
-        got = list(accumulate(map(add, range(1, n)), initial=start))
-        return [got[-1], *got[:-1]]
-
-    right = ring(lambda r: r)
-
-    list(accumulate(range(n - 1, 0, -1), initial=token))
+    received = list(accumulate(range(1, n), initial=token))
     return Case(
         f"token {token}",
         [(others[rank] if rank else token,) for rank in range(n)],
-        right=Each(right),
+        right=Each([received[-1], *received[:-1]]),
         tolerance=0,
     )
 

@@ -44,7 +44,7 @@ class Flight:
     def wait(self, *args: Any, **kwargs: Any) -> Any:
         if self.waited:
             raise WaitedTwice(
-                "wait() is called twice on one transfer: gloo may wait for ever the second time. "
+                "wait() is called twice on one transfer: gloo may wait forever the second time. "
                 "Wait for each transfer once."
             )
         self.waited = True
@@ -108,7 +108,7 @@ def batches_seen(answer: Callable[..., Any], rank: int, world_size: int, *given:
 def with_compute(
     answer: Callable[..., Any], rank: int, world_size: int, x: torch.Tensor, result: torch.Tensor
 ) -> Any:
-    """Hand the answer a `compute()` that records a span of this name and gives `result`."""
+    """Pass the answer a `compute()` that records a span of this name and returns `result`."""
 
     def compute() -> torch.Tensor:
         with span(COMPUTE):

@@ -37,14 +37,10 @@ def case(draw: Draw) -> Case:
 
 def two_buffers(got: Any, rank: int) -> Finding | None:
     if type(got) is not int:
-        return Finding("the number of buffers that were filled or sent is not known")
+        return Finding("the number of buffers that were filled or sent is unknown")
     if 1 <= got <= 2:
         return None
-    return Finding(
-        f"{got} buffers; two are enough",
-        "What counts is each tensor that is filled or sent, a clone as well. Make two before the loop and "
-        "take them in turn, `i % 2`.",
-    )
+    return Finding(f"{got} tensors are filled or sent; two are enough")
 
 
 def messages(case: Case, rank: int) -> int:

@@ -18,14 +18,14 @@ def _in_a_circle(case: Case, run: Run) -> bool:
 FAILED = (
     Failed(
         "was changed before wait",
-        "Between issue and wait() a tensor belongs to its transfer: nothing may write to one that is sent, "
-        "no irecv either, nor to one that receives. Receive into a tensor of its own, such as "
-        "torch.empty_like(x), and add up after the wait.",
+        "A tensor was written to while it was in flight. Until `wait()` returns, nothing may write to one "
+        "that is sent or received, not even another irecv. Receive into a separate tensor, such as "
+        "`torch.empty_like(x)`, and write to it only after the wait.",
     ),
     Failed(
         ".",
-        "With isend and irecv no rank has to receive first, as they return at once: issue all transfers, "
-        "and only then wait for the first of them.",
+        "`isend` and `irecv` return at once, so no rank has to go first: issue all transfers, and only then "
+        "wait for the first of them.",
         when=_in_a_circle,
     ),
 )

@@ -20,11 +20,6 @@ def case(draw: Draw) -> Case:
     x = draw.tensor((rows, columns), torch.float32)
     x = x.T.contiguous().T if turned else x
     parts = x.chunk(n, dim=1)
-    wide = columns // n
-    # gloo takes a part's elements as they lie in memory, and writes them as they lie in `out`
-    [x.as_strided((rows, wide), (wide, 1), part.storage_offset()) for part in parts]
-    [x.contiguous().as_strided((rows, wide), (columns // n, 1), k * wide) for k in range(n)]
-    [part.reshape(wide, rows).T for part in parts]
     return Case(
         f"a {rows}x{columns} matrix, from rank {src}" + ", a transposed view" * turned,
         [(x if rank == src else torch.zeros_like(x), src) for rank in range(n)],

@@ -14,46 +14,48 @@ import torch
 from helpers.checks.author import *
 
 NEAR_2_60 = 1 << 60
-"""There two neighbouring whole numbers are one and the same float64."""
+"""There two neighboring integers are one and the same float64."""
 
 
 def case(draw: Draw) -> Case:
-    n, kind = draw.ranks, draw.of("different", "all negative", "equal largest", "very large")
+    n, kind = (
+        draw.ranks,
+        draw.of("different", "all negative", "equal largest", "very large", "many numbers"),
+    )
     dtype = (
         torch.int64
         if kind == "very large"
-        else draw.dtype(torch.float32, torch.float64, torch.int64)
+        else draw.dtype(torch.float32, torch.float64, torch.int64, torch.float16)
     )
     lengths, owner = [draw.whole(1, 6) for _ in range(n)], draw.rank()
     if kind == "equal largest" and n > 1:  # a later rank has it, too, and at a lower index
         owner = min(owner, n - 2)
         lengths[owner] += 1
-    parts = [torch.tensor(draw.rng.sample(range(2, 90), k), dtype=dtype) for k in lengths]
+    if kind == "many numbers":
+        lengths[owner], dtype = draw.whole(2100, 2500), draw.of(torch.float16, torch.int64)
+    numbers = [torch.tensor(draw.rng.choices(range(2, 90), k=k)) for k in lengths]
+    # Tenths, so that an answer that compares whole numbers takes different ones for equal.
+    parts = [part / 10 if dtype.is_floating_point else part for part in numbers]
+    parts = [part.to(dtype) for part in parts]
     if kind == "all negative":
         parts = [part - 100 for part in parts]
     if kind == "very large":
         parts = [part % 3 + NEAR_2_60 for part in parts]
-    top = max(part.max().item() for part in parts) + 1
+    step = 1 if kind == "very large" or not dtype.is_floating_point else 0.125
+    top = torch.tensor(max(part.max().item() for part in parts) + step, dtype=dtype).item()
     index = draw.whole(int(kind == "equal largest" and n > 1), lengths[owner] - 1)
+    if kind == "many numbers":
+        index = 2049 + 2 * draw.whole(0, 20)  # odd, which no float16 is beyond 2048
     parts[owner][index] = top
     if kind == "equal largest":
         parts[owner][index:] = top  # the first of them counts, and the lowest rank
         for later in range(owner + 1, n):
             parts[later][0] = top
-    max(r for r in range(n) if parts[r].max() == top)
-    torch.cat(parts).argmax().item()
-    torch.stack([part.max().double() for part in parts])
     return Case(
         f"{', '.join(map(str, lengths))} numbers of {dtype}, {kind}",
         [(part,) for part in parts],
         right=(owner, index),
     )
-
-
-def first(got: object) -> object:
-    """Give the first of two numbers, whatever they came in."""
-    got = got.tolist() if isinstance(got, torch.Tensor) and got.numel() == 2 else got
-    return got[0] if isinstance(got, (list, tuple)) and len(got) == 2 else None
 
 
 EXERCISE = Exercise(

@@ -11,54 +11,27 @@ import torch
 
 from helpers.checks.author import *
 
-FAR = "near 10,000"
-
 
 def case(draw: Draw) -> Case:
     dtype = draw.dtype(torch.float32, torch.float64, torch.int64)
-    around, how = draw.of("near 0", FAR), draw.of("alike", "different", "one has none", "different")
+    around, how = (
+        draw.of("near 0", "near 10,000"),
+        draw.of("alike", "different", "one has none", "different"),
+    )
     n = draw.ranks
     lengths = [draw.whole(1, 6)] * n if how == "alike" else [draw.whole(1, 6) for _ in range(n)]
     lengths[draw.rank()] = draw.whole(2, 7)
     if how == "one has none" and n > 1:
         lengths[lengths.index(min(lengths))] = 0
     parts = [(torch.randn(k, generator=draw.generator()) * 9).to(dtype) for k in lengths]
-    parts = [part + (10_000 if around == FAR else 3) for part in parts]
-    [part.double().mean().item() for part in parts]
+    parts = [part + (10_000 if around == "near 10,000" else 3) for part in parts]
     whole = torch.cat(parts).double()
-    mean, variance, _count = whole.mean().item(), whole.var(correction=0).item(), len(whole)
-
-    def with_mean(other: float) -> Mistake:
-        mine = lambda got, rank: near(got, 0, other)  # noqa: E731
-        return Mistake(mine, MEANS)
-
     return Case(
         f"{', '.join(map(str, lengths))} numbers of {dtype}, {around}",
         [(part,) for part in parts],
-        right=(mean, variance),
+        right=(whole.mean().item(), whole.var(correction=0).item()),
         facts={"bytes": 24},
         tolerance=1e-5,
-    )
-
-
-MEANS = (
-    "That is the mean of the ranks' means. It is right only where all ranks have as many "
-    "numbers: add up sums and counts."
-)
-
-
-def near(got: object, place: int, wanted: float) -> bool:
-    """Tell whether a pair of numbers has this one in this place."""
-    if isinstance(got, torch.Tensor):
-        got = got.flatten()[:3].tolist()
-    if not isinstance(got, (list, tuple)) or len(got) != 2:
-        return False
-    number = got[place]
-    number = number.item() if isinstance(number, torch.Tensor) and number.numel() == 1 else number
-    if not isinstance(number, (int, float)):
-        return False
-    return (
-        bool(number != number) if wanted != wanted else abs(number - wanted) <= 1e-5 * abs(wanted)
     )
 
 

@@ -4,7 +4,7 @@
 - Rounded up, a part has `each = -(-len(x) // world_size)` elements. Add zeros at the end until there are
   `each * world_size`: zeros change no sum. Afterwards drop those that were added.
 - padded = torch.cat([x, x.new_zeros(each * world_size - len(x))]); out = x.new_empty(each);
-  dist.reduce_scatter_single(out, padded). Before rank r's part stand `r * each` elements: of the `len(x)`
+  dist.reduce_scatter_single(out, padded). Before rank r's part are `r * each` elements: of the `len(x)`
   real ones it keeps what is left then, which may be less than a part, or nothing.
 """
 
@@ -21,12 +21,11 @@ def case(draw: Draw) -> Case:
         x[0] = -mine[0][0]
     total = torch.stack(mine).sum(0)
     each = -(-length // n)
-    padded = torch.cat([total, total.new_zeros(each * n - length)])
     return Case(
         f"{length} elements of {total.dtype}",
         [(x,) for x in mine],
         right=Each([total[share(length, n, rank)] for rank in range(n)]),
-        facts={"length": length, "each": each, "padded": each * n, "bytes": padded.nbytes},
+        facts={"each": each, "bytes": each * n * total.itemsize},
         scale=max((float(x.double().abs().max()) for x in mine if length), default=0.0),
     )
 

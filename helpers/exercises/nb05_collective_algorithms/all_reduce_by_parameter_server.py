@@ -1,6 +1,6 @@
 """5.4 All-reduce by a parameter server (8 min, ●●○○○)
 
-- Two roles: what does the server do, what does everybody else? Write them as two branches.
+- Two roles: what does the server do, what does every other rank do? Write them as two branches.
 - A worker sends its gradient (push), then receives the sum (pull). The server receives from one worker after
   the other, adds each to a sum that starts with its own gradient, and then sends the sum to all.
 - workers = [r for r in range(world_size) if r != server]; on the server: total = x.clone(), box =
@@ -18,12 +18,9 @@ ONCE = "A worker pushes once; the server answers each worker once."
 
 
 def case(draw: Draw) -> Case:
-    n, server = draw.ranks, draw.rank()
+    server = draw.rank()
     mine = draw.tensors(draw.shape(least=1), draw.dtype(*SUMMED))
     total = torch.stack(mine).sum(0)
-    others = [x for rank, x in enumerate(mine) if rank != server]
-    sums = [torch.stack([mine[server], *others[: k + 1]]).sum(0) for k in range(n - 1)]
-    sums.insert(server, total)
     return Case(
         f"{tuple(total.shape)} of {total.dtype}, rank {server} is the server",
         [(x, server) for x in mine],
@@ -34,7 +31,7 @@ def case(draw: Draw) -> Case:
 
 
 def links(case: RuleCase, rank: int) -> tuple[int, ...]:
-    """Give the ranks to which a rank may send."""
+    """Return the ranks to which a rank may send."""
     server: int = case.facts["server"]
     return tuple(r for r in range(case.world_size) if r != rank) if rank == server else (server,)
 

@@ -17,17 +17,20 @@ from helpers.exercises.nb05_collective_algorithms.in_ranks import with_scripted_
 
 CLOSE, CLOSE_LENGTH = 0.10, 0.25
 """How far alpha and beta, and the length may be off: robust fits miss by less than 0.05."""
-THREE = Finding("three numbers must come back: (alpha, beta, length)")
-UNITS = "Seconds, and seconds for each byte: no other units."
-ROBUST = "leave the first lap of each length out, and take the median of about 20 others."
+THREE = Finding("return three numbers: (alpha, beta, length)")
+UNITS = "Return seconds, and seconds per byte: no other units."
+ROBUST = "Leave out the first measurement of each length, and take the median of about 20 others."
 LONG = (
-    "Long messages show beta: at some megabytes the time is nearly all bytes. There too, " + ROBUST
+    "alpha is right. beta shows in long messages: at some megabytes nearly all the time is for bytes. "
+    + ROBUST
 )
-SHORT = "Short messages show alpha: there the bytes hardly count."
-SLOW = "Too slow: first laps or disturbed laps are in it. L" + ROBUST[1:]
-TOO_SMALL = "Too small: short messages show alpha; a line through long ones alone may miss it."
-BANDWIDTH = "beta is the time for each byte, one over the bandwidth."
-EQUAL = "alpha and beta are right: set the two costs equal and solve for n once more."
+SHORT = "alpha is far too large. alpha shows in short messages, where the bytes hardly count."
+SLOW = "alpha is too large, as it is if slow first or disturbed measurements count. " + ROBUST
+TOO_SMALL = (
+    "alpha is too small. Take it from short messages; a line through long ones alone may miss it."
+)
+BANDWIDTH = "This is the bandwidth. beta is the time per byte, its reciprocal."
+EQUAL = "alpha and beta are right. Set the two costs equal and solve for n again."
 
 
 def case(draw: Draw) -> Case:

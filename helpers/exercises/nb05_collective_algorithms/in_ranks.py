@@ -18,9 +18,7 @@ def with_scripted_messages(
 
     def measure(nbytes: int) -> float:
         if not hasattr(nbytes, "__index__") or nbytes < 0:
-            raise ValueError(
-                f"measure({nbytes}): give the bytes as a whole number (int), 0 or more."
-            )
+            raise ValueError(f"measure({nbytes}): pass the number of bytes as an int, 0 or more.")
         return lap(index(nbytes))
 
     return answer(measure, ranks)
@@ -33,5 +31,5 @@ def in_two_levels(
     before = x.clone()
     with watch_new_group(rank, world_size):
         total = answer(rank, world_size, x, per_host)
-    changed = "it has changed `x`: its caller still needs what it gave, so work on a clone"
+    changed = "it has changed `x`, which must keep its values: work on a clone"
     return {"x": "" if torch.equal(before, x) else changed, "sum": total}

@@ -20,12 +20,12 @@ def summands(draw: Draw) -> list[torch.Tensor]:
 
 
 def doublings(case: RuleCase) -> int:
-    """Give how often a world can be halved: the exponent of the largest power of two in it."""
+    """Return how often a world can be halved: the exponent of the largest power of two in it."""
     return int(case.world_size).bit_length() - 1
 
 
 def extra(case: RuleCase) -> int:
-    """Give how many ranks there are beyond the largest power of two."""
+    """Return how many ranks there are beyond the largest power of two."""
     return int(case.world_size - 2 ** doublings(case))
 
 
@@ -39,7 +39,9 @@ def _all_send(case: Case, run: Run) -> bool:
     return "send" in calls and "recv" not in calls
 
 
-ITSELF = "A rank sends to itself or receives from itself. What it has already needs no message."
+ITSELF = (
+    "A rank sends to itself or receives from itself. It needs no message for what it already has."
+)
 FAILED: tuple[Any, ...] = (
     Failed("should not be the same as the rank of the current process", ITSELF),
     Failed(".", ITSELF, when=_with_itself),
@@ -47,8 +49,8 @@ FAILED: tuple[Any, ...] = (
 )
 """`Exercise.failed` of all these exercises."""
 SEND_FIRST: Any = Stuck(
-    "Both directions can go in one round: begin your message with `isend`, receive, then `wait()` for what "
-    "you sent.",
+    "All ranks send first, and each `send` waits for a `recv`. Both directions fit in one round: start with "
+    "`isend`, receive, then `wait()` for what you sent.",
     ("cycle",),
     _all_send,
 )

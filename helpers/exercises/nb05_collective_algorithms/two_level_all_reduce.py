@@ -30,22 +30,9 @@ def case(draw: Draw) -> Case:
     mine = summands(draw)
     grid = torch.stack(mine).reshape(n // per_host, per_host, -1)
     total = grid.sum((0, 1))
-    [grid[r // per_host].sum(0) for r in range(n)]
-    [grid[:, r % per_host].sum(0) for r in range(n)]
-
-    def with_own_chunk(others: list[torch.Tensor]) -> list[torch.Tensor]:
-        found = [x.clone() for x in others]
-        for rank, x in enumerate(found):
-            i = rank % per_host
-            x.tensor_split(per_host)[i].copy_(total.tensor_split(per_host)[i])
-        return found
-
     hosts = n // per_host
     part = ceil(total.numel() / n)  # what a rank sends in one step of a ring of hosts
     right = ByName([{"sum": total, "x": ""}] * n, scale=largest(*mine))
-
-    def gives(words: str, values: list[torch.Tensor]) -> Mistake:
-        return right.mistake(words, [{"sum": value} for value in values])
 
     return Case(
         f"{hosts} x {per_host} ranks, {total.numel()} elements of {total.dtype}",
@@ -56,7 +43,7 @@ def case(draw: Draw) -> Case:
 
 
 def little_leaves_a_host(trace: Trace, case: Case) -> str:
-    """Say which call takes more out of a host than a ring over one chunk does."""
+    """Name a call that takes more out of a host than a ring over one chunk does."""
     per_host, most = case.facts["per_host"], case.facts["most"]
     for rank in range(case.world_size):
         sent = 0.0

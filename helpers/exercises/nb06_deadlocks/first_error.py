@@ -1,7 +1,8 @@
 """6.6 The first error (25 min, ●●●●○, further)
 
 - Sort the lines by rank first. For each rank: what is its last line that ends with "done", and what is the
-  first ERROR after it? That one is its failure; all before it was survived, all after it is clearing up.
+  first ERROR after it? That one is its failure: the rank survived every earlier error, and later ones are
+  cleanup.
 - Failures that follow from another rank's end drop out. Of those that remain the first in time is wanted:
   count each from that rank's last "done", which is the same moment on all ranks. If none remains, ask the
   agent.
@@ -19,7 +20,7 @@ from helpers.checks.author import *
 RANKS, AGENT = 8, -1
 FOLLOWS = ("closed by peer", "reset by peer", "timed out", "watchdog", "SIGTERM")
 Line = tuple[float | None, int, str, str]
-Answer = tuple[int | None, str]
+Answer = tuple[int, str]
 
 
 def case(draw: Draw) -> Case:
@@ -35,65 +36,32 @@ def case(draw: Draw) -> Case:
     )
 
 
-WARNING = "A WARNING is no failure: only ERROR lines are."
-
-
 # --- how a log is read --------------------------------------------------------------------------------
 
 
-def read(
-    log: Sequence[Line],
-    clock: str = "since the step",
-    survived: bool = False,
-    first: bool = True,
-    follows: Sequence[str] = FOLLOWS,
-    levels: Sequence[str] = ("ERROR",),
-    order: Sequence[str] = ("error", "killed", "stuck"),
-) -> Answer:
-    """Find the first failure. Other arguments are others' mistakes."""
+def read(log: Sequence[Line]) -> Answer:
+    """Find the first failure."""
     said = {text for _, rank, _, text in log if rank == AGENT}
     own: list[tuple[float, int, str]] = []
     without = []
     for rank in range(RANKS):
-        lines = [(place, *line) for place, line in enumerate(log) if line[1] == rank]
-        last = max(i for i, line in enumerate(lines) if line[4].endswith("done"))
-        errors = [i for i, line in enumerate(lines) if line[3] in levels and (survived or i > last)]
-        if not errors:
+        lines = [line for line in log if line[1] == rank]
+        last = max(i for i, line in enumerate(lines) if line[3].endswith("done"))
+        first = next((i for i in range(last, len(lines)) if lines[i][2] == "ERROR"), None)
+        if first is None:
             without.append(rank)
-            continue
-        ours = [i for i in errors if not any(word in lines[i][4] for word in follows)]
-        if ours and (ours[0] == errors[0] or not first):
-            known = [line[1] for line in lines[: ours[0] + 1] if line[1] is not None]
-            step = lines[last][1] or 0.0
-            before = [line[0] for line in log[: lines[ours[0]][0] + 1] if line[0] is not None]
-            at = {
-                "since the step": known[-1] - step,
-                "their own": known[-1],
-                "arrival": float(lines[ours[0]][0]),
-                "line before": before[-1] - step,
-                "timeless last": 1e9 if lines[ours[0]][1] is None else known[-1] - step,
-            }[clock]
-            cause = "memory" if "memory" in lines[ours[0]][4] else "exception"
-            own.append((at, rank, cause))
-    signals = [
-        (rank, text.rpartition(" ")[2])
-        for text in sorted(said)
-        for rank in range(RANKS)
-        if text.startswith(f"rank {rank} ended by")
-    ]
-    killed = [
-        rank
-        for rank, signal in signals
-        if rank in without and f"sending {signal} to rank {rank}" not in said
-    ]
-    for kind in order:
-        if kind == "error" and own:
-            return min(own)[1:]
-        if kind == "killed" and killed:
-            return killed[0], "killed"
-        if kind == "stuck" and without:
-            return without[0], "stuck"
-    return None, "stuck"
+        elif not any(word in lines[first][3] for word in FOLLOWS):
+            known = [line[0] for line in lines[: first + 1] if line[0] is not None]
+            cause = "memory" if "memory" in lines[first][3] else "exception"
+            own.append((known[-1] - (lines[last][0] or 0.0), rank, cause))
+    if own:
+        return min(own)[1:]
+    for text in said:
+        _, number, *rest = text.split()
+        was_silent = rest[:2] == ["ended", "by"] and int(number) in without
+        if was_silent and f"sending {rest[2]} to rank {number}" not in said:
+            return int(number), "killed"
+    return without[0], "stuck"
 
 
 # --- how a log is drawn -------------------------------------------------------------------------------

@@ -9,7 +9,6 @@
   torch.cat(losses).mean().
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -35,40 +34,24 @@ def case(draw: Draw) -> Case:
         numbers[draw.whole(best + 1, n - 1)] = numbers[best]
     losses = list(numbers.to(dtype).split(1))
     values = torch.cat(losses)
-    best, _worst = int(values.argmin()), int(values.argmax())
-    last = max(r for r in range(n) if losses[r] == losses[best])
+    best = int(values.argmin())
     shape = draw.of((150,), (12, 14), (5, 6, 7))
     weights = draw.tensors(shape, draw.dtype(*FLOATS))
     mean = values.double().mean().item()
 
     def judged(got: Any, rank: int) -> Finding | None:
         if not isinstance(got, (list, tuple)) or len(got) != 2:
-            return Finding("two things must come back: the weights and the mean", TWO)
+            return Finding("two things must come back: the weights and the mean")
         if problem := difference(weights[best], got[0], 0, "weights"):
             return Finding(problem)
         problem = difference(mean, got[1], LOST.get(dtype, 1e-6), "mean")
         return Finding(problem) if problem else None
 
-    def of(chosen: Sequence[int], words: str) -> Mistake:
-        return Mistake(lambda got, rank: same(weights[chosen[rank]], got[0], 0), words)
-
-    values.tolist()
-    {
-        "negative": of([0] * n, NEGATIVE),
-        "a tie": of([last] * n, TIE),
-        NEAR: of([0] * n, KEEP),
-    }
     return Case(
         f"weights {tuple(shape)} of {weights[0].dtype}, losses {kind}, rank {best} is best",
         list(zip(losses, weights, strict=True)),
         right=judged,
     )
-
-
-TWO = "Return two things: the best rank's weights and the mean of all losses."
-NEGATIVE = "Losses may be negative: a 0 in a place that no loss has filled must not take part."
-TIE = "Two ranks share the smallest loss here: the lowest of them is the winner."
-KEEP = "These losses differ by less than float32 can tell: whoever compares them keeps their dtype."
 
 
 def only_the_broadcast(trace: Trace, case: Case) -> str:

@@ -16,7 +16,6 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb06_deadlocks.in_ranks import with_absent_ranks
-from helpers.ranks.run import Run
 from helpers.trace.events import Trace
 
 
@@ -38,6 +37,7 @@ def case(draw: Draw) -> Case:
         sum(mine[step].double().sum().item() for mine in batches if step < len(mine))
         for step in range(max(counts))
     ]
+    never = "never comes" if len(absent) == 1 else "never come"
     who = f"rank{'s' * (len(absent) > 1)} {', '.join(map(str, absent))}"
 
     def judged(got: Any, rank: int) -> Finding | None:
@@ -46,39 +46,34 @@ def case(draw: Draw) -> Case:
         if absent and rank:
             return None
         if absent and "raised" not in got:
-            return Finding(f"{who} never came, and yet rank 0 returned", PASS)
+            return Finding(f"{who} never came, and yet rank 0 returned")
         if absent and (said := accused(str(got["raised"]), absent, n)):
-            return Finding(
-                f"{who} never came, but rank 0's error {said}", NAME_ALL if "only" in said else ""
-            )
+            return Finding(f"{who} never came, but rank 0's error {said}")
         if not absent and (problem := difference(sums, got.get("returned"), 1e-5)):
             return Finding(problem)
         if got.get("asked") and got["asked"][0] != patience:
             asked = f"{got['asked'][0]} s" if got["asked"][0] >= 0 else "the group's own timeout"
-            return Finding(f"the roll call waits for {asked}, `patience` is {patience} s", HAND_ON)
+            return Finding(f"the roll call waits for {asked}, `patience` is {patience} s")
         return None
 
-    [[batch.double().sum().item() for batch in mine] for mine in batches]
-
-    def gives(value: list[list[float]], words: str) -> Mistake:
-        return Mistake(
-            lambda got, rank: same(value[rank], got.get("returned"), 1e-5) and not absent, words
-        )
-
     return Case(
-        f"{who} never come{'s' * (len(absent) < 2)}"
-        if absent
-        else f"{', '.join(map(str, counts))} batches",
+        f"{who} {never}" if absent else f"{', '.join(map(str, counts))} batches",
         [(mine, patience, absent) for mine in batches],
         right=judged,
-        facts={"absent": absent, "who": who, "steps": max(counts), "counts": counts},
+        facts={
+            "absent": absent,
+            "who": who,
+            "never": never,
+            "steps": max(counts),
+            "counts": counts,
+        },
         env={} if absent else None,  # in a world of its own: a rank that stays away spoils it
         seconds=6.0,
     )
 
 
 def accused(said: str, absent: list[int], n: int) -> str:
-    """Give "" if an error names those who are absent, in whatever words, and not just everybody."""
+    """Return "" if an error names those who are absent, in whatever words, and not just everybody."""
     lists = [
         {int(number) for number in re.findall(r"\d+", part)}
         for part in re.findall(r"\d+(?:(?:, ?| and )\d+)*", said.split("Original")[0])
@@ -91,15 +86,6 @@ def accused(said: str, absent: list[int], n: int) -> str:
     return f"names only {', '.join(map(str, sorted(named)))}" if named else "names nobody"
 
 
-PASS = "Let the error of `monitored_barrier` pass: whoever catches it must raise one again."
-NAME_ALL = (
-    "By `wait_all_ranks=True` monitored_barrier names all who are missing, not only the first."
-)
-GONE = "Connection (closed|reset)|Read error"
-"""What a rank may hear from gloo where another one was ended."""
-HAND_ON = "Hand `patience` on as the timeout."
-
-
 def roll_call_first(trace: Trace, case: Case) -> str:
     for rank in range(case.world_size):
         calls = [event.call for event in trace.calls.of(rank)]
@@ -109,15 +95,6 @@ def roll_call_first(trace: Trace, case: Case) -> str:
         if calls.count("monitored_barrier") > 1 or "barrier" in calls:
             return f"rank {rank} calls {', '.join(calls[:4])}; one monitored_barrier is enough."
     return ""
-
-
-def at_some_alone(case: Case, run: Run) -> bool:
-    calls = [e.rank for e in run.trace if e.call == "monitored_barrier"]
-    return 0 < len(set(calls)) < case.world_size - len(case.facts["absent"])
-
-
-def other_shapes(case: Case, run: Run) -> bool:
-    return any(len({e.shapes for e in m.calls}) > 1 for m in run.trace.meetings())
 
 
 EXERCISE = Exercise(
@@ -135,14 +112,8 @@ EXERCISE = Exercise(
     ),
     failed=(
         Stuck(
-            "Here {who} never come. At the start `monitored_barrier` with `timeout=patience` names them.",
+            "In this case {who} {never}. Call `monitored_barrier(timeout=patience)` first: it names them.",
             when=lambda case, run: bool(case.facts["absent"]),
-        ),
-        Failed(
-            GONE,
-            "The ranks hand in different shapes: `batch.sum()` is one number, as on all ranks.",
-            died=True,
-            when=other_shapes,
         ),
     ),
     kind=Kind.MODULE,

@@ -1,17 +1,14 @@
 """6.4 Prepare once, read everywhere (5 min, ●○○○○)
 
 - Which of the three steps does rank 0 alone take, and which does every rank take?
-- Only `prepare()` belongs under `if rank == 0`. The barrier stands after it, outside the if.
+- Only `prepare()` belongs under `if rank == 0`. The barrier comes after it, outside the `if`.
 - if rank == 0: prepare(). Then, on every rank: dist.barrier(); return read().
 """
 
 from helpers.checks.author import *
 from helpers.exercises.nb06_deadlocks.in_ranks import with_a_file
-from helpers.ranks.run import Run
 from helpers.trace.events import Trace
 from helpers.views.plain import plural
-
-ALL = "`barrier` is a collective: a line that only some ranks reach is the wrong place for it."
 
 
 def case(draw: Draw) -> Case:
@@ -43,7 +40,7 @@ def plural_ranks(ranks: list[int]) -> str:
 
 
 def in_order(trace: Trace, case: Case) -> str:
-    """Say who does not stand at a barrier between preparing and reading. A barrier left waits for nobody."""
+    """Name a rank that is not at a barrier between preparing and reading."""
     for rank in range(case.world_size):
         events = trace.of(rank)
         for barrier in (event for event in events if event.op == "barrier"):
@@ -58,11 +55,6 @@ def in_order(trace: Trace, case: Case) -> str:
                 if event.call == "read" and event.start_ns < max(passed, barrier.wait_ns or 0):
                     return f"rank {rank} reads before it has passed the barrier."
     return ""
-
-
-def at_some_alone(case: Case, run: Run) -> bool:
-    made = [sum(e.op == "barrier" for e in run.trace.of(r)) for r in range(case.world_size)]
-    return len(set(made)) > 1
 
 
 EXERCISE = Exercise(

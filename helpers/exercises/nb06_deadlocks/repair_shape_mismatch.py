@@ -1,6 +1,6 @@
 """6.3 Parts of any length (12 min, ●●●○○)
 
-- all_gather needs tensors of one size on all ranks. Which size would do for everybody?
+- all_gather needs tensors of one size on all ranks. Which size would do for all of them?
 - First gather the lengths (one int64 from each rank). Pad your tensor to the longest one, gather, and cut
   each part to its own length.
 - padded = x.new_zeros(longest); padded[:len(x)] = x; parts = [torch.empty_like(padded) for _ in
@@ -23,14 +23,13 @@ def case(draw: Draw) -> Case:
     elif kind != "any" and n > 2:
         lengths = [0 if kind == "none has any" else 4] * n
     parts = [draw.laid_out(draw.tensor((length,), dtype)) for length in lengths]
-    longest, right = max(lengths), torch.cat(parts)
-    [torch.cat([x, x.new_zeros(longest - len(x))]) for x in parts]
+    longest = max(lengths)
     shown = ", ".join(map(str, lengths))
     return Case(
         f"{shown} elements of {dtype}",
         [(x,) for x in parts],
-        right=right,
-        facts={"longest": longest, "most": max(8, longest * right.element_size())},
+        right=torch.cat(parts),
+        facts={"most": max(8, longest * parts[0].element_size())},
         tolerance=0,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from helpers.checks.author import *
@@ -70,8 +70,6 @@ def dump_of(table: Table, ranks: int, fault: int) -> dict[str, Any]:
 
 
 Answer = tuple[str, int, list[int]]
-Odd = Callable[[list[Any]], list[int]]
-"""From what each rank has to the ranks that are taken for culprits."""
 
 
 def odd_ones(seen: list[Any]) -> list[int]:
@@ -79,21 +77,12 @@ def odd_ones(seen: list[Any]) -> list[int]:
     return [rank for rank, what in enumerate(seen) if what != usual]
 
 
-def read_dumps(
-    tables: Sequence[Table],
-    numbers: Sequence[int] | None = None,
-    order: Sequence[str] = ("missing", "op", "size"),
-    odd: Odd = odd_ones,
-) -> Answer:
-    """Find the first fault, asking in this order at each number. Other arguments are others' mistakes."""
-    if numbers is None:
-        numbers = range(max(map(min, tables)), max(map(max, tables)) + 1)
-    for seq in numbers:
-        gone = [rank for rank, table in enumerate(tables) if seq not in table]
-        for kind in order:
-            if kind == "missing" and gone:
-                return kind, seq, gone
-            culprits = [] if gone else odd([table[seq][kind == "size"] for table in tables])
-            if kind != "missing" and culprits:
+def read_dumps(tables: Sequence[Table]) -> Answer:
+    """Find the first fault, asking for each kind at each number."""
+    for seq in range(max(map(min, tables)), max(map(max, tables)) + 1):
+        if gone := [rank for rank, table in enumerate(tables) if seq not in table]:
+            return "missing", seq, gone
+        for part, kind in enumerate(("op", "size")):
+            if culprits := odd_ones([table[seq][part] for table in tables]):
                 return kind, seq, culprits
     return "none", 0, []

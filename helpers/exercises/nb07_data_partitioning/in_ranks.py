@@ -44,7 +44,7 @@ class _NotAgain:
 
 
 def _withheld(*args: Any, **kwargs: Any) -> Any:
-    raise RuntimeError("this exercise builds DistributedSampler by hand; torch's is put away")
+    raise RuntimeError("this exercise builds DistributedSampler by hand; torch's own is disabled")
 
 
 def by_all_readers(
@@ -109,6 +109,6 @@ class _Stream(IterableDataset[tuple[int, int]]):
 def _endless(readers: int) -> Iterator[int]:
     yield from range(MOST_ROUNDS * readers)
     raise RuntimeError(
-        f"{MOST_ROUNDS * readers} samples were read before {readers} readers handed on three each: hand "
-        "them on as you read, for a stream may have no end"
+        f"a reader has read {MOST_ROUNDS * readers} samples and returned fewer than three of them. Either it "
+        "reads ahead, which a stream without an end does not allow, or its share is too small"
     )

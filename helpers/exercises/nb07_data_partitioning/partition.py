@@ -17,12 +17,12 @@ from helpers.exercises.nb07_data_partitioning.shared import not_dealt, numbers
 from helpers.views.plain import plural
 
 ONE_ORDER = (
-    "All ranks must draw the same order, in each call: shuffle with a generator that is seeded with `seed` "
-    "alone, then take your part."
+    "The ranks, or the calls, do not draw the same order. Shuffle with a generator seeded with `seed` "
+    "and nothing else, then take your part."
 )
-REMAINDER = "The remainder of the division belongs to somebody: one sample more for some ranks."
+REMAINDER = "The remainder of the division is lost. Some ranks take one more sample."
 REPEATED = (
-    "All ranks have equally many, so some samples were repeated. Here nothing is repeated: the numbers may "
+    "Samples were repeated so that all ranks have the same number. Here nothing is repeated: the numbers may "
     "differ by one."
 )
 SHUFFLE_FIRST = "Shuffle all samples first, then deal them out."
@@ -41,11 +41,11 @@ def case(draw: Draw) -> Case:
 
 
 def own(tries: Any) -> Finding | None:
-    """Say what is wrong with what one rank gave back for five seeds, of which two are the same."""
+    """Describe what is wrong with what one rank gave back for five seeds, of which two are the same."""
     lists = [numbers(one) for one in tries] if isinstance(tries, list) else [None]
     if len(lists) != 5 or any(one is None for one in lists):
         return Finding(
-            "what it returns is not a list of ints", "`.tolist()` makes one of a tensor."
+            "what it returns is not a list of ints", "`.tolist()` turns a tensor into one."
         )
     if lists[0] != lists[1]:
         return Finding("called again with the same seed, it returns something else", ONE_ORDER)
@@ -53,7 +53,7 @@ def own(tries: Any) -> Finding | None:
 
 
 def together(values: list[Any], length: int) -> Finding | None:
-    """Say what is wrong with what all ranks gave back."""
+    """Describe what is wrong with what all ranks gave back."""
     n = len(values)
     tries = [[numbers(mine[k]) or [] for mine in values] for k in range(1, 5)]
     for shares in tries:
@@ -66,21 +66,23 @@ def together(values: list[Any], length: int) -> Finding | None:
         if "already" in problem and all(len(set(share)) == len(share) for share in shares):
             return Finding(problem, ONE_ORDER)
         if problem:
-            outside = "The samples are numbered from 0 to `length` - 1."
+            outside = "Samples are numbered from 0 to `length - 1`."
             return Finding(problem, outside if "none of" in problem else "")
     return unshuffled(tries, length) if length >= LARGE else None
 
 
 def unshuffled(tries: list[list[list[int]]], length: int) -> Finding | None:
-    """Say what four seeds have in common that chance does not give to so many samples."""
+    """Describe what four seeds have in common that chance does not give to so many samples."""
     if all(one == tries[0] for one in tries):
         what = "every seed gives the same samples in the same order"
-        return Finding(what, "Is it shuffled, and does `seed` reach the generator?")
+        return Finding(
+            what, "The order does not depend on `seed`: pass it to the generator that shuffles."
+        )
     shares = [share for one in tries for share in one if len(share) > 2]
     steps = [{(b - a) % length for a, b in pairwise(share)} for share in shares]
     if steps and all(len(each) == 1 for each in steps):
         what = "the samples are moved along by the seed, not shuffled"
-        return Finding(what, "`torch.randperm` shuffles.")
+        return Finding(what, "Shuffle with `torch.randperm`.")
     dealt = [{frozenset(share) for share in one} for one in tries]
     if len(tries[0]) > 1 and all(one == dealt[0] for one in dealt):
         return Finding("every seed deals the samples into the same shares", SHUFFLE_FIRST)

@@ -9,9 +9,6 @@
   for x in batch.tolist()]).
 """
 
-from collections.abc import Sequence
-from typing import Any
-
 from helpers.checks.author import *
 from helpers.exercises.nb07_data_partitioning.shared import torch_gives
 from helpers.views.plain import plural
@@ -25,24 +22,17 @@ def case(draw: Draw) -> Case:
     )
     values: list[int] = data.tolist()
 
-    def read(told: Sequence[int] = range(epochs), **options: Any) -> list[list[list[int]]]:
-        """Give what each rank reads if its sampler is told these epochs."""
-        options = {"shuffle": True, "seed": seed, **options}
-        places = [[torch_gives(length, n, r, epoch=e, **options) for e in told] for r in range(n)]
-        return [[[values[i] for i in epoch] for epoch in mine] for mine in places]
+    def read(rank: int) -> list[list[int]]:
+        epochs_of_torch = [
+            torch_gives(length, n, rank, shuffle=True, seed=seed, epoch=epoch)
+            for epoch in range(epochs)
+        ]
+        return [[values[i] for i in indices] for indices in epochs_of_torch]
 
-    def is_whole(got: Any, rank: int) -> bool:
-        try:
-            return len(got) == epochs and all(sorted(one) == sorted(values) for one in got)
-        except TypeError:
-            return False
-
-    right = read()
-    [[[one[i : i + size] for i in range(0, len(one), size)] for one in r] for r in right]
     return Case(
         f"{plural(length, 'sample')} of {data.dtype}, {epochs} epoch{'s' * (epochs > 1)}, seed {seed}",
         [(data, size, epochs, seed)] * n,
-        right=Each(right),
+        right=Each([read(rank) for rank in range(n)]),
     )
 
 

@@ -25,10 +25,6 @@ def case(draw: Draw) -> Case:
     samples = [samples[i - i % 2] for i in range(length)] if what == "each twice" else samples
     samples = samples[::-1] if what == "descending" else samples
 
-    def gives(start: Any, step: int, words: str) -> Mistake:
-        shares = [[samples[start(r, w) :: step] for w in range(readers)] for r in range(n)]
-        return Mistake(Each(shares), words)
-
     return Case(
         f"{plural(workers, 'worker')} each, {plural(length, 'sample')}, {what}",
         [(samples, workers, workers > 0 and draw.of(True, *[False] * 5))] * n,
@@ -39,14 +35,14 @@ def case(draw: Draw) -> Case:
 
 
 def own(shares: Any, readers: int) -> Finding | None:
-    """Say what is wrong with the shares of one rank's readers, by themselves."""
+    """Describe what is wrong with the shares of one rank's readers, by themselves."""
     if not isinstance(shares, list) or len(shares) != readers or None in map(numbers, shares):
-        return Finding("what it hands on are not the samples of the stream")
+        return Finding("what it returns are not samples of the stream")
     return None
 
 
 def together(values: list[Any], samples: list[int], workers: int) -> Finding | None:
-    """Say what is wrong with the shares of all readers of all ranks."""
+    """Describe what is wrong with the shares of all readers of all ranks."""
     shares = {
         f"worker {w} of rank {r}" if workers else f"rank {r}": numbers(share) or []
         for r, mine in enumerate(values)

@@ -41,35 +41,11 @@ def diagnose_exit(returncode, stderr, timed_out):
     return name.rpartition(".")[2]
 
 
-# %% wrong: the whole last line | wrong | says: is not '\w+'. It was given
-import signal
-
-
-def diagnose_exit(returncode, stderr, timed_out):
-    if timed_out:
-        return "timeout"
-    if returncode < 0:
-        return signal.Signals(-returncode).name
-    return stderr.strip().splitlines()[-1]
-
-
 # %% wrong: every failure is one of three that were seen | wrong | says: is not '\w+'. It was given
 def diagnose_exit(returncode, stderr, timed_out):
     if timed_out:
         return "timeout"
     return "SIGKILL" if returncode < 0 else "RuntimeError"
-
-
-# %% wrong: positive numbers are looked for | crashed | says: is not a valid Signals
-import signal
-
-
-def diagnose_exit(returncode, stderr, timed_out):
-    if timed_out:
-        return "timeout"
-    if not stderr:
-        return signal.Signals(returncode).name
-    return stderr.strip().splitlines()[-1].split(":")[0].split(".")[-1]
 
 
 # %% right: a loop from behind

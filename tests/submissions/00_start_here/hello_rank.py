@@ -24,11 +24,6 @@ def hello_rank(rank, world_size):
     print(f"Hello from rank {rank} of {world_size}")
 
 
-# %% wrong: text and number added | crashed | says: can only concatenate str \(not "int"\)
-def hello_rank(rank, world_size):
-    return "Hello from rank " + rank + " of " + world_size
-
-
 # %% right: joined, with a conversion
 def hello_rank(rank, world_size):
     return " ".join(["Hello from rank", str(rank), "of", str(world_size)])

@@ -29,11 +29,6 @@ def my_slice(rank, world_size, n):
     return (int(mine[0]), int(mine[-1]) + 1) if len(mine) else (0, 0)
 
 
-# %% wrong: a fraction | wrong | says: whole numbers
-def my_slice(rank, world_size, n):
-    return rank * n / world_size, (rank + 1) * n / world_size
-
-
 # %% wrong: rank 0 divides and scatters | forbidden call | says: none is needed
 def my_slice(rank, world_size, n):
     bounds = [
@@ -55,12 +50,6 @@ def my_slice(rank, world_size, n):
     print(rank * n // world_size, (rank + 1) * n // world_size)
 
 
-# %% wrong: an empty share has no first element | crashed | says: IndexError
-def my_slice(rank, world_size, n):
-    mine = torch.arange(n).tensor_split(world_size)[rank]
-    return mine[0].item(), mine[-1].item() + 1
-
-
 # %% right: bounds by accumulate
 from itertools import accumulate
 
@@ -69,12 +58,6 @@ def my_slice(rank, world_size, n):
     lengths = [n // world_size + (r < n % world_size) for r in range(world_size)]
     bounds = [0, *accumulate(lengths)]
     return bounds[rank], bounds[rank + 1]
-
-
-# %% wrong: rounded to the nearest share | wrong | says: The slices: rank 0
-def my_slice(rank, world_size, n):
-    share = round(n / world_size)
-    return min(rank * share, n), n if rank == world_size - 1 else min((rank + 1) * share, n)
 
 
 # %% wrong: an empty slice is turned round | wrong | says: an empty slice has start == stop

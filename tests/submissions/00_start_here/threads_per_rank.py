@@ -23,11 +23,19 @@ def threads_per_rank(cores, ranks):
     return cores // ranks or 1
 
 
-# %% wrong: divided the other way round | wrong | says: expected \d+, got \d
-def threads_per_rank(cores, ranks):
-    return max(1, ranks // cores)
-
-
 # %% wrong: printed, not returned | wrong | says: prints, but returns nothing
 def threads_per_rank(cores, ranks):
     print(max(1, cores // ranks))
+
+
+# %% wrong: this machine's cores, whatever is asked | wrong | says: expected \d+, got \d
+import os
+
+
+def threads_per_rank(cores, ranks):
+    return max(1, len(os.sched_getaffinity(0)) // ranks)
+
+
+# %% wrong: divided the other way round | wrong | says: expected \d+, got \d
+def threads_per_rank(cores, ranks):
+    return max(1, ranks // cores)

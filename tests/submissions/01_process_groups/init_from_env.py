@@ -54,13 +54,28 @@ def init_from_env():
     return rank, size, int(os.environ["LOCAL_RANK"])
 
 
-# %% wrong: machines are taken to be alike | wrong | says: returned: \[2\]
+# %% wrong: reads the numbers and starts no group | wrong | says: There is no process group
+def init_from_env():
+    return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_RANK"])
+
+
+# %% wrong: the local rank is taken for the rank | crashed | says: with the same rank
+def init_from_env():
+    local_rank = int(os.environ["LOCAL_RANK"])
+    dist.init_process_group("gloo", rank=local_rank, world_size=int(os.environ["WORLD_SIZE"]))
+    return dist.get_rank(), dist.get_world_size(), local_rank
+
+
+# %% wrong: only rank 0 starts | deadlocked | says: Not all ranks reach
+def init_from_env():
+    if os.environ["RANK"] == "0":
+        dist.init_process_group("gloo")
+    return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_RANK"])
+
+
+# %% wrong: ends the group again | wrong | says: There is no process group
 def init_from_env():
     dist.init_process_group("gloo")
-    return dist.get_rank(), dist.get_world_size(), dist.get_rank() % 2
-
-
-# %% wrong: the default backend | wrong | says: backend undefined, not rank
-def init_from_env():
-    dist.init_process_group()
-    return dist.get_rank(), dist.get_world_size(), int(os.environ["LOCAL_RANK"])
+    numbers = dist.get_rank(), dist.get_world_size(), int(os.environ["LOCAL_RANK"])
+    dist.destroy_process_group()
+    return numbers

@@ -51,3 +51,80 @@ def init_from_file(rank, world_size, folder, job_id):
     dist.init_process_group(
         "gloo", init_method=f"file://{folder}/{name}", rank=rank, world_size=world_size
     )
+
+
+# %% wrong: one file for all jobs | wrong | says: used the same file
+def init_from_file(rank, world_size, folder, job_id):
+    dist.init_process_group(
+        "gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=world_size
+    )
+
+
+# %% wrong: a file for each rank | deadlocked | says: different addresses
+def init_from_file(rank, world_size, folder, job_id):
+    dist.init_process_group(
+        "gloo", init_method=f"file://{folder}/{job_id}-{rank}", rank=rank, world_size=world_size
+    )
+
+
+# %% wrong: gives the address back | wrong | says: There is no process group
+def init_from_file(rank, world_size, folder, job_id):
+    return f"file://{folder}/{job_id}"
+
+
+# %% wrong: everybody is rank 0 | deadlocked | says: with the same rank
+def init_from_file(rank, world_size, folder, job_id):
+    dist.init_process_group(
+        "gloo", init_method=f"file://{folder}/{job_id}", rank=0, world_size=world_size
+    )
+
+
+# %% wrong: the hash of the id, which differs from process to process | deadlocked | says: different addresses
+import hashlib
+
+
+def init_from_file(rank, world_size, folder, job_id):
+    dist.init_process_group(
+        "gloo", init_method=f"file://{folder}/{hash(job_id)}", rank=rank, world_size=world_size
+    )
+
+
+# %% wrong: letters in any order | wrong | says: used the same file
+import hashlib
+
+
+def init_from_file(rank, world_size, folder, job_id):
+    name = sum(map(ord, job_id))
+    dist.init_process_group(
+        "gloo", init_method=f"file://{folder}/{name}", rank=rank, world_size=world_size
+    )
+
+
+# %% wrong: the first letters only | wrong | says: used the same file
+import hashlib
+
+
+def init_from_file(rank, world_size, folder, job_id):
+    dist.init_process_group(
+        "gloo", init_method=f"file://{folder}/{job_id[:12]}", rank=rank, world_size=world_size
+    )
+
+
+# %% wrong: the last letters only | wrong | says: used the same file
+import hashlib
+
+
+def init_from_file(rank, world_size, folder, job_id):
+    dist.init_process_group(
+        "gloo", init_method=f"file://{folder}/{job_id[-6:]}", rank=rank, world_size=world_size
+    )
+
+
+# %% wrong: all in small letters | wrong | says: used the same file
+import hashlib
+
+
+def init_from_file(rank, world_size, folder, job_id):
+    dist.init_process_group(
+        "gloo", init_method=f"file://{folder}/{job_id.lower()}", rank=rank, world_size=world_size
+    )

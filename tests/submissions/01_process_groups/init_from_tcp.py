@@ -98,3 +98,84 @@ def init_from_tcp(rank, world_size, folder):
         world_size=world_size,
         rank=rank,
     )
+
+
+# %% wrong: a fixed port | crashed | says: in use already
+def init_from_tcp(rank, world_size, folder):
+    dist.init_process_group(
+        "gloo", init_method="tcp://127.0.0.1:29500", rank=rank, world_size=world_size
+    )
+
+
+# %% wrong: every rank asks for a port of its own | timed out | says: different addresses
+def init_from_tcp(rank, world_size, folder):
+    dist.init_process_group(
+        "gloo", init_method=f"tcp://127.0.0.1:{free_port()}", rank=rank, world_size=world_size
+    )
+
+
+# %% wrong: meets by the file itself | wrong | says: meet at tcp://
+def init_from_tcp(rank, world_size, folder):
+    dist.init_process_group(
+        "gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=world_size
+    )
+
+
+# %% wrong: finds a port and starts nothing | wrong | says: There is no process group
+def init_from_tcp(rank, world_size, folder):
+    store = dist.FileStore(f"{folder}/port", world_size)
+    if rank == 0:
+        store.set("port", str(free_port()))
+    return int(store.get("port"))
+
+
+# %% wrong: counts from one | timed out | says: not below the world size
+def init_from_tcp(rank, world_size, folder):
+    store = dist.FileStore(f"{folder}/port", world_size)
+    if rank == 0:
+        store.set("port", str(free_port()))
+    port = int(store.get("port"))
+    dist.init_process_group(
+        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank + 1, world_size=world_size
+    )
+
+
+# %% wrong: the server only | timed out | says: Not all ranks reach
+def init_from_tcp(rank, world_size, folder):
+    if rank == 0:
+        dist.init_process_group(
+            "gloo", init_method=f"tcp://127.0.0.1:{free_port()}", rank=0, world_size=world_size
+        )
+
+
+# %% wrong: a port made of the folder's name | wrong | says: free_port
+import os
+import zlib
+
+
+def init_from_tcp(rank, world_size, folder):
+    port = 20000 + zlib.crc32(folder.encode()) % 10000
+    address = f"tcp://127.0.0.1:{port}"
+    dist.init_process_group("gloo", init_method=address, rank=rank, world_size=world_size)
+
+
+# %% wrong: a port made of the folder's number on the disk | wrong | says: free_port
+import os
+import zlib
+
+
+def init_from_tcp(rank, world_size, folder):
+    port = 20000 + os.stat(folder).st_ino % 10000
+    address = f"tcp://127.0.0.1:{port}"
+    dist.init_process_group("gloo", init_method=address, rank=rank, world_size=world_size)
+
+
+# %% wrong: the port in a store of one process | timed out | says: still waits at an earlier line
+def init_from_tcp(rank, world_size, folder):
+    store = dist.HashStore()
+    if rank == 0:
+        store.set("port", str(free_port()))
+    port = int(store.get("port"))
+    dist.init_process_group(
+        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=world_size
+    )

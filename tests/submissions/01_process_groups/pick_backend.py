@@ -35,7 +35,7 @@ def pick_backend(gpus, ranks, nccl, device):
     return "nccl" if device == "cuda" else "cpu:gloo,cuda:nccl"
 
 
-# %% wrong: one GPU more than ranks is asked for | wrong | says: every rank has a GPU to itself
+# %% wrong: one GPU more than ranks is asked for | wrong | says: every rank has a GPU of its own
 def pick_backend(gpus, ranks, nccl, device):
     if device == "cpu" or not nccl or gpus <= ranks:
         return "gloo"
@@ -49,7 +49,7 @@ def pick_backend(gpus, ranks, nccl, device):
     return "nccl" if device == "cuda" else "cpu:gloo,cuda:nccl"
 
 
-# %% wrong: both devices are given to NCCL alone | wrong | says: named as device:backend
+# %% wrong: both devices are given to NCCL alone | wrong | says: as device:backend
 def pick_backend(gpus, ranks, nccl, device):
     return "gloo" if device == "cpu" or not nccl or gpus < ranks else "nccl"
 
@@ -85,6 +85,6 @@ def pick_backend(gpus, ranks, nccl, device):
     return "cuda:nccl" if device == "cuda" else "cuda:nccl,cpu:gloo"
 
 
-# %% wrong: the tensors' place is not asked for | wrong | says: each device has a backend of its own
+# %% wrong: the tensors' place is not asked for | wrong | says: each device type gets its backend
 def pick_backend(gpus, ranks, nccl, device):
     return "nccl" if nccl and gpus >= ranks else "gloo"

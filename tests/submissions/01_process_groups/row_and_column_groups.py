@@ -88,16 +88,6 @@ def row_and_column_groups(rank, world_size, rows, cols, x):
     return grid[r].sum(0), grid[:, c].sum(0)
 
 
-# %% wrong: divides by rows where cols is meant | crashed | says: IndexError
-def row_and_column_groups(rank, world_size, rows, cols, x):
-    lines = [dist.new_group(list(range(r * cols, (r + 1) * cols))) for r in range(rows)]
-    columns = [dist.new_group(list(range(c, world_size, cols))) for c in range(cols)]
-    in_row, in_column = x.clone(), x.clone()
-    dist.all_reduce(in_row, group=lines[rank // cols])
-    dist.all_reduce(in_column, group=columns[rank % rows])
-    return in_row, in_column
-
-
 # %% wrong: prints the sums | wrong | says: the function returns nothing
 def row_and_column_groups(rank, world_size, rows, cols, x):
     grid = torch.arange(world_size).reshape(rows, cols)
@@ -121,22 +111,3 @@ def row_and_column_groups(rank, world_size, rows, cols, x):
     all_reduce(sums[0], group=row)
     all_reduce(sums[1], group=column)
     return sums[0].clone(), sums[1].clone()
-
-
-# %% wrong: clones, but no group is said | wrong | says: a group is said by `group=`
-def row_and_column_groups(rank, world_size, rows, cols, x):
-    in_row, in_column = x.clone(), x.clone()
-    dist.all_reduce(in_row)
-    dist.all_reduce(in_column)
-    return in_row, in_column
-
-
-# %% wrong: sums through float32 | wrong | says: row:
-def row_and_column_groups(rank, world_size, rows, cols, x):
-    grid = torch.arange(world_size).reshape(rows, cols)
-    lines = [dist.new_group(ranks) for ranks in grid.tolist()]
-    columns = [dist.new_group(ranks) for ranks in grid.T.tolist()]
-    in_row, in_column = x.clone().float(), x.clone().float()
-    dist.all_reduce(in_row, group=lines[rank // cols])
-    dist.all_reduce(in_column, group=columns[rank % cols])
-    return in_row.to(x.dtype), in_column.to(x.dtype)

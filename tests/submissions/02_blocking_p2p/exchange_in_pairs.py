@@ -49,34 +49,6 @@ def exchange_in_pairs(rank, world_size, x):
     return theirs
 
 
-# %% wrong: an odd world is forgotten | crashed | says: only 3 ranks, 0 to 2
-def exchange_in_pairs(rank, world_size, x):
-    partner = rank ^ 1
-    theirs = torch.empty_like(x)
-    if rank < partner:
-        dist.send(x, partner)
-        dist.recv(theirs, partner)
-    else:
-        dist.recv(theirs, partner)
-        dist.send(x, partner)
-    return theirs
-
-
-# %% wrong: the buffer has a fixed dtype | wrong | says: its dtype is float32, not int32
-def exchange_in_pairs(rank, world_size, x):
-    partner = rank ^ 1
-    if partner >= world_size:
-        return x
-    theirs = torch.empty_like(x)
-    if rank < partner:
-        dist.send(x, partner)
-        dist.recv(theirs, partner)
-    else:
-        dist.recv(theirs, partner)
-        dist.send(x, partner)
-    return theirs.float()
-
-
 # %% wrong: gathers everything to take one part | forbidden call | says: only send and recv may be used
 def exchange_in_pairs(rank, world_size, x):
     everything = [torch.empty_like(x) for _ in range(world_size)]
@@ -109,35 +81,6 @@ def exchange_in_pairs(rank, world_size, x):
         dist.recv(theirs, partner)
         dist.send(x, partner)
     print(theirs)
-
-
-# %% wrong: only ranks 0 and 1 | wrong | says: so must 2 and 3
-def exchange_in_pairs(rank, world_size, x):
-    if rank > 1:
-        return x
-    theirs = torch.empty_like(x)
-    if rank == 0:
-        dist.send(x, 1)
-        dist.recv(theirs, 1)
-    else:
-        dist.recv(theirs, 0)
-        dist.send(x, 0)
-    return theirs
-
-
-# %% wrong: sent flat, received flat | wrong | says: its shape is
-def exchange_in_pairs(rank, world_size, x):
-    partner = rank ^ 1
-    if partner >= world_size:
-        return x
-    theirs = torch.empty(x.numel(), dtype=x.dtype)
-    if rank < partner:
-        dist.send(x.flatten(), partner)
-        dist.recv(theirs, partner)
-    else:
-        dist.recv(theirs, partner)
-        dist.send(x.flatten(), partner)
-    return theirs
 
 
 # %% wrong: a buffer of eight bytes an element, enough for all | wrong | says: its dtype is float64

@@ -39,20 +39,6 @@ def ping_pong(rank, world_size, ball, rounds):
     return last
 
 
-# %% wrong: one round only | wrong | says: after one round, not
-def ping_pong(rank, world_size, ball, rounds):
-    if rank == 0:
-        dist.send(ball, 1)
-        dist.recv(ball, 1)
-    elif rank == 1:
-        dist.recv(ball, 0)
-        ball += 1
-        dist.send(ball, 0)
-    else:
-        return None
-    return ball
-
-
 # %% wrong: both send first | deadlocked | says: cycle of sends
 def ping_pong(rank, world_size, ball, rounds):
     if rank > 1:
@@ -85,22 +71,6 @@ def ping_pong(rank, world_size, ball, rounds):
         if rank == 0:
             kept.append(dist.isend(ball, 1))
             ball = torch.empty_like(ball)
-            dist.recv(ball, 1)
-        else:
-            dist.recv(ball, 0)
-            ball += 1
-            dist.send(ball, 0)
-    return ball
-
-
-# %% wrong: flat buffers | wrong | says: its shape is
-def ping_pong(rank, world_size, ball, rounds):
-    if rank > 1:
-        return None
-    ball = ball.flatten()
-    for _ in range(rounds):
-        if rank == 0:
-            dist.send(ball, 1)
             dist.recv(ball, 1)
         else:
             dist.recv(ball, 0)

@@ -54,21 +54,6 @@ def pipeline_sum(rank, world_size, x, chunk):
     return torch.cat(parts)
 
 
-# %% wrong: the last, shorter chunk is dropped | wrong | says: Only whole chunks come back
-def pipeline_sum(rank, world_size, x, chunk):
-    sums = []
-    for i in range(len(x) // chunk):
-        total = x[i * chunk : (i + 1) * chunk].clone()
-        if rank > 0:
-            before = torch.empty_like(total)
-            dist.recv(before, rank - 1)
-            total += before
-        if rank < world_size - 1:
-            dist.send(total, rank + 1)
-        sums.append(total)
-    return torch.cat(sums) if sums else torch.empty(0)
-
-
 # %% wrong: an all_gather and a sum | forbidden call | says: only send and recv may be used
 def pipeline_sum(rank, world_size, x, chunk):
     everything = [torch.empty_like(x) for _ in range(world_size)]

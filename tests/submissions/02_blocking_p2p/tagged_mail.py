@@ -61,22 +61,6 @@ def tagged_mail(rank, world_size, letter):
     return letters
 
 
-# %% wrong: every letter in the same buffer | crashed | says: must be at least as large as the message
-def tagged_mail(rank, world_size, letter):
-    if rank:
-        dist.send(torch.tensor([len(letter)]), 0, tag=1)
-        dist.send(letter, 0, tag=2)
-        return None
-    letters = []
-    box = torch.zeros(8)
-    for source in range(1, world_size):
-        length = torch.zeros(1, dtype=torch.int64)
-        dist.recv(length, source, tag=1)
-        dist.recv(box[: int(length)], source, tag=2)
-        letters.append(box[: int(length)])
-    return letters
-
-
 # %% wrong: gather_object does it in one call | forbidden call | says: only send and recv may be used
 def tagged_mail(rank, world_size, letter):
     letters = [None] * world_size if rank == 0 else None
@@ -84,7 +68,7 @@ def tagged_mail(rank, world_size, letter):
     return letters[1:] if rank == 0 else None
 
 
-# %% wrong: the length as a float | wrong | says: 8 bytes of int64 belong there
+# %% wrong: the length as a float | wrong | says: this tag is for the length, one int64: 8 bytes
 def tagged_mail(rank, world_size, letter):
     if rank:
         dist.send(torch.tensor([float(len(letter))]), 0, tag=1)
@@ -131,5 +115,24 @@ def tagged_mail(rank, world_size, letter):
         box = torch.empty(int(length))
         dist.recv(box, source, tag=2)
         dist.send(torch.ones(1), source, tag=1)
+        letters.append(box)
+    return letters
+
+
+# %% wrong: in the order of arrival, not of rank | wrong | says: in another order
+def tagged_mail(rank, world_size, letter):
+    if rank != 0:
+        import time
+
+        time.sleep(0.02 * (world_size - rank))
+        dist.send(torch.tensor([len(letter)]), 0, tag=1)
+        dist.send(letter, 0, tag=2)
+        return None
+    letters = []
+    for _ in range(1, world_size):
+        length = torch.zeros(1, dtype=torch.int64)
+        source = dist.recv(length, tag=1)
+        box = torch.empty(int(length))
+        dist.recv(box, source, tag=2)
         letters.append(box)
     return letters

@@ -68,29 +68,3 @@ def token_ring(rank, world_size, token):
     dist.broadcast(t, 0)
     n = rank or world_size
     return t.item() + n * (n - 1) // 2
-
-
-# %% wrong: the ring runs backwards | wrong | says: goes round the other way
-def token_ring(rank, world_size, token):
-    t = torch.tensor([token])
-    after, before = (rank - 1) % world_size, (rank + 1) % world_size
-    if rank == 0:
-        dist.send(t, after)
-        dist.recv(t, before)
-        return t.item()
-    dist.recv(t, before)
-    got = t.item()
-    dist.send(t + rank, after)
-    return got
-
-
-# %% wrong: 32 bits are enough | crashed | says: int32 without overflow
-def token_ring(rank, world_size, token):
-    t = torch.tensor([token], dtype=torch.int32)
-    if rank == 0:
-        dist.send(t, 1)
-        dist.recv(t, world_size - 1)
-        return t.item()
-    dist.recv(t, rank - 1)
-    dist.send(t + rank, (rank + 1) % world_size)
-    return t.item()

@@ -59,30 +59,6 @@ def halo_exchange(rank, world_size, block, left, right, sweeps):
     return u
 
 
-# %% wrong: every rank for itself | wrong | says: as if it were the whole rod
-def halo_exchange(rank, world_size, block, left, right, sweeps):
-    for _ in range(sweeps):
-        padded = torch.cat([block.new_tensor([left]), block, block.new_tensor([right])])
-        block = (padded[:-2] + padded[2:]) / 2
-    return block
-
-
-# %% wrong: exchanged once, before the sweeps | wrong | says: those of the first sweep
-def halo_exchange(rank, world_size, block, left, right, sweeps):
-    west, east = block.new_tensor([left]), block.new_tensor([right])
-    works = []
-    if rank > 0:
-        works += [dist.isend(block[:1], rank - 1), dist.irecv(west, rank - 1)]
-    if rank < world_size - 1:
-        works += [dist.isend(block[-1:], rank + 1), dist.irecv(east, rank + 1)]
-    for work in works:
-        work.wait()
-    for _ in range(sweeps):
-        padded = torch.cat([west, block, east])
-        block = (padded[:-2] + padded[2:]) / 2
-    return block
-
-
 # %% wrong: waits only for what it receives, then writes over what it sends | wrong | says: never waits for its isend
 def halo_exchange(rank, world_size, block, left, right, sweeps):
     block = block.clone()
@@ -153,24 +129,6 @@ def halo_exchange(rank, world_size, block, left, right, sweeps):
     return block
 
 
-# %% wrong: the rod is closed to a ring | wrong | says: The rod was closed to a ring
-def halo_exchange(rank, world_size, block, left, right, sweeps):
-    for _ in range(sweeps):
-        west, east = torch.empty_like(block[:1]), torch.empty_like(block[:1])
-        before, after = (rank - 1) % world_size, (rank + 1) % world_size
-        works = [
-            dist.isend(block[-1:], after),
-            dist.irecv(west, before),
-            dist.isend(block[:1], before, tag=1),
-            dist.irecv(east, after, tag=1),
-        ]
-        for work in works:
-            work.wait()
-        padded = torch.cat([west, block, east])
-        block = (padded[:-2] + padded[2:]) / 2
-    return block
-
-
 # %% wrong: the edges travel as float32 | wrong | says: one cell of the rod has 8
 def halo_exchange(rank, world_size, block, left, right, sweeps):
     for _ in range(sweeps):
@@ -185,40 +143,6 @@ def halo_exchange(rank, world_size, block, left, right, sweeps):
         padded = torch.cat([west.to(block.dtype), block, east.to(block.dtype)])
         block = (padded[:-2] + padded[2:]) / 2
     return block
-
-
-# %% wrong: one sweep too few | wrong | says: one sweep earlier
-def halo_exchange(rank, world_size, block, left, right, sweeps):
-    for _ in range(1, sweeps):
-        west, east = block.new_tensor([left]), block.new_tensor([right])
-        works = []
-        if rank > 0:
-            works += [dist.isend(block[:1], rank - 1), dist.irecv(west, rank - 1)]
-        if rank < world_size - 1:
-            works += [dist.isend(block[-1:], rank + 1), dist.irecv(east, rank + 1)]
-        for work in works:
-            work.wait()
-        padded = torch.cat([west, block, east])
-        block = (padded[:-2] + padded[2:]) / 2
-    return block
-
-
-# %% wrong: sweeps at least once | wrong | says: 0 sweeps
-def halo_exchange(rank, world_size, block, left, right, sweeps):
-    while True:
-        west, east = block.new_tensor([left]), block.new_tensor([right])
-        works = []
-        if rank > 0:
-            works += [dist.isend(block[:1], rank - 1), dist.irecv(west, rank - 1)]
-        if rank < world_size - 1:
-            works += [dist.isend(block[-1:], rank + 1), dist.irecv(east, rank + 1)]
-        for work in works:
-            work.wait()
-        padded = torch.cat([west, block, east])
-        block = (padded[:-2] + padded[2:]) / 2
-        sweeps -= 1
-        if sweeps <= 0:
-            return block
 
 
 # %% wrong: a send that is issued for nobody, and dropped | wrong | says: never waits for its isend
@@ -236,4 +160,25 @@ def halo_exchange(rank, world_size, block, left, right, sweeps):
             work.wait()
         padded = torch.cat([west, block, east])
         block = (padded[:-2] + padded[2:]) / 2
+    return block
+
+
+# %% wrong: the edges are overwritten before their sends are waited for | crashed | says: while it was in flight
+def halo_exchange(rank, world_size, block, left, right, sweeps):
+    block = block.clone()
+    for _ in range(sweeps):
+        west, east = block.new_tensor([left]), block.new_tensor([right])
+        sends, works = [], []
+        if rank > 0:
+            sends.append(dist.isend(block[:1], rank - 1))
+            works.append(dist.irecv(west, rank - 1))
+        if rank < world_size - 1:
+            sends.append(dist.isend(block[-1:], rank + 1))
+            works.append(dist.irecv(east, rank + 1))
+        for work in works:
+            work.wait()
+        padded = torch.cat([west, block, east])
+        block[:] = (padded[:-2] + padded[2:]) / 2
+        for work in sends:
+            work.wait()
     return block

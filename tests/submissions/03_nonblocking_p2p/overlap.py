@@ -83,16 +83,6 @@ def overlap(rank, world_size, x, compute):
     return compute() + box
 
 
-# %% wrong: the function itself, not its result | crashed | says: unsupported operand
-def overlap(rank, world_size, x, compute):
-    box = torch.empty_like(x)
-    works = [dist.isend(x, (rank + 1) % world_size), dist.irecv(box, (rank - 1) % world_size)]
-    mine = compute
-    for work in works:
-        work.wait()
-    return mine + box
-
-
 # %% wrong: nobody waits for the send | wrong | says: never waits for its isend
 def overlap(rank, world_size, x, compute):
     box = torch.empty_like(x)
@@ -135,3 +125,23 @@ def overlap(rank, world_size, x, compute):
     for work in works:
         work.wait()
     return mine + y.to(x.dtype)
+
+
+# %% wrong: adds into the tensor that still receives | crashed | says: while it was in flight
+def overlap(rank, world_size, x, compute):
+    y = torch.zeros_like(x)
+    works = [dist.isend(x, (rank + 1) % world_size), dist.irecv(y, (rank - 1) % world_size)]
+    y += compute()
+    for work in works:
+        work.wait()
+    return y
+
+
+# %% wrong: the result is written into the tensor that is still sent | crashed | says: while it was in flight
+def overlap(rank, world_size, x, compute):
+    y = torch.empty_like(x)
+    works = [dist.isend(x, (rank + 1) % world_size), dist.irecv(y, (rank - 1) % world_size)]
+    x.copy_(compute())
+    for work in works:
+        work.wait()
+    return x + y

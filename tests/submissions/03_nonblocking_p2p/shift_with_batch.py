@@ -64,33 +64,6 @@ def shift_with_batch(rank, world_size, x, by):
     return box
 
 
-# %% wrong: nobody waits | wrong | says: read before wait
-def shift_with_batch(rank, world_size, x, by):
-    if by % world_size == 0:
-        return x
-    box = torch.empty_like(x)
-    ops = [
-        dist.P2POp(dist.isend, x, (rank + by) % world_size),
-        dist.P2POp(dist.irecv, box, (rank - by) % world_size),
-    ]
-    dist.batch_isend_irecv(ops)
-    return box
-
-
-# %% wrong: shifts the other way | wrong | says: it sends only to
-def shift_with_batch(rank, world_size, x, by):
-    if by % world_size == 0:
-        return x
-    box = torch.empty_like(x)
-    ops = [
-        dist.P2POp(dist.isend, x, (rank - by) % world_size),
-        dist.P2POp(dist.irecv, box, (rank + by) % world_size),
-    ]
-    for work in dist.batch_isend_irecv(ops):
-        work.wait()
-    return box
-
-
 # %% wrong: the peer is not taken modulo the world size | crashed | says: % world_size
 def shift_with_batch(rank, world_size, x, by):
     box = torch.empty_like(x)
@@ -128,4 +101,17 @@ def shift_with_batch(rank, world_size, x, by):
         for work in dist.batch_isend_irecv(ops):
             work.wait()
         x = box
+    return x
+
+
+# %% wrong: received into x itself | crashed | says: while it was in flight
+def shift_with_batch(rank, world_size, x, by):
+    if by % world_size == 0:
+        return x
+    ops = [
+        dist.P2POp(dist.isend, x, (rank + by) % world_size),
+        dist.P2POp(dist.irecv, x, (rank - by) % world_size),
+    ]
+    for work in dist.batch_isend_irecv(ops):
+        work.wait()
     return x

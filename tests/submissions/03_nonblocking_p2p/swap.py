@@ -64,16 +64,6 @@ def swap(rank, world_size, x):
     return theirs
 
 
-# %% wrong: the rank in the middle sends to itself | crashed | says: own partner
-def swap(rank, world_size, x):
-    partner = world_size - 1 - rank
-    theirs = torch.empty_like(x)
-    works = [dist.isend(x, partner), dist.irecv(theirs, partner)]
-    for work in works:
-        work.wait()
-    return theirs
-
-
 # %% wrong: an all_gather hands everything to everybody | forbidden call | says: only send and recv
 def swap(rank, world_size, x):
     everything = [torch.empty_like(x) for _ in range(world_size)]
@@ -115,23 +105,35 @@ def swap(rank, world_size, x):
     return theirs
 
 
-# %% wrong: the partner of notebook 02 | wrong | says: mirror image
-def swap(rank, world_size, x):
-    partner = rank ^ 1
-    if partner >= world_size:
-        return x
-    theirs = torch.empty_like(x)
-    for work in [dist.isend(x, partner), dist.irecv(theirs, partner)]:
-        work.wait()
-    return theirs
-
-
-# %% wrong: sent flat | wrong | says: its shape is
+# %% wrong: receives into the tensor that is in flight | crashed | says: while it was in flight
 def swap(rank, world_size, x):
     partner = world_size - 1 - rank
     if partner == rank:
         return x
-    theirs = torch.empty(x.numel(), dtype=x.dtype)
-    for work in [dist.isend(x.flatten(), partner), dist.irecv(theirs, partner)]:
+    works = [dist.isend(x, partner), dist.irecv(x, partner)]
+    for work in works:
         work.wait()
+    return x
+
+
+# %% wrong: waits for the send before the receive is posted | deadlocked | says: issue all transfers
+def swap(rank, world_size, x):
+    partner = world_size - 1 - rank
+    if partner == rank:
+        return x
+    theirs = torch.empty_like(x)
+    dist.isend(x, partner).wait()
+    dist.irecv(theirs, partner).wait()
+    return theirs
+
+
+# %% wrong: waits by polling | timed out | says: never waits for its isend
+def swap(rank, world_size, x):
+    partner = world_size - 1 - rank
+    if partner == rank:
+        return x
+    theirs = torch.empty_like(x)
+    works = [dist.isend(x, partner), dist.irecv(theirs, partner)]
+    while not all(work.is_completed() for work in works):
+        pass
     return theirs

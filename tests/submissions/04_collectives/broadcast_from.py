@@ -23,14 +23,6 @@ def broadcast_from(rank, world_size, x, shape, dtype, src):
     return y
 
 
-# %% wrong: always from rank 0 | crashed | says: names rank 0
-def broadcast_from(rank, world_size, x, shape, dtype, src):
-    if rank != 0:
-        x = torch.empty(shape, dtype=dtype)
-    dist.broadcast(x, src=0)
-    return x
-
-
 # %% wrong: from rank 0, with boxes everywhere | wrong | says: names rank 0
 def broadcast_from(rank, world_size, x, shape, dtype, src):
     box = torch.zeros(shape, dtype=dtype) if x is None else x.clone()
@@ -65,15 +57,6 @@ def broadcast_from(rank, world_size, x, shape, dtype, src):
     return box[0]
 
 
-# %% wrong: the box has the default dtype | wrong | says: its dtype is float32
-def broadcast_from(rank, world_size, x, shape, dtype, src):
-    box = torch.zeros(shape)
-    if rank == src:
-        box = x.float()
-    dist.broadcast(box, src=src)
-    return box
-
-
 # %% wrong: a sum of zeros and x | forbidden call | says: only broadcast may be used
 def broadcast_from(rank, world_size, x, shape, dtype, src):
     box = x if rank == src else torch.zeros(shape, dtype=dtype)
@@ -96,4 +79,12 @@ def broadcast_from(rank, world_size, x, shape, dtype, src):
     work = dist.broadcast(x, src=src, async_op=True)
     while not work.is_completed():
         pass
+    return x
+
+
+# %% wrong: always from rank 0 | crashed | says: names rank 0
+def broadcast_from(rank, world_size, x, shape, dtype, src):
+    if rank != 0:
+        x = torch.empty(shape, dtype=dtype)
+    dist.broadcast(x, src=0)
     return x

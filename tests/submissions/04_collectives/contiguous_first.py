@@ -51,3 +51,11 @@ def contiguous_first(rank, world_size, x, src):
         dist.scatter(box, parts, src=src)
         out[:, i] = box
     return out
+
+
+# %% wrong: the list on every rank | crashed | says: Only rank `src` passes
+def contiguous_first(rank, world_size, x, src):
+    parts = [part.contiguous() for part in x.chunk(world_size, dim=1)]
+    out = torch.empty(x.shape[0], x.shape[1] // world_size)
+    dist.scatter(out, parts, src=src)
+    return out

@@ -60,3 +60,10 @@ def gather_in_order(rank, world_size, predictions, total, dst):
         dist.gather(prediction, parts, dst=dst)
         found += parts or []
     return torch.stack(found)[:total] if rank == dst else None
+
+
+# %% wrong: the list on every rank | crashed | says: Only rank `dst` passes
+def gather_in_order(rank, world_size, predictions, total, dst):
+    parts = [torch.empty_like(predictions) for _ in range(world_size)]
+    dist.gather(predictions, parts, dst=dst)
+    return torch.stack(parts, dim=1).flatten()[:total] if rank == dst else None

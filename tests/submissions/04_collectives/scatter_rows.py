@@ -72,17 +72,6 @@ def scatter_rows(rank, world_size, x, src):
     return out[: max(0, rows - rank * each)]
 
 
-# %% wrong: the same padding on the wrong side | wrong | says: element \[0, 0\] is 0, not
-def scatter_rows(rank, world_size, x, src):
-    rows, columns = x.shape
-    each = -(-rows // world_size)
-    out, parts = x.new_empty(each, columns), None
-    if rank == src:
-        parts = list(torch.cat([x.new_zeros(each * world_size - rows, columns), x]).split(each))
-    dist.scatter(out, parts, src=src)
-    return out[: max(0, rows - rank * each)]
-
-
 # %% wrong: printed, not returned | wrong | says: prints, but returns nothing
 def scatter_rows(rank, world_size, x, src):
     rows, columns = x.shape
@@ -94,14 +83,11 @@ def scatter_rows(rank, world_size, x, src):
     print(out[: max(0, rows - rank * each)])
 
 
-# %% wrong: rows of zeros taken for padding | wrong | says: its shape is \(0, 2\), not \(1, 2\)
+# %% wrong: the list on every rank | crashed | says: Only rank `src` passes
 def scatter_rows(rank, world_size, x, src):
     rows, columns = x.shape
     each = -(-rows // world_size)
-    parts, out = None, x.new_empty(each, columns)
-    if rank == src:
-        padded = x.new_zeros(each * world_size, columns)
-        padded[:rows] = x
-        parts = list(padded.split(each))
-    dist.scatter(out, parts, src=src)
-    return out[(out != 0).any(dim=1)]
+    padded = torch.cat([x, x.new_zeros(each * world_size - rows, columns)])
+    out = x.new_empty(each, columns)
+    dist.scatter(out, list(padded.split(each)), src=src)
+    return out[: max(0, rows - rank * each)]

@@ -53,12 +53,3 @@ def split_sum(rank, world_size, x):
     whole = torch.empty_like(padded)
     dist.all_gather_single(whole, out)
     return whole[rank * each : (rank + 1) * each][: max(0, len(x) - rank * each)]
-
-
-# %% wrong: floats for whole numbers | wrong | says: its dtype is float64, not
-def split_sum(rank, world_size, x):
-    each = -(-len(x) // world_size)
-    padded = torch.cat([x.double(), torch.zeros(each * world_size - len(x)).double()])
-    out = padded.new_empty(each)
-    dist.reduce_scatter_single(out, padded)
-    return out[: max(0, len(x) - rank * each)]

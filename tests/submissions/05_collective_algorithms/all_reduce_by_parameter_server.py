@@ -91,19 +91,6 @@ def all_reduce_by_parameter_server(rank, world_size, x, server):
     return total
 
 
-# %% wrong: only the server has the sum | wrong | says: on every path
-def all_reduce_by_parameter_server(rank, world_size, x, server):
-    if rank != server:
-        dist.send(x, server)
-        return None
-    total, box = x.clone(), torch.empty_like(x)
-    for worker in range(world_size):
-        if worker != server:
-            dist.recv(box, worker)
-            total += box
-    return total
-
-
 # %% wrong: workers pull before they push | deadlocked | says: A cycle of receives
 def all_reduce_by_parameter_server(rank, world_size, x, server):
     total, box = x.clone(), torch.empty_like(x)
@@ -138,19 +125,16 @@ def all_reduce_by_parameter_server(rank, world_size, x, server):
     return total.to(x.dtype)
 
 
-# %% wrong: gradients are taken for vectors | wrong | says: its shape is
+# %% wrong: the server sends to itself | crashed | says: sends to itself
 def all_reduce_by_parameter_server(rank, world_size, x, server):
-    total = x.flatten().clone()
-    if rank != server:
-        dist.send(total, server)
-        dist.recv(total, server)
-        return total
-    box = torch.empty_like(total)
-    for worker in range(world_size):
-        if worker != server:
+    total, box = torch.zeros_like(x), torch.empty_like(x)
+    if rank == server:
+        for worker in range(world_size):
             dist.recv(box, worker)
             total += box
-    for worker in range(world_size):
-        if worker != server:
+        for worker in range(world_size):
             dist.send(total, worker)
+        return total
+    dist.send(x, server)
+    dist.recv(total, server)
     return total

@@ -79,7 +79,7 @@ def crossover(measure, ranks):
     return meet(alpha, beta, ranks)
 
 
-# %% wrong: only the length comes back | wrong | says: three numbers must come back
+# %% wrong: only the length comes back | wrong | says: return three numbers
 def crossover(measure, ranks):
     from statistics import median
 
@@ -97,3 +97,90 @@ def crossover(measure, ranks):
     beta = (time(8_000_000) - alpha) / 8_000_000
     d, s = {4: 2, 8: 3, 16: 4}[ranks], 2 * (ranks - 1)
     return alpha, beta, alpha * (s - d) / (beta * (d - s / ranks))
+
+
+# %% wrong: the plain mean of twenty laps | wrong | says: take the median
+def crossover(measure, ranks):
+    def time(n):
+        measure(n)
+        return sum(measure(n) for _ in range(20)) / 20
+
+    alpha = time(1)
+    return meet(alpha, (time(10_000_000) - alpha) / 10_000_000, ranks)
+
+
+# %% wrong: a single lap | wrong | says: take the median
+def crossover(measure, ranks):
+    alpha = measure(1)
+    return meet(alpha, (measure(10_000_000) - alpha) / 10_000_000, ranks)
+
+
+# %% wrong: the slowest lap | wrong | says: take the median
+def crossover(measure, ranks):
+    alpha = max(measure(1) for _ in range(20))
+    return meet(alpha, (max(measure(10**7) for _ in range(20)) - alpha) / 10**7, ranks)
+
+
+# %% wrong: short messages only | wrong | says: beta shows in long
+def crossover(measure, ranks):
+    from statistics import median
+
+    alpha, later = (median(measure(n) for _ in range(20)) for n in (1, 512))
+    return meet(alpha, (later - alpha) / 511, ranks)
+
+
+# %% wrong: long messages only | wrong | says: alpha shows in short
+def crossover(measure, ranks):
+    from statistics import median
+
+    time = median(measure(10**7) for _ in range(20))
+    return meet(time, time / 10**7, ranks)
+
+
+# %% wrong: microseconds | wrong | says: no other units
+def crossover(measure, ranks):
+    from statistics import median
+
+    alpha = median(measure(1) for _ in range(20))
+    beta = (median(measure(10**7) for _ in range(20)) - alpha) / 10**7
+    _, _, n = meet(alpha, beta, ranks)
+    return alpha * 1e6, beta * 1e6, n
+
+
+# %% wrong: the ring is thought to send whole tensors | wrong | says: solve for n again
+def crossover(measure, ranks):
+    from statistics import median
+
+    alpha = median(measure(1) for _ in range(20))
+    beta = (median(measure(10**7) for _ in range(20)) - alpha) / 10**7
+    return alpha, beta, alpha / beta
+
+
+# %% wrong: the length in elements of float32 | wrong | says: solve for n again
+def crossover(measure, ranks):
+    from math import log2
+
+    def time(nbytes):
+        return sorted(measure(nbytes) for _ in range(21))[10]
+
+    alpha = time(0)
+    beta = (time(8_000_000) - alpha) / 8_000_000
+    d, s = log2(ranks), 2 * (ranks - 1)
+    return alpha, beta, alpha * (s - d) / (beta * (d - s / ranks)) / 4
+
+
+# %% wrong: a single lap after one that warms up for all lengths | wrong | says: take the median
+def crossover(measure, ranks):
+    measure(1)
+    alpha = measure(1)
+    return meet(alpha, (measure(10_000_000) - alpha) / 10_000_000, ranks)
+
+
+# %% wrong: the mean of five laps | wrong | says: take the median
+def crossover(measure, ranks):
+    def time(n):
+        measure(n)
+        return sum(measure(n) for _ in range(5)) / 5
+
+    alpha = time(1)
+    return meet(alpha, (time(10_000_000) - alpha) / 10_000_000, ranks)

@@ -176,25 +176,34 @@ def recursive_doubling(rank, world_size, x):
     return total
 
 
-# %% wrong: the sum is made in float32 | wrong | says: , not -?\d
+# %% wrong: both send first | deadlocked | says: Both directions fit
 def recursive_doubling(rank, world_size, x):
-    total = x.float().clone()
-    theirs = torch.empty_like(total)
+    total, theirs, step = x.clone(), torch.empty_like(x), 1
+    while step < world_size:
+        dist.send(total, rank ^ step)
+        dist.recv(theirs, rank ^ step)
+        total += theirs
+        step *= 2
+    return total
+
+
+# %% wrong: isend is never waited for | deadlocked | says: never waits for its isend
+def recursive_doubling(rank, world_size, x):
+    total, theirs = x.clone(), torch.empty_like(x)
     most = 2 ** (world_size.bit_length() - 1)
     if rank >= most:
         dist.send(total, rank - most)
         dist.recv(total, rank - most)
-        return total.to(x.dtype)
+        return total
     if rank + most < world_size:
         dist.recv(theirs, rank + most)
         total += theirs
     step = 1
     while step < most:
-        work = dist.isend(total, rank ^ step)
+        dist.isend(total, rank ^ step)
         dist.recv(theirs, rank ^ step)
-        work.wait()
-        total += theirs
+        total = total + theirs
         step *= 2
     if rank + most < world_size:
         dist.send(total, rank + most)
-    return total.to(x.dtype)
+    return total

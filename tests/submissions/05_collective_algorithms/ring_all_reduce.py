@@ -186,3 +186,18 @@ def ring_all_reduce(rank, world_size, x):
             else:
                 chunks[into].copy_(box)
     return total.to(x.dtype)
+
+
+# %% wrong: everybody sends first | deadlocked | says: Both directions fit
+def ring_all_reduce(rank, world_size, x):
+    after, before = (rank + 1) % world_size, (rank - 1) % world_size
+    total = x.clone()
+    chunks = total.tensor_split(world_size)
+    for trip in range(2):
+        for step in range(world_size - 1):
+            out, into = (rank + trip - step) % world_size, (rank + trip - step - 1) % world_size
+            box = torch.empty_like(chunks[into])
+            dist.send(chunks[out], after)
+            dist.recv(box, before)
+            chunks[into].copy_(chunks[into] + box if trip == 0 else box)
+    return total

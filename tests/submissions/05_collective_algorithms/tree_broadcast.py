@@ -129,20 +129,6 @@ def tree_broadcast(rank, world_size, x, src):
         step *= 2
 
 
-# %% wrong: a tensor is taken for a vector | wrong | says: its shape is
-def tree_broadcast(rank, world_size, x, src):
-    x = x.flatten()
-    me, step = (rank - src) % world_size, 1
-    while step < world_size:
-        if me < step:
-            if me + step < world_size:
-                dist.send(x, (me + step + src) % world_size)
-        elif me < 2 * step:
-            dist.recv(x, (me - step + src) % world_size)
-        step *= 2
-    return x
-
-
 # %% wrong: nobody waits for what comes | wrong | says: never waits for its irecv from rank \d .*until then the check keeps NaN
 def tree_broadcast(rank, world_size, x, src):
     me, step, got = (rank - src) % world_size, 1, x.clone()
@@ -154,3 +140,12 @@ def tree_broadcast(rank, world_size, x, src):
             dist.irecv(got, (me - step + src) % world_size)
         step *= 2
     return got
+
+
+# %% wrong: everybody receives from the root | crashed | says: sends to itself
+def tree_broadcast(rank, world_size, x, src):
+    dist.recv(x, src)
+    for other in range(world_size):
+        if other != src and rank == src:
+            dist.send(x, other)
+    return x

@@ -76,21 +76,6 @@ def repair_mismatch(rank, world_size, loss, weight):
     return weight, mean
 
 
-# %% wrong: nobody broadcasts | wrong | says: Each rank returns its own weights
-def repair_mismatch(rank, world_size, loss, weight):
-    dist.all_reduce(loss)
-    return weight, loss / world_size
-
-
-# %% wrong: the weights pass through float32 | wrong | says: weights: element
-def repair_mismatch(rank, world_size, loss, weight):
-    losses = [torch.empty_like(loss) for _ in range(world_size)]
-    dist.all_gather(losses, loss)
-    box = weight.float()
-    dist.broadcast(box, src=losses.index(min(losses)))
-    return box.to(weight.dtype), torch.cat(losses).mean()
-
-
 # %% wrong: weights travel one by one | forbidden call | says: one broadcast carries them
 def repair_mismatch(rank, world_size, loss, weight):
     losses = [torch.empty_like(loss) for _ in range(world_size)]

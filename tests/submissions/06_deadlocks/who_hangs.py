@@ -72,25 +72,3 @@ def who_hangs(dumps):
                 return kind, seq, sorted(everyone - set(most))
     else:
         return "none", 0, []
-
-
-# %% wrong: only the number of elements is compared | wrong | says: 'op' is not 'size'
-import math
-
-
-def who_hangs(dumps):
-    tables = [{e["collective_seq_id"]: e for e in dump["entries"]} for dump in dumps]
-    first, last = max(min(table) for table in tables), max(max(table) for table in tables)
-    for seq in range(first, last + 1):
-        missing = [rank for rank, table in enumerate(tables) if seq not in table]
-        if missing:
-            return "missing", seq, missing
-        for kind, key in (("op", "profiling_name"), ("size", "input_sizes")):
-            seen = [table[seq][key] for table in tables]
-            if kind == "size":
-                seen = [math.prod(s[0]) for s in seen]
-            usual = max(seen, key=seen.count)
-            culprits = [rank for rank, what in enumerate(seen) if what != usual]
-            if culprits:
-                return kind, seq, culprits
-    return "none", 0, []

@@ -33,17 +33,6 @@ def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
     return result
 
 
-# %% wrong: a way through float32 | wrong | says: \[\d\]\[\d+\]: -?\d{4,} is not -?\d{4,}
-def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
-    sampler = DistributedSampler(data, seed=seed)
-    loader = DataLoader(data.float(), batch_size=batch_size, sampler=sampler)
-    seen = []
-    for epoch in range(epochs):
-        sampler.set_epoch(epoch)
-        seen.append([int(value) for batch in loader for value in batch])
-    return seen
-
-
 # %% wrong: seed and epoch are mixed by a product | wrong | says: \[1\]\[0\]: .* is not
 def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
     seen = []

@@ -34,7 +34,7 @@ def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch)
     return order[rank::num_replicas]
 
 
-# %% wrong: torch's own sampler | crashed | says: torch's is put away
+# %% wrong: torch's own sampler | crashed | says: torch's own is disabled
 def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch):
     from torch.utils.data import DistributedSampler
 
@@ -43,7 +43,7 @@ def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch)
     return list(sampler)
 
 
-# %% wrong: torch's own sampler, imported above the function | crashed | says: torch's is put away
+# %% wrong: torch's own sampler, imported above the function | crashed | says: torch's own is disabled
 from torch.utils.data import DistributedSampler as Own
 
 
@@ -53,7 +53,7 @@ def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch)
     return list(sampler)
 
 
-# %% wrong: torch's own sampler, inherited | crashed | says: torch's is put away
+# %% wrong: torch's own sampler, inherited | crashed | says: torch's own is disabled
 from torch.utils.data import DistributedSampler
 
 
@@ -67,7 +67,7 @@ def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch)
     return list(sampler)
 
 
-# %% wrong: torch's own, loaded anew | crashed | says: torch's is put away
+# %% wrong: torch's own, loaded anew | crashed | says: torch's own is disabled
 import importlib
 
 import torch.utils.data.distributed

@@ -31,14 +31,7 @@ def shard_stream(stream, rank, world_size):
     return own if info is None else every(own, info.num_workers, info.id)
 
 
-# %% wrong: without a worker there is no info | crashed | says: no attribute 'num_workers'
-def shard_stream(stream, rank, world_size):
-    info = get_worker_info()
-    shard = rank * info.num_workers + info.id
-    return islice(stream, shard, None, world_size * info.num_workers)
-
-
-# %% wrong: the stream is read to its end first | crashed | says: a stream may have no end
+# %% wrong: the stream is read to its end first | crashed | says: reads ahead
 def shard_stream(stream, rank, world_size):
     info = get_worker_info()
     worker, workers = (info.id, info.num_workers) if info else (0, 1)
@@ -53,14 +46,7 @@ def shard_stream(stream, rank, world_size):
     return islice(stream, shard * 3, shard * 3 + 3)
 
 
-# %% wrong: by value | wrong | says: more than one apart
-def shard_stream(stream, rank, world_size):
-    info = torch.utils.data.get_worker_info()
-    worker, workers = (info.id, info.num_workers) if info else (0, 1)
-    return (x for x in stream if x % (world_size * workers) == rank * workers + worker)
-
-
-# %% wrong: a thousand samples ahead | crashed | says: hand them on as you read
+# %% wrong: a thousand samples ahead | crashed | says: reads ahead
 def shard_stream(stream, rank, world_size):
     from itertools import islice
 
@@ -68,25 +54,6 @@ def shard_stream(stream, rank, world_size):
     worker, workers = (info.id, info.num_workers) if info else (0, 1)
     while ahead := list(islice(stream, 1000)):
         yield from ahead[rank * workers + worker :: world_size * workers]
-
-
-# %% wrong: one worker reads the whole share of its rank | wrong | says: more than one apart
-def shard_stream(stream, rank, world_size):
-    info = get_worker_info()
-    if info is not None and info.id > 0:
-        return iter(())
-    return islice(stream, rank, None, world_size)
-
-
-# %% wrong: a value that has come before is left out | wrong | says: nobody has
-def shard_stream(stream, rank, world_size):
-    info = get_worker_info()
-    worker, workers = (info.id, info.num_workers) if info else (0, 1)
-    seen = set()
-    for number, sample in enumerate(stream):
-        if sample not in seen and number % (world_size * workers) == rank * workers + worker:
-            yield sample
-        seen.add(sample)
 
 
 # %% wrong: two workers are taken for granted | wrong | says: has already

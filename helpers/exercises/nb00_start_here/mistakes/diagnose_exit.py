@@ -1,45 +1,96 @@
-# %% the killed process is taken for the cause
-# Its time was up, and only then was it killed: that is a "timeout".
+import re
 import signal
 
 
+def last_line(stderr):
+    return stderr.strip().splitlines()[-1]
+
+
+# %% the signal before the timeout
+# A process whose time is up is killed, so its returncode is negative, too. Test `timed_out` first.
 def diagnose_exit(returncode, stderr, timed_out):
     if returncode < 0:
         return signal.Signals(-returncode).name
     if timed_out:
         return "timeout"
-    return stderr.strip().splitlines()[-1].split(":")[0].split(".")[-1]
+    return last_line(stderr).split(":")[0].split(".")[-1]
+
+
+# %% SIGKILL counts as a timeout
+# SIGKILL is taken for a timeout, but other processes can send it as well. Only `timed_out` says whether the
+# time was up.
+def diagnose_exit(returncode, stderr, timed_out):
+    if returncode == -9:
+        return "timeout"
+    if returncode < 0:
+        return signal.Signals(-returncode).name
+    return last_line(stderr).split(":")[0].split(".")[-1]
 
 
 # %% stderr before the returncode
-# A negative returncode is a signal, whatever stands in stderr.
-import signal
-
-
+# A negative returncode always means a signal, whatever the program printed before. Test it before you read
+# stderr.
 def diagnose_exit(returncode, stderr, timed_out):
     if timed_out:
         return "timeout"
     if stderr:
-        return stderr.strip().splitlines()[-1].split(":")[0].split(".")[-1]
+        return last_line(stderr).split(":")[0].split(".")[-1]
     return signal.Signals(-returncode).name
 
 
-# %% the signal's number
-# A negative returncode is minus a signal's number: signal.Signals has the names.
+# %% signal and its number
+# This is the signal's number. `signal.Signals(number).name` is its name.
 def diagnose_exit(returncode, stderr, timed_out):
     if timed_out:
         return "timeout"
     if returncode < 0:
         return f"signal {-returncode}"
-    return stderr.strip().splitlines()[-1].split(":")[0].split(".")[-1]
+    return last_line(stderr).split(":")[0].split(".")[-1]
+
+
+# %% the signal's number
+# This is the signal's number. `signal.Signals(number).name` is its name.
+def diagnose_exit(returncode, stderr, timed_out):
+    if timed_out:
+        return "timeout"
+    if returncode < 0:
+        return -returncode
+    return last_line(stderr).split(":")[0].split(".")[-1]
+
+
+# %% every signal is a segmentation fault
+# Not every signal is SIGSEGV: `signal.Signals(-returncode).name` is the name of the one that arrived.
+def diagnose_exit(returncode, stderr, timed_out):
+    if timed_out:
+        return "timeout"
+    if returncode < 0:
+        return "SIGSEGV"
+    return last_line(stderr).split(":")[0].split(".")[-1]
+
+
+# %% every signal is SIGKILL
+# Not every signal is SIGKILL: `signal.Signals(-returncode).name` is the name of the one that arrived.
+def diagnose_exit(returncode, stderr, timed_out):
+    if timed_out:
+        return "timeout"
+    if returncode < 0:
+        return "SIGKILL"
+    return last_line(stderr).split(":")[0].split(".")[-1]
+
+
+# %% positive numbers are looked for | crashed
+# A process that a signal ended has a negative returncode: minus the signal's number.
+def diagnose_exit(returncode, stderr, timed_out):
+    if timed_out:
+        return "timeout"
+    if not stderr:
+        return signal.Signals(returncode).name
+    return last_line(stderr).split(":")[0].split(".")[-1]
 
 
 # %% the first exception in the text
-# The last line of stderr begins with the exception that ended the process.
-import re
-import signal
-
-
+# This is not the exception that ended the program. stderr may name others before it and in the message: the
+# name is at the beginning of the last line.
 def diagnose_exit(returncode, stderr, timed_out):
     if timed_out:
         return "timeout"
@@ -49,47 +100,24 @@ def diagnose_exit(returncode, stderr, timed_out):
     return found[1] if found else "exception"
 
 
-# %% with the module's name
-# Give the exception's name without its module: what stands after the last dot.
-import signal
-
-
+# %% the first traceback
+# This is not the exception that ended the program. stderr may name others before it and in the message: the
+# name is at the beginning of the last line.
 def diagnose_exit(returncode, stderr, timed_out):
     if timed_out:
         return "timeout"
     if returncode < 0:
         return signal.Signals(-returncode).name
-    return stderr.strip().splitlines()[-1].split(":")[0]
-
-
-# %% printed, not returned
-# The function must return a string in every case.
-import signal
-
-
-def diagnose_exit(returncode, stderr, timed_out):
-    if timed_out:
-        print("timeout")
-    elif returncode < 0:
-        print(signal.Signals(-returncode).name)
-    else:
-        print(stderr.strip().splitlines()[-1].split(":")[0].split(".")[-1])
-
-
-# %% waits for more to read
-# The last line of stderr begins with the exception that ended the process.
-def diagnose_exit(returncode, stderr, timed_out):
-    while not stderr:
-        pass
-    return stderr
+    body = stderr.split("Traceback (most recent call last):")[1]
+    for line in body.splitlines():
+        if line and not line.startswith(" "):
+            return line.split(":")[0].split(".")[-1]
 
 
 # %% the last word that ends in Error
-# The last line of stderr begins with the exception that ended the process.
+# You look for words that end in "Error". A message may hold such words, and not every exception is named
+# so: take the beginning of the last line.
 def diagnose_exit(returncode, stderr, timed_out):
-    import re
-    import signal
-
     if timed_out:
         return "timeout"
     if returncode < 0:
@@ -97,39 +125,74 @@ def diagnose_exit(returncode, stderr, timed_out):
     return (re.findall(r"\w+Error", stderr) or ["exception"])[-1]
 
 
-# %% what follows the last dot of the last line
-# The last line of stderr begins with the exception that ended the process.
-def diagnose_exit(returncode, stderr, timed_out):
-    import signal
-
-    if timed_out:
-        return "timeout"
-    if returncode < 0:
-        return signal.Signals(-returncode).name
-    return stderr.strip().splitlines()[-1].split(".")[-1].split(":")[0]
-
-
-# %% torn at the first dot
-# The last line of stderr begins with the exception that ended the process.
-import signal
-
-
+# %% the last word that ends in Error, or a timeout
+# You look for words that end in "Error". A message may hold such words, and not every exception is named
+# so: take the beginning of the last line.
 def diagnose_exit(returncode, stderr, timed_out):
     if timed_out:
         return "timeout"
     if returncode < 0:
         return signal.Signals(-returncode).name
-    return stderr.strip().splitlines()[-1].split(":")[0].split(".")[0]
+    return (re.findall(r"(\w+Error)\b", stderr) or ["timeout"])[-1]
 
 
-# %% SIGKILL counts as a timeout
-# A negative returncode is a signal, whatever stands in stderr.
-import signal
-
-
+# %% with the module's name
+# This is the exception's name with its module. Return only what follows the last dot.
 def diagnose_exit(returncode, stderr, timed_out):
-    if returncode == -9:
+    if timed_out:
         return "timeout"
     if returncode < 0:
         return signal.Signals(-returncode).name
-    return stderr.strip().splitlines()[-1].split(":")[0].split(".")[-1]
+    return last_line(stderr).split(":")[0]
+
+
+# %% the whole last line
+# This is the whole last line of stderr. Return only the exception's name: what is before the first colon,
+# and of that what follows the last dot.
+def diagnose_exit(returncode, stderr, timed_out):
+    if timed_out:
+        return "timeout"
+    if returncode < 0:
+        return signal.Signals(-returncode).name
+    return last_line(stderr)
+
+
+# %% the newline at the end is not removed
+# stderr ends with a newline, so after `split("\n")` its last part is empty: use `stderr.strip()` first.
+def diagnose_exit(returncode, stderr, timed_out):
+    if timed_out:
+        return "timeout"
+    if returncode < 0:
+        return signal.Signals(-returncode).name
+    return stderr.split("\n")[-1].split(":")[0].split(".")[-1]
+
+
+# %% the last dot of the whole line
+# The line is cut at a dot of the message. Cut it at the first colon, and only then at the last dot.
+def diagnose_exit(returncode, stderr, timed_out):
+    if timed_out:
+        return "timeout"
+    if returncode < 0:
+        return signal.Signals(-returncode).name
+    return last_line(stderr).split(".")[-1].split(":")[0]
+
+
+# %% cut at the first dot
+# This is the first part of the module's name. The exception's name follows the last dot.
+def diagnose_exit(returncode, stderr, timed_out):
+    if timed_out:
+        return "timeout"
+    if returncode < 0:
+        return signal.Signals(-returncode).name
+    return last_line(stderr).split(":")[0].split(".")[0]
+
+
+# %% nothing is returned
+# The function returns None in every case. Hand the name back with `return`; printing it is not enough.
+def diagnose_exit(returncode, stderr, timed_out):
+    if timed_out:
+        print("timeout")
+    elif returncode < 0:
+        print(signal.Signals(-returncode).name)
+    else:
+        print(last_line(stderr).split(":")[0].split(".")[-1])

@@ -1,5 +1,6 @@
 # %% every rank makes its own groups only | crashed
-# Make all groups in a loop that is the same on every rank; keep those you are in.
+# The ranks do not make the same groups in the same order. Every rank must call `new_group` for all `rows +
+# cols` groups, also for those that it is not in, and then use its two.
 def row_and_column_groups(rank, world_size, rows, cols, x):
     r, c = divmod(rank, cols)
     row = dist.new_group([r * cols + i for i in range(cols)])
@@ -11,7 +12,8 @@ def row_and_column_groups(rank, world_size, rows, cols, x):
 
 
 # %% new_group only where the rank is a member | crashed
-# Make all groups in a loop that is the same on every rank; keep those you are in.
+# The ranks do not make the same groups in the same order. Every rank must call `new_group` for all `rows +
+# cols` groups, also for those that it is not in, and then use its two.
 def row_and_column_groups(rank, world_size, rows, cols, x):
     grid = torch.arange(world_size).reshape(rows, cols)
     mine = [dist.new_group(ranks) for ranks in [*grid.tolist(), *grid.T.tolist()] if rank in ranks]
@@ -22,7 +24,8 @@ def row_and_column_groups(rank, world_size, rows, cols, x):
 
 
 # %% each rank begins with its own groups | crashed
-# Make all groups in a loop that is the same on every rank; keep those you are in.
+# The ranks do not make the same groups in the same order. Every rank must call `new_group` for all `rows +
+# cols` groups, also for those that it is not in, and then use its two.
 def row_and_column_groups(rank, world_size, rows, cols, x):
     grid = torch.arange(world_size).reshape(rows, cols)
     lists = [*grid.tolist(), *grid.T.tolist()]
@@ -35,7 +38,8 @@ def row_and_column_groups(rank, world_size, rows, cols, x):
 
 
 # %% rank 0 alone makes the groups | crashed
-# Make all groups in a loop that is the same on every rank; keep those you are in.
+# The ranks do not make the same groups in the same order. Every rank must call `new_group` for all `rows +
+# cols` groups, also for those that it is not in, and then use its two.
 def row_and_column_groups(rank, world_size, rows, cols, x):
     if rank == 0:
         for ranks in torch.arange(world_size).reshape(rows, cols).tolist():
@@ -44,7 +48,8 @@ def row_and_column_groups(rank, world_size, rows, cols, x):
 
 
 # %% rank 0 thinks that it needs no column | crashed
-# Make all groups in a loop that is the same on every rank; keep those you are in.
+# The ranks do not make the same groups in the same order. Every rank must call `new_group` for all `rows +
+# cols` groups, also for those that it is not in, and then use its two.
 def row_and_column_groups(rank, world_size, rows, cols, x):
     grid = torch.arange(world_size).reshape(rows, cols)
     lines = [dist.new_group(ranks) for ranks in grid.tolist()]
@@ -58,8 +63,8 @@ def row_and_column_groups(rank, world_size, rows, cols, x):
 
 
 # %% the second sum begins with the first
-# `x` itself has been changed, so a sum that was made of it afterwards began with the one before: make a
-# clone of its own for each sum.
+# The second sum starts from the first one, because `x` was changed by it. Make a separate clone of `x` for
+# each sum.
 def row_and_column_groups(rank, world_size, rows, cols, x):
     grid = torch.arange(world_size).reshape(rows, cols)
     lines = [dist.new_group(ranks) for ranks in grid.tolist()]
@@ -71,7 +76,7 @@ def row_and_column_groups(rank, world_size, rows, cols, x):
 
 
 # %% row and column are swapped
-# The two sums are right, but in the other order.
+# The two sums are right, but swapped: the row's sum comes first.
 def row_and_column_groups(rank, world_size, rows, cols, x):
     grid = torch.arange(world_size).reshape(rows, cols)
     lines = [dist.new_group(ranks) for ranks in grid.tolist()]
@@ -83,7 +88,7 @@ def row_and_column_groups(rank, world_size, rows, cols, x):
 
 
 # %% the sums are averages
-# These are means; sums are wanted.
+# These are the means over the row and the column. Return the sums.
 def row_and_column_groups(rank, world_size, rows, cols, x):
     grid = torch.arange(world_size).reshape(rows, cols)
     lines = [dist.new_group(ranks) for ranks in grid.tolist()]
@@ -95,8 +100,7 @@ def row_and_column_groups(rank, world_size, rows, cols, x):
 
 
 # %% x itself is one of the sums
-# `x` itself has been changed, so a sum that was made of it afterwards began with the one before: make a
-# clone of its own for each sum.
+# The row's sum was computed in `x` itself, which must stay as it is. Reduce a clone.
 def row_and_column_groups(rank, world_size, rows, cols, x):
     grid = torch.arange(world_size).reshape(rows, cols)
     lines = [dist.new_group(ranks) for ranks in grid.tolist()]
@@ -105,3 +109,62 @@ def row_and_column_groups(rank, world_size, rows, cols, x):
     dist.all_reduce(x, group=lines[rank // cols])
     dist.all_reduce(in_column, group=columns[rank % cols])
     return x, in_column
+
+
+# %% groups are made, but not used
+# Both sums are over all ranks. Pass the group to `all_reduce`: `group=`.
+def row_and_column_groups(rank, world_size, rows, cols, x):
+    grid = torch.arange(world_size).reshape(rows, cols)
+    for ranks in [*grid.tolist(), *grid.T.tolist()]:
+        dist.new_group(ranks)
+    in_row, in_column = x.clone(), x.clone()
+    dist.all_reduce(in_row)
+    dist.all_reduce(in_column)
+    return in_row, in_column
+
+
+# %% sums in float32
+# The sums are float32, but `x` has another dtype. Clone `x` without converting it.
+def row_and_column_groups(rank, world_size, rows, cols, x):
+    grid = torch.arange(world_size).reshape(rows, cols)
+    lines = [dist.new_group(ranks) for ranks in grid.tolist()]
+    columns = [dist.new_group(ranks) for ranks in grid.T.tolist()]
+    in_row, in_column = x.clone().float(), x.clone().float()
+    dist.all_reduce(in_row, group=lines[rank // cols])
+    dist.all_reduce(in_column, group=columns[rank % cols])
+    return in_row, in_column
+
+
+# %% sums by way of float32
+# The sums were computed in float32, which is less exact than the dtype of `x`. Clone `x` without converting
+# it.
+def row_and_column_groups(rank, world_size, rows, cols, x):
+    grid = torch.arange(world_size).reshape(rows, cols)
+    lines = [dist.new_group(ranks) for ranks in grid.tolist()]
+    columns = [dist.new_group(ranks) for ranks in grid.T.tolist()]
+    in_row, in_column = x.clone().float(), x.clone().float()
+    dist.all_reduce(in_row, group=lines[rank // cols])
+    dist.all_reduce(in_column, group=columns[rank % cols])
+    return in_row.to(x.dtype), in_column.to(x.dtype)
+
+
+# %% rows and columns confused in the list of a row | crashed
+# In a row's list of ranks, row r begins at `r * cols`, because a row has `cols` ranks.
+def row_and_column_groups(rank, world_size, rows, cols, x):
+    lines = [dist.new_group([i * rows + j for j in range(cols)]) for i in range(rows)]
+    columns = [dist.new_group([i * cols + j for i in range(rows)]) for j in range(cols)]
+    in_row, in_column = x.clone(), x.clone()
+    dist.all_reduce(in_row, group=lines[rank // cols])
+    dist.all_reduce(in_column, group=columns[rank % cols])
+    return in_row, in_column
+
+
+# %% the column's number modulo rows | crashed
+# A rank is in column `rank % cols`: a row has `cols` ranks.
+def row_and_column_groups(rank, world_size, rows, cols, x):
+    lines = [dist.new_group(list(range(r * cols, (r + 1) * cols))) for r in range(rows)]
+    columns = [dist.new_group(list(range(c, world_size, cols))) for c in range(cols)]
+    in_row, in_column = x.clone(), x.clone()
+    dist.all_reduce(in_row, group=lines[rank // cols])
+    dist.all_reduce(in_column, group=columns[rank % rows])
+    return in_row, in_column

@@ -1,5 +1,5 @@
 # %% rank 1 never adds
-# Nobody has added 1: rank 1 does so before it sends.
+# Nobody adds 1. Rank 1 adds 1 to the ball before it sends the ball back.
 def ping_pong(rank, world_size, ball, rounds):
     if rank > 1:
         return None
@@ -14,8 +14,8 @@ def ping_pong(rank, world_size, ball, rounds):
 
 
 # %% adds after sending
-# Rank 0 returns the ball that it was given: either rank 1 sends it back before it adds 1, or rank 0
-# receives into another tensor than the one that it sends and returns.
+# Rank 0 returns the ball that it sent. Either rank 1 sends the ball back before it adds 1, or rank 0
+# receives into one tensor and sends and returns another.
 def ping_pong(rank, world_size, ball, rounds):
     if rank > 1:
         return None
@@ -31,7 +31,7 @@ def ping_pong(rank, world_size, ball, rounds):
 
 
 # %% only two ranks thought of | deadlocked
-# Only ranks 0 and 1 play; the others return None before the loop.
+# The ranks from 2 on also enter the loop. Only ranks 0 and 1 play; the others return None before any call.
 def ping_pong(rank, world_size, ball, rounds):
     for _ in range(rounds):
         if rank == 0:
@@ -45,7 +45,7 @@ def ping_pong(rank, world_size, ball, rounds):
 
 
 # %% every rank above 1 returns its ball
-# Only ranks 0 and 1 play; the others return None.
+# Ranks from 2 on return their tensor. They do not play and return None.
 def ping_pong(rank, world_size, ball, rounds):
     if rank > 1:
         return ball
@@ -61,8 +61,8 @@ def ping_pong(rank, world_size, ball, rounds):
 
 
 # %% rank 0 looks at what it sent, not at what came back
-# Rank 0 returns the ball that it was given: either rank 1 sends it back before it adds 1, or rank 0
-# receives into another tensor than the one that it sends and returns.
+# Rank 0 returns the ball that it sent. Either rank 1 sends the ball back before it adds 1, or rank 0
+# receives into one tensor and sends and returns another.
 def ping_pong(rank, world_size, ball, rounds):
     box = torch.empty_like(ball)
     for _ in range(rounds if rank < 2 else 0):
@@ -77,7 +77,8 @@ def ping_pong(rank, world_size, ball, rounds):
 
 
 # %% by way of float32
-# This is the right value as float32 holds it. Keep the dtype of what you are given.
+# The ball was converted to float32 and lost digits. Receive into a tensor of the ball's dtype:
+# `torch.empty_like(ball)`.
 def ping_pong(rank, world_size, ball, rounds):
     if rank > 1:
         return None
@@ -94,7 +95,7 @@ def ping_pong(rank, world_size, ball, rounds):
 
 
 # %% both add
-# 1 is added twice in a round: only rank 1 adds.
+# 1 is added twice in each round. Only rank 1 adds.
 def ping_pong(rank, world_size, ball, rounds):
     if rank > 1:
         return None
@@ -108,3 +109,66 @@ def ping_pong(rank, world_size, ball, rounds):
             ball += 1
             dist.send(ball, 0)
     return ball
+
+
+# %% one round only
+# Only one round is played. The calls belong into a loop over `range(rounds)`.
+def ping_pong(rank, world_size, ball, rounds):
+    if rank == 0:
+        dist.send(ball, 1)
+        dist.recv(ball, 1)
+    elif rank == 1:
+        dist.recv(ball, 0)
+        ball += 1
+        dist.send(ball, 0)
+    else:
+        return None
+    return ball
+
+
+# %% the result is computed, not received
+# The result is `ball + rounds`, computed in one step. In floats that is not always the same as adding 1 in
+# each round: send on, and return, the ball that came back.
+def ping_pong(rank, world_size, ball, rounds):
+    if rank == 0:
+        start = ball.clone()
+        for _ in range(rounds):
+            dist.send(start, 1)
+            dist.recv(ball, 1)
+        return start + rounds
+    if rank == 1:
+        for _ in range(rounds):
+            dist.recv(ball, 0)
+            dist.send(ball + 1, 0)
+        return ball + rounds
+
+
+# %% flat buffers
+# The ball comes back flat. It has to keep its shape: receive into `torch.empty_like(ball)`, or into `ball`.
+def ping_pong(rank, world_size, ball, rounds):
+    if rank > 1:
+        return None
+    ball = ball.flatten()
+    for _ in range(rounds):
+        if rank == 0:
+            dist.send(ball, 1)
+            dist.recv(ball, 1)
+        else:
+            dist.recv(ball, 0)
+            ball += 1
+            dist.send(ball, 0)
+    return ball
+
+
+# %% rank 1 returns nothing
+# Rank 1 returns None. It returns the ball as it last sent it.
+def ping_pong(rank, world_size, ball, rounds):
+    for _ in range(rounds):
+        if rank == 0:
+            dist.send(ball, 1)
+            dist.recv(ball, 1)
+        elif rank == 1:
+            dist.recv(ball, 0)
+            ball += 1
+            dist.send(ball, 0)
+    return ball if rank == 0 else None

@@ -1,43 +1,5 @@
-# %% in the order of arrival, not of rank
-# These are the right parts, in another order.
-def tagged_mail(rank, world_size, letter):
-    if rank != 0:
-        import time
-
-        time.sleep(0.02 * (world_size - rank))
-        dist.send(torch.tensor([len(letter)]), 0, tag=1)
-        dist.send(letter, 0, tag=2)
-        return None
-    letters = []
-    for _ in range(1, world_size):
-        length = torch.zeros(1, dtype=torch.int64)
-        source = dist.recv(length, tag=1)
-        box = torch.empty(int(length))
-        dist.recv(box, source, tag=2)
-        letters.append(box)
-    return letters
-
-
-# %% a large buffer in place of the length
-# After the letters come elements that nobody sent: make each tensor as long as the message with tag 1
-# says.
-def tagged_mail(rank, world_size, letter):
-    if rank:
-        dist.send(torch.tensor([len(letter)]), 0, tag=1)
-        dist.send(letter, 0, tag=2)
-        return None
-    letters = []
-    for source in range(1, world_size):
-        length = torch.zeros(1, dtype=torch.int64)
-        dist.recv(length, source, tag=1)
-        box = torch.zeros(100)
-        dist.recv(box, source, tag=2)
-        letters.append(box)
-    return letters
-
-
 # %% rank 0's empty letter is in the list
-# Rank 0's own, empty letter does not belong into the list.
+# The list begins with rank 0's own letter. It holds only the letters of ranks 1, 2, ...
 def tagged_mail(rank, world_size, letter):
     if rank:
         dist.send(torch.tensor([len(letter)]), 0, tag=1)
@@ -54,7 +16,7 @@ def tagged_mail(rank, world_size, letter):
 
 
 # %% all letters in one long enough tensor
-# All letters lie in one tensor, each written over the one before: make one for each.
+# All letters share one buffer, so each one overwrites those before it. Make a tensor for each letter.
 def tagged_mail(rank, world_size, letter):
     if rank:
         dist.send(torch.tensor([len(letter)]), 0, tag=1)
@@ -71,8 +33,7 @@ def tagged_mail(rank, world_size, letter):
 
 
 # %% long enough for all, never cut
-# After the letters come elements that nobody sent: make each tensor as long as the message with tag 1
-# says.
+# The letters are longer than what was sent. Make each tensor as long as the message with tag 1 says.
 def tagged_mail(rank, world_size, letter):
     if rank:
         dist.send(torch.tensor([len(letter)]), 0, tag=1)
@@ -85,4 +46,33 @@ def tagged_mail(rank, world_size, letter):
         box = torch.zeros(1000)
         dist.recv(box, source, tag=2)
         letters.append(box)
+    return letters
+
+
+# %% rank 0 keeps the letters to itself
+# Rank 0 returns None. It returns the list of letters, and only the other ranks return None.
+def tagged_mail(rank, world_size, letter):
+    if rank:
+        dist.send(torch.tensor([len(letter)]), 0, tag=1)
+        dist.send(letter, 0, tag=2)
+        return None
+    for source in range(1, world_size):
+        length = torch.zeros(1, dtype=torch.int64)
+        dist.recv(length, source, tag=1)
+        dist.recv(torch.empty(int(length)), source, tag=2)
+
+
+# %% every letter in the same small buffer | crashed
+# The buffer is too small for this letter. Make one for each letter, as long as the message with tag 1 says.
+def tagged_mail(rank, world_size, letter):
+    if rank:
+        dist.send(torch.tensor([len(letter)]), 0, tag=1)
+        dist.send(letter, 0, tag=2)
+        return None
+    letters, box = [], torch.zeros(8)
+    for source in range(1, world_size):
+        length = torch.zeros(1, dtype=torch.int64)
+        dist.recv(length, source, tag=1)
+        dist.recv(box[: int(length)], source, tag=2)
+        letters.append(box[: int(length)])
     return letters

@@ -1,7 +1,6 @@
 # %% adds before it waits
-# This is what the check puts into a tensor of torch.empty, and into one that an irecv or an asynchronous
-# call writes to until wait() has returned: NaN, or the largest whole number. Unless your own arithmetic
-# made it (0/0, an overflow), it was read before wait(), or nothing was ever received into it.
+# The received tensor is added before its `wait()` returned, so it holds no data yet. Wait for both
+# transfers, then add.
 def overlap(rank, world_size, x, compute):
     box = torch.empty_like(x)
     works = [dist.isend(x, (rank + 1) % world_size), dist.irecv(box, (rank - 1) % world_size)]
@@ -11,21 +10,8 @@ def overlap(rank, world_size, x, compute):
     return total
 
 
-# %% adds into the tensor that still receives | crashed
-# Between issue and wait() a tensor belongs to its transfer: nothing may write to one that is sent, no
-# irecv either, nor to one that receives. Receive into a tensor of its own, such as torch.empty_like(x),
-# and add up after the wait.
-def overlap(rank, world_size, x, compute):
-    y = torch.zeros_like(x)
-    works = [dist.isend(x, (rank + 1) % world_size), dist.irecv(y, (rank - 1) % world_size)]
-    y += compute()
-    for work in works:
-        work.wait()
-    return y
-
-
 # %% what wait gives, taken for data
-# wait() returns True, which counts as 1; the data is in the tensor for irecv.
+# `wait()` returns True, which counts as 1 in a sum. The data is in the tensor that you gave to `irecv`.
 def overlap(rank, world_size, x, compute):
     y = torch.empty_like(x)
     sending = dist.isend(x, (rank + 1) % world_size)
@@ -36,7 +22,7 @@ def overlap(rank, world_size, x, compute):
 
 
 # %% the sum with its own tensor
-# This is compute() plus the rank's own `x`: add the tensor that came from the rank before.
+# This is `compute()` plus this rank's own `x`. Add the tensor that came from the rank before.
 def overlap(rank, world_size, x, compute):
     y = torch.empty_like(x)
     works = [dist.isend(x, (rank + 1) % world_size), dist.irecv(y, (rank - 1) % world_size)]
@@ -46,14 +32,46 @@ def overlap(rank, world_size, x, compute):
     return mine + x
 
 
-# %% the result is written into the tensor that is still sent | crashed
-# Between issue and wait() a tensor belongs to its transfer: nothing may write to one that is sent, no
-# irecv either, nor to one that receives. Receive into a tensor of its own, such as torch.empty_like(x),
-# and add up after the wait.
+# %% the function itself, not its result | crashed
+# `compute` is a function: call it, `compute()`, to get its result.
+def overlap(rank, world_size, x, compute):
+    box = torch.empty_like(x)
+    works = [dist.isend(x, (rank + 1) % world_size), dist.irecv(box, (rank - 1) % world_size)]
+    mine = compute
+    for work in works:
+        work.wait()
+    return mine + box
+
+
+# %% only its own result
+# This is the result of `compute()` alone. Add the tensor that came from the rank before.
 def overlap(rank, world_size, x, compute):
     y = torch.empty_like(x)
     works = [dist.isend(x, (rank + 1) % world_size), dist.irecv(y, (rank - 1) % world_size)]
-    x.copy_(compute())
+    mine = compute()
     for work in works:
         work.wait()
-    return x + y
+    return mine
+
+
+# %% only what came
+# This is the tensor that came from the rank before. Add the result of `compute()` to it.
+def overlap(rank, world_size, x, compute):
+    y = torch.empty_like(x)
+    works = [dist.isend(x, (rank + 1) % world_size), dist.irecv(y, (rank - 1) % world_size)]
+    compute()
+    for work in works:
+        work.wait()
+    return y
+
+
+# %% the wrong direction
+# This is `compute()` plus the tensor of the next rank. Send to `(rank + 1) % world_size` and receive from
+# `(rank - 1) % world_size`.
+def overlap(rank, world_size, x, compute):
+    y = torch.empty_like(x)
+    works = [dist.isend(x, (rank - 1) % world_size), dist.irecv(y, (rank + 1) % world_size)]
+    mine = compute()
+    for work in works:
+        work.wait()
+    return mine + y

@@ -1,6 +1,6 @@
 # %% a buffer for each message
-# What counts is each tensor that is filled or sent, a clone as well. Make two before the loop and take
-# them in turn, `i % 2`.
+# More than two tensors are filled or sent; a clone counts as well. Make two before the loop and use them in
+# turn, `i % 2`.
 def safe_buffers(fill, count, length, dst):
     works, kept = [], []
     for i in range(count):
@@ -12,8 +12,8 @@ def safe_buffers(fill, count, length, dst):
 
 
 # %% sends a copy each time
-# What counts is each tensor that is filled or sent, a clone as well. Make two before the loop and take
-# them in turn, `i % 2`.
+# More than two tensors are filled or sent; a clone counts as well. Make two before the loop and use them in
+# turn, `i % 2`.
 def safe_buffers(fill, count, length, dst):
     buffer, works = torch.empty(length), []
     for i in range(count):
@@ -24,7 +24,7 @@ def safe_buffers(fill, count, length, dst):
 
 
 # %% pairs of messages, an odd one is left over | deadlocked
-# A rank has sent fewer messages than `count`, {count}.
+# A rank sends fewer than {count} messages, so rank `dst` waits for the rest. `count` may be odd.
 def safe_buffers(fill, count, length, dst):
     one, two = torch.empty(length), torch.empty(length)
     fill(one, 0)
@@ -42,3 +42,19 @@ def safe_buffers(fill, count, length, dst):
         b = dist.isend(two, dst)
     a.wait()
     b.wait()
+
+
+# %% always two messages first | crashed
+# Two messages are filled before the loop, but `count` may be 1.
+def safe_buffers(fill, count, length, dst):
+    buffers = [torch.empty(length), torch.empty(length)]
+    works = []
+    for i in range(2):
+        fill(buffers[i], i)
+        works.append(dist.isend(buffers[i], dst))
+    for i in range(2, count):
+        works[i % 2].wait()
+        fill(buffers[i % 2], i)
+        works[i % 2] = dist.isend(buffers[i % 2], dst)
+    for work in works:
+        work.wait()

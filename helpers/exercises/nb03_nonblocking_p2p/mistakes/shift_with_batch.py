@@ -1,5 +1,5 @@
 # %% a rank that is its own target | crashed
-# A shift by {by} among {n} ranks moves nothing: return `x` at once.
+# A shift by {by} among {n} ranks moves nothing. Return `x` and make no call.
 def shift_with_batch(rank, world_size, x, by):
     box = torch.empty_like(x)
     ops = [
@@ -11,25 +11,9 @@ def shift_with_batch(rank, world_size, x, by):
     return box
 
 
-# %% received into x itself | crashed
-# Between issue and wait() a tensor belongs to its transfer: nothing may write to one that is sent, no
-# irecv either, nor to one that receives. Receive into a tensor of its own, such as torch.empty_like(x),
-# and add up after the wait.
-def shift_with_batch(rank, world_size, x, by):
-    if by % world_size == 0:
-        return x
-    ops = [
-        dist.P2POp(dist.isend, x, (rank + by) % world_size),
-        dist.P2POp(dist.irecv, x, (rank - by) % world_size),
-    ]
-    for work in dist.batch_isend_irecv(ops):
-        work.wait()
-    return x
-
-
 # %% the transfer is started, not described | crashed
-# P2POp takes the function itself and calls it later: dist.P2POp(dist.isend, x, peer), without parentheses
-# after isend; isend or irecv, not send or recv.
+# A P2POp takes the function `dist.isend` or `dist.irecv` itself: not a call of it, and neither of the
+# blocking ones.
 def shift_with_batch(rank, world_size, x, by):
     if by % world_size == 0:
         return x
@@ -44,7 +28,8 @@ def shift_with_batch(rank, world_size, x, by):
 
 
 # %% by way of float32
-# This is the right value as float32 holds it. Keep the dtype of what you are given.
+# The values were converted to float32 and lost digits. Send `x` as it is, and receive into
+# `torch.empty_like(x)`.
 def shift_with_batch(rank, world_size, x, by):
     if by % world_size == 0:
         return x
@@ -56,3 +41,62 @@ def shift_with_batch(rank, world_size, x, by):
     for work in dist.batch_isend_irecv(ops):
         work.wait()
     return box.to(x.dtype)
+
+
+# %% nobody waits
+# What is returned was read before its `wait()` returned, or nothing was received into it. Until then a
+# tensor that receives holds no data. `batch_isend_irecv` returns the Works to wait for.
+def shift_with_batch(rank, world_size, x, by):
+    if by % world_size == 0:
+        return x
+    box = torch.empty_like(x)
+    ops = [
+        dist.P2POp(dist.isend, x, (rank + by) % world_size),
+        dist.P2POp(dist.irecv, box, (rank - by) % world_size),
+    ]
+    dist.batch_isend_irecv(ops)
+    return box
+
+
+# %% shifts the other way
+# The shift goes the wrong way: send to `(rank + by) % world_size`, receive from `(rank - by) % world_size`.
+def shift_with_batch(rank, world_size, x, by):
+    if by % world_size == 0:
+        return x
+    box = torch.empty_like(x)
+    ops = [
+        dist.P2POp(dist.isend, x, (rank - by) % world_size),
+        dist.P2POp(dist.irecv, box, (rank + by) % world_size),
+    ]
+    for work in dist.batch_isend_irecv(ops):
+        work.wait()
+    return box
+
+
+# %% works in place of descriptions | crashed
+# The list holds transfers that have been started already. `batch_isend_irecv` takes descriptions:
+# `dist.P2POp(dist.isend, x, peer)`.
+def shift_with_batch(rank, world_size, x, by):
+    if by % world_size == 0:
+        return x
+    box = torch.empty_like(x)
+    ops = [dist.isend(x, (rank + by) % world_size), dist.irecv(box, (rank - by) % world_size)]
+    for work in dist.batch_isend_irecv(ops):
+        work.wait()
+    return box
+
+
+# %% blocking functions in the descriptions | crashed
+# A P2POp takes the function `dist.isend` or `dist.irecv` itself: not a call of it, and neither of the
+# blocking ones.
+def shift_with_batch(rank, world_size, x, by):
+    if by % world_size == 0:
+        return x
+    box = torch.empty_like(x)
+    ops = [
+        dist.P2POp(dist.send, x, (rank + by) % world_size),
+        dist.P2POp(dist.recv, box, (rank - by) % world_size),
+    ]
+    for work in dist.batch_isend_irecv(ops):
+        work.wait()
+    return box

@@ -1,5 +1,5 @@
 # %% views are scattered
-# These elements lie one after the other in `x`'s memory: the parts that are handed in are views. Print
+# These elements are consecutive in the memory of `x`: the parts passed to `scatter` are views. Print
 # `is_contiguous()` of one; `.contiguous()` makes a copy.
 def contiguous_first(rank, world_size, x, src):
     out = torch.empty(x.shape[0], x.shape[1] // world_size)
@@ -8,8 +8,8 @@ def contiguous_first(rank, world_size, x, src):
 
 
 # %% the box is a view's likeness
-# The right elements, read in another order: the tensor that receives is not contiguous. Print
-# `is_contiguous()`; `torch.empty_like` and `clone()` keep the memory order of a transposed tensor.
+# The elements are right, but in another order: the tensor that receives is not contiguous.
+# `torch.empty_like` keeps the memory order of a transposed tensor; use `torch.empty(rows, columns)`.
 def contiguous_first(rank, world_size, x, src):
     columns = x.chunk(world_size, dim=1)
     out = torch.empty_like(columns[rank])
@@ -19,7 +19,7 @@ def contiguous_first(rank, world_size, x, src):
 
 
 # %% only the whole matrix is made contiguous
-# These elements lie one after the other in `x`'s memory: the parts that are handed in are views. Print
+# These elements are consecutive in the memory of `x`: the parts passed to `scatter` are views. Print
 # `is_contiguous()` of one; `.contiguous()` makes a copy.
 def contiguous_first(rank, world_size, x, src):
     x = x.contiguous()
@@ -29,7 +29,7 @@ def contiguous_first(rank, world_size, x, src):
 
 
 # %% contiguous after the call
-# These elements lie one after the other in `x`'s memory: the parts that are handed in are views. Print
+# These elements are consecutive in the memory of `x`: the parts passed to `scatter` are views. Print
 # `is_contiguous()` of one; `.contiguous()` makes a copy.
 def contiguous_first(rank, world_size, x, src):
     out = torch.empty(x.shape[0], x.shape[1] // world_size)
@@ -38,7 +38,7 @@ def contiguous_first(rank, world_size, x, src):
 
 
 # %% rows in place of columns
-# This is a stretch of rows: cut along the columns, `x.chunk(world_size, dim=1)`.
+# These are consecutive rows. Cut along the columns: `x.chunk(world_size, dim=1)`.
 def contiguous_first(rank, world_size, x, src):
     each = x.numel() // world_size
     flat = x.reshape(-1)
@@ -47,10 +47,19 @@ def contiguous_first(rank, world_size, x, src):
     return out.reshape(x.shape[0], -1)
 
 
-# %% the list on every rank | crashed
-# The list of parts is given on rank `src` only; the others give None.
+# %% one column for each rank
+# Each rank gets a single column. It is to get `columns // world_size` of them.
 def contiguous_first(rank, world_size, x, src):
-    parts = [part.contiguous() for part in x.chunk(world_size, dim=1)]
-    out = torch.empty(x.shape[0], x.shape[1] // world_size)
+    out = torch.empty(x.shape[0], 1)
+    parts = [x[:, j : j + 1].contiguous() for j in range(world_size)] if rank == src else None
+    dist.scatter(out, parts, src=src)
+    return out
+
+
+# %% cut along the rows | crashed
+# `x.chunk(world_size)` cuts along the rows. Cut along the columns: `x.chunk(world_size, dim=1)`.
+def contiguous_first(rank, world_size, x, src):
+    parts = [part.contiguous() for part in x.chunk(world_size)] if rank == src else None
+    out = torch.empty(x.shape[0] // world_size, x.shape[1])
     dist.scatter(out, parts, src=src)
     return out

@@ -1,6 +1,6 @@
 # %% chunks of different sizes | crashed
-# All parts of one scatter have the same shape, and so has each rank's `out`. {rows} rows for {n} ranks:
-# {each} rows each, so add rows of zeros on `src` and drop them after.
+# All parts of a `scatter`, and `out` on every rank, have the same shape. Add rows of zeros on rank `src`
+# until each part has `each` rows, and drop them afterwards.
 def scatter_rows(rank, world_size, x, src):
     each = -(-len(x) // world_size)
     out = torch.empty(each, x.shape[1], dtype=x.dtype)
@@ -9,8 +9,8 @@ def scatter_rows(rank, world_size, x, src):
 
 
 # %% the box has room for its own rows only | crashed
-# All parts of one scatter have the same shape, and so has each rank's `out`. {rows} rows for {n} ranks:
-# {each} rows each, so add rows of zeros on `src` and drop them after.
+# All parts of a `scatter`, and `out` on every rank, have the same shape. Add rows of zeros on rank `src`
+# until each part has `each` rows, and drop them afterwards.
 def scatter_rows(rank, world_size, x, src):
     rows, columns = x.shape
     each = -(-rows // world_size)
@@ -24,7 +24,7 @@ def scatter_rows(rank, world_size, x, src):
 
 
 # %% the padding stays
-# Added rows are still there: each rank drops those beyond the end of the matrix.
+# The added rows are still there. Each rank drops the rows beyond the end of the matrix.
 def scatter_rows(rank, world_size, x, src):
     rows, columns = x.shape
     each = -(-rows // world_size)
@@ -36,20 +36,9 @@ def scatter_rows(rank, world_size, x, src):
     return out
 
 
-# %% the list on every rank | crashed
-# The list of parts is given on rank `src` only; the others give None.
-def scatter_rows(rank, world_size, x, src):
-    rows, columns = x.shape
-    each = -(-rows // world_size)
-    padded = torch.cat([x, x.new_zeros(each * world_size - rows, columns)])
-    out = x.new_empty(each, columns)
-    dist.scatter(out, list(padded.split(each)), src=src)
-    return out[: max(0, rows - rank * each)]
-
-
 # %% rows that do not divide are dropped | crashed
-# All parts of one scatter have the same shape, and so has each rank's `out`. {rows} rows for {n} ranks:
-# {each} rows each, so add rows of zeros on `src` and drop them after.
+# All parts of a `scatter`, and `out` on every rank, have the same shape. Add rows of zeros on rank `src`
+# until each part has `each` rows, and drop them afterwards.
 def scatter_rows(rank, world_size, x, src):
     each = len(x) // world_size
     out = torch.empty(each, x.shape[1], dtype=x.dtype)
@@ -59,7 +48,8 @@ def scatter_rows(rank, world_size, x, src):
 
 
 # %% tensor_split's fair shares
-# These are fair shares. Here every rank gets {each} rows while there are some, the last ones less.
+# The rows are spread evenly, as `tensor_split` does. Here each rank gets {each} rows as long as there are
+# some; the last ranks get fewer.
 def scatter_rows(rank, world_size, x, src):
     rows, columns = x.shape
     shares = [len(part) for part in x.tensor_split(world_size)]
@@ -73,7 +63,8 @@ def scatter_rows(rank, world_size, x, src):
 
 
 # %% a negative end cuts from the back
-# Is the end of a slice negative there? Such an end counts from the back: take max(0, ...).
+# The end of the slice is negative on some ranks, and a negative end counts from the back. Use `max(0,
+# ...)`.
 def scatter_rows(rank, world_size, x, src):
     rows, columns = x.shape
     each = -(-rows // world_size)
@@ -84,3 +75,30 @@ def scatter_rows(rank, world_size, x, src):
         parts = list(padded.split(each))
     dist.scatter(out, parts, src=src)
     return out[: rows - rank * each]
+
+
+# %% the same padding on the wrong side
+# The rows of zeros come before the rows of `x`. Add them at the end.
+def scatter_rows(rank, world_size, x, src):
+    rows, columns = x.shape
+    each = -(-rows // world_size)
+    out, parts = x.new_empty(each, columns), None
+    if rank == src:
+        parts = list(torch.cat([x.new_zeros(each * world_size - rows, columns), x]).split(each))
+    dist.scatter(out, parts, src=src)
+    return out[: max(0, rows - rank * each)]
+
+
+# %% rows of zeros taken for padding
+# Rows of zeros were dropped, but `x` may have such rows itself. Count the real rows from `rank` and
+# `len(x)`.
+def scatter_rows(rank, world_size, x, src):
+    rows, columns = x.shape
+    each = -(-rows // world_size)
+    parts, out = None, x.new_empty(each, columns)
+    if rank == src:
+        padded = x.new_zeros(each * world_size, columns)
+        padded[:rows] = x
+        parts = list(padded.split(each))
+    dist.scatter(out, parts, src=src)
+    return out[(out != 0).any(dim=1)]

@@ -1,6 +1,6 @@
 # %% lengths that do not divide are forgotten | crashed
-# {length} elements for {n} ranks: {each} each. Add zeros at the end until there are {padded}, and drop
-# them after.
+# The length is not a multiple of the number of ranks. Add zeros at the end until there are `each *
+# world_size` elements, and drop them afterwards.
 def split_sum(rank, world_size, x):
     out = x.new_empty(-(-len(x) // world_size))
     dist.reduce_scatter_single(out, x)
@@ -8,8 +8,8 @@ def split_sum(rank, world_size, x):
 
 
 # %% chunks of any number | crashed
-# {length} elements for {n} ranks: {each} each. Add zeros at the end until there are {padded}, and drop
-# them after.
+# The length is not a multiple of the number of ranks. Add zeros at the end until there are `each *
+# world_size` elements, and drop them afterwards.
 def split_sum(rank, world_size, x):
     parts = list(x.chunk(world_size))
     out = torch.empty_like(parts[0])
@@ -18,7 +18,7 @@ def split_sum(rank, world_size, x):
 
 
 # %% the zeros stay
-# Added zeros are still there: each rank drops those beyond the end of `x`.
+# The added zeros are still there. Each rank drops those beyond the end of `x`.
 def split_sum(rank, world_size, x):
     each = -(-len(x) // world_size)
     padded = torch.cat([x, x.new_zeros(each * world_size - len(x))])
@@ -28,7 +28,7 @@ def split_sum(rank, world_size, x):
 
 
 # %% the mean
-# This is {n} times too small: is it divided by the world size once too often?
+# This is the sum divided by the number of ranks. Return the sum.
 def split_sum(rank, world_size, x):
     each = -(-len(x) // world_size)
     padded = torch.cat([x, x.new_zeros(each * world_size - len(x))])
@@ -39,7 +39,7 @@ def split_sum(rank, world_size, x):
 
 
 # %% the rest is cut off
-# The last elements are lost: round up, not down.
+# The last elements are missing: `len(x) // world_size` rounds down. Round up and pad with zeros.
 def split_sum(rank, world_size, x):
     each = len(x) // world_size
     out = x.new_empty(each)
@@ -48,9 +48,53 @@ def split_sum(rank, world_size, x):
 
 
 # %% fair shares
-# These are fair shares. Here every rank gets {each} elements while there are some, the last ones less.
+# The elements are spread evenly, as `tensor_split` does. Here each rank gets {each} elements as long as
+# there are some; the last ranks get fewer.
 def split_sum(rank, world_size, x):
     parts = [part.clone() for part in x.tensor_split(world_size)]
     out = torch.empty_like(parts[rank])
     dist.reduce_scatter(out, parts)
+    return out
+
+
+# %% floats for whole numbers
+# The sum has another dtype than `x`. Make zeros and `out` in its dtype: `x.new_zeros(...)`,
+# `x.new_empty(...)`.
+def split_sum(rank, world_size, x):
+    each = -(-len(x) // world_size)
+    padded = torch.cat([x.double(), torch.zeros(each * world_size - len(x)).double()])
+    out = padded.new_empty(each)
+    dist.reduce_scatter_single(out, padded)
+    return out[: max(0, len(x) - rank * each)]
+
+
+# %% a negative end cuts from the back
+# The end of the slice is negative on some ranks, and a negative end counts from the back. Use `max(0,
+# ...)`.
+def split_sum(rank, world_size, x):
+    n = len(x)
+    each = -(-n // world_size)
+    padded = torch.cat([x, x.new_zeros(each * world_size - n)])
+    out = x.new_empty(each)
+    dist.reduce_scatter_single(out, padded)
+    return out[: min(each, n - rank * each)]
+
+
+# %% zeros taken for padding
+# Zeros were dropped, but a sum may be zero itself. Count the real elements from `rank` and `len(x)`.
+def split_sum(rank, world_size, x):
+    n = len(x)
+    each = -(-n // world_size)
+    padded = torch.cat([x, x.new_zeros(each * world_size - n)])
+    out = x.new_empty(each)
+    dist.reduce_scatter_single(out, padded)
+    return out[out != 0]
+
+
+# %% rounded down, not padded | crashed
+# The length is not a multiple of the number of ranks. Add zeros at the end until there are `each *
+# world_size` elements, and drop them afterwards.
+def split_sum(rank, world_size, x):
+    out = torch.empty(len(x) // world_size, dtype=x.dtype)
+    dist.reduce_scatter_single(out, x)
     return out

@@ -1,5 +1,5 @@
 # %% the blocks themselves are not transposed
-# The right blocks have come, but each must be transposed in itself as well.
+# The right blocks came, but each block has to be transposed as well.
 def transpose_blocks(rank, world_size, x):
     give = [block.contiguous() for block in x.chunk(world_size, dim=1)]
     take = [torch.empty_like(block) for block in give]
@@ -8,7 +8,8 @@ def transpose_blocks(rank, world_size, x):
 
 
 # %% stacked below each other
-# Each block is right. They belong side by side: `torch.cat(..., dim=1)`.
+# Each block is right, but they are stacked below each other. Place them side by side: `torch.cat(...,
+# dim=1)`.
 def transpose_blocks(rank, world_size, x):
     give = [block.T.contiguous() for block in x.chunk(world_size, dim=1)]
     take = [torch.empty_like(block) for block in give]
@@ -17,7 +18,7 @@ def transpose_blocks(rank, world_size, x):
 
 
 # %% reshape taken for a transpose
-# `reshape` and `view` do not transpose: they keep the elements in their order.
+# `reshape` and `view` keep the elements in their order. Transpose with `.T`.
 def transpose_blocks(rank, world_size, x):
     give = [block.contiguous() for block in x.chunk(world_size, dim=1)]
     take = [torch.empty_like(block) for block in give]
@@ -26,8 +27,7 @@ def transpose_blocks(rank, world_size, x):
 
 
 # %% a view to all_to_all_single | crashed
-# A block of columns and a transposed block are views. `.contiguous()` makes a copy whose elements lie
-# side by side.
+# `x.T` is a view whose elements are not consecutive in memory. `.contiguous()` makes a copy.
 def transpose_blocks(rank, world_size, x):
     out = torch.empty(x.shape[1], x.shape[0], dtype=x.dtype)
     dist.all_to_all_single(out, x.T)
@@ -35,8 +35,8 @@ def transpose_blocks(rank, world_size, x):
 
 
 # %% rows are cut in place of columns | crashed
-# One block goes to each of the {n} ranks, one comes from each: cut `x` by columns, `x.chunk(world_size,
-# dim=1)`.
+# The list does not have one block for each of the {n} ranks. Cut `x` into `world_size` blocks of columns:
+# `x.chunk(world_size, dim=1)`.
 def transpose_blocks(rank, world_size, x):
     give = [block.T.contiguous() for block in x.chunk(world_size, dim=0)]
     take = [torch.empty_like(block) for block in give]
@@ -45,10 +45,19 @@ def transpose_blocks(rank, world_size, x):
 
 
 # %% the order of the ranks reversed
-# The right elements, in wrong places: is a tensor that you hand in, or one that receives, not contiguous?
-# `torch.empty_like` of a transposed block is one; make it by `torch.empty(rows, columns, dtype=x.dtype)`.
+# The blocks are placed in reverse order. The block from rank 0 comes first.
 def transpose_blocks(rank, world_size, x):
     give = [block.T.contiguous() for block in x.chunk(world_size, dim=1)]
     take = [torch.empty_like(block) for block in give]
     dist.all_to_all(take, give)
     return torch.cat(take[::-1], dim=1)
+
+
+# %% blocks of world_size columns | crashed
+# The list does not have one block for each of the {n} ranks. Cut `x` into `world_size` blocks of columns:
+# `x.chunk(world_size, dim=1)`.
+def transpose_blocks(rank, world_size, x):
+    give = [block.T.contiguous() for block in x.split(world_size, dim=1)]
+    take = [torch.empty_like(block) for block in give]
+    dist.all_to_all(take, give)
+    return torch.cat(take, dim=1)

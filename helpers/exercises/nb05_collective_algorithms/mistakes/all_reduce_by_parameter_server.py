@@ -1,5 +1,5 @@
 # %% the server forgets its own gradient
-# The gradient of the server itself, rank {server}, is missing in the sum.
+# The server's own gradient, that of rank {server}, is missing from the sum.
 def all_reduce_by_parameter_server(rank, world_size, x, server):
     total, box = torch.zeros_like(x), torch.empty_like(x)
     if rank != server:
@@ -17,7 +17,8 @@ def all_reduce_by_parameter_server(rank, world_size, x, server):
 
 
 # %% each worker is answered before the next has pushed
-# The server has the whole sum, some worker has not: first all push, then all pull.
+# The server answers a worker before the others have pushed, so early workers get partial sums. Receive from
+# all workers first, then send the sum to all.
 def all_reduce_by_parameter_server(rank, world_size, x, server):
     total, box = x.clone(), torch.empty_like(x)
     if rank != server:
@@ -32,24 +33,8 @@ def all_reduce_by_parameter_server(rank, world_size, x, server):
     return total
 
 
-# %% the server sends to itself | crashed
-# A rank sends to itself or receives from itself. What it has already needs no message.
-def all_reduce_by_parameter_server(rank, world_size, x, server):
-    total, box = torch.zeros_like(x), torch.empty_like(x)
-    if rank == server:
-        for worker in range(world_size):
-            dist.recv(box, worker)
-            total += box
-        for worker in range(world_size):
-            dist.send(total, worker)
-        return total
-    dist.send(x, server)
-    dist.recv(total, server)
-    return total
-
-
 # %% the mean, not the sum
-# This is {n} times too small: is it divided by the world size once too often?
+# This is the sum divided by the number of ranks. Return the sum.
 def all_reduce_by_parameter_server(rank, world_size, x, server):
     total, box = x.clone(), torch.empty_like(x)
     if rank != server:
@@ -68,7 +53,7 @@ def all_reduce_by_parameter_server(rank, world_size, x, server):
 
 
 # %% adds to and receives into its input
-# The caller still needs what it gave: work on a copy, such as `x.clone()`.
+# `x` was changed, but it must keep its values. Work on a copy: `x.clone()`.
 def all_reduce_by_parameter_server(rank, world_size, x, server):
     if rank != server:
         dist.send(x, server)
@@ -86,9 +71,8 @@ def all_reduce_by_parameter_server(rank, world_size, x, server):
 
 
 # %% the pushes are added before they are waited for
-# This is what the check puts into a tensor of torch.empty, and into one that an irecv or an asynchronous
-# call writes to until wait() has returned: NaN, or the largest whole number. Unless your own arithmetic
-# made it (0/0, an overflow), it was read before wait(), or nothing was ever received into it.
+# What was added or returned was read before its `wait()` returned, so it held no data yet. Wait first, then
+# use it.
 def all_reduce_by_parameter_server(rank, world_size, x, server):
     import time
 
@@ -106,4 +90,57 @@ def all_reduce_by_parameter_server(rank, world_size, x, server):
         work.wait()
     for worker in workers:
         dist.send(total, worker)
+    return total
+
+
+# %% only the server has the sum
+# Only the server returns the sum; the workers return None. Return it on every rank.
+def all_reduce_by_parameter_server(rank, world_size, x, server):
+    if rank != server:
+        dist.send(x, server)
+        return None
+    total, box = x.clone(), torch.empty_like(x)
+    for worker in range(world_size):
+        if worker != server:
+            dist.recv(box, worker)
+            total += box
+    return total
+
+
+# %% gradients are taken for vectors
+# The values are right, but flat. Keep the shape of `x`.
+def all_reduce_by_parameter_server(rank, world_size, x, server):
+    total = x.flatten().clone()
+    if rank != server:
+        dist.send(total, server)
+        dist.recv(total, server)
+        return total
+    box = torch.empty_like(total)
+    for worker in range(world_size):
+        if worker != server:
+            dist.recv(box, worker)
+            total += box
+    for worker in range(world_size):
+        if worker != server:
+            dist.send(total, worker)
+    return total
+
+
+# %% the mean, where only the server divides
+# This is the sum divided by the number of ranks. Return the sum.
+def all_reduce_by_parameter_server(rank, world_size, x, server):
+    total = x.clone()
+    if rank != server:
+        dist.send(x, server)
+        dist.recv(total, server)
+        return total
+    box = torch.empty_like(x)
+    for worker in range(world_size):
+        if worker != server:
+            dist.recv(box, worker)
+            total += box
+    total = total / world_size
+    for worker in range(world_size):
+        if worker != server:
+            dist.send(total, worker)
     return total

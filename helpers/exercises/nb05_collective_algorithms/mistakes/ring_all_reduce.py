@@ -1,23 +1,6 @@
-# %% everybody sends first | deadlocked
-# Both directions can go in one round: begin your message with `isend`, receive, then `wait()` for what
-# you sent.
-def ring_all_reduce(rank, world_size, x):
-    after, before = (rank + 1) % world_size, (rank - 1) % world_size
-    total = x.clone()
-    chunks = total.tensor_split(world_size)
-    for trip in range(2):
-        for step in range(world_size - 1):
-            out, into = (rank + trip - step) % world_size, (rank + trip - step - 1) % world_size
-            box = torch.empty_like(chunks[into])
-            dist.send(chunks[out], after)
-            dist.recv(box, before)
-            chunks[into].copy_(chunks[into] + box if trip == 0 else box)
-    return total
-
-
 # %% only the first trip
-# Each rank has a finished chunk, so the first trip is right. On the second trip the finished chunks go
-# around, and what comes in replaces the chunk that is there.
+# Each rank has one finished chunk, so the first trip is right. The second trip is missing: it passes the
+# finished chunks on to all ranks.
 def ring_all_reduce(rank, world_size, x):
     after, before = (rank + 1) % world_size, (rank - 1) % world_size
     total = x.clone()
@@ -33,8 +16,7 @@ def ring_all_reduce(rank, world_size, x):
 
 
 # %% adds on the second trip too
-# Each rank has a finished chunk, so the first trip is right. On the second trip the finished chunks go
-# around, and what comes in replaces the chunk that is there.
+# Chunks are added on the second trip as well. There, what arrives is finished and replaces the chunk.
 def ring_all_reduce(rank, world_size, x):
     after, before = (rank + 1) % world_size, (rank - 1) % world_size
     total = x.clone()
@@ -51,8 +33,8 @@ def ring_all_reduce(rank, world_size, x):
 
 
 # %% lengths that do not divide lose their end
-# The last elements are missing where the length does not divide: `x.tensor_split(world_size)` makes as
-# many chunks as there are ranks, which cover all; some may be empty.
+# The last elements are not summed: the length is not a multiple of the world size.
+# `x.tensor_split(world_size)` makes one chunk for each rank and covers all elements.
 def ring_all_reduce(rank, world_size, x):
     after, before = (rank + 1) % world_size, (rank - 1) % world_size
     total, size = x.clone(), len(x) // world_size
@@ -69,7 +51,7 @@ def ring_all_reduce(rank, world_size, x):
 
 
 # %% torch.chunk gives too few chunks | crashed
-# How many chunks are there? `torch.chunk` and `torch.split` may make fewer than there are ranks;
+# There are fewer chunks than ranks: `torch.chunk` may return fewer than asked for.
 # `x.tensor_split(world_size)` never does.
 def ring_all_reduce(rank, world_size, x):
     after, before = (rank + 1) % world_size, (rank - 1) % world_size
@@ -87,7 +69,7 @@ def ring_all_reduce(rank, world_size, x):
 
 
 # %% works on the tensor that it was given
-# The caller still needs what it gave: work on a copy, such as `x.clone()`.
+# `x` was changed, but it must keep its values. Work on a copy: `x.clone()`.
 def ring_all_reduce(rank, world_size, x):
     after, before = (rank + 1) % world_size, (rank - 1) % world_size
     chunks = x.tensor_split(world_size)
@@ -103,9 +85,8 @@ def ring_all_reduce(rank, world_size, x):
 
 
 # %% it sleeps in place of waiting
-# This is what the check puts into a tensor of torch.empty, and into one that an irecv or an asynchronous
-# call writes to until wait() has returned: NaN, or the largest whole number. Unless your own arithmetic
-# made it (0/0, an overflow), it was read before wait(), or nothing was ever received into it.
+# What was added or returned was read before its `wait()` returned, so it held no data yet. Wait first, then
+# use it.
 def ring_all_reduce(rank, world_size, x):
     import time
 
@@ -126,4 +107,40 @@ def ring_all_reduce(rank, world_size, x):
                 chunks[into].copy_(box)
     for work in works:
         work.wait()
+    return total
+
+
+# %% the second trip starts with the wrong chunk
+# The second trip starts with the same chunk as the first. After the first trip, rank r has finished chunk
+# (r + 1) % world_size: start with that.
+def ring_all_reduce(rank, world_size, x):
+    after, before = (rank + 1) % world_size, (rank - 1) % world_size
+    total = x.clone()
+    chunks = total.tensor_split(world_size)
+    for trip in range(2):
+        for step in range(world_size - 1):
+            out, into = (rank - step) % world_size, (rank - step - 1) % world_size
+            box = torch.empty_like(chunks[into])
+            work = dist.isend(chunks[out], after)
+            dist.recv(box, before)
+            work.wait()
+            chunks[into].copy_(chunks[into] + box if trip == 0 else box)
+    return total
+
+
+# %% torch.chunk gives too few chunks, in a tuple | crashed
+# There are fewer chunks than ranks: `torch.chunk` may return fewer than asked for. `x.tensor_split(world_size)`
+# never does.
+def ring_all_reduce(rank, world_size, x):
+    after, before = (rank + 1) % world_size, (rank - 1) % world_size
+    total = x.clone()
+    chunks = total.chunk(world_size)
+    for trip in range(2):
+        for step in range(world_size - 1):
+            out, into = (rank + trip - step) % world_size, (rank + trip - step - 1) % world_size
+            box = torch.empty_like(chunks[into])
+            work = dist.isend(chunks[out], after)
+            dist.recv(box, before)
+            work.wait()
+            chunks[into].copy_(chunks[into] + box if trip == 0 else box)
     return total

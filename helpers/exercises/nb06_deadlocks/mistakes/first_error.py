@@ -41,7 +41,8 @@ def not_sent(log, silent):
 
 
 # %% the clocks are taken as they are
-# Each rank has a clock of its own. Set them by a moment that all ranks share: the end of the last step.
+# The ranks' clocks were compared as they are. Measure each rank's times from its last "done", which is the
+# same moment on all ranks.
 def first_error(log):
     found = failures(log)
     own = {r: f for r, f in found.items() if not follows(f[1])}
@@ -62,8 +63,8 @@ def first_error(log):
 
 
 # %% the order of the lines is the order of time
-# Which line comes first in the log says how soon it arrived, not when it was written: go by the time
-# since the end of the last step.
+# The lines were taken in the order of the log, which is the order in which they arrived. Compare the times
+# since each rank's last "done".
 def first_error(log):
     found = failures(log)
     own = {r: f for r, f in found.items() if not follows(f[1])}
@@ -76,7 +77,8 @@ def first_error(log):
 
 
 # %% consequences count
-# This rank's error says that another one has gone, or did not come: that is a consequence.
+# This rank's error is a consequence: it says that another rank has gone or did not come. Leave such
+# failures out.
 def first_error(log):
     found = failures(log)
     rank = min(found, key=lambda r: found[r][0])
@@ -84,7 +86,7 @@ def first_error(log):
 
 
 # %% survived errors count
-# This error was survived: the rank finished a step after it.
+# This rank survived that error: it completed a step afterwards. Look only at lines after its last "done".
 def first_error(log):
     own, silent = [], []
     for rank in range(8):
@@ -103,7 +105,8 @@ def first_error(log):
 
 
 # %% the first own error after the last step, whatever came before it
-# A rank's failure is its first ERROR after its last step; what comes after that is clearing up.
+# This rank's failure is its first ERROR after its last step, and that one is a consequence. Later errors
+# are cleanup.
 def first_error(log):
     own, silent = [], []
     for rank in range(8):
@@ -123,8 +126,8 @@ def first_error(log):
 
 
 # %% a signal before an error
-# A rank may also be ended because another one failed: look for an error of a rank's own before you look
-# for a signal, and for a signal before you look for silence.
+# A signal was looked for first. A rank may be ended because another one failed: look for failures of a
+# rank's own first.
 def first_error(log):
     found = failures(log)
     silent = [rank for rank in range(8) if rank not in found]
@@ -139,7 +142,7 @@ def first_error(log):
 
 
 # %% whoever was ended by a signal, also one that has spoken
-# This rank has said what went wrong, and it was another rank's end. Who was killed says nothing.
+# This rank reported a failure before the signal ended it. "killed" is a rank without a failure.
 def first_error(log):
     found = failures(log)
     own = {r: f for r, f in found.items() if not follows(f[1])}
@@ -153,7 +156,8 @@ def first_error(log):
 
 
 # %% lines without a time come last
-# A line without a time was written right after the line before it of its rank: it has that one's time.
+# A line without a time was not given the right one. It was written right after the previous line of its own
+# rank, so it has that line's time.
 def first_error(log):
     found, silent = [], []
     for rank in range(8):
@@ -173,8 +177,8 @@ def first_error(log):
 
 
 # %% a line without a time has that of the line before it in the log
-# Between a line without a time and the one before it of its rank others' lines may stand: their times are
-# of other clocks.
+# A line without a time was not given the right one. It was written right after the previous line of its own
+# rank, so it has that line's time.
 def first_error(log):
     now, timed = 0.0, []
     for time, who, level, text in log:
@@ -191,7 +195,7 @@ def first_error(log):
 
 
 # %% memory is an exception, too
-# A message with the word "memory" has the cause "memory".
+# The message holds "memory", so the cause is "memory".
 def first_error(log):
     found = failures(log)
     own = {r: f for r, f in found.items() if not follows(f[1])}
@@ -203,7 +207,8 @@ def first_error(log):
 
 
 # %% nobody is ever killed
-# Did the agent end it, or did somebody else?
+# This is not what the agent's lines say. A rank without a failure was killed if a signal ended it that the
+# agent had not sent to it; otherwise it was stuck.
 def first_error(log):
     found = failures(log)
     own = {r: f for r, f in found.items() if not follows(f[1])}
@@ -213,97 +218,8 @@ def first_error(log):
     return next(rank for rank in range(8) if rank not in found), "stuck"
 
 
-# %% one rank alone has said nothing: stuck
-# Did the agent end it, or did somebody else?
-def first_error(log):
-    # resolve times
-    steps = defaultdict(dict); seen = {}; fail={}; prev={}
-    ended={}; sent=defaultdict(set)
-    for t, rank, level, msg in log:
-        if rank == -1:
-            m = re.match(r"sending (\w+) to rank (\d+)", msg)
-            if m: sent[int(m[2])].add(m[1])
-            m = re.match(r"rank (\d+) ended by (\w+)", msg)
-            if m: ended[int(m[1])] = m[2]
-            continue
-        if t is None: t = prev.get(rank)
-        prev[rank] = t
-        m = re.match(r"step (\d+) done", msg)
-        if m:
-            steps[rank][int(m[1])] = t
-            fail.pop(rank, None)
-        elif level == "ERROR" and rank not in fail:
-            fail[rank] = (t, msg)
-    own = {r: f for r, f in fail.items() if not any(w in f[1] for w in FOLLOWS)}
-    if own:
-        # offsets relative: graph of common steps
-        off = {}
-        ranks = list(set(steps)|set(own))
-        for root in ranks:
-            if root in off: continue
-            off[root]=0.0; stack=[root]
-            while stack:
-                a=stack.pop()
-                for b in ranks:
-                    if b in off: continue
-                    common=[s for s in steps[a] if s in steps[b] and steps[a][s] is not None and steps[b][s] is not None]
-                    if common:
-                        off[b]=off[a]+statistics.median(steps[b][s]-steps[a][s] for s in common); stack.append(b)
-        r=min(own, key=lambda r:(own[r][0] or 0)-off[r])
-        return r, "memory" if "memory" in own[r][1] else "exception"
-    alive=[r for r in range(8) if r not in fail]
-    if len(alive)==1: return alive[0],"stuck"
-    for r in alive:
-        if r in ended and ended[r].startswith("SIG") and ended[r] not in sent[r]: return r,"killed"
-    return alive[0],"stuck"
-
-
-# %% a signal that was sent to anybody
-# Did the agent end it, or did somebody else?
-def first_error(log):
-    # resolve times
-    steps = defaultdict(dict); seen = {}; fail={}; prev={}
-    ended={}; sent=defaultdict(set)
-    for t, rank, level, msg in log:
-        if rank == -1:
-            m = re.match(r"sending (\w+) to rank (\d+)", msg)
-            if m: sent[int(m[2])].add(m[1])
-            m = re.match(r"rank (\d+) ended by (\w+)", msg)
-            if m: ended[int(m[1])] = m[2]
-            continue
-        if t is None: t = prev.get(rank)
-        prev[rank] = t
-        m = re.match(r"step (\d+) done", msg)
-        if m:
-            steps[rank][int(m[1])] = t
-            fail.pop(rank, None)
-        elif level == "ERROR" and rank not in fail:
-            fail[rank] = (t, msg)
-    own = {r: f for r, f in fail.items() if not any(w in f[1] for w in FOLLOWS)}
-    if own:
-        # offsets relative: graph of common steps
-        off = {}
-        ranks = list(set(steps)|set(own))
-        for root in ranks:
-            if root in off: continue
-            off[root]=0.0; stack=[root]
-            while stack:
-                a=stack.pop()
-                for b in ranks:
-                    if b in off: continue
-                    common=[s for s in steps[a] if s in steps[b] and steps[a][s] is not None and steps[b][s] is not None]
-                    if common:
-                        off[b]=off[a]+statistics.median(steps[b][s]-steps[a][s] for s in common); stack.append(b)
-        r=min(own, key=lambda r:(own[r][0] or 0)-off[r])
-        return r, "memory" if "memory" in own[r][1] else "exception"
-    alive=[r for r in range(8) if r not in fail]
-    for r in alive:
-        if r in ended and ended[r].startswith("SIG") and ended[r] not in set().union(*sent.values()): return r,"killed"
-    return alive[0],"stuck"
-
-
 # %% an exit code for a signal
-# No signal ended it: it left with an exit code, when the agent asked it to.
+# No signal ended this rank: it left with an exit code, after the agent asked it to.
 def first_error(log):
     # resolve times
     steps = defaultdict(dict); seen = {}; fail={}; prev={}
@@ -346,14 +262,53 @@ def first_error(log):
     return alive[0],"stuck"
 
 
-# %% of the silent ranks the last is left out
-# Did the agent end it, or did somebody else?
+# %% any signal counts
+# The agent sent this signal itself: it ends the other ranks after one has failed. Look for a signal that it
+# did not send to that rank.
 def first_error(log):
     found = failures(log)
     own = {r: f for r, f in found.items() if not follows(f[1])}
     if own:
         rank = min(own, key=lambda r: own[r][0])
         return rank, why(own[rank][1])
-    silent = [rank for rank in range(7) if rank not in found]
+    for _, who, _, text in log:
+        if who == -1 and " ended by " in text and int(text.split()[1]) not in found:
+            return int(text.split()[1]), "killed"
+    return next(rank for rank in range(8) if rank not in found), "stuck"
+
+
+# %% the last error of each rank
+# A rank's last ERROR was taken for its failure. The first one after its last step is the failure; later
+# errors are cleanup.
+def first_error(log):
+    own, silent = [], []
+    for rank in range(8):
+        lines = [line for line in log if line[1] == rank]
+        last = max(i for i, line in enumerate(lines) if line[3].endswith("done"))
+        errors = [i for i in range(last + 1, len(lines)) if lines[i][2] == "ERROR"]
+        if not errors:
+            silent.append(rank)
+        elif not follows(lines[errors[-1]][3]):
+            time = [line[0] for line in lines[: errors[-1] + 1] if line[0] is not None][-1]
+            own.append((time - lines[last][0], rank, why(lines[errors[-1]][3])))
+    if own:
+        return min(own)[1:]
     rank = not_sent(log, silent)
-    return (rank, "killed") if rank is not None else ((silent or [7])[0], "stuck")
+    return (rank, "killed") if rank is not None else (silent[0], "stuck")
+
+
+# %% the first that a signal ended, also one that has spoken
+# This rank reported a failure before the signal ended it. "killed" is a rank without a failure.
+def first_error(log):
+    found = failures(log)
+    own = {r: f for r, f in found.items() if not follows(f[1])}
+    if own:
+        rank = min(own, key=lambda r: own[r][0])
+        return rank, why(own[rank][1])
+    said = [text for _, who, _, text in log if who == -1]
+    for text in said:
+        if " ended by " in text:
+            rank = int(text.split()[1])
+            if f"sending {text.split()[-1]} to rank {rank}" not in said:
+                return rank, "killed"
+    return next(rank for rank in range(8) if rank not in found), "stuck"

@@ -1,7 +1,6 @@
 # %% the programme as it was | deadlocked
-# A rank alone knows its own loss, and `broadcast` is a call for all ranks, with the same `src`: for the
-# one that sends and for those that receive. Let all ranks learn all losses first; then every rank finds
-# the same winner, and all make the same call, outside of every `if`.
+# `broadcast` must be called by all ranks, with the same `src`, but a rank knows only its own loss. Let all
+# ranks learn all losses first, so that every rank finds the same winner.
 def repair_mismatch(rank, world_size, loss, weight):
     lowest = loss.clone()
     dist.all_reduce(lowest, op=dist.ReduceOp.MIN)
@@ -12,9 +11,8 @@ def repair_mismatch(rank, world_size, loss, weight):
 
 
 # %% every rank broadcasts from itself | deadlocked
-# A rank alone knows its own loss, and `broadcast` is a call for all ranks, with the same `src`: for the
-# one that sends and for those that receive. Let all ranks learn all losses first; then every rank finds
-# the same winner, and all make the same call, outside of every `if`.
+# `broadcast` must be called by all ranks, with the same `src`, but a rank knows only its own loss. Let all
+# ranks learn all losses first, so that every rank finds the same winner.
 def repair_mismatch(rank, world_size, loss, weight):
     lowest = loss.clone()
     dist.all_reduce(lowest, op=dist.ReduceOp.MIN)
@@ -27,7 +25,7 @@ def repair_mismatch(rank, world_size, loss, weight):
 
 
 # %% always rank 0
-# These are the weights of rank 0, whoever is best.
+# These are the weights of rank 0, whichever rank is best.
 def repair_mismatch(rank, world_size, loss, weight):
     dist.broadcast(weight, src=0)
     dist.all_reduce(loss)
@@ -35,7 +33,7 @@ def repair_mismatch(rank, world_size, loss, weight):
 
 
 # %% the largest loss wins
-# These are the weights of the rank with the largest loss; the smallest is best.
+# These are the weights of the rank with the largest loss. The smallest loss is the best.
 def repair_mismatch(rank, world_size, loss, weight):
     losses = [torch.empty_like(loss) for _ in range(world_size)]
     dist.all_gather(losses, loss)
@@ -44,7 +42,7 @@ def repair_mismatch(rank, world_size, loss, weight):
 
 
 # %% the sum for the mean
-# The second part is the sum of the losses; their mean is wanted.
+# The second part is the sum of the losses. Return their mean.
 def repair_mismatch(rank, world_size, loss, weight):
     losses = [torch.empty_like(loss) for _ in range(world_size)]
     dist.all_gather(losses, loss)
@@ -53,7 +51,7 @@ def repair_mismatch(rank, world_size, loss, weight):
 
 
 # %% of equal losses the last
-# Two ranks share the smallest loss here: the lowest of them is the winner.
+# Several ranks share the smallest loss. The lowest of them is the winner.
 def repair_mismatch(rank, world_size, loss, weight):
     losses = [torch.empty_like(loss) for _ in range(world_size)]
     dist.all_gather(losses, loss)
@@ -63,7 +61,7 @@ def repair_mismatch(rank, world_size, loss, weight):
 
 
 # %% only the weights come back
-# Return two things: the best rank's weights and the mean of all losses.
+# Only the weights come back. Return two things: the weights and the mean of all losses.
 def repair_mismatch(rank, world_size, loss, weight):
     losses = [torch.empty_like(loss) for _ in range(world_size)]
     dist.all_gather(losses, loss)
@@ -72,7 +70,7 @@ def repair_mismatch(rank, world_size, loss, weight):
 
 
 # %% zeros stand where losses of others will be
-# Losses may be negative: a 0 in a place that no loss has filled must not take part.
+# Zeros in places that no loss has filled take part in the comparison, but losses may be negative.
 def repair_mismatch(rank, world_size, loss, weight):
     table = torch.zeros(world_size, dtype=loss.dtype)
     table[rank] = loss
@@ -84,9 +82,8 @@ def repair_mismatch(rank, world_size, loss, weight):
 
 
 # %% only the winner calls broadcast, though all know it | deadlocked
-# A rank alone knows its own loss, and `broadcast` is a call for all ranks, with the same `src`: for the
-# one that sends and for those that receive. Let all ranks learn all losses first; then every rank finds
-# the same winner, and all make the same call, outside of every `if`.
+# `broadcast` must be called by all ranks, with the same `src`, but a rank knows only its own loss. Let all
+# ranks learn all losses first, so that every rank finds the same winner.
 def repair_mismatch(rank, world_size, loss, weight):
     losses = [torch.empty_like(loss) for _ in range(world_size)]
     dist.all_gather(losses, loss)
@@ -98,8 +95,7 @@ def repair_mismatch(rank, world_size, loss, weight):
 
 
 # %% the minimum is written over the loss
-# The second part is made from the smallest loss alone. Did an all_reduce with MIN write over `loss`? Let
-# it have a clone.
+# The second part is the smallest loss. If an `all_reduce` with MIN overwrote `loss`, pass a clone to it.
 def repair_mismatch(rank, world_size, loss, weight):
     losses = [torch.empty_like(loss) for _ in range(world_size)]
     dist.all_gather(losses, loss)
@@ -110,7 +106,7 @@ def repair_mismatch(rank, world_size, loss, weight):
 
 
 # %% its own loss for the mean
-# The second part is the rank's own loss; the mean of all losses is wanted.
+# The second part is this rank's own loss. Return the mean of all losses.
 def repair_mismatch(rank, world_size, loss, weight):
     losses = [torch.empty_like(loss) for _ in range(world_size)]
     dist.all_gather(losses, loss)
@@ -119,9 +115,7 @@ def repair_mismatch(rank, world_size, loss, weight):
 
 
 # %% sleeping in place of waiting
-# This is what the check puts into a tensor of torch.empty, and into one that an irecv or an asynchronous
-# call writes to until wait() has returned: NaN, or the largest whole number. Unless your own arithmetic
-# made it (0/0, an overflow), it was read before wait(), or nothing was ever received into it.
+# The weights were copied before `wait()` returned, so they hold no data yet. Wait first.
 import time
 
 
@@ -136,10 +130,38 @@ def repair_mismatch(rank, world_size, loss, weight):
 
 
 # %% the losses pass through float32
-# These losses differ by less than float32 can tell: whoever compares them keeps their dtype.
+# The losses were compared in float32, but they differ by less than float32 can represent. Keep their dtype.
 def repair_mismatch(rank, world_size, loss, weight):
     table = torch.zeros(world_size)
     table[rank] = loss
     dist.all_reduce(table)
     dist.broadcast(weight, src=int(table.argmin()))
     return weight, table.mean()
+
+
+# %% nobody broadcasts
+# Each rank returns its own weights. Broadcast those of the winner.
+def repair_mismatch(rank, world_size, loss, weight):
+    dist.all_reduce(loss)
+    return weight, loss / world_size
+
+
+# %% the weights pass through float32
+# The weights were converted to float32 and lost digits. Broadcast `weight` as it is.
+def repair_mismatch(rank, world_size, loss, weight):
+    losses = [torch.empty_like(loss) for _ in range(world_size)]
+    dist.all_gather(losses, loss)
+    box = weight.float()
+    dist.broadcast(box, src=losses.index(min(losses)))
+    return box.to(weight.dtype), torch.cat(losses).mean()
+
+
+# %% rank and loss packed into float32
+# The losses were compared in float32, but they differ by less than float32 can represent. Keep their dtype.
+def repair_mismatch(rank, world_size, loss, weight):
+    pair = torch.tensor([loss.item(), float(rank)])
+    pairs = [torch.empty(2) for _ in range(world_size)]
+    dist.all_gather(pairs, pair)
+    best = int(min(pairs, key=lambda p: (p[0].item(), p[1].item()))[1])
+    dist.broadcast(weight, src=best)
+    return weight, (sum(p[0] for p in pairs) / world_size).reshape(1).to(loss.dtype)

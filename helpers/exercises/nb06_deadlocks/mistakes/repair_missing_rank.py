@@ -1,6 +1,6 @@
 # %% the programme as it was | deadlocked
-# A rank with fewer batches has left the loop. All ranks must make the same number of steps: agree on the
-# largest number first, and add 0 where you have no batch.
+# A rank with fewer batches has left the loop, so the others wait for it. Agree on the largest number of
+# steps first, and add 0 where a rank has no batch.
 def repair_missing_rank(rank, world_size, batches, patience):
     sums = []
     for batch in batches:
@@ -11,7 +11,7 @@ def repair_missing_rank(rank, world_size, batches, patience):
 
 
 # %% only the first who is missing is named
-# By `wait_all_ranks=True` monitored_barrier names all who are missing, not only the first.
+# Only one missing rank is named. With `wait_all_ranks=True`, `monitored_barrier` names all of them.
 def repair_missing_rank(rank, world_size, batches, patience):
     dist.monitored_barrier(timeout=patience)
     steps = torch.tensor(len(batches))
@@ -25,7 +25,8 @@ def repair_missing_rank(rank, world_size, batches, patience):
 
 
 # %% as many steps as the shortest list has
-# Some steps are missing: the rank with the most batches decides how many there are.
+# Some steps are missing: there are as many as the shortest list has. Agree on the largest number of
+# batches.
 def repair_missing_rank(rank, world_size, batches, patience):
     dist.monitored_barrier(timeout=patience, wait_all_ranks=True)
     steps = torch.tensor(len(batches))
@@ -39,7 +40,7 @@ def repair_missing_rank(rank, world_size, batches, patience):
 
 
 # %% no zero for a batch that is not there | crashed
-# A rank that has no batch for this step adds 0 instead of `batches[step].sum()`.
+# A rank without a batch for this step reads beyond its list. Add 0 there.
 def repair_missing_rank(rank, world_size, batches, patience):
     dist.monitored_barrier(timeout=patience, wait_all_ranks=True)
     steps = torch.tensor(len(batches))
@@ -53,7 +54,7 @@ def repair_missing_rank(rank, world_size, batches, patience):
 
 
 # %% the error is swallowed
-# Let the error of `monitored_barrier` pass: whoever catches it must raise one again.
+# The error of `monitored_barrier` is caught, and rank 0 returns. Let the error pass, or raise another one.
 def repair_missing_rank(rank, world_size, batches, patience):
     try:
         dist.monitored_barrier(timeout=patience, wait_all_ranks=True)
@@ -70,7 +71,7 @@ def repair_missing_rank(rank, world_size, batches, patience):
 
 
 # %% the timeout is copied from the text
-# Hand `patience` on as the timeout.
+# Pass `patience` on as the timeout of `monitored_barrier`.
 from datetime import timedelta
 
 
@@ -87,8 +88,8 @@ def repair_missing_rank(rank, world_size, batches, patience):
 
 
 # %% an int for the batch that is not there | crashed
-# All ranks must hand in the same dtype: where there is no batch, add a zero of the dtype of the sums,
-# such as torch.zeros(()), not an int.
+# The ranks hand in different dtypes. Where there is no batch, add a float32 zero, `torch.zeros(())`, not an
+# int.
 def repair_missing_rank(rank, world_size, batches, patience):
     dist.monitored_barrier(timeout=patience, wait_all_ranks=True)
     steps = torch.tensor(len(batches))
@@ -102,7 +103,7 @@ def repair_missing_rank(rank, world_size, batches, patience):
 
 
 # %% half of the patience
-# Hand `patience` on as the timeout.
+# Pass `patience` on as the timeout of `monitored_barrier`.
 def repair_missing_rank(rank, world_size, batches, patience):
     dist.monitored_barrier(timeout=patience / 2, wait_all_ranks=True)
     steps = torch.tensor(len(batches))
@@ -116,7 +117,7 @@ def repair_missing_rank(rank, world_size, batches, patience):
 
 
 # %% no timeout at all
-# Hand `patience` on as the timeout.
+# Pass `patience` on as the timeout of `monitored_barrier`.
 def repair_missing_rank(rank, world_size, batches, patience):
     dist.monitored_barrier(wait_all_ranks=True)
     steps = torch.tensor(len(batches))
@@ -130,7 +131,7 @@ def repair_missing_rank(rank, world_size, batches, patience):
 
 
 # %% rank 0 alone holds the roll call | crashed
-# `monitored_barrier` is a call for every rank, not for some alone.
+# Only rank 0 calls `monitored_barrier`. Every rank has to call it.
 def repair_missing_rank(rank, world_size, batches, patience):
     if rank == 0:
         dist.monitored_barrier(timeout=patience, wait_all_ranks=True)
@@ -145,14 +146,14 @@ def repair_missing_rank(rank, world_size, batches, patience):
 
 
 # %% sums of its own batches only
-# Each rank returns the sums of its own batches: add up those of all ranks.
+# Each rank returns the sums of its own batches. Add up those of all ranks.
 def repair_missing_rank(rank, world_size, batches, patience):
     dist.monitored_barrier(timeout=patience, wait_all_ranks=True)
     return [batch.sum().item() for batch in batches]
 
 
 # %% all steps in one number
-# This is the sum of all steps; one for each step is wanted.
+# This is the sum over all steps. Return one sum for each step.
 def repair_missing_rank(rank, world_size, batches, patience):
     dist.monitored_barrier(timeout=patience, wait_all_ranks=True)
     total = torch.zeros(())

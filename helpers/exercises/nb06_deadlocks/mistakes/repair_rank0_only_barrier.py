@@ -1,5 +1,5 @@
 # %% the barrier is for rank 0 only | crashed
-# A rank read before rank 0 had prepared. `prepare` comes before the barrier, `read` after it, and every
+# A rank reads before rank 0 has prepared. `prepare` comes before the barrier and `read` after it, and every
 # rank passes the barrier.
 def repair_rank0_only_barrier(rank, world_size, prepare, read):
     if rank == 0:
@@ -9,7 +9,7 @@ def repair_rank0_only_barrier(rank, world_size, prepare, read):
 
 
 # %% only the others wait | deadlocked
-# `barrier` is a collective: a line that only some ranks reach is the wrong place for it.
+# Rank 0 does not reach the barrier. `barrier` is a collective: every rank has to call it.
 def repair_rank0_only_barrier(rank, world_size, prepare, read):
     if rank == 0:
         prepare()
@@ -19,7 +19,7 @@ def repair_rank0_only_barrier(rank, world_size, prepare, read):
 
 
 # %% the barrier comes first | crashed
-# A rank read before rank 0 had prepared. `prepare` comes before the barrier, `read` after it, and every
+# A rank reads before rank 0 has prepared. `prepare` comes before the barrier and `read` after it, and every
 # rank passes the barrier.
 def repair_rank0_only_barrier(rank, world_size, prepare, read):
     dist.barrier()
@@ -29,7 +29,7 @@ def repair_rank0_only_barrier(rank, world_size, prepare, read):
 
 
 # %% the barrier comes after reading | crashed
-# A rank read before rank 0 had prepared. `prepare` comes before the barrier, `read` after it, and every
+# A rank reads before rank 0 has prepared. `prepare` comes before the barrier and `read` after it, and every
 # rank passes the barrier.
 def repair_rank0_only_barrier(rank, world_size, prepare, read):
     if rank == 0:
@@ -40,20 +40,10 @@ def repair_rank0_only_barrier(rank, world_size, prepare, read):
 
 
 # %% prepare is not called, but named | crashed
-# A rank read before rank 0 had prepared. `prepare` comes before the barrier, `read` after it, and every
+# A rank reads before rank 0 has prepared. `prepare` comes before the barrier and `read` after it, and every
 # rank passes the barrier.
 def repair_rank0_only_barrier(rank, world_size, prepare, read):
     if rank == 0:
         prepare
     dist.barrier()
-    return read()
-
-
-# %% an async barrier is left behind | crashed
-# A rank read before rank 0 had prepared. `prepare` comes before the barrier, `read` after it, and every
-# rank passes the barrier.
-def repair_rank0_only_barrier(rank, world_size, prepare, read):
-    if rank == 0:
-        prepare()
-    dist.barrier(async_op=True)
     return read()

@@ -1,5 +1,6 @@
 # %% places in the list are compared, not numbers
-# collective_seq_id numbers the entries, not their place in the list.
+# Entries are compared by their place in the list, but the lists may begin at different numbers. Match them
+# by `collective_seq_id`.
 def who_hangs(dumps):
     longest = max(len(d["entries"]) for d in dumps)
     for i in range(longest):
@@ -16,8 +17,8 @@ def who_hangs(dumps):
 
 
 # %% what the ring buffer has lost counts as missing
-# A ring buffer forgets its oldest entries. A rank whose dump begins later did not miss them: begin at the
-# first number that every dump still has.
+# A rank whose dump begins later is taken for missing: the ring buffer has dropped its oldest entries. Begin
+# at the first number that every dump still has.
 def who_hangs(dumps):
     tables = [{e["collective_seq_id"]: e for e in dump["entries"]} for dump in dumps]
     for seq in range(1, max(max(table) for table in tables) + 1):
@@ -52,7 +53,7 @@ def who_hangs(dumps):
 
 
 # %% the last number instead of the first
-# This goes through the numbers from the last one; the first collective that goes wrong is wanted.
+# This is the last collective that goes wrong. Return the first one.
 def who_hangs(dumps):
     tables = [{e["collective_seq_id"]: e for e in dump["entries"]} for dump in dumps]
     first, last = max(min(table) for table in tables), max(max(table) for table in tables)
@@ -70,7 +71,7 @@ def who_hangs(dumps):
 
 
 # %% only missing ranks are looked for
-# Ranks may also call another op, or hand in another size: ask for those, too.
+# Only missing entries are looked for. Ranks may also differ in the op or in the size.
 def who_hangs(dumps):
     last = [dump["entries"][-1]["collective_seq_id"] for dump in dumps]
     behind = [rank for rank, seq in enumerate(last) if seq < max(last)]
@@ -80,7 +81,7 @@ def who_hangs(dumps):
 
 
 # %% rank 0 is taken for right
-# Rank 0 may be a culprit as well: what most ranks have is right.
+# Rank 0 is taken for right, but it may be a culprit. What most ranks have is right.
 def who_hangs(dumps):
     tables = [{e["collective_seq_id"]: e for e in dump["entries"]} for dump in dumps]
     first, last = max(min(table) for table in tables), max(max(table) for table in tables)
@@ -97,20 +98,21 @@ def who_hangs(dumps):
 
 
 # %% it always says the same
-# Something is wrong in these dumps.
+# Something is wrong in these dumps, but the answer says that nothing is.
 def who_hangs(dumps):
     return "none", 0, []
 
 
 # %% only the rank
-# Return three things: the kind, the collective_seq_id, the list of ranks.
+# Return three things: the kind, the `collective_seq_id` and the list of ranks.
 def who_hangs(dumps):
     last = [dump["entries"][-1]["collective_seq_id"] for dump in dumps]
     return last.index(min(last))
 
 
 # %% missing ranks are looked for first, over all numbers
-# At each number ask all three questions before you go on to the next.
+# A missing entry at a later number is returned, but a mismatch comes first. Check all three kinds at each
+# number before going on to the next.
 def who_hangs(dumps):
     tables = [{e["collective_seq_id"]: e for e in dump["entries"]} for dump in dumps]
     numbers = range(max(map(min, tables)), max(map(max, tables)) + 1)
@@ -129,7 +131,7 @@ def who_hangs(dumps):
 
 
 # %% sizes are compared before ops
-# At one number ask for the op before the size.
+# At this number the ops differ, and so do the sizes. Check the op before the size.
 def who_hangs(dumps):
     tables = [{e["collective_seq_id"]: e for e in dump["entries"]} for dump in dumps]
     for seq in range(max(map(min, tables)), max(map(max, tables)) + 1):
@@ -146,7 +148,7 @@ def who_hangs(dumps):
 
 
 # %% only the first culprit
-# There may be several culprits: name all of them.
+# Only one culprit is named. There may be several: return all of them.
 def who_hangs(dumps):
     tables = [{e["collective_seq_id"]: e for e in dump["entries"]} for dump in dumps]
     first, last = max(min(table) for table in tables), max(max(table) for table in tables)
@@ -160,4 +162,46 @@ def who_hangs(dumps):
             culprits = [rank for rank, what in enumerate(seen) if what != usual]
             if culprits:
                 return kind, seq, culprits[:1]
+    return "none", 0, []
+
+
+# %% only the number of elements is compared
+# Two sizes with the same number of elements are taken for equal. Compare `input_sizes` as lists.
+import math
+
+
+def who_hangs(dumps):
+    tables = [{e["collective_seq_id"]: e for e in dump["entries"]} for dump in dumps]
+    first, last = max(min(table) for table in tables), max(max(table) for table in tables)
+    for seq in range(first, last + 1):
+        missing = [rank for rank, table in enumerate(tables) if seq not in table]
+        if missing:
+            return "missing", seq, missing
+        for kind, key in (("op", "profiling_name"), ("size", "input_sizes")):
+            seen = [table[seq][key] for table in tables]
+            if kind == "size":
+                seen = [math.prod(s[0]) for s in seen]
+            usual = max(seen, key=seen.count)
+            culprits = [rank for rank, what in enumerate(seen) if what != usual]
+            if culprits:
+                return kind, seq, culprits
+    return "none", 0, []
+
+
+# %% it begins at the first number of any dump
+# A rank whose dump begins later is taken for missing: the ring buffer has dropped its oldest entries. Begin at the
+# first number that every dump still has.
+def who_hangs(dumps):
+    tables = [{e["collective_seq_id"]: e for e in dump["entries"]} for dump in dumps]
+    first, last = min(min(table) for table in tables), max(max(table) for table in tables)
+    for seq in range(first, last + 1):
+        missing = [rank for rank, table in enumerate(tables) if seq not in table]
+        if missing:
+            return "missing", seq, missing
+        for kind, key in (("op", "profiling_name"), ("size", "input_sizes")):
+            seen = [str(table[seq][key]) for table in tables]
+            usual = max(seen, key=seen.count)
+            culprits = [rank for rank, what in enumerate(seen) if what != usual]
+            if culprits:
+                return kind, seq, culprits
     return "none", 0, []

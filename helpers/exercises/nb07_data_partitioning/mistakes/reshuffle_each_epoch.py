@@ -2,7 +2,7 @@ from torch.utils.data import DataLoader, DistributedSampler
 
 
 # %% set_epoch is forgotten
-# Every epoch has the same order: `sampler.set_epoch(epoch)` comes before each epoch.
+# Every epoch has the same order. Call `sampler.set_epoch(epoch)` before each epoch.
 def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
     sampler = DistributedSampler(data, seed=seed)
     loader = DataLoader(data, batch_size=batch_size, sampler=sampler)
@@ -10,7 +10,7 @@ def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
 
 
 # %% set_epoch at the end of the loop
-# Each epoch has the order of the one before: set_epoch comes before the loader is read.
+# Each epoch from the second on has the order of the one before. Call `set_epoch` before the loader is read.
 def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
     sampler = DistributedSampler(data, seed=seed)
     loader = DataLoader(data, batch_size=batch_size, sampler=sampler)
@@ -22,15 +22,15 @@ def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
 
 
 # %% the loader shuffles, without the sampler
-# Each rank reads the whole of `data`, in an order that is not the sampler's: does the DataLoader have the
-# sampler?
+# Each rank reads the whole of `data`, in an order that is not the sampler's. Pass the sampler to the
+# DataLoader.
 def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
     loader = DataLoader(data, batch_size=batch_size, shuffle=True)
     return [[value for batch in loader for value in batch.tolist()] for _ in range(epochs)]
 
 
 # %% sampler and shuffle together | crashed
-# The sampler shuffles; the DataLoader is given the sampler and no `shuffle`.
+# The sampler shuffles. Pass it to the DataLoader, without `shuffle`.
 def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
     sampler = DistributedSampler(data, seed=seed)
     loader = DataLoader(data, batch_size=batch_size, sampler=sampler, shuffle=True)
@@ -38,7 +38,7 @@ def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
 
 
 # %% the seed is not handed on
-# This is the order of seed 0: hand `seed` to the sampler.
+# This is the order of seed 0. Pass `seed` to the sampler.
 def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
     sampler = DistributedSampler(data)
     loader = DataLoader(data, batch_size=batch_size, sampler=sampler)
@@ -50,7 +50,7 @@ def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
 
 
 # %% batches come back, not values
-# One flat list of ints for each epoch is wanted, not a list for each batch.
+# There is a list for each batch. Return one flat list of ints for each epoch.
 def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
     sampler = DistributedSampler(data, seed=seed)
     loader = DataLoader(data, batch_size=batch_size, sampler=sampler)
@@ -62,7 +62,7 @@ def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
 
 
 # %% epochs are counted from 1
-# Your first epoch is torch's epoch 1: the epochs count from 0.
+# The first epoch has the order of torch's epoch 1. Epochs are counted from 0.
 def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
     sampler = DistributedSampler(data, seed=seed)
     loader = DataLoader(data, batch_size=batch_size, sampler=sampler)
@@ -74,7 +74,7 @@ def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
 
 
 # %% the loader drops the last batch
-# Samples are missing: `drop_last` stays as it is, False, in the sampler and in the loader.
+# Samples are missing: the loader drops its last, shorter batch. Leave `drop_last` as it is.
 def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
     sampler = DistributedSampler(data, seed=seed)
     loader = DataLoader(data, batch_size=batch_size, sampler=sampler, drop_last=True)
@@ -83,3 +83,57 @@ def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
         sampler.set_epoch(epoch)
         seen.append([value for batch in loader for value in batch.tolist()])
     return seen
+
+
+# %% indices in place of values
+# These are the indices that the sampler gives. Return the values that the loader reads.
+def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
+    sampler = DistributedSampler(data, seed=seed)
+    seen = []
+    for epoch in range(epochs):
+        sampler.set_epoch(epoch)
+        seen.append(list(sampler))
+    return seen
+
+
+# %% values by way of int32
+# Values beyond 32 bits were changed: they were converted to int32. `batch.tolist()` keeps them.
+def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
+    sampler = DistributedSampler(data, seed=seed)
+    loader = DataLoader(data, batch_size=batch_size, sampler=sampler)
+    seen = []
+    for epoch in range(epochs):
+        sampler.set_epoch(epoch)
+        seen.append([value for batch in loader for value in batch.int().tolist()])
+    return seen
+
+
+# %% values by way of float32
+# Large values were changed: they were converted to float32. `batch.tolist()` keeps them.
+def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
+    sampler = DistributedSampler(data, seed=seed)
+    loader = DataLoader(data, batch_size=batch_size, sampler=sampler)
+    seen = []
+    for epoch in range(epochs):
+        sampler.set_epoch(epoch)
+        seen.append([int(value) for batch in loader for value in batch.float()])
+    return seen
+
+
+# %% every rank shuffles its own strided part
+# Each rank shuffles its own part, so it reads the same samples in every epoch. DistributedSampler shuffles
+# all samples first, then deals them out.
+def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
+    generator = torch.Generator().manual_seed(seed)
+    loader = DataLoader(
+        data[rank::world_size], batch_size=batch_size, shuffle=True, generator=generator
+    )
+    return [[value for batch in loader for value in batch.tolist()] for _ in range(epochs)]
+
+
+# %% the sampler does not shuffle
+# The samples are not shuffled. Leave the sampler's `shuffle` as it is.
+def reshuffle_each_epoch(rank, world_size, data, batch_size, epochs, seed):
+    sampler = DistributedSampler(data, seed=seed, shuffle=False)
+    loader = DataLoader(data, batch_size=batch_size, sampler=sampler)
+    return [[value for batch in loader for value in batch.tolist()] for _ in range(epochs)]

@@ -1,5 +1,5 @@
 # %% the epoch is forgotten
-# The epoch makes no difference here: torch's generator is seeded with `seed + epoch`.
+# The epoch makes no difference. torch seeds the generator with `seed + epoch`.
 def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch):
     order = list(range(length))
     if shuffle:
@@ -11,8 +11,8 @@ def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch)
 
 
 # %% no padding
-# Every rank gets the same number of samples: with drop_last the tail is left out, without it the order is
-# padded, on every rank alike.
+# Not all ranks get the same number of samples. Without `drop_last` the order is padded until its length is
+# a multiple of `num_replicas`.
 def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch):
     order = list(range(length))
     if shuffle:
@@ -24,7 +24,7 @@ def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch)
 
 
 # %% contiguous blocks instead of strides
-# This rank takes a block; torch's takes every p-th position.
+# Each rank takes a contiguous block. torch's sampler takes every `num_replicas`-th position.
 def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch):
     order = list(range(length))
     if shuffle:
@@ -36,7 +36,7 @@ def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch)
 
 
 # %% the padding repeats the last sample
-# Padding repeats the order from its start.
+# The padding is not what torch gives: it repeats the (shuffled) order from its start, as often as needed.
 def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch):
     order = list(range(length))
     if shuffle:
@@ -50,7 +50,7 @@ def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch)
 
 
 # %% the padding is added once, however long it must be
-# Where the padding is longer than the data, the data is repeated more than once.
+# The padding is too short: where there are more ranks than samples, the order is repeated more than once.
 def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch):
     order = list(range(length))
     if shuffle:
@@ -63,8 +63,7 @@ def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch)
 
 
 # %% drop_last is ignored
-# `drop_last` decides: with drop_last the tail is left out, without it the order is padded, on every rank
-# alike.
+# `drop_last` has no effect. With it, the tail is left out, and nothing is padded.
 def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch):
     order = list(range(length))
     if shuffle:
@@ -75,8 +74,8 @@ def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch)
 
 
 # %% python's shuffle
-# `torch.randperm(length, generator=g)` gives the shuffled order, with g =
-# torch.Generator().manual_seed(seed + epoch).
+# This is shuffled, but not as torch does it: `torch.randperm(length, generator=g)` with `g =
+# torch.Generator().manual_seed(seed + epoch)`.
 import random
 
 
@@ -90,7 +89,7 @@ def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch)
 
 
 # %% the padding is not shuffled
-# Padding repeats the order from its start.
+# The padding is not what torch gives: it repeats the (shuffled) order from its start, as often as needed.
 def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch):
     order = list(range(length))
     padding = list(range(length)) * num_replicas
@@ -100,3 +99,16 @@ def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch)
         ).tolist()
     each = length // num_replicas if drop_last else -(-length // num_replicas)
     return (order + padding)[rank : each * num_replicas : num_replicas]
+
+
+# %% each rank pads for itself
+# The padding is not what torch gives: it repeats the (shuffled) order from its start, as often as needed.
+def sampler_indices(length, num_replicas, rank, shuffle, drop_last, seed, epoch):
+    generator = torch.Generator().manual_seed(seed + epoch)
+    order = torch.randperm(length, generator=generator).tolist() if shuffle else list(range(length))
+    mine = order[rank::num_replicas]
+    if drop_last:
+        return mine[: length // num_replicas]
+    if len(mine) < -(-length // num_replicas):
+        mine.append(order[0])
+    return mine
