@@ -75,7 +75,9 @@ ZEROS = (
     "Some ranks have no gradient for some parameters, so a bucket may never be complete. In finish(), use "
     "zeros for what is missing and start the buckets that are left, in the same order on every rank."
 )
-_IN_FLIGHT = "Do not write to a tensor while its all_reduce is in flight: wait for its Work first, then divide."
+_IN_FLIGHT = (
+    "While an all_reduce is in flight, do not write to its tensor: wait for its Work, then divide."
+)
 
 
 def replicas(

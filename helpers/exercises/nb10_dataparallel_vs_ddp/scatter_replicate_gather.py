@@ -57,7 +57,7 @@ def as_one_module(plan: Mapping[str, Any]) -> Callable[[Any, int], str]:
 
 def _replicas(got: Mapping[str, Any], chunks: list[int]) -> str:
     if not got["rows"]:
-        return "no replica's forward was called: each thread calls one replica with its chunk."
+        return "no replica's forward was called: each thread must call one replica with its chunk."
     if got["rows"] != chunks:
         more = ""
         if got["rows"] == [sum(chunks)]:
@@ -83,17 +83,18 @@ def _replicas(got: Mapping[str, Any], chunks: list[int]) -> str:
         )
     if got["memories"] != len(chunks) or not got["own_memory"]:
         return (
-            "replicas compute with the same memory. On a GPU each of them needs a copy of its own: "
-            "`clone()` each parameter for each replica."
+            "replicas share memory with each other or with `module`. On a GPU each of them needs a copy of "
+            "its "
+            "own: deepcopy the module and `clone()` every parameter, biases too, for each replica."
         )
     return ""
 
 
 def _output(got: Any, wanted: torch.Tensor) -> str:
     if got is None:
-        return "nothing comes back: return the gathered output."
+        return "nothing is returned: return the gathered output."
     if isinstance(got, (list, tuple)):
-        return "a list comes back: gather its parts with `torch.cat`."
+        return "a list is returned: concatenate its parts with `torch.cat`."
     if not (problem := difference(wanted, got)):
         return ""
     alike = isinstance(got, torch.Tensor) and got.shape == wanted.shape
@@ -102,10 +103,10 @@ def _output(got: Any, wanted: torch.Tensor) -> str:
             "the rows are right, but in another order. Threads end in any order (here the last chunk "
             "is the first to end): gather in the order of the chunks."
         )
-    if isinstance(got, torch.Tensor) and got.shape[:1] != wanted.shape[:1]:
+    if isinstance(got, torch.Tensor) and got.shape != wanted.shape:
         return (
-            f"the output's shape is {tuple(got.shape)}, not {tuple(wanted.shape)}: the chunks' outputs "
-            "stand one behind the other, `torch.cat`."
+            f"the output's shape is {tuple(got.shape)}, not {tuple(wanted.shape)}: concatenate the chunks' "
+            "outputs along the rows, `torch.cat`."
         )
     return f"the output is not that of `module(x)`: {problem}."
 
