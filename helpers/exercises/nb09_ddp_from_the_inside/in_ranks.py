@@ -255,7 +255,8 @@ def _unusual(answer: Callable[..., Any], ddp: Any) -> dict[str, str]:
         except BaseException as error:
             came = error
         seen["comes out"] = seen.get("comes out", True) and came is raised
-        seen["restored"] = seen.get("restored", True) and ddp.require_backward_grad_sync is before
+        key = "interrupted" if isinstance(raised, KeyboardInterrupt) else "restored"
+        seen[key] = seen.get(key, True) and ddp.require_backward_grad_sync is before
     return {name: "" if good else _UNUSUAL[name] for name, good in seen.items()}
 
 
@@ -266,6 +267,7 @@ _UNUSUAL = {
     "nested": "after an inner block, the switch is no longer False in the outer one",
     "behind": "after two nested blocks, the switch is no longer True",
     "restored": "after an exception inside the block, the switch is not what it was before",
+    "interrupted": "after a KeyboardInterrupt inside the block, the switch is not what it was before",
 }
 
 

@@ -20,8 +20,8 @@ ADVICE = {
     "inner": "Set the switch to False for the block; do not flip it.",
     "nested": "Restore the switch to what it was before the block, which may have been False.",
     "behind": "Restore the switch to what it was before the block.",
-    "restored": "Restore the switch in `finally:`, around the `yield`: also KeyboardInterrupt leaves the "
-    "block.",
+    "restored": "Restore the switch in `finally:`, around the `yield`.",
+    "interrupted": "Restore the switch in `finally:`: KeyboardInterrupt is not an Exception.",
 }
 
 
@@ -74,6 +74,6 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     programme=accumulate_unsynchronised,
-    reported=("off", "comes out", "inner", "nested", "behind", "restored"),
+    reported=("off", "comes out", "inner", "nested", "behind", "restored", "interrupted"),
     sizes=(1, 2, 3, 4),
 )

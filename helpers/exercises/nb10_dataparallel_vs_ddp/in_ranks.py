@@ -55,7 +55,8 @@ class Watch:
 
 
 def _memory(module: torch.nn.Module) -> tuple[int, ...]:
-    return tuple(p.data_ptr() for p in module.parameters())
+    layers = [module.get_submodule(name) for name in ("one", "frozen", "two")]
+    return tuple(p.data_ptr() for layer in layers for p in (layer.weight, layer.bias))  # type: ignore[operator, union-attr]
 
 
 class Watched(torch.nn.Module):
@@ -100,8 +101,10 @@ def on_threads(answer: Any, rank: int, world_size: int, plan: Mapping[str, Any])
     found["rows"] = [count for _, count, _, _ in visits]
     found["modules"] = len({name for _, _, name, _ in visits})
     places = [place for _, _, _, place in visits]
-    found["own_memory"] = not {*memory} & {p for each in places for p in each}
-    found["own_memory"] &= all(name != id(module) for _, _, name, _ in visits)
+    # `module` itself may be one of the replicas
+    found["own_memory"] = all(
+        name == id(module) or not {*memory} & {*place} for _, _, name, place in visits
+    )
     found["memories"] = min(map(len, map(set, zip(*places, strict=True))), default=0)
     if isinstance(output, torch.Tensor) and output.shape == weights.shape and output.requires_grad:
         (output * weights).sum().backward()

@@ -36,7 +36,7 @@ def case(draw: Draw) -> Case:
 KEYS = ("output", "together", "grads", "rows", "modules", "own_memory", "memories")
 
 
-def as_one_module(plan: Mapping[str, Any]) -> Callable[[Any, int], str]:
+def as_one_module(plan: Mapping[str, Any]) -> Callable[[Any, int], Finding | str]:
     """Make the function that tells what is wrong with what `on_threads` found, or ""."""
     x, weights = rows(plan)
     module = Watched(plan["seed"])
@@ -45,7 +45,7 @@ def as_one_module(plan: Mapping[str, Any]) -> Callable[[Any, int], str]:
     grads = {name: p.grad for name, p in module.named_parameters()}
     chunks = [len(part) for part in x.chunk(plan["workers"])]
 
-    def find(got: Any, rank: int) -> str:
+    def find(got: Any, rank: int) -> Finding | str:
         return (
             _replicas(got, chunks)
             or _output(got["output"], output.detach())
@@ -55,7 +55,7 @@ def as_one_module(plan: Mapping[str, Any]) -> Callable[[Any, int], str]:
     return find
 
 
-def _replicas(got: Mapping[str, Any], chunks: list[int]) -> str:
+def _replicas(got: Mapping[str, Any], chunks: list[int]) -> Finding | str:
     if not got["rows"]:
         return "no replica's forward was called: each thread must call one replica with its chunk."
     if got["rows"] != chunks:
@@ -70,10 +70,10 @@ def _replicas(got: Mapping[str, Any], chunks: list[int]) -> str:
             f"{_list(chunks)}, one for each replica.{more}"
         )
     if not got["together"]:
-        return (
-            "the replicas did not run at the same time: the forward of one had ended, or was given "
-            f"up, before another's began. Start {plural(len(chunks), 'thread')}, and only then wait "
-            "for the first result."
+        return Finding(
+            "the replicas did not run at the same time: the forward of one had ended, or timed out, before "
+            "another's began.",
+            f"Start {plural(len(chunks), 'thread')}, and only then wait for the first result.",
         )
     if got["modules"] != len(chunks):
         return (

@@ -104,3 +104,9 @@ def fit_amdahl(times, ranks):
     b, a = linear_regression(list(times), list(times.values()))
     s = a / (a + b)
     return s, 1 / (s + (1 - s) / ranks)
+
+
+# %% wrong: what is left at the largest world | wrong | says: still contains the parallel part
+def fit_amdahl(times, ranks):
+    s = times[max(times)] / times[1]
+    return s, 1 / (s + (1 - s) / ranks)

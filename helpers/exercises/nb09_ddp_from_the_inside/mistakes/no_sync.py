@@ -13,7 +13,7 @@ def no_sync(ddp):
 
 
 # %% no finally
-# After an exception the switch stays off: restore it in `finally:`, around the `yield`.
+# Restore the switch in `finally:`, around the `yield`.
 @contextmanager
 def no_sync(ddp):
     old = ddp.require_backward_grad_sync
@@ -67,8 +67,7 @@ def no_sync(ddp):
 
 
 # %% an exit that returns True
-# Do not catch the exception: with `finally:` in place of `except:` it leaves the block. (An __exit__ that
-# returns True catches it.)
+# Do not catch the exception: with `finally:` in place of `except:` it leaves the block.
 class no_sync:
     def __init__(self, ddp):
         self.ddp = ddp
@@ -83,7 +82,7 @@ class no_sync:
 
 
 # %% raises an error of its own
-# Do not replace the exception: with `finally:` in place of `except:` it leaves the block as it is.
+# Do not catch the exception: with `finally:` in place of `except:` it leaves the block.
 @contextmanager
 def no_sync(ddp):
     old = ddp.require_backward_grad_sync
@@ -97,8 +96,7 @@ def no_sync(ddp):
 
 
 # %% catches Exception, which KeyboardInterrupt is not
-# After a KeyboardInterrupt (Jupyter's stop button) the switch stays off: `except Exception` does not see
-# it. Restore the switch in `finally:`.
+# Restore the switch in `finally:`: KeyboardInterrupt is not an Exception.
 @contextmanager
 def no_sync(ddp):
     old = ddp.require_backward_grad_sync
