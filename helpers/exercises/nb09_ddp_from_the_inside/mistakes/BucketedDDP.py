@@ -86,9 +86,9 @@ class BucketedDDP(Common):
                 self.send(bucket)
 
 
-# %% ready is not emptied | crashed
-# A gradient is None in the second step: the gradients of the first step still count as ready. Clear what is
-# ready in finish().
+# %% ready is not emptied
+# The first step is right, a later one is not: the gradients of the first step still count as ready. Clear
+# in finish() what is ready.
 class BucketedDDP(Common):
     def finish(self):
         self.flush()
@@ -449,7 +449,9 @@ class BucketedDDP(Common):
             size += p.nbytes
 
     def send(self, bucket):
-        flat = torch.zeros(sum(p.numel() for p in bucket), dtype=bucket[0].dtype)
+        flat = torch.cat(
+            [torch.zeros(0, dtype=bucket[0].dtype), *(p.grad.flatten() for p in bucket)]
+        )
         self.sent.append((bucket, flat, dist.all_reduce(flat, async_op=True)))
 
     def finish(self):
