@@ -40,7 +40,8 @@ def case(draw: Draw) -> Case:
     weights = draw_weights(draw, pixels, classes)
     x, y = draw_samples(draw, STEP_COUNT * n * k * size, pixels, classes)
     parts = list(zip(x.split(size), y.split(size), strict=True))
-    right, size_of = {}, 1e-3
+    right: dict[str, torch.Tensor] = {}
+    size_of = 1e-3
     for step in range(STEP_COUNT):
         each = [gradients(weights, *part) for part in parts[step * n * k :][: n * k]]
         size_of = max(size_of, largest(*(g for one in each for g in one)))

@@ -71,5 +71,5 @@ EXERCISE = Exercise(
     failed=(GUARDED, NO_GRADIENT_YET, Stuck(SAME_CALLS), Failed("", UNEQUAL, died=True)),
     kind=Kind.MODULE,
     programme=train,
-    reported=("steps", "samples"),
+    reported=("steps", "samples", "buffer"),
 )

@@ -54,7 +54,7 @@ def case(draw: Draw) -> Case:
         for _ in range(n)
     ]
     each = [[gradients(kinds, state, *batch) for batch in own] for own in batches]
-    total = {k: sum(g[k] for own in each for g in own) / n for k in state}  # type: ignore[misc]
+    total = {k: torch.stack([g[k] for own in each for g in own]).sum(0) / n for k in state}
 
     right = [
         {"sharded": "", "root": "", "share": ""}
