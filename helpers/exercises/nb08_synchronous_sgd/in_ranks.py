@@ -1,6 +1,6 @@
-"""What the ranks run around an answer of notebook 08: a model, its gradients, and who looks on.
+"""What the ranks run around an answer of notebook 08: a model, its gradients, and what is recorded.
 
-Each gives back plain values by name. A text tells what was seen that no value shows; "" is right.
+Each returns plain values by name. A text describes what no value shows; "" is right.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from helpers.exercises.shared.in_ranks.classifier import (
 
 MOST_STATE = 100
 """Characters that a loader's state may take as JSON."""
-KEPT = "the weights have changed: average the gradients `p.grad`, leave `p` as it is"
+KEPT = "the weights have changed; only the gradients `p.grad` may"
 
 
 def with_given_gradients(
@@ -37,11 +37,15 @@ def with_given_gradients(
     *more: Any,
 ) -> dict[str, Any]:
     """Let the answer combine gradients that stand in a model as if backward had left them there."""
-    model = nn.Module()
-    for name, value, grad, trained in parameters:
-        p = nn.Parameter(laid_out(value), requires_grad=trained)
-        p.grad = None if grad is None else laid_out(grad)
-        model.register_parameter(name, p)
+    model, made = nn.Module(), {}
+    # Made in another order on each rank, so that a Python set of them has another order there, too.
+    for name, value, grad, trained in (*parameters[rank % len(parameters) :], *parameters)[
+        : len(parameters)
+    ][:: 1 - 2 * (rank % 2)]:
+        made[name] = nn.Parameter(laid_out(value), requires_grad=trained)
+        made[name].grad = None if grad is None else laid_out(grad)
+    for name, *_ in parameters:
+        model.register_parameter(name, made[name])
     if tied:
         model.add_module("twin", nn.Module())
         model.twin.register_parameter("weight", next(model.parameters()))  # type: ignore[union-attr]
@@ -64,10 +68,11 @@ def accumulate(
     model = classifier(weights)
     for p in model.parameters() if stale is not None else ():
         p.grad = torch.full_like(p, stale)
-    inside, most, largest = 0, 0, 0
+    inside, most, largest, evaluates = 0, 0, 0, False
 
     def enters(_: Any, given: tuple[Any, ...]) -> None:
-        nonlocal inside, most, largest
+        nonlocal inside, most, largest, evaluates
+        evaluates |= not model.training
         inside += torch.is_grad_enabled()
         most, largest = max(most, inside), max(largest, len(given[0]))
 
@@ -81,16 +86,15 @@ def accumulate(
     for number, microbatches in enumerate(steps, 1):
         answer(model, list(microbatches))
         found |= {f"step {number}: {name}": grad for name, grad in grads_of(model).items()}
-    at_once = (
-        f"{largest} samples go through the model at once; a microbatch has {len(steps[0][0][0])}"
-    )
-    held = f"{most} microbatches are in the model at a time, as backward comes only later"
+    at_once = f"{largest} samples go through the model at once, but a microbatch has {len(steps[0][0][0])}"
+    held = f"{most} microbatches went forward before the first backward: all their activations are kept"
     same = torch.equal(flat(model), flat(classifier(weights)))
     return {
         "weights": "" if same else KEPT,
         **found,
         "samples": at_once if largest > len(steps[0][0][0]) else "",
         "held": held if most > 1 else "",
+        "mode": "the model runs in eval mode" if evaluates else "",
     }
 
 
@@ -105,10 +109,19 @@ def train(
     batch_size: int,
     last: int,
     steps: int,
+    calls: int = 1,
+    buffer: bool = False,
 ) -> dict[str, Any]:
-    """Let the answer train. last: its last argument. steps: how often this rank's optimizer steps."""
+    """Let the answer train, in one or more calls.
+
+    last: its last argument. steps: how often this rank's optimizer steps in each call. buffer: the model has
+    a buffer of this rank's own, which must stay so.
+    """
     lend(average_gradients)
     model = classifier(weights)
+    if buffer:
+        model.register_buffer("seen", torch.full((3,), float(rank)))
+    steps *= calls
     lr, momentum, decay = rule
     optimizer = torch.optim.SGD(model.parameters(), lr, momentum, weight_decay=decay)
     seen: dict[str, Any] = {}
@@ -131,16 +144,19 @@ def train(
     model.register_forward_pre_hook(forward)
     optimizer.register_step_pre_hook(before)
     optimizer.register_step_post_hook(after)
-    losses = answer(rank, world_size, model, optimizer, x, y, batch_size, last)
+    for _ in range(calls):
+        losses = answer(rank, world_size, model, optimizer, x, y, batch_size, last)
+    kept = not buffer or bool((model.get_buffer("seen") == rank).all())
     times = {0: "never", 1: "once"}
     called, right = (times.get(k, f"{k} times") for k in (made, steps))
-    wrong = f"optimizer.step() is called {called} here; {right} is right"
+    wrong = f"this rank calls optimizer.step() {called}; {right} is right"
     return {
         "steps": "" if made == steps else wrong,
         **seen,
         "weights at the end": flat(model),
         "samples": samples,
         "losses": losses,
+        "buffer": "" if kept else "a buffer has changed; only parameters are averaged",
     }
 
 

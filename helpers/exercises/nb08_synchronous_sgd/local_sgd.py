@@ -1,7 +1,6 @@
 """8.5 Local SGD (10 min, ●●○○○, further)
 
-- Between two meetings every rank trains as if it were alone. What is averaged when they meet: gradients or
-  weights?
+- Between two averages every rank trains as if it were alone. What is averaged: gradients or weights?
 - There are `len(x) // batch_size` steps. After optimizer.step() of step number 1, 2, ...: if the number is a
   multiple of `every`, average the parameters.
 - if (step + 1) % every == 0: for p in model.parameters(): dist.all_reduce(p.data); p.data /= world_size
@@ -11,7 +10,6 @@ from helpers.checks.author import *
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import train
 from helpers.exercises.nb08_synchronous_sgd.shared import (
     NO_GRADIENT_YET,
-    at,
     average_weights,
     draw_rule,
     trained,
@@ -27,47 +25,29 @@ from helpers.exercises.shared.gradients import (
 )
 from helpers.views.plain import plural
 
-LAST = "The ranks meet only after steps {every}, {twice}, ...: steps left over at the end stay a rank's own."
-SUM = "This is the sum of the ranks' weights: divide it by the world size."
-UNCLEARED = "The gradients of the steps before are added to these: clear them before each step."
-LEFT_OVER = (
-    "{samples} samples make len(x) // batch_size = {steps} steps of {size}: what is left over makes "
-    "no step."
-)
-ADVICE = {"steps": LEFT_OVER}
-
 
 def case(draw: Draw) -> Case:
     n, size, rule, every = draw.ranks, draw.whole(1, 3), draw_rule(draw), draw.of(1, 2, 2, 3)
     steps = draw.of(every, 2 * every, 2 * every + 1, every + 1, every - 1)
     rest, pixels, classes = draw.whole(0, size - 1), draw.whole(1, 3), draw.whole(2, 3)
-    start = draw_weights(draw, pixels, classes)
+    start, calls = draw_weights(draw, pixels, classes), draw.of(1, 1, 2)
     count = steps * size + rest
     own = [draw_samples(draw, count, pixels, classes) for _ in range(n)]
     batches = [
         list(parts) for parts in zip(*(batches_of(x, y, size, steps) for x, y in own), strict=True)
     ]
-    starts, meet = [start] * n, average_weights()
-
-    def meets(step: int) -> bool:
-        return step % every == 0
-
-    parts = trained(starts, rule, batches, after=at(meets, meet))
-    room = PARITY * max(largest(*(value for one in parts for value in one.values())), 1.0)
-    judge = ByName(
-        [{"steps": "", **one} for one in parts], room, lambda name, got: ADVICE.get(name, "")
-    )
-
-    def gives(words: str, **ways: object) -> Mistake:
-        return judge.mistake(words, lambda: trained(starts, rule, batches, **ways))  # type: ignore[arg-type]
-
+    # a second call counts its steps from 1 again
+    averages = {call * steps + k for call in range(calls) for k in range(every, steps + 1, every)}
+    parts = trained([start] * n, rule, batches * calls, after=average_weights(averages))
+    room = PARITY * max(largest(*parts), 1.0)
     return Case(
-        f"{plural(count, 'sample')} each, {plural(steps, 'step')} of {size}, averaged every {every}",
-        [(start, rule, x, y, size, every, steps) for x, y in own],
-        right=judge,
+        f"{plural(count, 'sample')} each, {plural(steps, 'step')} of {size}, averaged every {every}"
+        + ", called twice" * (calls - 1),
+        [(start, rule, x, y, size, every, steps, calls, True) for x, y in own],
+        right=ByName([{"steps": "", **one, "buffer": ""} for one in parts], room),
         facts={
-            "bytes": steps // every * sum(w.nbytes for w in start),
-            "calls": steps // every * len(start),
+            "bytes": len(averages) * sum(w.nbytes for w in start),
+            "calls": len(averages) * len(start),
             "every": every,
             "twice": 2 * every,
             "samples": count,
@@ -83,13 +63,13 @@ EXERCISE = Exercise(
         OnlyCalls(("all_reduce",)),
         Travels(
             "all_reduce",
-            "the weights travel every so many steps",
-            why="After every so many steps the ranks average their weights, and nothing else travels.",
+            "only the weights are sent, after every `every` steps",
+            why="Each average sends every parameter once, and nothing else.",
         ),
         Awaited(),
     ),
     failed=(GUARDED, NO_GRADIENT_YET, Stuck(SAME_CALLS), Failed("", UNEQUAL, died=True)),
     kind=Kind.MODULE,
     programme=train,
-    reported=("steps", "samples"),
+    reported=("steps", "samples", "buffer"),
 )

@@ -1,4 +1,4 @@
-"""8.7 Stop, and go on with other ranks (15 min, ●●●○○, further)
+"""8.7 Stop, and go on with other ranks (25 min, ●●●○○, further)
 
 - What must the state say so that a job of another size can go on? A number of steps means other samples
   there. What is it that no number of ranks changes?
@@ -10,7 +10,7 @@
   epoch, used = epoch + 1, 0.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -19,26 +19,6 @@ from helpers.checks.author import *
 from helpers.exercises.nb07_data_partitioning.shared import numbers
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import read_in_jobs
 from helpers.views.plain import plural
-
-Jobs = Sequence[tuple[int, int]]
-"""Of each job: how many ranks it has, and for how many steps it reads."""
-
-WAYS = {
-    "no state": "After the restart all begins anew, in epoch 0: does the state that is given count?",
-    "no position": "After the restart the epoch begins again: the state must say how far it had come, too.",
-    "no epoch": "After the restart the place is kept, but not the epoch: this is the order of epoch 0.",
-    "steps": "The place is kept as a number of steps, and steps of another world size are of another size.",
-    "own samples": "The place is kept as the samples of one rank: all ranks together have used more.",
-    "again": "The last step before the stop is read again: the state must say what comes after it.",
-    "beyond": "A step is left out at the restart: the state already counts one that nobody has read.",
-    "one order": "Every epoch has the same order: the generator is seeded with `seed + epoch`.",
-    "seed 0": "The order does not depend on `seed`: the generator is seeded with `seed + epoch`.",
-    "in order": "The samples are not shuffled: `torch.randperm` gives an epoch's order.",
-    "full only": "The last step of an epoch is missing: it may be short.",
-    "filled up": "The last step of an epoch is filled up with samples of the next one: let it be short.",
-    "from the start": "The last step of an epoch is filled up from the epoch's start: let it be short.",
-    "one rank's": "A step takes `batch_size` samples for each rank, not for all of them together.",
-}
 
 
 def case(draw: Draw) -> Case:
@@ -55,20 +35,20 @@ def case(draw: Draw) -> Case:
     jobs = [(size, draw.whole(1, 2 + samples // (size * batch_size))) for size in sizes]
     if draw.of(True, False, False):  # stops where an epoch ends
         jobs[0] = sizes[0], -(-samples // (batch_size * sizes[0])) * draw.of(1, 1, 2)
-    right = list(steps_of(samples, batch_size, seed, jobs))
+    right = steps_of(samples, batch_size, seed, jobs)
 
-    def together(values: list[Any]) -> Finding | None:
+    def together(values: list[Any]) -> Finding | str | None:
         place = 0
         for job, (size, steps) in enumerate(jobs):
             for rank in range(n):
                 have = len(values[rank]["shares"][job])
                 if have != (steps if rank < size else 0):
-                    what = f"rank {rank} gives {plural(have, 'list')} for {plural(steps, 'step')}"
+                    what = f"rank {rank} returns {plural(have, 'list')} for {plural(steps, 'step')}"
                     return Finding(f"job {job + 1}, of {plural(size, 'rank')}: {what}", LISTS)
             for step in range(steps):
                 shares = {r: values[r]["shares"][job][step] for r in range(size)}
                 if what := wrong_step(shares, right[place]):
-                    return Finding(f"{named(job, size, step)} {what}", explained(values))
+                    return f"{named(job, size, step)} {what}"
                 place += 1
         return None
 
@@ -79,22 +59,12 @@ def case(draw: Draw) -> Case:
             isinstance(job, list) and None not in map(numbers, job) for job in got["shares"]
         )
         if not lists:
-            return Finding("what it reads are not lists of samples", LISTS)
-        return Finding("torch's own generator is not as it was", OWN) if got["reseeded"] else None
-
-    def explained(values: list[Any]) -> tuple[str, ...]:
-        seen = [
-            sorted(s for r in range(size) for s in values[r]["shares"][job][step])
-            for job, (size, steps) in enumerate(jobs)
-            for step in range(steps)
-        ]
-        ways = [
-            way
-            for way in WAYS
-            if [*map(sorted, steps_of(samples, batch_size, seed, jobs, way))] == seen
-        ]
-        same_samples = [*map(set, seen)] == [*map(set, right)]
-        return tuple(WAYS[way] for way in ways) or ((SHARES,) if same_samples else ())
+            return Finding("the shares are not lists of sample numbers", LISTS)
+        return (
+            Finding("the state of torch's default generator has changed", OWN)
+            if got["reseeded"]
+            else None
+        )
 
     said = ", then ".join(f"{plural(steps, 'step')} of {size}" for size, steps in jobs)
     return Case(
@@ -106,14 +76,11 @@ def case(draw: Draw) -> Case:
     )
 
 
-STATE = "A dict with a few whole numbers is enough; seed and epoch give the epoch's order again."
-LISTS = "One list of samples for each step is wanted, also where it is short or empty."
+STATE = "The state needs only a few integers: seed and epoch are enough to draw the order again."
+LISTS = "Return one list of sample numbers for each step, even if the list is short or empty."
 OWN = (
-    "`torch.manual_seed`, and a draw without `generator=`, change what all others draw later: dropout, say. "
-    "Make a generator: `torch.Generator().manual_seed(...)`."
-)
-SHARES = (
-    "Each sample of a step goes to one rank, evenly: `now[rank::world_size]` is a rank's share."
+    "`torch.manual_seed`, and drawing without `generator=`, change the numbers that other code draws later, "
+    "such as dropout. Use a generator of your own: `torch.Generator().manual_seed(...)`."
 )
 
 
@@ -128,56 +95,31 @@ def wrong_step(shares: dict[int, list[int]], wanted: Sequence[int]) -> str:
         ranks = [rank for rank, share in shares.items() if twice[0] in share]
         return f"sample {twice[0]} is read twice, by rank {' and rank '.join(map(str, ranks))}"
     if set(read) != set(wanted):
-        return f"the ranks read {sorted(read)}, where {sorted(wanted)} come next"
+        return f"the ranks read {sorted(read)}, but the next samples are {sorted(wanted)}"
     sizes = [len(share) for share in shares.values()]
     even = max(sizes) - min(sizes) <= 1
     told = ", ".join(f"rank {rank} {size}" for rank, size in zip(shares, sizes, strict=True))
-    return "" if even else f"of {len(read)} samples {told}: an even deal differs by one at most"
+    return (
+        ""
+        if even
+        else f"uneven shares of {len(read)} samples ({told}): they may differ by one at most"
+    )
 
 
 def steps_of(
-    samples: int, batch_size: int, seed: int, jobs: Jobs, way: str = ""
-) -> Iterator[list[int]]:
-    """Give the samples of each step of all jobs; or what they are for who goes one of the wrong ways."""
-    epoch = used = 0
-    for number, (size, steps) in enumerate(jobs):
-        if number:
-            before, its_steps = jobs[number - 1]
-            length = batch_size * (1 if way == "one rank's" else size)
-            last = batch_size * before
-            epoch, used = {
-                "no state": (0, 0),
-                "no position": (epoch, 0),
-                "no epoch": (0, used),
-                "steps": (epoch, -(-used // last) * length),
-                "own samples": (epoch, used // before),
-                "again": (epoch, max(0, used - last)),
-                "beyond": (epoch, used + last),
-            }.get(way, (epoch, used))
+    samples: int, batch_size: int, seed: int, jobs: Sequence[tuple[int, int]]
+) -> list[list[int]]:
+    """Return the samples of each step of all jobs."""
+    epoch, used, found = 0, 0, []
+    for size, steps in jobs:
         for _ in range(steps):
-            length = batch_size * (1 if way == "one rank's" else size)
-            if way == "full only" and used + length > samples and used:
+            generator = torch.Generator().manual_seed(seed + epoch)
+            order = torch.randperm(samples, generator=generator).tolist()
+            found.append(order[used : used + batch_size * size])
+            used += len(found[-1])
+            if used == samples:
                 epoch, used = epoch + 1, 0
-            order = order_of(samples, seed, epoch, way)
-            now = order[used : used + length]
-            if way == "filled up":
-                now = (order + order_of(samples, seed, epoch + 1, way))[used : used + length]
-                epoch, used = divmod(epoch * samples + used + length, samples)
-            else:
-                used += len(now)
-                if way == "from the start":
-                    now = now + order[: length - len(now)]
-                if used >= samples:
-                    epoch, used = epoch + 1, 0
-            yield now
-
-
-def order_of(samples: int, seed: int, epoch: int, way: str) -> list[int]:
-    """Give the order of an epoch, or what stands in its place."""
-    if way == "in order":
-        return list(range(samples))
-    number = {"one order": seed, "seed 0": epoch}.get(way, seed + epoch)
-    return torch.randperm(samples, generator=torch.Generator().manual_seed(number)).tolist()
+    return found
 
 
 EXERCISE = Exercise(

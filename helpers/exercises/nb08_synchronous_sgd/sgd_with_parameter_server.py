@@ -8,14 +8,10 @@
   server writes the averaged vector back into each p.grad, cut by `p.numel()`.
 """
 
-from typing import Any
-
 from helpers.checks.author import *
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import train
 from helpers.exercises.nb08_synchronous_sgd.shared import (
     NO_GRADIENT_YET,
-    Change,
-    Models,
     average_grads,
     draw_rule,
     trained,
@@ -30,15 +26,9 @@ from helpers.exercises.shared.gradients import (
 from helpers.trace.events import Trace
 from helpers.views.plain import plural
 
-SUM = "This is the sum of the workers' gradients: divide by their number, {workers}."
-ONE = (
-    "The gradient of one worker only reaches the optimizer: the mean over all {workers} is wanted."
-)
-LAST = "The workers' copies are one step old: the server sends its weights a last time."
-UNCLEARED = "The gradients of the steps before are added to these: each step's begin from nothing."
 SIZES = (
-    "A message met a receive of another size. Does each receive name its sender, and do both sides go "
-    "through the parameters in the same order, with tensors of their shape and dtype?"
+    "A message does not have the size of the tensor that receives it. Name the sender in each recv, and go "
+    "through the parameters in the same order on both sides, with tensors of the same shape and dtype."
 )
 
 
@@ -50,44 +40,20 @@ def case(draw: Draw) -> Case:
     batches = [
         list(step) for step in zip(*(batches_of(*o, size, steps) for o in own[1:]), strict=True)
     ]
-    alike, mean = [starts[0]] * workers, average_grads()
-    server, *_ = trained(alike, rule, batches, mean)
+    server, *_ = trained([starts[0]] * workers, rule, batches, average_grads)
     end = server["weights at the end"]
     right = [{"steps": "", **server}, *[{"steps": "", "weights at the end": end}] * workers]
     room = PARITY * max(largest(server), 1.0)
-    judge = ByName(right, room)
-
-    def gives(words: str, **ways: Any) -> list[Mistake]:
-        """Give the mistake with the last weights sent, and with them still on the server."""
-
-        def parts(at_the_end: str) -> list[Parts]:
-            first, *_ = trained(alike, rule, **{"batches": batches, **ways})
-            return [first, *[{"weights at the end": first[at_the_end]}] * workers]
-
-        ends = "weights at the end", f"weights before step {steps}"
-        return [judge.mistake(words, lambda e=e: parts(e)) for e in ends]  # type: ignore[misc]
-
     return Case(
         f"{plural(workers, 'worker')}, {plural(steps, 'step')} of {plural(size, 'sample')}",
         [(starts[r], rule, *own[r], size, steps, 0 if r else steps) for r in range(n)],
-        right=judge,
+        right=ByName(right, room),
         facts={
             "messages": [(steps + 1) * workers, *[steps] * workers],
             "bytes": end.nbytes,
-            "workers": workers,
+            "workers": plural(workers, "worker"),
         },
     )
-
-
-def only(worker: int) -> Change:
-    """Give every model the gradient of one of them."""
-
-    def change(step: int, models: Models) -> None:
-        for ps in zip(*(model.parameters() for model in models), strict=True):
-            for p in ps:
-                p.grad = ps[worker].grad
-
-    return change
 
 
 def elsewhere(trace: Trace, case: Case) -> str:
@@ -95,8 +61,8 @@ def elsewhere(trace: Trace, case: Case) -> str:
     for event in trace.calls:
         if event.rank != 0 and event.peer not in {0, None}:
             return (
-                f"rank {event.rank} talks to rank {event.peer}: a worker talks to the server, rank 0, and to "
-                "nobody else."
+                f"rank {event.rank} communicates with rank {event.peer}: a worker communicates only with the "
+                "server, rank 0."
             )
     return ""
 
@@ -105,10 +71,10 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("send", "recv")),
-        Holds(elsewhere, "workers talk to rank 0 alone"),
+        Holds(elsewhere, "workers communicate only with rank 0"),
         Travels(
             "send",
-            "weights go out and gradients come in once a step",
+            "weights are sent and gradients received once a step",
             lambda case, rank: case.facts["messages"][rank] * case.facts["bytes"],
             lambda case, rank: case.facts["messages"][rank] * 4,
         ),

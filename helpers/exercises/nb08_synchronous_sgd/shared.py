@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -12,11 +12,10 @@ from helpers.checks.author import *
 from helpers.exercises.shared.gradients import Samples, total
 from helpers.exercises.shared.in_ranks.classifier import Rule, Weights, classifier, flat
 
-STEPS = "Nothing steps here: leave the mean in `p.grad`, whoever calls will step."
+STEPS = "This changes the weights: only leave the mean in `p.grad`; the caller steps."
 NO_GRADIENT_YET = Failed(
     "'NoneType' object has no attribute '(zero_|fill_|data|detach_|mul_|div_)'",
-    "`p.grad` is None until a backward has set it, and again after `zero_grad()`, which clears what is there "
-    "and leaves None alone.",
+    "`p.grad` is None until backward has set it. `zero_grad()` clears gradients that exist and skips None.",
 )
 
 
@@ -48,39 +47,24 @@ def nothing(step: int, models: Models) -> None:
     """Leave them as they are."""
 
 
-def forget(step: int, models: Models) -> None:
-    """Set all gradients to zero."""
-    for model in models:
-        model.zero_grad(set_to_none=False)
+def average_grads(step: int, models: Models) -> None:
+    """Give every model the mean of the gradients."""
+    for ps in zip(*(model.parameters() for model in models), strict=True):
+        mean = torch.stack([p.grad for p in ps if p.grad is not None]).mean(0)
+        for p in ps:
+            p.grad = mean.clone()
 
 
-def average_grads(divide_by: float = 0.0) -> Change:
-    """Give every model the sum of the gradients, divided by their number or by another one."""
-
-    def change(step: int, models: Models) -> None:
-        for ps in zip(*(model.parameters() for model in models), strict=True):
-            mean = sum(p.grad for p in ps if p.grad is not None) / (divide_by or len(models))
-            for p in ps:
-                p.grad = mean.clone()  # type: ignore[union-attr]
-
-    return change
-
-
-def average_weights(divide_by: float = 0.0) -> Change:
-    """Give every model the sum of the weights, divided by their number or by another one."""
+def average_weights(steps: Collection[int]) -> Change:
+    """Give every model the mean of the weights after these steps."""
 
     def change(step: int, models: Models) -> None:
-        for ps in zip(*(model.parameters() for model in models), strict=True):
-            mean = sum(p.data for p in ps) / (divide_by or len(models))
+        for ps in zip(*(model.parameters() for model in models if step in steps), strict=True):
+            mean = torch.stack([p.data for p in ps]).mean(0)
             for p in ps:
                 p.data.copy_(mean)
 
     return change
-
-
-def at(when: Callable[[int], bool], change: Change) -> Change:
-    """Change something in some steps only."""
-    return lambda step, models: change(step, models) if when(step) else None
 
 
 def trained(
@@ -88,13 +72,12 @@ def trained(
     rule: Rule,
     batches: Sequence[Sequence[Samples]],
     grads: Change = nothing,
-    before: Change = nothing,
     after: Change = nothing,
-    clear: bool = True,
 ) -> list[dict[str, Any]]:
-    """Train one model for each start, on batches[step][model]: what its author's ranks would show.
+    """Train one model for each start, on batches[step][model]: what ranks must show.
 
-    grads, before, after: what happens after backward, before the step and after it.
+    grads, after: what happens between backward and step, and after the step. The step is written out, as
+    torch's first optimizer imports for a second.
     """
     models = [classifier(start) for start in starts]
     lr, momentum, decay = rule
@@ -102,11 +85,9 @@ def trained(
     found: list[dict[str, Any]] = [{} for _ in models]
     for step, parts in enumerate(batches, 1):
         for model, (x, y) in zip(models, parts, strict=True):
-            if clear:
-                model.zero_grad()
+            model.zero_grad()
             cross_entropy(model(x), y).backward()
         grads(step, models)
-        before(step, models)
         for model, speeds, seen in zip(models, speed, found, strict=True):
             seen[f"weights before step {step}"] = flat(model)
             for p, v in zip(model.parameters(), speeds, strict=True):

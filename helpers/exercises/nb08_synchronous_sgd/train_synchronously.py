@@ -11,29 +11,21 @@
 
 from helpers.checks.author import *
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import train
-from helpers.exercises.nb08_synchronous_sgd.shared import (
-    average_grads,
-    draw_rule,
-    loss,
-    trained,
-)
+from helpers.exercises.nb08_synchronous_sgd.shared import draw_rule, loss, trained
 from helpers.exercises.shared.gradients import (
     GUARDED,
     PARITY,
     UNEQUAL,
-    Samples,
     batches_of,
     draw_samples,
     draw_weights,
 )
 from helpers.views.plain import plural
 
-UNCLEARED = "The gradients of the steps before are added to these: clear them in each step, before backward."
-SHARE = (
-    "Cut this rank's part out of each batch first: the others compute the rest. And keep the loss that you "
-    "called backward on: no second forward is needed to return it."
+SAMPLES = (
+    "Each sample goes through the model once: a rank takes its own share of each batch, and returns the loss "
+    "on which it called backward."
 )
-ADVICE = {"samples": SHARE}
 
 
 def case(draw: Draw) -> Case:
@@ -42,24 +34,16 @@ def case(draw: Draw) -> Case:
     starts = [draw_weights(draw, pixels, classes) for _ in range(n)]
     x, y = draw_samples(draw, steps * size + draw.of(0, 5), pixels, classes)
     whole = batches_of(x, y, size, steps)
-    [[(a[r::n], b[r::n]) for r in range(n)] for a, b in whole]
-    blocks = [list(zip(a.chunk(n), b.chunk(n), strict=True)) for a, b in whole]
-    [[parts[0]] * n for parts in blocks]
     (one,) = trained(starts[:1], rule, [[batch] for batch in whole])
     before = [one[f"weights before step {k}"] for k in range(1, steps + 1)]
 
-    def losses(batches: list[Samples]) -> list[float]:
-        return [loss(w, starts[0], *batch) for w, batch in zip(before, batches, strict=True)]
-
-    right = {"steps": "", **one, "samples": steps * each, "losses": losses(whole)}
+    losses = [loss(w, starts[0], *batch) for w, batch in zip(before, whole, strict=True)]
+    right = {"steps": "", **one, "samples": steps * each, "losses": losses}
     scale = {name: PARITY * max(largest(value), 1.0) for name, value in one.items()}
-    judge = ByName([right] * n, scale, lambda name, got: ADVICE.get(name, ""))
-    _alike, _mean = [starts[0]] * n, average_grads()
-
     return Case(
         f"{plural(steps, 'step')} of {plural(size, 'sample')}, momentum {rule[1]:g}",
         [(start, rule, x, y, size, steps, steps) for start in starts],
-        right=judge,
+        right=ByName([right] * n, scale, lambda name, got: SAMPLES if name == "samples" else ""),
         facts={
             "bytes": steps * (before[0].nbytes + 16) + 8,
             "calls": steps * (len(starts[0]) + 2) + 1,
@@ -80,7 +64,7 @@ EXERCISE = Exercise(
             "parameters",
             "Once, at the start.",
         ),
-        Travels("all_reduce", "one gradient and one loss travel in each step"),
+        Travels("all_reduce", "one gradient and one loss are sent in each step"),
         Awaited(),
     ),
     failed=(GUARDED, Failed("", UNEQUAL, died=True)),

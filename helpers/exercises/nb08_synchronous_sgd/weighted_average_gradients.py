@@ -8,17 +8,11 @@
   is None else p.grad; g *= samples / total; dist.all_reduce(g); p.grad = g.
 """
 
-from collections.abc import Sequence
-
 import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import with_given_gradients
-from helpers.exercises.nb08_synchronous_sgd.shared import (
-    STEPS,
-    Own,
-    each_total,
-)
+from helpers.exercises.nb08_synchronous_sgd.shared import STEPS, Own, each_total
 from helpers.exercises.shared.gradients import GUARDED, PARITY, SAME_CALLS, UNEQUAL, Gradients
 from helpers.views.plain import plural
 
@@ -29,7 +23,8 @@ def case(draw: Draw) -> Case:
     n, dtype = draw.ranks, draw.dtype(torch.float64, torch.float32)
     kind, counts = draw.of("different", "one has none", "large", "alike"), [0]
     while not any(counts):
-        counts = [draw.whole(1, 999 if kind == "large" else 9) for _ in range(n)]
+        # large: more than float16 and bfloat16 can count
+        counts = [draw.whole(1, 99_999 if kind == "large" else 9) for _ in range(n)]
         counts = [counts[0]] * n if kind == "alike" else counts
         counts[draw.rank()] *= kind != "one has none" or n == 1
     names, values, grads = NAMES[: draw.whole(1, 4)], {}, {}
@@ -39,33 +34,25 @@ def case(draw: Draw) -> Case:
     own: Own = [
         {name: grads[name][rank] if counts[rank] else None for name in names} for rank in range(n)
     ]
-    everybody, _most = sum(counts), sum(map(bool, counts))
+    mean = each_total(own, [count / sum(counts) for count in counts])
     room = PARITY if dtype == torch.float64 else 1.0
-    scale = {name: room * largest(*grads[name]) for name in names}
-    mean = each_total(own, [count / everybody for count in counts])
-    parts = Gradients(
-        [{"weights": "", **mean}] * n, scale, lambda name, got: STEPS if name == "weights" else ""
-    )
-
-    def gives(words: str, shares: Sequence[float], divide_by: list[int] | None = None) -> Mistake:
-        sums = each_total(own, shares)
-        values = [{k: g / d for k, g in sums.items()} for d in divide_by or [1] * n]
-        return parts.larger(words, values, max(1, *shares))
-
     return Case(
         f"{', '.join(map(str, counts))} samples, {plural(len(names), 'parameter')} of {dtype}",
         [
             ([(k, values[k], one[k], True) for k in names], False, count)
             for one, count in zip(own, counts, strict=True)
         ],
-        right=parts,
+        right=Gradients(
+            [{"weights": "", **mean}] * n,
+            {name: room * largest(*grads[name]) for name in names},
+            lambda name, got: STEPS if name == "weights" else "",
+        ),
         facts={
             "bytes": sum(value.nbytes for value in values.values()) + 8,
             "calls": len(names) + 1,
             "counts": ", ".join(map(str, counts)),
-            "total": everybody,
+            "total": sum(counts),
             "empty": counts.index(0) if 0 in counts else None,
-            "have": counts,
         },
     )
 
@@ -76,16 +63,12 @@ EXERCISE = Exercise(
         OnlyCalls(("all_reduce",)),
         Travels(
             "all_reduce",
-            "each gradient travels once, and one number of samples",
+            "each gradient is sent once, and one number of samples",
             why="The number of all samples is the same for all gradients: add it up once.",
         ),
         Awaited(),
     ),
-    failed=(
-        GUARDED,
-        Stuck(SAME_CALLS),
-        Failed("", UNEQUAL, died=True),
-    ),
+    failed=(GUARDED, Stuck(SAME_CALLS), Failed("", UNEQUAL, died=True)),
     kind=Kind.MODULE,
     programme=with_given_gradients,
     reported=("weights",),

@@ -1,4 +1,4 @@
-"""9.3 Buckets (30 min, ●●●●○, further)
+"""9.3 Buckets (45 min, ●●●●○, further)
 
 - Keep three things: the list of buckets, which gradients are ready, and how many buckets have left. When a
   hook runs, which bucket is the next that may leave?
@@ -28,9 +28,10 @@ from helpers.trace.mismatch import at
 from helpers.views.plain import plural
 
 ONE_ORDER = (
-    "Ranks have sent different buckets in one call, as their gradients come in another order, or not at all. "
-    "Buckets must leave in one fixed order: bucket 1 waits until bucket 0 has left, even if it is full "
-    "earlier."
+    "Ranks sent different buckets in one call, as their gradients become ready in different orders, or not "
+    "at "
+    "all. Start buckets in one fixed order: bucket 1 waits until bucket 0 has started, even if it is "
+    "complete."
 )
 
 
@@ -74,8 +75,9 @@ def not_buckets(trace: Trace, case: Case) -> str:
             return (
                 f"rank {rank} makes {plural(len(made), 'all_reduce')} in {steps} steps, the first ones of "
                 f"{first} bytes; the buckets of a step have {', '.join(map(str, wanted))} bytes. Go through "
-                "the trained parameters from the last to the first; where one would not fit, begin a new "
-                "bucket (one that fills it exactly still fits)."
+                "the trained parameters from the last to the first; start a new bucket where one would "
+                "exceed "
+                "the limit (filling it exactly is allowed)."
             )
     return ""
 

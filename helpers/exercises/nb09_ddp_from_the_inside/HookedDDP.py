@@ -30,7 +30,7 @@ EXERCISE = Exercise(
     case,
     (
         *WRAPPER,
-        Travels("all_reduce", "each gradient travels once a step"),
+        Travels("all_reduce", "each gradient is sent once a step"),
         IssuedInside("backward"),
         Awaited(),
     ),
@@ -38,9 +38,9 @@ EXERCISE = Exercise(
         *ENDINGS,
         Failed(
             "was changed before wait",
-            "A gradient is written to between its all_reduce and the wait: divide after it. Is what finish() "
-            "keeps emptied? Else entries of the last step are divided once more, while this step's are "
-            "under way.",
+            "A gradient is written to between its all_reduce and the wait: wait first, then divide. And "
+            "clear "
+            "in finish() what you keep: a Work of the last step says nothing about this one.",
         ),
     ),
     kind=Kind.MODULE,

@@ -6,8 +6,6 @@
 - for t in [*module.parameters(), *module.buffers()]: dist.broadcast(t.detach(), src)
 """
 
-import torch
-
 from helpers.checks.author import *
 from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import broadcast_state
 from helpers.exercises.shared.gradients import UNEQUAL
@@ -18,14 +16,13 @@ PLACES = (
     ("inner.mean", "buffer"),
     ("scale", "hidden"),
 )
-HIDDEN = "`scale` is a buffer that state_dict() leaves out. `module.buffers()` gives all of them."
-FROZEN = "Frozen parameters take part in forward like any other: broadcast them too."
+IN_PLACE = "Receive into the module's own tensors, `dist.broadcast(p.detach(), src)`: optimizers keep those."
 ADVICE = {
-    "tensors": "Receive into the tensors that the model has, `dist.broadcast(p.detach(), src)`: an optimizer "
-    "would miss new ones.",
-    "memory": "`p.data = ...` puts other memory under the old name. Whoever has a view of the first one, as "
-    "a bucket of gradients or weights has, misses the new values: receive into it, or `copy_`.",
-    "requires_grad": "Receive into the tensors that the model has: `dist.broadcast(p.detach(), src)`.",
+    "tensors": IN_PLACE,
+    "memory": "`p.data = ...` gives the parameter other memory. Views of the old memory, such as a flat "
+    "bucket "
+    "of parameters, miss the new values: receive into it, or use `copy_`.",
+    "requires_grad": "Broadcast `p.detach()`: then requires_grad need not change.",
 }
 
 
@@ -50,14 +47,6 @@ def case(draw: Draw) -> Case:
         lambda name, got: ADVICE.get(name, ""),
     )
 
-    def kept(words: str, *which: str) -> list[Mistake]:
-        """Give the mistake of those who leave entries of these kinds as they are."""
-        names = [name for name, kind in places if kind in which]
-        return [parts.mistake(words, [{k: one[k] for k in names} for one in own])] if names else []
-
-    floats = [name for name, each in values.items() if each[0].is_floating_point()]
-    means = {name: torch.stack(values[name]).sum(0) / n for name in floats}
-    ByName([means] * n, {name: largest(*values[name]) for name in floats})
     return Case(
         f"from rank {src}, {dtype}: {', '.join(values)}" + ", a weight with two names" * tied,
         [([(k, v, kinds[k]) for k, v in one.items()], tied, src) for one in own],
@@ -76,9 +65,9 @@ EXERCISE = Exercise(
         OnlyCalls(("broadcast",)),
         Travels(
             "broadcast",
-            "each tensor travels once",
-            why="A weight with two names travels once (`parameters()` gives it once, `state_dict()` twice), "
-            "and objects are larger than their tensors.",
+            "each tensor is sent once",
+            why="A weight with two names is sent once: `parameters()` returns it once, `state_dict()` twice. "
+            "Objects are larger than their tensors.",
         ),
         Awaited(),
         Root("src"),

@@ -18,7 +18,7 @@ from helpers.views.plain import plural
 
 ROOM = {torch.float32: 4e2, torch.float64: 4e6}
 """How many times coarser than its own usual room a dtype is once it went through float16."""
-WAITS = "Return `work.get_future().then(...)`: DDP waits for it at the end."
+WAITS = "Return `work.get_future().then(...)` without waiting: DDP waits at the end of backward."
 
 
 def case(draw: Draw) -> Case:
@@ -40,8 +40,6 @@ def case(draw: Draw) -> Case:
     judge = ByName(
         [{"waits": "", **mean}] * n, size, lambda name, got: WAITS if name == "waits" else ""
     )
-    ByName(judge.right, {name: n * scale for name, scale in size.items()})
-    [torch.stack([g.half() for g in each]).float().sum(0).half().to(dtype) for each in grads]
     return Case(
         f"{plural(len(shapes), 'gradient')} of {dtype}" + ", sums beyond 65,504" * large,
         [(weights, dtype == torch.float64, [each[rank] for each in grads]) for rank in range(n)],
@@ -66,8 +64,8 @@ def at_once(trace: Trace, case: Case) -> str:
     for event in trace.calls:
         if event.op == "all_reduce" and not event.asynchronous:
             return (
-                f"rank {event.rank} calls {event.call}{at(event)}, which waits at once: backward stands "
-                "still until all ranks have answered. Pass async_op=True."
+                f"rank {event.rank} calls {event.call}{at(event)}, which blocks backward until all ranks "
+                "have called it. Pass async_op=True."
             )
     return ""
 
@@ -76,11 +74,11 @@ EXERCISE = Exercise(
     case,
     (
         OnlyCalls(DDPS_OWN),
-        Holds(not_half, "gradients travel as float16"),
+        Holds(not_half, "gradients are sent as float16"),
         Holds(at_once, "no call in the hook waits"),
         Travels("all_reduce", "one all_reduce for each bucket"),
     ),
-    failed=(Stuck("Every rank must hand its bucket in, in the hook."),),
+    failed=(Stuck("On every rank the hook must reduce its bucket."),),
     kind=Kind.MODULE,
     programme=compress,
     reported=("waits",),

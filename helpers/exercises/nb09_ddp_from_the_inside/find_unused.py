@@ -9,20 +9,13 @@
   the seen nodes with `id(p)`.
 """
 
-from collections.abc import Iterable
-
 from helpers.checks.author import *
 from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import Layers, search_graph
 
 LAYERS = ("table", "left", "norm", "right", "spare", "out")
-FROZEN = "Only parameters with requires_grad=True are meant."
-COMPUTED = (
-    "Begin at output.grad_fn and follow next_functions: nothing needs to be computed, and an output may have "
-    "no graph."
-)
 ADVICE = {
-    "backward": "Begin at output.grad_fn and follow next_functions: nothing needs to be computed.",
-    "gradients": "Leave `p.grad` as it was: DDP asks before backward has begun.",
+    "backward": "Begin at output.grad_fn and follow next_functions, without running backward.",
+    "gradients": "Leave `p.grad` as it was: DDP asks before backward runs.",
 }
 
 
@@ -41,9 +34,6 @@ def case(draw: Draw) -> Case:
         advice=lambda name, got: ADVICE.get(name, ""),
     )
 
-    def gives(words: str, names: Iterable[str]) -> Mistake:
-        return judge.mistake(words, [{"names": list(names)}] * draw.ranks)
-
     settings = draw.whole(1, 4), frozen, tied
     return Case(
         f"through {' and '.join(route)}"
@@ -58,7 +48,13 @@ def case(draw: Draw) -> Case:
 EXERCISE = Exercise(
     case,
     (OnlyCalls(()),),
-    failed=(Failed("does not require grad", COMPUTED),),
+    failed=(
+        Failed(
+            "does not require grad",
+            "Begin at output.grad_fn and follow next_functions. An output may have no graph to run backward "
+            "in.",
+        ),
+    ),
     kind=Kind.MODULE,
     programme=search_graph,
     reported=("backward", "gradients"),

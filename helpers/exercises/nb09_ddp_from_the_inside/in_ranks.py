@@ -45,14 +45,21 @@ def broadcast_state(
     module = nn.Module()
     inner = nn.Module()
     module.add_module("inner", inner)
-    for name, value, kind in entries:
+    # Made in another order on each rank, so that a Python set of them has another order there, too.
+    made = {}
+    for name, value, kind in entries[:: 1 - 2 * (rank % 2)]:
+        made[name] = (
+            nn.Parameter(laid_out(value), requires_grad=kind == "trained")
+            if kind in {"trained", "frozen"}
+            else laid_out(value)
+        )
+    for name, _, kind in entries:
         owner, _, own_name = name.rpartition(".")
         owner = inner if owner else module  # type: ignore[assignment]
         if kind in {"trained", "frozen"}:
-            p = nn.Parameter(laid_out(value), requires_grad=kind == "trained")
-            owner.register_parameter(own_name, p)  # type: ignore[attr-defined]
+            owner.register_parameter(own_name, made[name])  # type: ignore[attr-defined]
         else:
-            owner.register_buffer(own_name, laid_out(value), persistent=kind == "buffer")  # type: ignore[attr-defined]
+            owner.register_buffer(own_name, made[name], persistent=kind == "buffer")  # type: ignore[attr-defined]
     if tied:
         module.register_parameter("twin", next(inner.parameters()))
     before = [*module.parameters(), *module.buffers()]
@@ -65,11 +72,9 @@ def broadcast_state(
     found = {name: _found(module, name) for name, *_ in entries}
     kept = trained == [t.requires_grad for t in now]
     return {
-        "tensors": "" if same else "the module has new tensors in the place of its own",
+        "tensors": "" if same else "the module's tensors were replaced by new ones",
         **found,
-        "memory": ""
-        if there
-        else "the values are right, but not in the memory that the tensors had",
+        "memory": "" if there else "a tensor's memory was replaced",
         "requires_grad": "" if kept else "requires_grad has changed",
     }
 
@@ -140,10 +145,15 @@ def train_wrapped(
     words: torch.Tensor,
     routes: Sequence[Route],
     to_none: bool,
+    second: bool,
     *more: Any,
 ) -> dict[str, Any]:
-    """Train a model, other on each rank, in the answer's wrapper; one row of words is one step."""
+    """Train a model, another one on each rank, in the answer's wrapper; one row of words is one step.
+
+    second: another module was wrapped before, and is not trained.
+    """
     lend(broadcast_module)
+    other = answer(nn.Linear(2, 2), *more) if second else None
     model = assorted(*settings)
     ddp = answer(model, *more)
     found: dict[str, Any] = {f"after __init__, {n}": t for n, t in state(model).items()}
@@ -162,6 +172,7 @@ def train_wrapped(
         optimizer.step()
         found[f"weights after step {step}"] = flat(model)
     ends = {f"{n} at the end": b.detach().clone() for n, b in model.named_buffers()}
+    del other  # until now its hooks were there
     return {"in flight": "".join(seen[:1]), **found, **ends}
 
 
@@ -231,26 +242,32 @@ def _unusual(answer: Callable[..., Any], ddp: Any) -> dict[str, str]:
             seen["inner"] = ddp.require_backward_grad_sync is False
         seen["nested"] = ddp.require_backward_grad_sync is False
     seen["behind"] = ddp.require_backward_grad_sync is True
-    for before in (True, False):
+    for before, raised in (
+        (True, _Interrupted()),
+        (False, _Interrupted()),
+        (True, KeyboardInterrupt()),
+    ):
         ddp.require_backward_grad_sync = before
-        raised, came = _Interrupted(), None
+        came: BaseException | None = None
         try:
             with answer(ddp):
                 raise raised
-        except Exception as error:
+        except BaseException as error:
             came = error
         seen["comes out"] = seen.get("comes out", True) and came is raised
-        seen["restored"] = seen.get("restored", True) and ddp.require_backward_grad_sync is before
+        key = "interrupted" if isinstance(raised, KeyboardInterrupt) else "restored"
+        seen[key] = seen.get(key, True) and ddp.require_backward_grad_sync is before
     return {name: "" if good else _UNUSUAL[name] for name, good in seen.items()}
 
 
 _UNUSUAL = {
-    "off": "within the block, DDP synchronises",
+    "off": "inside the block the switch is not False",
     "comes out": "an exception inside the block does not come out of it",
-    "inner": "one block within another: inside the inner one DDP synchronises",
-    "nested": "one block within another: after the inner one, the outer one synchronises again",
-    "behind": "after two nested blocks, DDP does not synchronise any more",
+    "inner": "in a block inside another one, the switch is not False",
+    "nested": "after an inner block, the switch is no longer False in the outer one",
+    "behind": "after two nested blocks, the switch is no longer True",
     "restored": "after an exception inside the block, the switch is not what it was before",
+    "interrupted": "after a KeyboardInterrupt inside the block, the switch is not what it was before",
 }
 
 
@@ -293,6 +310,7 @@ def search_graph(
     kind: what becomes of the output; "detached" has no graph, "table only" comes from the table's weight.
     """
     model = Layers(*settings)
+    model.right.load_state_dict(model.left.state_dict())  # equal values are not the same parameter
     output = model(torch.arange(5), [*route] * depth)
     if kind == "table only":
         output = model.table.weight.sum()
@@ -309,8 +327,8 @@ def search_graph(
     found = answer(output, model)
     kept = all(p.grad is g for p, g in zip(model.parameters(), left, strict=True))
     return {
-        "backward": "backward ran; look at the graph instead" if walked else "",
-        "gradients": "" if kept else "it leaves gradients behind, or takes some away",
+        "backward": "backward ran; walk through the graph instead" if walked else "",
+        "gradients": "" if kept else "`p.grad` has changed",
         "names": found,
     }
 
@@ -383,13 +401,13 @@ def _unwaited(waits: list[str]) -> Iterator[None]:
     real, of_work = torch._C.Future.wait, hard._Held.wait
 
     def work_wait(work: Any, *args: Any) -> bool:
-        waits.append("the hook calls wait(), and backward stands still")
+        waits.append("the hook calls wait(), which blocks backward")
         return of_work(work, *args)
 
     def wait(future: Any) -> Any:
         if not future.done():
             raise NotAllowed(
-                "the hook waits for its future, and backward stands still. Return "
+                "the hook waits for its future, which blocks backward. Return "
                 "work.get_future().then(...): DDP waits for it at the end."
             )
         return real(future)
@@ -417,7 +435,7 @@ def _without(owner: Any, name: str, called: str) -> Iterator[None]:
     real = getattr(owner, name)
 
     def refused(*args: Any, **kwargs: Any) -> Any:
-        raise NotAllowed(f"{called} is what you are to write: do without it.")
+        raise NotAllowed(f"{called} is what you are to write: do not use it.")
 
     setattr(owner, name, refused)
     try:

@@ -15,12 +15,13 @@ from helpers.exercises.nb09_ddp_from_the_inside.shared import DDPS_OWN
 from helpers.exercises.shared.gradients import PARITY, draw_samples, draw_weights, gradients
 
 ADVICE = {
-    "off": "`require_backward_grad_sync` is the switch, and it must be False while the block runs.",
-    "comes out": "Do not catch it: with `finally:` instead of `except:` it goes on by itself.",
+    "off": "`require_backward_grad_sync` is the switch: it must be False while the block runs.",
+    "comes out": "Do not catch the exception: with `finally:` in place of `except:` it leaves the block.",
     "inner": "Set the switch to False for the block; do not flip it.",
-    "nested": "Put back what the switch was before, not True: it may have been False already.",
-    "behind": "Put back what the switch was before the block.",
-    "restored": "Put the old value back in `finally:`, around the `yield`.",
+    "nested": "Restore the switch to what it was before the block, which may have been False.",
+    "behind": "Restore the switch to what it was before the block.",
+    "restored": "Restore the switch in `finally:`, around the `yield`.",
+    "interrupted": "Restore the switch in `finally:`: KeyboardInterrupt is not an Exception.",
 }
 
 
@@ -73,6 +74,6 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     programme=accumulate_unsynchronised,
-    reported=("off", "comes out", "inner", "nested", "behind", "restored"),
+    reported=("off", "comes out", "inner", "nested", "behind", "restored", "interrupted"),
     sizes=(1, 2, 3, 4),
 )

@@ -25,7 +25,7 @@ WRAPPER: tuple[Any, ...] = (
     OnlyCalls(("all_reduce", "broadcast")),
     Travels(
         "broadcast",
-        "parameters travel once, buffers before each forward",
+        "parameters are broadcast once, buffers before each forward",
         "broadcast bytes",
         "broadcasts",
         "Broadcast the parameters in __init__ only; equal gradients keep them equal.",
@@ -34,63 +34,50 @@ WRAPPER: tuple[Any, ...] = (
 ENDINGS: tuple[Any, ...] = (
     Failed(
         "doesn't require grad|does not require",
-        "Frozen parameters have no gradient and take no hook: skip them.",
+        "A frozen parameter has no gradient and takes no hook: skip it.",
     ),
     Failed(
         "has no attribute 'finish'",
-        "The class needs a method finish(): the training loop calls it after backward.",
+        "Write the method finish(): the training loop calls it after backward.",
     ),
     Failed(
         "ambiguous|size of tensor a",
-        "`p in some_list` compares tensors element by element. Put parameters into a set or a dict, or "
-        "compare with `is`.",
+        "`p in some_list` compares tensors element by element. Use a set or a dict, or compare with `is`.",
     ),
     Failed(
         "unsupported operand.*NoneType",
-        "A parameter that nobody used has no gradient: in finish() go through what hooks have started, not "
-        "through all parameters.",
+        "A parameter that was not used has no gradient: in finish(), go through what the hooks have started.",
     ),
     Failed(
         "(?s)Invalid function argument.*NoneType",
-        "A hook is called with its parameter: use that. A lambda or function made in a loop sees the loop's "
-        "last `p`, whose gradient is not there yet.",
+        "`p.grad` is None here. A hook gets its parameter as an argument: use that one. A lambda or function "
+        "made in a loop sees the loop's last `p`.",
     ),
     Failed(
         "'NoneType' object",
-        "A gradient is None. Is a bucket started that is not complete? Was the set of what is ready emptied "
-        "in finish(), for the next step?",
+        "A gradient is None: was a bucket started before it was complete, or are gradients of the last step "
+        "still marked as ready?",
         when=lambda case, run: any(event.op == "all_reduce" for event in run.trace),
     ),
-    Failed("gradient with dtype", "What is reduced and put back has the dtype of the gradients."),
+    Failed(
+        "gradient with dtype", "Reduce the gradients in their own dtype, and write back that dtype."
+    ),
     Failed("cannot assign|before Module.__init__", "Call `super().__init__()` first."),
     Stuck("Every rank must make the same calls in the same order, in __init__ and in every step."),
     Failed(
         "",
-        "Calls that met had tensors of different lengths. Do all ranks reduce the same parameters in the "
-        "same order?",
+        "Tensors of different lengths met in one call: all ranks must reduce the same parameters in the same "
+        "order.",
         died=True,
     ),
 )
-_STARTS = "Broadcast the module in __init__, on every rank: `broadcast_module(module)`."
-_SUM = "This is the sum over {n} ranks: divide by the world size, in finish()."
-_TWICE = "It is divided by the world size twice: divide once, after the wait."
-_OWN = (
-    "For this parameter the mean never reaches `p.grad`. Does its hook run? Then what is reduced must be "
-    "`p.grad` itself, or be copied back into it in finish()."
-)
 ZEROS = (
-    "Some gradients are there on some ranks only, or on none, so that a bucket may never get full. finish() "
-    "puts zeros there and starts what is left, in the same order on every rank."
+    "Some ranks have no gradient for some parameters, so a bucket may never be complete. In finish(), use "
+    "zeros for what is missing and start the buckets that are left, in the same order on every rank."
 )
 _IN_FLIGHT = (
-    "While an all_reduce is under way its tensor is gloo's: wait for its own Work first, then divide. Is "
-    "what finish() keeps emptied for the next step?"
+    "While an all_reduce is in flight, do not write to its tensor: wait for its Work, then divide."
 )
-_LATER = (
-    "The first step is right, a later one not: what does finish() leave behind? Empty lists and sets, or "
-    "what is left of this step is taken for the next one's."
-)
-_BUFFERS = "forward() broadcasts the buffers from rank 0 before the module runs: leave that in."
 
 
 def replicas(
@@ -98,12 +85,11 @@ def replicas(
     rule: tuple[float, float],
     words: Sequence[torch.Tensor],
     routes: Sequence[Sequence[Route]],
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Train one replica for each rank in one process: what each shows, and its own first gradients."""
+) -> list[dict[str, Any]]:
+    """Train one replica for each rank in one process; return what each shows."""
     models = [assorted(*each) for each in settings]
     speed = [[torch.zeros_like(p) for p in model.parameters()] for model in models]
     found = [{f"after __init__, {n}": t for n, t in state(model).items()} for model in models]
-    first: list[dict[str, Any]] = []
     for step in range(len(words[0])):
         for model in models:
             model.zero_grad()
@@ -112,7 +98,6 @@ def replicas(
         for model, mine, route in zip(models, words, routes, strict=True):
             loss_of(model, mine[step], route[step]).backward()
         each = [grads_of(model) for model in models]
-        first = first or each
         mean = {
             name: total([one[name] for one in each], [1 / len(each)] * len(each))
             for name in each[0]
@@ -127,82 +112,51 @@ def replicas(
             seen[f"weights after step {step + 1}"] = flat(model)
     for model, seen in zip(models, found, strict=True):
         seen |= {f"{n} at the end": b.detach().clone() for n, b in model.named_buffers()}
-    return found, first
+    return found
 
 
 def wrapped(
     draw: Draw, label: str, routes: Sequence[Sequence[Route]], spare: bool, *more: Any
 ) -> Case:
     """Make a case in which each rank takes its own words along its own routes, one for each step."""
-    n, wide, tied, to_none = (
-        draw.ranks,
-        draw.of(True, False),
-        draw.of(True, False),
-        draw.of(True, False),
-    )
+    n, wide, tied = draw.ranks, draw.of(True, False), draw.of(True, False)
+    to_none = draw.of(True, False)
+    second = draw.of(True, False)
     rule, seeds = (0.5, draw.of(0.0, 0.9)), [draw.whole(0, 9999) for _ in range(n)]
     steps, sets = len(routes[0]), len({tuple(sorted(route)) for mine in routes for route in mine})
     words = [torch.randint(6, (steps, 7), generator=draw.generator()) for _ in range(n)]
     settings = [(seed, tied, spare, wide) for seed in seeds]
-    right, own = replicas([settings[0]] * n, rule, words, routes)
+    right = replicas([settings[0]] * n, rule, words, routes)
     model = assorted(*settings[0])
     trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
     used = [name for name in trained if right[0][f"gradient of {name}"] is not None]
     unused = {f"gradient of {n}": torch.zeros_like(p) for n, p in trained.items() if n not in used}
     right = [{"in flight": "", **one, **unused} for one in right]
     room = (PARITY if wide else 3.0) * largest(*right)
-    judge = Gradients(
-        right,
-        room,
-        unused=frozenset(unused),
-        advice=lambda name, got: _IN_FLIGHT if name == "in flight" else "",
-    )
-    names = [f"gradient of {name}" for name in used]
-
-    def other_starts() -> list[Parts]:
-        first, *others = replicas(settings, rule, words, routes)[0]
-        begin = [{k: v for k, v in one.items() if k.startswith("after")} for one in others]
-        return [{name: first[name] for name in names}, *begin]
-
-    def first_wrong(got: Any, rank: int) -> str:
-        return judge.first(got, rank)[0]
-
-    def is_own(got: Any, rank: int) -> bool:
-        name = first_wrong(got, rank)
-        return name in names and same(own[rank][name.removeprefix("gradient of ")], got[name])
-
     nbytes = [p.nbytes for p in trained.values()][::-1]
     buffers = [b.nbytes for b in model.buffers()]
     return Case(
         f"{steps} steps{label}, {'float64' if wide else 'float32'}, momentum {rule[1]:g}"
         + ", set_to_none=False" * (not to_none),
-        [(settings[r], (*rule, 0.0), words[r], routes[r], to_none, *more) for r in range(n)],
-        right=judge,
-        mistakes=[
-            judge.mistake(_STARTS, other_starts),
-            judge.times(n, _SUM, *names),
-            judge.times(1 / n, _TWICE, *names),
-            *([Mistake(is_own, ZEROS)] if more and (spare or sets > 1) else []),
-            Mistake(is_own, _OWN),
-            Mistake(
-                lambda got, rank: first_wrong(got, rank).startswith("gradient of frozen"),
-                "A frozen parameter gets no hook and no gradient.",
-            ),
-            Mistake(
-                lambda got, rank: (
-                    first_wrong(got, rank) in {f"weights after step {k}" for k in (2, 3)}
-                ),
-                _LATER,
-            ),
-            Mistake(lambda got, rank: first_wrong(got, rank).endswith("at the end"), _BUFFERS),
+        [
+            (settings[r], (*rule, 0.0), words[r], routes[r], to_none, second, *more)
+            for r in range(n)
         ],
+        right=Gradients(
+            right,
+            room,
+            unused=frozenset(unused),
+            advice=lambda name, got: _IN_FLIGHT if name == "in flight" else "",
+        ),
         facts={
             "steps": steps,
             "sizes": nbytes,
             "bytes": steps * sum(nbytes),
             "calls": steps * len(nbytes),
-            "broadcast bytes": sum(t.nbytes for t in state(model).values()) + steps * sum(buffers),
-            "broadcasts": len(state(model)) + steps * len(buffers),
+            "broadcast bytes": sum(t.nbytes for t in state(model).values())
+            + steps * sum(buffers)
+            + second * 24,
+            "broadcasts": len(state(model)) + steps * len(buffers) + 2 * second,
             "all used": all(set(route) == {*BOTH} for mine in routes for route in mine)
             and not spare,
             "sets": sets,

@@ -28,9 +28,9 @@ def case(draw: Draw) -> Case:
     worlds, ranks, least, most, noise = draw.of(
         ((1, 2, 4, 8), 64, 0.05, 0.2, 0.0),
         ((2, 4, 8, 16), 100, 0.1, 0.3, 0.0),
-        ((1, 2, 3, 4, 6, 8), 32, 0.2, 0.4, draw.of(-0.065, 0.065)),
+        ((1, 2, 3, 4, 6, 8), draw.of(32, 4, 6), 0.2, 0.4, draw.of(-0.065, 0.065)),
         ((8, 1, 4), 16, 0.5, 0.8, 0.0),
-        ((3, 5, 12), 24, 0.02, 0.4, 0.0),
+        ((3, 5, 12), draw.of(24, 12), 0.02, 0.4, 0.0),
     )
     serial, whole = draw.rng.uniform(least, most), draw.rng.uniform(0.02, 4.0)
     slower = [noise * part for part in UNEVEN] if noise else [0.0] * len(worlds)
@@ -56,7 +56,7 @@ def fitted(
     def find(got: Any, rank: int) -> str:
         found = numbers(got, 2)
         if found is None:
-            return f"two numbers must come back, (serial, speedup), not {shown(got)}."
+            return f"return two numbers, (serial, speedup), not {shown(got)}."
         share, speedup = found
         if not abs(share - serial) <= close:
             return f"serial is {share:.4g}, the truth is {serial:.4g}.{_why(share)}"
@@ -65,21 +65,21 @@ def fitted(
             return ""
         said = f"serial is right; speedup on {ranks} ranks is {speedup:.4g}, it should be {wanted:.4g}."
         if math.isclose(speedup, 1 / share, rel_tol=0.01):
-            return f"{said} That is the limit for ever more ranks; put p = {ranks} in."
+            return f"{said} That is the limit for infinitely many ranks: use p = {ranks}."
         if math.isclose(speedup, ranks - share * (ranks - 1), rel_tol=0.01):
-            return f"{said} That is weak scaling's law (Gustafson). Amdahl's work stays the same."
+            return f"{said} That is weak scaling's law (Gustafson); in Amdahl's the work stays the same."
         if math.isclose(speedup, 1 / wanted, rel_tol=0.01):
             return f"{said} It is upside down."
         return f"{said} It is T(1) / T(p) = 1 / (s + (1 - s) / p)."
 
     def _why(share: float) -> str:
         if abs(share - 100 * serial) < 4:
-            return " A share is between 0 and 1, no percentage."
+            return " Return a share between 0 and 1, not a percentage."
         if abs(share - (1 - serial)) <= close:
-            return " That is the other part: what the ranks share."
+            return " That is the other part, which the ranks divide among them."
         most = max(times)
         if 1 in times and abs(share - times[most] / times[1]) < 1e-3:
-            return f" T({most}) still holds (1 - s) / {most} of the work that is shared."
+            return f" T({most}) still contains the parallel part, divided by {most}."
         if math.isclose(share, serial * whole, rel_tol=0.05 if noise else 0.01):
             return " That is a, in seconds: it becomes a share by a / (a + b)."
         slope, height = linear_regression(list(times), list(times.values()))
@@ -92,8 +92,8 @@ def fitted(
             return " A share is between 0 and 1: s = a / (a + b)."
         if noise and abs(share - serial) < 0.1:
             return (
-                " That is near. These times are noisy, and a line through two or three of them has "
-                "their noise in full: fit a line over 1 / p through all points, by least squares."
+                " That is near. These times are noisy: a line through two or three of the points keeps their "
+                "noise. Fit a line over 1 / p through all points, by least squares."
             )
         return " Fit T = a + b / p, a line over 1 / p, through all points; then s = a / (a + b)."
 

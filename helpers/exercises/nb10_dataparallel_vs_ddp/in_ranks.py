@@ -19,13 +19,13 @@ TOGETHER_S = 1.5
 class Watch:
     """What all replicas of one module share: who came, with which rows, and whether all met.
 
-    Replicas wait for each other, then leave in reverse: whoever gathers in the order in which they
-    end, gets the rows in another order.
+    Replicas wait for each other, then leave in reverse: an answer that gathers in the order in which they
+    end gets the rows in another order.
     """
 
     def __init__(self, replicas: int) -> None:
-        self.visits: list[tuple[int, int, int, int]] = []
-        """Of each forward: its first row, its number of rows, its module, its memory."""
+        self.visits: list[tuple[int, int, int, tuple[int, ...]]] = []
+        """Of each forward: its first row, its number of rows, its module, its parameters' memory."""
         self.together = True
         self._all_are_in = Barrier(replicas)
         self._leaves = Condition()
@@ -34,11 +34,11 @@ class Watch:
     def __deepcopy__(self, memo: Any) -> Watch:
         return self
 
-    def enter(self, module: torch.nn.Module, x: torch.Tensor, weight: torch.Tensor) -> None:
+    def enter(self, module: torch.nn.Module, x: torch.Tensor) -> None:
         """Note a forward, and wait until all replicas are in theirs."""
         first = int(x[0, 0]) if len(x) else -1
         with self._leaves:
-            self.visits.append((first, len(x), id(module), weight.data_ptr()))
+            self.visits.append((first, len(x), id(module), _memory(module)))
             self._inside.append(first)
         try:
             self._all_are_in.wait(TOGETHER_S)
@@ -52,6 +52,11 @@ class Watch:
             self._leaves.wait_for(lambda: first == max(self._inside), TOGETHER_S)
             self._inside.remove(first)
             self._leaves.notify_all()
+
+
+def _memory(module: torch.nn.Module) -> tuple[int, ...]:
+    layers = [module.get_submodule(name) for name in ("one", "frozen", "two")]
+    return tuple(p.data_ptr() for layer in layers for p in (layer.weight, layer.bias))  # type: ignore[operator, union-attr]
 
 
 class Watched(torch.nn.Module):
@@ -69,7 +74,7 @@ class Watched(torch.nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if self.watch is not None:
-            self.watch.enter(self, x, self.one.weight)
+            self.watch.enter(self, x)
         y: torch.Tensor = self.two(self.frozen(self.one(x).tanh()).tanh()) * self.scale
         if self.watch is not None:
             self.watch.leave(x)
@@ -89,14 +94,18 @@ def on_threads(answer: Any, rank: int, world_size: int, plan: Mapping[str, Any])
     x, weights = rows(plan)
     watch = Watch(len(x.chunk(plan["workers"])))
     module = Watched(plan["seed"], watch)
-    memory = module.one.weight.data_ptr()
+    memory = _memory(module)
     output = answer(module, x, plan["workers"])
     found: dict[str, Any] = {"output": output, "together": watch.together, "grads": None}
     visits = sorted(watch.visits)
     found["rows"] = [count for _, count, _, _ in visits]
     found["modules"] = len({name for _, _, name, _ in visits})
-    found["own_memory"] = all(place != memory or name == id(module) for _, _, name, place in visits)
-    found["memories"] = len({place for _, _, _, place in visits})
+    places = [place for _, _, _, place in visits]
+    # `module` itself may be one of the replicas
+    found["own_memory"] = all(
+        name == id(module) or not {*memory} & {*place} for _, _, name, place in visits
+    )
+    found["memories"] = min(map(len, map(set, zip(*places, strict=True))), default=0)
     if isinstance(output, torch.Tensor) and output.shape == weights.shape and output.requires_grad:
         (output * weights).sum().backward()
         found["grads"] = {name: p.grad for name, p in module.named_parameters()}
@@ -140,7 +149,7 @@ def _whole(call: str, name: str, value: Any) -> int:
     try:
         whole = int(value)
     except (TypeError, ValueError):
-        raise ValueError(f"{call}: {name} is a whole number, not {value!r:.60}.") from None
+        raise ValueError(f"{call}: {name} must be an integer, not {value!r:.60}.") from None
     if whole != value or whole < 1:
-        raise ValueError(f"{call}: {name} is a whole number, 1 or more; it was {value!r:.60}.")
+        raise ValueError(f"{call}: {name} must be an integer of at least 1, not {value!r:.60}.")
     return whole

@@ -1,7 +1,7 @@
 """10.2 The price of the GIL (8 min, ●●○○○)
 
-- Which laps tell the truth about the work, and which about something else?
-- A helper `time(n)`: one lap thrown away, then the median of about twenty. Then solve T(n) = T(1) (1 - h
+- Which timings measure the work, and which something else?
+- A helper `time(n)`: one timing thrown away, then the median of about twenty. Then solve T(n) = T(1) (1 - h
   + h n) for h.
 - longer = time(threads) / time(1); return threads / longer, (longer - 1) / (threads - 1)
 """
@@ -54,16 +54,22 @@ def wrong(plan: Mapping[str, Any], got: Any) -> Finding | None:
     threads = plan["threads"]
     longer = gil_seconds(plan, threads) / gil_seconds(plan, 1)
     if (found := numbers(got, 2)) is None:
-        return Finding(f"two numbers must come back, (speedup, held), not {shown(got)}.")
+        return Finding(f"return two numbers, (speedup, held), not {shown(got)}.")
     speedup, held = found
     if not near(speedup, threads / longer):
         return Finding(
             f"speedup is {speedup:.3g}, the truth is {threads / longer:.3g}.",
             which(
                 speedup,
-                (1 / longer, "In T(n) there are n pieces of work, in T(1) one."),
-                (longer / threads, "It is upside down: faster means more than 1."),
-                (longer, "That is how much longer a lap takes, not how much more work gets done."),
+                (
+                    1 / longer,
+                    "This is T(1) / T(n), but n threads do n pieces of work: multiply by n.",
+                ),
+                (longer / threads, "The speed-up is upside down: twice as fast is 2."),
+                (
+                    longer,
+                    "This is how much longer a run takes, T(n) / T(1): the speed-up is n T(1) / T(n).",
+                ),
             ),
         )
     if abs(held - plan["held"]) <= CLOSE_SHARE:
@@ -74,7 +80,9 @@ def wrong(plan: Mapping[str, Any], got: Any) -> Finding | None:
             f"{said} It fits your speed-up of {speedup:.3g}: the formulas are right.", LAPS
         )
     return Finding(
-        said, "Solve T(n) = T(1) (1 - h + h n) for h; where T(n) is n times T(1), h is 1."
+        said,
+        "The share does not fit the times: solve T(n) = T(1) (1 - h + h n) for h. Where T(n) is n times "
+        "T(1), h is 1.",
     )
 
 

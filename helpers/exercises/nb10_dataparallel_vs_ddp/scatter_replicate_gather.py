@@ -36,7 +36,7 @@ def case(draw: Draw) -> Case:
 KEYS = ("output", "together", "grads", "rows", "modules", "own_memory", "memories")
 
 
-def as_one_module(plan: Mapping[str, Any]) -> Callable[[Any, int], str]:
+def as_one_module(plan: Mapping[str, Any]) -> Callable[[Any, int], Finding | str]:
     """Make the function that tells what is wrong with what `on_threads` found, or ""."""
     x, weights = rows(plan)
     module = Watched(plan["seed"])
@@ -45,7 +45,7 @@ def as_one_module(plan: Mapping[str, Any]) -> Callable[[Any, int], str]:
     grads = {name: p.grad for name, p in module.named_parameters()}
     chunks = [len(part) for part in x.chunk(plan["workers"])]
 
-    def find(got: Any, rank: int) -> str:
+    def find(got: Any, rank: int) -> Finding | str:
         return (
             _replicas(got, chunks)
             or _output(got["output"], output.detach())
@@ -55,9 +55,9 @@ def as_one_module(plan: Mapping[str, Any]) -> Callable[[Any, int], str]:
     return find
 
 
-def _replicas(got: Mapping[str, Any], chunks: list[int]) -> str:
+def _replicas(got: Mapping[str, Any], chunks: list[int]) -> Finding | str:
     if not got["rows"]:
-        return "no replica's forward was called: each thread calls one replica with its chunk."
+        return "no replica's forward was called: each thread must call one replica with its chunk."
     if got["rows"] != chunks:
         more = ""
         if got["rows"] == [sum(chunks)]:
@@ -70,10 +70,10 @@ def _replicas(got: Mapping[str, Any], chunks: list[int]) -> str:
             f"{_list(chunks)}, one for each replica.{more}"
         )
     if not got["together"]:
-        return (
-            "the replicas did not run at the same time: the forward of one had ended, or was given "
-            f"up, before another's began. Start {plural(len(chunks), 'thread')}, and only then wait "
-            "for the first result."
+        return Finding(
+            "the replicas did not run at the same time: the forward of one had ended, or timed out, before "
+            "another's began.",
+            f"Start {plural(len(chunks), 'thread')}, and only then wait for the first result.",
         )
     if got["modules"] != len(chunks):
         return (
@@ -83,17 +83,18 @@ def _replicas(got: Mapping[str, Any], chunks: list[int]) -> str:
         )
     if got["memories"] != len(chunks) or not got["own_memory"]:
         return (
-            "replicas compute with the same memory. On a GPU each of them needs a copy of its own: "
-            "`clone()` each parameter for each replica."
+            "replicas share memory with each other or with `module`. On a GPU each of them needs a copy of "
+            "its "
+            "own: deepcopy the module and `clone()` every parameter, biases too, for each replica."
         )
     return ""
 
 
 def _output(got: Any, wanted: torch.Tensor) -> str:
     if got is None:
-        return "nothing comes back: return the gathered output."
+        return "nothing is returned: return the gathered output."
     if isinstance(got, (list, tuple)):
-        return "a list comes back: gather its parts with `torch.cat`."
+        return "a list is returned: concatenate its parts with `torch.cat`."
     if not (problem := difference(wanted, got)):
         return ""
     alike = isinstance(got, torch.Tensor) and got.shape == wanted.shape
@@ -102,10 +103,10 @@ def _output(got: Any, wanted: torch.Tensor) -> str:
             "the rows are right, but in another order. Threads end in any order (here the last chunk "
             "is the first to end): gather in the order of the chunks."
         )
-    if isinstance(got, torch.Tensor) and got.shape[:1] != wanted.shape[:1]:
+    if isinstance(got, torch.Tensor) and got.shape != wanted.shape:
         return (
-            f"the output's shape is {tuple(got.shape)}, not {tuple(wanted.shape)}: the chunks' outputs "
-            "stand one behind the other, `torch.cat`."
+            f"the output's shape is {tuple(got.shape)}, not {tuple(wanted.shape)}: concatenate the chunks' "
+            "outputs along the rows, `torch.cat`."
         )
     return f"the output is not that of `module(x)`: {problem}."
 

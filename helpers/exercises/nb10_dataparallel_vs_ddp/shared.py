@@ -33,8 +33,8 @@ SAME = 0.03
 """How near a wrong value must be to that of a known mistake: robust times are nearer."""
 
 LAPS = (
-    "If the formula is right, it is the times: leave each setting's first lap out, and take the median of "
-    "about 20 others. First laps are slow, and now and then one is far too long."
+    "Check the formula first. If it is right, the times are not: leave out each setting's first timing, and "
+    "take the median of about 20 others. First timings are slow, and now and then one is far too long."
 )
 
 
@@ -114,7 +114,7 @@ def as_scaled(plan: Mapping[str, Any], strong: bool) -> Callable[[Measured, int]
             said = f"seconds is {_ms(seconds)}, the truth is {_ms(true)}."
             return Finding(said, _work(seconds, ranks))
         if len(laps) > 2 and math.isclose(seconds, min(laps), rel_tol=1e-6):
-            return Finding("seconds is the quickest lap; the median is asked for.")
+            return Finding("seconds is the shortest timing: return the median.")
         if problem := _spread(spread, laps, 1.05 * NOISE * true):
             return Finding(problem)
         gain = step_seconds(plan, 1, samples) / true
@@ -129,37 +129,35 @@ def as_scaled(plan: Mapping[str, Any], strong: bool) -> Callable[[Measured, int]
     def _work(seconds: float, ranks: int) -> tuple[str, ...]:
         true = step_seconds(plan, ranks, each(ranks))
         if any(near(seconds, unit * true) for unit in (1e3, 1e6, 1e9)):
-            return ("Seconds: no other unit.",)
+            return ("Return seconds, not milliseconds or another unit.",)
         other = step_seconds(plan, ranks, samples if strong else max(1, samples // ranks))
         told = (
-            "That is the time with all samples on each rank: strong scaling shares them out, "
-            "`samples // ranks` for each."
+            "This is the time of a step with all samples on each rank: in strong scaling each rank has "
+            "`samples // ranks`."
             if strong
-            else "That is the time with the samples shared out: in weak scaling each rank keeps "
-            "`samples`."
+            else "This is the time of a step with the samples divided among the ranks: in weak scaling each "
+            "rank has `samples`."
         )
         return which(seconds, *[(other * (1 + NOISE / 2), told)] * (ranks > 1))
 
     def _ratio(efficiency: float, gain: float, ranks: int) -> tuple[str, ...]:
-        mistakes = [
-            (1 / gain, "It is upside down: T(1) stands above."),
-            (ranks / gain, "It is upside down."),
-        ]
+        told = "The efficiency is upside down: T(1) belongs in the numerator."
+        mistakes = [(1 / gain, told), (ranks / gain, told)]
         first = step_seconds(plan, worlds[0], each(worlds[0]))
         relative = first / step_seconds(plan, 1, samples) * gain
         if worlds[0] != 1:
-            told = "That is against the ranks that come first in `worlds`: the baseline is 1 rank."
+            told = "The baseline is the first number of ranks in `worlds`: it must be 1 rank."
             mistakes += [(relative * f, told) for f in (1, 1 / ranks, worlds[0] / ranks)]
         if strong:
-            told = "That is the speed-up T(1) / T(p); the efficiency is that, divided by p."
+            told = "This is the speed-up T(1) / T(p): divide it by p to get the efficiency."
             mistakes.append((gain, told))
         else:
             told = (
-                "That is strong scaling's formula. Here p ranks do p times the work, so that "
-                "T(p) = T(1) is ideal."
+                "This is strong scaling's formula. In weak scaling p ranks do p times the work, so the "
+                "ideal is T(p) = T(1)."
             )
             mistakes.append((gain / ranks, told))
-            told = "That is how much more work gets done; divide it by p."
+            told = "This is how many times more work is done: divide it by p."
             mistakes.append((gain * ranks, told))
         return which(efficiency, *mistakes)[:-1]
 
@@ -178,18 +176,19 @@ def _spread(spread: float, laps: list[float], most: float) -> str:
     if right and CLOSE_SPREAD * min(right) <= spread <= min(max(right) / CLOSE_SPREAD, most):
         return ""
     if any(near(spread, third, SAME) for _, _, third in cuts):
-        why = "that is a quartile itself. Third quartile minus first quartile."
+        why = "that is a quartile itself. The spread is third quartile minus first quartile."
     elif any(math.isclose(2 * spread, distance, rel_tol=0.02) for distance in right):
-        why = "that is half the distance between the quartiles. All of it, third minus first."
+        why = "that is half the distance between the quartiles. The spread is third minus first."
     elif spread > most:
         why = (
-            "a lap that another program disturbed is in it. The distance between the quartiles "
-            "(of about 20 laps, the first left out) does not see single laps."
+            "that is too large for the timings that you took. The spread is third quartile minus first "
+            "quartile, in seconds, of about 20 timings with the first left out: single slow ones do not "
+            "change it, as they do a standard deviation."
         )
     elif spread <= 0:
-        why = "these laps are not all alike. Third quartile minus first quartile, in seconds."
+        why = "these timings differ. The spread is third quartile minus first quartile, in seconds."
     else:
-        why = "it is third quartile minus first quartile of the laps, in seconds."
+        why = "the spread is third quartile minus first quartile of the timings, in seconds."
     return f"seconds is right, but spread is {_ms(spread)}: {why}"
 
 

@@ -1,9 +1,9 @@
 """10.3 Strong scaling (12 min, ●●○○○)
 
 - How many samples has each of p ranks, if there are `samples` in all?
-- For each p in worlds: one lap of measure(p, samples // p) thrown away, then about twenty.
-  `statistics.quantiles(laps, n=4)` gives first quartile, median, third quartile.
-- first, middle, third = quantiles(laps, n=4); (seconds, spread) = (middle, third - first); when all are
+- For each p in worlds: one timing of measure(p, samples // p) thrown away, then about twenty.
+  `statistics.quantiles(timings, n=4)` gives first quartile, median, third quartile.
+- first, middle, third = quantiles(timings, n=4); (seconds, spread) = (middle, third - first); when all are
   there, efficiency = seconds of 1 rank / (p * seconds of p ranks).
 """
 

@@ -1,8 +1,8 @@
 """10.4 Weak scaling (5 min, ●○○○○, further)
 
 - Twice as many ranks do twice as much work. Which time would be ideal?
-- As in strong scaling, but each rank has `samples`, whatever p is; a lap that takes as long as that of
-  one rank has efficiency 1.
+- As in strong scaling, but each rank has `samples`, whatever p is; a step that takes as long as on one rank
+  has efficiency 1.
 - As 10.3 with measure(p, samples) and efficiency = seconds of 1 rank / seconds of p ranks.
 """
 

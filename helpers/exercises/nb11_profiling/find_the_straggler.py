@@ -58,31 +58,11 @@ def case(draw: Draw) -> Case:
         if job.is_clear() and job.separates():
             break
     traces, rank, phase = job.traces, job.straggler, job.phase
-    work = [own(trace) for trace in traces]
-    sorted(range(len(traces)), key=lambda r: waited(traces[r]))
-    [own(trace, less=no_wait) for trace in traces]
-    [(rank, excess(work, rank, ratio=True, new=new)) for new in (1.0, float("inf"))]
-    [
-        (rank, excess(work, rank, against=how))
-        for how in (mean, min, lambda times: sorted(times)[-2])
-    ]
-    [(rank, excess([own(t, less=how) for t in traces], rank)) for how in PARTLY]
-    [(rank, excess([own(t, add=how) for t in traces], rank)) for how in ONE_STEP]
     return Case(
         f"{len(traces)} ranks, {job.steps} steps: {job.kind}",
         [(traces,)],
         right=(rank, phase),
     )
-
-
-PARTS = (
-    "The rank is right. An `all_reduce` may lie in any phase, or begin in one and end in the next: take "
-    "out of each phase the part of the waiting that lies in it."
-)
-CLOCKS = (
-    "Each clock has its own zero: a moment of one rank says nothing beside a moment of another. Compare "
-    "lengths."
-)
 
 
 class Job:
@@ -264,7 +244,6 @@ def contained(span: Span, wait: Interval) -> float:
     return wait[1] - wait[0] if span[1] <= wait[0] and wait[1] <= span[2] else 0.0
 
 
-PARTLY = (in_backward, contained)
 ONE_STEP: tuple[Callable[[Iterable[float]], float], ...] = (max,)
 
 
@@ -284,18 +263,12 @@ def own(
     return {phase: float(add(lengths)) for phase, lengths in times.items()}
 
 
-def excess(
-    times: list[Times], rank: int, *, against: Any = median, ratio: bool = False, new: float = 1.0
-) -> str:
-    """Name the phase in which a rank needs most beyond what ranks usually need.
-
-    ratio: by its ratio to that, which is `new` for a phase that others do not have.
-    """
+def excess(times: list[Times], rank: int, *, against: Any = median) -> str:
+    """Name the phase in which a rank needs most beyond what ranks usually need."""
 
     def more(phase: str) -> float:
         usual = against(other.get(phase, 0.0) for other in times)
-        mine = times[rank].get(phase, 0.0)
-        return float((mine / usual if usual else new) if ratio else mine - usual)
+        return float(times[rank].get(phase, 0.0) - usual)
 
     return max(times[rank], key=more)
 

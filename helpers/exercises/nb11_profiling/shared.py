@@ -15,11 +15,12 @@ Span = tuple[str, float, float]
 
 NOTHING = Failed(
     "empty sequence|iterable argument is empty|list index out of range",
-    "There may be no communication, or no spans at all: give min() and max() a `default`.",
+    "A list is empty here: there may be no communication, or no spans at all. Give min() and max() a "
+    "`default`.",
 )
 
 SPAN_DIGITS = 3
-"""Whole microseconds: so many spans add up to numbers that floats tell from 0, on any of the clocks."""
+"""Whole microseconds: sums of spans are then exact enough to be told from 0, on any of the clocks."""
 DIGITS = 6
 """Milliseconds are rounded to these: what is right is 0, not 1e-13, where nothing remains."""
 
@@ -28,31 +29,13 @@ CLOCKS = (0.0, -20.0, 5e4, -1e5)
 """Where a trace's clock may begin, in milliseconds."""
 
 
-def covered(
-    intervals: Iterable[Interval], *, since: float = float("-inf"), in_order: bool = True
-) -> float:
-    """Give the milliseconds in which at least one interval runs.
-
-    since, in_order: for those who begin to count at a moment, or forget to sort.
-    """
-    total, until = 0.0, since
-    for start, end in sorted(intervals) if in_order else intervals:
-        total += max(0.0, end - max(start, until))
-        until = max(until, end)
-    return total
-
-
-def covered_by_last_end(intervals: Iterable[Interval]) -> float:
-    """Give what `covered` gives who forgets that an interval may lie within the one before."""
+def covered(intervals: Iterable[Interval]) -> float:
+    """Return the milliseconds in which at least one interval runs."""
     total, until = 0.0, float("-inf")
     for start, end in sorted(intervals):
         total += max(0.0, end - max(start, until))
-        until = end
+        until = max(until, end)
     return total
-
-
-def summed(intervals: Iterable[Interval]) -> float:
-    return sum(end - start for start, end in intervals)
 
 
 def of(spans: Iterable[Span], *kinds: str) -> list[Interval]:

@@ -8,9 +8,6 @@
   stop - begin - upto(compute, communication, data).
 """
 
-from collections.abc import Callable
-from functools import partial
-
 from helpers.checks.author import *
 from helpers.exercises.nb11_profiling.shared import (
     CLOCKS,
@@ -19,18 +16,13 @@ from helpers.exercises.nb11_profiling.shared import (
     Interval,
     Span,
     covered,
-    covered_by_last_end,
     cut,
     draw_spans,
     of,
-    summed,
 )
 from helpers.views.plain import plural
 
 KINDS = ("compute", "communication", "data")
-PARTS = ("compute", "exposed", "data", "idle")
-
-Found = list[dict[str, float]]
 
 
 def case(draw: Draw) -> Case:
@@ -57,140 +49,19 @@ def case(draw: Draw) -> Case:
     )
 
 
-def breakdown(
-    spans: list[Span],
-    steps: list[Interval],
-    order: tuple[str, ...] = KINDS,
-    measure: Callable[[list[Interval]], float] = covered,
-    *,
-    within: Callable[[list[Span], float, float], list[Span]] = cut,
-) -> Found:
-    """Give each step's parts.
-
-    order: which kind is asked for first; measure: how long a union is; within: what belongs to a step.
-    """
+def breakdown(spans: list[Span], steps: list[Interval]) -> list[dict[str, float]]:
+    """Return each step's parts."""
     found = []
     for begin, end in steps:
-        inside = within(spans, begin, end)
+        inside = cut(spans, begin, end)
         parts, before = {}, 0.0
-        for at, kind in enumerate(order, 1):
-            until = measure(of(inside, *order[:at]))
+        for count, kind in enumerate(KINDS, 1):
+            until = covered(of(inside, *KINDS[:count]))
             parts["exposed" if kind == "communication" else kind] = until - before
             before = until
         parts["idle"] = end - begin - before
-        found.append({part: round(parts[part], DIGITS) for part in PARTS})
+        found.append({part: round(length, DIGITS) for part, length in parts.items()})
     return found
 
-
-def of_all_steps(found: Found) -> dict[str, float]:
-    return {part: sum(step[part] for step in found) for part in PARTS}
-
-
-def alone(spans: list[Span], steps: list[Interval], *, once: bool, rest: bool) -> Found:
-    """Give each kind its own length, whatever else runs. once: united; rest: exposed is right."""
-    found = []
-    for (begin, end), right in zip(steps, breakdown(spans, steps), strict=True):
-        inside = cut(spans, begin, end)
-        compute, communication, data = (
-            (covered if once else summed)(of(inside, kind)) for kind in KINDS
-        )
-        exposed = right["exposed"] if rest else communication
-        idle = end - begin - compute - exposed - data
-        parts = zip(PARTS, (compute, exposed, data, idle), strict=True)
-        found.append({part: round(length, DIGITS) for part, length in parts})
-    return found
-
-
-def no_less(found: Found) -> Found:
-    return [step | {"idle": max(0.0, step["idle"])} for step in found]
-
-
-def mistakes(spans: list[Span], steps: list[Interval]) -> list[Mistake]:
-    right = breakdown(spans, steps)
-    own = [
-        alone(spans, steps, once=once, rest=rest)
-        for once in (True, False)
-        for rest in (True, False)
-    ]
-    as_label = [(("compute" if kind == "label" else kind), s, e) for kind, s, e in spans]
-    idles = [step | {"idle": step["idle"] + step["data"], "data": 0.0} for step in right]
-    return [
-        Mistake(of_all_steps(right), "One dict for each step, in a list, as `steps` has them."),
-        Mistake(
-            breakdown(spans, sorted(steps)), "One dict for each step, in the order of `steps`."
-        ),
-        *(
-            Mistake(change(breakdown(spans, steps, within=within)), words)
-            for within, words in WITHIN
-            for change in (list, no_less)
-        ),
-        Mistake(breakdown(spans, steps, measure=partial(covered, since=0.0)), CLOCK),
-        Mistake(breakdown(spans, steps, measure=partial(covered, since=-1e3)), CLOCK),
-        Mistake(breakdown(spans, steps, measure=partial(covered, in_order=False)), SORT),
-        Mistake(own[0], FIRST),
-        Mistake(no_less(own[0]), FIRST),
-        Mistake(own[1], EACH),
-        Mistake(no_less(own[1]), EACH),
-        Mistake(own[2], ONCE),
-        Mistake(no_less(own[2]), ONCE),
-        Mistake(own[3], ONCE),
-        Mistake(no_less(own[3]), ONCE),
-        Mistake(breakdown(spans, steps, ("compute", "data", "communication")), FIRST),
-        Mistake(breakdown(spans, steps, ("communication", "compute", "data")), COMPUTES),
-        Mistake(breakdown(spans, steps, ("data", "compute", "communication")), COMPUTES),
-        Mistake(breakdown(spans, steps, KINDS, covered_by_last_end), LAST),
-        Mistake(breakdown(as_label, steps), "A label is no work: leave spans of other kinds out."),
-        Mistake(idles, "Where the rank waits for data, that is `data`, not idle."),
-    ]
-
-
-CLOCK = "The clock may begin anywhere, also far below 0: count from `float('-inf')` on."
-SORT = "The spans come in no order: sort the intervals before you unite them."
-BORDER = (
-    "A span may begin in one step and end in another: each step has the part that lies in it. Cut to the "
-    "step before you count."
-)
-DROPPED = (
-    "A span that crosses the border of a step is left out here. Each step has the part that lies in it: "
-    "cut it, and leave out only what lies wholly outside."
-)
-AROUND = (
-    "A span may begin before a step and end after it: then the whole step lies in it. What has a part in the "
-    "step is what begins before its end and ends after its beginning."
-)
-
-
-def begin_there(spans: list[Span], begin: float, end: float) -> list[Span]:
-    return [span for span in spans if begin <= span[1] < end]
-
-
-def end_there(spans: list[Span], begin: float, end: float) -> list[Span]:
-    return [span for span in spans if begin < span[2] <= end]
-
-
-def all_there(spans: list[Span], begin: float, end: float) -> list[Span]:
-    return [span for span in spans if begin <= span[1] and span[2] <= end]
-
-
-def an_end_there(spans: list[Span], begin: float, end: float) -> list[Span]:
-    ends = [span for span in spans if begin <= span[1] < end or begin < span[2] <= end]
-    return cut(ends, begin, end)
-
-
-WITHIN = (
-    (begin_there, BORDER),
-    (end_there, BORDER),
-    (all_there, DROPPED),
-    (lambda spans, *step: cut(begin_there(spans, *step), *step), DROPPED),
-    (lambda spans, *step: cut(end_there(spans, *step), *step), DROPPED),
-    (an_end_there, AROUND),
-)
-FIRST = "Data that is read while the rank computes or communicates costs nothing: `data` is what it adds."
-EACH = "Each moment belongs to one part: `exposed` is communication that no computation hides."
-ONCE = "Spans of one kind nest and overlap: unite them before you add up."
-COMPUTES = (
-    "A moment in which the rank computes is `compute`, whatever else runs: ask for that first."
-)
-LAST = "A span may lie within one that began earlier: keep the latest end so far."
 
 EXERCISE = Exercise(case, failed=(NOTHING,), kind=Kind.LOCAL, sizes=(1,))

@@ -1,4 +1,4 @@
-"""12.3 A fully sharded layer (30 min, ●●●●○, further)
+"""12.3 A fully sharded layer (45 min, ●●●●○, further)
 
 - Within a Function autograd does not look on, so `Gather.apply(shard)` is a plain gather there. Who calls
   it, and how often in one step?
@@ -11,7 +11,7 @@
   argument of forward.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -27,19 +27,17 @@ from helpers.exercises.nb12_zero_and_fsdp.shared import (
 from helpers.views.plain import plural
 
 STEPS = 2
-KEPT = (
-    "The whole weight outlives forward: somebody keeps it for backward. autograd does, if it saw "
-    "`x @ weight.T`; so do ctx.save_for_backward(weight) and attributes. Save `x` and the shard, and gather "
-    "again in backward."
-)
 ADVICE = {
-    "parameters": "Cut the weight by hand, and let `self.shard = torch.nn.Parameter(...)` be what an "
-    "optimizer finds.",
-    "built": "After __init__ the rank may keep its shard only. A slice is a view, and a view keeps the whole "
-    "storage: `clone()` it. What is needed later of the whole weight is its shape.",
-    "forward": KEPT,
-    "backward": "Something whole outlives a layer's backward: the gathered weight, or the gradient of the "
-    "whole weight. Only the shard's gradient may stay; a view of a whole gradient keeps all of it.",
+    "parameters": "Make the shard a `torch.nn.Parameter` that is an attribute of the layer, so that an "
+    "optimizer finds it.",
+    "built": "After __init__ the rank may keep only its shard. A slice is a view, which keeps the whole "
+    "storage: `clone()` it. Of the whole weight only the shape is needed later.",
+    "forward": "The whole weight is retained after forward. autograd keeps it if it sees `x @ weight.T`; so "
+    "do "
+    "ctx.save_for_backward(weight) and attributes. Save `x` and the shard, and gather again in backward.",
+    "backward": "Something whole is retained after a layer's backward: the gathered weight, or the gradient "
+    "of "
+    "the whole weight. Keep only the shard's gradient; a view of a whole gradient keeps all of it.",
 }
 
 
@@ -76,22 +74,14 @@ def case(draw: Draw) -> Case:
             size = padded * n * dtype.itemsize
             known.setdefault(size, f"as many elements as layer {k}'s whole weight, padded")
 
-    def found(change: Change = lambda g, n: mean_of(g)) -> list[Parts]:
-        return trained(weights, given, lr, trains_x, change)
-
     right = [
-        {"parameters": "", **own, "built": "", "forward": "", "backward": ""} for own in found()
+        {"parameters": "", **own, "built": "", "forward": "", "backward": ""}
+        for own in trained(weights, given, lr, trains_x)
     ]
-    parts = ByName(right, None, lambda name, got: ADVICE.get(name, ""))
-
-    def learns(words: str, change: Change) -> Mistake:
-        names = [f"output of step {STEPS}", f"gradient of x in step {STEPS}"]
-        return parts.mistake(words, lambda: [{k: own[k] for k in names} for own in found(change)])
-
     return Case(
         f"{plural(count, 'layer')}, widths {', '.join(map(str, widths))}, {dtype}",
         [(weights, each, lr, trains_x, in_place, most, known) for each in given],
-        right=parts,
+        right=ByName(right, None, lambda name, got: ADVICE.get(name, "")),
         facts={
             "gathers": 2 * count * STEPS,
             "scatters": count * STEPS,
@@ -100,16 +90,11 @@ def case(draw: Draw) -> Case:
     )
 
 
-Change = Callable[[Sequence[torch.Tensor], int], torch.Tensor]
-"""From all ranks' gradients of layer k's weight, and n, to what the whole weight is stepped with."""
-
-
 def trained(
     weights: Sequence[torch.Tensor],
     given: Sequence[Sequence[tuple[torch.Tensor, torch.Tensor]]],
     lr: float,
     trains_x: bool,
-    change: Change,
 ) -> list[Parts]:
     """Train one dense stack on all ranks' samples: each rank's outputs, and the gradients of its x."""
     layers = [w.detach().clone() for w in weights]
@@ -126,7 +111,7 @@ def trained(
             own[f"gradient of x in step {step + 1}"] = start.grad
             grads.append([w.grad for w in leaves])
         for weight, each in zip(layers, zip(*grads, strict=True), strict=True):
-            weight -= lr * change(each, len(given)).to(weight.dtype)
+            weight -= lr * mean_of(each).to(weight.dtype)
     return list(parts)
 
 
@@ -141,14 +126,14 @@ EXERCISE = Exercise(
             why="A layer gathers once in forward and once in backward.",
         ),
         Count("reduce_scatter", "scatters", why="Once in each layer's backward."),
-        HandedIn("bytes", "nothing larger than a layer travels"),
+        HandedIn("bytes", "nothing larger than a layer is sent"),
         Awaited(),
     ),
     failed=(
         Failed(
             "number of gradients",
-            "backward returns one value for each argument of forward after `ctx`, in their order: the "
-            "gradient of a tensor that has one, None for all else (a shape, a module).",
+            "backward must return one value for each argument of forward after `ctx`, in their order: a "
+            "gradient for a tensor that has one, None for anything else (a shape, a module).",
         ),
         *ENDINGS,
     ),

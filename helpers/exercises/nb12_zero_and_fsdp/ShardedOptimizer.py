@@ -11,7 +11,6 @@
   params). Then shard.grad = None.
 """
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -24,7 +23,6 @@ from helpers.exercises.nb12_zero_and_fsdp.shared import (
     flat,
     share,
     stepped,
-    unflat,
 )
 from helpers.views.plain import plural
 
@@ -37,12 +35,10 @@ OPTIMIZERS: tuple[tuple[str, dict[str, float], int], ...] = (
 )
 """Name, options, and how many tensors of state there are for each weight."""
 ADVICE = {
-    "state": "Give the inner optimizer one parameter with this rank's slice of the flat weights: it makes "
-    "state for what it is given, and for nothing else. Whole parameters are too coarse: one alone may have "
-    "most of the elements.",
-    "memory": "Something whole outlives step(): an attribute that holds it, a copy in another form, or a "
-    "view of it, which keeps all of its storage alive. `clone()` the slice, and build what is whole inside "
-    "step().",
+    "state": "Give the inner optimizer one parameter, this rank's slice of the flat weights: it makes state "
+    "for what it is given. Whole parameters are too coarse: one may have most of the elements.",
+    "memory": "Something whole is retained after step(): in an attribute, in a copy of another form, or by a "
+    "view, which keeps all of its storage. `clone()` the slice, and build what is whole inside step().",
 }
 
 
@@ -63,39 +59,20 @@ def case(draw: Draw) -> Case:
     known = {count * item: whole, own * n * item: f"{whole} and padded"} if n > 1 else {}
     most = (states * own * item + room, (states + 2) * own * item + 2 * room)
     seen = {"state": "", "memory": ""}
-    first, *rest = options
-    {k: options[k] for k in rest}
-
-    def named(after: Sequence[Sequence[torch.Tensor]]) -> dict[str, Any]:
-        return {f"weights after step {k}": each for k, each in enumerate(after, 1)}
-
-    def by(given: Mapping[str, float], scale: float = 1.0, **how: Any) -> list[Parts]:
-        return [named(stepped(weights, grads, name, given, scale, **how))] * n
-
     after = stepped(weights, grads, name, options)
-    parts = ByName([named(after) | seen] * n, None, lambda first, got: ADVICE.get(first, ""))
+    right = {f"weights after step {k}": each for k, each in enumerate(after, 1)} | seen
     return Case(
         f"{name}, {plural(steps, 'step')}, parameters of {', '.join(str(s) for s in shapes)}, {dtype}",
         [(weights, grads, name, options, in_place, most, known)] * n,
-        right=parts,
+        right=ByName([right] * n, None, lambda first, got: ADVICE.get(first, "")),
         facts={
             "count": count,
-            "first": first,
-            "second": "".join(rest),
+            "second": "".join([*options][1:]),
             "share": own * item,
             "bytes": (steps + 1) * n * (own * item + room),
             "calls": (steps + 1) * n * len(shapes),
         },
     )
-
-
-def within(
-    before: Sequence[torch.Tensor], after: Sequence[torch.Tensor], own: range
-) -> list[torch.Tensor]:
-    """Give what was stepped in a range of the flat weights only."""
-    mixed = flat(before).clone()
-    mixed[own.start : own.stop] = flat(after)[own.start : own.stop]
-    return unflat(mixed, before)
 
 
 def too_much(trace: Any, case: Case) -> str:
@@ -117,9 +94,9 @@ EXERCISE = Exercise(
         HandedIn(
             "share",
             "a rank hands in its own share only",
-            "Each rank has stepped one slice: the others wait for that one.",
+            "Each rank has stepped one slice, and sends that one.",
         ),
-        Holds(too_much, "each new weight travels once a step"),
+        Holds(too_much, "each new weight is sent once a step"),
         Awaited(),
     ),
     failed=ENDINGS,

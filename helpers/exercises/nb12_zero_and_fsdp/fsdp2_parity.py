@@ -21,13 +21,15 @@ from helpers.exercises.nb12_zero_and_fsdp.shared import share, step
 from helpers.trace.events import Trace
 from helpers.views.plain import plural
 
-GATHER = "`p.full_tensor()` gathers the whole weight, on every rank."
 ADVICE = {
-    "names": "Use `model.named_parameters()`: its names do not change under fully_shard.",
-    "DTensor": GATHER,
-    "sharded": "Call fully_shard(layer, mesh=mesh) for each layer that has parameters, then "
-    "fully_shard(model, mesh=mesh).",
-    "root": "Last comes fully_shard(model, mesh=mesh). Without it each layer is a root of its own, and a "
+    "names": "Return, on every rank, a dict with the names of `model.named_parameters()`, which do not "
+    "change "
+    "under fully_shard.",
+    "DTensor": "`p.full_tensor()` gathers the whole weight, on every rank.",
+    "sharded": "`model` must be sharded at the end: call fully_shard(layer, mesh=mesh) for each layer that "
+    "has "
+    "parameters, then fully_shard(model, mesh=mesh), and leave out unshard().",
+    "root": "Call fully_shard(model, mesh=mesh) last. Without it each layer is a root of its own, and a "
     "root's weights stay whole from forward to backward.",
 }
 
@@ -35,7 +37,9 @@ ADVICE = {
 def case(draw: Draw) -> Case:
     n, steps = draw.ranks, draw.whole(2, 3)
     kinds = draw.of(
-        "Linear Tanh Linear", "Flatten Linear Sigmoid Linear", "Linear ReLU Linear Tanh Linear"
+        "Linear Tanh Linear",
+        "Flatten Linear LayerNorm Linear",
+        "Linear ReLU Linear LayerNorm Tanh Linear",
     )
     widths, each, lr = (
         [draw.whole(3, 8) for _ in range(kinds.count("Linear"))],
@@ -47,25 +51,13 @@ def case(draw: Draw) -> Case:
     x = torch.randn(n * each, widths[0], generator=draw.generator(), dtype=torch.float64)
     y = torch.randint(0, widths[-1], (n * each,), generator=draw.generator())
 
-    def by(**how: Any) -> dict[str, torch.Tensor]:
-        return trained(kinds.split(), starts[0], x, y, steps, lr, **how)
-
     seen = dict.fromkeys(("kind", "names", "DTensor", "sharded", "root", "share"), "")
-    weights, names = by(), list(starts[0])
+    weights = trained(kinds.split(), starts[0], x, y, steps, lr)
     ordered = {"kind": "", "names": "", "DTensor": ""} | {f"`{k}`": w for k, w in weights.items()}
     parts = ByName([ordered | seen] * n, None, lambda name, got: ADVICE.get(name, ""))
     rows = {k: share(len(w), n) * w[0].numel() * 8 for k, w in weights.items()}
-    layers = {name.split(".")[0] for name in names}
+    layers = {name.split(".")[0] for name in weights}
 
-    def as_if(words: str, **how: Any) -> Mistake:
-        return parts.mistake(words, lambda: [{f"`{k}`": w for k, w in by(**how).items()}] * n)
-
-    def first(words: str, values: Sequence[dict[str, torch.Tensor]]) -> Mistake:
-        return parts.mistake(words, [{f"`{k}`": w for k, w in own.items()} for own in values])
-
-    pieces = [{k: tuple_of(v, n) for k, v in start.items()} for start in starts]
-    {k: torch.cat([own[k][r] for r, own in enumerate(pieces)]) for k in names}
-    {k: torch.cat([p[k][0][: len(p[k][r])] for r, p in enumerate([pieces[0]] * n)]) for k in names}
     data = [(x[r * each :][:each], y[r * each :][:each]) for r in range(n)]
     given = [(kinds.split(), starts[r], *data[r], steps, lr, sum(rows.values())) for r in range(n)]
 
@@ -84,15 +76,6 @@ def case(draw: Draw) -> Case:
     )
 
 
-START = "Rank 0's weights count: broadcast them before fully_shard, which cuts what each rank has."
-
-
-def tuple_of(whole: torch.Tensor, n: int) -> list[torch.Tensor]:
-    """Cut by rows as fully_shard does; nothing for ranks for which there is none."""
-    found = list(whole.chunk(n))
-    return found + [whole[:0]] * (n - len(found))
-
-
 def model_state(draw: Draw, kinds: Sequence[str], widths: Sequence[int]) -> dict[str, torch.Tensor]:
     """Draw the parameters of one rank's model, in float64."""
     state, at = {}, 0
@@ -101,6 +84,8 @@ def model_state(draw: Draw, kinds: Sequence[str], widths: Sequence[int]) -> dict
         if kind == "Linear":
             shapes = {"weight": (widths[at + 1], widths[at]), "bias": (widths[at + 1],)}
             at += 1
+        elif kind == "LayerNorm":
+            shapes = {"weight": (widths[at],), "bias": (widths[at],)}
         for name, shape in shapes.items():
             state[f"{i}.{name}"] = torch.randn(
                 shape, generator=draw.generator(), dtype=torch.float64
@@ -115,21 +100,17 @@ def trained(
     y: torch.Tensor,
     steps: int,
     lr: float,
-    name: str = "Adam",
-    scale: float = 1.0,
-    adds: bool = False,
 ) -> dict[str, torch.Tensor]:
     """Train in one process; give the weights by name."""
     model = sequential(kinds, state)
     kept: list[dict[str, Any]] = [{} for _ in state]
     for _ in range(steps):
-        if not adds:
-            model.zero_grad()
-        (cross_entropy(model(x), y) * scale).backward()
+        model.zero_grad()
+        cross_entropy(model(x), y).backward()
         with torch.no_grad():
             for p, own in zip(model.parameters(), kept, strict=True):
                 assert p.grad is not None
-                step(p, p.grad, own, name, {"lr": lr})
+                step(p, p.grad, own, "Adam", {"lr": lr})
     return {k: p.detach().clone() for k, p in model.named_parameters()}
 
 
@@ -139,8 +120,9 @@ def gathered_at_once(trace: Trace, case: Case) -> str:
         if event.op == "all_gather" and event.nbytes > (most := case.facts["gathered"]):
             return (
                 f"rank {event.rank} hands in {event.nbytes:,} bytes to one all_gather; {most:,} are its "
-                "share of the largest layer. fully_shard each layer first, the whole model last: else all of "
-                "its weights are whole at once."
+                "share of the largest layer. Call fully_shard on each layer first and on the whole model "
+                "last, "
+                "so that one layer at a time is gathered."
             )
     return ""
 
@@ -157,9 +139,10 @@ def gathered_again(trace: Trace, case: Case) -> str:
         if (gathers := made.count("all_gather")) < enough:
             return (
                 f"rank {rank} calls all_gather {gathers} times while it trains; {enough} are right, for each "
-                f"of {case.facts['layers']} layers once in forward and once in backward of each step. Who "
-                "keeps the weights whole in between (`reshard_after_forward=False`, no root) holds the whole "
-                "model when forward ends."
+                f"of {case.facts['layers']} layers once in forward and once in backward of each step. If "
+                "weights stay whole in between (`reshard_after_forward=False`, or no root), the whole model "
+                "is "
+                "in memory when forward ends."
             )
     return ""
 
@@ -173,7 +156,9 @@ EXERCISE = Exercise(
     ),
     failed=(
         Failed(
-            "DTensor", "Ordinary tensors do not mix with DTensors: broadcast before fully_shard."
+            "DTensor",
+            "Plain tensors do not mix with DTensors: broadcast before fully_shard, and call the "
+            "module itself.",
         ),
     ),
     kind=Kind.MODULE,

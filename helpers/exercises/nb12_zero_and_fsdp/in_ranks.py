@@ -238,6 +238,8 @@ def sequential(kinds: Sequence[str], state: Mapping[str, torch.Tensor]) -> nn.Se
         if kind == "Linear":
             outs, ins = state[f"{i}.weight"].shape
             layers.append(nn.Linear(ins, outs, bias=f"{i}.bias" in state))
+        elif kind == "LayerNorm":
+            layers.append(nn.LayerNorm(state[f"{i}.weight"].shape))
         else:
             layers.append(getattr(nn, kind)())
     model = nn.Sequential(*layers).to(next(iter(state.values())).dtype)

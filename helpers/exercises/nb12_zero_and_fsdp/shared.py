@@ -10,17 +10,17 @@ from torch.nn.functional import pad
 
 from helpers.checks.author import *
 
-SAME_CALLS = "Every rank makes the same calls, in the same order: no call may stand in a branch."
+SAME_CALLS = "Every rank must make the same calls in the same order, none on some ranks only."
 TWO_DTYPES = (
-    "Two dtypes meet. The weights need not be float32, and `torch.empty(n)` and `torch.zeros(n)` are: "
-    "`new_empty(n)` and `new_zeros(n)` of a tensor take its dtype over."
+    "Tensors of two dtypes meet. The weights need not be float32, but `torch.empty(n)` and `torch.zeros(n)` "
+    "are: `new_empty(n)` and `new_zeros(n)` of a tensor keep its dtype."
 )
 ONE_LENGTH = (
-    "Shards must have one length on all ranks. Round the share up, `size = -(-n // world_size)`, and pad "
-    "the last one with zeros: `torch.nn.functional.pad(flat, (0, size * world_size - n))`."
-)
-FLOAT32 = (
-    "These are the numbers that float32 gives: keep the dtype of what you are given, all the way."
+    "Tensors of different lengths meet in one call. Shards must be equally long on all ranks: round up, "
+    "`size "
+    "= -(-n // world_size)`, and pad with zeros, `torch.nn.functional.pad(flat, (0, size * world_size - "
+    "n))`. "
+    "What belongs to this rank's samples alone is not reduced."
 )
 
 ENDINGS: tuple[Failed | Stuck, ...] = (
@@ -48,15 +48,9 @@ def shards(whole: torch.Tensor, ranks: int) -> list[torch.Tensor]:
     return list(pad(whole.flatten(), (0, size * ranks - whole.numel())).split(size))
 
 
-def mean_of(tensors: Sequence[torch.Tensor], dtype: torch.dtype = torch.float64) -> torch.Tensor:
-    """Give the mean of the ranks' tensors, computed in a dtype."""
-    return torch.stack([t.to(dtype) for t in tensors]).mean(0)
-
-
-def unflat(whole: torch.Tensor, like: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Cut a flat tensor into tensors of these shapes."""
-    parts = whole.split([t.numel() for t in like])
-    return [part.view(t.shape) for part, t in zip(parts, like, strict=True)]
+def mean_of(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return the mean of the ranks' tensors, computed in float64."""
+    return torch.stack([t.double() for t in tensors]).mean(0)
 
 
 def draw_shapes(draw: Draw, least: int) -> list[tuple[int, ...]]:
@@ -77,25 +71,15 @@ def stepped(
     grads: Sequence[Sequence[torch.Tensor]],
     name: str,
     options: Mapping[str, float],
-    scale: float = 1.0,
-    *,
-    forgets: bool = False,
-    adds: bool = False,
-    dtype: torch.dtype | None = None,
 ) -> list[list[torch.Tensor]]:
-    """Give the weights after each step of one process; by default without any mistake."""
-    own = [w.to(dtype or w.dtype, copy=True) for w in weights]
+    """Return the weights after each step of one process."""
+    own = [w.clone() for w in weights]
     states: list[dict[str, Any]] = [{} for _ in own]
-    sums, after = [torch.zeros_like(w) for w in own], []
+    after = []
     for each in grads:
-        for w, g, total, state in zip(own, each, sums, states, strict=True):
-            g = g.to(w.dtype) * scale
-            if adds:
-                g = total.add_(g)
-            if forgets:
-                state.clear()
+        for w, g, state in zip(own, each, states, strict=True):
             step(w, g, state, name, options)
-        after.append([p.to(w.dtype, copy=True) for p, w in zip(own, weights, strict=True)])
+        after.append([w.clone() for w in own])
     return after
 
 

@@ -6,7 +6,7 @@
   block(x). Then return x.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 
@@ -14,9 +14,7 @@ from helpers.checks.author import *
 from helpers.exercises.nb13_fsdp_in_practice.in_ranks import Block, run_checkpointed
 from helpers.views.plain import plural
 
-HELD = (
-    "Of a checkpointed block only its input, and the output of the whole, may stay after forward."
-)
+HELD = "After forward, retain only the input of each checkpointed block, and the output of the last block."
 
 
 def case(draw: Draw) -> Case:
@@ -30,7 +28,7 @@ def case(draw: Draw) -> Case:
         return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
 
     weights = [
-        (random(width, hidden) / width**0.5, random(hidden, width) / hidden**0.5)
+        (random(width, hidden) / width**0.5, random(hidden, width) / hidden**0.5, random(hidden))
         for _ in range(depth)
     ]
     xs, grads = ([random(tokens, width) for _ in range(n)] for _ in range(2))
@@ -39,44 +37,38 @@ def case(draw: Draw) -> Case:
     small, large = tokens * width * dtype.itemsize, tokens * hidden * dtype.itemsize
     # a block that is not checkpointed keeps what gelu and the second product take in, and its mask
     most = (depth + 2) * small + marked.count(False) * (2 * large + tokens * hidden) + large // 2
-    parts = ByName(
-        stepped(weights, xs, grads, seeds, learns, [2 if m else 1 for m in marked]),
-        32.0,
-        lambda name, got: HELD if name == "held" else "",
-    )
-
-    def ran(words: str, counts: Sequence[int]) -> Mistake:
-        return parts.mistake(words, [{"runs of each block": list(counts)}] * n)
-
     return Case(
         f"{plural(depth, 'block')}, every {every}, {tokens} x {width} of {dtype}, x "
         f"{'learns' if learns else 'does not learn'}",
         [(weights, xs[r], grads[r], every, seeds[r], learns, most) for r in range(n)],
-        right=parts,
+        right=ByName(
+            stepped(weights, xs, grads, seeds, learns, [2 if m else 1 for m in marked]),
+            32.0,
+            lambda name, got: HELD if name == "held" else "",
+        ),
         facts={"gathers": depth, "backward": 2 * depth},
         seconds=20.0,
     )
 
 
 def stepped(
-    weights: Sequence[tuple[torch.Tensor, torch.Tensor]],
+    weights: Sequence[tuple[torch.Tensor, ...]],
     xs: Sequence[torch.Tensor],
     grads: Sequence[torch.Tensor],
     seeds: Sequence[int],
     learns: bool,
     runs: Sequence[int],
-    apply: Callable[[Block, torch.Tensor], torch.Tensor] = lambda block, h: block(h),
 ) -> list[Parts]:
     """Step each rank's samples in one process: what comes out, and the mean gradients' shards by rows."""
     found: list[dict[str, object]] = []
     learnt, of_x = [], []
     for x, grad, seed in zip(xs, grads, seeds, strict=True):
-        blocks = [Block(*pair) for pair in weights]
+        blocks = [Block(*own) for own in weights]
         h = start = x.clone().requires_grad_(learns)
         with torch.random.fork_rng(devices=[]):  # the caller's numbers stay as they are
             torch.manual_seed(seed)
             for block in blocks:
-                h = apply(block, h)
+                h = block(h)
             h.backward(grad)
         of_x.append(start.grad)
         found.append(
@@ -106,8 +98,8 @@ def shard_of(whole: torch.Tensor, rank: int, ranks: int) -> torch.Tensor:
 
 
 AGAIN = (
-    "A block that runs again must not gather again: checkpoint the call of the whole block, so that its "
-    "weights are gathered for both."
+    "Checkpoint the call of the whole block: its weights are then gathered once in backward, for running it "
+    "again and for its gradients."
 )
 
 EXERCISE = Exercise(
@@ -120,8 +112,8 @@ EXERCISE = Exercise(
     failed=(
         Failed(
             "does not require grad",
-            "The output has no graph. Where x has no gradient, torch's reentrant checkpoint "
-            "(`use_reentrant=True`) drops that of the weights, too; so does no_grad around forward.",
+            "The output has no graph. Where x needs no gradient, torch's reentrant checkpoint "
+            "(`use_reentrant=True`) drops those of the weights, too; so does no_grad around forward.",
         ),
     ),
     kind=Kind.MODULE,

@@ -50,28 +50,13 @@ def case(draw: Draw) -> Case:
     ratio = {"clipped": 0.3, "left as they are": 4.0, "just below": 1.001}[kind]
     max_norm = max(norm * ratio, 0.01)
 
-    def parts_of(total: Sequence[float], scale: Sequence[float] | None = None) -> list[Parts]:
-        by = scale or [clip_by(t, max_norm) for t in total]
-        return [
-            {"norm": torch.tensor(total[r], dtype=dtype)}
-            | {f"sharded[{i}]": _times(g, by[r]) for i, g in enumerate(sharded[r])}
-            | {f"replicated[{i}]": _times(g, by[r]) for i, g in enumerate(copies)}
-            for r in range(n)
-        ]
-
-    right = parts_of([norm] * n)
-    parts = ByName(right)
-
-    def as_if(words: str, total: Sequence[float]) -> Mistake:
-        return parts.mistake(words, [{"norm": own["norm"]} for own in parts_of(total)])
-
-    mine = [[g for g in own if g is not None] for own in sharded]
-    alone = [norm_of([*own, *same_on_all], p) for own in mine]
-    [norm_of(own, p) for own in mine]
-    _join([*alone], p)
-    norm_of(same_on_all, p)
-    [name for name in right[0] if name != "norm"]
-    [{f"sharded[{i}]": g for i, g in enumerate(sharded[r])} for r in range(n)]
+    by = clip_by(norm, max_norm)
+    right = [
+        {"norm": torch.tensor(norm, dtype=dtype)}
+        | {f"sharded[{i}]": _times(g, by) for i, g in enumerate(own)}
+        | {f"replicated[{i}]": _times(g, by) for i, g in enumerate(copies)}
+        for own in sharded
+    ]
     return Case(
         f"norm {p:g} of {len(wholes)} sharded and {len(copies)} replicated, {dtype}, {kind}",
         [
@@ -85,7 +70,7 @@ def case(draw: Draw) -> Case:
             )
             for r in range(n)
         ],
-        right=parts,
+        right=ByName(right),
     )
 
 
@@ -111,29 +96,25 @@ def _times(g: torch.Tensor | None, factor: float) -> torch.Tensor | None:
     return None if g is None else g * factor
 
 
-def _join(norms: Sequence[float], p: float) -> float:
-    return norm_of([torch.tensor(norms, dtype=torch.float64)], p)
-
-
 EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_reduce",)),
-        Count("all_reduce", 1, why="Each rank has one number to tell."),
-        HandedIn(8, "one number travels"),
+        Count("all_reduce", 1, why="Each rank sends one number."),
+        HandedIn(8, "one number is sent"),
         Awaited(),
     ),
     failed=(
         Failed(
             "'(int|float)' object|not (int|float)$",
-            "A rank may have no gradient at all, and then `sum(...)` or `max(...)` gives a plain number. "
-            "Begin with a tensor: `torch.zeros(())`.",
+            "A rank may have no gradient at all, and then `sum(...)` or `max(...)` returns a plain number. "
+            "Start from a tensor: `torch.zeros(())`.",
             when=lambda case, run: any(
                 all(g is None or not g.numel() for g in own[0]) for own in case.given
             ),
         ),
         Stuck(
-            "Every rank makes the one call, also one that has no gradient, or no element of any."
+            "Every rank must make the one call, even if it has no gradient, or no element of one."
         ),
     ),
     kind=Kind.MODULE,

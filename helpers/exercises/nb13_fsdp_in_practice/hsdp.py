@@ -26,8 +26,9 @@ MESH = (
     "name for each."
 )
 ADVICE = {
-    "sharded": "fully_shard(module, mesh=mesh) for each layer that has parameters, then for the model.",
+    "sharded": "Call fully_shard(module, mesh=mesh) for each layer that has parameters, then for the model.",
     "share": f"Each rank holds one part in per_host of every weight. {MESH}",
+    "root": "After the layers, call fully_shard(model, mesh=mesh).",
 }
 
 
@@ -53,21 +54,18 @@ def case(draw: Draw) -> Case:
         for _ in range(n)
     ]
     each = [[gradients(kinds, state, *batch) for batch in own] for own in batches]
-    total = {k: sum(g[k] for own in each for g in own) / n for k in state}  # type: ignore[misc]
+    total = {k: torch.stack([g[k] for own in each for g in own]).sum(0) / n for k in state}
 
-    def cut(of: Any, ranks: int = per_host) -> list[Parts]:
-        return [
-            {f"gradient of {k}": shard_of(of(r)[k], r % ranks, ranks) for k in state}
-            for r in range(n)
-        ]
-
-    right = [{"sharded": "", "share": "", **own} for own in cut(lambda r: total)]
-    parts = ByName(right, 8.0, lambda name, got: ADVICE.get(name, ""))
+    right = [
+        {"sharded": "", "root": "", "share": ""}
+        | {f"gradient of {k}": shard_of(g, r % per_host, per_host) for k, g in total.items()}
+        for r in range(n)
+    ]
     shard = sum(share(len(w), per_host) * w[0].numel() for w in state.values()) * dtype.itemsize
     return Case(
         f"{n // per_host} hosts of {per_host}, {', '.join(kinds)}, {plural(count, 'microbatch')}",
         [(kinds, state, batches[r], per_host, shard) for r in range(n)],
-        right=parts,
+        right=ByName(right, 8.0, lambda name, got: ADVICE.get(name, "")),
         facts={
             "per_host": per_host,
             "shard": shard,
@@ -117,7 +115,7 @@ EXERCISE = Exercise(
     (
         OnlyCalls(("all_gather", "reduce_scatter", "all_reduce")),
         Holds(inside_a_host, "gathers and scatters stay inside a host"),
-        Holds(once_between_hosts, "a shard travels between hosts once"),
+        Holds(once_between_hosts, "a shard is sent between hosts once"),
         Count(
             "reduce_scatter",
             "scatters",
@@ -125,10 +123,10 @@ EXERCISE = Exercise(
             "gradients.",
         ),
     ),
-    failed=(Stuck("Every rank makes the same calls; all ranks build the mesh together."),),
+    failed=(Stuck("Every rank must make the same calls; all ranks build the mesh together."),),
     kind=Kind.MODULE,
     programme=run_hybrid,
-    reported=("sharded", "share"),
+    reported=("sharded", "share", "root"),
     sizes=(4, 4, 4, 6),
     count=12,
 )

@@ -64,15 +64,16 @@ def _with_grads(
 class Block(nn.Module):
     """A residual MLP with a random mask, which counts how often it runs forward."""
 
-    def __init__(self, up: torch.Tensor, down: torch.Tensor) -> None:
+    def __init__(self, up: torch.Tensor, down: torch.Tensor, shift: torch.Tensor) -> None:
         super().__init__()
         self.up, self.down = nn.Parameter(up.clone()), nn.Parameter(down.clone())
+        self.shift = nn.Parameter(shift.clone())
         self.runs = 0
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x: (tokens, width)."""
         self.runs += 1
-        hidden = nn.functional.gelu(x @ self.up)
+        hidden = nn.functional.gelu(torch.addmm(self.shift, x, self.up))
         return x + (hidden * (torch.rand_like(hidden) < 0.5)) @ self.down
 
 
@@ -92,7 +93,7 @@ def run_checkpointed(
     answer: Callable[..., Any],
     rank: int,
     world_size: int,
-    weights: Sequence[tuple[torch.Tensor, torch.Tensor]],
+    weights: Sequence[tuple[torch.Tensor, ...]],
     x: torch.Tensor,
     grad: torch.Tensor,
     every: int,
@@ -100,12 +101,12 @@ def run_checkpointed(
     learns: bool,
     most: int,
 ) -> dict[str, Any] | None:
-    """Run the answer's stack under fully_shard, there and back. most: bytes to hold after forward."""
+    """Run the answer's stack under fully_shard, forward and backward. most: bytes to hold after forward."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
     mesh = init_device_mesh("cpu", (world_size,))
-    blocks = [Block(*pair) for pair in weights]
+    blocks = [Block(*own) for own in weights]
     model = Stack(blocks, answer, every)
     for module in (*blocks, model):
         fully_shard(module, mesh=mesh)
@@ -138,7 +139,7 @@ def _too_much(held: Held, others: Sequence[torch.Tensor], most: int) -> str:
         if count <= most:
             return ""
         if time.monotonic() > deadline:
-            return f"{count:,} bytes of activations are held after forward; {most:,} are enough"
+            return f"{count:,} bytes of activations are retained after forward; {most:,} are enough"
         time.sleep(POLL_S)  # gloo's own thread lets go of what it sent a moment after the call
 
 
@@ -156,12 +157,15 @@ def run_hybrid(
     most: int,
 ) -> dict[str, Any]:
     """Let the answer shard a model and accumulate gradients. most: the bytes of a shard of the weights."""
+    from torch.distributed.fsdp import FSDPModule
     from torch.distributed.tensor import DTensor
 
     model = sequential(kinds, state)
     answer(rank, world_size, model, [(x.clone(), y.clone()) for x, y in batches], per_host)
     params = dict(model.named_parameters())
-    found: dict[str, Any] = {"sharded": "", "share": ""}
+    found: dict[str, Any] = {"sharded": "", "share": "", "root": ""}
+    if not isinstance(model, FSDPModule):
+        found["root"] = "`model` itself is not under fully_shard"
     if left := [name for name, p in params.items() if not isinstance(p, DTensor)]:
         found["sharded"] = f"`{left[0]}` is not sharded"
         return found

@@ -9,12 +9,8 @@
   * reduce_bytes; held = n * reduce_bytes if wait else n // ranks * 4.
 """
 
-from typing import Any
-
 from helpers.checks.author import *
 from helpers.views.plain import plural
-
-AGAIN = "`True` and `False` are ints to Python, too: ask `reshard is True`, or look for them first."
 
 
 def case(draw: Draw) -> Case:
@@ -23,36 +19,13 @@ def case(draw: Draw) -> Case:
     param, reduce = draw.of((4, 4), (2, 2), (2, 4))
     microbatches, wait = draw.whole(2, 6), draw.of(True, False)
     layers = [ranks * draw.whole(1, 10**6) for _ in range(draw.whole(1, 12))]
-    _n, given = sum(layers), (layers, ranks, k, param, reduce, microbatches, wait)
-    right = traffic_of(*given)
-
-    def part(i: int, value: int, words: str) -> Mistake:
-        """Make a mistake of one of the three numbers, where those before it are right."""
-        return Mistake(
-            lambda got, rank: (
-                isinstance(got, (tuple, list))
-                and len(got) == 3
-                and tuple(got[:i]) == right[:i]
-                and got[i] == value != right[i]
-            ),
-            words,
-        )
-
-    def gathers(again: Any, words: str) -> Mistake:
-        return part(0, traffic_of(layers, ranks, again, *given[3:])[0], words)
+    given = layers, ranks, k, param, reduce, microbatches, wait
 
     return Case(
         f"{plural(len(layers), 'layer')}, {ranks} ranks, reshard {k}, {microbatches} microbatches"
         f"{', wait' * wait}",
         [given],
-        right=right,
-        facts={
-            "again": "the same shard"
-            if k is True
-            else f"a {k}th of each layer, among {k} ranks"
-            if k != 2
-            else "half of each layer, among two ranks"
-        },
+        right=traffic_of(*given),
     )
 
 

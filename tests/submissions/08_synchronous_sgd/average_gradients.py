@@ -62,24 +62,6 @@ def average_gradients(model):
         dist.all_reduce(g)
 
 
-# %% wrong: rank 0's for everybody | wrong | says: Every rank has rank 0's gradient
-def average_gradients(model):
-    for p in model.parameters():
-        if p.requires_grad:
-            if p.grad is None:
-                p.grad = torch.zeros_like(p)
-            dist.broadcast(p.grad, src=0)
-
-
-# %% wrong: averages the weights | wrong | says: average the gradients `p.grad`, leave `p` as it is
-def average_gradients(model):
-    for p in model.parameters():
-        if p.requires_grad:
-            p.data += 0.1 * dist.get_rank()
-            dist.all_reduce(p.data)
-            p.data /= dist.get_world_size()
-
-
 # %% wrong: a shared weight goes twice | wrong | says: travels once
 def average_gradients(model):
     for _, p in model.named_parameters(remove_duplicate=False):
@@ -138,9 +120,10 @@ def average_gradients(model):
         p.grad = g if there else None
 
 
-# %% wrong: the largest instead of the mean | wrong | says: rank 1: \w+:
+# %% wrong: goes through a set of the parameters | crashed | says: rank
 def average_gradients(model):
-    for p in model.parameters():
+    for p in {*model.parameters()}:
         if p.requires_grad:
             p.grad = torch.zeros_like(p) if p.grad is None else p.grad
-            dist.all_reduce(p.grad, op=dist.ReduceOp.MAX)
+            dist.all_reduce(p.grad)
+            p.grad /= dist.get_world_size()

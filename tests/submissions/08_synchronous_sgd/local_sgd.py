@@ -36,29 +36,6 @@ def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
             vector_to_parameters(vector, model.parameters())
 
 
-# %% wrong: meets at step 0 | wrong | says: Count the steps from 1
-def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
-    for step in range(len(x) // batch_size):
-        own = slice(step * batch_size, (step + 1) * batch_size)
-        optimizer.zero_grad()
-        cross_entropy(model(x[own]), y[own]).backward()
-        optimizer.step()
-        if step % every == 0:
-            average_parameters(model)
-
-
-# %% wrong: once more at the end | wrong | says: steps left over at the end stay|hands \d+ bytes to all_reduce in all
-def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
-    for step in range(len(x) // batch_size):
-        own = slice(step * batch_size, (step + 1) * batch_size)
-        optimizer.zero_grad()
-        cross_entropy(model(x[own]), y[own]).backward()
-        optimizer.step()
-        if (step + 1) % every == 0:
-            average_parameters(model)
-    average_parameters(model)
-
-
 # %% wrong: rank 0's weights for all | wrong | says: only all_reduce may be used
 def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
     for step in range(len(x) // batch_size):
@@ -69,16 +46,6 @@ def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
         if (step + 1) % every == 0:
             for p in model.parameters():
                 dist.broadcast(p.data, src=0)
-
-
-# %% wrong: averaged after every step | wrong | says: The ranks meet after every step
-def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
-    for step in range(len(x) // batch_size):
-        own = slice(step * batch_size, (step + 1) * batch_size)
-        optimizer.zero_grad()
-        cross_entropy(model(x[own]), y[own]).backward()
-        optimizer.step()
-        average_parameters(model)
 
 
 # %% right: a while loop, the mean in a buffer, AVG under no_grad
@@ -126,17 +93,17 @@ def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
                 p.data /= world_size
 
 
-# %% wrong: gradients and weights averaged | wrong | says: no gradient is averaged
+# %% wrong: counts its steps through all calls | wrong | says: weights (at|after)
+STEPS = 0
+
+
 def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
-    for step in range(1, len(x) // batch_size + 1):
-        own = slice((step - 1) * batch_size, step * batch_size)
+    global STEPS
+    for step in range(len(x) // batch_size):
+        own = slice(step * batch_size, (step + 1) * batch_size)
         optimizer.zero_grad()
         cross_entropy(model(x[own]), y[own]).backward()
-        for p in model.parameters():
-            dist.all_reduce(p.grad)
-            p.grad /= world_size
         optimizer.step()
-        if step % every == 0:
-            for p in model.parameters():
-                dist.all_reduce(p.data)
-                p.data /= world_size
+        STEPS += 1
+        if STEPS % every == 0:
+            average_parameters(model)

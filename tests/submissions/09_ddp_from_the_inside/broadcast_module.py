@@ -35,12 +35,6 @@ def broadcast_module(module, src=0):
             t.copy_(part.view_as(t))
 
 
-# %% wrong: always from rank 0 | wrong | says: the source is `src`, here rank \d
-def broadcast_module(module, src=0):
-    for t in [*module.parameters(), *module.buffers()]:
-        dist.broadcast(t.detach(), 0)
-
-
 # %% wrong: new parameters | wrong | says: Receive into the tensors that the model has
 def broadcast_module(module, src=0):
     for m in module.modules():

@@ -75,14 +75,3 @@ def find_unused(output, module):
             stack.extend(n for n, _ in node.next_functions)
     ids = list(map(id, reached))
     return [name for name, p in module.named_parameters() if id(p) not in ids and p.requires_grad]
-
-
-# %% wrong: follows the last input of each function only | wrong | says: names:
-def find_unused(output, module):
-    node, used = output.grad_fn, set()
-    while node is not None:
-        if hasattr(node, "variable"):
-            used.add(node.variable)
-        followers = [n for n, _ in node.next_functions if n is not None]
-        node = followers[-1] if followers else None
-    return [n for n, p in module.named_parameters() if p.requires_grad and p not in used]

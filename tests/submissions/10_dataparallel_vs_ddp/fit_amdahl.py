@@ -44,7 +44,7 @@ def fit_amdahl(times, ranks):
     return s, 1 / (s + (1 - s) / ranks)
 
 
-# %% wrong: the limit | wrong | says: limit for ever more ranks
+# %% wrong: the limit | wrong | says: limit for infinitely many
 def fit_amdahl(times, ranks):
     slope, height = linear_regression([1 / p for p in times], list(times.values()))
     s = height / (height + slope)
@@ -58,14 +58,14 @@ def fit_amdahl(times, ranks):
     return s, ranks - s * (ranks - 1)
 
 
-# %% wrong: the other share | wrong | says: what the ranks share
+# %% wrong: the other share | wrong | says: the ranks divide among them
 def fit_amdahl(times, ranks):
     slope, height = linear_regression([1 / p for p in times], list(times.values()))
     s = slope / (height + slope)
     return s, 1 / (s + (1 - s) / ranks)
 
 
-# %% wrong: per cent | wrong | says: no percentage
+# %% wrong: per cent | wrong | says: not a percentage
 def fit_amdahl(times, ranks):
     slope, height = linear_regression([1 / p for p in times], list(times.values()))
     s = height / (height + slope)
@@ -85,13 +85,13 @@ def fit_amdahl(times, ranks):
     return height, 1 / (height + (1 - height) / ranks)
 
 
-# %% wrong: the speed-up alone | wrong | says: two numbers must come back
+# %% wrong: the speed-up alone | wrong | says: return two numbers
 def fit_amdahl(times, ranks):
     slope, height = linear_regression([1 / p for p in times], list(times.values()))
     return (height + slope) / (height + slope / ranks)
 
 
-# %% wrong: through the first two points | wrong | says: line through two or three of them
+# %% wrong: through the first two points | wrong | says: two or three of the points
 def fit_amdahl(times, ranks):
     p, q = sorted(times)[:2]
     b = (times[p] - times[q]) / (1 / p - 1 / q)
@@ -103,4 +103,10 @@ def fit_amdahl(times, ranks):
 def fit_amdahl(times, ranks):
     b, a = linear_regression(list(times), list(times.values()))
     s = a / (a + b)
+    return s, 1 / (s + (1 - s) / ranks)
+
+
+# %% wrong: what is left at the largest world | wrong | says: still contains the parallel part
+def fit_amdahl(times, ranks):
+    s = times[max(times)] / times[1]
     return s, 1 / (s + (1 - s) / ranks)

@@ -25,13 +25,13 @@ def measure_gil(measure, threads):
     return speedup, (threads / speedup - 1) / (threads - 1)
 
 
-# %% wrong: one number | wrong | says: two numbers must come back
+# %% wrong: one number | wrong | says: return two numbers
 def measure_gil(measure, threads):
     longer = median(measure(threads) for _ in range(21)) / median(measure(1) for _ in range(21))
     return threads / longer
 
 
-# %% wrong: printed | wrong | says: two numbers must come back
+# %% wrong: printed | wrong | says: return two numbers
 def measure_gil(measure, threads):
     longer = median(measure(threads) for _ in range(21)) / median(measure(1) for _ in range(21))
     print(threads / longer)

@@ -111,7 +111,7 @@ def scatter_replicate_gather(module, x, workers):
         return torch.cat(list(pool.map(module, x.chunk(workers))))
 
 
-# %% wrong: replicas with the module's own memory | wrong | says: `clone\(\)` each parameter
+# %% wrong: replicas with the module's own memory | wrong | says: `clone\(\)` every parameter
 def scatter_replicate_gather(module, x, workers):
     parameters = dict(module.named_parameters())
 
@@ -194,7 +194,7 @@ def scatter_replicate_gather(module, x, workers):
     return torch.nn.DataParallel(module)(x)
 
 
-# %% wrong: nothing is gathered | wrong | says: gather its parts
+# %% wrong: nothing is gathered | wrong | says: concatenate its parts
 def scatter_replicate_gather(module, x, workers):
     def run(chunk):
         parameters = {n: p.clone() for n, p in module.named_parameters()}
@@ -204,7 +204,7 @@ def scatter_replicate_gather(module, x, workers):
         return list(pool.map(run, x.chunk(workers)))
 
 
-# %% wrong: the mean of the chunks' outputs | wrong | says: one behind the other
+# %% wrong: the mean of the chunks' outputs | wrong | says: along the rows
 def scatter_replicate_gather(module, x, workers):
     def run(chunk):
         parameters = {n: p.clone() for n, p in module.named_parameters()}

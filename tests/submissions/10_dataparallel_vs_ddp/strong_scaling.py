@@ -27,7 +27,7 @@ def strong_scaling(measure, worlds, samples):
     return rows
 
 
-# %% wrong: the fastest lap, and what lies between the 10 and the 80 % points | wrong | says: is the quickest lap
+# %% wrong: the fastest lap, and what lies between the 10 and the 80 % points | wrong | says: is the shortest timing
 def strong_scaling(measure, worlds, samples):
     found = {}
     for p in sorted(worlds):
@@ -37,7 +37,7 @@ def strong_scaling(measure, worlds, samples):
     return {p: (*found[p], one / found[p][0] / p) for p in found}
 
 
-# %% wrong: median, but slowest minus fastest | wrong | says: disturbed is in it
+# %% wrong: median, but slowest minus fastest | wrong | says: too large for the timings
 def strong_scaling(measure, worlds, samples):
     found = {}
     for p in worlds:
@@ -46,7 +46,7 @@ def strong_scaling(measure, worlds, samples):
     return {p: (s, spread, found[1][0] / (p * s)) for p, (s, spread) in found.items()}
 
 
-# %% wrong: no spread | wrong | says: are not all alike
+# %% wrong: no spread | wrong | says: these timings differ
 def strong_scaling(measure, worlds, samples):
     found = {p: median(measure(p, samples // p) for _ in range(21)) for p in worlds}
     return {p: (s, 0.0, found[1] / (p * s)) for p, s in found.items()}
@@ -88,7 +88,7 @@ def strong_scaling(measure, worlds, samples):
     return {p: (s, spread, found[1][0] / (p * s)) for p, (s, spread) in found.items()}
 
 
-# %% wrong: the quickest lap | wrong | says: is the quickest lap
+# %% wrong: the quickest lap | wrong | says: is the shortest timing
 def strong_scaling(measure, worlds, samples):
     found = {}
     for p in worlds:

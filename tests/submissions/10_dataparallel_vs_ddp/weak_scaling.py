@@ -27,7 +27,7 @@ def weak_scaling(measure, worlds, samples):
     return {p: np.array([times[p], iqr[p], times[1] / times[p]]) for p in worlds}
 
 
-# %% wrong: five laps, so that a quartile meets the disturbed one | wrong | says: of about 20 laps
+# %% wrong: five laps, so that a quartile meets the disturbed one | wrong | says: of about 20 timings
 def weak_scaling(measure, worlds, samples):
     found = {}
     for p in worlds:

@@ -65,7 +65,7 @@ def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     }
 
 
-# %% wrong: the whole model is one group | wrong | says: fully_shard each layer first
+# %% wrong: the whole model is one group | wrong | says: fully_shard on each layer first
 def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     for p in model.parameters():
         dist.broadcast(p.data, src=0)
@@ -104,7 +104,7 @@ def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     return [p.full_tensor().detach() for p in model.parameters()]
 
 
-# %% wrong: the layers without the model | wrong | says: Last comes fully_shard\(model
+# %% wrong: the layers without the model | wrong | says: fully_shard\(model, mesh=mesh\) last
 def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     for p in model.parameters():
         dist.broadcast(p.data, src=0)

@@ -7,14 +7,12 @@ def memory_plan(layers, ranks, memory):
     return needs, stage
 
 
-# %% right: in steps, with math.ceil and a tuple
-import math
-
+# %% right: in steps, with a tuple
 
 def memory_plan(layers: list[int], ranks: int, memory: int):
     weight, grad, state = 2, 2, 12
     n = sum(layers)
-    shard = math.ceil(n / ranks)
+    shard = (n + ranks - 1) // ranks
     ddp = n * (weight + grad + state)
     zero1 = n * (weight + grad) + shard * state
     zero2 = n * weight + shard * (grad + state)

@@ -58,7 +58,7 @@ def reduce_scatter_gradients(params):
     return flat.view(n, size)[dist.get_rank()].clone() / n
 
 
-# %% wrong: one call for each parameter | wrong | says: Flatten and join
+# %% wrong: one call for each parameter | wrong | says: Join the gradients first
 def reduce_scatter_gradients(params):
     n, shards = dist.get_world_size(), []
     for p in params:
@@ -116,7 +116,7 @@ def reduce_scatter_gradients(params):
     return out
 
 
-# %% wrong: through float32 and back | wrong | says: the numbers that float32 gives|hands \d+ bytes to reduce_scatter
+# %% wrong: through float32 and back | wrong | says: float32|hands \d+ bytes to reduce_scatter
 from torch.nn.functional import pad
 
 

@@ -32,14 +32,7 @@ def checkpoint_activations(blocks, x, every):
     return x
 
 
-# %% wrong: reentrant | wrong | says: reentrant checkpoint drops it
-def checkpoint_activations(blocks, x, every):
-    for i, block in enumerate(blocks):
-        x = block(x) if i % every else checkpoint(block, x, use_reentrant=True)
-    return x
-
-
-# %% wrong: by hand, the first block's weights learn nothing where x does not | wrong | says: Function of your own around a block
+# %% wrong: by hand, the first block's weights learn nothing where x does not | wrong | says: gradient of blocks|calls in backward
 class Again(torch.autograd.Function):
     @staticmethod
     def forward(ctx, block, x):

@@ -69,12 +69,7 @@ def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
     return total
 
 
-# %% wrong: each rank by its own norm | wrong | says: norm of a rank's own gradients
-def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
-    return torch.nn.utils.clip_grad_norm_(sharded + replicated, max_norm, norm_type)
-
-
-# %% wrong: one call for each gradient | wrong | says: Each rank has one number to tell|one number
+# %% wrong: one call for each gradient | wrong | says: Each rank sends one number|one number
 def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
     powers = []
     for p in sharded:

@@ -8,7 +8,7 @@ def average_gradients(model):
 
 
 # %% the loss is not divided
-# This is the sum over the {k} microbatches: divide each loss by their number.
+# This is the sum over {k}: divide each loss by the number of microbatches.
 def accumulate_gradients(model, microbatches):
     model.zero_grad()
     for x, y in microbatches:
@@ -17,7 +17,7 @@ def accumulate_gradients(model, microbatches):
 
 
 # %% not averaged over ranks
-# This is the rank's own mean: average over the ranks, once, after the loop.
+# This is the rank's own mean: average the gradients over the ranks once, after the loop.
 def accumulate_gradients(model, microbatches):
     model.zero_grad()
     for x, y in microbatches:
@@ -25,7 +25,7 @@ def accumulate_gradients(model, microbatches):
 
 
 # %% sum over the ranks
-# This is the sum over the ranks: divide by the world size.
+# This is the sum over the ranks: divide it by the world size.
 def accumulate_gradients(model, microbatches):
     model.zero_grad()
     for x, y in microbatches:
@@ -35,8 +35,7 @@ def accumulate_gradients(model, microbatches):
 
 
 # %% zero_grad inside the loop
-# There are {k} microbatches, and the gradients of only one of them arrive: zero_grad belongs before the
-# loop, the average after it.
+# There are {k}, but only the last one's gradients are left: call zero_grad before the loop.
 def accumulate_gradients(model, microbatches):
     for x, y in microbatches:
         model.zero_grad()
@@ -45,8 +44,7 @@ def accumulate_gradients(model, microbatches):
 
 
 # %% never cleared
-# The gradients of an earlier step are added to these: clear them at the start of each step, once, before
-# the loop.
+# The gradients of an earlier step are still in the sum: clear them once in each step, before the loop.
 def accumulate_gradients(model, microbatches):
     for x, y in microbatches:
         (cross_entropy(model(x), y) / len(microbatches)).backward()
@@ -54,7 +52,7 @@ def accumulate_gradients(model, microbatches):
 
 
 # %% one large batch
-# One microbatch at a time: forward and backward, so that its memory is free again.
+# Run forward and backward for one microbatch before the next: backward frees its activations.
 def accumulate_gradients(model, microbatches):
     model.zero_grad()
     x = torch.cat([x for x, _ in microbatches])
@@ -64,7 +62,7 @@ def accumulate_gradients(model, microbatches):
 
 
 # %% one backward for all
-# One microbatch at a time: forward and backward, so that its memory is free again.
+# Run forward and backward for one microbatch before the next: backward frees its activations.
 def accumulate_gradients(model, microbatches):
     model.zero_grad()
     loss = sum(cross_entropy(model(x), y) for x, y in microbatches) / len(microbatches)
@@ -82,7 +80,7 @@ def accumulate_gradients(model, microbatches):
 
 
 # %% steps as well
-# Nothing steps here: leave the mean in `p.grad`, whoever calls will step.
+# This changes the weights: only leave the mean in `p.grad`; the caller steps.
 def accumulate_gradients(model, microbatches):
     model.zero_grad()
     for x, y in microbatches:
@@ -93,8 +91,7 @@ def accumulate_gradients(model, microbatches):
 
 
 # %% the average of the last microbatch alone
-# There are {k} microbatches, and the gradients of only one of them arrive: zero_grad belongs before the
-# loop, the average after it.
+# There are {k}, but only the last one's gradients are left: call zero_grad before the loop.
 def accumulate_gradients(model, microbatches):
     for x, y in microbatches:
         model.zero_grad()
@@ -103,8 +100,7 @@ def accumulate_gradients(model, microbatches):
 
 
 # %% cleared only where it is the first call
-# The gradients of an earlier step are added to these: clear them at the start of each step, once, before
-# the loop.
+# The gradients of an earlier step are still in the sum: clear them once in each step, before the loop.
 def accumulate_gradients(model, microbatches):
     if all(p.grad is None for p in model.parameters()):
         model.zero_grad()
@@ -114,7 +110,7 @@ def accumulate_gradients(model, microbatches):
 
 
 # %% neither divided
-# This is the sum over ranks and microbatches: divide by both.
+# This is the sum over ranks and microbatches: divide by the number of both.
 def accumulate_gradients(model, microbatches):
     model.zero_grad()
     for x, y in microbatches:
@@ -124,11 +120,29 @@ def accumulate_gradients(model, microbatches):
 
 
 # %% clears a gradient that is not there yet | crashed
-# `p.grad` is None until a backward has set it, and again after `zero_grad()`, which clears what is there
-# and leaves None alone.
+# `p.grad` is None until backward has set it. `zero_grad()` clears gradients that exist and skips None.
 def accumulate_gradients(model, microbatches):
     for p in model.parameters():
         p.grad.zero_()
+    for x, y in microbatches:
+        (cross_entropy(model(x), y) / len(microbatches)).backward()
+    average_gradients(model)
+
+
+# %% summed over samples
+# Within a microbatch this sums over the samples (reduction="sum"): the mean over all samples is wanted.
+def accumulate_gradients(model, microbatches):
+    model.zero_grad()
+    for x, y in microbatches:
+        (cross_entropy(model(x), y, reduction="sum") / len(microbatches)).backward()
+    average_gradients(model)
+
+
+# %% in eval mode
+# Leave the model in training mode: in eval mode dropout is off, and BatchNorm does not learn.
+def accumulate_gradients(model, microbatches):
+    model.zero_grad()
+    model.eval()
     for x, y in microbatches:
         (cross_entropy(model(x), y) / len(microbatches)).backward()
     average_gradients(model)

@@ -1,6 +1,7 @@
 # %% the classic programme, which skips what is None | deadlocked
-# Some ranks have no gradient for some parameters. A rank that skips a call leaves the others waiting, or
-# meets another parameter: hand in zeros instead, so that all ranks make the same calls.
+# Some ranks have no gradient for some parameters. If a rank skips its call there, the others wait for it,
+# or its next call is paired with another parameter's. Send zeros instead, so that all ranks make the same
+# calls.
 def average_gradients(model):
     size = float(dist.get_world_size())
     for p in model.parameters():
@@ -10,7 +11,7 @@ def average_gradients(model):
 
 
 # %% no None expected | crashed
-# `p.grad` is None where a parameter is frozen, and where this rank's backward did not reach it.
+# `p.grad` is None for a frozen parameter, and for one that this rank's backward did not reach.
 def average_gradients(model):
     for p in model.parameters():
         dist.all_reduce(p.grad.data, op=dist.ReduceOp.SUM)
@@ -18,7 +19,7 @@ def average_gradients(model):
 
 
 # %% the sum
-# This is the sum over the ranks: divide by the world size.
+# This is the sum of the ranks' gradients: divide it by the world size.
 def average_gradients(model):
     for p in model.parameters():
         if p.requires_grad:
@@ -28,7 +29,7 @@ def average_gradients(model):
 
 
 # %% divided twice
-# It is divided by the world size once too often: ReduceOp.AVG divides already.
+# The sum of the gradients is divided by the world size twice. (ReduceOp.AVG already divides.)
 def average_gradients(model):
     for p in model.parameters():
         if p.requires_grad:
@@ -39,7 +40,8 @@ def average_gradients(model):
 
 
 # %% divided by those who have one
-# A rank without a gradient counts as zero: divide the sum by all {n} ranks, not by those that had one.
+# The sum is divided by the number of ranks that have a gradient. A rank without one counts as zero: divide
+# by the world size, {n}.
 def average_gradients(model):
     for p in model.parameters():
         if p.requires_grad:
@@ -53,7 +55,7 @@ def average_gradients(model):
 
 
 # %% zeros also for frozen parameters
-# It is frozen: leave a parameter with requires_grad=False alone, there is nothing to average.
+# Leave a parameter with requires_grad=False alone: it is not trained, and its `p.grad` stays as is.
 def average_gradients(model):
     for p in model.parameters():
         if p.grad is None:
@@ -63,7 +65,7 @@ def average_gradients(model):
 
 
 # %% the mean is not written back
-# The mean must be written back into `p.grad`: work on it in place, or copy it there.
+# `p.grad` does not hold the mean: reduce it in place, or write the result back to `p.grad`.
 def average_gradients(model):
     for p in model.parameters():
         if p.requires_grad:
@@ -73,7 +75,7 @@ def average_gradients(model):
 
 
 # %% zeros handed in, but p.grad stays None
-# The mean belongs to every rank: set `p.grad` also where backward left None.
+# Where backward left None, `p.grad` is still None: set it to the mean there, too.
 def average_gradients(model):
     for p in model.parameters():
         if p.requires_grad:
@@ -83,7 +85,7 @@ def average_gradients(model):
 
 
 # %% only rank 0 averages | deadlocked
-# A collective waits for all ranks: every rank must make the same calls, in the same order.
+# A collective call waits for all ranks: every rank must make the same calls in the same order.
 def average_gradients(model):
     if dist.get_rank() == 0:
         for p in model.parameters():
@@ -95,7 +97,7 @@ def average_gradients(model):
 
 
 # %% averages through float32
-# The numbers agree to about seven digits, as if they had passed through float32: keep the dtype of `p`.
+# The result is exact to only about seven digits, which is float32's precision: keep the dtype of `p`.
 def average_gradients(model):
     for p in model.parameters():
         if p.requires_grad:
@@ -105,8 +107,9 @@ def average_gradients(model):
 
 
 # %% zeros are always float32 | crashed
-# Tensors of different sizes met in one call. Does every rank go through the same parameters in the same
-# order, with `torch.zeros_like(p)`, which has the parameter's shape and dtype, where it has nothing?
+# Tensors of different sizes or dtypes met in one call. Go through the same parameters in the same order on
+# every rank, and send `torch.zeros_like(p)`, which has the parameter's shape and dtype, where a rank has no
+# gradient.
 def average_gradients(model):
     for p in model.parameters():
         if p.requires_grad:
@@ -120,17 +123,18 @@ def average_gradients(model):
 
 
 # %% a frozen parameter's old gradient is averaged too
-# It is frozen: leave a parameter with requires_grad=False alone, there is nothing to average.
+# Leave a parameter with requires_grad=False alone: it is not trained, and its `p.grad` stays as is.
 def average_gradients(model):
     for p in model.parameters():
-        if p.grad is None and p.requires_grad:
-            p.grad = torch.zeros_like(p)
-        dist.all_reduce(p.grad)
-        p.grad /= dist.get_world_size()
+        if p.requires_grad or p.grad is not None:
+            if p.grad is None:
+                p.grad = torch.zeros_like(p)
+            dist.all_reduce(p.grad)
+            p.grad /= dist.get_world_size()
 
 
 # %% only rank 0 divides
-# This is the sum over the ranks: divide by the world size.
+# Only rank 0 has the mean; the other ranks have the sum. Every rank must divide by the world size.
 def average_gradients(model):
     for p in model.parameters():
         if p.requires_grad:
@@ -141,7 +145,7 @@ def average_gradients(model):
 
 
 # %% steps with the mean as well
-# Nothing steps here: leave the mean in `p.grad`, whoever calls will step.
+# This changes the weights: only leave the mean in `p.grad`; the caller steps.
 def average_gradients(model):
     for p in model.parameters():
         if p.requires_grad:
@@ -149,3 +153,30 @@ def average_gradients(model):
             dist.all_reduce(p.grad)
             p.grad /= dist.get_world_size()
             p.data -= 0.1 * p.grad
+
+
+# %% rank 0's for everybody
+# Every rank has rank 0's gradient: sum the gradients of all ranks and divide by the world size.
+def average_gradients(model):
+    for p in model.parameters():
+        if p.requires_grad:
+            p.grad = torch.zeros_like(p) if p.grad is None else p.grad
+            dist.broadcast(p.grad, src=0)
+
+
+# %% the largest instead of the mean
+# This is the largest of the ranks' gradients, element by element: ReduceOp.SUM adds, then divide.
+def average_gradients(model):
+    for p in model.parameters():
+        if p.requires_grad:
+            p.grad = torch.zeros_like(p) if p.grad is None else p.grad
+            dist.all_reduce(p.grad, op=dist.ReduceOp.MAX)
+
+
+# %% averages the weights
+# The weights are averaged: average the gradients, `p.grad`, and leave `p` as it is.
+def average_gradients(model):
+    for p in model.parameters():
+        if p.requires_grad:
+            dist.all_reduce(p.data)
+            p.data /= dist.get_world_size()

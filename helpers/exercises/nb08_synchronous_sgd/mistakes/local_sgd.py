@@ -8,8 +8,8 @@ def average_parameters(model):
 
 
 # %% gradients averaged in every step
-# A step is one rank's own affair, with its own gradient: no gradient is averaged. The weights are
-# averaged, after steps {every}, {twice}, ...
+# The ranks average gradients: let each rank step with its own gradient, and average the weights after steps
+# {every}, {twice}, ...
 def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
     for step in range(len(x) // batch_size):
         own = slice(step * batch_size, (step + 1) * batch_size)
@@ -35,8 +35,8 @@ def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
 
 
 # %% averages the gradients every so many steps, not the weights
-# A step is one rank's own affair, with its own gradient: no gradient is averaged. The weights are
-# averaged, after steps {every}, {twice}, ...
+# The ranks average gradients: let each rank step with its own gradient, and average the weights after steps
+# {every}, {twice}, ...
 def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
     for step in range(len(x) // batch_size):
         own = slice(step * batch_size, (step + 1) * batch_size)
@@ -50,7 +50,7 @@ def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
 
 
 # %% averages before the step
-# Step {every} itself is still a rank's own: its weights are averaged after it, not before.
+# The weights are averaged before step {every}: that step is still the rank's own, so average after it.
 def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
     for step in range(len(x) // batch_size):
         own = slice(step * batch_size, (step + 1) * batch_size)
@@ -62,7 +62,7 @@ def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
 
 
 # %% never
-# The ranks never meet: after step {every} each parameter becomes the mean of the ranks' parameters.
+# The ranks never average their weights: after step {every} each parameter becomes the mean over the ranks.
 def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
     for step in range(len(x) // batch_size):
         own = slice(step * batch_size, (step + 1) * batch_size)
@@ -72,7 +72,8 @@ def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
 
 
 # %% the samples that are left over make one more step
-# {samples} samples make len(x) // batch_size = {steps} steps of {size}: what is left over makes no step.
+# A last, smaller batch makes one more step: {samples} samples give len(x) // batch_size = {steps}, and the
+# rest is not used.
 def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
     for k in range(-(-len(x) // batch_size)):
         own = slice(k * batch_size, (k + 1) * batch_size)
@@ -86,7 +87,7 @@ def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
 
 
 # %% gradients are never cleared
-# The gradients of the steps before are added to these: clear them before each step.
+# The gradients of earlier steps are still in the sum: clear them before each backward.
 def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
     for step in range(1, len(x) // batch_size + 1):
         own = slice((step - 1) * batch_size, step * batch_size)
@@ -96,3 +97,83 @@ def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
             for p in model.parameters():
                 dist.all_reduce(p.data)
                 p.data /= world_size
+
+
+# %% counts steps from 0
+# The weights are averaged one step after the right one. Count the steps from 1: the first average is after
+# step {every}.
+def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
+    for step in range(len(x) // batch_size):
+        own = slice(step * batch_size, (step + 1) * batch_size)
+        optimizer.zero_grad()
+        cross_entropy(model(x[own]), y[own]).backward()
+        optimizer.step()
+        if step % every == 0:
+            average_parameters(model)
+
+
+# %% once more at the end
+# The weights are also averaged at the end: steps after the last multiple of {every} stay a rank's own.
+def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
+    steps = len(x) // batch_size
+    for step in range(1, steps + 1):
+        own = slice((step - 1) * batch_size, step * batch_size)
+        optimizer.zero_grad()
+        cross_entropy(model(x[own]), y[own]).backward()
+        optimizer.step()
+        if step % every == 0 or step == steps:
+            average_parameters(model)
+
+
+# %% averaged after every step
+# The weights are averaged after every step: only steps {every}, {twice}, ... end with an average.
+def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
+    for step in range(len(x) // batch_size):
+        own = slice(step * batch_size, (step + 1) * batch_size)
+        optimizer.zero_grad()
+        cross_entropy(model(x[own]), y[own]).backward()
+        optimizer.step()
+        average_parameters(model)
+
+
+# %% gradients and weights averaged
+# The ranks average gradients: let each rank step with its own gradient, and average the weights after steps
+# {every}, {twice}, ...
+def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
+    for step in range(1, len(x) // batch_size + 1):
+        own = slice((step - 1) * batch_size, step * batch_size)
+        optimizer.zero_grad()
+        cross_entropy(model(x[own]), y[own]).backward()
+        for p in model.parameters():
+            dist.all_reduce(p.grad)
+            p.grad /= world_size
+        optimizer.step()
+        if step % every == 0:
+            average_parameters(model)
+
+
+# %% forgets the momentum
+# The optimizer forgets its momentum at each average: average the weights, and leave the optimizer alone.
+def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
+    for step in range(1, len(x) // batch_size + 1):
+        own = slice((step - 1) * batch_size, step * batch_size)
+        optimizer.zero_grad()
+        cross_entropy(model(x[own]), y[own]).backward()
+        optimizer.step()
+        if step % every == 0:
+            average_parameters(model)
+            optimizer.state.clear()
+
+
+# %% buffers are averaged too
+# Buffers are averaged, too: average only `model.parameters()`.
+def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
+    for step in range(1, len(x) // batch_size + 1):
+        own = slice((step - 1) * batch_size, step * batch_size)
+        optimizer.zero_grad()
+        cross_entropy(model(x[own]), y[own]).backward()
+        optimizer.step()
+        if step % every == 0:
+            for value in model.state_dict().values():
+                dist.all_reduce(value)
+                value /= world_size

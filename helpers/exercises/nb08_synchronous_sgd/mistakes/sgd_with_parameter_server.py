@@ -3,7 +3,8 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 
 # %% divides by the world size
-# The mean is over the workers, {workers} here, as the server has no samples: this is divided by {n}.
+# The sum of the gradients is divided by {n}: divide it by the number of workers, as the server has no
+# samples.
 def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_size, steps):
     for step in range(steps):
         own = slice(step * batch_size, (step + 1) * batch_size)
@@ -29,7 +30,7 @@ def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_si
 
 
 # %% the last weights stay on the server
-# The workers' copies are one step old: the server sends its weights a last time.
+# The workers' weights are one step old: after the last step, send the weights once more.
 def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_size, steps):
     for step in range(steps):
         own = slice(step * batch_size, (step + 1) * batch_size)
@@ -55,7 +56,7 @@ def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_si
 
 
 # %% the workers step too
-# A worker does not step: the server does, and sends the new weights.
+# The workers call optimizer.step(): only the server does, and then sends its new weights.
 def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_size, steps):
     for step in range(steps + 1):
         own = slice(step * batch_size, (step + 1) * batch_size)
@@ -86,8 +87,8 @@ def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_si
 
 
 # %% weights go out only once
-# The workers compute all gradients at the first weights: in each step the server sends those that it has
-# then.
+# The workers compute all gradients at the first weights: the server must send its current weights in each
+# step.
 def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_size, steps):
     def hand_out():
         for p in model.parameters():
@@ -118,8 +119,8 @@ def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_si
 
 
 # %% all send first | deadlocked
-# Server and worker must tell the same story in the same order: weights out, gradients in, each step; then
-# the weights once more.
+# Server and workers must agree on the order: in each step the server sends weights, then receives
+# gradients, while a worker receives, then sends. At the end, weights once more.
 def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_size, steps):
     if rank == 0:
         for w in range(1, world_size):
@@ -132,7 +133,7 @@ def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_si
 
 
 # %% the sum of the gradients
-# This is the sum of the workers' gradients: divide by their number, {workers}.
+# This is the sum of the gradients of {workers}: divide it by their number.
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
@@ -176,7 +177,7 @@ def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_si
 
 
 # %% only the last worker's gradient
-# The gradient of one worker only reaches the optimizer: the mean over all {workers} is wanted.
+# Only one worker's gradient reaches the optimizer: average the gradients of {workers}.
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
@@ -220,7 +221,7 @@ def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_si
 
 
 # %% always the first samples
-# A worker takes the first samples in each step; step k's begin at `k * batch_size`.
+# A worker uses its first samples in every step: in step k (from 0) they begin at `k * batch_size`.
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
@@ -265,7 +266,7 @@ def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_si
 
 
 # %% the workers' gradients are never cleared
-# The gradients of the steps before are added to these: each step's begin from nothing.
+# The gradients of earlier steps are still in the sum: clear them in each step.
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 

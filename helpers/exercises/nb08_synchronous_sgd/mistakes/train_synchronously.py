@@ -11,7 +11,7 @@ def average_gradients(model):
 
 
 # %% every rank its own weights
-# The ranks begin with different weights: broadcast rank 0's before the first step.
+# The ranks start with different weights: broadcast rank 0's parameters before the first step.
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
     losses = []
     for step in range(steps):
@@ -28,8 +28,7 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
 
 
 # %% the step before the average
-# Each rank steps with its own gradient: average the gradients between backward and optimizer.step(), on
-# every rank.
+# Each rank steps with its own gradient: average the gradients after backward and before optimizer.step().
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
     for p in model.parameters():
         dist.broadcast(p.data, src=0)
@@ -48,8 +47,8 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
 
 
 # %% every rank computes the whole batch
-# Cut this rank's part out of each batch first: the others compute the rest. And keep the loss that you
-# called backward on: no second forward is needed to return it.
+# Every rank computes the whole batch: take this rank's share of its samples, such as every world_size-th
+# from `rank` on.
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
     for p in model.parameters():
         dist.broadcast(p.data, src=0)
@@ -65,8 +64,7 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
 
 
 # %% the rank's own losses
-# Return, on every rank, the mean over the whole batch: the mean of the ranks' losses, each taken before
-# the step.
+# These are the rank's own losses: return the mean over all ranks, which is the loss of the whole batch.
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
     for p in model.parameters():
         dist.broadcast(p.data, src=0)
@@ -83,7 +81,7 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
 
 
 # %% prints the losses
-# It returns no losses: a list of floats is wanted, one for each step, on every rank.
+# No losses are returned: return a list of floats, one for each step, on every rank.
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
     for p in model.parameters():
         dist.broadcast(p.data, src=0)
@@ -98,7 +96,7 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
 
 
 # %% gradients never cleared
-# The gradients of the steps before are added to these: clear them in each step, before backward.
+# The gradients of earlier steps are still in the sum: clear them in each step, before backward.
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
     for p in model.parameters():
         dist.broadcast(p.data, src=0)
@@ -116,7 +114,7 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
 
 
 # %% cleared between backward and step
-# The weights do not move: is the gradient still there when optimizer.step() is called?
+# The weights do not change: the gradients are zero when optimizer.step() is called.
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
     for p in model.parameters():
         dist.broadcast(p.data, src=0)
@@ -135,7 +133,7 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
 
 
 # %% the averaged gradient averaged again
-# Each step is {n} times too short: the gradients are divided by the world size twice.
+# The gradients are divided by the world size twice, so each step is {n} times too short.
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
     for p in model.parameters():
         dist.broadcast(p.data, src=0)
@@ -154,7 +152,7 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
 
 
 # %% all ranks the first part of the batch
-# All ranks learn from the first part of the batch: every sample belongs to exactly one rank.
+# All ranks use the first part of the batch: each sample belongs to exactly one rank.
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
     for p in model.parameters():
         dist.broadcast(p.data, src=0)
@@ -171,8 +169,7 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
 
 
 # %% weights averaged in place of gradients
-# Each rank steps with its own gradient: average the gradients between backward and optimizer.step(), on
-# every rank.
+# Each rank steps with its own gradient: average the gradients after backward and before optimizer.step().
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
     for p in model.parameters():
         dist.broadcast(p.data, src=0)
@@ -193,7 +190,7 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
 
 
 # %% one loss too few, an early stop on rank 0 | deadlocked
-# A collective waits for all ranks: every rank must make the same calls, in the same order.
+# A collective call waits for all ranks: every rank must make the same calls in the same order.
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
     for p in model.parameters():
         dist.broadcast(p.data, src=0)
@@ -212,7 +209,7 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
 
 
 # %% the gradients are summed
-# Each step is {n} times too long: divide the sum of the gradients by the world size.
+# The gradients are summed, so each step is {n} times too long: divide them by the world size.
 from torch.nn.functional import cross_entropy
 
 
@@ -239,7 +236,7 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
 
 
 # %% the losses are summed
-# These are the sums over the ranks: divide each loss by the world size.
+# The losses are summed over the ranks: divide each by the world size.
 from torch.nn.functional import cross_entropy
 
 
@@ -265,8 +262,8 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
 
 
 # %% a second forward gives the whole batch's loss
-# Cut this rank's part out of each batch first: the others compute the rest. And keep the loss that you
-# called backward on: no second forward is needed to return it.
+# The loss comes from a second forward of the whole batch: average the ranks' own losses instead, on which
+# they called backward.
 from torch.nn.functional import cross_entropy
 
 
@@ -291,8 +288,7 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
 
 
 # %% clears a gradient that is not there yet | crashed
-# `p.grad` is None until a backward has set it, and again after `zero_grad()`, which clears what is there
-# and leaves None alone.
+# `p.grad` is None until backward has set it. `zero_grad()` clears gradients that exist and skips None.
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
     for p in model.parameters():
         dist.broadcast(p.data, src=0)
@@ -301,6 +297,103 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
         own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
         for p in model.parameters():
             p.grad.zero_()
+        loss = cross_entropy(model(x[own]), y[own])
+        loss.backward()
+        average_gradients(model)
+        optimizer.step()
+        mean = loss.detach()
+        dist.all_reduce(mean)
+        losses.append(mean.item() / world_size)
+    return losses
+
+
+# %% the loss is computed again after the step
+# The loss is computed by another forward after the step: return the loss on which you called backward,
+# averaged over the ranks.
+def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    losses = []
+    for step in range(steps):
+        own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
+        optimizer.zero_grad()
+        cross_entropy(model(x[own]), y[own]).backward()
+        average_gradients(model)
+        optimizer.step()
+        mean = cross_entropy(model(x[own]), y[own]).detach()
+        dist.all_reduce(mean)
+        losses.append(mean.item() / world_size)
+    return losses
+
+
+# %% only matrices are broadcast
+# The ranks start with different biases: broadcast every parameter, not only the matrices.
+def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    for p in model.parameters():
+        if p.dim() > 1:
+            dist.broadcast(p.data, src=0)
+    losses = []
+    for step in range(steps):
+        own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
+        optimizer.zero_grad()
+        loss = cross_entropy(model(x[own]), y[own])
+        loss.backward()
+        average_gradients(model)
+        optimizer.step()
+        mean = loss.detach()
+        dist.all_reduce(mean)
+        losses.append(mean.item() / world_size)
+    return losses
+
+
+# %% the first batch in every step
+# Every step uses the first batch: step k (from 0) uses the samples from `k * batch_size` on.
+def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    losses = []
+    for _ in range(steps):
+        own = slice(rank, batch_size, world_size)
+        optimizer.zero_grad()
+        loss = cross_entropy(model(x[own]), y[own])
+        loss.backward()
+        average_gradients(model)
+        optimizer.step()
+        mean = loss.detach()
+        dist.all_reduce(mean)
+        losses.append(mean.item() / world_size)
+    return losses
+
+
+# %% each batch begins at its number
+# Batch k begins at sample k: step k (from 0) uses the samples from `k * batch_size` on.
+def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    losses = []
+    for step in range(steps):
+        own = slice(step + rank, step + batch_size, world_size)
+        optimizer.zero_grad()
+        loss = cross_entropy(model(x[own]), y[own])
+        loss.backward()
+        average_gradients(model)
+        optimizer.step()
+        mean = loss.detach()
+        dist.all_reduce(mean)
+        losses.append(mean.item() / world_size)
+    return losses
+
+
+# %% the weights at the start are averaged
+# The ranks start from the mean of their weights: start from rank 0's, with one broadcast.
+def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
+    for p in model.parameters():
+        dist.all_reduce(p.data)
+        p.data /= world_size
+    losses = []
+    for step in range(steps):
+        own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
+        optimizer.zero_grad()
         loss = cross_entropy(model(x[own]), y[own])
         loss.backward()
         average_gradients(model)

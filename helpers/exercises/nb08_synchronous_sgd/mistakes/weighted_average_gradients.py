@@ -1,6 +1,6 @@
 # %% the plain average
-# The ranks have {counts} samples, {total} in all. Multiply each gradient by its own number, add up, and
-# divide by the number of all samples.
+# This is the plain mean over the ranks, but the ranks have {counts} samples. Multiply each gradient by its
+# rank's `samples`, sum, and divide by the number of all samples, {total}.
 def weighted_average_gradients(model, samples):
     for p in model.parameters():
         if p.grad is None:
@@ -10,8 +10,7 @@ def weighted_average_gradients(model, samples):
 
 
 # %% weighted, then divided by the world size
-# The ranks have {counts} samples, {total} in all. Multiply each gradient by its own number, add up, and
-# divide by the number of all samples.
+# The weighted sum is divided by the world size, {n}: divide it by the number of all samples, {total}.
 def weighted_average_gradients(model, samples):
     for p in model.parameters():
         if p.grad is None:
@@ -22,8 +21,8 @@ def weighted_average_gradients(model, samples):
 
 
 # %% divided by its own number
-# The ranks have {counts} samples, {total} in all. Multiply each gradient by its own number, add up, and
-# divide by the number of all samples.
+# The weighted sum is divided by this rank's own number of samples: divide it by the number of all samples,
+# {total}.
 def weighted_average_gradients(model, samples):
     for p in model.parameters():
         if p.grad is None:
@@ -34,8 +33,8 @@ def weighted_average_gradients(model, samples):
 
 
 # %% the rank without samples returns early | deadlocked
-# Rank {empty} has no samples and so no gradients. It must make the same calls as the others: let it hand
-# in zeros.
+# Rank {empty} has no samples and so no gradients. It must still make the same calls as the others: let it
+# send zeros.
 def weighted_average_gradients(model, samples):
     if samples == 0:
         return
@@ -47,8 +46,8 @@ def weighted_average_gradients(model, samples):
 
 
 # %% the mean of the ranks that have samples
-# The ranks have {counts} samples, {total} in all. Multiply each gradient by its own number, add up, and
-# divide by the number of all samples.
+# This is the plain mean over the ranks that have samples, but the ranks have {counts} samples. Multiply
+# each gradient by its rank's `samples`, sum, and divide by the number of all samples, {total}.
 def weighted_average_gradients(model, samples):
     ranks = torch.tensor(float(samples > 0))
     dist.all_reduce(ranks)
@@ -60,7 +59,7 @@ def weighted_average_gradients(model, samples):
 
 
 # %% 0 / 0
-# The mean loss of no samples is NaN, and NaN times 0 is NaN: begin from zeros.
+# A rank without samples divides 0 by 0, which is NaN, and NaN times 0 is NaN: let it send zeros.
 def weighted_average_gradients(model, samples):
     total = torch.tensor(float(samples))
     dist.all_reduce(total)
@@ -72,7 +71,7 @@ def weighted_average_gradients(model, samples):
 
 
 # %% does nothing about None | crashed
-# Where a rank has no samples its `p.grad` is None: begin from zeros there.
+# `p.grad` is None on a rank without samples: use zeros there.
 def weighted_average_gradients(model, samples):
     total = torch.tensor(float(samples))
     dist.all_reduce(total)
@@ -82,8 +81,7 @@ def weighted_average_gradients(model, samples):
 
 
 # %% divided by the number of samples and by the world size
-# This is right but for a division: it is divided by the number of all samples, and by the world size as
-# well.
+# The weighted sum is divided by the number of all samples, which is right, but by the world size as well.
 def weighted_average_gradients(model, samples):
     total = torch.tensor(float(samples))
     dist.all_reduce(total)
@@ -95,7 +93,7 @@ def weighted_average_gradients(model, samples):
 
 
 # %% weighted, but not divided
-# These are the sums over all samples: divide by their number, {total}.
+# This is the weighted sum: divide it by the number of all samples, {total}.
 def weighted_average_gradients(model, samples):
     for p in model.parameters():
         g = torch.zeros_like(p) if p.grad is None else p.grad
@@ -105,7 +103,7 @@ def weighted_average_gradients(model, samples):
 
 
 # %% forgets to write back where it was None
-# The mean belongs to every rank: set `p.grad` also where it was None.
+# Where `p.grad` was None, it still is: set it to the mean there, too.
 def weighted_average_gradients(model, samples):
     total = torch.tensor(float(samples))
     dist.all_reduce(total)
@@ -116,7 +114,7 @@ def weighted_average_gradients(model, samples):
 
 
 # %% no sum over the ranks
-# This is its own summand of the mean, or nothing: the others' are missing.
+# The gradients are weighted, but not summed over the ranks.
 def weighted_average_gradients(model, samples):
     total = torch.tensor(float(samples))
     dist.all_reduce(total)
@@ -126,7 +124,7 @@ def weighted_average_gradients(model, samples):
 
 
 # %% an average beside p.grad
-# The gradients are as they were: write the mean into `p.grad`.
+# The gradients have not changed: write the mean into `p.grad`.
 def weighted_average_gradients(model, samples):
     total = torch.tensor(float(samples))
     dist.all_reduce(total)
@@ -134,3 +132,39 @@ def weighted_average_gradients(model, samples):
         g = torch.zeros_like(p) if p.grad is None else p.grad.clone()
         g *= samples / total
         dist.all_reduce(g)
+
+
+# %% no samples count as one
+# A rank without samples is counted as if it had one: with its 0 samples there are {total} in all.
+def weighted_average_gradients(model, samples):
+    samples = max(samples, 1)
+    total = torch.tensor(float(samples))
+    dist.all_reduce(total)
+    for p in model.parameters():
+        g = torch.zeros_like(p) if p.grad is None else p.grad * samples
+        dist.all_reduce(g)
+        p.grad = g / total.item()
+
+
+# %% divided by all samples, but not weighted
+# The gradients are summed as they are and divided by the number of all samples, {total}. A rank's gradient
+# is already a mean: multiply it by the rank's own `samples` before you sum.
+def weighted_average_gradients(model, samples):
+    total = torch.tensor(float(samples))
+    dist.all_reduce(total)
+    for p in model.parameters():
+        g = torch.zeros_like(p) if p.grad is None else p.grad
+        dist.all_reduce(g)
+        p.grad = g / total
+
+
+# %% counts in the gradients' dtype of a GPU
+# The number of samples is not exact: float16 counts exactly only up to 2,048, bfloat16 up to 256. Use
+# float32 or int64.
+def weighted_average_gradients(model, samples):
+    total = torch.tensor(float(samples), dtype=torch.bfloat16)
+    dist.all_reduce(total)
+    for p in model.parameters():
+        g = torch.zeros_like(p) if p.grad is None else p.grad * samples
+        dist.all_reduce(g)
+        p.grad = g / total.item()

@@ -67,9 +67,8 @@ class Common(Wrapper):
 
 
 # %% a bucket leaves as soon as it is full | crashed
-# Ranks have sent different buckets in one call, as their gradients come in another order, or not at all.
-# Buckets must leave in one fixed order: bucket 1 waits until bucket 0 has left, even if it is full
-# earlier.
+# Ranks sent different buckets in one call, as their gradients become ready in different orders, or not at
+# all. Start buckets in one fixed order: bucket 1 waits until bucket 0 has started, even if it is complete.
 class BucketedDDP(Common):
     def hook(self, p):
         self.ready.add(p)
@@ -87,9 +86,9 @@ class BucketedDDP(Common):
                 self.send(bucket)
 
 
-# %% ready is not emptied | crashed
-# A gradient is None. Is a bucket started that is not complete? Was the set of what is ready emptied in
-# finish(), for the next step?
+# %% ready is not emptied
+# The first step is right, a later one is not: the gradients of the first step still count as ready. Clear
+# in finish() what is ready.
 class BucketedDDP(Common):
     def finish(self):
         self.flush()
@@ -98,8 +97,7 @@ class BucketedDDP(Common):
 
 
 # %% the last bucket is left out of the means
-# For this parameter the mean never reaches `p.grad`. Does its hook run? Then what is reduced must be
-# `p.grad` itself, or be copied back into it in finish().
+# Some gradients are never averaged: in finish(), copy the means of every bucket back into `p.grad`.
 class BucketedDDP(Common):
     def unpack(self):
         for bucket, flat, work in self.sent:
@@ -110,7 +108,7 @@ class BucketedDDP(Common):
 
 
 # %% the sum
-# This is the sum over {n} ranks: divide by the world size, in finish().
+# This is the sum over {n} ranks: divide it by the world size.
 class BucketedDDP(Common):
     def unpack(self):
         for bucket, flat, work in self.sent:
@@ -120,8 +118,9 @@ class BucketedDDP(Common):
 
 
 # %% ready is whoever has a gradient
-# The first step is right, a later one not: what does finish() leave behind? Empty lists and sets, or what
-# is left of this step is taken for the next one's.
+# The first step is right, a later one is not: gradients that are left from the last step (zeros, with
+# set_to_none=False) are taken as ready. Record in the hook which gradients are ready, and clear that in
+# finish().
 def broadcast_module(module, src=0):
     for tensor in [*module.parameters(), *module.buffers()]:
         dist.broadcast(tensor.detach(), src)
@@ -188,7 +187,7 @@ class BucketedDDP(Common):
 
 
 # %% always float32 | crashed
-# What is reduced and put back has the dtype of the gradients.
+# The means have another dtype than the gradients: keep the gradients' dtype.
 def broadcast_module(module, src=0):
     for tensor in [*module.parameters(), *module.buffers()]:
         dist.broadcast(tensor.detach(), src)
@@ -255,7 +254,7 @@ class BucketedDDP(Common):
 
 
 # %% divided twice
-# It is divided by the world size twice: divide once, after the wait.
+# The sum is divided by the world size twice.
 def broadcast_module(module, src=0):
     for tensor in [*module.parameters(), *module.buffers()]:
         dist.broadcast(tensor.detach(), src)
@@ -322,7 +321,7 @@ class BucketedDDP(Common):
 
 
 # %% nothing is broadcast at the start
-# Broadcast the module in __init__, on every rank: `broadcast_module(module)`.
+# The ranks start with different weights: call `broadcast_module(module)` in __init__.
 def broadcast_module(module, src=0):
     for tensor in [*module.parameters(), *module.buffers()]:
         dist.broadcast(tensor.detach(), src)
@@ -389,3 +388,74 @@ def broadcast_module(module, src=0):
 
 class BucketedDDP(Common):
     pass
+
+
+# %% a bucket is sent one gradient too early
+# A bucket is sent before all its gradients are ready: count how many are still missing, and start it when
+# none is.
+class BucketedDDP(Common):
+    def hook(self, p):
+        self.ready.add(p)
+        while len(self.sent) < len(self.buckets):
+            bucket = self.buckets[len(self.sent)]
+            if sum(q not in self.ready for q in bucket) > 1:
+                break
+            self.send(bucket)
+
+    def send(self, bucket):
+        flat = torch.cat(
+            [torch.zeros_like(p).flatten() if p.grad is None else p.grad.flatten() for p in bucket]
+        )
+        self.sent.append((bucket, flat, dist.all_reduce(flat, async_op=True)))
+
+    def finish(self):
+        self.flush()
+        self.unpack()
+        self.ready.clear()
+        self.sent.clear()
+
+
+# %% means are never cleared
+# The first step is right, a later one is not: what is kept of a step, such as the list of Works, is not
+# cleared in finish(), so the next step uses it again.
+class BucketedDDP(Common):
+    def __init__(self, module, bucket_bytes):
+        super().__init__(module, bucket_bytes)
+        self.left = [len(bucket) for bucket in self.buckets]
+
+    def hook(self, p):
+        for k, bucket in enumerate(self.buckets):
+            self.left[k] -= any(p is q for q in bucket)
+        while len(self.sent) < len(self.buckets) and self.left[len(self.sent)] == 0:
+            self.send(self.buckets[len(self.sent)])
+
+    def finish(self):
+        self.flush()
+        self.unpack()
+
+
+# %% a first bucket without parameters | crashed
+# A parameter that is larger than `bucket_bytes` by itself starts a new bucket here even if the current one
+# is empty, so an empty bucket is left behind. Start a new bucket only if the current one has parameters.
+class BucketedDDP(Common):
+    def __init__(self, module, bucket_bytes):
+        super().__init__(module, bucket_bytes)
+        self.buckets, size = [[]], 0
+        for p in reversed([p for p in module.parameters() if p.requires_grad]):
+            if size + p.nbytes > bucket_bytes:
+                self.buckets.append([])
+                size = 0
+            self.buckets[-1].append(p)
+            size += p.nbytes
+
+    def send(self, bucket):
+        flat = torch.cat(
+            [torch.zeros(0, dtype=bucket[0].dtype), *(p.grad.flatten() for p in bucket)]
+        )
+        self.sent.append((bucket, flat, dist.all_reduce(flat, async_op=True)))
+
+    def finish(self):
+        self.flush()
+        self.unpack()
+        self.ready.clear()
+        self.sent.clear()

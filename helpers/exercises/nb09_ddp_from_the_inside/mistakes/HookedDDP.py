@@ -11,7 +11,7 @@ class Wrapper(torch.nn.Module):
 
 
 # %% the sum
-# This is the sum over {n} ranks: divide by the world size, in finish().
+# This is the sum over {n} ranks: divide it by the world size.
 class HookedDDP(Wrapper):
     def __init__(self, module):
         super().__init__()
@@ -30,7 +30,7 @@ class HookedDDP(Wrapper):
 
 
 # %% AVG and a division
-# It is divided by the world size twice: divide once, after the wait.
+# The sum is divided by the world size twice.
 class HookedDDP(Wrapper):
     def __init__(self, module):
         super().__init__()
@@ -51,8 +51,8 @@ class HookedDDP(Wrapper):
 
 
 # %% the list is never emptied | crashed
-# A gradient is written to between its all_reduce and the wait: divide after it. Is what finish() keeps
-# emptied? Else entries of the last step are divided once more, while this step's are under way.
+# A gradient is written to between its all_reduce and the wait: wait first, then divide. And clear in
+# finish() what you keep: a Work of the last step says nothing about this one.
 class HookedDDP(Wrapper):
     def __init__(self, module):
         super().__init__()
@@ -72,7 +72,7 @@ class HookedDDP(Wrapper):
 
 
 # %% never broadcasts
-# Broadcast the module in __init__, on every rank: `broadcast_module(module)`.
+# The ranks start with different weights: call `broadcast_module(module)` in __init__.
 class HookedDDP(Wrapper):
     def __init__(self, module):
         super().__init__()
@@ -92,7 +92,7 @@ class HookedDDP(Wrapper):
 
 
 # %% hooks on frozen parameters too | crashed
-# Frozen parameters have no gradient and take no hook: skip them.
+# A frozen parameter has no gradient and takes no hook: skip it.
 class HookedDDP(Wrapper):
     def __init__(self, module):
         super().__init__()
@@ -112,8 +112,7 @@ class HookedDDP(Wrapper):
 
 
 # %% divides what nobody used | crashed
-# A parameter that nobody used has no gradient: in finish() go through what hooks have started, not
-# through all parameters.
+# A parameter that was not used has no gradient: in finish(), go through what the hooks have started.
 class HookedDDP(Wrapper):
     def __init__(self, module):
         super().__init__()
@@ -135,8 +134,8 @@ class HookedDDP(Wrapper):
 
 
 # %% divides before it waits | crashed
-# A gradient is written to between its all_reduce and the wait: divide after it. Is what finish() keeps
-# emptied? Else entries of the last step are divided once more, while this step's are under way.
+# A gradient is written to between its all_reduce and the wait: wait first, then divide. And clear in
+# finish() what you keep: a Work of the last step says nothing about this one.
 class Base(torch.nn.Module):
     """All but the hook and finish."""
 
@@ -173,8 +172,8 @@ class HookedDDP(Base):
 
 
 # %% the mean of a copy is dropped
-# For this parameter the mean never reaches `p.grad`. Does its hook run? Then what is reduced must be
-# `p.grad` itself, or be copied back into it in finish().
+# `p.grad` is still the rank's own gradient: reduce `p.grad` itself, or copy the mean back into it in
+# finish().
 class Base(torch.nn.Module):
     """All but the hook and finish."""
 
@@ -213,7 +212,7 @@ class HookedDDP(Base):
 
 
 # %% the buffers are no longer broadcast
-# forward() broadcasts the buffers from rank 0 before the module runs: leave that in.
+# The buffers differ at the end: leave the broadcast of the buffers in forward().
 class Base(torch.nn.Module):
     """All but the hook and finish."""
 
@@ -247,8 +246,8 @@ class HookedDDP(Base):
 
 
 # %% hooks on the layers' last loop variable | crashed
-# A hook is called with its parameter: use that. A lambda or function made in a loop sees the loop's last
-# `p`, whose gradient is not there yet.
+# `p.grad` is None here. A hook gets its parameter as an argument: use that one. A lambda or function made
+# in a loop sees the loop's last `p`.
 class Base(torch.nn.Module):
     """All but the hook and finish."""
 
@@ -288,7 +287,7 @@ class HookedDDP(Base):
 
 
 # %% only rank 0's hooks start anything | deadlocked
-# Every rank must make the same calls in the same order, in __init__ and in every step.
+# Only some ranks start an all_reduce: every rank must make the same calls in the same order.
 class Base(torch.nn.Module):
     """All but the hook and finish."""
 
@@ -320,3 +319,25 @@ class HookedDDP(Base):
     def start(self, p):
         if dist.get_rank() == 0:
             super().start(p)
+
+
+# %% a hook on the gradient, before it is accumulated
+# This reduces the argument of `register_hook`: autograd goes on with that tensor and accumulates it into
+# `p.grad` before the all_reduce has ended. Use `register_post_accumulate_grad_hook`, and reduce `p.grad`.
+class HookedDDP(Wrapper):
+    def __init__(self, module):
+        super().__init__()
+        self.module, self.works = module, []
+        broadcast_module(module)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_hook(self.start)
+
+    def start(self, grad):
+        self.works.append((grad, dist.all_reduce(grad, async_op=True)))
+
+    def finish(self):
+        for grad, work in self.works:
+            work.wait()
+            grad /= dist.get_world_size()
+        self.works.clear()

@@ -1,19 +1,19 @@
 # %% parameters only
-# The parameters are right; the buffers, `module.buffers()`, must be equal too.
+# The parameters are right, but the buffers are not: broadcast `module.buffers()`, too.
 def broadcast_module(module, src=0):
     for p in module.parameters():
         dist.broadcast(p.data, src)
 
 
 # %% state_dict, which leaves a buffer out and names the shared weight twice
-# `scale` is a buffer that state_dict() leaves out. `module.buffers()` gives all of them.
+# `scale` is a buffer that state_dict() leaves out: `module.buffers()` returns all of them.
 def broadcast_module(module, src=0):
     for tensor in module.state_dict().values():
         dist.broadcast(tensor, src)
 
 
 # %% what is trained only
-# Frozen parameters take part in forward like any other: broadcast them too.
+# The frozen parameters are not broadcast: forward uses them like the others.
 def broadcast_module(module, src=0):
     for p in module.parameters():
         if p.requires_grad:
@@ -23,14 +23,14 @@ def broadcast_module(module, src=0):
 
 
 # %% into a copy that nobody keeps
-# After the call every rank holds exactly what rank `src` had, tensor by tensor: here nothing has changed.
+# Nothing has changed on this rank: receive into the module's own tensors.
 def broadcast_module(module, src=0):
     for t in [*module.parameters(), *module.buffers()]:
         dist.broadcast(t.detach().clone(), src)
 
 
 # %% only the source calls | deadlocked
-# Every rank makes the same calls: on rank src broadcast sends, on the others it receives.
+# Every rank must call broadcast: on rank src it sends, on the others it receives.
 def broadcast_module(module, src=0):
     if dist.get_rank() == src:
         for t in [*module.parameters(), *module.buffers()]:
@@ -38,8 +38,8 @@ def broadcast_module(module, src=0):
 
 
 # %% other memory under the old names
-# `p.data = ...` puts other memory under the old name. Whoever has a view of the first one, as a bucket of
-# gradients or weights has, misses the new values: receive into it, or `copy_`.
+# `p.data = ...` gives the parameter other memory. Views of the old memory, such as a flat bucket of
+# parameters, miss the new values: receive into it, or use `copy_`.
 def broadcast_module(module, src=0):
     for t in [*module.parameters(), *module.buffers()]:
         box = t.detach().clone()
@@ -48,8 +48,24 @@ def broadcast_module(module, src=0):
 
 
 # %% takes the gradient away from all parameters
-# Receive into the tensors that the model has: `dist.broadcast(p.detach(), src)`.
+# requires_grad has changed: broadcast `p.detach()`, then it need not.
 def broadcast_module(module, src=0):
     for t in [*module.parameters(), *module.buffers()]:
         t.requires_grad_(False)
         dist.broadcast(t, src)
+
+
+# %% what state_dict names
+# `scale` is a buffer that state_dict() leaves out: `module.buffers()` returns all of them.
+def broadcast_module(module, src=0):
+    names = set(module.state_dict())
+    for name, t in (*module.named_parameters(), *module.named_buffers()):
+        if name in names:
+            dist.broadcast(t.detach(), src)
+
+
+# %% always from rank 0
+# These are rank 0's values: broadcast from rank `src`, which is {src} here.
+def broadcast_module(module, src=0):
+    for t in (*module.parameters(), *module.buffers()):
+        dist.broadcast(t.detach(), src=0)

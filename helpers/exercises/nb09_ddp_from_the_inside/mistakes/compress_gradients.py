@@ -1,5 +1,5 @@
 # %% does not divide
-# With a hook DDP does not divide any more: the hook must return the mean.
+# This is the sum over the ranks. With a hook, DDP does not divide: the hook must return the mean.
 def compress_gradients(state, bucket):
     half = bucket.buffer().half()
     future = dist.all_reduce(half, async_op=True).get_future()
@@ -7,8 +7,8 @@ def compress_gradients(state, bucket):
 
 
 # %% divides after the sum
-# float16 ends at 65,504, and the sum over the ranks is larger. Divide by the world size before you add,
-# and the mean fits.
+# A number that is sent, or the sum over the ranks, is beyond float16's largest, 65,504. The mean is not:
+# divide by the world size before you add.
 def compress_gradients(state, bucket):
     half = bucket.buffer().half()
     future = dist.all_reduce(half, async_op=True).get_future()
@@ -16,8 +16,8 @@ def compress_gradients(state, bucket):
 
 
 # %% AVG, which adds first
-# float16 ends at 65,504, and the sum over the ranks is larger. Divide by the world size before you add,
-# and the mean fits.
+# A number that is sent, or the sum over the ranks, is beyond float16's largest, 65,504. The mean is not:
+# divide by the world size before you add.
 def compress_gradients(state, bucket):
     half = bucket.buffer().half()
     future = dist.all_reduce(half, op=dist.ReduceOp.AVG, async_op=True).get_future()
@@ -25,7 +25,7 @@ def compress_gradients(state, bucket):
 
 
 # %% divides twice
-# It is divided by the world size twice.
+# The sum is divided by the world size twice.
 def compress_gradients(state, bucket):
     half = (bucket.buffer() / dist.get_world_size()).half()
     future = dist.all_reduce(half, op=dist.ReduceOp.AVG, async_op=True).get_future()
@@ -33,7 +33,7 @@ def compress_gradients(state, bucket):
 
 
 # %% a Work, and a wait in the hook
-# Return `work.get_future().then(...)`: DDP waits for it at the end.
+# Return `work.get_future().then(...)` without waiting: DDP waits at the end of backward.
 def compress_gradients(state, bucket):
     half = bucket.buffer().half() / dist.get_world_size()
     dist.all_reduce(half, async_op=True).wait()
@@ -43,7 +43,7 @@ def compress_gradients(state, bucket):
 
 
 # %% everybody keeps their own
-# This is the rank's own gradient: add up over the ranks, and return the future of that.
+# This is the rank's own gradient: reduce it over the ranks, and return the future of that.
 def compress_gradients(state, bucket):
     future = torch.futures.Future()
     future.set_result(bucket.buffer().half().to(bucket.buffer().dtype))
@@ -51,16 +51,16 @@ def compress_gradients(state, bucket):
 
 
 # %% the Work's own future | crashed
-# The value of an all_reduce's future is a list, as a collective can have several tensors. Here it has
-# one: `done.value()[0]`, which a function in `.then(...)` hands on.
+# The value of an all_reduce's future is a list with one tensor: return `future.then(...)` with a function
+# that returns `done.value()[0]`.
 def compress_gradients(state, bucket):
     half = bucket.buffer().half() / dist.get_world_size()
     return dist.all_reduce(half, async_op=True).get_future()
 
 
 # %% the list in place of its tensor | crashed
-# The value of an all_reduce's future is a list, as a collective can have several tensors. Here it has
-# one: `done.value()[0]`, which a function in `.then(...)` hands on.
+# The value of an all_reduce's future is a list with one tensor: return `future.then(...)` with a function
+# that returns `done.value()[0]`.
 def compress_gradients(state, bucket):
     half = (bucket.buffer() / dist.get_world_size()).to(torch.float16)
     future = dist.all_reduce(half, async_op=True).get_future()
@@ -68,8 +68,8 @@ def compress_gradients(state, bucket):
 
 
 # %% the list comes back | crashed
-# The value of an all_reduce's future is a list, as a collective can have several tensors. Here it has
-# one: `done.value()[0]`, which a function in `.then(...)` hands on.
+# The value of an all_reduce's future is a list with one tensor: return `future.then(...)` with a function
+# that returns `done.value()[0]`.
 def compress_gradients(state, bucket):
     half = (bucket.buffer() / dist.get_world_size()).to(torch.float16)
     future = dist.all_reduce(half, async_op=True).get_future()
@@ -77,7 +77,7 @@ def compress_gradients(state, bucket):
 
 
 # %% the future in place of its value | crashed
-# The callback is given the future itself: its value is `done.value()`, a list of tensors.
+# The function in `.then(...)` gets the future, not its value: use `done.value()`, a list of tensors.
 def compress_gradients(state, bucket):
     half = (bucket.buffer() / dist.get_world_size()).to(torch.float16)
     future = dist.all_reduce(half, async_op=True).get_future()

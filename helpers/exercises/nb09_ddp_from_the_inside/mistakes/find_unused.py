@@ -1,12 +1,14 @@
 # %% runs backward and looks who has a gradient
-# Begin at output.grad_fn and follow next_functions: nothing needs to be computed.
+# This runs backward: walk through the graph from output.grad_fn by next_functions, without computing
+# anything.
 def find_unused(output, module):
     output.sum().backward(retain_graph=True)
     return [n for n, p in module.named_parameters() if p.requires_grad and p.grad is None]
 
 
 # %% asks autograd.grad
-# Begin at output.grad_fn and follow next_functions: nothing needs to be computed.
+# This runs backward: walk through the graph from output.grad_fn by next_functions, without computing
+# anything.
 def find_unused(output, module):
     trained = {n: p for n, p in module.named_parameters() if p.requires_grad}
     grads = torch.autograd.grad(
@@ -16,13 +18,14 @@ def find_unused(output, module):
 
 
 # %% looks at p.grad without a backward
-# Reached are those parameters whose AccumulateGrad node (`node.variable`) you come to.
+# The result depends on which `p.grad` is None, which backward has not set yet. Walk from output.grad_fn: a
+# parameter is used if you reach its AccumulateGrad node (`node.variable`).
 def find_unused(output, module):
     return [n for n, p in module.named_parameters() if p.requires_grad and p.grad is None]
 
 
 # %% calls itself | crashed
-# This graph is deeper than Python's recursion goes: use a list of what is to visit.
+# The graph is deeper than Python's recursion limit: use a list of nodes to visit.
 def find_unused(output, module):
     seen, used = set(), set()
 
@@ -40,8 +43,8 @@ def find_unused(output, module):
 
 
 # %% visits every path | timed out
-# The graph joins again and again, so the number of paths doubles at each joint. Keep a set of the
-# functions that you have seen, and visit each once.
+# The graph joins again and again, so the number of paths doubles at each join. Keep a set of the nodes that
+# you have seen, and visit each once.
 def find_unused(output, module):
     todo, used = [output.grad_fn], set()
     while todo:
@@ -55,7 +58,7 @@ def find_unused(output, module):
 
 
 # %% None among next_functions | crashed
-# `next_functions` has None where an input needs no gradient, and an output without a graph has None for
+# `next_functions` contains None where an input needs no gradient, and an output without a graph has None as
 # its grad_fn: skip them.
 def find_unused(output, module):
     todo, seen, used = [output.grad_fn], set(), set()
@@ -71,7 +74,7 @@ def find_unused(output, module):
 
 
 # %% frozen ones too
-# Only parameters with requires_grad=True are meant.
+# Frozen parameters are among the names: only those with requires_grad=True are wanted.
 def find_unused(output, module):
     todo, seen, used = [output.grad_fn], set(), set()
     while todo:
@@ -86,7 +89,7 @@ def find_unused(output, module):
 
 
 # %% parameters, not their names
-# Give the names back by `return`, as a list: `[name for name, p in ...]`.
+# Return a list of names: `[name for name, p in ...]`.
 def find_unused(output, module):
     todo, seen, used = [output.grad_fn], set(), set()
     while todo:
@@ -101,7 +104,7 @@ def find_unused(output, module):
 
 
 # %% the used ones
-# These are the parameters that are used: the others are wanted.
+# These are the parameters that are used: return the others.
 def find_unused(output, module):
     todo, seen, used = [output.grad_fn], {None}, set()
     while todo:
@@ -116,7 +119,7 @@ def find_unused(output, module):
 
 
 # %% a shared weight under both names, sorted
-# These are the right names, but each is wanted once, in the order of named_parameters().
+# These are the right names in another order: return them in the order of named_parameters().
 def find_unused(output, module):
     todo, seen, used = [output.grad_fn], {None}, set()
     while todo:
@@ -133,7 +136,7 @@ def find_unused(output, module):
 
 
 # %% prints
-# It returns nothing: a list of names is wanted.
+# Nothing is returned: return a list of names.
 def find_unused(output, module):
     todo, seen, used = [output.grad_fn], {None}, set()
     while todo:
@@ -148,9 +151,53 @@ def find_unused(output, module):
 
 
 # %% clears the gradients first, then runs backward
-# Begin at output.grad_fn and follow next_functions: nothing needs to be computed.
+# This runs backward: walk through the graph from output.grad_fn by next_functions, without computing
+# anything.
 def find_unused(output, module):
     module.zero_grad()
     if output.grad_fn is not None:
         output.sum().backward(retain_graph=True)
     return [n for n, p in module.named_parameters() if p.requires_grad and p.grad is None]
+
+
+# %% sorted by name
+# These are the right names in another order: return them in the order of named_parameters().
+def find_unused(output, module):
+    todo, seen, used = [output.grad_fn], {None}, set()
+    while todo:
+        node = todo.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            used.add(node.variable)
+        todo += [following for following, _ in node.next_functions]
+    return sorted(n for n, p in module.named_parameters() if p.requires_grad and p not in used)
+
+
+# %% compares values
+# A parameter with the same values as a used one counts as used: compare parameters with `is`, or by `id`.
+def find_unused(output, module):
+    todo, seen, used = [output.grad_fn], {None}, []
+    while todo:
+        node = todo.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            used.append(node.variable)
+        todo += [following for following, _ in node.next_functions]
+    trained = [(n, p) for n, p in module.named_parameters() if p.requires_grad]
+    return [n for n, p in trained if not any(torch.equal(p, other) for other in used)]
+
+
+# %% follows the last input of each node only
+# Some used parameters are missed: follow all `next_functions` of a node, not just one.
+def find_unused(output, module):
+    node, used = output.grad_fn, set()
+    while node is not None:
+        if hasattr(node, "variable"):
+            used.add(node.variable)
+        following = [each for each, _ in node.next_functions if each is not None]
+        node = following[-1] if following else None
+    return [n for n, p in module.named_parameters() if p.requires_grad and p not in used]

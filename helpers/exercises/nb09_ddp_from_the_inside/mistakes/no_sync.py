@@ -2,7 +2,7 @@ from contextlib import contextmanager
 
 
 # %% True afterwards, whatever it was
-# Put back what the switch was before, not True: it may have been False already.
+# After the block the switch is True: restore what it was before, which may have been False.
 @contextmanager
 def no_sync(ddp):
     ddp.require_backward_grad_sync = False
@@ -13,7 +13,7 @@ def no_sync(ddp):
 
 
 # %% no finally
-# Put the old value back in `finally:`, around the `yield`.
+# Restore the switch in `finally:`, around the `yield`.
 @contextmanager
 def no_sync(ddp):
     old = ddp.require_backward_grad_sync
@@ -23,7 +23,8 @@ def no_sync(ddp):
 
 
 # %% no gradients at all | crashed
-# Backward runs inside the block as ever, only without the all_reduce: leave autograd on.
+# Inside the block no gradients are computed: backward must run as usual, only without the all_reduce. Leave
+# autograd on.
 @contextmanager
 def no_sync(ddp):
     with torch.no_grad():
@@ -31,7 +32,7 @@ def no_sync(ddp):
 
 
 # %% a generator without its decorator | crashed
-# Keep `@contextmanager` above the function, and `yield` once in it.
+# A generator function is not a context manager yet: keep `@contextmanager` above it, and `yield` once.
 def no_sync(ddp):
     old = ddp.require_backward_grad_sync
     ddp.require_backward_grad_sync = False
@@ -42,7 +43,7 @@ def no_sync(ddp):
 
 
 # %% swallows the exception
-# Do not catch it: with `finally:` instead of `except:` it goes on by itself.
+# Do not catch the exception: with `finally:` in place of `except:` it leaves the block.
 @contextmanager
 def no_sync(ddp):
     old = ddp.require_backward_grad_sync
@@ -66,7 +67,7 @@ def no_sync(ddp):
 
 
 # %% an exit that returns True
-# Do not catch it: with `finally:` instead of `except:` it goes on by itself.
+# Do not catch the exception: with `finally:` in place of `except:` it leaves the block.
 class no_sync:
     def __init__(self, ddp):
         self.ddp = ddp
@@ -81,7 +82,7 @@ class no_sync:
 
 
 # %% raises an error of its own
-# Do not catch it: with `finally:` instead of `except:` it goes on by itself.
+# Do not catch the exception: with `finally:` in place of `except:` it leaves the block.
 @contextmanager
 def no_sync(ddp):
     old = ddp.require_backward_grad_sync
@@ -92,3 +93,30 @@ def no_sync(ddp):
         raise RuntimeError("in no_sync") from error
     finally:
         ddp.require_backward_grad_sync = old
+
+
+# %% catches Exception, which KeyboardInterrupt is not
+# Restore the switch in `finally:`: KeyboardInterrupt is not an Exception.
+@contextmanager
+def no_sync(ddp):
+    old = ddp.require_backward_grad_sync
+    ddp.require_backward_grad_sync = False
+    try:
+        yield
+    except Exception:
+        ddp.require_backward_grad_sync = old
+        raise
+    ddp.require_backward_grad_sync = old
+
+
+# %% one place for all blocks
+# The old value is kept in one place for all blocks, so an inner block overwrites the outer one's: keep it
+# in a local variable.
+@contextmanager
+def no_sync(ddp):
+    ddp.old = ddp.require_backward_grad_sync
+    ddp.require_backward_grad_sync = False
+    try:
+        yield
+    finally:
+        ddp.require_backward_grad_sync = ddp.old

@@ -5,8 +5,8 @@ from torch.func import functional_call
 
 
 # %% goes through the workers, of which there are more than chunks | crashed
-# `x.chunk({workers})` of {rows} rows gives {chunks} chunks: it can give fewer than it was asked for. Go
-# through the chunks, not through `range(workers)`.
+# `x.chunk({workers})` of {rows} rows returns {chunks} chunks: it can return fewer than were asked for. Loop
+# over the chunks, not over `range(workers)`.
 def scatter_replicate_gather(module, x, workers):
     chunks = x.chunk(workers)
     with ThreadPoolExecutor(workers) as pool:

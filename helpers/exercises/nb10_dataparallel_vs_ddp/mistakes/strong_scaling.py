@@ -2,8 +2,8 @@ from statistics import mean, median, quantiles, stdev
 
 
 # %% all samples on each rank
-# That is the time with all samples on each rank: strong scaling shares them out, `samples // ranks` for
-# each.
+# This is the time of a step with all samples on each rank: in strong scaling each rank has `samples //
+# ranks`.
 def strong_scaling(measure, worlds, samples):
     found = {}
     for p in worlds:
@@ -14,7 +14,7 @@ def strong_scaling(measure, worlds, samples):
 
 
 # %% the speed-up
-# That is the speed-up T(1) / T(p); the efficiency is that, divided by p.
+# This is the speed-up T(1) / T(p): divide it by p to get the efficiency.
 def strong_scaling(measure, worlds, samples):
     found = {}
     for p in worlds:
@@ -25,7 +25,7 @@ def strong_scaling(measure, worlds, samples):
 
 
 # %% upside down
-# It is upside down.
+# The efficiency is upside down: T(1) belongs in the numerator.
 def strong_scaling(measure, worlds, samples):
     found = {}
     for p in worlds:
@@ -36,8 +36,8 @@ def strong_scaling(measure, worlds, samples):
 
 
 # %% mean and standard deviation
-# If the formula is right, it is the times: leave each setting's first lap out, and take the median of
-# about 20 others. First laps are slow, and now and then one is far too long.
+# Check the formula first. If it is right, the times are not: leave out each setting's first timing, and
+# take the median of about 20 others. First timings are slow, and now and then one is far too long.
 def strong_scaling(measure, worlds, samples):
     found = {}
     for p in worlds:
@@ -47,15 +47,15 @@ def strong_scaling(measure, worlds, samples):
 
 
 # %% one lap
-# If the formula is right, it is the times: leave each setting's first lap out, and take the median of
-# about 20 others. First laps are slow, and now and then one is far too long.
+# Check the formula first. If it is right, the times are not: leave out each setting's first timing, and
+# take the median of about 20 others. First timings are slow, and now and then one is far too long.
 def strong_scaling(measure, worlds, samples):
     found = {p: measure(p, samples // p) for p in worlds}
     return {p: (s, 0.0, found[1] / (p * s)) for p, s in found.items()}
 
 
 # %% milliseconds
-# Seconds: no other unit.
+# Return seconds, not milliseconds or another unit.
 def strong_scaling(measure, worlds, samples):
     found = {}
     for p in worlds:
@@ -66,7 +66,7 @@ def strong_scaling(measure, worlds, samples):
 
 
 # %% the first of `worlds` as the baseline
-# That is against the ranks that come first in `worlds`: the baseline is 1 rank.
+# The baseline is the first number of ranks in `worlds`: it must be 1 rank.
 def strong_scaling(measure, worlds, samples):
     found = {}
     for p in worlds:
@@ -79,8 +79,7 @@ def strong_scaling(measure, worlds, samples):
 
 
 # %% 1 rank taken to be the first | crashed
-# In `worlds` the 1 need not come first (here: {worlds}): measure all, and compute the efficiencies after
-# that.
+# The 1 need not come first in `worlds` (here: {worlds}): measure all, then compute the efficiencies.
 def strong_scaling(measure, worlds, samples):
     found = {}
     for p in worlds:

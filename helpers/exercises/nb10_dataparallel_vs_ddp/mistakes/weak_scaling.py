@@ -11,43 +11,45 @@ def timed(measure, worlds, samples):
 
 
 # %% samples shared out
-# That is the time with the samples shared out: in weak scaling each rank keeps `samples`.
+# This is the time of a step with the samples divided among the ranks: in weak scaling each rank has
+# `samples`.
 def weak_scaling(measure, worlds, samples):
     found = timed(lambda p, n: measure(p, n // p), worlds, samples)
     return {p: (s, spread, found[1][0] / s) for p, (s, spread) in found.items()}
 
 
 # %% strong scaling's formula
-# That is strong scaling's formula. Here p ranks do p times the work, so that T(p) = T(1) is ideal.
+# This is strong scaling's formula. In weak scaling p ranks do p times the work, so the ideal is T(p) =
+# T(1).
 def weak_scaling(measure, worlds, samples):
     found = timed(measure, worlds, samples)
     return {p: (s, spread, found[1][0] / (p * s)) for p, (s, spread) in found.items()}
 
 
 # %% the gain in throughput
-# That is how much more work gets done; divide it by p.
+# This is how many times more work is done: divide it by p.
 def weak_scaling(measure, worlds, samples):
     found = timed(measure, worlds, samples)
     return {p: (s, spread, p * found[1][0] / s) for p, (s, spread) in found.items()}
 
 
 # %% upside down
-# It is upside down: T(1) stands above.
+# The efficiency is upside down: T(1) belongs in the numerator.
 def weak_scaling(measure, worlds, samples):
     found = timed(measure, worlds, samples)
     return {p: (s, spread, s / found[1][0]) for p, (s, spread) in found.items()}
 
 
 # %% the mean
-# If the formula is right, it is the times: leave each setting's first lap out, and take the median of
-# about 20 others. First laps are slow, and now and then one is far too long.
+# Check the formula first. If it is right, the times are not: leave out each setting's first timing, and
+# take the median of about 20 others. First timings are slow, and now and then one is far too long.
 def weak_scaling(measure, worlds, samples):
     laps = {p: [measure(p, samples) for _ in range(20)][1:] for p in worlds}
     return {p: (mean(laps[p]), 0.1, mean(laps[1]) / mean(laps[p])) for p in worlds}
 
 
 # %% the first of `worlds` as the baseline
-# That is against the ranks that come first in `worlds`: the baseline is 1 rank.
+# The baseline is the first number of ranks in `worlds`: it must be 1 rank.
 def weak_scaling(measure, worlds, samples):
     found = {}
     for p in worlds:
@@ -60,8 +62,7 @@ def weak_scaling(measure, worlds, samples):
 
 
 # %% 1 rank taken to be the first | crashed
-# In `worlds` the 1 need not come first (here: {worlds}): measure all, and compute the efficiencies after
-# that.
+# The 1 need not come first in `worlds` (here: {worlds}): measure all, then compute the efficiencies.
 def weak_scaling(measure, worlds, samples):
     found = {}
     for p in worlds:

@@ -7,28 +7,27 @@ def union(intervals):
 
 
 # %% all communication, hidden or not
-# This is all communication, also what runs while the rank computes.
+# This is all communication, including what runs while the rank computes.
 def exposed_communication(spans):
     return union([(s, e) for kind, s, e in spans if kind == "communication"])
 
 
 # %% lengths added up
-# This adds up all communication. What runs while the rank computes is not asked for, and what is in
-# flight at once counts once.
+# This is the sum of all communication spans. Leave out what runs while the rank computes, and count time
+# with two spans in flight once.
 def exposed_communication(spans):
     return sum(e - s for kind, s, e in spans if kind == "communication")
 
 
 # %% sums subtracted
-# Computation hides only what runs at the same time: the two sums say nothing of when that is.
+# This is a difference of two totals. Computation hides only communication that runs at the same time.
 def exposed_communication(spans):
     compute = union([(s, e) for kind, s, e in spans if kind == "compute"])
     return max(0.0, union([(s, e) for kind, s, e in spans if kind == "communication"]) - compute)
 
 
 # %% pairs subtracted, what overlaps twice
-# Two collectives in flight at once, and two operators, one within the other, count once: unite the spans
-# of a kind before you add up lengths.
+# Time that two spans of a kind share is counted twice: merge the spans of a kind before you add up lengths.
 def exposed_communication(spans):
     total = 0.0
     for kind, s, e in spans:
@@ -41,15 +40,14 @@ def exposed_communication(spans):
 
 
 # %% data and labels hide as well
-# Only computation hides. A loader that runs, or a label around it all, does no work for the model.
+# Spans of other kinds are counted as if they hid communication: only "compute" does.
 def exposed_communication(spans):
     rest = [(s, e) for kind, s, e in spans if kind != "communication"]
     return union([(s, e) for _, s, e in spans]) - union(rest)
 
 
 # %% the end of the span before
-# An operator calls others: a span may lie within one that began earlier. Keep the latest end so far, not
-# that of the span before.
+# A span may lie within one that began earlier: keep the latest end so far, not the end of the span before.
 def exposed_communication(spans):
     def length(intervals):
         total, until = 0.0, float("-inf")
@@ -64,7 +62,7 @@ def exposed_communication(spans):
 
 
 # %% what is hidden
-# This is what is hidden; asked for is the rest.
+# This is the communication that is hidden by computation: return the rest.
 def exposed_communication(spans):
     compute = [(s, e) for kind, s, e in spans if kind == "compute"]
     communication = [(s, e) for kind, s, e in spans if kind == "communication"]
@@ -72,7 +70,7 @@ def exposed_communication(spans):
 
 
 # %% there is always communication | crashed
-# There may be no communication, or no spans at all: give min() and max() a `default`.
+# A list is empty here: there may be no communication, or no spans at all. Give min() and max() a `default`.
 def exposed_communication(spans):
     compute = [(s, e) for kind, s, e in spans if kind == "compute"]
     communication = [(s, e) for kind, s, e in spans if kind == "communication"]
@@ -81,8 +79,7 @@ def exposed_communication(spans):
 
 
 # %% what is counted begins at -1000
-# The clock may begin anywhere, also far below 0. What is counted up to, before the first span, is
-# `float("-inf")`.
+# The clock may begin anywhere, even far below 0: the end so far must start at `float("-inf")`.
 def exposed_communication(spans):
     def length(intervals):
         total, until = 0.0, -1000.0
@@ -97,8 +94,7 @@ def exposed_communication(spans):
 
 
 # %% what is counted begins at 0
-# The clock may begin anywhere, also far below 0. What is counted up to, before the first span, is
-# `float("-inf")`.
+# The clock may begin anywhere, even far below 0: the end so far must start at `float("-inf")`.
 def exposed_communication(spans):
     def length(intervals):
         total = until = 0.0
@@ -113,7 +109,7 @@ def exposed_communication(spans):
 
 
 # %% united without an order
-# The spans come in no order: sort them before you go through them from the first to the last.
+# The spans come in no order: sort them before you merge them one after another.
 def exposed_communication(spans):
     def length(intervals):
         total, until = 0.0, float("-inf")
@@ -128,7 +124,7 @@ def exposed_communication(spans):
 
 
 # %% in microseconds
-# The spans are in milliseconds already, and so is what is asked for.
+# Return milliseconds, as `spans` are.
 def exposed_communication(spans):
     compute = [(s, e) for kind, s, e in spans if kind == "compute"]
     either = [(s, e) for kind, s, e in spans if kind in ("compute", "communication")]
@@ -136,8 +132,31 @@ def exposed_communication(spans):
 
 
 # %% labels hide as well
-# Only computation hides. A loader that runs, or a label around it all, does no work for the model.
+# Spans of other kinds are counted as if they hid communication: only "compute" does.
 def exposed_communication(spans):
     hides = [(s, e) for kind, s, e in spans if kind in ("compute", "label")]
     communication = [(s, e) for kind, s, e in spans if kind == "communication"]
     return union(hides + communication) - union(hides)
+
+
+# %% united in the order of the spans
+# The spans come in no order: sort them before you merge them one after another.
+def exposed_communication(spans):
+    def length(intervals):
+        total, until = 0.0, float("-inf")
+        for start, end in intervals:
+            total += max(0.0, end - max(start, until))
+            until = max(until, end)
+        return total
+
+    either = [(s, e) for kind, s, e in spans if kind in ("compute", "communication")]
+    return length(either) - length([(s, e) for kind, s, e in spans if kind == "compute"])
+
+
+# %% in whole milliseconds
+# Times are rounded to whole milliseconds: spans may begin and end in between.
+def exposed_communication(spans):
+    def cells(kind):
+        return {t for k, s, e in spans if k == kind for t in range(int(s), int(e))}
+
+    return float(len(cells("communication") - cells("compute")))

@@ -17,8 +17,8 @@ def waited(trace):
 
 
 # %% clocks set by the ends of collectives, blame for who comes last
-# For this rank the others wait longest in the steps in which it comes last, and it waits itself in other
-# steps. Asked for is the rank that waits least in `all_reduce`, over all steps.
+# Others wait longest for this rank in some steps, but in other steps it waits itself. Find the rank that
+# waits least in `all_reduce`, over all steps.
 def find_the_straggler(traces):
     calls = [sorted((s, e) for phase, s, e in trace if phase == "all_reduce") for trace in traces]
     blame = [0.0] * len(traces)
@@ -33,8 +33,8 @@ def find_the_straggler(traces):
 
 
 # %% the mean in place of the median
-# The rank is right. Compare with the *median* of all ranks: one rank that is far off moves a mean, and
-# may itself be the least or the largest.
+# The rank is right, but the phase is not: compare with the *median* of all ranks. One rank that is far off
+# moves a mean, and may itself be the minimum or maximum.
 def find_the_straggler(traces):
     work = [work_of(trace) for trace in traces]
     rank = max(range(len(work)), key=lambda r: sum(work[r].values()))
@@ -44,7 +44,7 @@ def find_the_straggler(traces):
 
 
 # %% who waits longest
-# This rank waits longest in `all_reduce`: it is there first. For whom does it wait?
+# This rank waits longest in `all_reduce`, so it arrives first: the straggler is the rank that waits least.
 def find_the_straggler(traces):
     rank = max(range(len(traces)), key=lambda r: waited(traces[r]))
     work = [work_of(trace) for trace in traces]
@@ -52,15 +52,16 @@ def find_the_straggler(traces):
 
 
 # %% waiting is the cause
-# In `all_reduce` a rank waits for others. Name the phase that makes one come late.
+# `all_reduce` is not a phase of work: while it runs, its rank waits. Name the phase that makes the rank
+# late.
 def find_the_straggler(traces):
     rank = min(range(len(traces)), key=lambda r: waited(traces[r]))
     return rank, "all_reduce"
 
 
 # %% the longest phase
-# The rank is right. Its longest phase may be as long on all ranks: compare each phase with the same one
-# elsewhere.
+# The rank is right, but the phase is not: its longest phase may be as long on all ranks. Compare each phase
+# with the same phase on the others.
 def find_the_straggler(traces):
     rank = min(range(len(traces)), key=lambda r: waited(traces[r]))
     times = work_of(traces[rank])
@@ -68,7 +69,8 @@ def find_the_straggler(traces):
 
 
 # %% waiting within backward counts
-# A phase may contain `all_reduce`, and that is waiting: take it out before you compare phases.
+# Waiting is counted as work: a phase may contain `all_reduce`. Subtract that time before you compare
+# phases.
 def find_the_straggler(traces):
     work = []
     for trace in traces:
@@ -86,8 +88,8 @@ def find_the_straggler(traces):
 
 
 # %% the largest excess of any phase
-# This rank takes longer in this phase than others, but makes up for it in another: it waits for others.
-# First find the rank, then its phase.
+# This rank takes longer than others in this phase, but less in another, and waits for other ranks. First
+# find the rank, then its phase.
 def find_the_straggler(traces):
     work = [work_of(trace) for trace in traces]
     found = [
@@ -99,8 +101,7 @@ def find_the_straggler(traces):
 
 
 # %% by the clock of the ranks
-# Each clock has its own zero: a moment of one rank says nothing beside a moment of another. Compare
-# lengths.
+# Times on different ranks' clocks are compared, but each clock has its own zero: compare lengths.
 def find_the_straggler(traces):
     starts = [sum(s for phase, s, _ in trace if phase == "all_reduce") for trace in traces]
     rank = starts.index(max(starts))
@@ -109,8 +110,8 @@ def find_the_straggler(traces):
 
 
 # %% who comes last most often
-# This rank comes last most often, and waits itself in other steps. Asked for is the rank that waits least
-# in `all_reduce`, over all steps.
+# This rank comes last most often, but in other steps it waits itself. Find the rank that waits least in
+# `all_reduce`, over all steps.
 def find_the_straggler(traces):
     calls = [sorted((s, e) for phase, s, e in trace if phase == "all_reduce") for trace in traces]
     lasts = []
@@ -123,7 +124,8 @@ def find_the_straggler(traces):
 
 
 # %% by ratio
-# The rank is right. Milliseconds make it late, not a ratio: a short phase may double and cost little.
+# The rank is right, but the phase is not: compare differences, not ratios. A short phase can double and
+# cost only little time.
 def find_the_straggler(traces):
     rank = min(range(len(traces)), key=lambda r: waited(traces[r]))
     work = [work_of(trace) for trace in traces]
@@ -133,8 +135,8 @@ def find_the_straggler(traces):
 
 
 # %% every rank has the phases of rank 1
-# The rank is right. A phase that only this rank enters takes it longer, too: the others take 0 ms for it,
-# also in the median.
+# The rank is right, but the phase is not: a phase that only this rank enters counts, too. The others take 0
+# ms for it, also in the median.
 def find_the_straggler(traces):
     rank = min(range(len(traces)), key=lambda r: waited(traces[r]))
     work = [work_of(trace) for trace in traces]
@@ -142,14 +144,14 @@ def find_the_straggler(traces):
 
 
 # %% the rank alone
-# Return two things: a rank, and a phase.
+# Return two things: a rank and a phase.
 def find_the_straggler(traces):
     return min(range(len(traces)), key=lambda r: waited(traces[r]))
 
 
 # %% the least in place of the median
-# The rank is right. Compare with the *median* of all ranks: one rank that is far off moves a mean, and
-# may itself be the least or the largest.
+# The rank is right, but the phase is not: compare with the *median* of all ranks. One rank that is far off
+# moves a mean, and may itself be the minimum or maximum.
 def find_the_straggler(traces):
     rank = min(range(len(traces)), key=lambda r: waited(traces[r]))
     work = [work_of(trace) for trace in traces]
@@ -157,8 +159,8 @@ def find_the_straggler(traces):
 
 
 # %% the mean of all ranks
-# The rank is right. Compare with the *median* of all ranks: one rank that is far off moves a mean, and
-# may itself be the least or the largest.
+# The rank is right, but the phase is not: compare with the *median* of all ranks. One rank that is far off
+# moves a mean, and may itself be the minimum or maximum.
 def find_the_straggler(traces):
     rank = min(range(len(traces)), key=lambda r: waited(traces[r]))
     work = [work_of(trace) for trace in traces]
@@ -166,8 +168,8 @@ def find_the_straggler(traces):
 
 
 # %% a fixed list of phases
-# The rank is right. A phase that only this rank enters takes it longer, too: the others take 0 ms for it,
-# also in the median.
+# The rank is right, but the phase is not: a phase that only this rank enters counts, too. The others take 0
+# ms for it, also in the median.
 def find_the_straggler(traces):
     rank = min(range(len(traces)), key=lambda r: waited(traces[r]))
     work = [work_of(trace) for trace in traces]
@@ -178,8 +180,8 @@ def find_the_straggler(traces):
 
 
 # %% the median of the ranks that have the phase
-# The rank is right. A phase that only this rank enters takes it longer, too: the others take 0 ms for it,
-# also in the median.
+# The rank is right, but the phase is not: a phase that only this rank enters counts, too. The others take 0
+# ms for it, also in the median.
 def find_the_straggler(traces):
     rank = min(range(len(traces)), key=lambda r: waited(traces[r]))
     work = [work_of(trace) for trace in traces]
@@ -187,7 +189,8 @@ def find_the_straggler(traces):
 
 
 # %% the longest step in place of the sum
-# The rank is right. Add up each phase over all steps before you compare: one long step is one step.
+# The rank is right, but the phase is not: add up each phase over all steps. One long step does not make a
+# rank the straggler.
 def find_the_straggler(traces):
     work = []
     for trace in traces:
@@ -203,8 +206,8 @@ def find_the_straggler(traces):
 
 
 # %% only waiting that lies wholly within a phase
-# The rank is right. An `all_reduce` may lie in any phase, or begin in one and end in the next: take out
-# of each phase the part of the waiting that lies in it.
+# The rank is right, but the phase is not: an `all_reduce` may lie in any phase, or begin in one and end in
+# the next. Subtract from each phase the part of the waiting that lies in it.
 def find_the_straggler(traces):
     work = []
     for trace in traces:
@@ -219,8 +222,8 @@ def find_the_straggler(traces):
 
 
 # %% all waiting is taken out of backward
-# The rank is right. An `all_reduce` may lie in any phase, or begin in one and end in the next: take out
-# of each phase the part of the waiting that lies in it.
+# The rank is right, but the phase is not: an `all_reduce` may lie in any phase, or begin in one and end in
+# the next. Subtract from each phase the part of the waiting that lies in it.
 def find_the_straggler(traces):
     work = []
     for trace in traces:
@@ -236,7 +239,8 @@ def find_the_straggler(traces):
 
 
 # %% waiting is not taken out
-# A phase may contain `all_reduce`, and that is waiting: take it out before you compare phases.
+# Waiting is counted as work: a phase may contain `all_reduce`. Subtract that time before you compare
+# phases.
 def find_the_straggler(traces):
     work = []
     for trace in traces:
@@ -248,3 +252,26 @@ def find_the_straggler(traces):
         work.append(times)
     rank = min(range(len(traces)), key=lambda r: waited(traces[r]))
     return rank, max(work[rank], key=lambda p: work[rank][p] - median(w[p] for w in work))
+
+
+# %% by ratio, unbounded where others have no such phase
+# The rank is right, but the phase is not: compare differences, not ratios. A short phase can double and
+# cost only little time.
+def find_the_straggler(traces):
+    waits = [sum(e - s for p, s, e in trace if p == "all_reduce") for trace in traces]
+    rank = waits.index(min(waits))
+    work = [work_of(trace) for trace in traces]
+    phases = {phase for times in work for phase in times}
+    return rank, max(
+        phases, key=lambda p: work[rank][p] / max(1e-9, median(times[p] for times in work))
+    )
+
+
+# %% the shortest single wait
+# This rank has the shortest single `all_reduce`: add up each rank's time in `all_reduce` over all steps.
+def find_the_straggler(traces):
+    waits = [min(e - s for p, s, e in trace if p == "all_reduce") for trace in traces]
+    rank = waits.index(min(waits))
+    work = [work_of(trace) for trace in traces]
+    phases = {phase for times in work for phase in times}
+    return rank, max(phases, key=lambda p: work[rank][p] - median(times[p] for times in work))

@@ -15,7 +15,8 @@ def cut(spans, begin, end, *kinds):
 
 
 # %% sums of lengths
-# Spans of one kind nest and overlap: unite them before you add up.
+# Time that spans of one kind share is counted more than once: merge the spans of a kind before you add up
+# lengths.
 def step_breakdown(spans, steps):
     found = []
     for begin, end in steps:
@@ -32,7 +33,7 @@ def step_breakdown(spans, steps):
 
 
 # %% all communication
-# Each moment belongs to one part: `exposed` is communication that no computation hides.
+# `exposed` contains communication that runs while the rank computes: each moment belongs to one part only.
 def step_breakdown(spans, steps):
     found = []
     for begin, end in steps:
@@ -49,7 +50,8 @@ def step_breakdown(spans, steps):
 
 
 # %% all data, hidden or not
-# Data that is read while the rank computes or communicates costs nothing: `data` is what it adds.
+# `data` contains reading that runs while the rank computes or communicates: each moment belongs to one part
+# only.
 def step_breakdown(spans, steps):
     found = []
     for begin, end in steps:
@@ -63,8 +65,7 @@ def step_breakdown(spans, steps):
 
 
 # %% a span belongs to the step in which it begins
-# A span may begin in one step and end in another: each step has the part that lies in it. Cut to the step
-# before you count.
+# A span may begin in one step and end in another: cut it to each step before you measure.
 def step_breakdown(spans, steps):
     found = []
     for begin, end in steps:
@@ -79,7 +80,7 @@ def step_breakdown(spans, steps):
 
 
 # %% communication is asked for first
-# A moment in which the rank computes is `compute`, whatever else runs: ask for that first.
+# A moment in which the rank computes is `compute`, whatever else runs: subtract computation first.
 def step_breakdown(spans, steps):
     found = []
     for begin, end in steps:
@@ -93,7 +94,7 @@ def step_breakdown(spans, steps):
 
 
 # %% one dict for all steps
-# One dict for each step, in a list, as `steps` has them.
+# Return a list with one dict for each step.
 def step_breakdown(spans, steps):
     parts = dict.fromkeys(("compute", "exposed", "data", "idle"), 0.0)
     for begin, end in steps:
@@ -106,7 +107,7 @@ def step_breakdown(spans, steps):
 
 
 # %% steps in the order of time
-# One dict for each step, in the order of `steps`.
+# Return the dicts in the order of `steps`.
 def step_breakdown(spans, steps):
     found = []
     for begin, end in sorted(steps):
@@ -120,7 +121,7 @@ def step_breakdown(spans, steps):
 
 
 # %% labels count as work
-# A label is no work: leave spans of other kinds out.
+# Labels are counted as work: use only spans of the three kinds.
 def step_breakdown(spans, steps):
     found = []
     for begin, end in steps:
@@ -134,8 +135,8 @@ def step_breakdown(spans, steps):
 
 
 # %% what crosses a border is dropped
-# A span that crosses the border of a step is left out here. Each step has the part that lies in it: cut
-# it, and leave out only what lies wholly outside.
+# A span that crosses the border of a step is left out: cut it to the step, and leave out only what lies
+# wholly outside.
 def step_breakdown(spans, steps):
     found = []
     for begin, end in steps:
@@ -150,8 +151,8 @@ def step_breakdown(spans, steps):
 
 
 # %% what began before is dropped
-# A span that crosses the border of a step is left out here. Each step has the part that lies in it: cut
-# it, and leave out only what lies wholly outside.
+# A span that crosses the border of a step is left out: cut it to the step, and leave out only what lies
+# wholly outside.
 def step_breakdown(spans, steps):
     found = []
     for begin, end in steps:
@@ -166,8 +167,8 @@ def step_breakdown(spans, steps):
 
 
 # %% what ends after is dropped
-# A span that crosses the border of a step is left out here. Each step has the part that lies in it: cut
-# it, and leave out only what lies wholly outside.
+# A span that crosses the border of a step is left out: cut it to the step, and leave out only what lies
+# wholly outside.
 def step_breakdown(spans, steps):
     found = []
     for begin, end in steps:
@@ -182,8 +183,8 @@ def step_breakdown(spans, steps):
 
 
 # %% a span around the whole step is forgotten
-# A span may begin before a step and end after it: then the whole step lies in it. What has a part in the
-# step is what begins before its end and ends after its beginning.
+# A span that begins before the step and ends after it is left out: a span has a part in the step if it
+# begins before the step's end and ends after its beginning.
 def step_breakdown(spans, steps):
     found = []
     for begin, end in steps:
@@ -202,8 +203,7 @@ def step_breakdown(spans, steps):
 
 
 # %% a span belongs to the step in which it ends
-# A span may begin in one step and end in another: each step has the part that lies in it. Cut to the step
-# before you count.
+# A span may begin in one step and end in another: cut it to each step before you measure.
 def step_breakdown(spans, steps):
     found = []
     for begin, end in steps:
@@ -218,7 +218,7 @@ def step_breakdown(spans, steps):
 
 
 # %% what is counted begins at 0
-# The clock may begin anywhere, also far below 0: count from `float('-inf')` on.
+# The clock may begin anywhere, even far below 0: the end so far must start at `float("-inf")`.
 def step_breakdown(spans, steps):
     def from_zero(intervals):
         total = until = 0.0

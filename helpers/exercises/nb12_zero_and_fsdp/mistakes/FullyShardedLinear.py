@@ -22,9 +22,8 @@ def scatter(grad, size, op=dist.ReduceOp.AVG):
 
 
 # %% autograd keeps the whole weight
-# The whole weight outlives forward: somebody keeps it for backward. autograd does, if it saw `x @
-# weight.T`; so do ctx.save_for_backward(weight) and attributes. Save `x` and the shard, and gather again
-# in backward.
+# The whole weight is retained after forward. autograd keeps it if it sees `x @ weight.T`; so do
+# ctx.save_for_backward(weight) and attributes. Save `x` and the shard, and gather again in backward.
 class Whole(torch.autograd.Function):
     @staticmethod
     def forward(ctx, shard, shape):
@@ -47,9 +46,8 @@ class FullyShardedLinear(nn.Module):
 
 
 # %% the whole weight is saved for backward
-# The whole weight outlives forward: somebody keeps it for backward. autograd does, if it saw `x @
-# weight.T`; so do ctx.save_for_backward(weight) and attributes. Save `x` and the shard, and gather again
-# in backward.
+# The whole weight is retained after forward. autograd keeps it if it sees `x @ weight.T`; so do
+# ctx.save_for_backward(weight) and attributes. Save `x` and the shard, and gather again in backward.
 class Gathered(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, shard, shape):
@@ -75,9 +73,8 @@ class FullyShardedLinear(nn.Module):
 
 
 # %% the weight is kept as an attribute and never freed
-# The whole weight outlives forward: somebody keeps it for backward. autograd does, if it saw `x @
-# weight.T`; so do ctx.save_for_backward(weight) and attributes. Save `x` and the shard, and gather again
-# in backward.
+# The whole weight is retained after forward. autograd keeps it if it sees `x @ weight.T`; so do
+# ctx.save_for_backward(weight) and attributes. Save `x` and the shard, and gather again in backward.
 class Gathered(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, shard, layer):
@@ -103,8 +100,8 @@ class FullyShardedLinear(nn.Module):
 
 
 # %% the shard is a view
-# After __init__ the rank may keep its shard only. A slice is a view, and a view keeps the whole storage:
-# `clone()` it. What is needed later of the whole weight is its shape.
+# After __init__ the rank may keep only its shard. A slice is a view, which keeps the whole storage:
+# `clone()` it. Of the whole weight only the shape is needed later.
 class Gathered(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, shard, shape):
@@ -131,7 +128,7 @@ class FullyShardedLinear(nn.Module):
 
 
 # %% the sum of the gradients
-# The gradient of the weight is the sum over the ranks: divide it by {n}.
+# The gradient of the weight is the sum over the ranks: divide it by {n}, or use ReduceOp.AVG.
 class Gathered(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, shard, shape):
@@ -157,8 +154,8 @@ class FullyShardedLinear(nn.Module):
 
 
 # %% backward uses x @ grad the wrong way round
-# The gradient has the right length and goes to the wrong place: reduce_scatter must cut it as you have
-# cut the weight, padding and order alike. It has the shape of the weight, `grad.T @ x`.
+# The gradient has the right length but its elements are in the wrong place: it must have the shape of the
+# weight, `grad.T @ x`, and be cut and padded as the weight was.
 class Gathered(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, shard, shape):
@@ -183,8 +180,7 @@ class FullyShardedLinear(nn.Module):
 
 
 # %% no gradient for the input
-# The gradient of the input is `grad @ weight`, with the whole weight, gathered again. It belongs to this
-# rank's samples: no communication, no division.
+# The gradient of x is missing: it is `grad @ weight`, with the whole weight, gathered again.
 class Gathered(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, shard, shape):
@@ -208,8 +204,8 @@ class FullyShardedLinear(nn.Module):
 
 
 # %% a plain layer
-# After __init__ the rank may keep its shard only. A slice is a view, and a view keeps the whole storage:
-# `clone()` it. What is needed later of the whole weight is its shape.
+# After __init__ the rank may keep only its shard. A slice is a view, which keeps the whole storage:
+# `clone()` it. Of the whole weight only the shape is needed later.
 class FullyShardedLinear(nn.Module):
     def __init__(self, weight):
         super().__init__()
@@ -227,7 +223,7 @@ def scatter_and_gather(g):
 
 
 # %% torch's own fully_shard
-# Cut the weight by hand, and let `self.shard = torch.nn.Parameter(...)` be what an optimizer finds.
+# Make the shard a `torch.nn.Parameter` that is an attribute of the layer, so that an optimizer finds it.
 class FullyShardedLinear(nn.Module):
     def __init__(self, weight):
         super().__init__()
@@ -243,8 +239,8 @@ class FullyShardedLinear(nn.Module):
 
 
 # %% the shard's gradient is a view of the whole gradient
-# Something whole outlives a layer's backward: the gathered weight, or the gradient of the whole weight.
-# Only the shard's gradient may stay; a view of a whole gradient keeps all of it.
+# Something whole is retained after a layer's backward: the gathered weight, or the gradient of the whole
+# weight. Keep only the shard's gradient; a view of a whole gradient keeps all of it.
 class Gathered(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, shard, shape):
@@ -274,8 +270,8 @@ class FullyShardedLinear(nn.Module):
 
 
 # %% the whole weight is kept beside a clone of the slice
-# After __init__ the rank may keep its shard only. A slice is a view, and a view keeps the whole storage:
-# `clone()` it. What is needed later of the whole weight is its shape.
+# After __init__ the rank may keep only its shard. A slice is a view, which keeps the whole storage:
+# `clone()` it. Of the whole weight only the shape is needed later.
 class Kept(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, shard, shape):
@@ -301,8 +297,8 @@ class FullyShardedLinear(nn.Module):
 
 
 # %% backward returns too few values | crashed
-# backward returns one value for each argument of forward after `ctx`, in their order: the gradient of a
-# tensor that has one, None for all else (a shape, a module).
+# backward must return one value for each argument of forward after `ctx`, in their order: a gradient for a
+# tensor that has one, None for anything else (a shape, a module).
 class Kept(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, shard, shape):
@@ -327,7 +323,7 @@ class FullyShardedLinear(nn.Module):
 
 
 # %% the shard is no Parameter
-# Cut the weight by hand, and let `self.shard = torch.nn.Parameter(...)` be what an optimizer finds.
+# Make the shard a `torch.nn.Parameter` that is an attribute of the layer, so that an optimizer finds it.
 import torch.nn.functional as F
 from torch import nn
 
@@ -383,8 +379,8 @@ class FullyShardedLinear(Base):
 
 
 # %% the whole weight is kept as an array
-# After __init__ the rank may keep its shard only. A slice is a view, and a view keeps the whole storage:
-# `clone()` it. What is needed later of the whole weight is its shape.
+# After __init__ the rank may keep only its shard. A slice is a view, which keeps the whole storage:
+# `clone()` it. Of the whole weight only the shape is needed later.
 import torch.nn.functional as F
 from torch import nn
 
@@ -438,9 +434,8 @@ class FullyShardedLinear(Base):
 
 
 # %% the parts of the whole weight stay in a list
-# The whole weight outlives forward: somebody keeps it for backward. autograd does, if it saw `x @
-# weight.T`; so do ctx.save_for_backward(weight) and attributes. Save `x` and the shard, and gather again
-# in backward.
+# The whole weight is retained after forward. autograd keeps it if it sees `x @ weight.T`; so do
+# ctx.save_for_backward(weight) and attributes. Save `x` and the shard, and gather again in backward.
 import torch.nn.functional as F
 from torch import nn
 
@@ -513,7 +508,7 @@ class FullyShardedLinear(Base):
 
 
 # %% computes in float32
-# These are the numbers that float32 gives: keep the dtype of what you are given, all the way.
+# The result has only float32's precision: keep the dtype of `weight` and `x`.
 import torch.nn.functional as F
 from torch import nn
 
@@ -566,8 +561,7 @@ class FullyShardedLinear(Base):
 
 
 # %% the gradient of x is averaged over the ranks
-# The gradient of the input is `grad @ weight`, with the whole weight, gathered again. It belongs to this
-# rank's samples: no communication, no division.
+# The gradient of x is reduced over the ranks: it belongs to this rank's samples, so leave it as it is.
 import torch.nn.functional as F
 from torch import nn
 
@@ -627,3 +621,29 @@ class Shared(torch.autograd.Function):
 class FullyShardedLinear(Base):
     def forward(self, x):
         return super().forward(Shared.apply(x))
+
+
+# %% backward writes to the shard's .grad and returns None
+# The shard has no gradient after backward: return it from backward, in the place of the argument `shard`.
+class Written(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, shard, shape):
+        ctx.save_for_backward(x, shard)
+        ctx.shape = shape
+        return x @ whole(shard, shape).T
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, shard = ctx.saved_tensors
+        shard.grad = scatter(grad.T @ x, len(shard))
+        return grad @ whole(shard, ctx.shape), None, None
+
+
+class FullyShardedLinear(nn.Module):
+    def __init__(self, weight):
+        super().__init__()
+        self.shape = weight.shape
+        self.shard = nn.Parameter(share_of(weight))
+
+    def forward(self, x):
+        return Written.apply(x, self.shard, self.shape)

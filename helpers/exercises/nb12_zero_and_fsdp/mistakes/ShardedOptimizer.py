@@ -3,9 +3,8 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 
 # %% every rank steps everything
-# Give the inner optimizer one parameter with this rank's slice of the flat weights: it makes state for
-# what it is given, and for nothing else. Whole parameters are too coarse: one alone may have most of the
-# elements.
+# Give the inner optimizer one parameter, this rank's slice of the flat weights: it makes state for what it
+# is given. Whole parameters are too coarse: one may have most of the elements.
 class ShardedOptimizer:
     def __init__(self, params, optimizer_class, **options):
         self.inner = optimizer_class(params, **options)
@@ -15,8 +14,8 @@ class ShardedOptimizer:
 
 
 # %% nobody gathers
-# A rank has stepped its own slice, and nobody else's has reached it: every rank must end with all slices,
-# from all_gather.
+# This rank has stepped its own slice, but the other slices have not changed: gather all slices with
+# all_gather.
 class ShardedOptimizer:
     def __init__(self, params, optimizer_class, **options):
         self.params = params
@@ -36,7 +35,7 @@ class ShardedOptimizer:
 
 
 # %% the rest is forgotten
-# {count} elements do not divide by {n}: the last ones are left out. Round the share up and pad with
+# {count} is not a multiple of {n}, and the last elements are left out: round the share up and pad with
 # zeros.
 class ShardedOptimizer:
     def __init__(self, params, optimizer_class, **options):
@@ -59,8 +58,8 @@ class ShardedOptimizer:
 
 
 # %% the shard is a view of the flat weights
-# Something whole outlives step(): an attribute that holds it, a copy in another form, or a view of it,
-# which keeps all of its storage alive. `clone()` the slice, and build what is whole inside step().
+# Something whole is retained after step(): in an attribute, in a copy of another form, or by a view, which
+# keeps all of its storage. `clone()` the slice, and build what is whole inside step().
 class ShardedOptimizer:
     def __init__(self, params, optimizer_class, **options):
         self.params = params
@@ -85,7 +84,7 @@ class ShardedOptimizer:
 
 
 # %% the gradients are divided again
-# The gradients are averaged already: take them as they are, divided by nothing.
+# The gradients are divided: they are averaged already, so use them as they are.
 class ShardedOptimizer:
     def __init__(self, params, optimizer_class, **options):
         self.params = params
@@ -133,8 +132,8 @@ class ShardedOptimizer:
 
 
 # %% shards of unequal length meet in one all_gather | crashed
-# Shards must have one length on all ranks. Round the share up, `size = -(-n // world_size)`, and pad the
-# last one with zeros: `torch.nn.functional.pad(flat, (0, size * world_size - n))`.
+# Tensors of different lengths meet in one call. Shards must be equally long on all ranks: round up, `size =
+# -(-n // world_size)`, and pad with zeros, `torch.nn.functional.pad(flat, (0, size * world_size - n))`.
 class ShardedOptimizer:
     def __init__(self, params, optimizer_class, **options):
         self.params, self.p = params, dist.get_world_size()
@@ -155,7 +154,7 @@ class ShardedOptimizer:
 
 
 # %% the options are dropped
-# This is without `**options`: hand all options on, `optimizer_class([shard], **options)`.
+# The options are not used: pass all of them on, `optimizer_class([shard], **options)`.
 class ShardedOptimizer:
     def __init__(self, params, optimizer_class, **options):
         self.params, self.p = params, dist.get_world_size()
@@ -183,7 +182,7 @@ class ShardedOptimizer:
 
 
 # %% the learning rate alone is handed on
-# This is without `{second}`: hand all options on, `optimizer_class([shard], **options)`.
+# `{second}` is not used: pass all options on, `optimizer_class([shard], **options)`.
 class ShardedOptimizer:
     def __init__(self, params, optimizer_class, **options):
         self.params, self.p = params, dist.get_world_size()
@@ -209,7 +208,7 @@ class ShardedOptimizer:
 
 
 # %% a new inner optimizer in each step
-# The inner optimizer was made anew in each step, and has lost its state: make it once, in __init__.
+# The inner optimizer is made anew in each step, which loses its state: make it once, in __init__.
 class ShardedOptimizer:
     def __init__(self, params, optimizer_class, **options):
         self.params, self.p = params, dist.get_world_size()
@@ -235,8 +234,8 @@ class ShardedOptimizer:
 
 
 # %% the flat gradients stay in an attribute
-# Something whole outlives step(): an attribute that holds it, a copy in another form, or a view of it,
-# which keeps all of its storage alive. `clone()` the slice, and build what is whole inside step().
+# Something whole is retained after step(): in an attribute, in a copy of another form, or by a view, which
+# keeps all of its storage. `clone()` the slice, and build what is whole inside step().
 class ShardedOptimizer:
     def __init__(self, params, optimizer_class, **options):
         self.params, self.p = params, dist.get_world_size()
@@ -262,8 +261,8 @@ class ShardedOptimizer:
 
 
 # %% a float32 buffer | crashed
-# Two dtypes meet. The weights need not be float32, and `torch.empty(n)` and `torch.zeros(n)` are:
-# `new_empty(n)` and `new_zeros(n)` of a tensor take its dtype over.
+# Tensors of two dtypes meet. The weights need not be float32, but `torch.empty(n)` and `torch.zeros(n)`
+# are: `new_empty(n)` and `new_zeros(n)` of a tensor keep its dtype.
 class ShardedOptimizer:
     def __init__(self, params, optimizer_class, **options):
         self.params, self.p = params, dist.get_world_size()
@@ -289,8 +288,8 @@ class ShardedOptimizer:
 
 
 # %% the weights are kept whole as an array
-# Something whole outlives step(): an attribute that holds it, a copy in another form, or a view of it,
-# which keeps all of its storage alive. `clone()` the slice, and build what is whole inside step().
+# Something whole is retained after step(): in an attribute, in a copy of another form, or by a view, which
+# keeps all of its storage. `clone()` the slice, and build what is whole inside step().
 from torch.nn.functional import pad
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
@@ -329,8 +328,8 @@ class ShardedOptimizer(Base):
 
 
 # %% the weights are kept whole as a list
-# Something whole outlives step(): an attribute that holds it, a copy in another form, or a view of it,
-# which keeps all of its storage alive. `clone()` the slice, and build what is whole inside step().
+# Something whole is retained after step(): in an attribute, in a copy of another form, or by a view, which
+# keeps all of its storage. `clone()` the slice, and build what is whole inside step().
 from torch.nn.functional import pad
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
@@ -369,8 +368,8 @@ class ShardedOptimizer(Base):
 
 
 # %% a closure keeps the flat gradients
-# Something whole outlives step(): an attribute that holds it, a copy in another form, or a view of it,
-# which keeps all of its storage alive. `clone()` the slice, and build what is whole inside step().
+# Something whole is retained after step(): in an attribute, in a copy of another form, or by a view, which
+# keeps all of its storage. `clone()` the slice, and build what is whole inside step().
 from torch.nn.functional import pad
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
@@ -410,7 +409,7 @@ class ShardedOptimizer(Base):
 
 
 # %% all in float32
-# These are the numbers that float32 gives: keep the dtype of what you are given, all the way.
+# The weights have only float32's precision: keep the dtype of the parameters.
 from torch.nn.functional import pad
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
@@ -458,7 +457,7 @@ class ShardedOptimizer(Base):
 
 
 # %% the shard's gradients add up
-# The gradients of all steps add up: `shard.grad` is this step's slice, and no sum.
+# The gradients of all steps add up: `shard.grad` must be this step's slice only.
 from torch.nn.functional import pad
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
@@ -496,3 +495,26 @@ class ShardedOptimizer(Base):
         self.shard.grad = self.cut(self.gradients()) + before
         self.inner.step()
         self.hand_out()
+
+
+# %% an inner optimizer that is made in step() and forgotten
+# The inner optimizer is made anew in each step, which loses its state: make it once, in __init__.
+class ShardedOptimizer:
+    def __init__(self, params, optimizer_class, **options):
+        self.params = params
+        self.rank, self.p = dist.get_rank(), dist.get_world_size()
+        self.mine = self.cut([p.detach() for p in params])
+        self.make = lambda: optimizer_class([self.mine], **options)
+
+    def cut(self, tensors):
+        flat = torch.cat([t.flatten() for t in tensors])
+        size = -(-len(flat) // self.p)
+        flat = pad(flat, (0, size * self.p - len(flat)))
+        return flat[self.rank * size : (self.rank + 1) * size].clone()
+
+    def step(self):
+        self.mine.grad = self.cut([p.grad for p in self.params])
+        self.make().step()
+        flat = self.mine.new_empty(len(self.mine) * self.p)
+        dist.all_gather_single(flat, self.mine)
+        vector_to_parameters(flat[: sum(p.numel() for p in self.params)], self.params)

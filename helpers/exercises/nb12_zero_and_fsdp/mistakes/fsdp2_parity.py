@@ -19,7 +19,7 @@ def train(model, optimizer, x, y, steps):
 
 
 # %% nobody broadcasts
-# Rank 0's weights count: broadcast them before fully_shard, which cuts what each rank has.
+# The ranks start with different weights: broadcast rank 0's before fully_shard.
 def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     shard(model, world_size)
     train(model, torch.optim.Adam(model.parameters(), lr=lr), x, y, steps)
@@ -27,7 +27,7 @@ def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
 
 
 # %% the optimizer is made first
-# The weights have not moved: fully_shard puts new parameters into the model, so make the optimizer after
+# The weights have not changed: fully_shard puts new parameters into the model, so make the optimizer after
 # it.
 def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     for p in model.parameters():
@@ -39,7 +39,7 @@ def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
 
 
 # %% DTensors come back
-# `p.full_tensor()` gathers the whole weight, on every rank.
+# The values are DTensors: `p.full_tensor()` gathers the whole weight, on every rank.
 def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     for p in model.parameters():
         dist.broadcast(p.data, src=0)
@@ -49,7 +49,7 @@ def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
 
 
 # %% each rank's own shard comes back
-# `p.full_tensor()` gathers the whole weight, on every rank.
+# These are the rank's own shards: `p.full_tensor()` gathers the whole weight, on every rank.
 def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     for p in model.parameters():
         dist.broadcast(p.data, src=0)
@@ -59,8 +59,8 @@ def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
 
 
 # %% rank 0 alone gathers | deadlocked
-# Forward, backward and full_tensor() are collective calls: all ranks make all of them, also where only
-# one rank wants the result.
+# Forward, backward and full_tensor() are collective calls: all ranks must make them, even if only one needs
+# the result.
 def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     for p in model.parameters():
         dist.broadcast(p.data, src=0)
@@ -70,8 +70,8 @@ def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
 
 
 # %% the loss is divided by the world size
-# These are the steps of SGD, from divided gradients. The task wants Adam, and fully_shard averages the
-# gradients: no other division.
+# These are the steps of SGD with gradients that are divided once more. Use Adam; fully_shard averages the
+# gradients already.
 def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     for p in model.parameters():
         dist.broadcast(p.data, src=0)
@@ -85,8 +85,7 @@ def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
 
 
 # %% broadcast after sharding | crashed
-# Shards are dealt out by rows, and may be of different sizes: whole weights are broadcast, before
-# fully_shard.
+# Shards are cut by rows and may have different sizes: broadcast whole weights, before fully_shard.
 def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     shard(model, world_size)
     for p in model.parameters():
@@ -96,7 +95,7 @@ def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
 
 
 # %% without zero_grad
-# The gradients of all steps add up: zero_grad() comes before each backward.
+# The gradients of all steps add up: call zero_grad() before each backward.
 def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     for p in model.parameters():
         dist.broadcast(p.data, src=0)
@@ -113,7 +112,7 @@ def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
 
 
 # %% SGD
-# These are the steps of SGD; the task wants Adam.
+# These are the steps of SGD: use Adam.
 def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     for p in model.parameters():
         dist.broadcast(p.data, src=0)
@@ -131,7 +130,7 @@ def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
 
 
 # %% the last rank's weights count
-# Rank 0's weights count: broadcast them before fully_shard, which cuts what each rank has.
+# These are not rank 0's weights at the start: broadcast them from rank 0, before fully_shard.
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.functional import cross_entropy
@@ -165,8 +164,8 @@ def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
 
 
 # %% a copy of the model is sharded
-# Call fully_shard(layer, mesh=mesh) for each layer that has parameters, then fully_shard(model,
-# mesh=mesh).
+# `model` must be sharded at the end: call fully_shard(layer, mesh=mesh) for each layer that has parameters,
+# then fully_shard(model, mesh=mesh), and leave out unshard().
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.functional import cross_entropy
@@ -203,7 +202,8 @@ def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
 
 
 # %% numbers in place of names
-# Use `model.named_parameters()`: its names do not change under fully_shard.
+# Return, on every rank, a dict with the names of `model.named_parameters()`, which do not change under
+# fully_shard.
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.functional import cross_entropy
@@ -234,3 +234,61 @@ def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     shard(model, world_size)
     train(model, torch.optim.Adam(model.parameters(), lr=lr), x, y, steps)
     return {i: p.full_tensor() for i, p in enumerate(model.parameters())}
+
+
+# %% the model is sharded before its layers | crashed
+# Shard the layers first and the model last: fully_shard(model) takes all parameters that no layer has taken
+# yet.
+def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    mesh = init_device_mesh("cpu", (world_size,))
+    fully_shard(model, mesh=mesh)
+    for layer in model:
+        if list(layer.parameters()):
+            fully_shard(layer, mesh=mesh)
+    train(model, torch.optim.Adam(model.parameters(), lr=lr), x, y, steps)
+    return {name: p.full_tensor() for name, p in model.named_parameters()}
+
+
+# %% the sum of the losses
+# The loss is a sum over the samples (reduction="sum"): use the mean. Adam nearly hides such a factor, but
+# not entirely.
+def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    shard(model, world_size)
+    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        cross_entropy(model(x), y, reduction="sum").backward()
+        optimizer.step()
+    return {name: p.full_tensor() for name, p in model.named_parameters()}
+
+
+# %% the loss divided by the world size, under Adam
+# The loss is divided by the world size, but fully_shard averages the gradients already. Adam nearly hides
+# such a factor, but not entirely.
+def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+    shard(model, world_size)
+    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        (cross_entropy(model(x), y) / world_size).backward()
+        optimizer.step()
+    return {name: p.full_tensor() for name, p in model.named_parameters()}
+
+
+# %% only Linear layers get the broadcast
+# The ranks start with different weights in some layers: broadcast all of `model.parameters()`, not only
+# those of Linear layers.
+def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
+    for layer in model:
+        if isinstance(layer, torch.nn.Linear):
+            for p in layer.parameters():
+                dist.broadcast(p.data, src=0)
+    shard(model, world_size)
+    train(model, torch.optim.Adam(model.parameters(), lr=lr), x, y, steps)
+    return {name: p.full_tensor() for name, p in model.named_parameters()}

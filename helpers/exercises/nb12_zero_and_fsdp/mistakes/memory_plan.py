@@ -1,5 +1,6 @@
 # %% the share is a fraction
-# Round the share up, `own = -(-sum(layers) // ranks)`, once, over all layers; then multiply by its bytes.
+# A share has a whole number of elements: round it up once, over all layers, `own = -(-sum(layers) //
+# ranks)`.
 def memory_plan(layers, ranks, memory):
     total = sum(layers)
     own = total / ranks
@@ -8,7 +9,7 @@ def memory_plan(layers, ranks, memory):
 
 
 # %% rounded down
-# Round the share up, `own = -(-sum(layers) // ranks)`, once, over all layers; then multiply by its bytes.
+# The share is rounded down: round it up, `own = -(-sum(layers) // ranks)`.
 def memory_plan(layers, ranks, memory):
     total = sum(layers)
     own = total // ranks
@@ -17,7 +18,8 @@ def memory_plan(layers, ranks, memory):
 
 
 # %% nothing is gathered in stage 3
-# For a moment one layer is whole, its weight and its gradient: 4 bytes an element.
+# ZeRO-3 lacks the layer that is gathered: one layer's weight and gradient are whole for a moment, 4 bytes
+# an element.
 def memory_plan(layers, ranks, memory):
     total = sum(layers)
     own = -(-total // ranks)
@@ -26,7 +28,8 @@ def memory_plan(layers, ranks, memory):
 
 
 # %% only the weight of the largest layer
-# The largest layer's gradient is whole for a moment, too: 2 + 2 bytes.
+# ZeRO-3 counts only the weight of the gathered layer: its gradient is whole for a moment, too, 2 + 2 bytes
+# an element.
 def memory_plan(layers, ranks, memory):
     total = sum(layers)
     own = -(-total // ranks)
@@ -35,8 +38,8 @@ def memory_plan(layers, ranks, memory):
 
 
 # %% float32 Adam without mixed precision is 16 bytes, too, but cut otherwise
-# The sentence below the table: 16 bytes for each element of the share, and the largest layer's weight and
-# gradient, 2 + 2 bytes for each of its elements.
+# ZeRO-3 is wrong: 16 bytes for each element of the share, and 2 + 2 bytes for each element of the largest
+# layer.
 def memory_plan(layers, ranks, memory):
     total = sum(layers)
     own = -(-total // ranks)
@@ -45,7 +48,8 @@ def memory_plan(layers, ranks, memory):
 
 
 # %% the stage with the least memory
-# The stage is the first that fits, not the one that needs least: each further stage communicates no less.
+# This is the stage that needs least: return the first one that fits, as each further stage communicates no
+# less.
 def memory_plan(layers, ranks, memory):
     total = sum(layers)
     own = -(-total // ranks)
@@ -55,7 +59,7 @@ def memory_plan(layers, ranks, memory):
 
 
 # %% must be strictly below
-# From 0 to 3, the first that fits is the first need with `need <= memory`: equal fits.
+# A need that equals `memory` fits: use `need <= memory`.
 def memory_plan(layers, ranks, memory):
     total = sum(layers)
     own = -(-total // ranks)
@@ -64,7 +68,7 @@ def memory_plan(layers, ranks, memory):
 
 
 # %% 3 where nothing fits
-# No need is within `memory`: nothing fits, and the stage is None.
+# No need fits into `memory`: the stage is None.
 def memory_plan(layers, ranks, memory):
     total = sum(layers)
     own = -(-total // ranks)
@@ -82,8 +86,7 @@ def memory_plan(layers, ranks, memory):
 
 
 # %% gradients are whole in stage 2
-# The table's row for ZeRO-2: what is `in shards` counts for the share, the rest for the elements of all
-# layers. Weights whole, 2 bytes; gradients and state in shards, 14 bytes.
+# ZeRO-2 is wrong: weights are whole (2 bytes an element), gradients and state are in shards (14 bytes).
 def memory_plan(layers, ranks, memory):
     total, own = sum(layers), -(-sum(layers) // ranks)
     needs = [16 * total, 4 * total + 12 * own, 4 * total + 12 * own, 16 * own + 4 * max(layers)]
@@ -91,7 +94,7 @@ def memory_plan(layers, ranks, memory):
 
 
 # %% all layers are gathered at once in stage 3
-# Only one layer at a time is whole: the largest counts, not those of all layers.
+# ZeRO-3 counts all layers as gathered: only one at a time is, so count the largest.
 def memory_plan(layers, ranks, memory):
     total, own = sum(layers), -(-sum(layers) // ranks)
     needs = [16 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own + 4 * total]
@@ -99,7 +102,7 @@ def memory_plan(layers, ranks, memory):
 
 
 # %% float32 Adam
-# The table's first row: 2 + 2 + 12 bytes, times the elements of all layers.
+# The need without sharding is wrong: 2 + 2 + 12 bytes for each element of all layers.
 def memory_plan(layers, ranks, memory):
     total, own = sum(layers), -(-sum(layers) // ranks)
     needs = [14 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own + 4 * max(layers)]
@@ -107,7 +110,7 @@ def memory_plan(layers, ranks, memory):
 
 
 # %% each layer's share is rounded up
-# Round the share up, `own = -(-sum(layers) // ranks)`, once, over all layers; then multiply by its bytes.
+# The share of each layer is rounded up: round up once, over all layers, `own = -(-sum(layers) // ranks)`.
 def plan(total, own, top, memory):
     needs = [16 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own + 4 * top]
     return needs, next((n for n, need in enumerate(needs) if need <= memory), None)
@@ -118,8 +121,7 @@ def memory_plan(layers, ranks, memory):
 
 
 # %% the last layer counts as the largest
-# The sentence below the table: 16 bytes for each element of the share, and the largest layer's weight and
-# gradient, 2 + 2 bytes for each of its elements.
+# ZeRO-3 does not use the largest layer: 4 bytes for each element of `max(layers)`.
 def plan(total, own, top, memory):
     needs = [16 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own + 4 * top]
     return needs, next((n for n, need in enumerate(needs) if need <= memory), None)
@@ -127,3 +129,50 @@ def plan(total, own, top, memory):
 
 def memory_plan(layers, ranks, memory):
     return plan(sum(layers), -(-sum(layers) // ranks), layers[-1], memory)
+
+
+# %% rounded by float division
+# The share goes through a float, which has only about 16 digits: use integers, `-(-sum(layers) // ranks)`.
+def memory_plan(layers, ranks, memory):
+    import math
+
+    total = sum(layers)
+    own = math.ceil(total / ranks)
+    needs = [16 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own + 4 * max(layers)]
+    return needs, next((n for n, need in enumerate(needs) if need <= memory), None)
+
+
+# %% the largest layer without its shard
+# ZeRO-3 counts the gathered layer without this rank's shard of it: count the whole layer, 4 bytes for each
+# of its elements.
+def memory_plan(layers, ranks, memory):
+    total, top = sum(layers), max(layers)
+    own = -(-total // ranks)
+    needs = [
+        16 * total,
+        4 * total + 12 * own,
+        2 * total + 14 * own,
+        16 * own + 4 * (top - -(-top // ranks)),
+    ]
+    return needs, next((n for n, need in enumerate(needs) if need <= memory), None)
+
+
+# %% a middle layer counts as the largest
+# ZeRO-3 does not use the largest layer: 4 bytes for each element of `max(layers)`.
+def memory_plan(layers, ranks, memory):
+    total, top = sum(layers), sorted(layers)[len(layers) // 2]
+    own = -(-total // ranks)
+    needs = [16 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own + 4 * top]
+    return needs, next((n for n, need in enumerate(needs) if need <= memory), None)
+
+
+# %% empties the list
+# `layers` is changed: leave it as it was given.
+def memory_plan(layers, ranks, memory):
+    total = top = 0
+    while layers:
+        size = layers.pop()
+        total, top = total + size, max(top, size)
+    own = -(-total // ranks)
+    needs = [16 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own + 4 * top]
+    return needs, next((n for n, need in enumerate(needs) if need <= memory), None)

@@ -2,7 +2,7 @@ from torch.nn.functional import pad
 
 
 # %% the sum
-# This is the sum over the ranks: divide it by {n}, or ask for ReduceOp.AVG.
+# This is the sum over the ranks: divide it by {n}, or use ReduceOp.AVG.
 def reduce_scatter_gradients(params):
     flat = torch.cat([p.grad.flatten() for p in params])
     n = dist.get_world_size()
@@ -14,7 +14,7 @@ def reduce_scatter_gradients(params):
 
 
 # %% divided twice
-# This is divided by the world size twice: ReduceOp.AVG divides already.
+# The sum is divided by the world size twice. (ReduceOp.AVG already divides.)
 def reduce_scatter_gradients(params):
     flat = torch.cat([p.grad.flatten() for p in params])
     n = dist.get_world_size()
@@ -28,7 +28,7 @@ def reduce_scatter_gradients(params):
 
 
 # %% the gradients stay
-# Set `p.grad = None` for every parameter: its storage is free then.
+# Set `p.grad = None` for every parameter, which frees its storage.
 def reduce_scatter_gradients(params):
     flat = torch.cat([p.grad.flatten() for p in params])
     n = dist.get_world_size()
@@ -55,8 +55,8 @@ def reduce_scatter_gradients(params):
 
 
 # %% no padding | crashed
-# Shards must have one length on all ranks. Round the share up, `size = -(-n // world_size)`, and pad the
-# last one with zeros: `torch.nn.functional.pad(flat, (0, size * world_size - n))`.
+# Tensors of different lengths meet in one call. Shards must be equally long on all ranks: round up, `size =
+# -(-n // world_size)`, and pad with zeros, `torch.nn.functional.pad(flat, (0, size * world_size - n))`.
 def reduce_scatter_gradients(params):
     flat = torch.cat([p.grad.flatten() for p in params])
     shard = flat.new_empty(len(flat) // dist.get_world_size())
@@ -67,7 +67,7 @@ def reduce_scatter_gradients(params):
 
 
 # %% the last shard loses its padding
-# {own} elements on every rank: round up, and let zeros fill the last shards.
+# A shard has {own} elements on every rank: keep the zeros that fill the last shards.
 def reduce_scatter_gradients(params):
     flat = torch.cat([p.grad.flatten() for p in params])
     n, rank = dist.get_world_size(), dist.get_rank()
@@ -81,7 +81,7 @@ def reduce_scatter_gradients(params):
 
 
 # %% float32
-# These are the numbers that float32 gives: keep the dtype of what you are given, all the way.
+# The shard has float32's dtype or precision: keep the gradients' dtype.
 def reduce_scatter_gradients(params):
     n = dist.get_world_size()
     total = sum(p.numel() for p in params)
@@ -96,8 +96,8 @@ def reduce_scatter_gradients(params):
 
 
 # %% the list form into a float32 shard | crashed
-# Two dtypes meet. The weights need not be float32, and `torch.empty(n)` and `torch.zeros(n)` are:
-# `new_empty(n)` and `new_zeros(n)` of a tensor take its dtype over.
+# Tensors of two dtypes meet. The weights need not be float32, but `torch.empty(n)` and `torch.zeros(n)`
+# are: `new_empty(n)` and `new_zeros(n)` of a tensor keep its dtype.
 def reduce_scatter_gradients(params):
     flat = torch.cat([p.grad.flatten() for p in params])
     n = dist.get_world_size()
@@ -110,8 +110,8 @@ def reduce_scatter_gradients(params):
 
 
 # %% a float32 shard | crashed
-# Two dtypes meet. The weights need not be float32, and `torch.empty(n)` and `torch.zeros(n)` are:
-# `new_empty(n)` and `new_zeros(n)` of a tensor take its dtype over.
+# Tensors of two dtypes meet. The weights need not be float32, but `torch.empty(n)` and `torch.zeros(n)`
+# are: `new_empty(n)` and `new_zeros(n)` of a tensor keep its dtype.
 def reduce_scatter_gradients(params):
     flat = torch.cat([p.grad.flatten() for p in params])
     n = dist.get_world_size()
@@ -125,8 +125,8 @@ def reduce_scatter_gradients(params):
 
 
 # %% rank r takes every n-th element
-# Flatten and join the gradients in the order of `params`, pad at the end, and let rank r take the r-th
-# part of the mean.
+# This rank has every {n}-th element of the flat gradients: rank r's shard is the r-th of {n} consecutive
+# parts.
 from torch.nn.functional import pad
 
 
@@ -155,7 +155,7 @@ def reduce_scatter_gradients(params):
 
 
 # %% the gradients stay in a list outside
-# What was whole must not outlive the call: keep no attribute, no list and no other copy of it.
+# Something whole is still retained after the call, in an attribute, a list or another copy.
 from torch.nn.functional import pad
 
 
@@ -180,7 +180,7 @@ def reduce_scatter_gradients(params):
 
 
 # %% the gradients stay as an array on the function
-# What was whole must not outlive the call: keep no attribute, no list and no other copy of it.
+# Something whole is still retained after the call, in an attribute, a list or another copy.
 from torch.nn.functional import pad
 
 
@@ -203,7 +203,7 @@ def reduce_scatter_gradients(params):
 
 
 # %% steps the weights at once
-# The weights have changed: gradients alone are scattered here.
+# The weights have changed: only reduce and scatter the gradients.
 from torch.nn.functional import pad
 
 
@@ -224,3 +224,45 @@ def reduce_scatter_gradients(params):
         for p in params:
             p -= 0.1 * p.grad
     return average(params)
+
+
+# %% one dimension too many
+# The values are right, but the shard must be one-dimensional.
+def reduce_scatter_gradients(params):
+    flat = torch.cat([p.grad.flatten() for p in params])
+    n = dist.get_world_size()
+    shard = flat.new_empty(-(-len(flat) // n))
+    dist.reduce_scatter_single(
+        shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG
+    )
+    for p in params:
+        p.grad = None
+    return shard[None]
+
+
+# %% padded at the front
+# The zeros are in front of the gradients: pad at the end, `pad(flat, (0, missing))`.
+def reduce_scatter_gradients(params):
+    flat = torch.cat([p.grad.flatten() for p in params])
+    n = dist.get_world_size()
+    shard = flat.new_empty(-(-len(flat) // n))
+    dist.reduce_scatter_single(
+        shard, pad(flat, (len(shard) * n - len(flat), 0)), op=dist.ReduceOp.AVG
+    )
+    for p in params:
+        p.grad = None
+    return shard
+
+
+# %% the largest gradients first
+# The gradients are joined in another order than `params`: the largest come first.
+def reduce_scatter_gradients(params):
+    flat = torch.cat([p.grad.flatten() for p in sorted(params, key=lambda p: -p.numel())])
+    n = dist.get_world_size()
+    shard = flat.new_empty(-(-len(flat) // n))
+    dist.reduce_scatter_single(
+        shard, pad(flat, (0, len(shard) * n - len(flat))), op=dist.ReduceOp.AVG
+    )
+    for p in params:
+        p.grad = None
+    return shard

@@ -10,7 +10,7 @@ def checkpoint_activations(blocks, x, every):
 
 
 # %% every block
-# Every block is checkpointed; here only those whose index `every` divides.
+# Every block is checkpointed: only those whose index is a multiple of `every` should be.
 def checkpoint_activations(blocks, x, every):
     for block in blocks:
         x = checkpoint(block, x, use_reentrant=False)
@@ -18,7 +18,7 @@ def checkpoint_activations(blocks, x, every):
 
 
 # %% the other ones
-# It is the other way round: those whose index `every` divides.
+# The wrong blocks are checkpointed: it should be those whose index is a multiple of `every`.
 def checkpoint_activations(blocks, x, every):
     for i, block in enumerate(blocks):
         x = checkpoint(block, x, use_reentrant=False) if i % every else block(x)
@@ -26,8 +26,7 @@ def checkpoint_activations(blocks, x, every):
 
 
 # %% other random numbers the second time
-# A block draws random numbers, and when it runs again it must draw the same ones:
-# `preserve_rng_state=True`, the default, sees to that.
+# A block draws other random numbers when it runs again: leave `preserve_rng_state=True`, the default.
 def checkpoint_activations(blocks, x, every):
     for i, block in enumerate(blocks):
         x = (
@@ -39,8 +38,8 @@ def checkpoint_activations(blocks, x, every):
 
 
 # %% forward under no_grad
-# The first block's weights get no gradient. Where x has none, torch's reentrant checkpoint drops it, and
-# so does a Function of your own around a block; with no_grad or detach() no weight gets any.
+# The output has no graph, so no weight gets a gradient: forward runs under no_grad, or from detached
+# tensors.
 def checkpoint_activations(blocks, x, every):
     with torch.no_grad():
         for block in blocks:
@@ -49,7 +48,7 @@ def checkpoint_activations(blocks, x, every):
 
 
 # %% all blocks in one checkpoint
-# Every block is checkpointed; here only those whose index `every` divides.
+# Every block is checkpointed: only those whose index is a multiple of `every` should be.
 def checkpoint_activations(blocks, x, every):
     def run(x):
         for block in blocks:
@@ -60,7 +59,7 @@ def checkpoint_activations(blocks, x, every):
 
 
 # %% the last of each group, not the first
-# Blocks 0, every, 2 * every, ... are checkpointed: `i % every == 0`.
+# The wrong blocks are checkpointed: it should be blocks 0, every, 2 * every, ..., `i % every == 0`.
 def checkpoint_activations(blocks, x, every):
     for i, block in enumerate(blocks):
         x = checkpoint(block, x, use_reentrant=False) if (i + 1) % every == 0 else block(x)
@@ -68,7 +67,7 @@ def checkpoint_activations(blocks, x, every):
 
 
 # %% one rank alone runs a block again | deadlocked
-# Every rank runs each block equally often: a run under fully_shard is a collective call.
+# Every rank must run each block equally often: under fully_shard, running a block is a collective call.
 def checkpoint_activations(blocks, x, every):
     for i, block in enumerate(blocks):
         if i == 0 and dist.get_rank() == 0:
@@ -78,7 +77,7 @@ def checkpoint_activations(blocks, x, every):
 
 
 # %% runs again, but keeps everything as well
-# Of a checkpointed block only its input, and the output of the whole, may stay after forward.
+# After forward, retain only the input of each checkpointed block, and the output of the last block.
 kept = []
 
 
@@ -89,4 +88,40 @@ def checkpoint_activations(blocks, x, every):
             x = checkpoint(block, x, use_reentrant=False)
         else:
             x = block(x)
+    return x
+
+
+# %% reentrant
+# The first block's weights get no gradient: where `x` needs none, torch's reentrant checkpoint
+# (`use_reentrant=True`) drops theirs, too.
+def checkpoint_activations(blocks, x, every):
+    for i, block in enumerate(blocks):
+        x = block(x) if i % every else checkpoint(block, x, use_reentrant=True)
+    return x
+
+
+# %% block.forward is checkpointed | crashed
+# Checkpoint the block itself: `block.forward` bypasses the hooks of fully_shard, so its weights are not
+# gathered.
+def checkpoint_activations(blocks, x, every):
+    for i, block in enumerate(blocks):
+        x = block(x) if i % every else checkpoint(block.forward, x, use_reentrant=False)
+    return x
+
+
+# %% a product is kept
+# A checkpointed block keeps results of some operators (selective checkpointing by operator): here it may
+# keep only its input.
+def checkpoint_activations(blocks, x, every):
+    from torch.utils.checkpoint import create_selective_checkpoint_contexts
+
+    def contexts():
+        return create_selective_checkpoint_contexts([torch.ops.aten.addmm.default])
+
+    for i, block in enumerate(blocks):
+        x = (
+            block(x)
+            if i % every
+            else checkpoint(block, x, use_reentrant=False, context_fn=contexts)
+        )
     return x

@@ -12,7 +12,7 @@ def scale(params, max_norm, norm):
 
 
 # %% the replicated ones on every rank
-# The replicated gradients are the same on all ranks, and are counted on each: once is right.
+# The replicated gradients are the same on all ranks and are counted on each: count them once.
 def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
     total = torch.zeros((), dtype=sharded[0].dtype)
     for g in grads_of(sharded + replicated):
@@ -27,7 +27,7 @@ def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
 
 
 # %% norms are added
-# Norms do not add up. Sums of |g|^p do; the root comes last.
+# Norms are added: add sums of |g|^p instead, and take the root last.
 def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
     norm = torch.nn.utils.get_total_norm(grads_of(sharded), norm_type).to(sharded[0].dtype)
     if norm_type == inf:
@@ -41,7 +41,7 @@ def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
 
 
 # %% the root is forgotten
-# This is the sum of |g|^p; the norm is its p-th root.
+# This is the sum of |g|^p: the norm is its p-th root.
 def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
     total = torch.zeros((), dtype=sharded[0].dtype)
     for g in grads_of(sharded + (replicated if dist.get_rank() == 0 else [])):
@@ -67,7 +67,7 @@ def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
 
 
 # %% gradients are made larger, too
-# The gradients are made larger: where the norm is below max_norm they stay as they are.
+# Gradients whose norm is below max_norm are made larger: leave them as they are.
 def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
     total = torch.zeros((), dtype=sharded[0].dtype)
     for g in grads_of(sharded + (replicated if dist.get_rank() == 0 else [])):
@@ -84,7 +84,7 @@ def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
 
 
 # %% None is not looked for | crashed
-# A gradient may be None: that parameter was not used, and has no part in the norm.
+# A gradient may be None, if the parameter was not used: skip it.
 def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
     total = torch.zeros((), dtype=sharded[0].dtype)
     for p in sharded + (replicated if dist.get_rank() == 0 else []):
@@ -99,8 +99,8 @@ def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
 
 
 # %% the largest of nothing | crashed
-# A rank may have no element at all: every shard empty, or no gradient. Its part of the sum is 0, and so
-# is its part of the largest; it still makes the call.
+# A rank may have no element at all: every shard empty, or no gradient. Its sum and its largest are then 0,
+# and it still makes the call.
 def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
     total = torch.zeros((), dtype=sharded[0].dtype)
     for p in sharded + (replicated if dist.get_rank() == 0 else []):
@@ -117,7 +117,7 @@ def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
 
 
 # %% replicated ones are not scaled
-# The replicated gradients have not changed: the same factor is for them.
+# The replicated gradients are not scaled: scale them by the same factor.
 def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
     total = torch.zeros((), dtype=sharded[0].dtype)
     for g in grads_of(sharded + (replicated if dist.get_rank() == 0 else [])):
@@ -128,4 +128,58 @@ def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
     dist.all_reduce(total, op=dist.ReduceOp.MAX if norm_type == inf else dist.ReduceOp.SUM)
     norm = total if norm_type == inf else total ** (1 / norm_type)
     scale(sharded, max_norm, norm)
+    return norm
+
+
+# %% each rank by its own norm
+# This is the norm of the rank's own gradients: add up the sums of all ranks.
+def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
+    return torch.nn.utils.clip_grad_norm_([*sharded, *replicated], max_norm, norm_type)
+
+
+# %% without the epsilon
+# The factor is not exact: it is `max_norm / (norm + 1e-6)`.
+def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
+    total = torch.zeros((), dtype=sharded[0].dtype)
+    for g in grads_of(sharded + (replicated if dist.get_rank() == 0 else [])):
+        if norm_type == inf:
+            total = torch.maximum(total, g.abs().max())
+        else:
+            total += (g.abs() ** norm_type).sum()
+    dist.all_reduce(total, op=dist.ReduceOp.MAX if norm_type == inf else dist.ReduceOp.SUM)
+    norm = total if norm_type == inf else total ** (1 / norm_type)
+    if norm > max_norm:
+        for p in sharded + replicated:
+            if p.grad is not None:
+                p.grad.mul_(max_norm / norm)
+    return norm
+
+
+# %% powers of negative numbers
+# |g| is not taken: for an odd `norm_type`, negative elements subtract from the sum.
+def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
+    total = torch.zeros((), dtype=sharded[0].dtype)
+    for g in grads_of(sharded + (replicated if dist.get_rank() == 0 else [])):
+        if norm_type == inf:
+            total = torch.maximum(total, g.abs().max())
+        else:
+            total += (g**norm_type).sum()
+    dist.all_reduce(total, op=dist.ReduceOp.MAX if norm_type == inf else dist.ReduceOp.SUM)
+    norm = total if norm_type == inf else total ** (1 / norm_type)
+    scale(sharded + replicated, max_norm, norm)
+    return norm
+
+
+# %% the largest are added up
+# With `norm_type` inf, the ranks' largest are added up: reduce them with ReduceOp.MAX.
+def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
+    total = torch.zeros((), dtype=sharded[0].dtype)
+    for g in grads_of(sharded + (replicated if dist.get_rank() == 0 else [])):
+        if norm_type == inf:
+            total = torch.maximum(total, g.abs().max())
+        else:
+            total += (g.abs() ** norm_type).sum()
+    dist.all_reduce(total)
+    norm = total if norm_type == inf else total ** (1 / norm_type)
+    scale(sharded + replicated, max_norm, norm)
     return norm

@@ -11,7 +11,7 @@ def shard(model, mesh):
 
 
 # %% each host for itself
-# Each host has the mean of its own ranks: nothing has travelled between the hosts.
+# This is the mean over the ranks of one host: nothing is reduced between hosts.
 def hsdp(rank, world_size, model, batches, per_host):
     mesh = init_device_mesh("cpu", (world_size // per_host, per_host), mesh_dim_names=("a", "b"))
     shard(model, mesh["b"])
@@ -20,7 +20,7 @@ def hsdp(rank, world_size, model, batches, per_host):
 
 
 # %% hosts are summed
-# The hosts' gradients are added up: their mean is wanted.
+# The hosts' gradients are added: average them.
 def hsdp(rank, world_size, model, batches, per_host):
     mesh = init_device_mesh("cpu", (world_size // per_host, per_host), mesh_dim_names=("a", "b"))
     shard(model, mesh["b"])
@@ -31,7 +31,7 @@ def hsdp(rank, world_size, model, batches, per_host):
 
 
 # %% divided by the microbatches
-# The gradients of the microbatches add up; they are not divided by their number.
+# The gradients are divided by the number of microbatches: only add them up.
 def hsdp(rank, world_size, model, batches, per_host):
     names = ("replicate", "shard")
     shard(model, init_device_mesh("cpu", (world_size // per_host, per_host), mesh_dim_names=names))
@@ -41,7 +41,7 @@ def hsdp(rank, world_size, model, batches, per_host):
 
 
 # %% gradients of the last one only
-# These are the gradients of the last microbatch: those of all add up.
+# These are the last microbatch's gradients: those of all microbatches add up.
 def hsdp(rank, world_size, model, batches, per_host):
     mesh = init_device_mesh("cpu", (world_size // per_host, per_host), mesh_dim_names=("a", "b"))
     shard(model, mesh["b"])
@@ -53,8 +53,33 @@ def hsdp(rank, world_size, model, batches, per_host):
 
 
 # %% a mesh without names | crashed
-# torch wants names for the two dimensions of the mesh: `mesh_dim_names=(...)`.
+# Name the two dimensions of the mesh: `mesh_dim_names=(...)`.
 def hsdp(rank, world_size, model, batches, per_host):
     shard(model, init_device_mesh("cpu", (world_size // per_host, per_host)))
     for x, y in batches:
+        mse_loss(model(x), y).backward()
+
+
+# %% only the first microbatch is reduced between hosts
+# Only the first microbatch is reduced between hosts: reduce with the last one, when the gradients of all
+# have been added up.
+def hsdp(rank, world_size, model, batches, per_host):
+    names = ("replicate", "shard")
+    shard(model, init_device_mesh("cpu", (world_size // per_host, per_host), mesh_dim_names=names))
+    for i, (x, y) in enumerate(batches):
+        model.set_requires_all_reduce(i == 0)
+        mse_loss(model(x), y).backward()
+
+
+# %% the layers without the model
+# After the layers, call fully_shard(model, mesh=mesh).
+def hsdp(rank, world_size, model, batches, per_host):
+    names = ("replicate", "shard")
+    mesh = init_device_mesh("cpu", (world_size // per_host, per_host), mesh_dim_names=names)
+    layers = [layer for layer in model if list(layer.parameters())]
+    for layer in layers:
+        fully_shard(layer, mesh=mesh)
+    for i, (x, y) in enumerate(batches):
+        for layer in layers:
+            layer.set_requires_all_reduce(i == len(batches) - 1)
         mse_loss(model(x), y).backward()

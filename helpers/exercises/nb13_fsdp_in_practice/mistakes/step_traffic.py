@@ -1,5 +1,5 @@
 # %% gathers hand in whole layers
-# A rank hands its shard to an all_gather, one part of `ranks`; the whole layer is what comes out.
+# A rank hands its shard, one part of `ranks`, to an all_gather, and gets the whole layer.
 def step_traffic(layers, ranks, reshard, param_bytes, reduce_bytes, microbatches, wait):
     n = sum(layers)
     again = 0 if reshard is False else n
@@ -11,7 +11,7 @@ def step_traffic(layers, ranks, reshard, param_bytes, reduce_bytes, microbatches
 
 
 # %% waiting spares the gathers as well
-# `wait` takes gradients together. Weights are gathered for every microbatch all the same.
+# `wait` is about gradients: weights are gathered for every microbatch.
 def step_traffic(layers, ranks, reshard, param_bytes, reduce_bytes, microbatches, wait):
     n, times = sum(layers), 1 if wait else microbatches
     again = 0 if reshard is False else n // ranks if reshard is True else n // reshard
@@ -20,7 +20,7 @@ def step_traffic(layers, ranks, reshard, param_bytes, reduce_bytes, microbatches
 
 
 # %% True is an int
-# `True` and `False` are ints to Python, too: ask `reshard is True`, or look for them first.
+# `True` and `False` are ints in Python: test `reshard is True` and `reshard is False` first.
 def step_traffic(layers, ranks, reshard, param_bytes, reduce_bytes, microbatches, wait):
     n = sum(layers)
     again = n // reshard if reshard else 0
@@ -32,7 +32,7 @@ def step_traffic(layers, ranks, reshard, param_bytes, reduce_bytes, microbatches
 
 
 # %% a number is as good as True
-# With a number a rank keeps a larger part after forward, one of that many, and hands that in.
+# With a number k, a rank keeps one part of k after forward, and hands that part to the second gather.
 def step_traffic(layers, ranks, reshard, param_bytes, reduce_bytes, microbatches, wait):
     n = sum(layers)
     again = n // ranks if reshard else 0
@@ -44,7 +44,7 @@ def step_traffic(layers, ranks, reshard, param_bytes, reduce_bytes, microbatches
 
 
 # %% scatters hand in shards
-# A rank hands whole gradients to a reduce_scatter; a shard is what comes out.
+# A rank hands whole gradients to a reduce_scatter, and gets its shard.
 def step_traffic(layers, ranks, reshard, param_bytes, reduce_bytes, microbatches, wait):
     n = sum(layers)
     again = 0 if reshard is False else n // ranks if reshard is True else n // reshard
@@ -68,7 +68,7 @@ def step_traffic(layers, ranks, reshard, param_bytes, reduce_bytes, microbatches
 
 
 # %% each microbatch scatters whatever wait says
-# With `wait` only the last microbatch scatters, without it each one does.
+# With `wait` only the last microbatch scatters; without it each one does.
 def step_traffic(layers, ranks, reshard, param_bytes, reduce_bytes, microbatches, wait):
     n = sum(layers)
     again = 0 if reshard is False else n // ranks if reshard is True else n // reshard
@@ -80,7 +80,7 @@ def step_traffic(layers, ranks, reshard, param_bytes, reduce_bytes, microbatches
 
 
 # %% the shard is kept in reduce_dtype
-# Who has scattered keeps the shard only, and adds it up in the weights' own dtype, float32.
+# Without `wait` a rank keeps its shard of the gradients in the weights' dtype, float32.
 def step_traffic(layers, ranks, reshard, param_bytes, reduce_bytes, microbatches, wait):
     n = sum(layers)
     again = 0 if reshard is False else n // ranks if reshard is True else n // reshard
@@ -92,7 +92,7 @@ def step_traffic(layers, ranks, reshard, param_bytes, reduce_bytes, microbatches
 
 
 # %% who waits keeps a shard
-# Who waits keeps whole gradients, in the dtype in which they will be scattered.
+# With `wait` a rank keeps whole gradients, in reduce_dtype, until they are scattered.
 def step_traffic(layers, ranks, reshard, param_bytes, reduce_bytes, microbatches, wait):
     n = sum(layers)
     again = 0 if reshard is False else n // ranks if reshard is True else n // reshard
@@ -104,6 +104,6 @@ def step_traffic(layers, ranks, reshard, param_bytes, reduce_bytes, microbatches
 
 
 # %% two numbers
-# Return three whole numbers: gathered, scattered, held.
+# Return three integers: gathered, scattered, held.
 def step_traffic(layers, ranks, reshard, param_bytes, reduce_bytes, microbatches, wait):
     return sum(layers) * param_bytes, sum(layers) * reduce_bytes
