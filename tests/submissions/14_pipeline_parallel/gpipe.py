@@ -73,6 +73,35 @@ def gpipe(rank, world_size, stage, microbatches):
     [w.wait() for w in works]
 
 
+# %% right: the next activation is in flight while the stage computes
+def gpipe(rank, world_size, stage, microbatches):
+    first, last = rank == 0, rank == world_size - 1
+
+    def start():
+        box = stage.empty()
+        return box, dist.irecv(box, rank - 1)
+
+    following = None if first else start()
+    for i in range(microbatches):
+        x = None
+        if not first:
+            x, work = following
+            work.wait()
+            if i + 1 < microbatches:
+                following = start()
+        y = stage.forward(i, x)
+        if not last:
+            dist.send(y, rank + 1)
+    for i in range(microbatches):
+        grad = None
+        if not last:
+            grad = stage.empty()
+            dist.recv(grad, rank + 1)
+        grad = stage.backward(i, grad)
+        if not first:
+            dist.send(grad, rank - 1)
+
+
 # %% wrong: all activations are sent after all forwards | wrong | says: idles meanwhile
 def gpipe(rank, world_size, stage, microbatches):
     first, last = rank == 0, rank == world_size - 1
