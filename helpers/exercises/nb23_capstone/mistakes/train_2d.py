@@ -79,35 +79,35 @@ def train(
 
 
 # %% no broadcast
-# Every rank has built its layers from a seed of its own. Rank 0's count: broadcast them to **all** ranks,
-# before you cut them.
+# The ranks start from different weights: each has built its layers from its own seed. Broadcast rank 0's
+# weights to all ranks before you split them.
 def train_2d(*given):
     return train(*given, begin="")
 
 
 # %% a broadcast within tp groups only
-# Every rank has built its layers from a seed of its own. Rank 0's count: broadcast them to **all** ranks,
-# before you cut them.
+# The ranks start from different weights: each has built its layers from its own seed. Broadcast rank 0's
+# weights to all ranks before you split them.
 def train_2d(*given):
     return train(*given, begin="tp")
 
 
 # %% samples dealt out by rank
-# Which samples does this rank learn from? Those of its **dp** coordinate: ranks of one tp group see the
-# same ones.
+# This rank learns from the wrong samples. They depend on its dp coordinate only: ranks of one tp group need
+# the same ones.
 def train_2d(*given):
     return train(*given, share_of="rank")
 
 
 # %% gradients summed
-# Gradients are the mean over the dp group: a loss is a mean over this rank's share of the batch. In the
-# tp group nothing is divided.
+# The gradients have the wrong scale. They are the mean over the dp group, as each loss is a mean over a
+# share of the batch; nothing is divided in the tp group.
 def train_2d(*given):
     return train(*given, op=dist.ReduceOp.SUM)
 
 
 # %% the same tensors in every entry
-# The list keeps the same tensors step after step, and they change: put clones into it.
+# The list holds the same tensors in every entry, and they change with each step. Append clones.
 def train_2d(*given):
     return train(*given, clones=False)
 
@@ -119,46 +119,45 @@ def train_2d(*given):
 
 
 # %% copies made before the step
-# The copies were made before `optimizer.step()`: they belong after it.
+# The copies were made before `optimizer.step()`. Make them after it.
 def train_2d(*given):
     return train(*given, early=True)
 
 
 # %% the optimizer has the layers, not the block
-# The weights that are copied never change: does the optimizer step, and on the very parameters that you
-# copy, which are `block.parameters()`?
+# The weights that you copy never change. Pass the optimizer the parameters that you copy,
+# `block.parameters()`, not the layers'.
 def train_2d(*given):
     return train(*given, steps_up=True)
 
 
 # %% the parts are broadcast after cutting
-# This rank begins with rank 0's **part** of the weights: broadcast the whole weights before you cut them,
-# not the parts.
+# Every rank starts with rank 0's part of the weights. Broadcast the whole weights before you split them.
 def train_2d(*given):
     return train(*given, begin="parts")
 
 
 # %% nobody averages gradients
-# Each replica learns from its own samples only: average the gradients over the dp group.
+# Each replica learns from its own samples only. Average the gradients over the dp group.
 def train_2d(*given):
     return train(*given, average="")
 
 
 # %% all replicas take the first share
-# All replicas learn from the same share of the batch: take that of the dp coordinate.
+# All replicas learn from the same share of the batch. Take the share of the dp coordinate.
 def train_2d(*given):
     return train(*given, same=True)
 
 
 # %% the first batch in every step
-# Every step learns from the first batch: step k takes samples from `k * batch_size` on.
+# Every step learns from the first batch. Step k starts at sample `k * batch_size`.
 def train_2d(*given):
     return train(*given, batch=False)
 
 
 # %% whole weights in the list
-# `up` is cut by rows (`chunk(tp)`), `down` by columns (`chunk(tp, dim=1)`); the coordinate in the tp
-# group says which part is yours.
+# These are the whole weights. Return this rank's parts: rows of `up` (`chunk(tp)`) and columns of `down`
+# (`chunk(tp, dim=1)`), by the tp coordinate.
 def train_2d(rank, world_size, tp, up, down, x, y, batch_size, steps, lr):
     after = train(rank, world_size, tp, up, down, x, y, batch_size, steps, lr)
     return [(a.repeat(tp, 1), b.repeat(1, tp)) for a, b in after]
