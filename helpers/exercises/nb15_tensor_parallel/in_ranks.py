@@ -328,7 +328,9 @@ def _parameter(layer: nn.Module, name: str) -> Any:
         f"the layer has no attribute of this name; registered are {', '.join(named) or 'none'}"
     )
     value = getattr(layer, name, missing)
-    return f"a {type(value).__name__}, not a Parameter" if isinstance(value, torch.Tensor) else value
+    return (
+        f"a {type(value).__name__}, not a Parameter" if isinstance(value, torch.Tensor) else value
+    )
 
 
 def _copy(tensor: Any) -> torch.Tensor | None:

@@ -128,3 +128,29 @@ def with_dtensor(model, mesh):
     plan |= {"attention.o": RowwiseParallel(), "mlp.down": RowwiseParallel()}
     plan = {name.split(".")[1]: style for name, style in plan.items()}
     return parallelize_module(model, mesh, plan)
+
+
+# %% every layer by columns, the outputs whole | crashed
+# The shapes do not fit: a layer of the plan is split the wrong way, or missing. q, k, v, gate and up are
+# ColwiseParallel(), o and down RowwiseParallel(), with their default layouts.
+def with_dtensor(model, mesh):
+    from torch.distributed.tensor import Replicate
+
+    last = ("attention.o", "mlp.down")
+    names = [f"attention.{name}" for name in "qkv"] + ["mlp.gate", "mlp.up"]
+    plan = {name: ColwiseParallel() for name in names}
+    plan |= {name: ColwiseParallel(output_layouts=Replicate()) for name in last}
+    return parallelize_module(model, mesh, plan)
+
+
+# %% v by rows
+# A layer of the plan is split the wrong way, which costs a further call. q, k, v, gate and up are
+# ColwiseParallel(), o and down RowwiseParallel(), with their default layouts.
+def with_dtensor(model, mesh):
+    from torch.distributed.tensor import Replicate, Shard
+
+    plan = {f"attention.{name}": ColwiseParallel() for name in "qk"}
+    plan["attention.v"] = RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(-1))
+    plan |= {f"mlp.{name}": ColwiseParallel() for name in ("gate", "up")}
+    plan |= {"attention.o": RowwiseParallel(), "mlp.down": RowwiseParallel()}
+    return parallelize_module(model, mesh, plan)
