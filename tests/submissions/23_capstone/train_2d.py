@@ -135,6 +135,46 @@ def train_2d(rank, world_size, tp, up, down, x, y, batch_size, steps, lr):
     return after
 
 
+# %% right: strided shares of the batch
+def train_2d(rank, world_size, tp, up, down, x, y, batch_size, steps, lr):
+    mesh = init_device_mesh("cpu", (world_size // tp, tp), mesh_dim_names=("dp", "tp"))
+    for layer in (up, down):
+        dist.broadcast(layer.weight.data, src=0)
+    block = Block(up, down, mesh["tp"])
+    optimizer = torch.optim.SGD(block.parameters(), lr=lr)
+    dp, own = mesh["dp"].size(), mesh["dp"].get_local_rank()
+    after = []
+    for k in range(steps):
+        rows = slice(k * batch_size + own, (k + 1) * batch_size, dp)
+        optimizer.zero_grad()
+        cross_entropy(block(x[rows]), y[rows]).backward()
+        for p in block.parameters():
+            dist.all_reduce(p.grad, op=dist.ReduceOp.AVG, group=mesh["dp"].get_group())
+        optimizer.step()
+        after.append((block.up.detach().clone(), block.down.detach().clone()))
+    return after
+
+
+# %% right: the parts are averaged after each step, which is the same for plain SGD
+def train_2d(rank, world_size, tp, up, down, x, y, batch_size, steps, lr):
+    mesh = init_device_mesh("cpu", (world_size // tp, tp), mesh_dim_names=("dp", "tp"))
+    for layer in (up, down):
+        dist.broadcast(layer.weight.data, src=0)
+    block = Block(up, down, mesh["tp"])
+    optimizer = torch.optim.SGD(block.parameters(), lr=lr)
+    dp, own = mesh["dp"].size(), mesh["dp"].get_local_rank()
+    after = []
+    for k in range(steps):
+        rows = slice(k * batch_size + own, (k + 1) * batch_size, dp)
+        optimizer.zero_grad()
+        cross_entropy(block(x[rows]), y[rows]).backward()
+        optimizer.step()
+        for p in block.parameters():
+            dist.all_reduce(p.data, op=dist.ReduceOp.AVG, group=mesh["dp"].get_group())
+        after.append((block.up.detach().clone(), block.down.detach().clone()))
+    return after
+
+
 # %% wrong: gradients averaged over all ranks | wrong | says: Which group averages gradients
 def train_2d(*given):
     return train(*given, average="all")
