@@ -70,8 +70,8 @@ def expert_gradients(rank, world_size, ep, shared, experts):
 
 
 # %% a single copy is skipped
-# This is the rank's own gradient. Sum those of all copies of the expert, then divide by the number of
-# losses, which is the world size.
+# Where each expert has one copy only, its gradient is not divided. Divide by the number of losses, which is
+# the world size, also where there is nothing to sum.
 def expert_gradients(rank, world_size, ep, shared, experts):
     groups = [dist.new_group(list(range(e, world_size, ep))) for e in range(ep)]
     for p in shared:
