@@ -138,3 +138,16 @@ def mpi_all_reduce(world, x, op):
     whole = x.contiguous()
     world.Allreduce(MPI.IN_PLACE, whole.numpy(), op=op)
     x.copy_(whole)
+
+
+# %% wrong: the elements between are summed, too | wrong | says: elements between
+from mpi4py import MPI
+
+
+def mpi_all_reduce(world, x, op):
+    whole = x
+    if not x.is_contiguous():
+        whole = torch.as_strided(x, (x.numel() * 2 - 1,), (1,))
+    world.Allreduce(MPI.IN_PLACE, whole.numpy(), op=MPI.MAX if op == "max" else MPI.SUM)
+    if op == "mean":
+        x /= world.size
