@@ -95,3 +95,16 @@ def record_errors(main):
         main()
     except Exception:
         os._exit(1)
+
+
+# %% wrong: the process is ended early | wrong | says: os\._exit
+import os
+
+from torch.distributed.elastic.multiprocessing.errors import record
+
+
+def record_errors(main):
+    try:
+        record(main)()
+    except BaseException:
+        os._exit(1)
