@@ -102,7 +102,7 @@ def gpipe(rank, world_size, stage, microbatches):
             dist.send(grad, rank - 1)
 
 
-# %% wrong: all activations are sent after all forwards | wrong | says: idles meanwhile
+# %% wrong: all activations are sent after all forwards | wrong | says: is idle meanwhile
 def gpipe(rank, world_size, stage, microbatches):
     first, last = rank == 0, rank == world_size - 1
     ys = []
@@ -160,7 +160,7 @@ def gpipe(rank, world_size, stage, microbatches):
             dist.send(y, rank + 1)
 
 
-# %% wrong: irecv without wait | wrong | says: there (only )?after wait
+# %% wrong: irecv without wait | wrong | says: by the time wait
 def gpipe(rank, world_size, stage, microbatches):
     first, last = rank == 0, rank == world_size - 1
     works = []

@@ -57,7 +57,7 @@ class RowParallelLinear(Base):
     pass
 
 
-# %% wrong: sums in backward too | wrong | says: SumOverRanks.backward hands it on
+# %% wrong: sums in backward too | wrong | says: return it as it is
 class SumOverRanks(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -76,7 +76,7 @@ class RowParallelLinear(Base):
     pass
 
 
-# %% wrong: torch's functional all_reduce | wrong | says: SumOverRanks.backward hands it on
+# %% wrong: torch's functional all_reduce | wrong | says: return it as it is
 import torch.distributed._functional_collectives as funcol
 
 
@@ -99,7 +99,7 @@ class RowParallelLinear(torch.nn.Module):
         return linear(torch.cat(parts, dim=-1), self.weight, self.bias)
 
 
-# %% wrong: cuts the input, which is cut already | crashed | says: do not cut it again|own = x.chunk
+# %% wrong: cuts the input, which is cut already | crashed | says: x does not fit the weight
 class RowParallelLinear(Base):
     def forward(self, x):
         own = x.chunk(dist.get_world_size(), dim=-1)[dist.get_rank()]

@@ -235,7 +235,7 @@ def sequence_parallel(x, scale, gate, up, down, mask):
     return x + mask * ScatterSum.apply(linear(hidden, down))
 
 
-# %% wrong: gathered and summed behind autograd's back | wrong | says: belongs in `GatherTokens
+# %% wrong: gathered and summed behind autograd's back | wrong | says: `(GatherTokens|ScatterSum).apply
 def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = gather(rms_norm(x, scale.shape, CopyToRanks.apply(scale)).detach())
     hidden = silu(linear(tokens, gate)) * linear(tokens, up)
@@ -257,21 +257,21 @@ def sequence_parallel(x, scale, gate, up, down, mask):
     return x + mask * ScatterSum.apply(linear(hidden, down))
 
 
-# %% wrong: the sum without apply | wrong | says: `ScatterSum.apply\(\.\.\.\)` make them
+# %% wrong: the sum without apply | wrong | says: `ScatterSum.apply
 def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
     hidden = silu(linear(tokens, gate)) * linear(tokens, up)
     return x + mask * scatter_sum(linear(hidden, down))
 
 
-# %% wrong: forward of the sum is called by hand | wrong | says: `ScatterSum.apply\(\.\.\.\)` make them
+# %% wrong: forward of the sum is called by hand | wrong | says: `ScatterSum.apply
 def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
     hidden = silu(linear(tokens, gate)) * linear(tokens, up)
     return x + mask * ScatterSum.forward(None, linear(hidden, down))
 
 
-# %% wrong: the normed tokens are detached | wrong | says: Only the residual has given x a gradient
+# %% wrong: the normed tokens are detached | wrong | says: Only the residual|in backward
 def sequence_parallel(x, scale, gate, up, down, mask):
     own = rms_norm(x, scale.shape, CopyToRanks.apply(scale))
     tokens = GatherTokens.apply(own.detach())
@@ -279,7 +279,7 @@ def sequence_parallel(x, scale, gate, up, down, mask):
     return x + mask * ScatterSum.apply(linear(hidden, down))
 
 
-# %% wrong: what is summed is detached | wrong | says: Only the residual has given x a gradient
+# %% wrong: what is summed is detached | wrong | says: Only the residual|in backward
 def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
     hidden = silu(linear(tokens, gate)) * linear(tokens, up)

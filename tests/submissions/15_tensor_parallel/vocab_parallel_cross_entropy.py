@@ -89,7 +89,7 @@ def vocab_parallel_cross_entropy(logits, target, first):
     return cross_entropy(SumOverRanks.apply(whole), target)
 
 
-# %% wrong: torch's functional all_reduce | wrong | says: arrives complete
+# %% wrong: torch's functional all_reduce | wrong | says: in backward
 import torch.distributed._functional_collectives as funcol
 
 

@@ -125,7 +125,7 @@ def expert_parallel(rank, world_size, x, router, expert):
     route(rank, world_size, x, router, expert)
 
 
-# %% wrong: the gate travels with its token | wrong | says: the gate can stay at home
+# %% wrong: the gate travels with its token | wrong | says: without its gate
 def expert_parallel(rank, world_size, x, router, expert):
     gate, order, sends, receives = sent(world_size, x, router)
     arrived = Exchange.apply(torch.cat([x, gate[:, None]], 1)[order], sends, receives)

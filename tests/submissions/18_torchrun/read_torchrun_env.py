@@ -51,7 +51,7 @@ def read_torchrun_env():
     return {key: int(os.environ[name]) for key, name in NAMES.items()}
 
 
-# %% wrong: strings, not numbers | wrong | says: make each of them an int
+# %% wrong: strings, not numbers | wrong | says: convert each to an int
 def read_torchrun_env():
     e = os.environ
     return {
@@ -127,7 +127,7 @@ def read_torchrun_env():
     return {"rank": dist.get_rank(), "world_size": dist.get_world_size()}
 
 
-# %% wrong: alone it is rank 0 of 0 | wrong | says: Started by plain `python` a process is alone: rank 0 of 1
+# %% wrong: alone it is rank 0 of 0 | wrong | says: a process is alone: rank 0 of 1
 def read_torchrun_env():
     names = {
         "rank": "RANK",

@@ -82,7 +82,7 @@ def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, mo
                 p.data.copy_(k)
 
 
-# %% wrong: the last batch, too | wrong | says: makes no step
+# %% wrong: the last batch, too | wrong | says: make no step
 def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
     kept = [p.detach().clone() for p in model.parameters()]
     outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum, nesterov=True)

@@ -67,7 +67,7 @@ def mpi_all_reduce(world, x, op):
         x /= world.Get_size()
 
 
-# %% wrong: the copy is not copied back | wrong | says: has to be copied back
+# %% wrong: the copy is not copied back | wrong | says: Copy its result back
 def mpi_all_reduce(world, x, op):
     x = x.contiguous()
     world.Allreduce(MPI.IN_PLACE, x.numpy(), op=MPI.MAX if op == "max" else MPI.SUM)
@@ -75,7 +75,7 @@ def mpi_all_reduce(world, x, op):
         x /= world.Get_size()
 
 
-# %% wrong: the sum for every op | wrong | says: give `op=MPI.MAX`
+# %% wrong: the sum for every op | wrong | says: pass `op=MPI.MAX`
 def mpi_all_reduce(world, x, op):
     whole = x.contiguous()
     world.Allreduce(MPI.IN_PLACE, whole.numpy())

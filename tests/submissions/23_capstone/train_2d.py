@@ -260,7 +260,7 @@ def train_2d(*given):
     return train(*given)
 
 
-# %% wrong: weights are broadcast before every step | wrong | says: travel once, before the first step
+# %% wrong: weights are broadcast before every step | wrong | says: are broadcast once
 def train_2d(rank, world_size, tp, up, down, x, y, batch_size, steps, lr):
     after = train(rank, world_size, tp, up, down, x, y, batch_size, steps, lr)
     for _ in range(steps):

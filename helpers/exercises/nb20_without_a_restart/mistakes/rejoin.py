@@ -103,3 +103,16 @@ def rejoin(rank, world_size, steps, model, optimizer):
             own = optimizer.state_dict()
             optimizer.load_state_dict({"state": box[0][1], "param_groups": own["param_groups"]})
     return most
+
+
+# %% from rank 0, to those that are behind
+# This is rank 0's state. The source must be a rank that has made the most steps.
+def rejoin(rank, world_size, steps, model, optimizer):
+    most = max(steps)
+    if min(steps) < most:
+        box = [(model.state_dict(), optimizer.state_dict()) if rank == 0 else None]
+        dist.broadcast_object_list(box, src=0)
+        if steps[rank] < most:
+            model.load_state_dict(box[0][0])
+            optimizer.load_state_dict(box[0][1])
+    return most
