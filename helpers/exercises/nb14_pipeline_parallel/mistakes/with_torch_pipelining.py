@@ -194,3 +194,17 @@ def run(rank, world_size, layers, microbatches, loss_fn, x, y, **options):
 def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y):
     losses = run(rank, world_size, layers, microbatches, loss_fn, x, y)
     return None if losses is None else [torch.stack(losses).mean()]
+
+
+# %% as many microbatches as ranks
+# The batch is split into another number of microbatches. Pass `microbatches` to Schedule1F1B.
+def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y):
+    stage = PipelineStage(layers, rank, world_size, torch.device("cpu"))
+    schedule, losses = Schedule1F1B(stage, world_size, loss_fn=loss_fn), []
+    if rank == 0:
+        schedule.step(x)
+    elif rank == world_size - 1:
+        schedule.step(target=y, losses=losses)
+        return losses
+    else:
+        schedule.step()

@@ -71,3 +71,11 @@ def merge_parts(out_a, lse_a, out_b, lse_b):
     share = torch.sigmoid(lse_a - lse_b)
     lse = lse_b + torch.nn.functional.softplus(lse_a - lse_b)
     return torch.lerp(out_b, out_a, share.expand_as(out_a)), lse
+
+
+# %% exp of a clamped lse
+# lse is clamped before exp, which changes numbers in the hundreds. Subtract the new lse first, then take
+# exp; `torch.logaddexp` computes the new lse safely.
+def merge_parts(out_a, lse_a, out_b, lse_b):
+    a, b = (lse.clamp(-80, 80).exp() for lse in (lse_a, lse_b))
+    return (a * out_a + b * out_b) / (a + b), (a + b).log()

@@ -30,8 +30,8 @@ def expert_gradients(rank, world_size, ep, shared, experts):
 
 
 # %% experts are left alone
-# This is the rank's own gradient. Sum those of all copies of the expert, then divide by the number of
-# losses, which is the world size.
+# An expert's gradient is left as it was, at least where the expert has one copy only. Sum those of all
+# copies, then divide by the number of losses, which is the world size.
 def expert_gradients(rank, world_size, ep, shared, experts):
     for p in shared:
         dist.all_reduce(p.grad, op=dist.ReduceOp.AVG)
@@ -70,8 +70,8 @@ def expert_gradients(rank, world_size, ep, shared, experts):
 
 
 # %% a single copy is skipped
-# Where each expert has one copy only, its gradient is not divided. Divide by the number of losses, which is
-# the world size, also where there is nothing to sum.
+# An expert's gradient is left as it was, at least where the expert has one copy only. Sum those of all
+# copies, then divide by the number of losses, which is the world size.
 def expert_gradients(rank, world_size, ep, shared, experts):
     groups = [dist.new_group(list(range(e, world_size, ep))) for e in range(ep)]
     for p in shared:
