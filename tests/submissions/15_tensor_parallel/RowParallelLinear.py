@@ -86,19 +86,6 @@ class RowParallelLinear(Base):
         return total if self.bias is None else total + self.bias
 
 
-# %% wrong: gathers the input and multiplies the whole | wrong | says: One column of
-class RowParallelLinear(torch.nn.Module):
-    def __init__(self, dense):
-        super().__init__()
-        self.weight, self.bias = dense.weight, dense.bias
-
-    def forward(self, x):
-        parts = [torch.empty_like(x) for _ in range(dist.get_world_size())]
-        dist.all_gather(parts, x.detach())
-        parts[dist.get_rank()] = x
-        return linear(torch.cat(parts, dim=-1), self.weight, self.bias)
-
-
 # %% wrong: cuts the input, which is cut already | crashed | says: x does not fit the weight
 class RowParallelLinear(Base):
     def forward(self, x):

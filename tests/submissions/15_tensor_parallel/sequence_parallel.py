@@ -137,23 +137,6 @@ def sequence_parallel(x, scale, gate, up, down, mask):
     return x + mask * ScatterSum.apply(linear(hidden, down))
 
 
-# %% wrong: backward of the gather takes its slice | wrong | says: adds up the gradients of all ranks
-class GatherTokens(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return gather(x)
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad.chunk(dist.get_world_size())[dist.get_rank()]
-
-
-def sequence_parallel(x, scale, gate, up, down, mask):
-    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
-    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
-    return x + mask * ScatterSum.apply(linear(hidden, down))
-
-
 # %% wrong: backward of the gather sums all and takes its slice | wrong | says: hands [\d,]+ bytes to all_reduce .* activations never are
 class GatherTokens(torch.autograd.Function):
     @staticmethod
@@ -165,25 +148,6 @@ class GatherTokens(torch.autograd.Function):
         total = grad.clone()
         dist.all_reduce(total)
         return total.chunk(dist.get_world_size())[dist.get_rank()]
-
-
-def sequence_parallel(x, scale, gate, up, down, mask):
-    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
-    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
-    return x + mask * ScatterSum.apply(linear(hidden, down))
-
-
-# %% wrong: backward of the sum puts its own tokens among zeros | wrong | says: gradient of the other ranks' tokens
-class ScatterSum(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return scatter_sum(x)
-
-    @staticmethod
-    def backward(ctx, grad):
-        parts = [torch.zeros_like(grad) for _ in range(dist.get_world_size())]
-        parts[dist.get_rank()] = grad
-        return torch.cat(parts)
 
 
 def sequence_parallel(x, scale, gate, up, down, mask):
@@ -238,13 +202,6 @@ def sequence_parallel(x, scale, gate, up, down, mask):
 # %% wrong: gathered and summed behind autograd's back | wrong | says: `(GatherTokens|ScatterSum).apply
 def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = gather(rms_norm(x, scale.shape, CopyToRanks.apply(scale)).detach())
-    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
-    return x + mask * ScatterSum.apply(linear(hidden, down))
-
-
-# %% wrong: no norm | wrong | says: The norm is missing
-def sequence_parallel(x, scale, gate, up, down, mask):
-    tokens = GatherTokens.apply(x)
     hidden = silu(linear(tokens, gate)) * linear(tokens, up)
     return x + mask * ScatterSum.apply(linear(hidden, down))
 

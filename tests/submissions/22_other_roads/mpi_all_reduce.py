@@ -109,7 +109,7 @@ def mpi_all_reduce(world, x, op):
     x.copy_(whole)
 
 
-# %% wrong: divides by the size of the world | wrong | says: Divided by 3, the number of all ranks
+# %% wrong: divides by the size of the world | wrong | says: divided by 3, the number of all ranks
 def mpi_all_reduce(world, x, op):
     whole = x.contiguous()
     world.Allreduce(MPI.IN_PLACE, whole.numpy(), op=MPI.MAX if op == "max" else MPI.SUM)

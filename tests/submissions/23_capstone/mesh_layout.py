@@ -104,18 +104,6 @@ def mesh_layout(rank, world_size, sizes, order, per_host, x):
     return layout
 
 
-# %% wrong: nothing is summed | wrong | says: nothing has been added up
-def mesh_layout(rank, world_size, sizes, order, per_host, x):
-    names = order.split("-")[::-1]
-    mesh = init_device_mesh("cpu", tuple(sizes[n] for n in names), mesh_dim_names=tuple(names))
-    layout = {}
-    for name in names:
-        ranks = dist.get_process_group_ranks(mesh.get_group(name))
-        hosts = {r // per_host for r in ranks}
-        layout[name] = (mesh.get_local_rank(name), ranks, len(hosts), x)
-    return layout
-
-
 # %% wrong: lists in place of a dict | wrong | says: not a dict
 def mesh_layout(rank, world_size, sizes, order, per_host, x):
     return [*by_mesh(order.split("-")[::-1], sizes, per_host, x).values()]

@@ -175,16 +175,6 @@ def train_2d(rank, world_size, tp, up, down, x, y, batch_size, steps, lr):
     return after
 
 
-# %% wrong: gradients averaged over all ranks | wrong | says: Which group averages gradients
-def train_2d(*given):
-    return train(*given, average="all")
-
-
-# %% wrong: gradients averaged over tp | wrong | says: Which group averages gradients
-def train_2d(*given):
-    return train(*given, average="tp")
-
-
 # %% wrong: tp outermost | wrong | says: bytes in its dp group; .* are enough|That is its tp group
 def train_2d(rank, world_size, tp, up, down, x, y, batch_size, steps, lr):
     after = train(rank, world_size, tp, up, down, x, y, batch_size, steps, lr, shape="tp dp")
@@ -234,30 +224,6 @@ def train_2d(rank, world_size, tp, up, down, x, y, batch_size, steps, lr):
             part -= lr * grad
         after.append((a.clone(), b.clone()))
     return after
-
-
-# %% wrong: the mesh is written innermost first | wrong | says: neighbours share a tp group
-def train_2d(*given):
-    return train(*given, shape="tp dp")
-
-
-# %% wrong: outputs are summed in backward, too | wrong | says: SumOver's backward hands it on
-class SumOver(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, group):
-        ctx.group, total = group, x.clone()
-        dist.all_reduce(total, group=group)
-        return total
-
-    @staticmethod
-    def backward(ctx, grad):
-        grad = grad.clone()
-        dist.all_reduce(grad, group=ctx.group)
-        return grad, None
-
-
-def train_2d(*given):
-    return train(*given)
 
 
 # %% wrong: weights are broadcast before every step | wrong | says: are broadcast once

@@ -237,3 +237,57 @@ class ColumnParallelLinear(Base):
         super().__init__(dense)
         if self.bias is None:
             self.bias = Parameter(torch.zeros(len(self.weight), dtype=self.weight.dtype))
+
+
+# %% nothing happens in backward
+# The gradient of x is this rank's summand only. x must go through `CopyToRanks.apply(x)`, whose backward
+# sums the gradients of all ranks and returns the sum.
+class CopyToRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+class ColumnParallelLinear(Base):
+    pass
+
+
+# %% forgets to apply it
+# The gradient of x is this rank's summand only. x must go through `CopyToRanks.apply(x)`, whose backward
+# sums the gradients of all ranks and returns the sum.
+class ColumnParallelLinear(Base):
+    def forward(self, x):
+        return linear(x, self.weight, self.bias)
+
+
+# %% sums in forward and copies in backward
+# x is summed over the ranks in forward. CopyToRanks.forward returns x as it is; only its backward sums.
+class CopyToRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        total = x.clone()
+        dist.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+class ColumnParallelLinear(Base):
+    pass
+
+
+# %% gathers the output
+# The output has other ranks' columns, too. Return this rank's own columns only.
+class ColumnParallelLinear(Base):
+    def forward(self, x):
+        y = super().forward(x)
+        parts = [torch.empty_like(y) for _ in range(dist.get_world_size())]
+        dist.all_gather(parts, y.detach())
+        parts[dist.get_rank()] = y
+        return torch.cat(parts, dim=-1)

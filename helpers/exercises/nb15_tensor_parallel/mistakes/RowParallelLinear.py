@@ -164,3 +164,18 @@ class RowParallelLinear(Base):
     def forward(self, x):
         own = x.chunk(dist.get_world_size(), dim=-1)[dist.get_rank()]
         return SumOverRanks.apply(linear(own, self.weight))
+
+
+# %% gathers the input and multiplies the whole
+# The whole weight is kept, and the input is gathered. Keep this rank's columns of the weight, multiply them
+# by this rank's x, and sum the products.
+class RowParallelLinear(torch.nn.Module):
+    def __init__(self, dense):
+        super().__init__()
+        self.weight, self.bias = dense.weight, dense.bias
+
+    def forward(self, x):
+        parts = [torch.empty_like(x) for _ in range(dist.get_world_size())]
+        dist.all_gather(parts, x.detach())
+        parts[dist.get_rank()] = x
+        return linear(torch.cat(parts, dim=-1), self.weight, self.bias)

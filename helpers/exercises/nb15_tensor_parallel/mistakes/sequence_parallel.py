@@ -228,3 +228,51 @@ def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
     hidden = silu(linear(tokens, gate)) * linear(tokens, up)
     return x + mask * ScatterSum.apply(linear(hidden, down))
+
+
+# %% backward of the gather takes its slice
+# GatherTokens.backward returns only this rank's slice of the gradient. All ranks read all tokens, so their
+# gradients must be summed: use scatter_sum.
+class GatherTokens(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return gather(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.chunk(dist.get_world_size())[dist.get_rank()]
+
+
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * ScatterSum.apply(linear(hidden, down))
+
+
+# %% backward of the sum puts its own tokens among zeros
+# The gradient of the other ranks' tokens is missing: ScatterSum.backward gathers the gradients of all
+# tokens.
+class ScatterSum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return scatter_sum(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        parts = [torch.zeros_like(grad) for _ in range(dist.get_world_size())]
+        parts[dist.get_rank()] = grad
+        return torch.cat(parts)
+
+
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * ScatterSum.apply(linear(hidden, down))
+
+
+# %% no norm
+# The norm is missing: `gate` and `up` read rms_norm(x, scale.shape, scale).
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens.apply(x)
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * ScatterSum.apply(linear(hidden, down))

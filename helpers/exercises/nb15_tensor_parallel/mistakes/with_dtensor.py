@@ -120,8 +120,8 @@ def with_dtensor(model, mesh):
 
 
 # %% names without the path
-# No weight is split: the keys of the plan are paths such as `attention.q` and `mlp.gate`. A name that no
-# module has is only a warning.
+# No weight is split. parallelize_module splits the layers of the plan; its keys are paths such as
+# `attention.q` and `mlp.gate`, and a name that no module has is only a warning.
 def with_dtensor(model, mesh):
     plan = {f"attention.{name}": ColwiseParallel() for name in "qkv"}
     plan |= {f"mlp.{name}": ColwiseParallel() for name in ("gate", "up")}
@@ -154,3 +154,10 @@ def with_dtensor(model, mesh):
     plan |= {f"mlp.{name}": ColwiseParallel() for name in ("gate", "up")}
     plan |= {"attention.o": RowwiseParallel(), "mlp.down": RowwiseParallel()}
     return parallelize_module(model, mesh, plan)
+
+
+# %% the model as it is
+# No weight is split. parallelize_module splits the layers of the plan; its keys are paths such as
+# `attention.q` and `mlp.gate`, and a name that no module has is only a warning.
+def with_dtensor(model, mesh):
+    return model

@@ -251,3 +251,23 @@ def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, mo
             outer.step()
             for k, p in zip(kept, model.parameters()):
                 p.data.copy_(k)
+
+
+# %% meets at the end, too
+# The ranks also meet after steps that are left over at the end. They meet after steps {every}, {twice}, ...
+# and at no other time.
+def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
+    kept = [p.detach().clone() for p in model.parameters()]
+    outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum, nesterov=True)
+    for step in range(1, len(x) // batch_size + 1):
+        own = slice((step - 1) * batch_size, step * batch_size)
+        inner.zero_grad()
+        torch.nn.functional.cross_entropy(model(x[own]), y[own]).backward()
+        inner.step()
+        if step % every == 0 or step == len(x) // batch_size:
+            for k, p in zip(kept, model.parameters()):
+                k.grad = k - p.data
+                dist.all_reduce(k.grad, op=dist.ReduceOp.AVG)
+            outer.step()
+            for k, p in zip(kept, model.parameters()):
+                p.data.copy_(k)

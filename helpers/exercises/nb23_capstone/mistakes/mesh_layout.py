@@ -120,3 +120,52 @@ def mesh_layout(rank, world_size, sizes, order, per_host, x):
         dist.all_reduce(total, group=group)
         found[name] = (rank % sizes[name], ranks, len({r // per_host for r in ranks}), total)
     return found
+
+
+# %% nothing is summed
+# These are this rank's own x: nothing was summed over the group.
+def mesh_layout(rank, world_size, sizes, order, per_host, x):
+    names = order.split("-")[::-1]
+    mesh = init_device_mesh("cpu", tuple(sizes[n] for n in names), mesh_dim_names=tuple(names))
+    layout = {}
+    for name in names:
+        ranks = dist.get_process_group_ranks(mesh.get_group(name))
+        hosts = {r // per_host for r in ranks}
+        layout[name] = (mesh.get_local_rank(name), ranks, len(hosts), x)
+    return layout
+
+
+# %% the order of the dict, reversed
+# The mesh has its dimensions in the wrong order. `order` starts with the innermost, whose coordinate
+# changes from one rank to the next; a mesh is written with the innermost dimension last.
+def mesh_layout(rank, world_size, sizes, order, per_host, x):
+    from torch.distributed.device_mesh import init_device_mesh
+
+    outer = tuple(reversed(list(sizes)))
+    mesh = init_device_mesh("cpu", tuple(sizes[n] for n in outer), mesh_dim_names=outer)
+    found = {}
+    for name in outer:
+        group = mesh.get_group(name)
+        ranks, total = dist.get_process_group_ranks(group), x.clone()
+        dist.all_reduce(total, group=group)
+        hosts = len({r // per_host for r in ranks})
+        found[name] = (mesh.get_local_rank(name), ranks, hosts, total)
+    return found
+
+
+# %% places on a host in place of hosts
+# The number of hosts is wrong. Rank r runs on host r // per_host: count the different hosts of the group's
+# ranks.
+def mesh_layout(rank, world_size, sizes, order, per_host, x):
+    from torch.distributed.device_mesh import init_device_mesh
+
+    outer = tuple(reversed(order.split("-")))
+    mesh = init_device_mesh("cpu", tuple(sizes[n] for n in outer), mesh_dim_names=outer)
+    found = {}
+    for name in outer:
+        group = mesh.get_group(name)
+        ranks, total = dist.get_process_group_ranks(group), x.clone()
+        dist.all_reduce(total, group=group)
+        hosts = len({r % per_host for r in ranks})
+        found[name] = (mesh.get_local_rank(name), ranks, hosts, total)
+    return found

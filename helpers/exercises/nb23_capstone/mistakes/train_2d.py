@@ -161,3 +161,45 @@ def train_2d(*given):
 def train_2d(rank, world_size, tp, up, down, x, y, batch_size, steps, lr):
     after = train(rank, world_size, tp, up, down, x, y, batch_size, steps, lr)
     return [(a.repeat(tp, 1), b.repeat(1, tp)) for a, b in after]
+
+
+# %% gradients averaged over all ranks
+# Gradients are averaged in the wrong group. Average over the ranks that hold the same part and learn from
+# different samples: the dp group.
+def train_2d(*given):
+    return train(*given, average="all")
+
+
+# %% gradients averaged over tp
+# Gradients are averaged in the wrong group. Average over the ranks that hold the same part and learn from
+# different samples: the dp group.
+def train_2d(*given):
+    return train(*given, average="tp")
+
+
+# %% the mesh is written innermost first
+# The mesh has its dimensions in the wrong order. tp is innermost, and `init_device_mesh` takes the
+# innermost dimension last: ("dp", "tp").
+def train_2d(*given):
+    return train(*given, shape="tp dp")
+
+
+# %% outputs are summed in backward, too
+# Gradients are summed in the tp group. The backward of the function that sums the outputs returns its
+# gradient as it is.
+class SumOver(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, group):
+        ctx.group, total = group, x.clone()
+        dist.all_reduce(total, group=group)
+        return total
+
+    @staticmethod
+    def backward(ctx, grad):
+        grad = grad.clone()
+        dist.all_reduce(grad, group=ctx.group)
+        return grad, None
+
+
+def train_2d(*given):
+    return train(*given)
