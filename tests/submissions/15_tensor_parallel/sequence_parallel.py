@@ -130,13 +130,6 @@ def sequence_parallel(x, scale, gate, up, down, mask):
     return x + mask * funcol.reduce_scatter_tensor_autograd(total, "sum", 0, dist.group.WORLD)
 
 
-# %% wrong: the scale's gradient is of the own tokens | wrong | says: CopyToRanks\.apply\(scale\)
-def sequence_parallel(x, scale, gate, up, down, mask):
-    tokens = GatherTokens.apply(rms_norm(x, scale.shape, scale))
-    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
-    return x + mask * ScatterSum.apply(linear(hidden, down))
-
-
 # %% wrong: backward of the gather sums all and takes its slice | wrong | says: hands [\d,]+ bytes to all_reduce .* activations never are
 class GatherTokens(torch.autograd.Function):
     @staticmethod
@@ -195,13 +188,6 @@ def sequence_parallel(x, scale, gate, up, down, mask):
 def sequence_parallel(x, scale, gate, up, down, mask):
     x = CopyToRanks.apply(x)
     tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
-    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
-    return x + mask * ScatterSum.apply(linear(hidden, down))
-
-
-# %% wrong: gathered and summed behind autograd's back | wrong | says: `(GatherTokens|ScatterSum).apply
-def sequence_parallel(x, scale, gate, up, down, mask):
-    tokens = gather(rms_norm(x, scale.shape, CopyToRanks.apply(scale)).detach())
     hidden = silu(linear(tokens, gate)) * linear(tokens, up)
     return x + mask * ScatterSum.apply(linear(hidden, down))
 

@@ -63,14 +63,6 @@ def mesh_layout(rank, world_size, sizes, order, per_host, x):
     return layout
 
 
-# %% wrong: sums over all ranks | wrong | says: its own group
-def mesh_layout(rank, world_size, sizes, order, per_host, x):
-    layout = by_mesh(order.split("-")[::-1], sizes, per_host, x)
-    total = x.clone()
-    dist.all_reduce(total)
-    return {n: (c, r, h, total) for n, (c, r, h, _) in layout.items()}
-
-
 # %% wrong: a gather in place of the sums | forbidden call | says: only all_reduce may be used
 def mesh_layout(rank, world_size, sizes, order, per_host, x):
     names = order.split("-")[::-1]

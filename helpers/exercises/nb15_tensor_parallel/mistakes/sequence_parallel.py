@@ -276,3 +276,21 @@ def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = GatherTokens.apply(x)
     hidden = silu(linear(tokens, gate)) * linear(tokens, up)
     return x + mask * ScatterSum.apply(linear(hidden, down))
+
+
+# %% the scale's gradient is of the own tokens
+# The gradient of the scale is that of this rank's tokens only. The norm must read
+# `CopyToRanks.apply(scale)`, whose backward sums the gradients of all ranks.
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens.apply(rms_norm(x, scale.shape, scale))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * ScatterSum.apply(linear(hidden, down))
+
+
+# %% gathered and summed behind autograd's back
+# Gathers and sums bypass autograd, so backward does not exchange gradients. Call `GatherTokens.apply(...)`
+# and `ScatterSum.apply(...)`.
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = gather(rms_norm(x, scale.shape, CopyToRanks.apply(scale)).detach())
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * ScatterSum.apply(linear(hidden, down))

@@ -169,3 +169,12 @@ def mesh_layout(rank, world_size, sizes, order, per_host, x):
         hosts = len({r % per_host for r in ranks})
         found[name] = (mesh.get_local_rank(name), ranks, hosts, total)
     return found
+
+
+# %% sums over all ranks
+# The sums are over all ranks. Each all_reduce needs its own group (`group=`).
+def mesh_layout(rank, world_size, sizes, order, per_host, x):
+    layout = by_mesh(order.split("-")[::-1], sizes, per_host, x)
+    total = x.clone()
+    dist.all_reduce(total)
+    return {n: (c, r, h, total) for n, (c, r, h, _) in layout.items()}

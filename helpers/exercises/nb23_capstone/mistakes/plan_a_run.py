@@ -277,3 +277,37 @@ def plan_a_run(model, cluster, batch):
         if at[2] <= 64 and held(model, cluster, batch, at) <= cluster["memory"]
     ]
     return (min(fits)[1], min(fits)[0], min(fits)[2]) if fits else None
+
+
+# %% all parameters are summed over dp
+# The gradients' traffic counts all parameters of the model. A GPU has parameters / (tp * pp) of them, and
+# its all_reduce sends those only.
+def plan_a_run(model, cluster, batch):
+    def time(at):
+        slots = batch // at[0] + at[2] - 1
+        sent = 2 * (at[0] - 1) / at[0] * 2 * model["parameters"] / cluster["network_bandwidth"]
+        return slots * slot_of(model, cluster, at) + sent
+
+    fits = [
+        (time(at), at, held(model, cluster, batch, at))
+        for at in candidates(model, cluster, batch)
+        if held(model, cluster, batch, at) <= cluster["memory"]
+    ]
+    return (min(fits)[1], min(fits)[0], min(fits)[2]) if fits else None
+
+
+# %% the activations of all microbatches
+# The activations of all m microbatches are counted. 1F1B holds min(m, pp) of them.
+def plan_a_run(model, cluster, batch):
+    def need(at):
+        dp, tp, pp = at
+        own = model["parameters"] / (tp * pp)
+        kept = 34 * model["sequence"] * model["hidden"] * model["layers"] / pp / tp
+        return 4 * own + 12 * own / dp + kept * (batch // dp)
+
+    fits = [
+        (took(model, cluster, batch, at), at, need(at))
+        for at in candidates(model, cluster, batch)
+        if need(at) <= cluster["memory"]
+    ]
+    return (min(fits)[1], min(fits)[0], min(fits)[2]) if fits else None

@@ -203,3 +203,25 @@ class SumOver(torch.autograd.Function):
 
 def train_2d(*given):
     return train(*given)
+
+
+# %% a whole batch for each replica
+# Each replica takes a whole batch. A batch of `batch_size` samples is for all replicas together: each takes
+# batch_size // dp of them.
+def train_2d(rank, world_size, tp, up, down, x, y, batch_size, steps, lr):
+    mesh = init_device_mesh("cpu", (world_size // tp, tp), mesh_dim_names=("dp", "tp"))
+    for layer in (up, down):
+        dist.broadcast(layer.weight.data, src=0)
+    block = Block(up, down, mesh["tp"])
+    optimizer = torch.optim.SGD(block.parameters(), lr=lr)
+    dp, own = mesh["dp"].size(), mesh["dp"].get_local_rank()
+    after = []
+    for k in range(steps):
+        rows = slice((k * dp + own) * batch_size, (k * dp + own + 1) * batch_size)
+        optimizer.zero_grad()
+        cross_entropy(block(x[rows]), y[rows]).backward()
+        for p in block.parameters():
+            dist.all_reduce(p.grad, op=dist.ReduceOp.AVG, group=mesh["dp"].get_group())
+        optimizer.step()
+        after.append((block.up.detach().clone(), block.down.detach().clone()))
+    return after
