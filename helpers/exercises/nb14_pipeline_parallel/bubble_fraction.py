@@ -15,7 +15,7 @@ Busy = list[list[tuple[float, float]]]
 
 
 def case(draw: Draw) -> Case:
-    stages, most = draw.whole(1, 5), draw.whole(1, 6)
+    stages, most = draw.whole(2, 5), draw.whole(1, 6)
     unit, origin = draw.of(1.0, 0.001, 1e9), draw.of(0.0, 250.0, -40.0, 1e4)
     busy: Busy = []
     for _ in range(stages):
@@ -27,36 +27,27 @@ def case(draw: Draw) -> Case:
         busy.append(spans)
     if draw.of(True, False, False):
         busy.insert(draw.whole(0, stages), [])  # a stage that never works
-    kind = draw.of("one is always busy", "in any order", "in any order", "as they come")
+    kind = draw.of(*["in any order"] * 5, *["as they come"] * 4, "one is always busy")
     if kind == "in any order":
         for spans in busy:
             draw.rng.shuffle(spans)
     elif kind == "one is always busy":
         busy = [[(origin, origin + 2.0), (origin + 2.0, origin + 6.0)]]
-    right = idle(busy)
-    known = [spans for spans in busy if spans]
-    begin, end = min(known[0])[0], max(known[-1])[1]
-    _first, _last = min(s[0][0] for s in known), max(s[-1][1] for s in known)
-    sum(b - a for spans in busy for a, b in spans)
-    [max(b for _, b in s) - min(a for a, _ in s) for s in known]
-    max(b for s in known for _, b in s)
-    n, _m = len(busy), len(busy[0]) // 2
+    spans = [span for stage in busy for span in stage]
+    begin, end = min(start for start, _ in spans), max(end for _, end in spans)
     return Case(
-        f"{plural(n, 'stage')}, {kind}, from {begin:.4g} to {end:.4g}",
+        f"{plural(len(busy), 'stage')}, {kind}, from {begin:.4g} to {end:.4g}",
         [(busy,)],
-        right=right,
+        right=idle(busy),
         tolerance=1e-6,
     )
 
 
 def idle(busy: Busy) -> float:
-    """Give the share of the time in which stages idle."""
+    """Return the share of the time in which stages are idle."""
     spans = [span for stage in busy for span in stage]
     length = max(end for _, end in spans) - min(start for start, _ in spans)
     return 1 - sum(end - start for start, end in spans) / (length * len(busy))
 
 
-EXERCISE = Exercise(
-    case,
-    kind=Kind.LOCAL,
-)
+EXERCISE = Exercise(case, kind=Kind.LOCAL)

@@ -11,7 +11,7 @@
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from helpers.checks.author import *
@@ -34,23 +34,21 @@ def case(draw: Draw) -> Case:
             if what := not_names(got):
                 return Finding(f"rank {rank} {what}", NAMES)
         plan = [list(got) for got in values]
-        words = tuple(words for words, wrong in wrong_ways(*told) if wrong == plan)
         for rank, order in enumerate(plan):
             if found := own_problem(order, rank, *told):
-                what, advice = found
-                return Finding(what, (*words, advice))
+                return Finding(*found)
         try:
             lanes = planned(plan, float(BACKWARD))
         except ValueError as error:
-            return Finding(str(error), words)
+            return Finding(str(error))
         ends, wanted = max(lane[-1].end for lane in lanes), length_of(*told)
         if ends > wanted:
-            return Finding(f"the last action ends at {ends:g}; {wanted} is possible", words)
+            return Finding(f"the last action ends at {ends:g}; {wanted} is possible")
         for rank, order in enumerate(plan):
             most, allowed = most_held(order), ahead_of(rank, *told) + 1
             if most > min(allowed, stages * microbatches):
                 what = f"rank {rank} holds {plural(most, 'activation')}; {allowed} are enough"
-                return Finding(what, words)
+                return Finding(what)
         return None
 
     return Case(
@@ -62,8 +60,8 @@ def case(draw: Draw) -> Case:
 
 NAMES = 'One name for each action, in a list: "5F0" for stage 5, forward, microbatch 0.'
 DEALT = (
-    "Stages are dealt in turn: stage s lies on rank s % world_size. A name begins with its stage, of "
-    "all ranks' stages, and ends with its microbatch."
+    "Stage s belongs to rank s % world_size. A name starts with the stage, counted over all ranks, and ends "
+    "with the microbatch."
 )
 ONCE = "Every microbatch goes forward and backward once through each of the rank's stages."
 FIRST = "A backward needs the forward of its own stage and microbatch first."
@@ -111,84 +109,20 @@ def ahead_of(rank: int, n: int, stages: int, microbatches: int) -> int:
     return min(2 * (n - 1 - rank) + (stages - 1) * n, stages * microbatches)
 
 
-def order_of(
-    rank: int,
-    n: int,
-    stages: int,
-    microbatches: int,
-    ahead: int | None = None,
-    group: int = 0,
-    reverse: bool = True,
-) -> list[str]:
-    """Give what a rank does, in order; with other numbers what others' mistakes do."""
-    total, group = stages * microbatches, group or n
-    ahead = ahead_of(rank, n, stages, microbatches) if ahead is None else min(ahead, total)
+def order_of(rank: int, n: int, stages: int, microbatches: int) -> list[str]:
+    """Return what a rank does, in order."""
+    total, ahead = stages * microbatches, ahead_of(rank, n, stages, microbatches)
 
     def name(kind: str, k: int) -> str:
-        number, place = divmod(k, group * stages)
-        turn, i = divmod(place, group)
-        turn = stages - 1 - turn if kind == "B" and reverse else turn
-        return f"{turn * n + rank}{kind}{number * group + i}"
+        number, place = divmod(k, n * stages)
+        turn, i = divmod(place, n)
+        turn = stages - 1 - turn if kind == "B" else turn
+        return f"{turn * n + rank}{kind}{number * n + i}"
 
     order = [name("F", k) for k in range(ahead)]
     for k in range(total):
         order += [name("F", ahead + k)] * (ahead + k < total) + [name("B", k)]
     return order
-
-
-def wrong_ways(n: int, stages: int, microbatches: int) -> Iterator[tuple[str, Sequence[list[str]]]]:
-    """Give what usual mistakes make of all ranks' orders."""
-
-    def plan(words: str, ahead: Any = None, **how: Any) -> tuple[str, Sequence[list[str]]]:
-        told = n, stages, microbatches
-        orders = [
-            order_of(r, *told, ahead=None if ahead is None else ahead(r), **how) for r in range(n)
-        ]
-        return words, orders
-
-    more = (stages - 1) * n
-    yield plan(
-        "The warm-up is too short: a microbatch comes by once for each stage of the rank before it turns "
-        "round.",
-        lambda r: n - 1 - r,
-    )
-    yield plan(
-        "The warm-up is too short: (stages - 1) * world_size forwards are missing from it.",
-        lambda r: 2 * (n - 1 - r),
-    )
-    yield plan(
-        "The warm-up ends one forward earlier: F and B take turns, F first.",
-        lambda r: 2 * (n - 1 - r) + more + 1,
-    )
-    for ahead in (
-        lambda r: 2 * (n - 1 - r) + more - 1,
-        lambda r: ahead_of(r, n, stages, microbatches) - 1,
-    ):
-        yield plan(
-            "The first backward comes one forward too early: after the warm-up F and B take turns, F first.",
-            ahead,
-        )
-    yield plan("The ranks differ in their warm-up: the last one is the shortest.", lambda r: more)
-    yield plan(
-        "The ranks differ in their warm-up: the last one is the shortest.",
-        lambda r: 2 * (n - 1) + more,
-    )
-    yield plan(
-        "All forwards come before the first backward: that is GPipe, and every activation is held.",
-        lambda r: stages * microbatches,
-    )
-    yield plan(
-        "Backward goes through a rank's stages in reverse: its last one first.", reverse=False
-    )
-    yield plan(
-        "All microbatches go through a stage before the next one begins: take world_size of them at a time.",
-        group=microbatches,
-    )
-    yield plan(
-        "One microbatch goes through all stages of the rank before the next one: take world_size of them "
-        "at a time.",
-        group=1,
-    )
 
 
 EXERCISE = Exercise(case, (OnlyCalls(()),), sizes=(2, 3, 4))

@@ -76,7 +76,7 @@ EXERCISE = Exercise(
             "rank, F comes before B.",
         ),
         Stuck(
-            "One rank sends an activation, its neighbour a gradient, and each waits for the other. Start the "
+            "One rank sends an activation, its neighbor a gradient, and each waits for the other. Start the "
             "sends with isend, keep its Work, and wait for it before the next send to the same rank.",
             when=in_a_cycle_of_sends,
         ),

@@ -1,5 +1,4 @@
-"""What exercises of notebook 14 share: stages, what one process computes with them, and rules of "
-"schedules."""
+"""What exercises of notebook 14 share: stages, what one process computes with them, rules of schedules."""
 
 from __future__ import annotations
 
@@ -105,8 +104,8 @@ def schedule_case(draw: Draw, order: InOrder, few: int | None = None) -> Case:
         if type(got["beside"]) is not int:
             return Finding(f"{got['beside']!r:.40} is not a number of tensors")
         if found is None and few is not None and got["beside"] > few:
-            what = f"{got['beside']} tensors of a message's size at once, beside what its stage has saved"
-            return Finding(f"its rank holds {what}; with {m} microbatches or more, {few} do", HELD)
+            what = f"{got['beside']} tensors of a message's size at once, not counting what its stage saves"
+            return Finding(f"its rank holds {what}; {few} are enough", HELD)
         if found is None or found.advice:
             return found
         name = parts[rank].first(got, 0)[0]
@@ -146,15 +145,15 @@ def stage_advice(name: str, got: Parts, right: Parts) -> str | tuple[str, ...]:
 
 
 HELD = (
-    "A Work keeps the tensor that it sends or receives, also after wait(): before you start a send, wait for "
-    "the last one to the same rank and let go of its Work, and receive each tensor when its turn has come."
+    "A Work keeps its tensor even after wait(), so drop it: before a send wait for the last one to the same "
+    "rank, and receive each tensor only when it is needed."
 )
-SEND = "Send what stage.forward returned onwards, and what stage.backward returned back."
+SEND = "Send what stage.forward returned to the next rank, what stage.backward returned to the previous one."
 SAME_ORDER = (
-    "A stage is given what belongs to another microbatch. Between two ranks messages arrive in the order in "
-    "which they were sent: both sides must take the microbatches in the same order."
+    "A stage computed with a tensor that belongs to another microbatch. Messages between two ranks arrive in "
+    "the order in which they were sent, so both sides must take the microbatches in the same order."
 )
-WAIT = "With irecv the data is there after wait(): wait before you pass the tensor on."
+WAIT = "irecv fills its tensor by the time wait() returns: wait before you use it."
 OWN_BOX = "Receive each activation into a tensor of its own: call stage.empty() for each."
 
 
@@ -177,7 +176,7 @@ _WORDS = {"F": ("activation", "forward"), "B": ("gradient", "backward")}
 class PassedOnAtOnce:
     """What a stage has computed leaves before it computes again, and it waits for no more than it needs."""
 
-    text: str = "each activation and gradient is sent as soon as it is there"
+    text: str = "each activation and gradient is sent as soon as it is computed"
     forbids: bool = False
     on_each_call: bool = False
 
@@ -198,8 +197,8 @@ class PassedOnAtOnce:
         for count, (span, following) in enumerate(_spans(trace, rank, kind), 1):
             if following and sum(e.start_ns < following.start_ns for e in sent) < count:
                 return (
-                    f"rank {rank} begins {following.call} before it has sent what {span.call} gave: "
-                    f"rank {peer} idles meanwhile. Send each {what} as soon as it is there."
+                    f"rank {rank} begins {following.call} before it has sent the result of {span.call}: "
+                    f"rank {peer} is idle meanwhile. Send each {what} as soon as it is computed."
                 )
         return ""
 
@@ -212,13 +211,13 @@ class PassedOnAtOnce:
             waited = [e for e in taken if _held_up_from(e) < span.start_ns]
             if len(waited) < count:
                 return (
-                    f"rank {rank} runs {span.call} before it has waited for its {what}: with irecv the "
-                    "data is there only after wait()."
+                    f"rank {rank} runs {span.call} before it has waited for its {what}: irecv "
+                    "fills its tensor by the time wait() returns."
                 )
             if len(waited) > count:
                 return (
                     f"rank {rank} waits for {len(waited)} {what}s{at(waited[-1])} before its {word} "
-                    f"{span.call}, which needs one of them: receive each when its turn has come."
+                    f"{span.call}, which needs one of them: wait for each only when it is needed."
                 )
         return ""
 

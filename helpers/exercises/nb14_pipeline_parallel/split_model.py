@@ -46,17 +46,10 @@ def case(draw: Draw) -> Case:
     x = drawn(draw, dtype, rows, widths[0])
     y = torch.randint(0, widths[-1], (rows,), generator=draw.generator())
 
-    def grads(scale: float = 1.0, back: str = "") -> dict[str, torch.Tensor | None]:
-        """Give all gradients; back: what rank 0 is told in place of its activation's gradient."""
-        model = build(kinds, state)
-        border = model[:cut](x)
-        near = border.detach().requires_grad_()
-        (cross_entropy(model[cut:](near), y) * scale).backward()
-        told = {"": near.grad, "ones": torch.ones_like(border), "itself": border.detach()}
-        border.backward(told[back])
-        return gradients(model)
-
-    whole, loss = grads(), cross_entropy(build(kinds, state)(x), y).detach()
+    model = build(kinds, state)
+    loss = cross_entropy(model(x), y)
+    loss.backward()
+    whole = gradients(model)
     halves = (range(cut), range(cut, len(kinds)))
 
     def own(values: dict[str, torch.Tensor | None], half: range) -> Parts:
@@ -68,18 +61,15 @@ def case(draw: Draw) -> Case:
         {
             **{f"times that layer {i} ran": int(i in half) for i in range(len(kinds))},
             **own(whole, half),
-            "loss": loss if rank else None,
+            "loss": loss.detach() if rank else None,
             "graph": "",
         }
         for rank, half in enumerate(halves)
     ]
-    parts = ByName(right, None, advice)
-
-    [k for k, v in own(whole, halves[0]).items() if v is not None]
     return Case(
         f"{plural(rows, 'sample')}, {', '.join(kinds)}, cut at {cut}, {dtype}",
         [(kinds, state, cut, x, None), (kinds, state, cut, None, y)],
-        right=parts,
+        right=ByName(right, None, advice),
         facts={"bytes": rows * state[f"{cut}.weight"].shape[1] * dtype.itemsize},
     )
 
@@ -88,17 +78,17 @@ def advice(name: str, got: Parts) -> str:
     """Say what to do about a first wrong part, where its name and value tell all."""
     if name.startswith("times that"):
         if got[name] > 1:
-            return "Keep what forward gave: backward needs that graph, not a second forward."
+            return "Keep the activation that forward returned: backward needs its graph, no second forward."
         return "Rank 0 computes with model[:cut] only, rank 1 with model[cut:]."
     if name.startswith("gradient") and got[name] is None:
         return (
             "Both ranks need a backward: rank 1 from the loss, rank 0 from its activation, with the gradient "
-            "that came back: a.backward(grad)."
+            "that rank 1 sent: a.backward(grad)."
         )
     if name == "loss" and got[name] is None:
-        return "Return the loss on rank 1, `return loss.detach()`; a printed one is not returned."
+        return "Return the loss on rank 1: `return loss.detach()`."
     if name == "graph":
-        return "Return loss.detach(): the loss alone, without the graph behind it."
+        return "Return loss.detach(), which has no graph."
     return ""
 
 

@@ -15,10 +15,6 @@ from helpers.exercises.nb14_pipeline_parallel.in_ranks import run_torchs
 from helpers.exercises.nb14_pipeline_parallel.shared import P2P, Pipeline
 
 WANTED = "Schedule1F1B"
-DIVIDES = (
-    "The schedule divides gradients by the number of microbatches already (scale_grads). Give it the mean "
-    "loss of one microbatch, and call step once."
-)
 
 
 def case(draw: Draw) -> Case:
@@ -31,12 +27,6 @@ def case(draw: Draw) -> Case:
     right = [
         {"steps": WANTED, **grads[r], "losses": losses if r == n - 1 else None} for r in range(n)
     ]
-    parts = ByName(right, None, advice)
-
-    def times(factor: float) -> Mistake:
-        return parts.mistake(DIVIDES, [{k: v * factor for k, v in each.items()} for each in grads])
-
-    [{}] * (n - 1)
     return Case(
         f"{len(x)} samples in {m} microbatches, {x.dtype}",
         [
@@ -49,7 +39,7 @@ def case(draw: Draw) -> Case:
             )
             for r in range(n)
         ],
-        right=parts,
+        right=ByName(right, None, advice),
         seconds=20.0,
     )
 
@@ -59,17 +49,19 @@ def advice(name: str, got: Parts) -> str:
     made = got[name].split(" and ") if name == "steps" else []
     if made == [""]:
         return (
-            "Build a PipelineStage, give it to Schedule1F1B, and call its step(): no schedule of "
-            "torch.distributed.pipelining ran a step here."
+            "No schedule of torch.distributed.pipelining ran a step. Build a PipelineStage, pass it to "
+            "Schedule1F1B, and call its step()."
         )
     if set(made) == {WANTED}:
-        return "step() takes the whole batch and cuts it into microbatches by itself: call it once."
+        return "step() takes the whole batch and splits it into microbatches itself: call it once."
     if made:
-        return "The same call with another class: one step of Schedule1F1B is wanted."
+        return "Make the same call with Schedule1F1B."
     if name.startswith("gradient") and got[name] is None:
-        return "Without a loss_fn a schedule runs forward only: give Schedule1F1B loss_fn=loss_fn."
+        return "Without a loss function a schedule runs forward only: pass loss_fn=loss_fn to Schedule1F1B."
     if name == "losses" and got[name] is None:
-        return "Give step() a list: step(target=y, losses=found). It puts the losses in there; return it."
+        return (
+            "Pass a list to step(), step(target=y, losses=found): it appends the losses. Return it."
+        )
     return ""
 
 
@@ -78,7 +70,7 @@ EXERCISE = Exercise(
     (P2P,),
     failed=(
         Stuck(
-            "Every rank calls step(): the first with x, the last with target=y, the others bare."
+            "Every rank calls step(): the first with x, the last with target=y, the others without arguments."
         ),
     ),
     kind=Kind.MODULE,

@@ -134,7 +134,7 @@ def run_product(
     with kept_flights():
         found = answer(rank, world_size, x, weight, multiply)
     if not torch.equal(x, before):
-        raise ValueError("`x` has other numbers now than it was given: leave it as it is")
+        raise ValueError("the values of `x` have changed: leave it as it is")
     return found
 
 
@@ -157,7 +157,7 @@ def run_loss(
     kept = torch.equal(before, logits.detach())
     return {
         **_in_words(found, seen),
-        "logits": "" if kept else "the logits that it was given have changed",
+        "logits": "" if kept else "the logits that were given have changed",
         "gradient of logits": _grad(logits),
         "pair": _wrong_pair(rank, world_size),
     }
@@ -188,7 +188,7 @@ def run_parallelized(
         f"gradient of {name}": None if p.grad is None else _whole(p.grad).detach().clone()
         for name, p in model.named_parameters()
     }
-    same = "" if model is block else "what comes back is not the block that was given"
+    same = "" if model is block else "the model that was returned is not the one that was given"
     return {"block": same, **shapes, **_in_words(found), "gradient of x": _copy(x.grad), **grads}
 
 
@@ -217,7 +217,7 @@ def _in_words(found: Mapping[str, Any], seen: Mapping[str, str] | None = None) -
     return {
         "autograd": warned if found.get("autograd warned") else "",
         **(seen or {}),
-        "output": f"a {kind}, no tensor" if kind else found["output"],
+        "output": f"a {kind}, not a tensor" if kind else found["output"],
     }
 
 
@@ -240,9 +240,9 @@ def _watched(allowed: int = 0) -> Iterator[dict[str, str]]:
         if not name:
             outside[0] += 1
             if outside[0] > allowed:
-                seen["outside"] = "a call in forward is not within a function of autograd"
+                seen["outside"] = "a call in forward is not inside of an autograd function"
         elif _storages(mine) & _storages(given):
-            seen["in place"] = f"{name} sums in the very tensor that it is given"
+            seen["in place"] = f"{name} sums into the tensor that it was given"
         return real(own, tensors, *args, **kwargs)
 
     group.allreduce = allreduce
@@ -286,11 +286,11 @@ def _kept(layer: nn.Module, before: list[weakref.ref[Any]], storages: set[int]) 
     own = [(n, p) for n, p in layer.named_parameters() if n in {"weight", "bias"}]
     for name, parameter in own:
         if parameter.untyped_storage().data_ptr() in storages:
-            return f"its {name} lies in the memory of the dense layer's"
+            return f"its {name} shares memory with the dense layer's"
     if any(ref() is not None for ref in before):
         gc.collect()
     if any(ref() is not None for ref in before):
-        return "the dense layer, or a tensor of it, is still held"
+        return "the dense layer, or a tensor of it, is still in memory"
     parts = sum(p.numel() * p.element_size() for _, p in own)
     held = storage_bytes(_reached(layer))
     if held - parts > _SMALL:
@@ -328,7 +328,9 @@ def _parameter(layer: nn.Module, name: str) -> Any:
         f"the layer has no attribute of this name; registered are {', '.join(named) or 'none'}"
     )
     value = getattr(layer, name, missing)
-    return f"a {type(value).__name__}, no Parameter" if isinstance(value, torch.Tensor) else value
+    return (
+        f"a {type(value).__name__}, not a Parameter" if isinstance(value, torch.Tensor) else value
+    )
 
 
 def _copy(tensor: Any) -> torch.Tensor | None:

@@ -28,9 +28,6 @@ def case(draw: Draw) -> Case:
         for _ in range(n)
     ]
     blocks, right = whole.chunk(n), [whole @ w for w in weights]
-    [torch.cat([blocks[(r - i) % n] for i in range(n)]) for r in range(n)]
-    [torch.cat([blocks[(r + i) % n] for i in range(n)]) for r in range(n)]
-    torch.stack(blocks).sum(0)
     return Case(
         f"{plural(rows, 'row')} a rank, {whole.shape[1]} features, {dtype}",
         list(zip(blocks, weights, strict=True)),
@@ -53,8 +50,8 @@ def one_by_one(trace: Trace, case: Case) -> str:
     return ""
 
 
-def under_way(trace: Trace, case: Case) -> str:
-    """Say which product is computed while nothing is fetched, or which transfer lasts through no product."""
+def in_flight(trace: Trace, case: Case) -> str:
+    """Say which product is computed while nothing is fetched, or which transfer overlaps no product."""
     for rank in range(case.world_size):
         spans = products(trace, rank)
         transfers = [e for e in trace.of(rank) if e.op in {"send", "recv"} and e.asynchronous]
@@ -103,7 +100,7 @@ EXERCISE = Exercise(
         Count("recv", "messages"),
         BytesSent("bytes", why="A message holds the rows of one rank."),
         Holds(one_by_one, f"{MULTIPLY}() once for the rows of each rank"),
-        Holds(under_way, "the next rows are under way during every product but the last"),
+        Holds(in_flight, "the next rows are in flight during every product but the last"),
     ),
     failed=(
         Stuck(

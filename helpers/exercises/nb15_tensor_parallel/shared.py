@@ -10,60 +10,56 @@ import torch
 
 from helpers.checks.author import *
 
-CLONE = (
-    "`all_reduce` writes into its tensor, and autograd may have kept that for others: sum a clone."
-)
-SAME_CALLS = (
-    "Every rank must make the same calls in the same order, forward and backward: no call may depend on "
-    "the rank."
-)
-SAME_SHAPE = (
-    "Calls that met had tensors of different sizes. What is summed must have the same shape "
-    "on all ranks."
-)
-NO_GRAPH = (
-    "The output has no graph: something in forward has cut it (detach, no_grad, a copy into a new tensor), "
-    "so backward cannot begin."
+FUNCTIONS = ("CopyToRanks", "SumOverRanks", "GatherTokens", "ScatterSum")
+_PARTS_ONLY = (
+    "Keep copies of this rank's parts, `.detach().clone()` each, and nothing else of the dense layer: a "
+    "slice is a view, which keeps the whole weight in memory."
 )
 _SEEN = {
-    "autograd": "`dist.all_reduce` on a tensor that autograd watches is unknown to it, and torch says that "
-    "the gradient may silently be wrong. Let CopyToRanks and SumOverRanks communicate, by `.apply(...)`; a "
-    "maximum that needs no gradient comes from `logits.detach()`.",
-    "outside": "Sums that need a gradient belong in `SumOverRanks.apply(...)`: of a call behind its back "
-    "(`.data`, `.detach()`, `no_grad`) autograd knows nothing.",
-    "in place": CLONE,
-    "held": "One is enough: what `gate` and `up` both read. Norm your own tokens, then gather once; a norm "
-    "of all tokens keeps what it reads, too.",
+    "autograd": "autograd does not know plain calls of torch.distributed, and the gradient may silently be "
+    "wrong. Communicate inside of autograd functions, by `.apply(...)`; what needs no gradient, such as a "
+    "maximum, is computed from a detached tensor.",
+    "outside": "Sums that need a gradient go through `SumOverRanks.apply(...)`: autograd does not see a call "
+    "that bypasses it (`.data`, `.detach()`, `no_grad`).",
+    "in place": "`all_reduce` writes into its tensor, and autograd may still need that one: sum a clone.",
+    "held": "One is enough, the tensor that `gate` and `up` read. Apply the norm to this rank's tokens, then "
+    "gather once: a norm of all tokens keeps what it reads, too.",
     "logits": "Work on a copy: `logits - m[:, None]`, not `logits -= ...`.",
-    "block": "parallelize_module changes the model that it is given: cut that one, and return it.",
-    "memory": "Keep copies of the layer's own parts, `.detach().clone()` each, and nothing else "
-    "of the dense "
-    "layer: a slice is a view, and keeps the whole weight in memory.",
+    "block": "parallelize_module changes the model that it is given: pass it that one, and return it.",
+    "memory": _PARTS_ONLY,
 }
-"""What to do about what a rank saw, by the names that `in_ranks.py` gives it."""
+"""What to do about what a rank observed, by the names that `in_ranks.py` gives it."""
 _PAIR = {
     "CopyToRanks": "Your own CopyToRanks is not right yet: `check(ColumnParallelLinear)` says more.",
     "SumOverRanks": "Your own SumOverRanks is not right yet: `check(RowParallelLinear)` says more.",
 }
 _REGISTERED = "Make `self.weight` (and `self.bias`, or None) a torch.nn.Parameter."
-FUNCTIONS = ("CopyToRanks", "SumOverRanks", "GatherTokens", "ScatterSum")
-
-
+SAME_SHAPE = (
+    "The ranks call one collective with tensors of different sizes. What is summed must have the same shape "
+    "on all ranks."
+)
 ENDINGS: tuple[Any, ...] = (
     Stuck(SAME_SHAPE, ("different_shapes",)),
-    Stuck(SAME_CALLS),
+    Stuck(
+        "Every rank must make the same calls in the same order, forward and backward: no call may depend on "
+        "the rank."
+    ),
     Failed(
         "not ({0})|'({0})' (object|and)|and '({0})'".format("|".join(FUNCTIONS)),
-        "A Function is not called like a class, which makes an object: its `.apply(...)` gives a tensor.",
+        "Calling the class of an autograd function makes an object: `.apply(...)` returns a tensor.",
     ),
     Failed("", SAME_SHAPE, died=True),
-    Failed("does not require grad", NO_GRAPH),
+    Failed(
+        "does not require grad",
+        "The output has no graph, so backward cannot begin: something in forward detaches it (detach, "
+        "no_grad, a copy into a new tensor).",
+    ),
     Failed(
         "in-place operation",
-        "Something is written into a tensor that autograd still needs. Work on a copy.",
+        "A tensor that autograd still needs is changed in place. Work on a copy.",
     ),
 )
-"""What to say of runs that did not end well, whatever the exercise."""
+"""What to say about runs that failed, in every exercise."""
 
 
 def by_name(
@@ -124,12 +120,6 @@ def label_of(x: torch.Tensor, weight: torch.Tensor, bias: Any, trained: bool) ->
     return label + ("" if trained else ", x without gradient")
 
 
-def chunks(tensor: torch.Tensor, n: int, dim: int = 0) -> list[torch.Tensor]:
-    """Give what `chunk` gives each rank; nothing to those for whom there is none."""
-    found = list(tensor.chunk(n, dim))
-    return found + [tensor.narrow(dim, 0, 0)] * (n - len(found))
-
-
 def no_bias(case: Case, run: Any) -> bool:
     """Tell whether the dense layer of a case has none."""
     return not case.facts["bias"]
@@ -152,48 +142,11 @@ class CutBlock:
     own: Sequence[Mapping[str, torch.Tensor]]
     grad: torch.Tensor
     more: tuple[Any, ...]
-    summands: Sequence[Parts]
     parts: ByName
 
     def given(self) -> list[tuple[Any, ...]]:
         """Give what each rank is given."""
         return [(self.grad, dict(own), *self.more) for own in self.own]
-
-    def gives(self, words: str, function: Callable[..., torch.Tensor]) -> Mistake:
-        """Make a mistake of another function, whose results are summed over the ranks."""
-
-        def parts() -> list[Parts]:
-            total = sum(function(*own.values(), *self.more) for own in self.own)
-            return [{"output": total}] * len(self.own)
-
-        return self.parts.mistake(words, parts)
-
-    def usual(self) -> list[Mistake]:
-        """Give the mistakes that can be made with every block."""
-        parts, n = self.parts, len(self.own)
-        gradients = [name for name in self.summands[0] if name != "output"]
-        return [
-            parts.mistake(NO_SUM, [{"output": own["output"]} for own in self.summands]),
-            parts.times(1 / n, "This is the mean: what the ranks have are summands.", "output"),
-            parts.mistake(
-                ONE_COPY, [{"gradient of x": own["gradient of x"]} for own in self.summands]
-            ),
-            parts.times(n, ONE_SUM, *gradients),
-        ]
-
-
-NO_SUM = (
-    "This is the rank's own summand of the output: all ranks' are summed, once, by "
-    "SumOverRanks.apply(...)."
-)
-ONE_COPY = (
-    "Each rank knows only its own part of x's gradient: let all that reads x read `CopyToRanks.apply(x)`, "
-    "applied once."
-)
-ONE_SUM = (
-    "These gradients are {n} times too large: they were summed where they were complete already. "
-    "SumOverRanks.backward hands on what it is given."
-)
 
 
 def unequal(draw: Draw, most: int) -> list[int]:
@@ -219,7 +172,7 @@ def cut_block(
     summands = [there_and_back(dense, leaves, grad, *more) for leaves in own]
     total = {name: sum(each[name] for each in summands) for name in ("output", "gradient of x")}
     right = [{"autograd": "", "outside": "", **each, **total, "in place": ""} for each in summands]
-    return CutBlock(own, grad, more, summands, by_name(right, largest(total, *summands)))
+    return CutBlock(own, grad, more, by_name(right, largest(total, *summands)))
 
 
 def one_each_way() -> tuple[Any, ...]:
@@ -231,7 +184,7 @@ def one_each_way() -> tuple[Any, ...]:
             "forward",
             1,
             most_bytes="bytes",
-            missing="What `down` or `out` gives on a rank is one summand of the output.",
+            missing="What `down` or `out` returns on a rank is one summand of the output.",
             why="Only the output is summed, once, at the end.",
             why_large=large,
         ),
@@ -239,9 +192,9 @@ def one_each_way() -> tuple[Any, ...]:
             "backward",
             1,
             most_bytes="bytes",
-            missing="What a rank knows of x's gradient is one summand.",
+            missing="Each rank computes one summand of x's gradient.",
             why="Only x's gradient is summed. Apply CopyToRanks to x once and let every product read the "
-            "result: autograd adds up their gradients before. SumOverRanks makes no call in backward.",
+            "result: autograd adds up their gradients first. SumOverRanks makes no call in backward.",
             why_large=large,
         ),
         AwaitedByHand(),

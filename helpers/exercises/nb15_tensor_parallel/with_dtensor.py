@@ -8,8 +8,6 @@
   MLP likewise; return parallelize_module(model, mesh, plan)
 """
 
-from typing import Any
-
 import torch
 
 from helpers.checks.author import *
@@ -40,16 +38,6 @@ def case(draw: Draw) -> Case:
     shapes = {f"shape of {name}": shape_of(name, tensor, p) for name, tensor in state.items()}
     right = {"block": "", **shapes, "autograd": "", **truth}
     parts = by_name([right] * n, largest(truth))
-    {f"shape of {name}": shape_of(name, tensor, n) for name, tensor in state.items()}
-
-    def of_first(words: str, shaped: Any) -> Mistake:
-        def gives(got: Any, rank: int) -> bool:
-            first = parts.first(got, rank)[0]
-            name = first.removeprefix("shape of ")
-            return name != first and got[first] == shaped(name, state[name])
-
-        return Mistake(gives, words)
-
     return Case(
         f"a mesh of {' x '.join(map(str, sizes))}, cut over {p} ranks, {heads} heads, {dtype}",
         [(sizes, "ab"[dimension], state, heads, x, grad)] * n,
@@ -59,12 +47,12 @@ def case(draw: Draw) -> Case:
     )
 
 
-def shape_of(name: str, tensor: torch.Tensor, p: int, swapped: bool = False) -> str:
-    """Give the shape of one rank's part of a parameter of the block, cut over p ranks."""
+def shape_of(name: str, tensor: torch.Tensor, p: int) -> str:
+    """Return the shape of one rank's part of a parameter of the block, split over p ranks."""
     layer, shape = name.split(".")[-2], list(tensor.shape)
-    rows = layer in {"q", "k", "v", "gate", "up"}
-    if layer != "norm" and (rows != swapped or len(shape) == 2):
-        shape[0 if rows != swapped else 1] //= p
+    by_rows = layer in {"q", "k", "v", "gate", "up"}
+    if layer != "norm" and (by_rows or len(shape) == 2):
+        shape[0 if by_rows else 1] //= p
     return str(tuple(shape))
 
 

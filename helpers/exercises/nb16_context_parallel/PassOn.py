@@ -40,7 +40,8 @@ EXERCISE = Exercise(
     (OnlyCalls(("send", "recv")), BytesSent("bytes", why="Once forward, once backward.")),
     failed=(
         Stuck(
-            "Each rank sends to one neighbour and receives from the other: do all shift the same way?"
+            "Each rank sends to one neighbor and receives from the other, and all ranks must shift the "
+            "same way. Start both transfers before you wait for either."
         ),
     ),
     kind=Kind.MODULE,

@@ -39,13 +39,8 @@ def case(draw: Draw) -> Case:
     leaves = {name: x.clone().requires_grad_() for name, x in given.items()}
     out, lse = merged(*leaves.values())
     torch.autograd.backward((out, lse), grads)
-    _share_a, _share_b = (lse_a - lse.detach()).exp(), (lse_b - lse.detach()).exp()
     learnt = {f"gradient of {name}": x.grad for name, x in leaves.items()}
     parts = ByName([{"out": out.detach(), "lse": lse.detach(), **learnt}], 16.0)
-
-    def gives(words: str, name: str, value: torch.Tensor) -> Mistake:
-        return parts.mistake(words, [{name: value}])
-
     return Case(
         f"{kind}, {tuple(a.shape)} of {dtype}",
         [(given, grads)],

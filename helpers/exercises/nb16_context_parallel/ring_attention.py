@@ -8,8 +8,6 @@
   own[:, None] >= positions)).
 """
 
-from dataclasses import replace
-
 import torch
 
 from helpers.checks.author import *
@@ -35,12 +33,7 @@ def case(draw: Draw) -> Case:
         places = torch.randperm(length, generator=draw.generator())
     own = list(places.split(each))
     seen = torch.arange(length)[:, None] >= torch.arange(length)
-    home = torch.empty(length, dtype=torch.int64)
-    for rank, positions in enumerate(own):
-        home[positions] = rank
     right = shares(whole.attend(seen), own)
-    parts = judged(whole, right)
-    _everything, _lonely = torch.ones_like(seen), seen & (home[:, None] == home)
     block = whole.k.nbytes // n
     numbers = 8 * each
     given = [
@@ -48,34 +41,16 @@ def case(draw: Draw) -> Case:
         for p in own
     ]
 
-    # a query knows where its own rank's tokens stand, and takes a block that comes by for its own
-    stay = torch.zeros_like(seen)
-    for positions in own:
-        at = torch.empty(length, dtype=torch.int64)
-        for others in own:
-            at[others] = positions
-        stay[positions] = positions[:, None] >= at
-
-    def alone() -> list[Parts]:
-        """Give what each rank's keys and values learn from its own queries."""
-        found: list[Parts] = []
-        for r, positions in enumerate(own):
-            grad = torch.zeros_like(whole.grad)
-            grad[:, :, positions] = whole.grad[:, :, positions]
-            learnt = shares(replace(whole, grad=grad).attend(seen), own)[r]
-            found.append({name: learnt[name] for name in ("gradient of k", "gradient of v")})
-        return found
-
     return Case(
         f"{length} tokens in {order}, {tuple(whole.k.shape[:2])} x {whole.k.shape[-1]} of {whole.k.dtype}",
         given,
-        right=parts,
+        right=judged(whole, right),
         facts={"forward": (n - 1) * (2 * block + numbers), "all": _most(n, block, numbers)},
     )
 
 
 def _most(n: int, block: int, numbers: int) -> int:
-    """Give the bytes of one who has k, v come by once more in backward, with their gradients."""
+    """Return the bytes of an answer that passes k and v around again in backward, with their gradients."""
     return (n - 1) * (2 * block + numbers) + n * (4 * block + numbers)
 
 
@@ -103,7 +78,10 @@ EXERCISE = Exercise(
         BytesSent("all", why="In backward gradients go the way back."),
     ),
     failed=(
-        Failed("does not require grad", "Something has cut the graph: detach, no_grad or numpy."),
+        Failed(
+            "does not require grad",
+            "The output has no graph: is something detached, or computed under no_grad?",
+        ),
     ),
     kind=Kind.MODULE,
     programme=run_attention,

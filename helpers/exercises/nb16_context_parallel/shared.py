@@ -9,11 +9,6 @@ import torch
 
 from helpers.checks.author import *
 
-BACKWARD = (
-    "What comes from the rank before in forward has its gradient sent back there in backward: "
-    "`shift(grad, -1)`."
-)
-
 
 @dataclass(frozen=True)
 class Dense:

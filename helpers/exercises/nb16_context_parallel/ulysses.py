@@ -19,9 +19,7 @@ from helpers.exercises.nb16_context_parallel.shared import (
 from helpers.trace.events import Trace
 from helpers.views.traffic_ledger import calls_by_phase
 
-WAY_BACK = (
-    "Backward of a swap is the swap the other way round: cut what was joined, join what was cut."
-)
+WAY_BACK = "The backward of a swap is the reverse swap: split what was joined, join what was split."
 FOUR = "One swap for each of q, k and v, and one for the output; in backward the same four."
 
 
@@ -31,20 +29,15 @@ def case(draw: Draw) -> Case:
     whole = draw_dense(draw, n * draw.whole(1, 2), length)
     own = list(torch.arange(length).split(each))
     seen = torch.arange(length)[:, None] >= torch.arange(length)
-    home = torch.arange(length) // each
-    seen & (home[:, None] == home)
     right = shares(whole.attend(seen), own)
-    parts = judged(whole, right)
-    block = whole.k.nbytes // n
-
     return Case(
         f"{length} tokens, {whole.k.shape[1]} heads of {whole.k.shape[-1]}, {whole.k.dtype}",
         [
             tuple(x[:, :, p].contiguous() for x in (whole.q, whole.k, whole.v, whole.grad))
             for p in own
         ],
-        right=parts,
-        facts={"bytes": 4 * block},
+        right=judged(whole, right),
+        facts={"bytes": 4 * whole.k.nbytes // n},
     )
 
 

@@ -10,14 +10,10 @@
   n).sum().
 """
 
-from typing import Any
-
 import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb17_expert_parallel.in_ranks import run_balance
-
-OWN = "This is the loss of the rank's own tokens: loads have to be even over all ranks, not on each of them."
 
 
 def case(draw: Draw) -> Case:
@@ -30,45 +26,24 @@ def case(draw: Draw) -> Case:
         for rank, logits in enumerate(own):
             logits[:, rank % experts] += 2
     total, grads = loss_of(torch.cat(own))
-    each = list(grads.split(counts))
-
-    def parts(loss: Any, of: list[torch.Tensor] | None = None) -> list[dict[str, Any]]:
-        losses = loss if isinstance(loss, list) else [loss] * n
-        return [
-            {"loss": a} if of is None else {"loss": a, "gradient of logits": b}
-            for a, b in zip(losses, of or each, strict=True)
-        ]
-
     # counts divided by counts are float32 in torch, whatever the dtype of the logits
     room = max(1.0, float(total)) * (1e3 if dtype == torch.float64 else 1.0)
-    right = ByName([{"result": "", **one} for one in parts(total, each)], scale=room)
-    [loss_of(logits)[0] if len(logits) else total * 0 for logits in own]
-    [loss_of(logits)[1] if len(logits) else logits for logits in own]
-    shares = [(f, p) for f, p in map(factors, own)]
-    [torch.stack([pair[i] for pair in shares]).mean(0) for i in range(2)]
-    experts * (torch.cat(own).softmax(1).mean(0) ** 2).sum()
+    right = [
+        {"result": "", "loss": total, "gradient of logits": part} for part in grads.split(counts)
+    ]
     return Case(
         f"{', '.join(map(str, counts))} tokens, {experts} experts, {dtype}",
         [(logits,) for logits in own],
-        right=right,
+        right=ByName(right, scale=room),
         facts={"bytes": (2 * experts + 1) * 8},
     )
 
 
-def factors(logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Give each expert's share of the tokens, and its mean probability; zeros for no tokens."""
-    count = logits.shape[1]
-    if not len(logits):
-        return logits.new_zeros(count), logits.new_zeros(count)
-    share = logits.argmax(1).bincount(minlength=count).to(logits.dtype) / len(logits)
-    return share, logits.softmax(1).mean(0)
-
-
 def loss_of(logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Give the loss of some tokens (Fedus, Zoph and Shazeer, 2022, equation 4), and its gradient."""
-    logits = logits.clone().requires_grad_()
-    share, mean = factors(logits)
-    loss = logits.shape[1] * (share * mean).sum()
+    """Return the loss of some tokens (Fedus, Zoph and Shazeer, 2022, equation 4), and its gradient."""
+    logits, count = logits.clone().requires_grad_(), logits.shape[1]
+    share = logits.argmax(1).bincount(minlength=count).to(logits.dtype) / len(logits)
+    loss = count * (share * logits.softmax(1).mean(0)).sum()
     (gradient,) = torch.autograd.grad(loss, logits)
     return loss.detach(), gradient
 

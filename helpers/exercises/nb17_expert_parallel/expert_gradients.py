@@ -18,12 +18,6 @@ from helpers.exercises.nb17_expert_parallel.in_ranks import run_gradients
 from helpers.trace.events import Trace
 from helpers.trace.mismatch import at
 
-OWN = (
-    "This is the rank's own gradient: those of all copies of the expert are added up, and divided by the "
-    "number of losses."
-)
-FEW = "Shared parameters stand on all ranks: they are averaged over all, not over one line of the grid."
-
 
 def case(draw: Draw) -> Case:
     n = draw.ranks
@@ -34,7 +28,6 @@ def case(draw: Draw) -> Case:
     shared = [draw.tensors(shape, dtype) for shape in shapes]
     experts = [draw.tensors(shape, dtype) for shape in expert_shapes]
     line = [[r for r in range(n) if r % ep == rank % ep] for rank in range(n)]
-    [[r for r in range(n) if r // ep == rank // ep] for rank in range(n)]
     everybody = [list(range(n))] * n
 
     def combined(kind: str, groups: list[list[int]], divide: float) -> list[dict[str, Any]]:
@@ -54,7 +47,6 @@ def case(draw: Draw) -> Case:
         for i, own in enumerate(grads)
     }
     right = ByName([{"weights": "", **a, **b} for a, b in both], scale=size)
-    [[rank] for rank in range(n)]
     return Case(
         f"ep {ep}, dp {n // ep}, {len(shapes)} shared and {len(expert_shapes)} of an expert, {dtype}",
         [(ep, [own[rank] for own in shared], [own[rank] for own in experts]) for rank in range(n)],
@@ -84,7 +76,7 @@ def each_where_it_belongs(trace: Trace, case: Case) -> str:
         most = (case.facts["shared"] + case.facts["experts"]) * (case.world_size > 1)
         sent = sum(e.nbytes for e in calls)
         if sent > most:
-            return f"rank {rank} hands in {sent:,} bytes; its gradients have {most:,}, and travel once."
+            return f"rank {rank} hands in {sent:,} bytes; its gradients have {most:,}, and each is sent once."
     return ""
 
 
@@ -93,11 +85,12 @@ EXERCISE = Exercise(
     (
         OnlyCalls(("all_reduce",)),
         Holds(
-            each_where_it_belongs, "each gradient travels once, within the group that it belongs to"
+            each_where_it_belongs,
+            "each gradient is summed once, within the group that it belongs to",
         ),
         Awaited(),
     ),
-    failed=(Stuck("All members of a group make the same calls in it, in the same order."),),
+    failed=(Stuck("All members of a group must make the same calls in it, in the same order."),),
     kind=Kind.MODULE,
     programme=run_gradients,
     reported=("weights",),

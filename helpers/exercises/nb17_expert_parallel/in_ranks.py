@@ -67,6 +67,35 @@ def _grad(leaf: torch.Tensor, unused: bool) -> torch.Tensor | None:
     return leaf.grad.clone()
 
 
+def run_top_two(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    logits: torch.Tensor,
+    capacity: int,
+    grad: torch.Tensor,
+) -> dict[str, Any] | None:
+    """Let the answer choose two experts for each token; run backward from the gates."""
+    leaf = logits.clone().requires_grad_()
+    got = answer(leaf, capacity)
+    if got is None:
+        return None
+    if not isinstance(got, (tuple, list)) or len(got) != 3:
+        return {"result": f"a {type(got).__name__} came back, not (experts, gates, turned away)"}
+    experts, gates, turned_away = got
+    is_tensor = isinstance(gates, torch.Tensor)
+    if is_tensor and gates.requires_grad and gates.shape == grad.shape:
+        gates.backward(grad)
+    same = torch.equal(logits, leaf.detach())
+    return {
+        "result": "" if same else "the logits that it was given have changed",
+        "experts": experts,
+        "gates": gates.detach() if is_tensor else gates,
+        "turned away": turned_away,
+        "gradient of logits": None if leaf.grad is None else leaf.grad.clone(),
+    }
+
+
 def run_balance(
     answer: Callable[..., Any], rank: int, world_size: int, logits: torch.Tensor
 ) -> dict[str, Any]:

@@ -43,6 +43,8 @@ NAMES = (
     "GROUP_WORLD_SIZE",
     "TORCHELASTIC_RESTART_COUNT",
 )
+OTHERS = ("TORCHELASTIC_", "ROLE_", "MASTER_", "GROUP_")
+"""What else torchrun sets: plain python has none of it."""
 
 
 def read_env(
@@ -54,9 +56,11 @@ def read_env(
     function = answer.build()
     values = []
     for place in places:
-        for name in NAMES:
-            os.environ.pop(name, None)
+        for name in [n for n in os.environ if n in NAMES or n.startswith(OTHERS)]:
+            del os.environ[name]
         os.environ.update(place)
+        if place:  # by which torch.distributed.is_torchelastic_launched() knows
+            os.environ["TORCHELASTIC_RUN_ID"] = "none"
         values.append(function())
     return {"values": values}
 
@@ -153,6 +157,7 @@ def failing(
         {
             "calls of main": len(list(script.parent.glob(f"called-{r}-*"))),
             "exit code": int(found["exits"].get(r, 0) != 0),
+            "exception": _went_on(script.parent, r) if r in bad else "",
             "error file": told.get(r, ""),
             "other files": _elsewhere(script.parent / f"{r}"),
         }
@@ -179,7 +184,16 @@ def run_main(
             _wait_for_the_others(folder)  # an agent ends them once one has failed
             raise ERRORS[kind](text)
 
-    answer(main)
+    try:
+        answer(main)
+    except BaseException:
+        (folder / f"raised-{rank}").touch()
+        raise
+
+
+def _went_on(folder: Path, rank: int) -> str:
+    """Say that what main raised never left the answer: `os._exit` prints nothing and calls no atexit."""
+    return "" if (folder / f"raised-{rank}").exists() else "it never left your function"
 
 
 def _elsewhere(folder: Path) -> str:

@@ -17,7 +17,10 @@ NPROC = 2
 
 
 def case(draw: Draw) -> Case:
-    nproc, script = draw.of(1, 2, 3, 4, 8), draw.of("train.py", "jobs/train.py", "/srv/run/main.py")
+    nproc, script = (
+        draw.of(1, 2, 3, 4, 8),
+        draw.of("train.py", "jobs/train.py", "/srv/run/main.py", "my jobs/train.py"),
+    )
     address = draw.of(f"10.0.{draw.whole(0, 9)}.{draw.whole(2, 99)}", "node-0.cluster", "gpu17")
     port = draw.whole(20_000, 40_000)
 
@@ -30,7 +33,7 @@ def case(draw: Draw) -> Case:
             )
         for node, (words, found) in enumerate(zip(commands, read, strict=True)):
             if wrong := of_words(words, script):
-                return f"in the command of node {node} {wrong}"
+                return f"in the command of node {node}, {wrong}"
             if "problem" in found:
                 return f"the command of node {node} cannot be read by torchrun: {found['problem']}"
             if wrong := of_meaning(found, node, nproc, address, port, script):
@@ -47,15 +50,19 @@ def case(draw: Draw) -> Case:
 
 def of_words(words: Any, script: str) -> str:
     """Say what is wrong with the words of a command themselves, whatever they mean."""
+    if isinstance(words, str):
+        return "there is one string; it must be a list of words, each a string."
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        return "a word is no string: every word is a `str`, also the numbers."
+        return "a word is not a string: every word is a `str`, also the numbers."
+    if " " in script and script not in words and script.split()[0] in words:
+        return f"the path {script!r} is cut at its space: make it one word of the list, without split()."
     for word in words:
         if word.startswith("--") and " " in word:
             option, value = word.split(" ", 1)
             return f"{word!r} is one word; torchrun wants two: {option!r}, {value!r}, or an `=`."
     after = words[words.index(script) + 1 :] if script in words else []
     if any(word.startswith("--") for word in after):
-        return "options stand after the script, so the script would get them: it comes last."
+        return "options come after the script, so the script would get them: put the script last."
     return f"{one_line(str(after), 60)} stand after the script, which comes last." if after else ""
 
 

@@ -60,7 +60,7 @@ def judged(label: str, given: list[Any], places: list[dict[str, int]], alone: bo
         given,
         right=Each(places),
         mistakes=[
-            Mistake(text, "Environment variables are text: make each of them an int."),
+            Mistake(text, "Environment variables are strings: convert each to an int."),
             *said,
         ],
         facts={"alone": alone},
@@ -83,7 +83,7 @@ def place(rank: int, sizes: list[int], restart: int) -> dict[str, int]:
 
 
 PLAIN = (
-    "Started by plain `python` a process is alone: rank 0 of 1, local rank 0 of 1, on node 0 of 1."
+    "Started by plain `python`, a process is alone: rank 0 of 1, local rank 0 of 1, on node 0 of 1."
 )
 EXERCISE = Exercise(
     case,
@@ -91,8 +91,8 @@ EXERCISE = Exercise(
         Failed(
             "KeyError",
             (
-                "Started by plain `python`, these variables are not there: `os.environ.get` takes a "
-                "value for that."
+                "Started by plain `python`, these variables do not exist: pass `os.environ.get` a default "
+                "value."
             ),
             when=lambda case, run: bool(case.facts["alone"]),
         ),

@@ -11,17 +11,22 @@ from helpers.exercises.nb18_torchrun.in_ranks import ERRORS, failing
 from helpers.views.plain import plural
 
 CALLED = (
-    "`record(main)` gives a function; your function calls that one, once, and main by no other way."
+    "`record(main)` returns a function. Call that one, once, and do not call main in any other way."
 )
 SUCCESS = (
-    "main raised, but the worker left with exit code 0: its agent takes that for success. Let the exception "
-    "go on."
+    "main raised, but the worker ended with exit code 0, which its agent takes for success. Do not catch the "
+    "exception."
 )
 EMPTY = (
-    "The worker failed, but its error file is empty. `record(main)` gives a function that calls main and "
-    "writes down what it raises: that function must make the call."
+    "The worker failed, but its error file has no message that the agent can read: it is empty, or not the "
+    "JSON that `record` writes. `record(main)` returns a function that calls main and writes down what it "
+    "raises: call that function."
 )
-OWN = "Let main's own exception go on: `record` writes it down and raises it again."
+OWN = "Do not replace main's exception: `record` writes it down and raises it again."
+HARD = (
+    "The worker ended before main's exception had left your function, as with `os._exit`: no traceback is "
+    "printed and no atexit handler runs. Do not catch the exception."
+)
 
 
 def case(draw: Draw) -> Case:
@@ -43,6 +48,7 @@ def drawn(draw: Draw, n: int, bad: tuple[int, ...], real: bool) -> Case:
         {
             "calls of main": 1,
             "exit code": int(rank in bad),
+            "exception": "",
             "error file": message if rank in bad else "",
             "other files": "",
         }
@@ -58,6 +64,7 @@ def drawn(draw: Draw, n: int, bad: tuple[int, ...], real: bool) -> Case:
             Mistake(lambda got, rank: got["calls of main"] != 1, CALLED),
             Mistake(lambda got, rank: rank in bad and not got["exit code"], SUCCESS),
             Mistake(lambda got, rank: rank in bad and not got["error file"], EMPTY),
+            Mistake(lambda got, rank: bool(got["exception"]), HARD),
         ],
         seconds=45.0 if real else 10.0,
         shown="main" + (f", which raises on {', '.join(map(str, bad))}" if bad else ""),
@@ -75,7 +82,7 @@ EXERCISE = Exercise(
     ),
     kind=Kind.SCRIPT,
     programme=failing,
-    reported=("calls of main", "error file", "other files"),
+    reported=("calls of main", "exception", "error file", "other files"),
     sizes=(1, 2, 3),
     count=12,
     last=under_an_agent,

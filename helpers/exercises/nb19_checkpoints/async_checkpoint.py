@@ -51,22 +51,22 @@ ADVICE = {
     ),
 }
 LOOK = (
-    "A whole checkpoint was there, and nothing was read: look for the newest one in `folder`, and load it, "
+    "A whole checkpoint existed, and nothing was read: find the newest one in `folder`, and load it, "
     "before the first step."
 )
-NUMBER = "A checkpoint has been read: its number of steps is where the training goes on."
-TEXT = "Compare the numbers of steps as numbers: as texts, '5' comes after '10'."
-COUNT = "That is `every` times the number of checkpoints that are there. Older ones may have been removed."
-TIMES = (
-    "Go by the number of steps, not by times: a folder that was copied has those of the copying."
+NUMBER = "A checkpoint was read, but training does not continue at its number of steps."
+TEXT = "Compare the numbers of steps as numbers: as strings, '5' comes after '10'."
+COUNT = (
+    "This is `every` times the number of checkpoints that exist. Older ones may have been removed."
 )
+TIMES = "Compare the numbers of steps, not file times: a folder that was copied has the times of the copying."
 GONE = (
     "The newest whole checkpoint is no longer there, although no newer one is whole: give each checkpoint a "
     "folder of its own, and remove an older one only when a newer one is whole."
 )
 IN_PLACE = (
-    "They are those that every job begins with. `dcp.load` fills the tensors of the dict that it is given: "
-    "give it `state`."
+    "These are the weights with which every job starts. `dcp.load` fills the tensors of the dict that it "
+    "is given: pass it `state`."
 )
 NO_COPY = (
     "`state` was written while the training went on changing it. `dcp.async_save` makes a copy before it "
@@ -77,12 +77,12 @@ LOST = (
     "`wait` do not."
 )
 UNFINISHED = (
-    "A rank was killed while it wrote. What it left has no `.metadata`, and is loaded as if it were whole: "
-    "leave a folder without a `.metadata` alone."
+    "A rank was killed while it wrote. What it left has no `.metadata`, but was loaded as if it were "
+    "whole: ignore a folder without a `.metadata`."
 )
 ALONE = (
-    "One rank waited in a collective for a rank that had already returned: every rank makes the same calls, "
-    "as often as the others."
+    "One rank waited in a collective for a rank that had already returned: every rank must make the same "
+    "calls, as often as the others."
 )
 PLANS = (
     "no death",

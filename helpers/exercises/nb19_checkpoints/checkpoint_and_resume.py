@@ -138,10 +138,12 @@ ONE_FILE = (
     "A job can die between the files of two ranks, which are then from different steps. Let all ranks hand "
     "their random states to rank 0 (`all_gather_object`), and rank 0 write one file with all of them."
 )
-EPOCH = "It went on at the start of an epoch: keep the number of steps done in the checkpoint."
+EPOCH = (
+    "Training continued at the start of an epoch: keep the number of steps done in the checkpoint."
+)
 BOTH = (
-    "It went on at the start of an epoch, which is one step before the checkpoint: keep the number of steps "
-    "done in it, and go on with the next one."
+    "Training continued at the start of an epoch, which is one step before the checkpoint: keep the "
+    "number of steps done in it, and continue with the next one."
 )
 
 
@@ -197,8 +199,8 @@ def one_step(
 
 
 ALONE = (
-    "One rank waited in a collective for a rank that had already returned: every rank makes the same calls, "
-    "as often as the others."
+    "One rank waited in a collective for a rank that had already returned: every rank must make the same "
+    "calls, as often as the others."
 )
 
 

@@ -18,15 +18,15 @@ from helpers.ranks.run import Run
 from helpers.views.plain import plural
 
 CUT = (
-    "Whole tensors were read and then cut. Give `dcp.load` tensors that are sharded already: then each rank "
-    "reads its rows only, and a model larger than one rank's memory can be loaded."
+    "Whole tensors were read and then split. Pass `dcp.load` tensors that are sharded already: then each "
+    "rank reads its own rows only, and a model larger than one rank's memory can be loaded."
 )
-WHOLE = "Then every rank holds too much of it: cut it by rows, `[Shard(0)]`."
-ROWS = "Cut it by rows, `[Shard(0)]`."
-AGAIN = "The same elements are read more than once: load each tensor once."
+WHOLE = "Every rank holds whole tensors. Place them with `[Shard(0)]`."
+ROWS = "The tensors are not split by rows. Place them with `[Shard(0)]`."
+AGAIN = "The same elements are read more than once. Load each tensor once."
 SHAPES = (
-    "Do your DTensors have the whole shapes? `zeros(shape, device_mesh=mesh, placements=[Shard(0)])` cuts "
-    "rows that do not divide; `DTensor.from_local` takes the local part at its word."
+    "Your DTensors need the whole shapes: `zeros(shape, device_mesh=mesh, placements=[Shard(0)])` also "
+    "splits rows that are not a multiple of the ranks; `DTensor.from_local` assumes equal parts."
 )
 
 

@@ -20,27 +20,28 @@ from helpers.exercises.nb20_without_a_restart.in_ranks import LATE_PATIENCE_S, m
 LATE_S = 1.5
 """How much later than asked for a decision may be on a busy machine, in seconds."""
 ONE = (
-    "Each replica sees the store at another moment. Let one proposal count, whoever made it: "
-    "`store.compare_set(key, '', mine)` sets a key that nobody has set, and gives everybody what is there."
+    "Each replica reads the store at another moment. Let one proposal count, whoever made it: "
+    "`store.compare_set(key, '', mine)` sets a key that nobody has set, and returns to everybody what is "
+    "there."
 )
 AFTER = (
-    "The others were told before it asked, and it must be told the same: let one proposal count, and look "
-    "whether there is one already."
+    "The round was decided before it asked, and it must get the same decision: let one proposal count, "
+    "and look whether there is one already."
 )
 UNEXPECTED = (
-    "It had asked in time. Whoever has asked is in, also one that nobody expected: look at all "
+    "It had asked in time. Every replica that has asked is a member, expected or not: look at all "
     "`replicas`."
 )
 ALONE = (
-    "Is `step` in the store before you look who else is there, and do you look until all `expected` are "
-    "there?"
+    "Put `step` into the store before you look who else is there, and look until all `expected` are "
+    "there."
 )
-LATE = "While you wait for the others, look also whether it has been decided."
-AT_ONCE = "All of `expected` had asked: nothing is left to wait for."
-EARLY = "Somebody of `expected` was missing: give them `patience` seconds."
+LATE = "While you wait for the others, look also whether the round has been decided."
+AT_ONCE = "All of `expected` had asked: decide at once."
+EARLY = "Somebody of `expected` was missing: wait `patience` seconds for them."
 NEWEST = (
     "Replicas with newer steps had not asked yet, and a decision without any of them loses these steps. "
-    "Compare the largest step of those who are here with the largest one in the decision of round "
+    "Compare the largest step of those that have asked with the largest one in the decision of round "
     "`number` - 1."
 )
 RESTART = (
@@ -48,13 +49,16 @@ RESTART = (
     "does not start again when another one comes."
 )
 PAST = "Write to `store` itself: the check kills a replica before one of its writes."
-LONG = "Somebody was missing, or had been killed: after `patience` seconds the others decide."
-STEPS = "Beside each member stands the step that it has asked with."
+LONG = "Somebody was missing, or had been killed: after `patience` seconds the others must decide."
+STEPS = "Each member's value is the step with which it asked."
 UNSET = (
-    "`store.get` and `store.wait` wait for a key until somebody sets it: who is not here, or was killed, "
-    "never does. `store.check([key])` asks without waiting."
+    "`store.get` and `store.wait` wait for a key until somebody sets it, which a replica that is absent "
+    "or was killed never does. `store.check([key])` asks without waiting."
 )
-WHOM = "Whom does it wait for? Any replica may be killed at any moment, also one that you count on to decide."
+WHOM = (
+    "A replica waits for one that never answers. Any replica may be killed at any moment, also one that "
+    "you rely on to decide."
+)
 
 ROLES = {
     "unexpected": "absent",

@@ -30,31 +30,32 @@ from helpers.views.plain import plural
 
 CLOSE = 1e-5
 ALONE = (
-    "A replica that was left out, or whose `all_reduce` failed, does not step: it asks again, and takes "
-    "over. Who was left out begins its dict anew: its last steps may have been made once more without it."
+    "A replica that was left out, or whose `all_reduce` failed, does not step: it asks again and copies "
+    "the state. A replica that was left out starts its dict anew, because its last steps may have been "
+    "made again without it."
 )
 LEFT = (
-    "It was behind when the others were done. Whoever has done all steps stays until every member of a round "
-    "has: one of them may be behind, and needs what the others have."
+    "It was behind when the others were done. A replica that has done all steps stays until every member "
+    "of a round has: one of them may be behind and need the others' state."
 )
-DIVIDED = "Divide by the members of this round: fewer replicas have fewer gradients to add up."
+DIVIDED = (
+    "Divide by the number of members of this round: fewer replicas have fewer gradients to sum."
+)
 WEIGHTS = (
-    "Was each step made with the mean of its members' gradients, once, and has the new or the late one taken "
-    "over weights and momentum? Or is the dict not what was trained?"
+    "Each step must be made once, with the mean of its members' gradients, and a replica that joins must "
+    "copy weights and momentum. If all of that is so, the returned dict is not what was trained."
 )
 FOR_EVER = (
-    "Some replica waits for ever. Has each round a number of its own? Do all members of a round meet, and "
-    "call the same functions, whatever the last round was for each of them?"
+    "Some replica waits forever. Each round needs a number of its own, and all members of a round must "
+    "make the same calls, whatever happened to each of them in the last round."
 )
 GIVE_UP = (
-    "Give `join` the `patience`: whoever does not come within it is asked for in the next round."
+    "Pass `join` the `patience`: a replica that does not come within it is left to the next round."
 )
-EXPECTED = (
-    "Expect the members of the last round only: nobody need wait for one who has long been gone."
-)
-SURVIVED = "It is killed from another process, at a moment that the check chooses: let that happen."
+EXPECTED = "Expect the members of the last round only: nobody needs to wait for a replica that died long ago."
+SURVIVED = "The replica is killed from another process, at a moment that the check chooses: let that happen."
 PATIENCE_S = 0.4
-SHRINK = "It lives, and trains no step at the end: what does it do when its group has failed?"
+SHRINK = "The replica is alive, but trains no step at the end: what does it do after its group has failed?"
 
 
 def case(draw: Draw) -> Case:

@@ -16,7 +16,7 @@ from helpers.checks.author import *
 ROUNDING = 1.0 + 1e-4
 """What float32 may add to half a step."""
 CODES = (
-    "codes is torch.int8, of shape (blocks, {block}); scales is torch.float32, one for each block."
+    "codes is torch.int8 of shape (blocks, {block}); scales is torch.float32, one for each block."
 )
 
 

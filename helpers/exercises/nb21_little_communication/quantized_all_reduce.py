@@ -21,8 +21,8 @@ from helpers.trace.volume import bytes_sent
 
 ROUNDING = 1.0 + 1e-4
 SHARP = (
-    "On this rank its own chunk is more exact than on the others: replicas drift apart. The owner, too, goes "
-    "on with what can be read out of the codes that it sends."
+    "A rank's own chunk is more exact than the other ranks' copies of it, so replicas drift apart. The "
+    "owner, too, must use the values that its codes represent."
 )
 
 
@@ -36,9 +36,6 @@ def case(draw: Draw) -> Case:
     lost = sum(s.double() / 2 for s in steps)
     most = total.view(-1, block).abs().amax(1).double() + lost
     room = (lost + most / 254).repeat_interleave(block) * ROUNDING
-    codes = [quantize_blocks(x, block)[0] for x in xs]
-    torch.stack(codes).sum(0).to(torch.int8)
-    [sum(c.float() for c in codes) * s[:, None] for s in steps]
     return Case(
         f"{n * chunk} numbers in blocks of {block}",
         [(x, block) for x in xs],
@@ -103,8 +100,8 @@ def few_bytes(trace: Trace, case: Case) -> str:
 
 EXERCISE = Exercise(
     case,
-    (Awaited(), Holds(few_bytes, "a quarter of float32's bytes, and the scales")),
-    failed=(Stuck("Every rank makes the same calls, in the same order."),),
+    (Awaited(), Holds(few_bytes, "codes and scales of one chunk are sent to each rank, twice")),
+    failed=(Stuck("Every rank must make the same calls, in the same order."),),
     kind=Kind.MODULE,
     programme=run_sum,
     reported=("x",),

@@ -35,8 +35,9 @@ JOBS = (
 def case(draw: Draw) -> Case:
     label, facts = draw.of(*JOBS)
     job = {
-        "machines": 1 if "one_machine" in facts else draw.whole(2, 40),
-        "ranks_per_machine": draw.of(2, 4, 8),
+        "machines": 1 if "one_machine" in facts else draw.of(2, 3, draw.whole(4, 40)),
+        # a large machine, or several small ones: neither decides
+        "ranks_per_machine": draw.of(2, 8, 16, 64) if "one_machine" in facts else draw.of(1, 2, 8),
         "slurm": "slurm" in facts,
         "speaks_mpi": "mpi" in facts,
         "all_alike": "uneven" not in facts,
@@ -52,7 +53,7 @@ def wrong(job: Mapping[str, Any], got: Any) -> str:
     if not isinstance(got, (tuple, list)) or len(got) != 2:
         return "Return two strings: how to start the ranks, and how they talk."
     if got[0] in TALKS and got[1] in STARTS:
-        return "The other way round: first how the ranks start, then how they talk."
+        return "The two strings are swapped: first how the ranks start, then how they talk."
     if got[0] not in STARTS or got[1] not in TALKS:
         return f"The first is one of {', '.join(STARTS)}, the second one of {', '.join(TALKS)}."
     if got[1] != talk:
@@ -73,15 +74,15 @@ def road_of(job: Mapping[str, Any]) -> tuple[str, str]:
 
 
 WHY_TALK = {
-    "mpi": "This program speaks MPI already: its ranks go on to talk by MPI.",
-    "rpc": "Its ranks are not alike: some ask, others answer, and no step is common to all.",
+    "mpi": "This program uses MPI already, so its ranks talk by MPI.",
+    "rpc": "Its ranks are not alike: some ask, others answer, and they share no step.",
     "process group": "Here all ranks make the same calls in the same order: collectives.",
 }
 WHY_START = {
     "mpiexec": "MPI's own launcher starts MPI ranks where there is no Slurm.",
     "srun": "Under Slurm `srun` starts MPI ranks itself, without mpiexec and without an agent.",
     "srun torchrun": "Slurm has given the machines: srun starts one torchrun agent on each of them.",
-    "mp.spawn": "A function of a running program wants ranks here, on one machine, without restarts.",
+    "mp.spawn": "A function of a running program needs ranks, on one machine and without restarts.",
 }
 
 

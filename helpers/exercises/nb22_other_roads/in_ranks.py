@@ -110,17 +110,16 @@ def reduce_all(
     for row, op, stride, colour in zip(given, ops, strides, colours, strict=True):
         world = counting(MPI.COMM_WORLD.Split(colour[me], me), inside)
         mine = row[me]
-        # a view whose elements do not lie side by side
-        x = (
-            mine.clone()
-            if stride == 1
-            else torch.stack([mine] * stride, -1).flatten(-2)[..., ::stride]
-        )
+        # a view whose elements are not next to each other; those between belong to somebody else
+        longer = torch.stack([mine] * stride, -1).flatten(-2)
+        x, between = longer[..., ::stride], [longer[..., k::stride] for k in range(1, stride)]
         try:
             returned = answer(world, x, op)
         except Exception as error:
             raise error.with_traceback(_python_only(error.__traceback__)) from None
-        found.append({"x": x.clone(), "calls": world.calls, "returned": returned is not None})
+        kept = all(torch.equal(part, mine) for part in between)
+        told = {"x": x.clone(), "calls": world.calls, "returned": returned is not None}
+        found.append({**told, "kept": kept})
     watch.cancel()
     return found
 

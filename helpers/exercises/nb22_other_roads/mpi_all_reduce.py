@@ -90,7 +90,10 @@ def of_one(row: Row, rank: int, told: Mapping[str, Any]) -> Finding | None:
         return Finding(
             f"{row.name(rank)}: {shown}", tuple(why(row, rank, x, bool(told["returned"])))
         )
-    if pickled := [call for call in calls if call[0].islower()]:
+    if not told["kept"]:
+        what = "but the elements between those of `x` have changed, which belong to somebody else"
+        advice = "Reduce `x.contiguous()`, then copy the result back into x."
+    elif pickled := [call for call in calls if call[0].islower()]:
         what, advice = f"`{pickled[0]}` in small letters pickles the tensor", MEMORY
     elif not calls:
         what, advice = "but not by `world`: call its methods, not those of MPI.COMM_WORLD", ""
@@ -104,7 +107,7 @@ def of_one(row: Row, rank: int, told: Mapping[str, Any]) -> Finding | None:
 
 
 FEWER = (
-    f"Divided by {N}, the number of all ranks; `world` may have fewer, as `world.Get_size()` says."
+    f"This is divided by {N}, the number of all ranks. `world` may have fewer: `world.Get_size()`."
 )
 MEMORY = "`Allreduce` with a capital letter sends the tensor's memory as it is."
 
@@ -118,30 +121,29 @@ def why(row: Row, rank: int, x: Any, returned: bool) -> list[str]:
     if same(row.given[rank], x, 0):
         if returned:
             said.append(
-                "x is unchanged, and something is returned: the result belongs into x itself."
+                "x is unchanged, and something is returned: write the result into x itself."
             )
         elif row.stride > 1:
             said.append(
-                "x is unchanged: `x.contiguous()` is a copy here, so its result has to be copied back with "
-                "`x.copy_(...)`."
+                "x is unchanged: `x.contiguous()` is a copy here. Copy its result back with `x.copy_(...)`."
             )
-        said.append(
-            "x is unchanged: the result has to be written into x itself, by `copy_` or IN_PLACE."
-        )
+        said.append("x is unchanged: write the result into x itself, by `copy_` or IN_PLACE.")
     if n < N and same(everybody, x, scale=scale):
-        said.append("That is over all ranks: use the communicator `world` that you are given.")
+        said.append(
+            "This is the reduction over all ranks: use the communicator `world` that is given."
+        )
     if row.op == "mean" and same(total, x, scale=scale):
         said.append(
-            "That is the sum: MPI has no op for the mean, so divide by the number of ranks."
+            "This is the sum: MPI has no op for the mean, so divide by the number of ranks."
         )
     if row.op == "mean" and n < N and same(total / N, x, scale=scale):
         said.append(FEWER)
     if row.op == "mean" and n > 1 and same(wanted / n, x, scale=scale):
-        said.append("Divided by the number of ranks twice.")
+        said.append("This is divided by the number of ranks twice.")
     if row.op == "max" and same(total, x, scale=scale):
-        said.append("That is the sum: give `op=MPI.MAX`.")
+        said.append("This is the sum: pass `op=MPI.MAX`.")
     if row.op == "sum" and n > 1 and x.is_floating_point() and same(total / n, x, scale=scale):
-        said.append("That is the mean; divide only where the op is 'mean'.")
+        said.append("This is the mean: divide only where `op` is 'mean'.")
     return said
 
 
@@ -176,7 +178,7 @@ EXERCISE = Exercise(
         ),
         Failed(
             ".",
-            "All ranks wait in the same call of `world`: do they all give it the same root and the same op?",
+            "All ranks wait in the same call of `world`: do they all pass the same root and the same op?",
             when=all_of_them,
         ),
         Failed(

@@ -34,12 +34,15 @@ LR, MOMENTUM, PARITY = 0.1, 0.9, 1e-6
 NO_CLIP = 1e6
 Batches = list[list[list[int]]]
 """Of each rank: the samples of each of its microbatches in an epoch."""
-MEAN = "The batch of a step is all microbatches of all ranks, and its loss is their mean. (Notebook 08.)"
-CLIPS = (
-    "One process clips one gradient, that of the whole batch. What is clipped here, and when? Does each "
-    "microbatch count, and all of them alike?"
+MEAN = (
+    "The step has the wrong length. The loss of a step is the mean over all microbatches of all ranks "
+    "(notebook 08)."
 )
-CLEARED = "Are the gradients cleared after each step, and nowhere else?"
+CLIPS = (
+    "The gradient is clipped in the wrong place, or not at all. One process clips once per step, the "
+    "gradient of the whole batch: after the last backward, before the optimizer's step."
+)
+CLEARED = "Gradients must be cleared after each step, and nowhere else."
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,21 +204,27 @@ def trained(
     return after, accuracies
 
 
-STEPS = "One optimizer step for each `accumulate` microbatches."
+STEPS = "Make one optimizer step for each `accumulate` microbatches."
 AVERAGED = (
-    "The ranks' gradients were not averaged, or not all of them. With DDP, in which backward does that "
-    "happen, and in which must it? (Notebook 09.)"
+    "The ranks have different weights: their gradients were not averaged, or not all of them. With DDP "
+    "the backward of the last microbatch must average them (notebook 09)."
 )
-ORDER = "A shuffled order should be another one in each epoch. (Notebook 07.)"
-SAMPLER = "The sampler deals out the samples, a microbatch is the next batch_size of them."
-MODE = "Something put the model into evaluation mode. Who puts it back?"
+ORDER = "Every epoch has the same order. A sampler that shuffles needs the epoch's number (notebook 07)."
+SAMPLER = "A rank must learn from the samples that its sampler gives it, batch_size of them in a microbatch."
+MODE = (
+    "The model learns in evaluation mode. `model.eval()` stays in force until `model.train()` is called, "
+    "which each epoch needs."
+)
 ONCE = (
-    "Each test sample counts once, over all ranks together. A sampler makes the shares equally long; how? "
-    "(Notebook 07.)"
+    "Each test sample must count once, over all ranks together. A DistributedSampler pads the shares to "
+    "equal lengths, or drops what is left over (notebook 07)."
 )
-EVERY = "Right answers of all ranks by test samples of all ranks: every rank returns that."
-WRITER = "The ranks have the same weights: one of them is enough to write the file."
-PLAIN = "Whoever loads the file has no DDP: `model` is the plain model."
+EVERY = (
+    "Every rank must return the accuracy over all ranks: right answers of all ranks divided by test "
+    "samples of all ranks."
+)
+WRITER = "Several ranks write the same file. All have the same weights: let rank 0 write it."
+PLAIN = "The checkpoint has DDP's names. Save `model.state_dict()`: `model` is the plain model."
 SAVES = "Rank 0 saves `model.state_dict()` to `path` after every epoch."
 
 
@@ -262,15 +271,15 @@ EXERCISE = Exercise(
             "all_reduce",
             "gradients are averaged once in each step",
             calls=10_000,
-            why="Gradients travel once in each step, with its last microbatch. DDP decides in the forward "
-            "whether they will: in the others `ddp(x)` must stand inside no_sync() as well, not backward "
-            "alone (notebook 09).",
+            why="Gradients are averaged once in each step, with its last microbatch. DDP decides in the "
+            "forward: for the other microbatches `ddp(x)` must be inside no_sync(), too, not backward alone "
+            "(notebook 09).",
         ),
     ),
     failed=(
         Failed(
             "closed by peer|Connection",
-            "A rank has gone while another was in a call with it: do all make the same calls?",
+            "A rank has ended while another was in a call with it. All ranks must make the same calls.",
         ),
     ),
     kind=Kind.MODULE,

@@ -36,28 +36,8 @@ def case(draw: Draw) -> Case:
     outermost = draw.rng.sample(names, len(names))
     per_host = draw.of(2, 2, 3, 4)
     xs = draw.tensors(draw.shape(least=1), draw.dtype(*SUMMED))
-    torch.stack(xs).sum(0)
     places = parts_of(outermost, sizes, per_host, xs)
     right = ByName([{"dict": "", **own} for own in places], scale=sum(map(largest, xs)))
-
-    def only(part: str, value: Any) -> list[Parts]:
-        return [
-            {f"{name}, {part}": value(r, name, own[f"{name}, ranks"]) for name in sizes}
-            for r, own in enumerate(places)
-        ]
-
-    def laid_out(*order: str) -> list[Parts]:
-        wrong = parts_of(order, sizes, per_host, xs)
-        return [{k: v for k, v in own.items() if "coord" in k or "ranks" in k} for own in wrong]
-
-    def so_far(order: Sequence[str]) -> list[Parts]:
-        sums = {}
-        now = dict(enumerate(xs))
-        for name in order:
-            groups = {r: own[f"{name}, ranks"] for r, own in enumerate(places)}
-            now = {r: torch.stack([now[i] for i in groups[r]]).sum(0) for r in now}
-            sums[name] = now
-        return [{f"{name}, sum": sums[name][r] for name in sizes} for r in range(n)]
 
     listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
     order = "-".join(reversed(outermost))
@@ -89,10 +69,6 @@ def parts_of(
     return found
 
 
-def mean(xs: Sequence[torch.Tensor], group: Sequence[int]) -> torch.Tensor:
-    return torch.stack([xs[r] for r in group]).sum(0).double() / len(group)
-
-
 def summed_in_each_group(trace: Trace, case: Case) -> str:
     """Say which rank did not sum once in each of its groups. One of a single rank need not be summed."""
     for rank in range(case.world_size):
@@ -102,7 +78,7 @@ def summed_in_each_group(trace: Trace, case: Case) -> str:
         if sorted(group for group in used if len(group) > 1) != wanted or len(used) > len(lines):
             listed = " and ".join(map(str, used)) or "no group"
             return (
-                f"rank {rank} calls all_reduce in {listed}; wanted is once in each of its groups, "
+                f"rank {rank} calls all_reduce in {listed}; once in each of its groups is right, "
                 f"{' and '.join(map(str, lines))}, and a group of one rank may do without."
             )
     return ""

@@ -11,7 +11,6 @@
 """
 
 import math
-from collections.abc import Iterator
 from itertools import permutations
 from typing import Any, NamedTuple
 
@@ -28,7 +27,7 @@ class Scenario(NamedTuple):
 
     fits: which layouts do: "all", "none", "some" (the two fastest not among them), or "just" (the best one
     needs all of the memory). tempting: the condition without which a layout that it forbids would be
-    the fastest.
+    the fastest; or "deep": the best layout has more than 64 stages.
     """
 
     label: str
@@ -53,6 +52,7 @@ SCENARIOS = (
     Scenario("hosts of 6", (48, 60), (8192, 9216), (1920, 3840), 6, (960, 1920), FAST, "some", "tp"),
     Scenario("too large for all", (96, 120), (20_480, 24_576), (1024,), 8, (512, 1024), FAST, "none"),
     Scenario("not a byte to spare", (64, 128), (8192,), (512, 1024), 8, (512, 1024), FAST, "just"),
+    Scenario("single GPUs", (96, 128, 192), (8192,), (384, 768), 1, (6144, 12_288), (1, 5), "all", "deep"),
     Scenario("a host or less", (12, 24), (1024, 2048), (1, 2, 6, 8), 8, (8, 30, 64), SLOW, "all"),
 )  # fmt: skip
 
@@ -125,6 +125,8 @@ def tempts(task: Task, tempting: str) -> bool:
     best = best_of(task)
     if not condition or best is None:
         return not condition
+    if condition == "deep":  # a search may stop at a depth that seems large
+        return best[2] > 64
     forbidden = set(fitting(task, condition)) - set(task.meshes())
     if more:
         forbidden = {mesh for mesh in forbidden if (mesh[0] > task.batch) == (">" in more)}
@@ -145,8 +147,7 @@ def problem(task: Task, got: Any) -> Finding | None:
         need = f"{said(best)} fits, with {short_bytes(task.nbytes(best))} of {short_bytes(room)}"
         return Finding(
             f"None came back, but {need}. Either a path of the function has no `return`, or no layout "
-            "passed your conditions and your bytes",
-            tuple(words for mesh, words in wrong_searches(task) if mesh is None),
+            "passed your conditions and your bytes"
         )
     if not_so := form(got):
         return Finding(not_so, THREE if best else NONE)
@@ -157,14 +158,14 @@ def problem(task: Task, got: Any) -> Finding | None:
     if not close(nbytes, right := task.nbytes(mesh)):
         terms = ", ".join(f"{name} {n:,.0f}" for name, n in task.byte_terms(mesh).items())
         what = f"for {said(mesh)}, nbytes is {nbytes:,.0f}; {right:,.0f} is right ({terms})"
-        return Finding(what, tuple(w for v, w in byte_slips(task, mesh) if close(nbytes, v)))
+        return Finding(what)
     if not close(seconds, right := task.seconds(mesh)):
         terms = ", ".join(f"{name} {s:.4g} s" for name, s in task.slot_terms(mesh).items())
         what = (
             f"for {said(mesh)}, nbytes is right, but seconds is {seconds:.6g}; {right:.6g} is right (a slot: "
             f"{terms}; {task.slots(mesh):,.0f} slots; DP traffic {task.traffic(mesh):.4g} s)"
         )
-        return Finding(what, tuple(w for v, w in time_slips(task, mesh) if close(seconds, v)))
+        return Finding(what)
     if task.nbytes(mesh) > room:
         need = short_bytes(task.nbytes(mesh))
         what = f"{said(mesh)} needs {need} and a GPU has {short_bytes(room)}: it does not fit"
@@ -174,33 +175,17 @@ def problem(task: Task, got: Any) -> Finding | None:
     return Finding(
         f"{said(mesh)} fits, and its numbers are right, but {said(best)} fits too and takes "
         f"{task.seconds(best):.4g} s, not {task.seconds(mesh):.4g} s",
-        (*(words for other, words in wrong_searches(task) if other == mesh), TRIED),
+        TRIED,
     )
 
 
-def wrong_searches(task: Task) -> Iterator[tuple[Mesh | None, str]]:
-    """Give what searches would choose that have one thing wrong."""
-    legal, room = task.meshes(), task.cluster["memory"]
-    needs = {mesh: byte_slips(task, mesh) for mesh in legal}
-    times = {mesh: time_slips(task, mesh) for mesh in legal}
-    fits = fitting(task)
-    for i, (_, words) in enumerate(needs[legal[0]]):
-        found = [mesh for mesh in legal if needs[mesh][i][0] <= room]
-        yield min(found, key=task.seconds, default=None), words
-    for i, (_, words) in enumerate(times[legal[0]]):
-        yield min(fits, key=lambda mesh: times[mesh][i][0], default=None), words
-    for chosen in ((1,), (2,), (1, 2)):
-        twos = [mesh for mesh in fits if all(mesh[i] & (mesh[i] - 1) == 0 for i in chosen)]
-        yield min(twos, key=task.seconds, default=None), TRIED
-    less = [mesh for mesh in fits if task.nbytes(mesh) < room]
-    yield min(less, key=task.seconds, default=None), "`memory` may be used up: nbytes <= memory."
-    yield min(fits, key=task.nbytes, default=None), "The least seconds count, not the least bytes."
-
-
-TRIED = "Have all layouts been tried, also with sizes that are no powers of two, and the least seconds taken?"
-THREE = "Three things must come back, ((dp, tp, pp), seconds, nbytes), or None where nothing fits."
-NONE = "Where no layout fits, return None, and nothing else."
-NO_ROOM = "Only layouts whose bytes are at most `memory` count: leave the others out before `min`."
+TRIED = (
+    "Try all layouts, also with sizes that are not powers of two, and take the one with the fewest "
+    "seconds."
+)
+THREE = "Return three things, ((dp, tp, pp), seconds, nbytes), or None where nothing fits."
+NONE = "Where no layout fits, return None."
+NO_ROOM = "Consider only layouts that need at most `memory` bytes."
 
 
 def form(got: Any) -> str:
@@ -227,7 +212,7 @@ def order(task: Task, mesh: Mesh, seconds: float, nbytes: float) -> Finding | No
     if not fits or mesh in fits:
         return None
     what = f"{said(mesh)} came back with the numbers of {said(fits[0])}"
-    return Finding(what, "Give the three sizes in the order (dp, tp, pp).")
+    return Finding(what, "Return the sizes in the order (dp, tp, pp).")
 
 
 def conditions(task: Task, mesh: Mesh) -> Finding | None:
@@ -235,7 +220,7 @@ def conditions(task: Task, mesh: Mesh) -> Finding | None:
     (dp, tp, pp), hosts_of, layers = mesh, task.cluster["gpus_per_host"], task.model["layers"]
     if dp * tp * pp != (gpus := task.cluster["gpus"]):
         return Finding(
-            f"{said(mesh)} is {dp * tp * pp:,} GPUs; there are {gpus:,}, and all of them work"
+            f"{said(mesh)} is {dp * tp * pp:,} GPUs; there are {gpus:,}, and all of them are used"
         )
     if hosts_of % tp:
         leaves = f"TP {tp} {'leaves' if tp > hosts_of else 'does not divide'} the host of {hosts_of} GPUs"
@@ -248,53 +233,6 @@ def conditions(task: Task, mesh: Mesh) -> Finding | None:
         what = f"{task.batch:,} samples are not equal parts for {dp:,} replicas"
         return Finding(f"{what}: `dp` must divide `batch`")
     return None
-
-
-def byte_slips(task: Task, mesh: Mesh) -> list[tuple[float, str]]:
-    """Give what usual mistakes make of the bytes."""
-    dp, tp, pp = mesh
-    whole, state, kept = task.byte_terms(mesh).values()
-    m = task.batch // dp
-    one, pair = kept / min(m, pp), tp * pp
-    return [
-        (whole + state, "The activations are missing."),
-        (whole + state + one, "These are the activations of one microbatch; 1F1B holds min(m, pp) of them."),
-        (whole + state + one * pp, "There are only m microbatches: a stage holds min(m, pp), not pp."),
-        (whole + state + one * m, "1F1B holds at most pp microbatches: min(m, pp), not m."),
-        (whole + state + kept * tp, "Tensor parallelism cuts the activations, too: divide by tp."),
-        (whole + state + kept * pp, "A stage keeps the activations of its own layers only: layers / pp."),
-        (whole + state * dp + kept, "ZeRO-1 shards the optimizer's 12 bytes: divide them by dp."),
-        (whole / dp + state + kept, "ZeRO-1 shards only the optimizer's 12 bytes, not the other 4."),
-        (whole / 2 + state + kept, "2 bytes for the weight and 2 for its gradient make 4."),
-        ((whole + state) * pair + kept, "Each GPU has N / (tp * pp) parameters, not all N."),
-    ]  # fmt: skip
-
-
-def time_slips(task: Task, mesh: Mesh) -> list[tuple[float, str]]:
-    """Give what usual mistakes make of the seconds."""
-    dp, tp, pp = mesh
-    compute, tensor = task.slot_terms(mesh).values()
-    traffic, n, slot, m = task.traffic(mesh), task.slots(mesh), compute + tensor, task.batch // dp
-    links = task.cluster["network_bandwidth"] / task.cluster["host_bandwidth"]
-    return [
-        (m * slot + traffic, "The bubble is missing: m + pp - 1 slots, not m."),
-        ((m + pp) * slot + traffic, "It is m + pp - 1 slots, one fewer than yours."),
-        ((task.batch + pp - 1) * slot + traffic, "A replica has m = batch / dp microbatches."),
-        (n * slot, "The DP traffic is missing."),
-        (n * compute + traffic, "The TP traffic is missing."),
-        (n * slot + traffic / 2, "An all_reduce goes around the ring twice, 2 (dp - 1) / dp of its bytes."),
-        (n * (compute + tensor / 2) + traffic, "An all_reduce goes around the ring twice, 2 (tp - 1) / tp."),
-        (n * (slot + traffic), "The gradients travel once a step, not in every slot."),
-        (n * compute + tensor + traffic, "TP's all_reduces come in every slot."),
-        (n * (compute + tensor * pp) + traffic, "A stage has layers / pp layers of TP traffic."),
-        (n * (compute + tensor / 4) + traffic, "There are four all_reduces in each layer."),
-        (n * (compute + tensor / links) + traffic, "TP stays in its host: host_bandwidth."),
-        (n * slot + traffic * links, "The replicas are in different hosts: network_bandwidth."),
-        (n * slot + traffic * tp * pp, "A GPU has N / (tp * pp) gradients to send."),
-        (n * (compute / 3 + tensor) + traffic, "Forward and backward: 6 for each parameter, not 2."),
-        (n * (compute * tp * pp + tensor) + traffic, "A GPU computes with N / (tp * pp) parameters."),
-        (n * slot + traffic * dp / max(dp - 1, 1), "A ring of dp passes (dp - 1) / dp of its bytes."),
-    ]  # fmt: skip
 
 
 def close(got: float, right: float) -> bool:

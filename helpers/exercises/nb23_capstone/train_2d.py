@@ -11,7 +11,6 @@
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch.nn.functional import cross_entropy
@@ -25,18 +24,6 @@ from helpers.views.plain import plural
 
 Pair = tuple[torch.Tensor, torch.Tensor]
 """Of the weight of `up` and of that of `down`: the whole, or what one rank holds of them."""
-PARTS = (
-    "This rank begins with rank 0's **part** of the weights: broadcast the whole weights before you cut "
-    "them, not the parts."
-)
-MEAN = (
-    "Gradients are the mean over the dp group: a loss is a mean over this rank's share of the batch. In the "
-    "tp group nothing is divided."
-)
-ALONE = "Each replica learns from its own samples only: average the gradients over the dp group."
-CLEARED = (
-    "The first step is right, later ones are not: the gradients are not cleared between steps."
-)
 TP = {1: (1,), 2: (1, 2), 4: (2, 2, 2, 1, 4), 6: (2, 3), 8: (2, 4)}
 
 
@@ -54,44 +41,27 @@ def case(draw: Draw) -> Case:
     starts = [(normal(hidden, pixels), normal(classes, hidden)) for _ in range(n)]
     count = steps * size + draw.of(0, 3)
     x, y = normal(count, pixels), torch.randint(classes, (count,), generator=generator)
-    world = World(tp, x, y, size, steps, lr)
-    one = world.alone(starts[0])
-    whole = [cut(pair, tp) for pair in one]
-
-    def by_step(rows: Sequence[Sequence[Pair]]) -> list[dict[str, Any]]:
-        """Name the parts that each rank gives; rows[step][rank]."""
-        return [
-            {
-                f"{name} after step {step}": pair[r][i]
-                for step, pair in enumerate(rows, 1)
-                for i, name in enumerate(("up", "down"))
-            }
-            for r in range(n)
-        ]
-
-    begin = [cut(starts[0], tp)[r % tp] for r in range(n)]
-    rows = [[parts[r % tp] for r in range(n)] for parts in whole]
-    right = ByName(
-        [{"list": "", **own} for own in by_step(rows)], scale=max(1.0, *(largest(*p) for p in one))
-    )
-
-    def as_if(words: str, **how: Any) -> Mistake:
-        held = how.pop("begin", begin)
-        return right.mistake(words, lambda: by_step(world.ranks(held, **how)))
-
-    def gives(words: str, rows: Sequence[Sequence[Pair]]) -> Mistake:
-        return right.mistake(words, by_step(rows))
-
-    _everybody, in_dp = range(n), [line_of((dp, tp), 0, r)[1] for r in range(n)]
-    in_tp = [line_of((dp, tp), 1, r)[1] for r in range(n)]
+    after = trained(starts[0], x, y, size, steps, lr)
+    scale, parts = max(1.0, *(largest(*pair) for pair in after)), [cut(pair, tp) for pair in after]
+    right = [
+        {"list": ""}
+        | {
+            f"{name} after step {step}": pairs[r % tp][i]
+            for step, pairs in enumerate(parts, 1)
+            for i, name in enumerate(("up", "down"))
+        }
+        for r in range(n)
+    ]
+    begin = cut(starts[0], tp)
+    in_dp, in_tp = ([line_of((dp, tp), dim, r)[1] for r in range(n)] for dim in (0, 1))
     return Case(
         f"dp {dp}, tp {tp}, {hidden} hidden, {plural(steps, 'step')} of {plural(size, 'sample')}, {dtype}",
         [(tp, *start, x, y, size, steps, lr) for start in starts],
-        right=right,
+        right=ByName(right, scale=scale),
         facts={
             "groups": (in_dp, in_tp),
             "outputs": share * classes * x.element_size(),
-            "gradients": [sum(part.nbytes for part in begin[r]) for r in range(n)],
+            "gradients": [sum(part.nbytes for part in begin[r % tp]) for r in range(n)],
             "weights": sum(part.nbytes for part in starts[0]),
             "steps": steps,
         },
@@ -104,66 +74,18 @@ def cut(whole: Pair, tp: int) -> list[Pair]:
     return [(rows.clone(), columns.clone()) for rows, columns in pairs]
 
 
-class World:
-    """What one process, or ranks that do one thing otherwise, train on this data."""
-
-    def __init__(
-        self, tp: int, x: torch.Tensor, y: torch.Tensor, size: int, steps: int, lr: float
-    ) -> None:
-        self.tp, self.x, self.y, self.size, self.steps, self.lr = tp, x, y, size, steps, lr
-
-    def alone(self, start: Pair) -> list[Pair]:
-        """Train the whole layers; give both weights after every step."""
-        one = World(1, self.x, self.y, self.size, self.steps, self.lr)
-        return [row[0] for row in one.ranks([start])]
-
-    def ranks(
-        self,
-        begin: Sequence[Pair],
-        groups: Sequence[Sequence[int]] = (),
-        shares: Sequence[int] = (),
-        of: int = 0,
-        factor: float = 1.0,
-        clear: bool = True,
-        first: bool = False,
-    ) -> list[list[Pair]]:
-        """Train as all ranks would; give what each holds after every step.
-
-        groups[r]: over which ranks' gradients rank r takes the mean, which is taken times `factor`.
-        shares[r]: which of the `of` shares of a batch it learns from; -of: those of a floor division. first:
-        every step has the first batch.
-        """
-        n, tp, after = len(begin), self.tp, []
-        parts = [[p.clone().requires_grad_() for p in pair] for pair in begin]
-        total: list[list[Any]] = [[0.0, 0.0] for _ in begin]
-        groups = groups or [line_of((n // tp, tp), 0, r)[1] for r in range(n)]
-        shares = shares or [r // tp for r in range(n)]
-        for step in range(self.steps):
-            now = slice(0 if first else step * self.size, None)
-            share = self.size // -of if of < 0 else -(-self.size // (of or n // tp))
-            xs, ys = (
-                [t[now][: self.size][k * share :][:share] for k in range(n)]
-                for t in (self.x, self.y)
-            )
-            outs = [
-                torch.relu(xs[own] @ up.T) @ down.T
-                for own, (up, down) in zip(shares, parts, strict=True)
-            ]
-            grads = []
-            for r, own in enumerate(shares):
-                others = [outs[k].detach() for k in line_of((n // tp, tp), 1, r)[1] if k != r]
-                loss = cross_entropy(sum(others, outs[r]), ys[own])
-                grads.append(torch.autograd.grad(loss, parts[r], retain_graph=True))
-            for r, group in enumerate(groups):
-                for i in range(2):
-                    mean = sum(grads[k][i] for k in group) / len(group) * factor
-                    total[r][i] = mean if clear else total[r][i] + mean
-            with torch.no_grad():
-                for own_parts, own_grads in zip(parts, total, strict=True):
-                    for part, grad in zip(own_parts, own_grads, strict=True):
-                        part -= self.lr * grad
-            after.append([(a.detach().clone(), b.detach().clone()) for a, b in parts])
-        return after
+def trained(
+    start: Pair, x: torch.Tensor, y: torch.Tensor, size: int, steps: int, lr: float
+) -> list[Pair]:
+    """Train in one process; return both weights after every step."""
+    up, down = (part.clone().requires_grad_() for part in start)
+    optimizer, after = torch.optim.SGD([up, down], lr), []
+    for xs, ys, _ in zip(x.split(size), y.split(size), range(steps), strict=False):
+        optimizer.zero_grad()
+        cross_entropy(torch.relu(xs @ up.T) @ down.T, ys).backward()
+        optimizer.step()
+        after.append((up.detach().clone(), down.detach().clone()))
+    return after
 
 
 def each_in_its_dimension(trace: Trace, case: Case) -> str:
@@ -176,7 +98,7 @@ def each_in_its_dimension(trace: Trace, case: Case) -> str:
         if sent > 2 * facts["weights"]:
             return (
                 f"rank {rank} hands {sent:,} bytes to broadcasts; the weights have {facts['weights']:,}, and "
-                "travel once, before the first step."
+                "are broadcast once, before the first step."
             )
         calls = [e for e in calls if e.op not in BEGINS and len(e.group_ranks) > 1]
         outputs, gradients = facts["outputs"], facts["gradients"][rank]
@@ -225,21 +147,22 @@ def listed(ranks: Sequence[int]) -> str:
 EXERCISE = Exercise(
     case,
     (
-        Holds(each_in_its_dimension, "each group carries only what belongs into it"),
+        Holds(each_in_its_dimension, "each group sums only what belongs there"),
         AwaitedByHand(),
     ),
     failed=(
         Failed(
             "GroupsDiffer",
-            "All ranks make all groups, in the same order. Or let init_device_mesh do it.",
+            "Every rank must create all groups, in the same order; init_device_mesh does that for you.",
         ),
         Stuck(
-            "All members of a group must make the same calls in it. Does each rank take its groups from "
-            "the mesh, and is the mesh made alike on all ranks?"
+            "All members of a group must make the same calls in it: take the groups from the mesh, and "
+            "make the same mesh on all ranks."
         ),
         Failed(
             "",
-            "Tensors of different sizes met in one call: are they parts of the same weight, in the dp group?",
+            "The ranks call one collective with tensors of different sizes. All ranks of a dp group have the "
+            "same part.",
             died=True,
         ),
     ),

@@ -135,7 +135,7 @@ def one_f_one_b(rank, world_size, stage, microbatches):
         steps.backward(i)
 
 
-# %% wrong: an activation is sent after the next forward | wrong | says: idles meanwhile
+# %% wrong: an activation is sent after the next forward | wrong | says: is idle meanwhile
 def one_f_one_b(rank, world_size, stage, microbatches):
     steps = Steps(rank, world_size, stage)
     ahead = min(world_size - 1 - rank, microbatches)

@@ -113,54 +113,6 @@ class ColumnParallelLinear(Base):
         return total
 
 
-# %% wrong: nothing happens in backward | wrong | says: Each rank knows only what its own columns say
-class CopyToRanks(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x.view_as(x)
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad
-
-
-class ColumnParallelLinear(Base):
-    pass
-
-
-# %% wrong: forgets to apply it | wrong | says: CopyToRanks.apply\(x\)
-class ColumnParallelLinear(Base):
-    def forward(self, x):
-        return linear(x, self.weight, self.bias)
-
-
-# %% wrong: sums in forward and copies in backward | wrong | says: hands x on as it is
-class CopyToRanks(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        total = x.clone()
-        dist.all_reduce(total)
-        return total
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad
-
-
-class ColumnParallelLinear(Base):
-    pass
-
-
-# %% wrong: gathers the output | wrong | says: this rank's own columns
-class ColumnParallelLinear(Base):
-    def forward(self, x):
-        y = super().forward(x)
-        parts = [torch.empty_like(y) for _ in range(dist.get_world_size())]
-        dist.all_gather(parts, y.detach())
-        parts[dist.get_rank()] = y
-        return torch.cat(parts, dim=-1)
-
-
 # %% wrong: makes float64 parameters, whatever the dense layer has | crashed | says: have the same dtype
 class ColumnParallelLinear(Base):
     def __init__(self, dense):

@@ -57,7 +57,7 @@ class RowParallelLinear(Base):
     pass
 
 
-# %% wrong: sums in backward too | wrong | says: SumOverRanks.backward hands it on
+# %% wrong: sums in backward too | wrong | says: return it as it is
 class SumOverRanks(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -76,7 +76,7 @@ class RowParallelLinear(Base):
     pass
 
 
-# %% wrong: torch's functional all_reduce | wrong | says: SumOverRanks.backward hands it on
+# %% wrong: torch's functional all_reduce | wrong | says: return it as it is
 import torch.distributed._functional_collectives as funcol
 
 
@@ -86,20 +86,7 @@ class RowParallelLinear(Base):
         return total if self.bias is None else total + self.bias
 
 
-# %% wrong: gathers the input and multiplies the whole | wrong | says: One column of
-class RowParallelLinear(torch.nn.Module):
-    def __init__(self, dense):
-        super().__init__()
-        self.weight, self.bias = dense.weight, dense.bias
-
-    def forward(self, x):
-        parts = [torch.empty_like(x) for _ in range(dist.get_world_size())]
-        dist.all_gather(parts, x.detach())
-        parts[dist.get_rank()] = x
-        return linear(torch.cat(parts, dim=-1), self.weight, self.bias)
-
-
-# %% wrong: cuts the input, which is cut already | crashed | says: do not cut it again|own = x.chunk
+# %% wrong: cuts the input, which is cut already | crashed | says: x does not fit the weight
 class RowParallelLinear(Base):
     def forward(self, x):
         own = x.chunk(dist.get_world_size(), dim=-1)[dist.get_rank()]

@@ -166,12 +166,7 @@ def overlapped_product(rank, world_size, x, weight, multiply):
     return torch.cat(parts)
 
 
-# %% wrong: only its own rows | wrong | says: this rank's own rows
-def overlapped_product(rank, world_size, x, weight, multiply):
-    return multiply(x, weight)
-
-
-# %% wrong: the plain calls | deadlocked | says: start the receive, too
+# %% wrong: the plain calls | deadlocked | says: Start both transfers|receives from the rank before
 def overlapped_product(rank, world_size, x, weight, multiply):
     rows, parts = x, [None] * world_size
     for i in range(world_size):

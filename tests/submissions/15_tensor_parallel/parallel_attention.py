@@ -69,7 +69,7 @@ def parallel_attention(x, query, key, value, out, head_size):
     return SumOverRanks.apply(linear(mixed.transpose(1, 2).flatten(2), out))
 
 
-# %% wrong: no copy | wrong | says: applied once
+# %% wrong: no copy | wrong | says: makes no call in backward
 def parallel_attention(x, query, key, value, out, head_size):
     q, k, v = (
         linear(x, w).unflatten(-1, (-1, head_size)).transpose(1, 2) for w in (query, key, value)

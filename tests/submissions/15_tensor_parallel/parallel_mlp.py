@@ -72,20 +72,20 @@ def parallel_mlp(x, gate, up, down):
     return SumOverRanks.apply(linear(hidden, down))
 
 
-# %% wrong: no copy | wrong | says: applied once
+# %% wrong: no copy | wrong | says: makes no call in backward
 def parallel_mlp(x, gate, up, down):
     hidden = silu(linear(x, gate)) * linear(x, up)
     return SumOverRanks.apply(linear(hidden, down))
 
 
-# %% wrong: no sum | wrong | says: the rank's own summand of the output
+# %% wrong: no sum | wrong | says: makes no call in forward
 def parallel_mlp(x, gate, up, down):
     x = CopyToRanks.apply(x)
     hidden = silu(linear(x, gate)) * linear(x, up)
     return linear(hidden, down)
 
 
-# %% wrong: torch's functional all_reduce | wrong | says: summed where they were complete already
+# %% wrong: torch's functional all_reduce | wrong | says: calls in backward
 import torch.distributed._functional_collectives as funcol
 
 

@@ -130,30 +130,6 @@ def sequence_parallel(x, scale, gate, up, down, mask):
     return x + mask * funcol.reduce_scatter_tensor_autograd(total, "sum", 0, dist.group.WORLD)
 
 
-# %% wrong: the scale's gradient is of the own tokens | wrong | says: CopyToRanks\.apply\(scale\)
-def sequence_parallel(x, scale, gate, up, down, mask):
-    tokens = GatherTokens.apply(rms_norm(x, scale.shape, scale))
-    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
-    return x + mask * ScatterSum.apply(linear(hidden, down))
-
-
-# %% wrong: backward of the gather takes its slice | wrong | says: adds up the gradients of all ranks
-class GatherTokens(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return gather(x)
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad.chunk(dist.get_world_size())[dist.get_rank()]
-
-
-def sequence_parallel(x, scale, gate, up, down, mask):
-    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
-    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
-    return x + mask * ScatterSum.apply(linear(hidden, down))
-
-
 # %% wrong: backward of the gather sums all and takes its slice | wrong | says: hands [\d,]+ bytes to all_reduce .* activations never are
 class GatherTokens(torch.autograd.Function):
     @staticmethod
@@ -165,25 +141,6 @@ class GatherTokens(torch.autograd.Function):
         total = grad.clone()
         dist.all_reduce(total)
         return total.chunk(dist.get_world_size())[dist.get_rank()]
-
-
-def sequence_parallel(x, scale, gate, up, down, mask):
-    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
-    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
-    return x + mask * ScatterSum.apply(linear(hidden, down))
-
-
-# %% wrong: backward of the sum puts its own tokens among zeros | wrong | says: gradient of the other ranks' tokens
-class ScatterSum(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return scatter_sum(x)
-
-    @staticmethod
-    def backward(ctx, grad):
-        parts = [torch.zeros_like(grad) for _ in range(dist.get_world_size())]
-        parts[dist.get_rank()] = grad
-        return torch.cat(parts)
 
 
 def sequence_parallel(x, scale, gate, up, down, mask):
@@ -235,20 +192,6 @@ def sequence_parallel(x, scale, gate, up, down, mask):
     return x + mask * ScatterSum.apply(linear(hidden, down))
 
 
-# %% wrong: gathered and summed behind autograd's back | wrong | says: belongs in `GatherTokens
-def sequence_parallel(x, scale, gate, up, down, mask):
-    tokens = gather(rms_norm(x, scale.shape, CopyToRanks.apply(scale)).detach())
-    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
-    return x + mask * ScatterSum.apply(linear(hidden, down))
-
-
-# %% wrong: no norm | wrong | says: The norm is missing
-def sequence_parallel(x, scale, gate, up, down, mask):
-    tokens = GatherTokens.apply(x)
-    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
-    return x + mask * ScatterSum.apply(linear(hidden, down))
-
-
 # %% wrong: the residual is the normed x | wrong | says: output: .*differ
 def sequence_parallel(x, scale, gate, up, down, mask):
     x = rms_norm(x, scale.shape, CopyToRanks.apply(scale))
@@ -257,21 +200,21 @@ def sequence_parallel(x, scale, gate, up, down, mask):
     return x + mask * ScatterSum.apply(linear(hidden, down))
 
 
-# %% wrong: the sum without apply | wrong | says: `ScatterSum.apply\(\.\.\.\)` make them
+# %% wrong: the sum without apply | wrong | says: `ScatterSum.apply
 def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
     hidden = silu(linear(tokens, gate)) * linear(tokens, up)
     return x + mask * scatter_sum(linear(hidden, down))
 
 
-# %% wrong: forward of the sum is called by hand | wrong | says: `ScatterSum.apply\(\.\.\.\)` make them
+# %% wrong: forward of the sum is called by hand | wrong | says: `ScatterSum.apply
 def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
     hidden = silu(linear(tokens, gate)) * linear(tokens, up)
     return x + mask * ScatterSum.forward(None, linear(hidden, down))
 
 
-# %% wrong: the normed tokens are detached | wrong | says: Only the residual has given x a gradient
+# %% wrong: the normed tokens are detached | wrong | says: Only the residual|in backward
 def sequence_parallel(x, scale, gate, up, down, mask):
     own = rms_norm(x, scale.shape, CopyToRanks.apply(scale))
     tokens = GatherTokens.apply(own.detach())
@@ -279,7 +222,7 @@ def sequence_parallel(x, scale, gate, up, down, mask):
     return x + mask * ScatterSum.apply(linear(hidden, down))
 
 
-# %% wrong: what is summed is detached | wrong | says: Only the residual has given x a gradient
+# %% wrong: what is summed is detached | wrong | says: Only the residual|in backward
 def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
     hidden = silu(linear(tokens, gate)) * linear(tokens, up)

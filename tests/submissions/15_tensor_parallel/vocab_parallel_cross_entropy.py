@@ -71,6 +71,18 @@ def vocab_parallel_cross_entropy(logits, target, first):
     return Loss.apply(logits, target, first)
 
 
+# %% right: each rank's own logsumexp, put together
+def vocab_parallel_cross_entropy(logits, target, first):
+    own = logits.logsumexp(1)
+    m = own.detach().clone()
+    dist.all_reduce(m, op=dist.ReduceOp.MAX)
+    index = (target - first).clamp(0, logits.shape[1] - 1)
+    inside = (target >= first) & (target < first + logits.shape[1])
+    t = torch.where(inside, logits.gather(1, index[:, None])[:, 0], 0)
+    both = SumOverRanks.apply(torch.stack([(own - m).exp(), t]))
+    return (m - both[1] + both[0].log()).mean()
+
+
 # %% wrong: gathers the logits | forbidden call | says: never logits
 def vocab_parallel_cross_entropy(logits, target, first):
     parts = [None] * dist.get_world_size()
@@ -89,7 +101,7 @@ def vocab_parallel_cross_entropy(logits, target, first):
     return cross_entropy(SumOverRanks.apply(whole), target)
 
 
-# %% wrong: torch's functional all_reduce | wrong | says: arrives complete
+# %% wrong: torch's functional all_reduce | wrong | says: in backward
 import torch.distributed._functional_collectives as funcol
 
 

@@ -59,8 +59,3 @@ def with_dtensor(model, mesh):
     cuts = RowwiseParallel(input_layouts=Replicate())
     plan |= {"attention.o": RowwiseParallel(), "mlp.down": cuts}
     return parallelize_module(model, mesh, plan)
-
-
-# %% wrong: the model as it is | wrong | says: whole on every rank
-def with_dtensor(model, mesh):
-    return model

@@ -35,7 +35,7 @@ def balance_loss(logits):
     return e * (f * ((rest + probs.sum(0)) / box[-1].to(logits.dtype))).sum()
 
 
-# %% wrong: its own tokens only | wrong | says: makes no call in forward|This is the loss of the rank's own tokens
+# %% wrong: its own tokens only | wrong | says: makes no call in forward
 def balance_loss(logits):
     e = logits.shape[1]
     n = max(len(logits), 1)

@@ -36,7 +36,7 @@ def expert_gradients(rank, world_size, ep, shared, experts):
         dist.all_reduce(p.data, op=dist.ReduceOp.AVG, group=copies)
 
 
-# %% wrong: everything travels twice | wrong | says: its gradients have [\d,]+, and travel once
+# %% wrong: everything travels twice | wrong | says: each is sent once
 def expert_gradients(rank, world_size, ep, shared, experts):
     copies = [dist.new_group(list(range(e, world_size, ep))) for e in range(ep)][rank % ep]
     for p in shared:

@@ -103,17 +103,6 @@ def expert_parallel(rank, world_size, x, router, expert):
     return route(rank, world_size, x, router, expert)
 
 
-# %% wrong: every token goes to every expert | wrong | says: Token i goes to expert choice\[i\]
-def expert_parallel(rank, world_size, x, router, expert):
-    gate, choice = (x @ router.T).softmax(1).max(1)
-    receives = torch.empty(world_size, dtype=torch.int64)
-    dist.all_to_all_single(receives, torch.full((world_size,), len(x)))
-    sends, receives = [len(x)] * world_size, receives.tolist()
-    arrived = Exchange.apply(x.repeat(world_size, 1), sends, receives)
-    every = Exchange.apply(expert(arrived), receives, sends).view(world_size, *x.shape)
-    return gate[:, None] * every[choice, torch.arange(len(x))]
-
-
 # %% wrong: this rank's tokens stay with its own expert | wrong | says: makes no call in forward|its expert saw
 def expert_parallel(rank, world_size, x, router, expert):
     gate, choice = (x @ router.T).softmax(1).max(1)
@@ -125,7 +114,7 @@ def expert_parallel(rank, world_size, x, router, expert):
     route(rank, world_size, x, router, expert)
 
 
-# %% wrong: the gate travels with its token | wrong | says: the gate can stay at home
+# %% wrong: the gate travels with its token | wrong | says: without its gate
 def expert_parallel(rank, world_size, x, router, expert):
     gate, order, sends, receives = sent(world_size, x, router)
     arrived = Exchange.apply(torch.cat([x, gate[:, None]], 1)[order], sends, receives)
@@ -133,14 +122,3 @@ def expert_parallel(rank, world_size, x, router, expert):
     y = torch.empty_like(back)
     y[order] = back
     return y
-
-
-# %% wrong: only the way there is known to autograd | wrong | says: Both journeys of the tokens
-def expert_parallel(rank, world_size, x, router, expert):
-    gate, order, sends, receives = sent(world_size, x, router)
-    done = expert(Exchange.apply(x[order], sends, receives))
-    back = torch.empty_like(x)
-    dist.all_to_all_single(back, done.detach().contiguous(), sends, receives)
-    y = torch.empty_like(back)
-    y[order] = back
-    return gate[:, None] * y

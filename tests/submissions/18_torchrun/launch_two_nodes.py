@@ -95,7 +95,7 @@ def launch_two_nodes(script, nproc_per_node, address, port):
     ]
 
 
-# %% wrong: the script before the flags | wrong | says: it comes last
+# %% wrong: the script before the flags | wrong | says: put the script last
 def launch_two_nodes(script, nproc_per_node, address, port):
     return [
         [

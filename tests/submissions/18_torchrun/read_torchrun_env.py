@@ -51,7 +51,7 @@ def read_torchrun_env():
     return {key: int(os.environ[name]) for key, name in NAMES.items()}
 
 
-# %% wrong: strings, not numbers | wrong | says: make each of them an int
+# %% wrong: strings, not numbers | wrong | says: convert each to an int
 def read_torchrun_env():
     e = os.environ
     return {
@@ -127,7 +127,7 @@ def read_torchrun_env():
     return {"rank": dist.get_rank(), "world_size": dist.get_world_size()}
 
 
-# %% wrong: alone it is rank 0 of 0 | wrong | says: Started by plain `python` a process is alone: rank 0 of 1
+# %% wrong: alone it is rank 0 of 0 | wrong | says: a process is alone: rank 0 of 1
 def read_torchrun_env():
     names = {
         "rank": "RANK",
@@ -145,3 +145,26 @@ def read_torchrun_env():
 def read_torchrun_env():
     for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"):
         print(name, os.environ.get(name))
+
+
+# %% right: asks torch whether it was launched
+import os
+
+
+def read_torchrun_env():
+    if not dist.is_torchelastic_launched():
+        alone = ("rank", "local_rank", "node", "restart")
+        return {
+            **dict.fromkeys(alone, 0),
+            **dict.fromkeys(("world_size", "local_world_size", "nodes"), 1),
+        }
+    names = {
+        "rank": "RANK",
+        "local_rank": "LOCAL_RANK",
+        "node": "GROUP_RANK",
+        "world_size": "WORLD_SIZE",
+        "local_world_size": "LOCAL_WORLD_SIZE",
+        "nodes": "GROUP_WORLD_SIZE",
+        "restart": "TORCHELASTIC_RESTART_COUNT",
+    }
+    return {key: int(os.environ[name]) for key, name in names.items()}

@@ -31,7 +31,7 @@ def record_errors(main):
     return record(main)
 
 
-# %% wrong: main runs before it is decorated | wrong | says: its error file is empty
+# %% wrong: main runs before it is decorated | wrong | says: its error file has no message
 def record_errors(main):
     record(main())
 
@@ -44,12 +44,12 @@ def record_errors(main):
         print("failed:", error)
 
 
-# %% wrong: not recorded at all | wrong | says: its error file is empty
+# %% wrong: not recorded at all | wrong | says: its error file has no message
 def record_errors(main):
     main()
 
 
-# %% wrong: another exception in its place | crashed | says: Let main's own exception go on
+# %% wrong: another exception in its place | crashed | says: Do not replace main's exception
 def record_errors(main):
     try:
         record(main)()
@@ -87,11 +87,24 @@ def record_errors(main):
         raise
 
 
-# %% wrong: ended at once | wrong | says: its error file is empty
+# %% wrong: ended at once | wrong | says: os\._exit|its error file has no message
 def record_errors(main):
     import os
 
     try:
         main()
     except Exception:
+        os._exit(1)
+
+
+# %% wrong: the process is ended early | wrong | says: os\._exit
+import os
+
+from torch.distributed.elastic.multiprocessing.errors import record
+
+
+def record_errors(main):
+    try:
+        record(main)()
+    except BaseException:
         os._exit(1)

@@ -156,7 +156,7 @@ def async_checkpoint(state, train_step, steps, every, folder, group):
         earlier.result()
 
 
-# %% wrong: nothing is loaded | wrong | says: nothing was read: look for the newest
+# %% wrong: nothing is loaded | wrong | says: nothing was read: find the newest
 def async_checkpoint(state, train_step, steps, every, folder, group):
     earlier = None
     for n in range(steps):
@@ -169,7 +169,7 @@ def async_checkpoint(state, train_step, steps, every, folder, group):
         earlier.result()
 
 
-# %% wrong: only the number of the step is taken over | wrong | says: those that every job begins with
+# %% wrong: only the number of the step is taken over | wrong | says: with which every job starts
 def async_checkpoint(state, train_step, steps, every, folder, group):
     whole = [int(path.name) for path in Path(folder).iterdir() if (path / ".metadata").exists()]
     earlier = None
@@ -376,7 +376,7 @@ def async_checkpoint(state, train_step, steps, every, folder, group):
         earlier.result()
 
 
-# %% wrong: the newest by the folder's time | wrong | says: not by times
+# %% wrong: the newest by the folder's time | wrong | says: not file times
 def async_checkpoint(state, train_step, steps, every, folder, group):
     whole = [path for path in Path(folder).iterdir() if (path / ".metadata").exists()]
     done, earlier = 0, None

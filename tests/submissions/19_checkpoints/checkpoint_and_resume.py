@@ -619,7 +619,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: a barrier of rank 0 at the end | crashed | says: every rank makes the same calls
+# %% wrong: a barrier of rank 0 at the end | crashed | says: every rank must make the same calls
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     path, done, losses = f"{folder}/checkpoint.pt", 0, []
     if os.path.exists(path):

@@ -145,7 +145,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
 
 
-# %% wrong: it does not wait | wrong | says: do you look until all `expected` are there|give them `patience` seconds
+# %% wrong: it does not wait | wrong | says: look until all `expected` are there|wait `patience` seconds for them
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     here = [r for r in range(replicas) if store.check([f"{number}/{r}"])]
@@ -153,7 +153,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
 
 
-# %% wrong: only those who are expected | wrong | says: also one that nobody expected
+# %% wrong: only those who are expected | wrong | says: expected or not: look at all
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     give_up = time.monotonic() + patience
@@ -220,7 +220,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
 
 
-# %% wrong: waits with the store's own wait, one after the other | too slow | says: after `patience` seconds the others decide
+# %% wrong: waits with the store's own wait, one after the other | too slow | says: after `patience` seconds the others must decide
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     for r in expected:
@@ -263,7 +263,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.get(f"{number}/decided").decode())
 
 
-# %% wrong: no look at the decision while it waits | too slow | says: look also whether it has been decided
+# %% wrong: no look at the decision while it waits | too slow | says: look also whether the round has been decided
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     give_up = time.monotonic() + patience
@@ -277,7 +277,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
 
 
-# %% wrong: a leader, whom the others poll | timed out | says: also one that you count on to decide
+# %% wrong: a leader, whom the others poll | timed out | says: also one that you rely on to decide
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(f"{number}/{me}", str(step))
     if me == min(expected):

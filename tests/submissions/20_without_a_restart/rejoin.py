@@ -25,7 +25,7 @@ def rejoin(rank, world_size, steps, model, optimizer):
     return most
 
 
-# %% wrong: everything travels in every round | wrong | says: nothing has to travel
+# %% wrong: everything travels in every round | wrong | says: nothing needs to be sent
 def rejoin(rank, world_size, steps, model, optimizer):
     source = steps.index(max(steps))
     box = [(model.state_dict(), optimizer.state_dict())]

@@ -129,7 +129,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         step += 1
 
 
-# %% wrong: divided by all replicas that there may be | wrong | says: Divide by the members of this round
+# %% wrong: divided by all replicas that there may be | wrong | says: Divide by the number of members of this round
 def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
     number, step, log = 0, 0, {}
     members = list(range(replicas))
@@ -160,7 +160,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         step += 1
 
 
-# %% wrong: nobody takes over | timed out | says: Some replica waits for ever
+# %% wrong: nobody takes over | timed out | says: Some replica waits forever
 def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
     number, step, log = 0, 0, {}
     members = list(range(replicas))
@@ -187,7 +187,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         step += 1
 
 
-# %% wrong: it begins where the others are, with weights of its own | wrong | says: steps of its members do not give|and takes over
+# %% wrong: it begins where the others are, with weights of its own | wrong | says: steps of its members do not give|and copies the state
 def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
     number, step, log = 0, 0, {}
     members = list(range(replicas))
@@ -348,7 +348,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         step += 1
 
 
-# %% wrong: a new group only for new members | timed out | says: Some replica waits for ever
+# %% wrong: a new group only for new members | timed out | says: Some replica waits forever
 def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
     number, step, log, met, expected = 0, 0, {}, None, list(range(replicas))
     while True:
@@ -380,7 +380,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         step += 1
 
 
-# %% wrong: join without patience | wrong | says: Give `join` the `patience`
+# %% wrong: join without patience | wrong | says: Pass `join` the `patience`
 def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
     number, step, log, met, expected = 0, 0, {}, None, list(range(replicas))
     while True:
@@ -450,7 +450,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         step += 1
 
 
-# %% wrong: all are expected for ever | too slow | says: nobody need wait for one who has long been gone
+# %% wrong: all are expected for ever | too slow | says: nobody needs to wait for a replica that died
 def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
     number, step, log, met, expected = 0, 0, {}, None, list(range(replicas))
     while True:
@@ -485,7 +485,7 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         step += 1
 
 
-# %% wrong: who is left out begins at step 0 | wrong | says: steps of its members do not give|and takes over
+# %% wrong: who is left out begins at step 0 | wrong | says: steps of its members do not give|and copies the state
 def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
     number, step, log = 0, 0, {}
     members = list(range(replicas))

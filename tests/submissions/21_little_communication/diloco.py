@@ -44,24 +44,6 @@ def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, mo
             model.load_state_dict(theirs.state_dict())
 
 
-# %% wrong: meets at the end, too | wrong | says: steps left over at the end stay
-def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
-    kept = [p.detach().clone() for p in model.parameters()]
-    outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum, nesterov=True)
-    for step in range(1, len(x) // batch_size + 1):
-        own = slice((step - 1) * batch_size, step * batch_size)
-        inner.zero_grad()
-        torch.nn.functional.cross_entropy(model(x[own]), y[own]).backward()
-        inner.step()
-        if step % every == 0 or step == len(x) // batch_size:
-            for k, p in zip(kept, model.parameters()):
-                k.grad = k - p.data
-                dist.all_reduce(k.grad, op=dist.ReduceOp.AVG)
-            outer.step()
-            for k, p in zip(kept, model.parameters()):
-                p.data.copy_(k)
-
-
 # %% wrong: averages gradients as well | wrong | says: Between meetings nothing is averaged|at a meeting each parameter|At a meeting each parameter
 def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
     kept = [p.detach().clone() for p in model.parameters()]
@@ -82,7 +64,7 @@ def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, mo
                 p.data.copy_(k)
 
 
-# %% wrong: the last batch, too | wrong | says: makes no step
+# %% wrong: the last batch, too | wrong | says: make no step
 def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
     kept = [p.detach().clone() for p in model.parameters()]
     outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum, nesterov=True)

@@ -51,7 +51,7 @@ def choose_a_tool(job):
     return "torchrun"
 
 
-# %% wrong: the other way round | wrong | says: The other way round
+# %% wrong: the other way round | wrong | says: are swapped
 def choose_a_tool(job):
     return "process group", "torchrun"
 
@@ -130,7 +130,7 @@ def choose_a_tool(job):
     return ("srun torchrun" if job["slurm"] else "torchrun"), talk
 
 
-# %% wrong: MPI decides only how it starts | wrong | says: speaks MPI already
+# %% wrong: MPI decides only how it starts | wrong | says: uses MPI already
 def choose_a_tool(job):
     talk = "mpi" if job["speaks_mpi"] and job["all_alike"] else "rpc"
     talk = "process group" if job["all_alike"] and not job["speaks_mpi"] else talk

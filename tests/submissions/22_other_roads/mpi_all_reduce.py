@@ -67,7 +67,7 @@ def mpi_all_reduce(world, x, op):
         x /= world.Get_size()
 
 
-# %% wrong: the copy is not copied back | wrong | says: has to be copied back
+# %% wrong: the copy is not copied back | wrong | says: Copy its result back
 def mpi_all_reduce(world, x, op):
     x = x.contiguous()
     world.Allreduce(MPI.IN_PLACE, x.numpy(), op=MPI.MAX if op == "max" else MPI.SUM)
@@ -75,7 +75,7 @@ def mpi_all_reduce(world, x, op):
         x /= world.Get_size()
 
 
-# %% wrong: the sum for every op | wrong | says: give `op=MPI.MAX`
+# %% wrong: the sum for every op | wrong | says: pass `op=MPI.MAX`
 def mpi_all_reduce(world, x, op):
     whole = x.contiguous()
     world.Allreduce(MPI.IN_PLACE, whole.numpy())
@@ -109,7 +109,7 @@ def mpi_all_reduce(world, x, op):
     x.copy_(whole)
 
 
-# %% wrong: divides by the size of the world | wrong | says: Divided by 3, the number of all ranks
+# %% wrong: divides by the size of the world | wrong | says: divided by 3, the number of all ranks
 def mpi_all_reduce(world, x, op):
     whole = x.contiguous()
     world.Allreduce(MPI.IN_PLACE, whole.numpy(), op=MPI.MAX if op == "max" else MPI.SUM)
@@ -138,3 +138,16 @@ def mpi_all_reduce(world, x, op):
     whole = x.contiguous()
     world.Allreduce(MPI.IN_PLACE, whole.numpy(), op=op)
     x.copy_(whole)
+
+
+# %% wrong: the elements between are summed, too | wrong | says: elements between
+from mpi4py import MPI
+
+
+def mpi_all_reduce(world, x, op):
+    whole = x
+    if not x.is_contiguous():
+        whole = torch.as_strided(x, (x.numel() * 2 - 1,), (1,))
+    world.Allreduce(MPI.IN_PLACE, whole.numpy(), op=MPI.MAX if op == "max" else MPI.SUM)
+    if op == "mean":
+        x /= world.size

@@ -136,11 +136,11 @@ def find_the_bugs(*args, **settings):
     return script(ALL - {"hang"}, *args, **settings)
 
 
-# %% wrong: synchronised with every microbatch | wrong | says: Gradients travel once in each step
+# %% wrong: synchronised with every microbatch | wrong | says: averaged once in each step
 def find_the_bugs(*args, **settings):
     return script({"always"}, *args, **settings)
 
 
-# %% wrong: only backward stands inside no_sync | wrong | says: `ddp\(x\)` must stand inside no_sync
+# %% wrong: only backward stands inside no_sync | wrong | says: must be inside no_sync
 def find_the_bugs(*args, **settings):
     return script({"outside"}, *args, **settings)

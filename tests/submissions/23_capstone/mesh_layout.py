@@ -63,14 +63,6 @@ def mesh_layout(rank, world_size, sizes, order, per_host, x):
     return layout
 
 
-# %% wrong: sums over all ranks | wrong | says: its own group
-def mesh_layout(rank, world_size, sizes, order, per_host, x):
-    layout = by_mesh(order.split("-")[::-1], sizes, per_host, x)
-    total = x.clone()
-    dist.all_reduce(total)
-    return {n: (c, r, h, total) for n, (c, r, h, _) in layout.items()}
-
-
 # %% wrong: a gather in place of the sums | forbidden call | says: only all_reduce may be used
 def mesh_layout(rank, world_size, sizes, order, per_host, x):
     names = order.split("-")[::-1]
@@ -101,18 +93,6 @@ def mesh_layout(rank, world_size, sizes, order, per_host, x):
         dist.all_reduce(total, group=group, async_op=True)
         hosts = {r // per_host for r in ranks}
         layout[name] = (mesh.get_local_rank(name), ranks, len(hosts), total)
-    return layout
-
-
-# %% wrong: nothing is summed | wrong | says: nothing has been added up
-def mesh_layout(rank, world_size, sizes, order, per_host, x):
-    names = order.split("-")[::-1]
-    mesh = init_device_mesh("cpu", tuple(sizes[n] for n in names), mesh_dim_names=tuple(names))
-    layout = {}
-    for name in names:
-        ranks = dist.get_process_group_ranks(mesh.get_group(name))
-        hosts = {r // per_host for r in ranks}
-        layout[name] = (mesh.get_local_rank(name), ranks, len(hosts), x)
     return layout
 
 

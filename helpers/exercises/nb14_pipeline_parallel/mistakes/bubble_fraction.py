@@ -1,12 +1,13 @@
 # %% the formula from the number of microbatches
-# The formula is for equal stages without pauses. Here measure: add up the spans given.
+# This does not depend on the spans as it should. The formula is a prediction for equal stages without
+# pauses; here add up the spans that were measured.
 def bubble_fraction(busy):
     stages, microbatches = len(busy), len(busy[0]) // 2
     return (stages - 1) / (microbatches + stages - 1)
 
 
 # %% idle over busy
-# This is idle time by busy time. Divide by all time, idle and busy.
+# This is idle time divided by busy time. Divide by the whole time, idle and busy.
 def bubble_fraction(busy):
     spans = [span for stage in busy for span in stage]
     length = max(end for _, end in spans) - min(start for start, _ in spans)
@@ -15,8 +16,8 @@ def bubble_fraction(busy):
 
 
 # %% each stage from its own first start | crashed
-# A stage may have no spans, also one without spans counts: take min() and max() over all spans of all
-# stages, from the first start to the last end.
+# min() or max() of an empty list: a stage may have no spans. Take the first start and the last end over all
+# spans of all stages.
 def bubble_fraction(busy):
     idle = total = 0
     for stage in busy:
@@ -27,7 +28,7 @@ def bubble_fraction(busy):
 
 
 # %% the time is taken to begin at 0
-# The clock need not begin at 0: the time is that from the first start to the last end.
+# This assumes that the clock starts at 0. The whole time is from the first start to the last end.
 def bubble_fraction(busy):
     spans = [span for stage in busy for span in stage]
     length = max(end for _, end in spans)
@@ -35,7 +36,7 @@ def bubble_fraction(busy):
 
 
 # %% a stage that never works is left out
-# All stages count, also one without spans: it idles all the time.
+# A stage without spans is left out. It counts, too: it is idle all the time.
 def bubble_fraction(busy):
     busy = [stage for stage in busy if stage]
     spans = [span for stage in busy for span in stage]
@@ -44,7 +45,7 @@ def bubble_fraction(busy):
 
 
 # %% spans are taken to be in order
-# The first start and the last end are those of all spans, in whatever order they come.
+# This assumes that the spans are in order. Take the smallest start and the largest end of all spans.
 def bubble_fraction(busy):
     begin = min(stage[0][0] for stage in busy if stage)
     end = max(stage[-1][1] for stage in busy if stage)
@@ -53,7 +54,7 @@ def bubble_fraction(busy):
 
 
 # %% the busy share
-# This is the share in which the stages work: subtract it from 1.
+# This is the busy share. Subtract it from 1.
 def bubble_fraction(busy):
     spans = [span for stage in busy for span in stage]
     length = max(end for _, end in spans) - min(start for start, _ in spans)
@@ -61,7 +62,7 @@ def bubble_fraction(busy):
 
 
 # %% in per cent
-# A fraction is wanted, between 0 and 1, not per cent.
+# This is in percent. Return a fraction from 0 to 1.
 def bubble_fraction(busy):
     spans = [span for stage in busy for span in stage]
     length = max(end for _, end in spans) - min(start for start, _ in spans)
@@ -69,8 +70,8 @@ def bubble_fraction(busy):
 
 
 # %% each stage that works from its own first start
-# All stages count for the same time, from the first start to the last end over all spans of all stages:
-# not each for its own.
+# Each stage is measured over its own time. All stages count over the same time, from the first start to the
+# last end over all stages.
 def bubble_fraction(busy):
     worked = sum(end - start for stage in busy for start, end in stage)
     total = sum(max(e for _, e in stage) - min(b for b, _ in stage) for stage in busy if stage)
@@ -78,7 +79,7 @@ def bubble_fraction(busy):
 
 
 # %% the sum of what the stages idle
-# This is the sum over the stages: divide by the time of all of them.
+# This adds up the idle shares of the stages. Divide the idle time by the time of all stages together.
 def bubble_fraction(busy):
     spans = [span for stage in busy for span in stage]
     length = max(end for _, end in spans) - min(start for start, _ in spans)

@@ -1,5 +1,5 @@
 # %% each microbatch forward and backward before the next
-# GPipe is two loops: one with all forwards, then one with all backwards.
+# A backward runs before the last forward. GPipe has two loops: all forwards, then all backwards.
 def gpipe(rank, world_size, stage, microbatches):
     first, last = rank == 0, rank == world_size - 1
     for i in range(microbatches):
@@ -20,7 +20,8 @@ def gpipe(rank, world_size, stage, microbatches):
 
 
 # %% one tensor for all activations
-# Receive each activation into a tensor of its own: call stage.empty() for each.
+# An activation was overwritten by the next one before its backward. Receive each activation into a tensor
+# of its own: call stage.empty() for each.
 def gpipe(rank, world_size, stage, microbatches):
     first, last = rank == 0, rank == world_size - 1
     box = stage.empty()
@@ -39,8 +40,8 @@ def gpipe(rank, world_size, stage, microbatches):
 
 
 # %% stages disagree on the order of the backwards
-# A stage is given what belongs to another microbatch. Between two ranks messages arrive in the order in
-# which they were sent: both sides must take the microbatches in the same order.
+# A stage computed with a tensor that belongs to another microbatch. Messages between two ranks arrive in
+# the order in which they were sent, so both sides must take the microbatches in the same order.
 def gpipe(rank, world_size, stage, microbatches):
     first, last = rank == 0, rank == world_size - 1
     for i in range(microbatches):
@@ -62,8 +63,8 @@ def gpipe(rank, world_size, stage, microbatches):
 
 
 # %% the last stage sends on to rank 0 | deadlocked
-# Count the messages: rank r receives an activation from r - 1 for each microbatch (the first rank none),
-# and a gradient from r + 1 (the last rank none).
+# There is no ring: the last stage sends no activation and the first no gradient, and nobody receives from
+# them. Test for the first and the last rank.
 def gpipe(rank, world_size, stage, microbatches):
     for i in range(microbatches):
         x = stage.empty()
@@ -77,7 +78,8 @@ def gpipe(rank, world_size, stage, microbatches):
 
 
 # %% the gradient that came in is passed on
-# Send what stage.forward returned onwards, and what stage.backward returned back.
+# A stage got the wrong gradient: the rank after it must send what its own stage.backward returned, not what
+# it received.
 def gpipe(rank, world_size, stage, microbatches):
     first, last = rank == 0, rank == world_size - 1
     for i in range(microbatches):
@@ -98,7 +100,7 @@ def gpipe(rank, world_size, stage, microbatches):
 
 
 # %% the activation goes on in place of what forward gave
-# Send what stage.forward returned onwards, and what stage.backward returned back.
+# A stage got the wrong activation: the rank before it must send what its own stage.forward returned.
 def take(stage, peer):
     box = stage.empty()
     dist.recv(box, peer)
@@ -116,3 +118,23 @@ def gpipe(rank, world_size, stage, microbatches):
         g = stage.backward(i) if rank == last else stage.backward(i, take(stage, rank + 1))
         if rank:
             dist.send(g, rank - 1)
+
+
+# %% the first stage sends a gradient | crashed
+# stage.backward returns None on the first stage: nobody is before it, so it sends no gradient.
+def gpipe(rank, world_size, stage, microbatches):
+    last = rank == world_size - 1
+    for i in range(microbatches):
+        x = None
+        if rank:
+            x = stage.empty()
+            dist.recv(x, rank - 1)
+        y = stage.forward(i, x)
+        if not last:
+            dist.send(y, rank + 1)
+    for i in range(microbatches):
+        grad = None
+        if not last:
+            grad = stage.empty()
+            dist.recv(grad, rank + 1)
+        dist.send(stage.backward(i, grad), (rank - 1) % world_size)

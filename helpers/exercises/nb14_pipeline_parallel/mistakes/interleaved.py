@@ -23,8 +23,8 @@ def lists(rank, world_size, stages, microbatches, group=0):
 
 
 # %% a rank's stages are neighbours
-# Stages are dealt in turn: stage s lies on rank s % world_size. A name begins with its stage, of all
-# ranks' stages, and ends with its microbatch.
+# A rank runs a stage that it does not have: stage s belongs to rank s % world_size. A name starts with the
+# stage, counted over all ranks, and ends with the microbatch.
 def interleaved(rank, world_size, stages, microbatches):
     mine = [rank * stages + turn for turn in range(stages)]
     forwards = [f"{s}F{i}" for s in mine for i in range(microbatches)]
@@ -33,21 +33,22 @@ def interleaved(rank, world_size, stages, microbatches):
 
 
 # %% all forwards first
-# All forwards come before the first backward: that is GPipe, and every activation is held.
+# All forwards run before the first backward, as in GPipe, so every activation is kept.
 def interleaved(rank, world_size, stages, microbatches):
     forwards, backwards = lists(rank, world_size, stages, microbatches)
     return forwards + backwards
 
 
 # %% the warm-up of one stage a rank
-# The warm-up is too short: a microbatch comes by once for each stage of the rank before it turns round.
+# The warm-up is too short: it is that of 1F1B with one stage per rank. Here it has 2 * (world_size - 1 -
+# rank) + (stages - 1) * world_size forwards.
 def interleaved(rank, world_size, stages, microbatches):
     forwards, backwards = lists(rank, world_size, stages, microbatches)
     return taking_turns(forwards, backwards, world_size - 1 - rank)
 
 
 # %% one forward too many
-# The warm-up ends one forward earlier: F and B take turns, F first.
+# The warm-up has one forward too many: after it, F and B alternate, F first.
 def interleaved(rank, world_size, stages, microbatches):
     forwards, backwards = lists(rank, world_size, stages, microbatches)
     ahead = 2 * (world_size - 1 - rank) + (stages - 1) * world_size + 1
@@ -55,14 +56,15 @@ def interleaved(rank, world_size, stages, microbatches):
 
 
 # %% the same warm-up everywhere
-# The ranks differ in their warm-up: the last one is the shortest.
+# The warm-up is equally long on all ranks. It gets shorter from rank to rank; the last one's is the
+# shortest.
 def interleaved(rank, world_size, stages, microbatches):
     forwards, backwards = lists(rank, world_size, stages, microbatches)
     return taking_turns(forwards, backwards, 2 * (world_size - 1) + (stages - 1) * world_size)
 
 
 # %% all microbatches through one stage after the other
-# All microbatches go through a stage before the next one begins: take world_size of them at a time.
+# All microbatches go through one stage before the next stage starts. Take world_size of them at a time.
 def interleaved(rank, world_size, stages, microbatches):
     forwards, backwards = lists(rank, world_size, stages, microbatches, group=microbatches)
     ahead = 2 * (world_size - 1 - rank) + (stages - 1) * world_size
@@ -70,8 +72,8 @@ def interleaved(rank, world_size, stages, microbatches):
 
 
 # %% one microbatch at a time
-# One microbatch goes through all stages of the rank before the next one: take world_size of them at a
-# time.
+# Each microbatch goes through all stages of the rank before the next one starts. Take world_size of them at
+# a time.
 def interleaved(rank, world_size, stages, microbatches):
     forwards, backwards = lists(rank, world_size, stages, microbatches, group=1)
     ahead = 2 * (world_size - 1 - rank) + (stages - 1) * world_size
@@ -79,7 +81,7 @@ def interleaved(rank, world_size, stages, microbatches):
 
 
 # %% backward with the first stage first
-# Backward goes through a rank's stages in reverse: its last one first.
+# Backward takes a rank's stages in the order of forward. It takes them in reverse, the last one first.
 def interleaved(rank, world_size, stages, microbatches):
     forwards, backwards = lists(rank, world_size, stages, microbatches)
     backwards = [each.replace("F", "B") for each in forwards]
@@ -88,7 +90,8 @@ def interleaved(rank, world_size, stages, microbatches):
 
 
 # %% the last backwards are forgotten
-# Every microbatch goes forward and backward once through each of the rank's stages.
+# Some backwards are missing: each microbatch goes forward and backward once through each of the rank's
+# stages.
 def interleaved(rank, world_size, stages, microbatches):
     forwards, backwards = lists(rank, world_size, stages, microbatches)
     ahead = 2 * (world_size - 1 - rank) + (stages - 1) * world_size
@@ -96,13 +99,15 @@ def interleaved(rank, world_size, stages, microbatches):
 
 
 # %% without the stage's number
-# One name for each action, in a list: "5F0" for stage 5, forward, microbatch 0.
+# These are not names of actions. Return a list with one string for each: "5F0" for stage 5, forward,
+# microbatch 0.
 def interleaved(rank, world_size, stages, microbatches):
     return [f"F{i}" for i in range(microbatches)] + [f"B{i}" for i in range(microbatches)]
 
 
 # %% one string
-# One name for each action, in a list: "5F0" for stage 5, forward, microbatch 0.
+# These are not names of actions. Return a list with one string for each: "5F0" for stage 5, forward,
+# microbatch 0.
 def interleaved(rank, world_size, stages, microbatches):
     forwards, backwards = lists(rank, world_size, stages, microbatches)
     ahead = 2 * (world_size - 1 - rank) + (stages - 1) * world_size
@@ -110,14 +115,14 @@ def interleaved(rank, world_size, stages, microbatches):
 
 
 # %% the warm-up without the other stages
-# The warm-up is too short: (stages - 1) * world_size forwards are missing from it.
+# The warm-up is too short: it lacks (stages - 1) * world_size forwards, for the rank's other stages.
 def interleaved(rank, world_size, stages, microbatches):
     forwards, backwards = lists(rank, world_size, stages, microbatches)
     return taking_turns(forwards, backwards, 2 * (world_size - 1 - rank))
 
 
 # %% a warm-up one forward too short
-# The first backward comes one forward too early: after the warm-up F and B take turns, F first.
+# The first backward comes one forward too early: after the warm-up F and B alternate, F first.
 def interleaved(rank, world_size, stages, microbatches):
     forwards, backwards = lists(rank, world_size, stages, microbatches)
     ahead = 2 * (world_size - 1 - rank) + (stages - 1) * world_size - 1
@@ -125,7 +130,7 @@ def interleaved(rank, world_size, stages, microbatches):
 
 
 # %% after the warm-up a backward comes first
-# The first backward comes one forward too early: after the warm-up F and B take turns, F first.
+# The first backward comes one forward too early: after the warm-up F and B alternate, F first.
 def interleaved(rank, world_size, stages, microbatches):
     forwards, backwards = lists(rank, world_size, stages, microbatches)
     ahead = min(2 * (world_size - 1 - rank) + (stages - 1) * world_size, len(forwards))
@@ -136,7 +141,8 @@ def interleaved(rank, world_size, stages, microbatches):
 
 
 # %% small letters
-# One name for each action, in a list: "5F0" for stage 5, forward, microbatch 0.
+# These are not names of actions. Return a list with one string for each: "5F0" for stage 5, forward,
+# microbatch 0.
 def interleaved(rank, world_size, stages, microbatches):
     forwards, backwards = lists(rank, world_size, stages, microbatches)
     ahead = 2 * (world_size - 1 - rank) + (stages - 1) * world_size
@@ -144,7 +150,8 @@ def interleaved(rank, world_size, stages, microbatches):
 
 
 # %% parts in place of names
-# One name for each action, in a list: "5F0" for stage 5, forward, microbatch 0.
+# These are not names of actions. Return a list with one string for each: "5F0" for stage 5, forward,
+# microbatch 0.
 def interleaved(rank, world_size, stages, microbatches):
     forwards, backwards = lists(rank, world_size, stages, microbatches)
     ahead = 2 * (world_size - 1 - rank) + (stages - 1) * world_size
@@ -157,8 +164,8 @@ def interleaved(rank, world_size, stages, microbatches):
 
 
 # %% the microbatch before the stage
-# Stages are dealt in turn: stage s lies on rank s % world_size. A name begins with its stage, of all
-# ranks' stages, and ends with its microbatch.
+# A rank runs a stage that it does not have: stage s belongs to rank s % world_size. A name starts with the
+# stage, counted over all ranks, and ends with the microbatch.
 def interleaved(rank, world_size, stages, microbatches):
     forwards, backwards = lists(rank, world_size, stages, microbatches)
     ahead = 2 * (world_size - 1 - rank) + (stages - 1) * world_size
@@ -169,8 +176,8 @@ def interleaved(rank, world_size, stages, microbatches):
 
 
 # %% a rank's stages are numbered from 0 on every rank
-# Stages are dealt in turn: stage s lies on rank s % world_size. A name begins with its stage, of all
-# ranks' stages, and ends with its microbatch.
+# A rank runs a stage that it does not have: stage s belongs to rank s % world_size. A name starts with the
+# stage, counted over all ranks, and ends with the microbatch.
 def interleaved(rank, world_size, stages, microbatches):
     forwards, backwards = lists(rank, world_size, stages, microbatches)
     ahead = 2 * (world_size - 1 - rank) + (stages - 1) * world_size
@@ -182,3 +189,16 @@ def interleaved(rank, world_size, stages, microbatches):
         if kind in n
         for s, i in [n.split(kind)]
     ]
+
+
+# %% all microbatches through a stage, and as long a warm-up
+# All microbatches go through one stage before the next stage starts. Take world_size of them at a time.
+def interleaved(rank, world_size, stages, microbatches):
+    p, v, m = world_size, stages, microbatches
+    forwards = [f"{k * p + rank}F{i}" for k in range(v) for i in range(m)]
+    backwards = [f"{k * p + rank}B{i}" for k in reversed(range(v)) for i in range(m)]
+    ahead = min(2 * (p - 1 - rank) + (v - 1) * m, v * m)
+    order = forwards[:ahead]
+    for f, b in zip(forwards[ahead:], backwards):
+        order += [f, b]
+    return order + backwards[v * m - ahead :]

@@ -31,8 +31,8 @@ class Steps:
 
 
 # %% a list of actions first, m irecvs posted early
-# A Work keeps the tensor that it sends or receives, also after wait(): before you start a send, wait for
-# the last one to the same rank and let go of its Work, and receive each tensor when its turn has come.
+# Too many tensors are kept for transfers. A Work keeps its tensor even after wait(), so drop it: before a
+# send wait for the last one to the same rank, and receive each tensor only when it is needed.
 def one_f_one_b(rank, world_size, stage, microbatches):
     p, m = world_size, microbatches
     plan, f, b = [], 0, 0
@@ -63,8 +63,8 @@ def one_f_one_b(rank, world_size, stage, microbatches):
 
 
 # %% GPipe again
-# Backward runs as soon as its gradient can be there: before that, rank r of p runs p - 1 - r forwards,
-# then one forward and one backward in turn.
+# All forwards run before the first backward, as in GPipe. Rank r of p runs p - 1 - r forwards first, then
+# one forward and one backward in turn.
 def one_f_one_b(rank, world_size, stage, microbatches):
     steps = Steps(rank, world_size, stage)
     for i in range(microbatches):
@@ -75,8 +75,8 @@ def one_f_one_b(rank, world_size, stage, microbatches):
 
 
 # %% one microbatch after the other
-# First min(world_size - 1 - rank, microbatches) forwards; then F and B in turn, F first, until no forward
-# is left; then the other backwards. Microbatches go 0, 1, 2, ... both ways.
+# Each microbatch goes forward and backward before the next begins. Rank r of p runs p - 1 - r forwards
+# first, then one forward and one backward in turn.
 def one_f_one_b(rank, world_size, stage, microbatches):
     steps = Steps(rank, world_size, stage)
     for i in range(microbatches):
@@ -86,8 +86,8 @@ def one_f_one_b(rank, world_size, stage, microbatches):
 
 
 # %% as many ahead on every stage
-# Backward runs as soon as its gradient can be there: before that, rank r of p runs p - 1 - r forwards,
-# then one forward and one backward in turn.
+# Too many activations are kept at once: backwards run later than they could. Rank r of p runs p - 1 - r
+# forwards first, then one forward and one backward in turn.
 def one_f_one_b(rank, world_size, stage, microbatches):
     steps = Steps(rank, world_size, stage)
     ahead = min(world_size - 1, microbatches)
@@ -101,8 +101,8 @@ def one_f_one_b(rank, world_size, stage, microbatches):
 
 
 # %% one ahead too many
-# Backward runs as soon as its gradient can be there: before that, rank r of p runs p - 1 - r forwards,
-# then one forward and one backward in turn.
+# Too many activations are kept at once: backwards run later than they could. Rank r of p runs p - 1 - r
+# forwards first, then one forward and one backward in turn.
 def one_f_one_b(rank, world_size, stage, microbatches):
     steps = Steps(rank, world_size, stage)
     ahead = min(world_size - rank, microbatches)
@@ -116,8 +116,8 @@ def one_f_one_b(rank, world_size, stage, microbatches):
 
 
 # %% blocking sends | deadlocked
-# One rank sends an activation, its neighbour a gradient, and each waits for the other. Start the sends
-# with isend, keep its Work, and wait for it before the next send to the same rank.
+# Two neighbors send to each other, an activation and a gradient, and each waits for the other to receive.
+# Start the sends with isend, keep the Work, and wait for it before the next send to the same rank.
 def one_f_one_b(rank, world_size, stage, microbatches):
     first, last = rank == 0, rank == world_size - 1
 
@@ -149,8 +149,8 @@ def one_f_one_b(rank, world_size, stage, microbatches):
 
 
 # %% the last backwards are missing | deadlocked
-# Count the messages: rank r receives an activation from r - 1 for each microbatch (the first rank none),
-# and a gradient from r + 1 (the last rank none).
+# Some backwards are missing, and other ranks wait for their gradients. After the steady state the
+# microbatches of the warm-up still need their backwards.
 def one_f_one_b(rank, world_size, stage, microbatches):
     steps = Steps(rank, world_size, stage)
     ahead = min(world_size - 1 - rank, microbatches)
@@ -163,8 +163,7 @@ def one_f_one_b(rank, world_size, stage, microbatches):
 
 
 # %% the newest microbatch goes back first
-# First min(world_size - 1 - rank, microbatches) forwards; then F and B in turn, F first, until no forward
-# is left; then the other backwards. Microbatches go 0, 1, 2, ... both ways.
+# The newest microbatch goes backward first. Both directions take the microbatches in the order 0, 1, 2, ...
 def one_f_one_b(rank, world_size, stage, microbatches):
     steps = Steps(rank, world_size, stage)
     ahead = min(world_size - 1 - rank, microbatches)
@@ -179,7 +178,8 @@ def one_f_one_b(rank, world_size, stage, microbatches):
 
 
 # %% one tensor for all that comes
-# Receive each activation into a tensor of its own: call stage.empty() for each.
+# An activation was overwritten by a later message before its backward. Receive each activation into a
+# tensor of its own: call stage.empty() for each.
 def one_f_one_b(rank, world_size, stage, microbatches):
     steps = Steps(rank, world_size, stage)
     box = stage.empty()
@@ -200,8 +200,8 @@ def one_f_one_b(rank, world_size, stage, microbatches):
 
 
 # %% as many warm-up forwards as stages behind, though there are fewer microbatches | crashed
-# There may be fewer microbatches than stages, and the warm-up ends with the microbatches: min(world_size
-# - 1 - rank, microbatches) forwards.
+# The warm-up runs more forwards than there are microbatches: it has min(world_size - 1 - rank,
+# microbatches).
 def one_f_one_b(rank, world_size, stage, microbatches):
     steps = Steps(rank, world_size, stage)
     ahead = world_size - 1 - rank
@@ -215,25 +215,9 @@ def one_f_one_b(rank, world_size, stage, microbatches):
     steps.finish()
 
 
-# %% the Works of the sends are dropped | deadlocked
-# Rank 0 never waits for its isend with rank 1 (1, line 36). Under gloo a transfer is over, and sure to
-# happen at all, only when wait() has returned: keep the Work that the call returns. is_completed() stays
-# False until then.
-def one_f_one_b(rank, world_size, stage, microbatches):
-    steps = Steps(rank, world_size, stage)
-    steps.send = lambda out, peer: dist.isend(out, peer) and None
-    ahead = min(world_size - 1 - rank, microbatches)
-    for i in range(ahead):
-        steps.forward(i)
-    for i in range(microbatches):
-        if i + ahead < microbatches:
-            steps.forward(i + ahead)
-        steps.backward(i)
-
-
 # %% backward before forward in the steady state | crashed
-# A backward needs its forward first: after the warm-up, which has no forward at all on the last rank, F
-# comes before B.
+# A backward runs before its forward. After the warm-up (which is empty on the last rank) each step is one
+# forward, then one backward.
 def one_f_one_b(rank, world_size, stage, microbatches):
     steps = Steps(rank, world_size, stage)
     ahead = min(world_size - 1 - rank, microbatches)
@@ -247,8 +231,8 @@ def one_f_one_b(rank, world_size, stage, microbatches):
 
 
 # %% every Work is kept in a list until the end
-# A Work keeps the tensor that it sends or receives, also after wait(): before you start a send, wait for
-# the last one to the same rank and let go of its Work, and receive each tensor when its turn has come.
+# Too many tensors are kept for transfers. A Work keeps its tensor even after wait(), so drop it: before a
+# send wait for the last one to the same rank, and receive each tensor only when it is needed.
 class Steps:
     def __init__(self, rank, world_size, stage):
         self.rank, self.last, self.stage, self.sends = rank, world_size - 1, stage, []
@@ -286,52 +270,9 @@ def one_f_one_b(rank, world_size, stage, microbatches):
     steps.finish()
 
 
-# %% a list of sends that is gone too early | deadlocked
-# Rank 0 never waits for its isend with rank 1 (1, line 46). Under gloo a transfer is over, and sure to
-# happen at all, only when wait() has returned: keep the Work that the call returns. is_completed() stays
-# False until then.
-class Steps:
-    def __init__(self, rank, world_size, stage):
-        self.rank, self.last, self.stage, self.sends = rank, world_size - 1, stage, []
-
-    def take(self, peer):
-        box = self.stage.empty()
-        dist.recv(box, peer)
-        return box
-
-    def forward(self, i):
-        y = self.stage.forward(i, self.take(self.rank - 1) if self.rank else None)
-        if self.rank < self.last:
-            self.sends.append(dist.isend(y, self.rank + 1))
-
-    def backward(self, i):
-        grad = self.take(self.rank + 1) if self.rank < self.last else None
-        grad = self.stage.backward(i, grad)
-        if self.rank:
-            self.sends.append(dist.isend(grad, self.rank - 1))
-
-    def finish(self):
-        for work in self.sends:
-            work.wait()
-
-
-def one_f_one_b(rank, world_size, stage, microbatches):
-    steps = Steps(rank, world_size, stage)
-    ahead = min(world_size - 1 - rank, microbatches)
-    for i in range(ahead):
-        steps.forward(i)
-        steps.sends.clear()
-    for i in range(microbatches):
-        if i + ahead < microbatches:
-            steps.forward(i + ahead)
-            steps.sends.clear()
-        steps.backward(i)
-        steps.sends.clear()
-
-
 # %% the Works are waited for at once, but a list keeps what was sent
-# A Work keeps the tensor that it sends or receives, also after wait(): before you start a send, wait for
-# the last one to the same rank and let go of its Work, and receive each tensor when its turn has come.
+# Too many tensors are kept for transfers. A Work keeps its tensor even after wait(), so drop it: before a
+# send wait for the last one to the same rank, and receive each tensor only when it is needed.
 def one_f_one_b(rank, world_size, stage, microbatches):
     steps, sent = Steps(rank, world_size, stage), []
     start = steps.send

@@ -2,8 +2,8 @@ from torch.nn.functional import cross_entropy
 
 
 # %% requires_grad_ forgotten | crashed
-# A tensor that came by recv has no gradient by itself: call requires_grad_() on it before the layers use
-# it; after backward its `.grad` is there to be sent.
+# The received tensor has no gradient: a tensor that arrives by recv does not track one. Call
+# requires_grad_() on it before the layers use it; after backward its `.grad` can be sent.
 def split_model(rank, model, cut, x, y):
     if rank == 0:
         a = model[:cut](x)
@@ -21,8 +21,8 @@ def split_model(rank, model, cut, x, y):
 
 
 # %% sends the gradient of a weight
-# What rank 0 hands to its backward has not arrived, or not all of it: wait for it, and let rank 1 send
-# `.grad` of the tensor that rank 1 received, which has the activation's shape.
+# What rank 0 passes to its backward is not the gradient of its activation. Rank 1 sends `.grad` of the
+# tensor that it received, which has the activation's shape, and rank 0 waits for all of it.
 def split_model(rank, model, cut, x, y):
     if rank == 0:
         a = model[:cut](x)
@@ -41,7 +41,8 @@ def split_model(rank, model, cut, x, y):
 
 
 # %% rank 1 computes all layers of x that rank 0 sent
-# Rank 0 computes with model[:cut] only, rank 1 with model[cut:].
+# A layer ran on a rank that does not own it. Rank 0 computes with model[:cut] only, rank 1 with
+# model[cut:].
 from torch.nn.functional import cross_entropy
 
 
@@ -74,7 +75,7 @@ def split_model(rank, model, cut, x, y):
 
 
 # %% the loss is not returned
-# Return the loss on rank 1, `return loss.detach()`; a printed one is not returned.
+# Rank 1 returns no loss. Add `return loss.detach()` there.
 def split_model(rank, model, cut, x, y):
     if rank == 0:
         a = model[:cut](x)
@@ -93,7 +94,7 @@ def split_model(rank, model, cut, x, y):
 
 
 # %% the number of rows is asked of x on both ranks | crashed
-# On rank 1 `x` is None, and on rank 0 `y` is: the number of rows there is len(y).
+# `x` is None on rank 1, and `y` is None on rank 0: on rank 1 the number of rows is len(y).
 def split_model(rank, model, cut, x, y):
     activation = torch.zeros(len(x), model[cut].in_features)
     if rank == 0:
@@ -102,8 +103,8 @@ def split_model(rank, model, cut, x, y):
 
 
 # %% backward without the gradient from the other rank | crashed
-# The activation is no single number, so its backward has to be told the gradient: receive it from rank 1,
-# then `activation.backward(gradient)`.
+# The activation is not a scalar, so `backward` needs a gradient argument: receive it from rank 1, then call
+# `activation.backward(gradient)`.
 def split_model(rank, model, cut, x, y):
     if rank == 0:
         activation = model[:cut](x)
@@ -118,8 +119,8 @@ def split_model(rank, model, cut, x, y):
 
 
 # %% sends ones back
-# Send back `.grad` of the tensor that rank 1 received (after backward), and receive it on rank 0 into a
-# new tensor of the activation's shape.
+# Rank 0's gradients are those of the sum of its activation: backward started from ones there. It must start
+# from `.grad` of the tensor that rank 1 received.
 from torch.nn.functional import cross_entropy
 
 
@@ -150,7 +151,8 @@ def split_model(rank, model, cut, x, y):
 
 
 # %% two backwards on rank 0
-# Keep what forward gave: backward needs that graph, not a second forward.
+# A layer ran more than once. Keep the activation that forward returned: backward needs its graph, not a
+# second forward.
 from torch.nn.functional import cross_entropy
 
 
@@ -184,7 +186,7 @@ def split_model(rank, model, cut, x, y):
 
 
 # %% the loss is a sum
-# This is the loss of the samples in sum: cross_entropy's mean is wanted.
+# This is the sum of the samples' losses. Use cross_entropy's default, the mean.
 from torch.nn.functional import cross_entropy
 
 
@@ -216,7 +218,7 @@ def split_model(rank, model, cut, x, y):
 
 
 # %% the loss keeps its graph
-# Return loss.detach(): the loss alone, without the graph behind it.
+# The returned loss still refers to its graph. Return `loss.detach()`.
 from torch.nn.functional import cross_entropy
 
 
@@ -247,9 +249,8 @@ def split_model(rank, model, cut, x, y):
 
 
 # %% a box of float32 for the activation | crashed
-# The two sides disagree on shape or dtype. Receive len(y) rows, model[cut].in_features columns, in the
-# dtype of model[cut].weight; send what model[:cut] gave, no layer more, and send back `.grad` of the
-# tensor that rank 1 received.
+# The two sides disagree on shape or dtype. Rank 1 receives len(y) rows and model[cut].in_features columns,
+# in the dtype of model[cut].weight; rank 0 receives a gradient of its activation's shape.
 from torch.nn.functional import cross_entropy
 
 
@@ -283,7 +284,8 @@ def split_model(rank, model, cut, x, y):
 
 
 # %% the same backward twice on rank 0
-# Rank 0's gradients are twice what they should be: its backward runs once, with what has come back.
+# Rank 0's gradients are twice as large as they should be: its backward must run once, with the gradient
+# that rank 1 sent.
 from torch.nn.functional import cross_entropy
 
 
@@ -315,4 +317,27 @@ def split_model(rank, model, cut, x, y):
     b, loss = back(model, cut, y)
     loss.backward()
     dist.send(b.grad, 0)
+    return loss.detach()
+
+
+# %% sums the activation on rank 0
+# Rank 0's gradients are those of the sum of its activation: backward started from ones there. It must start
+# from `.grad` of the tensor that rank 1 received.
+from torch.nn.functional import cross_entropy
+
+
+def split_model(rank, model, cut, x, y):
+    if rank == 0:
+        out = model[:cut](x)
+        dist.send(out.detach(), 1)
+        grad = torch.empty_like(out)
+        dist.recv(grad, 1)
+        out.sum().backward()
+        return None
+    a = torch.empty(len(y), model[cut].in_features, dtype=model[cut].weight.dtype)
+    dist.recv(a, 0)
+    a.requires_grad_()
+    loss = cross_entropy(model[cut:](a), y)
+    loss.backward()
+    dist.send(a.grad, 0)
     return loss.detach()

@@ -2,7 +2,7 @@ from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGP
 
 
 # %% GPipe
-# The same call with another class: one step of Schedule1F1B is wanted.
+# This is another schedule. Make the same call with Schedule1F1B.
 def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y):
     stage = PipelineStage(layers, rank, world_size, torch.device("cpu"))
     schedule = ScheduleGPipe(stage, microbatches, loss_fn=loss_fn)
@@ -17,7 +17,8 @@ def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y)
 
 
 # %% no loss function
-# Without a loss_fn a schedule runs forward only: give Schedule1F1B loss_fn=loss_fn.
+# No gradient was computed: without a loss function a schedule runs forward only. Pass loss_fn=loss_fn to
+# Schedule1F1B.
 def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y):
     stage = PipelineStage(layers, rank, world_size, torch.device("cpu"))
     schedule = Schedule1F1B(stage, microbatches)
@@ -28,8 +29,8 @@ def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y)
 
 
 # %% the output instead of the losses
-# One loss for each microbatch, in order: they are in the list that you hand to step() as `losses`. What
-# step() returns are the outputs.
+# This is not the list of losses. Pass a list to step() as `losses`; it then holds one loss for each
+# microbatch, in order. step() itself returns the outputs.
 def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y):
     stage = PipelineStage(layers, rank, world_size, torch.device("cpu"))
     schedule = Schedule1F1B(stage, microbatches, loss_fn=loss_fn)
@@ -41,7 +42,8 @@ def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y)
 
 
 # %% losses on every rank
-# Return the losses where rank == world_size - 1, and None on all other ranks.
+# Ranks other than the last return something. Return the losses where rank == world_size - 1, and None
+# elsewhere.
 def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y):
     stage = PipelineStage(layers, rank, world_size, torch.device("cpu"))
     schedule = Schedule1F1B(stage, microbatches, loss_fn=loss_fn)
@@ -54,8 +56,8 @@ def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y)
 
 
 # %% the gradients divided once more
-# The schedule divides gradients by the number of microbatches already (scale_grads). Give it the mean
-# loss of one microbatch, and call step once.
+# The gradients are divided by the number of microbatches twice: the schedule divides them already
+# (scale_grads). Pass it loss_fn as it is.
 def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y):
     stage = PipelineStage(layers, rank, world_size, torch.device("cpu"))
     schedule = Schedule1F1B(
@@ -72,7 +74,7 @@ def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y)
 
 
 # %% a loop over the microbatches around step
-# step() takes the whole batch and cuts it into microbatches by itself: call it once.
+# step() ran more than once. It takes the whole batch and splits it into microbatches itself: call it once.
 def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y):
     stage = PipelineStage(layers, rank, world_size, torch.device("cpu"))
     schedule = Schedule1F1B(stage, microbatches, loss_fn=loss_fn)
@@ -88,8 +90,8 @@ def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y)
 
 
 # %% by hand
-# Build a PipelineStage, give it to Schedule1F1B, and call its step(): no schedule of
-# torch.distributed.pipelining ran a step here.
+# No schedule of torch.distributed.pipelining ran a step. Build a PipelineStage, pass it to Schedule1F1B,
+# and call its step().
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 
 
@@ -137,8 +139,8 @@ def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y)
 
 
 # %% what step returns instead of the losses
-# One loss for each microbatch, in order: they are in the list that you hand to step() as `losses`. What
-# step() returns are the outputs.
+# This is not the list of losses. Pass a list to step() as `losses`; it then holds one loss for each
+# microbatch, in order. step() itself returns the outputs.
 def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y):
     stage = PipelineStage(layers, rank, world_size, torch.device("cpu"))
     plan, losses = Schedule1F1B(stage, microbatches, loss_fn=loss_fn), []
@@ -151,8 +153,8 @@ def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y)
 
 
 # %% gradients are not scaled
-# The schedule divides gradients by the number of microbatches already (scale_grads). Give it the mean
-# loss of one microbatch, and call step once.
+# The gradients are not divided by the number of microbatches. The schedule does that by default: leave
+# scale_grads as it is.
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 
 
@@ -173,8 +175,7 @@ def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y)
 
 
 # %% the mean of the losses
-# One loss for each microbatch, in order: they are in the list that you hand to step() as `losses`. What
-# step() returns are the outputs.
+# This is one number for all microbatches. Return the list, with one loss for each.
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 
 
@@ -193,3 +194,17 @@ def run(rank, world_size, layers, microbatches, loss_fn, x, y, **options):
 def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y):
     losses = run(rank, world_size, layers, microbatches, loss_fn, x, y)
     return None if losses is None else [torch.stack(losses).mean()]
+
+
+# %% as many microbatches as ranks
+# The batch is split into another number of microbatches. Pass `microbatches` to Schedule1F1B.
+def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y):
+    stage = PipelineStage(layers, rank, world_size, torch.device("cpu"))
+    schedule, losses = Schedule1F1B(stage, world_size, loss_fn=loss_fn), []
+    if rank == 0:
+        schedule.step(x)
+    elif rank == world_size - 1:
+        schedule.step(target=y, losses=losses)
+        return losses
+    else:
+        schedule.step()

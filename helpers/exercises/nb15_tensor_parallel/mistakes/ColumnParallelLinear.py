@@ -1,4 +1,4 @@
-from torch.nn import Linear, Parameter
+from torch.nn import Parameter
 from torch.nn.functional import linear
 
 
@@ -28,7 +28,8 @@ class Base(torch.nn.Module):
 
 
 # %% the mean of the gradients
-# This is the mean. What a rank knows of x's gradient is one summand: add up, and divide by nothing.
+# This is the mean of the ranks' gradients of x. Each rank knows one summand of that gradient: sum them, and
+# do not divide by the number of ranks.
 class CopyToRanks(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -46,7 +47,8 @@ class ColumnParallelLinear(Base):
 
 
 # %% cuts the columns of the weight
-# `dense.weight` has one row for each output: rank r keeps block r of the rows and no other.
+# This layer keeps columns of `dense.weight`. The weight has one row for each output, so a column-parallel
+# layer keeps rows: `dense.weight.chunk(world_size)[rank]`, and all of x.
 class ColumnParallelLinear(Base):
     def __init__(self, dense):
         super().__init__(dense)
@@ -60,8 +62,8 @@ class ColumnParallelLinear(Base):
 
 
 # %% a view of the whole weight
-# Keep copies of the layer's own parts, `.detach().clone()` each, and nothing else of the dense layer: a
-# slice is a view, and keeps the whole weight in memory.
+# `weight` is a view of `dense.weight`, so the whole dense weight stays in memory. Keep a copy of this
+# rank's rows: `.detach().clone()`.
 class ColumnParallelLinear(Base):
     def __init__(self, dense):
         super().__init__(dense)
@@ -69,7 +71,8 @@ class ColumnParallelLinear(Base):
 
 
 # %% the weight is cut anew in each forward
-# `dense.weight` has one row for each output: rank r keeps block r of the rows and no other.
+# `weight` still has all rows of the dense layer. Split it once, in `__init__`, and keep a copy of this
+# rank's rows only.
 class ColumnParallelLinear(torch.nn.Module):
     def __init__(self, dense):
         super().__init__()
@@ -82,7 +85,8 @@ class ColumnParallelLinear(torch.nn.Module):
 
 
 # %% strided rows
-# Rank r keeps block r of the rows, in order: `dense.weight.chunk(world_size)[rank]`.
+# These are other rows of `dense.weight`: rank r keeps the contiguous block r,
+# `dense.weight.chunk(world_size)[rank]`, not every world_size-th row.
 class ColumnParallelLinear(Base):
     def __init__(self, dense):
         super().__init__(dense)
@@ -91,7 +95,8 @@ class ColumnParallelLinear(Base):
 
 
 # %% the bias stays whole | crashed
-# One bias for each output of this rank: cut the bias as you cut the rows of the weight.
+# This rank computes a part of the outputs, but adds the bias of all of them. Split the bias as you split
+# the rows of the weight.
 class ColumnParallelLinear(Base):
     def __init__(self, dense):
         super().__init__(dense)
@@ -99,7 +104,7 @@ class ColumnParallelLinear(Base):
 
 
 # %% forgets that there may be no bias | crashed
-# With `bias=False` the dense layer's bias is None: then `self.bias` is None too.
+# With `bias=False` the dense layer's bias is None: then `self.bias` is None, too.
 class ColumnParallelLinear(Base):
     def __init__(self, dense):
         super().__init__(dense)
@@ -108,7 +113,8 @@ class ColumnParallelLinear(Base):
 
 
 # %% a gradient is returned for nothing
-# The gradient must reach x: CopyToRanks.backward returns one gradient for its one input.
+# No gradient reaches x. CopyToRanks.backward must return one gradient for its one input: is there a
+# `return`?
 class CopyToRanks(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -124,8 +130,8 @@ class ColumnParallelLinear(Base):
 
 
 # %% the loop skips rank 0 in backward | deadlocked
-# Every rank must make the same calls in the same order, forward and backward: no call may depend on the
-# rank.
+# Not all ranks call all_reduce in backward. Every rank must make the same calls in the same order, so no
+# call may depend on the rank.
 class CopyToRanks(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -144,7 +150,8 @@ class ColumnParallelLinear(Base):
 
 
 # %% a tensor that no optimizer would find
-# Make `self.weight` (and `self.bias`, or None) a torch.nn.Parameter.
+# `weight` is a plain tensor, so `layer.parameters()` does not list it and no optimizer would update it.
+# Make it a torch.nn.Parameter, and the bias likewise.
 class ColumnParallelLinear(torch.nn.Module):
     def __init__(self, dense):
         super().__init__()
@@ -157,7 +164,8 @@ class ColumnParallelLinear(torch.nn.Module):
 
 
 # %% the sum is written into the gradient that came
-# `all_reduce` writes into its tensor, and autograd may have kept that for others: sum a clone.
+# The sum is written into the gradient that backward was given, and autograd may still need that tensor.
+# Call all_reduce on a clone of it.
 class CopyToRanks(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -175,8 +183,8 @@ class ColumnParallelLinear(Base):
 
 
 # %% cuts the columns of the weight, and does not transpose | crashed
-# `dense.weight` has one row for each output: column-parallel cuts the rows, dimension 0, and x is
-# multiplied by the transpose, as `linear` does.
+# The rows of x do not fit the weight: this layer keeps columns of `dense.weight`. The weight has one row
+# for each output, so a column-parallel layer keeps rows, `dense.weight.chunk(world_size)[rank]`.
 class ColumnParallelLinear(torch.nn.Module):
     def __init__(self, dense):
         super().__init__()
@@ -189,8 +197,8 @@ class ColumnParallelLinear(torch.nn.Module):
 
 
 # %% the whole layer hides in a closure
-# Keep copies of the layer's own parts, `.detach().clone()` each, and nothing else of the dense layer: a
-# slice is a view, and keeps the whole weight in memory.
+# The layer keeps a reference to the dense layer (an attribute, or a closure), so the dense weight cannot be
+# freed. Keep copies of this rank's parts only.
 class ColumnParallelLinear(Base):
     def __init__(self, dense):
         super().__init__(dense)
@@ -198,11 +206,88 @@ class ColumnParallelLinear(Base):
 
 
 # %% a view of a copy of the whole weight
-# Keep copies of the layer's own parts, `.detach().clone()` each, and nothing else of the dense layer: a
-# slice is a view, and keeps the whole weight in memory.
+# The layer keeps more than this rank's parts: a slice of a copy of the whole weight keeps the whole copy in
+# memory. Slice first, then clone.
 class ColumnParallelLinear(Base):
     def __init__(self, dense):
         super().__init__(dense)
         rank, world_size = dist.get_rank(), dist.get_world_size()
         self.weight = Parameter(dense.weight.detach().clone().chunk(world_size)[rank])
-        self.all_columns = dense.weight.detach().repeat(9, 1)
+        if dense.bias is not None:
+            self.bias = Parameter(dense.bias.detach().clone().chunk(world_size)[rank])
+
+
+# %% strided rows, and a strided bias
+# These are other rows of `dense.weight`: rank r keeps the contiguous block r,
+# `dense.weight.chunk(world_size)[rank]`, not every world_size-th row.
+class ColumnParallelLinear(Base):
+    def __init__(self, dense):
+        super().__init__(dense)
+        rank, world_size = dist.get_rank(), dist.get_world_size()
+        self.weight = Parameter(dense.weight.detach()[rank::world_size].clone())
+        if dense.bias is not None:
+            self.bias = Parameter(dense.bias.detach()[rank::world_size].clone())
+
+
+# %% zeros where there is no bias
+# The dense layer has no bias, but this layer has one, of zeros: an optimizer would train it. Set `self.bias
+# = None` there.
+class ColumnParallelLinear(Base):
+    def __init__(self, dense):
+        super().__init__(dense)
+        if self.bias is None:
+            self.bias = Parameter(torch.zeros(len(self.weight), dtype=self.weight.dtype))
+
+
+# %% nothing happens in backward
+# The gradient of x is this rank's summand only. x must go through `CopyToRanks.apply(x)`, whose backward
+# sums the gradients of all ranks and returns the sum.
+class CopyToRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+class ColumnParallelLinear(Base):
+    pass
+
+
+# %% forgets to apply it
+# The gradient of x is this rank's summand only. x must go through `CopyToRanks.apply(x)`, whose backward
+# sums the gradients of all ranks and returns the sum.
+class ColumnParallelLinear(Base):
+    def forward(self, x):
+        return linear(x, self.weight, self.bias)
+
+
+# %% sums in forward and copies in backward
+# x is summed over the ranks in forward. CopyToRanks.forward returns x as it is; only its backward sums.
+class CopyToRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        total = x.clone()
+        dist.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+class ColumnParallelLinear(Base):
+    pass
+
+
+# %% gathers the output
+# The output has other ranks' columns, too. Return this rank's own columns only.
+class ColumnParallelLinear(Base):
+    def forward(self, x):
+        y = super().forward(x)
+        parts = [torch.empty_like(y) for _ in range(dist.get_world_size())]
+        dist.all_gather(parts, y.detach())
+        parts[dist.get_rank()] = y
+        return torch.cat(parts, dim=-1)

@@ -27,14 +27,16 @@ class Base(torch.nn.Module):
 
 
 # %% the bias on every rank
-# The bias counts {n} times: add it once, after the sum.
+# The bias is added on every rank before the sum, so the output contains it {n} times. Add it once, after
+# the sum.
 class RowParallelLinear(Base):
     def forward(self, x):
         return SumOverRanks.apply(linear(x, self.weight, self.bias))
 
 
 # %% the bias divided before the sum
-# The bias has a divided gradient: add the whole bias, after the sum.
+# The output is right, but the bias gets a gradient divided by {n}: it was divided before the sum. Add the
+# whole bias after the sum.
 class RowParallelLinear(Base):
     def forward(self, x):
         bias = None if self.bias is None else self.bias / dist.get_world_size()
@@ -42,7 +44,8 @@ class RowParallelLinear(Base):
 
 
 # %% the bias on rank 0 alone
-# Every rank adds the bias to the sum, so that every rank's copy gets the same gradient.
+# The bias is added on rank 0 only, so on the other ranks it gets no gradient and the copies drift apart.
+# Let every rank add it after the sum.
 class RowParallelLinear(Base):
     def forward(self, x):
         bias = self.bias if dist.get_rank() == 0 else None
@@ -50,9 +53,8 @@ class RowParallelLinear(Base):
 
 
 # %% all_reduce without a function of its own
-# `dist.all_reduce` on a tensor that autograd watches is unknown to it, and torch says that the gradient
-# may silently be wrong. Let CopyToRanks and SumOverRanks communicate, by `.apply(...)`; a maximum that
-# needs no gradient comes from `logits.detach()`.
+# The output of this all_reduce is used as if autograd knew the call, which it does not. Sum with
+# `SumOverRanks.apply(...)`.
 class RowParallelLinear(Base):
     def forward(self, x):
         total = linear(x, self.weight)
@@ -61,7 +63,7 @@ class RowParallelLinear(Base):
 
 
 # %% the mean
-# The output is the sum, not the mean, of all ranks' products.
+# This is the mean of the ranks' products. The output is their sum: do not divide by the number of ranks.
 class SumOverRanks(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -79,8 +81,8 @@ class RowParallelLinear(Base):
 
 
 # %% cuts the rows | crashed
-# `x` holds this rank's columns of the input already: do not cut it again. The weight's part has as many
-# columns: `dense.weight.chunk(world_size, dim=1)[rank]`.
+# x does not fit the weight: x has this rank's columns of the input already, so the weight needs as many
+# columns, `dense.weight.chunk(world_size, dim=1)[rank]`.
 class RowParallelLinear(Base):
     def __init__(self, dense):
         super().__init__(dense)
@@ -89,8 +91,8 @@ class RowParallelLinear(Base):
 
 
 # %% a new tensor without a graph
-# Sums that need a gradient belong in `SumOverRanks.apply(...)`: of a call behind its back (`.data`,
-# `.detach()`, `no_grad`) autograd knows nothing.
+# The product is detached before it is summed, so no gradient reaches x or the weight. Sum with
+# `SumOverRanks.apply(...)`, which autograd can go back through.
 class RowParallelLinear(Base):
     def forward(self, x):
         total = linear(x, self.weight).detach()
@@ -99,7 +101,8 @@ class RowParallelLinear(Base):
 
 
 # %% the sum is written into the tensor that came
-# `all_reduce` writes into its tensor, and autograd may have kept that for others: sum a clone.
+# SumOverRanks.forward writes the sum into its own input, which autograd may still need. Call all_reduce on
+# a clone.
 class SumOverRanks(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -116,7 +119,8 @@ class RowParallelLinear(Base):
 
 
 # %% sums in the tensor that came, and says so to autograd
-# `all_reduce` writes into its tensor, and autograd may have kept that for others: sum a clone.
+# SumOverRanks.forward writes the sum into its own input, which autograd may still need. Call all_reduce on
+# a clone.
 class SumOverRanks(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -136,8 +140,7 @@ class RowParallelLinear(Base):
 
 
 # %% keeps the dense layer's own bias
-# Keep copies of the layer's own parts, `.detach().clone()` each, and nothing else of the dense layer: a
-# slice is a view, and keeps the whole weight in memory.
+# `bias` is the dense layer's own Parameter, so the two layers share it. Keep a copy: `.detach().clone()`.
 class RowParallelLinear(Base):
     def __init__(self, dense):
         super().__init__(dense)
@@ -145,10 +148,34 @@ class RowParallelLinear(Base):
 
 
 # %% the sum goes behind autograd's back
-# Sums that need a gradient belong in `SumOverRanks.apply(...)`: of a call behind its back (`.data`,
-# `.detach()`, `no_grad`) autograd knows nothing.
+# This sum bypasses autograd (`.data`, `.detach()` or `no_grad`), so it happens to work here and would be
+# missed elsewhere. Sum with `SumOverRanks.apply(...)`.
 class RowParallelLinear(Base):
     def forward(self, x):
         total = linear(x, self.weight)
         dist.all_reduce(total.data)
         return total if self.bias is None else total + self.bias
+
+
+# %% cuts the input, which is cut already | crashed
+# x does not fit the weight: x has this rank's columns of the input already, so the weight needs as many
+# columns, `dense.weight.chunk(world_size, dim=1)[rank]`, and x is used whole.
+class RowParallelLinear(Base):
+    def forward(self, x):
+        own = x.chunk(dist.get_world_size(), dim=-1)[dist.get_rank()]
+        return SumOverRanks.apply(linear(own, self.weight))
+
+
+# %% gathers the input and multiplies the whole
+# The whole weight is kept, and the input is gathered. Keep this rank's columns of the weight, multiply them
+# by this rank's x, and sum the products.
+class RowParallelLinear(torch.nn.Module):
+    def __init__(self, dense):
+        super().__init__()
+        self.weight, self.bias = dense.weight, dense.bias
+
+    def forward(self, x):
+        parts = [torch.empty_like(x) for _ in range(dist.get_world_size())]
+        dist.all_gather(parts, x.detach())
+        parts[dist.get_rank()] = x
+        return linear(torch.cat(parts, dim=-1), self.weight, self.bias)

@@ -1,5 +1,5 @@
 # %% in the order in which they came
-# The blocks are in the order in which they came: the rows of rank 0 come first, on every rank.
+# The blocks are in the order in which they arrived. The rows of rank 0 come first, on every rank.
 def overlapped_product(rank, world_size, x, weight, multiply):
     rows, parts = x, []
     for i in range(world_size):
@@ -15,8 +15,8 @@ def overlapped_product(rank, world_size, x, weight, multiply):
 
 
 # %% the ring turns the other way
-# These are the products of all ranks' rows, but not each in its rank's place: whose rows are multiplied
-# in which round?
+# These are the products of all ranks' rows, but not each at its rank's place. Whose rows does this rank
+# have in round i?
 def overlapped_product(rank, world_size, x, weight, multiply):
     rows, parts = x, [None] * world_size
     for i in range(world_size):
@@ -32,7 +32,7 @@ def overlapped_product(rank, world_size, x, weight, multiply):
 
 
 # %% adds up
-# The products of the blocks are rows of the result, side by side: nothing is summed.
+# The products are added up. Each is a block of rows of the result: concatenate them in the order of ranks.
 def overlapped_product(rank, world_size, x, weight, multiply):
     rows, total = x, 0
     for i in range(world_size):
@@ -48,8 +48,8 @@ def overlapped_product(rank, world_size, x, weight, multiply):
 
 
 # %% receives into what it sends | crashed
-# Rows that are being sent, and a buffer that is being filled, are left alone until wait(): receive into a
-# new tensor, or take two buffers in turn.
+# A tensor is used while a transfer still reads or writes it. Until wait() has returned, neither change what
+# is being sent nor read what is being received: receive into another tensor.
 def overlapped_product(rank, world_size, x, weight, multiply):
     rows, parts = x.clone(), [None] * world_size
     for i in range(world_size):
@@ -64,8 +64,8 @@ def overlapped_product(rank, world_size, x, weight, multiply):
 
 
 # %% the product goes into the place of the rows that come next
-# These are the products of all ranks' rows, but not each in its rank's place: whose rows are multiplied
-# in which round?
+# These are the products of all ranks' rows, but not each at its rank's place. Whose rows does this rank
+# have in round i?
 def overlapped_product(rank, world_size, x, weight, multiply):
     rows, parts = x, [None] * world_size
     for i in range(world_size):
@@ -81,8 +81,8 @@ def overlapped_product(rank, world_size, x, weight, multiply):
 
 
 # %% counted from rank 0
-# These are the products of all ranks' rows, but not each in its rank's place: whose rows are multiplied
-# in which round?
+# These are the products of all ranks' rows, but not each at its rank's place. Whose rows does this rank
+# have in round i?
 def overlapped_product(rank, world_size, x, weight, multiply):
     rows, parts = x, [None] * world_size
     for i in range(world_size):
@@ -98,8 +98,8 @@ def overlapped_product(rank, world_size, x, weight, multiply):
 
 
 # %% a plain recv after the send's wait | deadlocked
-# All ranks wait for a send, and none of them receives meanwhile: start the receive, too, before you wait
-# for anything.
+# All ranks wait for their send, and none of them receives meanwhile. Start both transfers (isend, irecv)
+# before you wait for either.
 def overlapped_product(rank, world_size, x, weight, multiply):
     rows, parts = x, [None] * world_size
     for i in range(world_size):
@@ -112,3 +112,9 @@ def overlapped_product(rank, world_size, x, weight, multiply):
             dist.recv(box, (rank - 1) % world_size)
         rows = box
     return torch.cat(parts)
+
+
+# %% only its own rows
+# These are the products of this rank's own rows only. Multiply the rows of all ranks.
+def overlapped_product(rank, world_size, x, weight, multiply):
+    return multiply(x, weight)

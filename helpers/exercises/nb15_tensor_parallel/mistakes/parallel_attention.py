@@ -26,7 +26,7 @@ class SumOverRanks(torch.autograd.Function):
 
 
 # %% not causal
-# A token may look at itself and those before it: is_causal=True.
+# This attention is not causal: a token may attend to itself and to earlier tokens only. Set is_causal=True.
 def parallel_attention(x, query, key, value, out, head_size):
     x = CopyToRanks.apply(x)
     q, k, v = (
@@ -37,8 +37,8 @@ def parallel_attention(x, query, key, value, out, head_size):
 
 
 # %% one large head
-# Each head attends by itself: (batch, time, heads * head_size), then unflatten(-1, (-1, head_size)) and
-# transpose(1, 2), attention, then back: transpose(1, 2) and flatten(2).
+# This is one large head: all rows of a rank attend together. Split them into heads first: unflatten(-1,
+# (-1, head_size)), then transpose(1, 2).
 def parallel_attention(x, query, key, value, out, head_size):
     x = CopyToRanks.apply(x)
     q, k, v = (linear(x, w) for w in (query, key, value))
@@ -47,8 +47,8 @@ def parallel_attention(x, query, key, value, out, head_size):
 
 
 # %% attention over heads instead of time
-# Each head attends by itself: (batch, time, heads * head_size), then unflatten(-1, (-1, head_size)) and
-# transpose(1, 2), attention, then back: transpose(1, 2) and flatten(2).
+# Attention ran over the heads of a token instead of over time. It expects (batch, heads, time, head_size):
+# is transpose(1, 2) missing?
 def parallel_attention(x, query, key, value, out, head_size):
     x = CopyToRanks.apply(x)
     q, k, v = (linear(x, w).unflatten(-1, (-1, head_size)) for w in (query, key, value))
@@ -57,8 +57,8 @@ def parallel_attention(x, query, key, value, out, head_size):
 
 
 # %% a view that cannot be | crashed
-# Ranks may have different numbers of heads: take them from the weights, by unflatten(-1, (-1,
-# head_size)). After transpose, `flatten` and `reshape` work, `view` does not.
+# This `view` does not fit. Ranks may have different numbers of heads: derive the number from the weights,
+# with unflatten(-1, (-1, head_size)). After transpose use `flatten` or `reshape`, not `view`.
 def parallel_attention(x, query, key, value, out, head_size):
     x = CopyToRanks.apply(x)
     b, t, _ = x.shape
@@ -68,8 +68,7 @@ def parallel_attention(x, query, key, value, out, head_size):
 
 
 # %% the sum goes behind autograd's back
-# Sums that need a gradient belong in `SumOverRanks.apply(...)`: of a call behind its back (`.data`,
-# `.detach()`, `no_grad`) autograd knows nothing.
+# This sum bypasses autograd (`.data`, `.detach()` or `no_grad`). Sum with `SumOverRanks.apply(...)`.
 def parallel_attention(x, query, key, value, out, head_size):
     x = CopyToRanks.apply(x)
     q, k, v = (
@@ -79,3 +78,76 @@ def parallel_attention(x, query, key, value, out, head_size):
     total = linear(mixed.transpose(1, 2).flatten(2), out)
     dist.all_reduce(total.data)
     return total
+
+
+# %% interleaved heads
+# The rows are split into heads in the wrong order: one head has `head_size` rows in a row. Use
+# unflatten(-1, (-1, head_size)), where the number of heads comes first.
+def parallel_attention(x, query, key, value, out, head_size):
+    x = CopyToRanks.apply(x)
+    q, k, v = (
+        linear(x, w).unflatten(-1, (head_size, -1)).permute(0, 3, 1, 2) for w in (query, key, value)
+    )
+    mixed = scaled_dot_product_attention(q, k, v, is_causal=True)
+    return SumOverRanks.apply(linear(mixed.permute(0, 2, 3, 1).flatten(2), out))
+
+
+# %% scaled by all features of the rank
+# The scores are divided by the root of the rank's number of rows. They belong to one head: divide by the
+# root of `head_size`, as scaled_dot_product_attention does by default.
+def parallel_attention(x, query, key, value, out, head_size):
+    x = CopyToRanks.apply(x)
+    q, k, v = (
+        linear(x, w).unflatten(-1, (-1, head_size)).transpose(1, 2) for w in (query, key, value)
+    )
+    mixed = scaled_dot_product_attention(q, k, v, is_causal=True, scale=len(query) ** -0.5)
+    return SumOverRanks.apply(linear(mixed.transpose(1, 2).flatten(2), out))
+
+
+# %% not scaled
+# The scores are not scaled: divide them by the root of `head_size`, as scaled_dot_product_attention does by
+# default.
+def parallel_attention(x, query, key, value, out, head_size):
+    x = CopyToRanks.apply(x)
+    q, k, v = (
+        linear(x, w).unflatten(-1, (-1, head_size)).transpose(1, 2) for w in (query, key, value)
+    )
+    mixed = scaled_dot_product_attention(q, k, v, is_causal=True, scale=1.0)
+    return SumOverRanks.apply(linear(mixed.transpose(1, 2).flatten(2), out))
+
+
+# %% flattened without transposing back
+# The heads are flattened before time and heads have changed places again, so tokens get elements of each
+# other. Call transpose(1, 2) before flatten(2).
+def parallel_attention(x, query, key, value, out, head_size):
+    x = CopyToRanks.apply(x)
+    q, k, v = (
+        linear(x, w).unflatten(-1, (-1, head_size)).transpose(1, 2) for w in (query, key, value)
+    )
+    mixed = scaled_dot_product_attention(q, k, v, is_causal=True)
+    b, t, _ = x.shape
+    return SumOverRanks.apply(linear(mixed.reshape(b, t, -1), out))
+
+
+# %% the same number of heads everywhere | crashed
+# The number of heads does not fit this rank's rows: ranks may have different numbers of heads. Derive it
+# from the weights, with unflatten(-1, (-1, head_size)).
+def parallel_attention(x, query, key, value, out, head_size):
+    heads = x.shape[-1] // head_size // dist.get_world_size()
+    x = CopyToRanks.apply(x)
+    q, k, v = (
+        linear(x, w).unflatten(-1, (heads, -1)).transpose(1, 2) for w in (query, key, value)
+    )
+    mixed = scaled_dot_product_attention(q, k, v, is_causal=True)
+    return SumOverRanks.apply(linear(mixed.transpose(1, 2).flatten(2), out))
+
+
+# %% query and key change places
+# Query and key have changed places: call scaled_dot_product_attention(q, k, v), in this order.
+def parallel_attention(x, query, key, value, out, head_size):
+    x = CopyToRanks.apply(x)
+    q, k, v = (
+        linear(x, w).unflatten(-1, (-1, head_size)).transpose(1, 2) for w in (query, key, value)
+    )
+    mixed = scaled_dot_product_attention(k, q, v, is_causal=True)
+    return SumOverRanks.apply(linear(mixed.transpose(1, 2).flatten(2), out))

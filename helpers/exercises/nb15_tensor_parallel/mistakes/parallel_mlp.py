@@ -26,15 +26,15 @@ class SumOverRanks(torch.autograd.Function):
 
 
 # %% only gate reads the copy
-# Each rank knows only its own part of x's gradient: let all that reads x read `CopyToRanks.apply(x)`,
-# applied once.
+# The gradient of x is incomplete: `gate` or `up` reads x itself. Apply CopyToRanks to x once, and let both
+# read the result.
 def parallel_mlp(x, gate, up, down):
     hidden = silu(linear(CopyToRanks.apply(x), gate)) * linear(x, up)
     return SumOverRanks.apply(linear(hidden, down))
 
 
 # %% gate and up change places
-# silu belongs around gate, not around up: down(silu(gate(x)) * up(x)).
+# silu is applied to `up`, not to `gate`. The MLP is down(silu(gate(x)) * up(x)).
 def parallel_mlp(x, gate, up, down):
     x = CopyToRanks.apply(x)
     hidden = linear(x, gate) * silu(linear(x, up))
@@ -42,7 +42,8 @@ def parallel_mlp(x, gate, up, down):
 
 
 # %% sums the hidden elements | deadlocked
-# Calls that met had tensors of different sizes. What is summed must have the same shape on all ranks.
+# The hidden elements are handed to all_reduce. Each rank has its own hidden elements, in different numbers:
+# only the output of `down` is summed.
 def parallel_mlp(x, gate, up, down):
     x = CopyToRanks.apply(x)
     g, u = SumOverRanks.apply(linear(x, gate)), SumOverRanks.apply(linear(x, up))
@@ -50,11 +51,49 @@ def parallel_mlp(x, gate, up, down):
 
 
 # %% the sum goes behind autograd's back
-# Sums that need a gradient belong in `SumOverRanks.apply(...)`: of a call behind its back (`.data`,
-# `.detach()`, `no_grad`) autograd knows nothing.
+# This sum bypasses autograd (`.data`, `.detach()` or `no_grad`). Sum with `SumOverRanks.apply(...)`.
 def parallel_mlp(x, gate, up, down):
     x = CopyToRanks.apply(x)
     hidden = silu(linear(x, gate)) * linear(x, up)
     total = linear(hidden, down)
     dist.all_reduce(total.data)
     return total
+
+
+# %% CopyToRanks at the end
+# The gradient of x is wrong: CopyToRanks is applied to the output, whose gradient is complete on every
+# rank. Apply it to x, before `gate` and `up` read it.
+def parallel_mlp(x, gate, up, down):
+    y = linear(silu(linear(x, gate)) * linear(x, up), down)
+    return CopyToRanks.apply(SumOverRanks.apply(y))
+
+
+# %% only up reads the copy
+# The gradient of x is incomplete: `gate` or `up` reads x itself. Apply CopyToRanks to x once, and let both
+# read the result.
+def parallel_mlp(x, gate, up, down):
+    hidden = silu(linear(x, gate)) * linear(CopyToRanks.apply(x), up)
+    return SumOverRanks.apply(linear(hidden, down))
+
+
+# %% sums the product of the hidden elements | deadlocked
+# The hidden elements are handed to all_reduce. Each rank has its own hidden elements, in different numbers:
+# only the output of `down` is summed.
+def parallel_mlp(x, gate, up, down):
+    x = CopyToRanks.apply(x)
+    hidden = SumOverRanks.apply(silu(linear(x, gate)) * linear(x, up))
+    return SumOverRanks.apply(linear(hidden, down))
+
+
+# %% silu is forgotten
+# silu is missing: the MLP is down(silu(gate(x)) * up(x)).
+def parallel_mlp(x, gate, up, down):
+    x = CopyToRanks.apply(x)
+    return SumOverRanks.apply(linear(linear(x, gate) * linear(x, up), down))
+
+
+# %% up is forgotten
+# The product with `up` is missing: the MLP is down(silu(gate(x)) * up(x)).
+def parallel_mlp(x, gate, up, down):
+    x = CopyToRanks.apply(x)
+    return SumOverRanks.apply(linear(silu(linear(x, gate)) + 0 * linear(x, up), down))

@@ -58,7 +58,7 @@ class ScatterSum(torch.autograd.Function):
 
 
 # %% the scale's gradient is averaged
-# The gradient of the scale is a sum over ranks, not a mean.
+# This is the mean of the ranks' gradients of the scale. It is their sum.
 def mean_of(grad):
     total = grad.clone()
     dist.all_reduce(total)
@@ -73,8 +73,8 @@ def sequence_parallel(x, scale, gate, up, down, mask):
 
 
 # %% backward of the sum hands on | crashed
-# x and mask are of this rank's tokens, and so is what scatter_sum gives; gate and up read all tokens.
-# Each function's backward undoes the change of size that its forward made.
+# The sizes do not fit: x, mask and the output of scatter_sum belong to this rank's tokens, and gate and up
+# read all tokens. The backward of each function undoes the change of size that its forward made.
 class ScatterSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -92,8 +92,8 @@ def sequence_parallel(x, scale, gate, up, down, mask):
 
 
 # %% gathers before the norm
-# One is enough: what `gate` and `up` both read. Norm your own tokens, then gather once; a norm of all
-# tokens keeps what it reads, too.
+# Autograd keeps two tensors of all ranks' tokens: the norm ran after the gather, so it keeps what it reads,
+# too. Apply the norm to this rank's tokens and gather the result.
 def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = rms_norm(GatherTokens.apply(x), scale.shape, CopyToRanks.apply(scale))
     hidden = silu(linear(tokens, gate)) * linear(tokens, up)
@@ -101,8 +101,8 @@ def sequence_parallel(x, scale, gate, up, down, mask):
 
 
 # %% the mask before the sum | crashed
-# x and mask are of this rank's tokens, and so is what scatter_sum gives; gate and up read all tokens.
-# Each function's backward undoes the change of size that its forward made.
+# The sizes do not fit: x, mask and the output of scatter_sum belong to this rank's tokens, and gate and up
+# read all tokens. The backward of each function undoes the change of size that its forward made.
 def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
     hidden = silu(linear(tokens, gate)) * linear(tokens, up)
@@ -110,7 +110,7 @@ def sequence_parallel(x, scale, gate, up, down, mask):
 
 
 # %% silu around up
-# silu belongs around gate, not around up.
+# silu is applied to `up`, not to `gate`.
 def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
     hidden = linear(tokens, gate) * silu(linear(tokens, up))
@@ -118,7 +118,7 @@ def sequence_parallel(x, scale, gate, up, down, mask):
 
 
 # %% the mask for all of it
-# The mask is for what is added to x, not for x.
+# The mask is applied to x, too. Only what is added to x is multiplied by the mask: x + mask * (...).
 def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
     hidden = silu(linear(tokens, gate)) * linear(tokens, up)
@@ -126,7 +126,7 @@ def sequence_parallel(x, scale, gate, up, down, mask):
 
 
 # %% without the scale
-# The norm's scale is missing.
+# The norm's scale is not applied.
 def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = GatherTokens.apply(rms_norm(x, scale.shape) + 0 * CopyToRanks.apply(scale))
     hidden = silu(linear(tokens, gate)) * linear(tokens, up)
@@ -134,8 +134,8 @@ def sequence_parallel(x, scale, gate, up, down, mask):
 
 
 # %% the residual is added to every summand | crashed
-# x and mask are of this rank's tokens, and so is what scatter_sum gives; gate and up read all tokens.
-# Each function's backward undoes the change of size that its forward made.
+# The sizes do not fit: x, mask and the output of scatter_sum belong to this rank's tokens, and gate and up
+# read all tokens. The backward of each function undoes the change of size that its forward made.
 def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
     hidden = silu(linear(tokens, gate)) * linear(tokens, up)
@@ -143,7 +143,7 @@ def sequence_parallel(x, scale, gate, up, down, mask):
 
 
 # %% no residual
-# The residual is missing: `x + ...`.
+# The residual is missing: x + mask * (...).
 def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
     hidden = silu(linear(tokens, gate)) * linear(tokens, up)
@@ -151,7 +151,7 @@ def sequence_parallel(x, scale, gate, up, down, mask):
 
 
 # %% no mask
-# The mask is missing.
+# The mask is not applied: x + mask * (...).
 def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
     hidden = silu(linear(tokens, gate)) * linear(tokens, up)
@@ -159,7 +159,7 @@ def sequence_parallel(x, scale, gate, up, down, mask):
 
 
 # %% a mean
-# The output is a sum over ranks, not a mean.
+# This is the mean of the ranks' summands. The MLP's output is their sum.
 def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
     hidden = silu(linear(tokens, gate)) * linear(tokens, up)
@@ -167,8 +167,8 @@ def sequence_parallel(x, scale, gate, up, down, mask):
 
 
 # %% one rank goes its own way | deadlocked
-# Every rank must make the same calls in the same order, forward and backward: no call may depend on the
-# rank.
+# Not all ranks make the same calls. Every rank must make them in the same order, forward and backward, so
+# no call may depend on the rank.
 def sequence_parallel(x, scale, gate, up, down, mask):
     own = rms_norm(x, scale.shape, CopyToRanks.apply(scale))
     if dist.get_rank() == 0:
@@ -179,7 +179,8 @@ def sequence_parallel(x, scale, gate, up, down, mask):
 
 
 # %% the gather without apply | crashed
-# `gather` is unknown to autograd, which cannot go back through it: call `GatherTokens.apply(...)`.
+# `gather` is called outside of an autograd function, so backward cannot go through it: call
+# `GatherTokens.apply(...)`.
 def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = gather(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
     hidden = silu(linear(tokens, gate)) * linear(tokens, up)
@@ -187,7 +188,8 @@ def sequence_parallel(x, scale, gate, up, down, mask):
 
 
 # %% both functions' forwards by hand | crashed
-# `gather` is unknown to autograd, which cannot go back through it: call `GatherTokens.apply(...)`.
+# `gather` is called outside of an autograd function, so backward cannot go through it: call
+# `GatherTokens.apply(...)`.
 def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = GatherTokens.forward(None, rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
     hidden = silu(linear(tokens, gate)) * linear(tokens, up)
@@ -195,7 +197,7 @@ def sequence_parallel(x, scale, gate, up, down, mask):
 
 
 # %% the class is called | crashed
-# A Function is not called like a class, which makes an object: its `.apply(...)` gives a tensor.
+# `GatherTokens(...)` makes an object of the class. Call `GatherTokens.apply(...)`, which returns a tensor.
 def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = GatherTokens(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
     hidden = silu(linear(tokens, gate)) * linear(tokens, up)
@@ -203,8 +205,8 @@ def sequence_parallel(x, scale, gate, up, down, mask):
 
 
 # %% a detached x
-# Only the residual has given x a gradient; none came back from the norm. On the way nothing may be
-# detached, and a gather or a sum belongs in `GatherTokens.apply(...)` or `ScatterSum.apply(...)`.
+# Only the residual contributes to the gradient of x: nothing came back through the norm. Is something
+# detached, or a gather or a sum called without `GatherTokens.apply` or `ScatterSum.apply`?
 def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = GatherTokens.apply(rms_norm(x.detach(), scale.shape, CopyToRanks.apply(scale)))
     hidden = silu(linear(tokens, gate)) * linear(tokens, up)
@@ -212,7 +214,7 @@ def sequence_parallel(x, scale, gate, up, down, mask):
 
 
 # %% the residual is detached
-# The gradient that x has from the residual is missing: x itself is a part of the output.
+# The gradient that x gets from the residual is missing: add x itself, not a detached copy.
 def sequence_parallel(x, scale, gate, up, down, mask):
     tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
     hidden = silu(linear(tokens, gate)) * linear(tokens, up)
@@ -220,9 +222,75 @@ def sequence_parallel(x, scale, gate, up, down, mask):
 
 
 # %% x is detached everywhere
-# No gradient has come back to x: it is detached, or something on each way to the output is.
+# No gradient reaches x: it is detached, or something on each way to the output is.
 def sequence_parallel(x, scale, gate, up, down, mask):
     x = x.detach()
     tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * ScatterSum.apply(linear(hidden, down))
+
+
+# %% backward of the gather takes its slice
+# GatherTokens.backward returns only this rank's slice of the gradient. All ranks read all tokens, so their
+# gradients must be summed: use scatter_sum.
+class GatherTokens(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return gather(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.chunk(dist.get_world_size())[dist.get_rank()]
+
+
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * ScatterSum.apply(linear(hidden, down))
+
+
+# %% backward of the sum puts its own tokens among zeros
+# The gradient of the other ranks' tokens is missing: ScatterSum.backward gathers the gradients of all
+# tokens.
+class ScatterSum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return scatter_sum(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        parts = [torch.zeros_like(grad) for _ in range(dist.get_world_size())]
+        parts[dist.get_rank()] = grad
+        return torch.cat(parts)
+
+
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * ScatterSum.apply(linear(hidden, down))
+
+
+# %% no norm
+# The norm is missing: `gate` and `up` read rms_norm(x, scale.shape, scale).
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens.apply(x)
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * ScatterSum.apply(linear(hidden, down))
+
+
+# %% the scale's gradient is of the own tokens
+# The gradient of the scale is that of this rank's tokens only. The norm must read
+# `CopyToRanks.apply(scale)`, whose backward sums the gradients of all ranks.
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = GatherTokens.apply(rms_norm(x, scale.shape, scale))
+    hidden = silu(linear(tokens, gate)) * linear(tokens, up)
+    return x + mask * ScatterSum.apply(linear(hidden, down))
+
+
+# %% gathered and summed behind autograd's back
+# Gathers and sums bypass autograd, so backward does not exchange gradients. Call `GatherTokens.apply(...)`
+# and `ScatterSum.apply(...)`.
+def sequence_parallel(x, scale, gate, up, down, mask):
+    tokens = gather(rms_norm(x, scale.shape, CopyToRanks.apply(scale)).detach())
     hidden = silu(linear(tokens, gate)) * linear(tokens, up)
     return x + mask * ScatterSum.apply(linear(hidden, down))

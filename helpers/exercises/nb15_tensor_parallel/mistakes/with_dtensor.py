@@ -6,8 +6,8 @@ from torch.distributed.tensor.parallel import (
 
 
 # %% Rowwise first | crashed
-# Which layer gets which part? q, k, v, gate and up are Colwise, o and down Rowwise, with their default
-# layouts.
+# The shapes do not fit: a layer of the plan is split the wrong way, or missing. q, k, v, gate and up are
+# ColwiseParallel(), o and down RowwiseParallel(), with their default layouts.
 def with_dtensor(model, mesh):
     plan = {f"attention.{name}": RowwiseParallel() for name in "qkv"}
     plan |= {f"mlp.{name}": RowwiseParallel() for name in ("gate", "up")}
@@ -16,8 +16,8 @@ def with_dtensor(model, mesh):
 
 
 # %% forgets the value | crashed
-# Which layer gets which part? q, k, v, gate and up are Colwise, o and down Rowwise, with their default
-# layouts.
+# The shapes do not fit: a layer of the plan is split the wrong way, or missing. q, k, v, gate and up are
+# ColwiseParallel(), o and down RowwiseParallel(), with their default layouts.
 def with_dtensor(model, mesh):
     plan = {f"attention.{name}": ColwiseParallel() for name in "qk"}
     plan |= {f"mlp.{name}": ColwiseParallel() for name in ("gate", "up")}
@@ -26,7 +26,7 @@ def with_dtensor(model, mesh):
 
 
 # %% returns nothing | crashed
-# Return the model that parallelize_module gives back.
+# with_dtensor returns nothing. Return the model that parallelize_module returns.
 def with_dtensor(model, mesh):
     plan = {f"attention.{name}": ColwiseParallel() for name in "qkv"}
     plan |= {f"mlp.{name}": ColwiseParallel() for name in ("gate", "up")}
@@ -35,22 +35,23 @@ def with_dtensor(model, mesh):
 
 
 # %% calls the class instead of an object | crashed
-# The plan wants objects, not classes: `ColwiseParallel()`, with its brackets.
+# The plan holds a class, `ColwiseParallel`. It needs objects: `ColwiseParallel()`.
 def with_dtensor(model, mesh):
     plan = {f"attention.{name}": ColwiseParallel for name in "qkv"}
     return parallelize_module(model, mesh, plan)
 
 
 # %% the norm in the plan | crashed
-# Colwise and Rowwise are for Linear layers (and embeddings). The norm stays whole: it has no place in the
-# plan.
+# The plan splits the norm. ColwiseParallel and RowwiseParallel are for Linear layers and embeddings; the
+# norm stays whole.
 def with_dtensor(model, mesh):
     plan = {"norm": ColwiseParallel(), "mlp.up": ColwiseParallel()}
     return parallelize_module(model, mesh, plan)
 
 
 # %% cuts a copy of the model
-# parallelize_module changes the model that it is given: cut that one, and return it.
+# This is a copy of the model. parallelize_module changes the model that it is given: pass it the one you
+# were given, and return that.
 import copy
 
 
@@ -62,7 +63,8 @@ def with_dtensor(model, mesh):
 
 
 # %% a mesh of its own, of all ranks
-# These are parts for all ranks of the world: cut over the `mesh` that is given, which may hold only some.
+# The weights are split over all ranks of the world. Split them over the `mesh` that was given, which may
+# hold only some of the ranks.
 from torch.distributed.device_mesh import init_device_mesh
 
 
@@ -71,3 +73,91 @@ def with_dtensor(model, mesh):
     plan |= {f"mlp.{name}": ColwiseParallel() for name in ("gate", "up")}
     plan |= {"attention.o": RowwiseParallel(), "mlp.down": RowwiseParallel()}
     return parallelize_module(model, init_device_mesh("cpu", (dist.get_world_size(),)), plan)
+
+
+# %% up is forgotten | crashed
+# The shapes do not fit: a layer of the plan is split the wrong way, or missing. q, k, v, gate and up are
+# ColwiseParallel(), o and down RowwiseParallel(), with their default layouts.
+def with_dtensor(model, mesh):
+    plan = {f"attention.{name}": ColwiseParallel() for name in "qkv"}
+    plan |= {f"mlp.{name}": ColwiseParallel() for name in ("gate", "up")}
+    plan |= {"attention.o": RowwiseParallel(), "mlp.down": RowwiseParallel()}
+    del plan["mlp.up"]
+    return parallelize_module(model, mesh, plan)
+
+
+# %% every layer by columns | crashed
+# The shapes do not fit: a layer of the plan is split the wrong way, or missing. q, k, v, gate and up are
+# ColwiseParallel(), o and down RowwiseParallel(), with their default layouts.
+def with_dtensor(model, mesh):
+    names = [f"attention.{name}" for name in "qkvo"] + [f"mlp.{name}" for name in ("gate", "up", "down")]
+    return parallelize_module(model, mesh, {name: ColwiseParallel() for name in names})
+
+
+# %% the norm becomes a DTensor | crashed
+# The norm's parameters are DTensors, but x is a plain tensor. The norm stays whole: leave it as it is.
+from torch.distributed.tensor import Replicate, distribute_tensor
+
+
+def with_dtensor(model, mesh):
+    plan = {f"attention.{name}": ColwiseParallel() for name in "qkv"}
+    plan |= {f"mlp.{name}": ColwiseParallel() for name in ("gate", "up")}
+    plan |= {"attention.o": RowwiseParallel(), "mlp.down": RowwiseParallel()}
+    for name, p in list(model.norm.named_parameters()):
+        whole = distribute_tensor(p.detach(), mesh, [Replicate()])
+        model.norm.register_parameter(name, torch.nn.Parameter(whole))
+    return parallelize_module(model, mesh, plan)
+
+
+# %% only attention
+# The MLP's weights are whole: the plan needs mlp.gate, mlp.up and mlp.down, too.
+def with_dtensor(model, mesh):
+    plan = {f"attention.{name}": ColwiseParallel() for name in "qkv"}
+    plan |= {f"mlp.{name}": ColwiseParallel() for name in ("gate", "up")}
+    plan |= {"attention.o": RowwiseParallel(), "mlp.down": RowwiseParallel()}
+    plan = {name: style for name, style in plan.items() if name.startswith("attention")}
+    return parallelize_module(model, mesh, plan)
+
+
+# %% names without the path
+# No weight is split. parallelize_module splits the layers of the plan; its keys are paths such as
+# `attention.q` and `mlp.gate`, and a name that no module has is only a warning.
+def with_dtensor(model, mesh):
+    plan = {f"attention.{name}": ColwiseParallel() for name in "qkv"}
+    plan |= {f"mlp.{name}": ColwiseParallel() for name in ("gate", "up")}
+    plan |= {"attention.o": RowwiseParallel(), "mlp.down": RowwiseParallel()}
+    plan = {name.split(".")[1]: style for name, style in plan.items()}
+    return parallelize_module(model, mesh, plan)
+
+
+# %% every layer by columns, the outputs whole | crashed
+# The shapes do not fit: a layer of the plan is split the wrong way, or missing. q, k, v, gate and up are
+# ColwiseParallel(), o and down RowwiseParallel(), with their default layouts.
+def with_dtensor(model, mesh):
+    from torch.distributed.tensor import Replicate
+
+    last = ("attention.o", "mlp.down")
+    names = [f"attention.{name}" for name in "qkv"] + ["mlp.gate", "mlp.up"]
+    plan = {name: ColwiseParallel() for name in names}
+    plan |= {name: ColwiseParallel(output_layouts=Replicate()) for name in last}
+    return parallelize_module(model, mesh, plan)
+
+
+# %% v by rows
+# A layer of the plan is split the wrong way, which costs a further call. q, k, v, gate and up are
+# ColwiseParallel(), o and down RowwiseParallel(), with their default layouts.
+def with_dtensor(model, mesh):
+    from torch.distributed.tensor import Replicate, Shard
+
+    plan = {f"attention.{name}": ColwiseParallel() for name in "qk"}
+    plan["attention.v"] = RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(-1))
+    plan |= {f"mlp.{name}": ColwiseParallel() for name in ("gate", "up")}
+    plan |= {"attention.o": RowwiseParallel(), "mlp.down": RowwiseParallel()}
+    return parallelize_module(model, mesh, plan)
+
+
+# %% the model as it is
+# No weight is split. parallelize_module splits the layers of the plan; its keys are paths such as
+# `attention.q` and `mlp.gate`, and a name that no module has is only a warning.
+def with_dtensor(model, mesh):
+    return model

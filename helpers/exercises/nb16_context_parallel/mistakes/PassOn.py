@@ -10,7 +10,7 @@ def shift(x, by):
 
 
 # %% to the rank before
-# This comes from rank + 1. Each rank gives its own to rank + 1, and gets that of rank - 1.
+# This is the tensor of rank + 1. Each rank sends its own to rank + 1 and returns that of rank - 1.
 class PassOn(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -22,8 +22,8 @@ class PassOn(torch.autograd.Function):
 
 
 # %% the gradient goes on as well
-# What comes from the rank before in forward has its gradient sent back there in backward: `shift(grad,
-# -1)`.
+# The gradient did not go back to the rank that x came from: what arrived from rank - 1 in forward has its
+# gradient sent back there in backward, `shift(grad, -1)`.
 class PassOn(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -35,8 +35,8 @@ class PassOn(torch.autograd.Function):
 
 
 # %% the gradient stays
-# What comes from the rank before in forward has its gradient sent back there in backward: `shift(grad,
-# -1)`.
+# The gradient did not go back to the rank that x came from: what arrived from rank - 1 in forward has its
+# gradient sent back there in backward, `shift(grad, -1)`.
 class PassOn(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -48,7 +48,7 @@ class PassOn(torch.autograd.Function):
 
 
 # %% nothing moves
-# Nothing has moved.
+# Nothing was moved: this is the rank's own tensor. Return what arrives from rank - 1.
 class PassOn(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -60,7 +60,7 @@ class PassOn(torch.autograd.Function):
 
 
 # %% no gradient
-# backward returns one gradient for its one input.
+# No gradient reaches x: backward must return one gradient for its one input.
 class PassOn(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -72,8 +72,8 @@ class PassOn(torch.autograd.Function):
 
 
 # %% sent as it came | crashed
-# What autograd hands to backward need not be contiguous, and only contiguous tensors can be sent: `shift`
-# sees to that.
+# A tensor that is not contiguous was sent. What autograd passes to backward need not be contiguous; `shift`
+# takes care of that.
 class PassOn(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -85,4 +85,38 @@ class PassOn(torch.autograd.Function):
         box, work = torch.empty(grad.shape, dtype=grad.dtype), dist.isend(grad, (rank - 1) % n)
         dist.recv(box, (rank + 1) % n)
         work.wait()
+        return box
+
+
+# %% written into x | crashed
+# x is changed in place, and autograd does not allow that for a leaf that requires a gradient. Return what
+# `shift` returns.
+class PassOn(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        x.copy_(shift(x, 1))
+        ctx.mark_dirty(x)
+        return x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return shift(grad, -1)
+
+
+# %% a contiguous copy of the box receives
+# The gradient that was received is lost: `.contiguous()` of the buffer made a copy, and the data went
+# there. Make a contiguous buffer and receive into that, or use `shift`.
+class PassOn(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return shift(x, 1)
+
+    @staticmethod
+    def backward(ctx, grad):
+        rank, world_size = dist.get_rank(), dist.get_world_size()
+        box = torch.empty_like(grad)
+        give = dist.P2POp(dist.isend, grad.contiguous(), (rank - 1) % world_size)
+        take = dist.P2POp(dist.irecv, box.contiguous(), (rank + 1) % world_size)
+        for work in dist.batch_isend_irecv([give, take]):
+            work.wait()
         return box

@@ -1,6 +1,6 @@
 # %% own losses are averaged
-# Each rank's own loss was averaged over the ranks. The loss is a product: both factors are taken over all
-# tokens first, then multiplied.
+# Each rank's own loss was averaged over the ranks. The loss is a product: compute both factors over all
+# tokens first, then multiply.
 def balance_loss(logits):
     e, n = logits.shape[1], max(len(logits), 1)
     f = logits.argmax(1).bincount(minlength=e) / n
@@ -11,7 +11,8 @@ def balance_loss(logits):
 
 
 # %% means of the ranks' means
-# Ranks have different numbers of tokens: every token counts alike, not every rank.
+# The ranks' means were averaged, so tokens of a rank with few tokens count more. Sum over all tokens, then
+# divide by their number.
 def balance_loss(logits):
     e, n = logits.shape[1], max(len(logits), 1)
     p = logits.softmax(1).sum(0) / n
@@ -37,7 +38,7 @@ def balance_loss(logits):
 
 
 # %% no gradient
-# No gradient reaches the logits. It flows through this rank's own probabilities: add the others' to
+# No gradient reaches the logits. It flows through this rank's own probabilities: add the other ranks' to
 # `p.sum(0)` as a constant, such as `total - p.sum(0).detach()`.
 def balance_loss(logits):
     e = logits.shape[1]
@@ -49,7 +50,7 @@ def balance_loss(logits):
 
 
 # %% probabilities in place of counts
-# One factor is counts: the share of tokens whose likeliest expert it is, not a probability.
+# Both factors are probabilities. One is a count: the share of the tokens whose likeliest expert it is.
 def balance_loss(logits):
     e = logits.shape[1]
     own = logits.softmax(1).sum(0)
@@ -60,7 +61,7 @@ def balance_loss(logits):
 
 
 # %% a rank without tokens stays away | deadlocked
-# Every rank makes the call, also one that has no token.
+# A rank without tokens does not call all_reduce, and the others wait for it. Every rank must make the call.
 def balance_loss(logits):
     e = logits.shape[1]
     if len(logits) == 0:
@@ -70,3 +71,16 @@ def balance_loss(logits):
     dist.all_reduce(both)
     n = both[0].sum()
     return e * (both[0] / n * (both[1] - own.detach() + own) / n).sum()
+
+
+# %% the number of this rank's tokens
+# The sums over all ranks are divided by this rank's number of tokens. Divide by the number of all ranks'
+# tokens, which is the sum of all counts.
+def balance_loss(logits):
+    n, e = logits.shape
+    p = logits.softmax(1)
+    counts = logits.argmax(1).bincount(minlength=e).to(logits.dtype)
+    both = torch.stack([counts, p.sum(0).detach()])
+    dist.all_reduce(both)
+    total, n = both[1] - p.sum(0).detach() + p.sum(0), max(n, 1)
+    return e * (both[0] / n * total / n).sum()

@@ -1,13 +1,13 @@
 # %% all over all ranks, as DDP does
-# These are sums over different experts: only ranks with the same rank % ep hold the same one. Make a
-# group of those.
+# The experts' gradients are summed over all ranks, which hold different experts. Only ranks with the same
+# rank % ep hold the same one: make a group of those.
 def expert_gradients(rank, world_size, ep, shared, experts):
     for p in [*shared, *experts]:
         dist.all_reduce(p.grad, op=dist.ReduceOp.AVG)
 
 
 # %% the mean over the copies
-# These gradients are ep = {ep} times too large: divide by the number of losses, which is the world size,
+# The experts' gradients are {ep} times too large: divide by the number of losses, which is the world size,
 # not by the number of copies.
 def expert_gradients(rank, world_size, ep, shared, experts):
     copies = [dist.new_group(list(range(e, world_size, ep))) for e in range(ep)][rank % ep]
@@ -18,8 +18,8 @@ def expert_gradients(rank, world_size, ep, shared, experts):
 
 
 # %% the ep group itself
-# These are sums over {neighbours} ranks in a row, which hold different experts. The same expert stands on
-# every ep-th rank.
+# The experts' gradients are summed over {neighbours} consecutive ranks, which hold different experts. The
+# same expert is on every ep-th rank.
 def expert_gradients(rank, world_size, ep, shared, experts):
     groups = [dist.new_group(list(range(f, f + ep))) for f in range(0, world_size, ep)]
     for p in shared:
@@ -30,15 +30,15 @@ def expert_gradients(rank, world_size, ep, shared, experts):
 
 
 # %% experts are left alone
-# This is the rank's own gradient: those of all copies of the expert are added up, and divided by the
-# number of losses.
+# An expert's gradient is left as it was, at least where the expert has one copy only. Sum those of all
+# copies, then divide by the number of losses, which is the world size.
 def expert_gradients(rank, world_size, ep, shared, experts):
     for p in shared:
         dist.all_reduce(p.grad, op=dist.ReduceOp.AVG)
 
 
 # %% sums
-# This is a sum; the loss of the whole is the mean of the ranks' losses: divide by the world size.
+# This is a sum. The whole loss is the mean of the ranks' losses: divide by the world size.
 def expert_gradients(rank, world_size, ep, shared, experts):
     copies = [dist.new_group(list(range(e, world_size, ep))) for e in range(ep)][rank % ep]
     for p in shared:
@@ -48,7 +48,7 @@ def expert_gradients(rank, world_size, ep, shared, experts):
 
 
 # %% shared ones over the copies, too
-# Shared parameters stand on all ranks: they are averaged over all, not over one line of the grid.
+# The shared parameters' gradients are averaged over some ranks only. All ranks hold them: average over all.
 def expert_gradients(rank, world_size, ep, shared, experts):
     copies = [dist.new_group(list(range(e, world_size, ep))) for e in range(ep)][rank % ep]
     for p in shared:
@@ -59,7 +59,7 @@ def expert_gradients(rank, world_size, ep, shared, experts):
 
 
 # %% only members make their group | crashed
-# All ranks make all groups, in the same order, also those that they are not in.
+# Only the members of a group create it. All ranks must call new_group for all groups, in the same order.
 def expert_gradients(rank, world_size, ep, shared, experts):
     copies = dist.new_group(list(range(rank % ep, world_size, ep)))
     for p in shared:
@@ -67,3 +67,17 @@ def expert_gradients(rank, world_size, ep, shared, experts):
     for p in experts:
         dist.all_reduce(p.grad, group=copies)
         p.grad /= world_size
+
+
+# %% a single copy is skipped
+# An expert's gradient is left as it was, at least where the expert has one copy only. Sum those of all
+# copies, then divide by the number of losses, which is the world size.
+def expert_gradients(rank, world_size, ep, shared, experts):
+    groups = [dist.new_group(list(range(e, world_size, ep))) for e in range(ep)]
+    for p in shared:
+        dist.all_reduce(p.grad)
+        p.grad /= world_size
+    if world_size // ep > 1:
+        for p in experts:
+            dist.all_reduce(p.grad, group=groups[rank % ep])
+            p.grad /= world_size

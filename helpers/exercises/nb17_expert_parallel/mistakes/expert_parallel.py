@@ -45,50 +45,49 @@ def sent(world_size, x, router):
 
 
 # %% the order is not undone
-# Results come back in the order in which the tokens were sent. Put each where its token was, `y[order] =
-# back`, before you multiply by the gates.
+# The results are in the order in which the tokens were sent. Put each where its token was, `y[order] =
+# back`, then multiply by the gates.
 def expert_parallel(rank, world_size, x, router, expert):
     return route(rank, world_size, x, router, expert, undo=False)
 
 
 # %% no gate
-# The result of a token is multiplied by its gate, the probability of its expert.
+# The results are not multiplied by the gates, the probability of each token's expert.
 def expert_parallel(rank, world_size, x, router, expert):
     return route(rank, world_size, x, router, expert, gated=False)
 
 
 # %% the gate is detached
-# The router learns through the gate alone: multiply the output by the probability itself, not by a
-# detached copy.
+# The router gets no gradient: the gate is detached. Multiply by the probability itself.
 def expert_parallel(rank, world_size, x, router, expert):
     return route(rank, world_size, x, router, expert, detach=True)
 
 
 # %% an expert without tokens is left out | deadlocked
-# Every rank makes the same five calls, forward and backward, also with no token at all. And backward
-# calls an exchange only if the exchange got a tensor with a graph: what the expert makes of no rows has
-# one, a new empty tensor has none.
+# A rank leaves out an exchange that the others wait for. Every rank makes the same five, three forward and
+# two backward, even without a token. backward makes its call only if the tensor that was exchanged has a
+# graph: the expert's output for no rows has one, a new empty tensor has none.
 def expert_parallel(rank, world_size, x, router, expert):
     return route(rank, world_size, x, router, expert, skip=True)
 
 
 # %% counts without minlength | crashed
-# Sizes that met did not agree. Does every rank hand in one count for each rank
-# (`bincount(minlength=world_size)`), and take as much as the others' counts say?
+# The counts do not fit. Does every rank pass one count for each rank (`bincount(minlength=world_size)`),
+# and receive as many tokens as the other ranks' counts say?
 def expert_parallel(rank, world_size, x, router, expert):
     return route(rank, world_size, x, router, expert, minlength=False)
 
 
 # %% the lists are not swapped on the way back | crashed
-# Splits are lists of whole numbers, one for each rank: `counts.tolist()`. Out: how many tokens you send
-# to each rank; in: how many you get from each. On the way back they change places.
+# The sizes do not fit. The first exchange sends by your own counts and receives by the others'; on the way
+# back the two lists change places.
 def expert_parallel(rank, world_size, x, router, expert):
     return route(rank, world_size, x, router, expert, swap=False)
 
 
 # %% an expert without tokens is not called
-# Call the expert with no rows as well. Then its weights have a gradient of zeros and not None, on which
-# an optimizer or DDP would stumble.
+# An expert without tokens is not called, so its weights have no gradient (None), on which an optimizer or
+# DDP may stumble. Call it with no rows, too.
 def expert_parallel(rank, world_size, x, router, expert):
     gate, order, sends, receives = sent(world_size, x, router)
     arrived = Exchange.apply(x[order], sends, receives)
@@ -99,9 +98,9 @@ def expert_parallel(rank, world_size, x, router, expert):
 
 
 # %% a rank that neither has nor gets tokens leaves the way back out | deadlocked
-# Every rank makes the same five calls, forward and backward, also with no token at all. And backward
-# calls an exchange only if the exchange got a tensor with a graph: what the expert makes of no rows has
-# one, a new empty tensor has none.
+# A rank leaves out an exchange that the others wait for. Every rank makes the same five, three forward and
+# two backward, even without a token. backward makes its call only if the tensor that was exchanged has a
+# graph: the expert's output for no rows has one, a new empty tensor has none.
 def expert_parallel(rank, world_size, x, router, expert):
     gate, order, sends, receives = sent(world_size, x, router)
     done = expert(Exchange.apply(x[order], sends, receives))
@@ -112,7 +111,7 @@ def expert_parallel(rank, world_size, x, router, expert):
 
 
 # %% sorted once more in place of put back
-# `back[order]` sorts once more. To undo an order, write to it: `y[order] = back`.
+# `back[order]` sorts once more. To undo the order, assign: `y[order] = back`.
 def expert_parallel(rank, world_size, x, router, expert):
     gate, order, sends, receives = sent(world_size, x, router)
     arrived = Exchange.apply(x[order], sends, receives)
@@ -120,8 +119,8 @@ def expert_parallel(rank, world_size, x, router, expert):
 
 
 # %% times the gates, then put back
-# The gates of others multiply these rows: gates are in the order of this rank's tokens, what comes back
-# is sorted by expert. First `y[order] = back`, then times the gates.
+# The gates multiply rows of other tokens: gates are in the order of this rank's tokens, `back` is sorted by
+# expert. First `y[order] = back`, then multiply.
 def expert_parallel(rank, world_size, x, router, expert):
     gate, order, sends, receives = sent(world_size, x, router)
     arrived = Exchange.apply(x[order], sends, receives)
@@ -132,8 +131,7 @@ def expert_parallel(rank, world_size, x, router, expert):
 
 
 # %% gates are not a column | crashed
-# The gates are one number for each row. `gate[:, None]` is a column, which multiplies whole rows; `gate`
-# alone would multiply columns.
+# A gate belongs to a whole row. `gate[:, None]` multiplies rows; `gate` multiplies columns.
 def expert_parallel(rank, world_size, x, router, expert):
     gate, order, sends, receives = sent(world_size, x, router)
     arrived = Exchange.apply(x[order], sends, receives)
@@ -144,10 +142,52 @@ def expert_parallel(rank, world_size, x, router, expert):
 
 
 # %% the logit for a gate
-# The gate is the probability, after the softmax, not the logit.
+# The results are multiplied by the logit. The gate is the probability, after the softmax.
 def expert_parallel(rank, world_size, x, router, expert):
     gate, order, sends, receives = sent(world_size, x, router)
     back = Exchange.apply(expert(Exchange.apply(x[order], sends, receives)), receives, sends)
     y = torch.empty_like(back)
     y[order] = back
     return (x @ router.T).max(1).values[:, None] * y
+
+
+# %% a rank without tokens returns at once | deadlocked
+# A rank leaves out an exchange that the others wait for. Every rank makes the same five, three forward and
+# two backward, even without a token. backward makes its call only if the tensor that was exchanged has a
+# graph: the expert's output for no rows has one, a new empty tensor has none.
+def expert_parallel(rank, world_size, x, router, expert):
+    if len(x) == 0:
+        return x
+    gate, choice = (x @ router.T).softmax(1).max(1)
+    order, sends = choice.argsort(), choice.bincount(minlength=world_size)
+    receives = torch.empty_like(sends)
+    dist.all_to_all_single(receives, sends)
+    s, r = sends.tolist(), receives.tolist()
+    back = Exchange.apply(expert(Exchange.apply(x[order], s, r)), r, s)
+    y = torch.empty_like(back)
+    y[order] = back
+    return gate[:, None] * y
+
+
+# %% every token goes to every expert
+# Tokens are sent to experts that they did not choose. Token i goes to expert choice[i] only.
+def expert_parallel(rank, world_size, x, router, expert):
+    gate, choice = (x @ router.T).softmax(1).max(1)
+    receives = torch.empty(world_size, dtype=torch.int64)
+    dist.all_to_all_single(receives, torch.full((world_size,), len(x)))
+    sends, receives = [len(x)] * world_size, receives.tolist()
+    arrived = Exchange.apply(x.repeat(world_size, 1), sends, receives)
+    every = Exchange.apply(expert(arrived), receives, sends).view(world_size, *x.shape)
+    return gate[:, None] * every[choice, torch.arange(len(x))]
+
+
+# %% only the way there is known to autograd
+# A part of the gradient is missing: both exchanges of tokens must go through `Exchange.apply`.
+def expert_parallel(rank, world_size, x, router, expert):
+    gate, order, sends, receives = sent(world_size, x, router)
+    done = expert(Exchange.apply(x[order], sends, receives))
+    back = torch.empty_like(x)
+    dist.all_to_all_single(back, done.detach().contiguous(), sends, receives)
+    y = torch.empty_like(back)
+    y[order] = back
+    return gate[:, None] * y

@@ -1,13 +1,13 @@
 # %% nobody is turned away
-# Nobody is turned away here, although some experts have more than {capacity} tokens.
+# No token is turned away, although some experts were chosen by more than {capacity}.
 def top_two(logits, capacity):
     gates, experts = logits.softmax(1).topk(2)
     return experts, gates / gates.sum(1, keepdim=True), 0
 
 
 # %% token by token
-# Places went out token by token, both choices of each. First come all first choices, then the second
-# ones: a second choice never takes a place from a first one.
+# Places were given token by token, both choices of each. First come all first choices, then all second
+# ones.
 def top_two(logits, capacity):
     gates, experts = logits.softmax(1).topk(2)
     gates = gates / gates.sum(1, keepdim=True)
@@ -17,7 +17,7 @@ def top_two(logits, capacity):
 
 
 # %% gates as they are
-# The two gates of a token are divided by their sum, before anybody is turned away.
+# The two gates of a token are not divided by their sum. Divide before tokens are turned away.
 def top_two(logits, capacity):
     gates, experts = logits.softmax(1).topk(2)
     pairs = torch.nn.functional.one_hot(experts.T.flatten(), logits.shape[1])
@@ -26,8 +26,8 @@ def top_two(logits, capacity):
 
 
 # %% divided after
-# The gates were divided by their sum after some were turned away. They are divided before: what a token
-# loses is not given to its other expert.
+# The gates were divided by their sum after tokens were turned away. Divide before: what a token loses is
+# not given to its other expert.
 def top_two(logits, capacity):
     gates, experts = logits.softmax(1).topk(2)
     pairs = torch.nn.functional.one_hot(experts.T.flatten(), logits.shape[1])
@@ -37,7 +37,7 @@ def top_two(logits, capacity):
 
 
 # %% counts from 0
-# One token too many, or too few: an expert takes `capacity` tokens, and turns away the next.
+# An expert takes one token too many. It takes `capacity` tokens and turns away the next.
 def top_two(logits, capacity):
     gates, experts = logits.softmax(1).topk(2)
     gates = gates / gates.sum(1, keepdim=True)
@@ -47,7 +47,7 @@ def top_two(logits, capacity):
 
 
 # %% capacity for each choice
-# First and second choices were counted apart: an expert has `capacity` places in all.
+# First and second choices were counted separately. An expert has `capacity` places for both together.
 def top_two(logits, capacity):
     gates, experts = logits.softmax(1).topk(2)
     gates = gates / gates.sum(1, keepdim=True)
@@ -60,7 +60,7 @@ def top_two(logits, capacity):
 
 
 # %% the likeliest tokens first
-# Places went to the likeliest tokens; they go in the order of the tokens.
+# Places were given to the likeliest tokens first. They go in the order of the tokens.
 def top_two(logits, capacity):
     probabilities, experts = logits.softmax(1).topk(2)
     gates = probabilities / probabilities.sum(1, keepdim=True)
@@ -81,3 +81,26 @@ def top_two(logits, capacity):
     pairs = torch.nn.functional.one_hot(experts.T.flatten(), logits.shape[1])
     kept = ((pairs.cumsum(0) * pairs).sum(1) <= capacity).view(2, -1).T
     return torch.where(kept, experts, -1), torch.where(kept, gates, 0.0), (~kept).sum().item()
+
+
+# %% no gradient
+# The values are right, but no gradient, or a wrong one, reaches the logits, so the router never learns.
+# Compute the gates without no_grad or detach.
+@torch.no_grad()
+def top_two(logits, capacity):
+    gates, experts = logits.softmax(1).topk(2)
+    gates = gates / gates.sum(1, keepdim=True)
+    pairs = torch.nn.functional.one_hot(experts.T.flatten(), logits.shape[1])
+    kept = ((pairs.cumsum(0) * pairs).sum(1) <= capacity).view(2, -1).T
+    return experts, torch.where(kept, gates, 0.0), (~kept).sum().item()
+
+
+# %% the sum of the gates is detached
+# The values are right, but no gradient, or a wrong one, reaches the logits, so the router never learns.
+# Compute the gates without no_grad or detach.
+def top_two(logits, capacity):
+    gates, experts = logits.softmax(1).topk(2)
+    gates = gates / gates.sum(1, keepdim=True).detach()
+    pairs = torch.nn.functional.one_hot(experts.T.flatten(), logits.shape[1])
+    kept = ((pairs.cumsum(0) * pairs).sum(1) <= capacity).view(2, -1).T
+    return experts, torch.where(kept, gates, 0.0), (~kept).sum().item()

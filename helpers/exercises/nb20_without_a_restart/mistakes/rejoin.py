@@ -1,5 +1,5 @@
 # %% from rank 0
-# It is what rank 0 has: the source is a rank that has done most steps.
+# This is rank 0's state. The source must be a rank that has made the most steps.
 def rejoin(rank, world_size, steps, model, optimizer):
     if len(set(steps)) > 1:
         box = [(model.state_dict(), optimizer.state_dict())]
@@ -10,8 +10,8 @@ def rejoin(rank, world_size, steps, model, optimizer):
 
 
 # %% the optimizer is forgotten
-# The weights are there, and the optimizer's state is not, or not all of it: its whole `state_dict()`,
-# too.
+# The weights are those of the source, the optimizer's state is not, or not all of it. Send its whole
+# `state_dict()`, too.
 def rejoin(rank, world_size, steps, model, optimizer):
     most = max(steps)
     if min(steps) < most:
@@ -21,7 +21,7 @@ def rejoin(rank, world_size, steps, model, optimizer):
 
 
 # %% parameters without buffers
-# The parameters are there, and the buffers are not: `model.state_dict()` has both.
+# The parameters are those of the source, the buffers are not. `model.state_dict()` has both.
 def rejoin(rank, world_size, steps, model, optimizer):
     most = max(steps)
     if min(steps) < most:
@@ -35,7 +35,7 @@ def rejoin(rank, world_size, steps, model, optimizer):
 
 
 # %% the mean of all
-# It is the mean of all ranks: who is behind has nothing to add. Take over what the source has.
+# This is the mean of all ranks' states. A replica that is behind copies the state of one that is ahead.
 def rejoin(rank, world_size, steps, model, optimizer):
     most = max(steps)
     if min(steps) < most:
@@ -47,7 +47,8 @@ def rejoin(rank, world_size, steps, model, optimizer):
 
 
 # %% it returns the step that it had
-# How many steps has a rank done when it has taken over?
+# The number of steps that is returned is the old one. After it has copied the state, a rank has made as
+# many steps as the source.
 def rejoin(rank, world_size, steps, model, optimizer):
     most = max(steps)
     if min(steps) < most:
@@ -60,7 +61,7 @@ def rejoin(rank, world_size, steps, model, optimizer):
 
 
 # %% received, and not loaded
-# It still has what it began with.
+# This is still the state from before. Load what was received into the model and the optimizer.
 def rejoin(rank, world_size, steps, model, optimizer):
     most = max(steps)
     if min(steps) < most:
@@ -70,7 +71,7 @@ def rejoin(rank, world_size, steps, model, optimizer):
 
 
 # %% new parameters, which the optimizer does not know
-# The parameters are new tensors, which the optimizer does not have: write into those that there are, as
+# The model's parameters are new tensors, which the optimizer does not know. Write into those that exist, as
 # `load_state_dict` does.
 def rejoin(rank, world_size, steps, model, optimizer):
     most = max(steps)
@@ -89,8 +90,8 @@ def rejoin(rank, world_size, steps, model, optimizer):
 
 
 # %% the optimizer keeps a learning rate of its own
-# The weights are there, and the optimizer's state is not, or not all of it: its whole `state_dict()`,
-# too.
+# The weights are those of the source, the optimizer's state is not, or not all of it. Send its whole
+# `state_dict()`, too.
 def rejoin(rank, world_size, steps, model, optimizer):
     most = max(steps)
     if min(steps) < most:
@@ -101,4 +102,17 @@ def rejoin(rank, world_size, steps, model, optimizer):
             model.load_state_dict(box[0][0])
             own = optimizer.state_dict()
             optimizer.load_state_dict({"state": box[0][1], "param_groups": own["param_groups"]})
+    return most
+
+
+# %% from rank 0, to those that are behind
+# This is rank 0's state. The source must be a rank that has made the most steps.
+def rejoin(rank, world_size, steps, model, optimizer):
+    most = max(steps)
+    if min(steps) < most:
+        box = [(model.state_dict(), optimizer.state_dict()) if rank == 0 else None]
+        dist.broadcast_object_list(box, src=0)
+        if steps[rank] < most:
+            model.load_state_dict(box[0][0])
+            optimizer.load_state_dict(box[0][1])
     return most

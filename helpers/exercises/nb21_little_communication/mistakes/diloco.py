@@ -1,7 +1,7 @@
 # %% never meets
-# The weights are as if the ranks had never met. After steps {every}, {twice}, ... what the outer step
-# gives goes into the model; and what it starts from is a clone of the weights: else there is no
-# difference.
+# These are the weights of ranks that never meet. After steps {every}, {twice}, ... copy the result of the
+# outer step into the model. It starts from a clone of the weights; without `clone()` the difference is
+# always zero.
 def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
     kept = [p.detach().clone() for p in model.parameters()]
     outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum, nesterov=True)
@@ -20,8 +20,8 @@ def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, mo
 
 
 # %% local SGD
-# This is the plain mean of the weights: local SGD. The outer optimizer goes {outer_lr} of the way, with
-# momentum {momentum}.
+# This is the plain mean of the weights, as in local SGD. The outer optimizer takes a step of learning rate
+# {outer_lr} with momentum {momentum}.
 def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
     kept = [p.detach().clone() for p in model.parameters()]
     outer = torch.optim.SGD(kept, lr=1.0)
@@ -40,7 +40,7 @@ def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, mo
 
 
 # %% the wrong way
-# The outer step goes the wrong way: its gradient is the weights of the last meeting minus those of now.
+# The outer step goes the wrong way. Its gradient is the weights of the last meeting minus the weights now.
 def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
     kept = [p.detach().clone() for p in model.parameters()]
     outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum, nesterov=True)
@@ -59,7 +59,7 @@ def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, mo
 
 
 # %% sums
-# The ranks' differences are averaged, not added up.
+# The ranks' differences are summed. Average them.
 def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
     kept = [p.detach().clone() for p in model.parameters()]
     outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum, nesterov=True)
@@ -78,7 +78,7 @@ def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, mo
 
 
 # %% a new outer optimizer each time
-# The outer momentum is lost between meetings: make the outer optimizer once, before the first step.
+# The outer momentum is lost between meetings. Make the outer optimizer once, before the first step.
 def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
     kept = [p.detach().clone() for p in model.parameters()]
     outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum, nesterov=True)
@@ -98,7 +98,7 @@ def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, mo
 
 
 # %% no momentum
-# The outer optimizer has no momentum here; {momentum} is wanted.
+# The outer optimizer has no momentum. Pass it momentum={momentum}.
 def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
     kept = [p.detach().clone() for p in model.parameters()]
     outer = torch.optim.SGD(kept, lr=outer_lr)
@@ -117,7 +117,7 @@ def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, mo
 
 
 # %% no Nesterov
-# This is plain momentum; Nesterov's is wanted: `nesterov=True`.
+# This is plain momentum. Pass nesterov=True to the outer optimizer.
 def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
     kept = [p.detach().clone() for p in model.parameters()]
     outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum)
@@ -136,8 +136,8 @@ def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, mo
 
 
 # %% an outer optimizer of the model's own weights
-# The outer step starts from the weights of the last meeting, the same on all ranks; here it starts from
-# the rank's own, which have moved already.
+# The outer step starts from the rank's own weights, which have moved already. It starts from the weights of
+# the last meeting, which are the same on all ranks.
 def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
     kept = [p.detach().clone() for p in model.parameters()]
     outer = torch.optim.SGD(model.parameters(), lr=outer_lr, momentum=momentum, nesterov=True)
@@ -156,7 +156,8 @@ def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, mo
 
 
 # %% counts from 0
-# Count the steps from 1: the ranks meet after steps {every}, {twice}, ... and at no other time.
+# The ranks meet after the wrong steps. Count the steps from 1: they meet after steps {every}, {twice}, ...
+# and at no other time.
 def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
     kept = [p.detach().clone() for p in model.parameters()]
     outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum, nesterov=True)
@@ -175,7 +176,7 @@ def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, mo
 
 
 # %% the inner optimizer starts anew
-# The inner optimizer starts anew after a meeting: its state stays, each rank's own.
+# The inner optimizer's state is lost after a meeting. Keep it: each rank keeps its own.
 def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
     kept = [p.detach().clone() for p in model.parameters()]
     outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum, nesterov=True)
@@ -195,9 +196,9 @@ def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, mo
 
 
 # %% the weights are not handed back
-# The weights are as if the ranks had never met. After steps {every}, {twice}, ... what the outer step
-# gives goes into the model; and what it starts from is a clone of the weights: else there is no
-# difference.
+# These are the weights of ranks that never meet. After steps {every}, {twice}, ... copy the result of the
+# outer step into the model. It starts from a clone of the weights; without `clone()` the difference is
+# always zero.
 def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
     kept = [p.detach().clone() for p in model.parameters()]
     outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum, nesterov=True)
@@ -211,3 +212,62 @@ def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, mo
                 k.grad = k - p.data
                 dist.all_reduce(k.grad, op=dist.ReduceOp.AVG)
             outer.step()
+
+
+# %% gradients are not cleared
+# The gradients of earlier steps are still in `.grad`: call `inner.zero_grad()` before each backward.
+def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
+    kept = [p.detach().clone() for p in model.parameters()]
+    outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum, nesterov=True)
+    for step in range(1, len(x) // batch_size + 1):
+        own = slice((step - 1) * batch_size, step * batch_size)
+        pass
+        torch.nn.functional.cross_entropy(model(x[own]), y[own]).backward()
+        inner.step()
+        if step % every == 0:
+            for k, p in zip(kept, model.parameters()):
+                k.grad = k - p.data
+                dist.all_reduce(k.grad, op=dist.ReduceOp.AVG)
+            outer.step()
+            for k, p in zip(kept, model.parameters()):
+                p.data.copy_(k)
+
+
+# %% the difference to the first weights
+# The difference is taken to the very first weights each time. After a meeting keep the new weights.
+def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
+    first = [p.detach().clone() for p in model.parameters()]
+    kept = [p.clone() for p in first]
+    outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum, nesterov=True)
+    for step in range(1, len(x) // batch_size + 1):
+        own = slice((step - 1) * batch_size, step * batch_size)
+        inner.zero_grad()
+        torch.nn.functional.cross_entropy(model(x[own]), y[own]).backward()
+        inner.step()
+        if step % every == 0:
+            for k, f, p in zip(kept, first, model.parameters()):
+                k.grad = f - p.data
+                dist.all_reduce(k.grad, op=dist.ReduceOp.AVG)
+            outer.step()
+            for k, p in zip(kept, model.parameters()):
+                p.data.copy_(k)
+
+
+# %% meets at the end, too
+# The ranks also meet after steps that are left over at the end. They meet after steps {every}, {twice}, ...
+# and at no other time.
+def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
+    kept = [p.detach().clone() for p in model.parameters()]
+    outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum, nesterov=True)
+    for step in range(1, len(x) // batch_size + 1):
+        own = slice((step - 1) * batch_size, step * batch_size)
+        inner.zero_grad()
+        torch.nn.functional.cross_entropy(model(x[own]), y[own]).backward()
+        inner.step()
+        if step % every == 0 or step == len(x) // batch_size:
+            for k, p in zip(kept, model.parameters()):
+                k.grad = k - p.data
+                dist.all_reduce(k.grad, op=dist.ReduceOp.AVG)
+            outer.step()
+            for k, p in zip(kept, model.parameters()):
+                p.data.copy_(k)

@@ -1,5 +1,5 @@
 # %% the fraction is cut off
-# Converting to int8 cuts the fraction off, towards zero: round before, `.round().to(torch.int8)`.
+# Converting to int8 truncates towards zero. Round first: `.round().to(torch.int8)`.
 def quantize_blocks(x, block):
     blocks = x.view(-1, block)
     scales = blocks.abs().amax(dim=1) / 127
@@ -7,8 +7,8 @@ def quantize_blocks(x, block):
 
 
 # %% 128 steps
-# int8 ends at 127: a code of 128 wraps around to -128. One step is the block's largest number, without
-# its sign, divided by 127.
+# A code of 128 does not fit into int8 and wraps around to -128. Divide the block's largest absolute value
+# by 127.
 def quantize_blocks(x, block):
     blocks = x.view(-1, block)
     scales = blocks.abs().amax(dim=1) / 128
@@ -16,7 +16,7 @@ def quantize_blocks(x, block):
 
 
 # %% one scale for all
-# All blocks have one scale here: each block has its own, by its own largest number.
+# All blocks have the same scale. Each has its own, from its own largest absolute value.
 def quantize_blocks(x, block):
     blocks = x.view(-1, block)
     scale = x.abs().max().clamp(min=1e-30) / 127
@@ -24,7 +24,8 @@ def quantize_blocks(x, block):
 
 
 # %% the largest with its sign
-# The largest number counts without its sign: `abs()` before the maximum.
+# The scale comes from the largest value, sign included, so negative numbers may exceed it. Take abs()
+# before the maximum.
 def quantize_blocks(x, block):
     blocks = x.view(-1, block)
     scales = blocks.amax(dim=1) / 127
@@ -33,7 +34,8 @@ def quantize_blocks(x, block):
 
 
 # %% codes as they lie in x
-# codes is torch.int8, of shape (blocks, {block}); scales is torch.float32, one for each block.
+# codes has the wrong dtype or shape. It is torch.int8 of shape (blocks, {block}); scales is torch.float32,
+# one for each block.
 def quantize_blocks(x, block):
     blocks = x.view(-1, block)
     scales = blocks.abs().amax(dim=1).clamp(min=1e-30) / 127
@@ -41,7 +43,8 @@ def quantize_blocks(x, block):
 
 
 # %% codes stay floats
-# codes is torch.int8, of shape (blocks, {block}); scales is torch.float32, one for each block.
+# codes has the wrong dtype or shape. It is torch.int8 of shape (blocks, {block}); scales is torch.float32,
+# one for each block.
 def quantize_blocks(x, block):
     blocks = x.view(-1, block)
     scales = blocks.abs().amax(dim=1).clamp(min=1e-30) / 127
@@ -49,7 +52,7 @@ def quantize_blocks(x, block):
 
 
 # %% works on x itself
-# The caller still needs what it gave: work on a copy, such as `x.clone()`.
+# x was changed, and the caller still needs it. Work on a copy, such as `x.clone()`.
 def quantize_blocks(x, block):
     blocks = x.view(-1, block)
     scales = blocks.abs().amax(dim=1) / 127
@@ -58,9 +61,47 @@ def quantize_blocks(x, block):
 
 
 # %% an epsilon that is not small enough
-# Scales cannot get smaller than some bound here, so that blocks of tiny numbers are lost: guard against a
-# scale of 0 only.
+# Scales cannot get below some bound, so blocks of tiny numbers are lost. Guard against a scale of exactly 0
+# only.
 def quantize_blocks(x, block):
     blocks = x.view(-1, block)
     scales = blocks.abs().amax(dim=1) / 127 + 1e-8
+    return (blocks / scales[:, None]).round().to(torch.int8), scales
+
+
+# %% the whole range of the block
+# This is an asymmetric scale, (largest - smallest) / 255, without an offset: larger numbers do not fit.
+# Divide the largest absolute value by 127.
+def quantize_blocks(x, block):
+    blocks = x.view(-1, block)
+    scales = (blocks.amax(1) - blocks.amin(1)) / 255
+    safe = torch.where(scales > 0, scales, 1.0)
+    return (blocks / safe[:, None]).round().clamp(-128, 127).to(torch.int8), scales
+
+
+# %% columns are blocks
+# The numbers are in the wrong blocks. A block is `block` consecutive numbers of x: x.view(-1, block).
+def quantize_blocks(x, block):
+    blocks = x.view(block, -1).T
+    scales = blocks.abs().amax(dim=1) / 127
+    safe = torch.where(scales > 0, scales, 1.0)
+    return (blocks / safe[:, None]).round().to(torch.int8), scales
+
+
+# %% adds a half and truncates
+# Adding 0.5 and converting rounds positive numbers only: the conversion truncates towards zero. Use
+# `.round()`.
+def quantize_blocks(x, block):
+    blocks = x.view(-1, block)
+    scales = blocks.abs().amax(dim=1) / 127
+    safe = torch.where(scales > 0, scales, 1.0)
+    return (blocks / safe[:, None] + 0.5).to(torch.int8), scales
+
+
+# %% zeros are divided by zero
+# A block of zeros has scale 0, and 0 / 0 is NaN. Divide by 1, or any other number, there.
+def quantize_blocks(x, block):
+    blocks = x.view(-1, block)
+    scales = blocks.abs().amax(dim=1) / 127
+    scales = torch.where(scales > 0, scales, float("nan"))
     return (blocks / scales[:, None]).round().to(torch.int8), scales

@@ -1,5 +1,5 @@
 # %% memory is forgotten
-# What this call lost is kept, but what was in memory before never goes out: quantize x + memory.
+# What earlier calls lost is never sent: quantize x + memory, not x.
 def quantize_with_memory(x, memory, block):
     codes, scales = quantize_blocks(x, block)
     memory.copy_(x - (codes * scales[:, None]).flatten())
@@ -7,8 +7,8 @@ def quantize_with_memory(x, memory, block):
 
 
 # %% memory gets another name
-# `memory` is as it was: write into the tensor itself, `memory.copy_(...)`; `memory = ...` only gives
-# another one that name.
+# `memory` has not changed. Write into the tensor itself, `memory.copy_(...)`; `memory = ...` only binds the
+# name to another tensor.
 def quantize_with_memory(x, memory, block):
     total = x + memory
     codes, scales = quantize_blocks(total, block)
@@ -17,14 +17,14 @@ def quantize_with_memory(x, memory, block):
 
 
 # %% nothing is kept
-# `memory` is as it was: write into the tensor itself, `memory.copy_(...)`; `memory = ...` only gives
-# another one that name.
+# `memory` has not changed. Write into the tensor itself, `memory.copy_(...)`; `memory = ...` only binds the
+# name to another tensor.
 def quantize_with_memory(x, memory, block):
     return quantize_blocks(x + memory, block)
 
 
 # %% the sign
-# memory has the wrong sign: the loss is what was to be sent, minus what can be read out of the codes.
+# memory has the wrong sign. The loss is what was to be sent, minus what the codes represent.
 def quantize_with_memory(x, memory, block):
     total = x + memory
     codes, scales = quantize_blocks(total, block)
@@ -33,8 +33,7 @@ def quantize_with_memory(x, memory, block):
 
 
 # %% losses pile up
-# memory was added to what it was before, although that has gone out with this call: put the new loss in
-# its place.
+# The new loss was added to the old memory, which has been sent with this call. Replace it.
 def quantize_with_memory(x, memory, block):
     total = x + memory
     codes, scales = quantize_blocks(total, block)
@@ -43,7 +42,7 @@ def quantize_with_memory(x, memory, block):
 
 
 # %% only what x lost
-# What is lost is x + memory minus what is read; here what was in memory before is missing.
+# The loss does not count what was in memory before. It is x + memory, minus what the codes represent.
 def quantize_with_memory(x, memory, block):
     codes, scales = quantize_blocks(x + memory, block)
     memory.copy_(x - (codes * scales[:, None]).flatten())
@@ -51,7 +50,7 @@ def quantize_with_memory(x, memory, block):
 
 
 # %% x is used as the sum
-# x is needed by its caller: work on a sum of your own.
+# x was changed, and the caller still needs it. Add x and memory into a tensor of your own.
 def quantize_with_memory(x, memory, block):
     x += memory
     codes, scales = quantize_blocks(x, block)
@@ -60,10 +59,18 @@ def quantize_with_memory(x, memory, block):
 
 
 # %% gives what was read
-# Return a tuple: codes, scales.
+# Return a pair: codes, scales.
 def quantize_with_memory(x, memory, block):
     total = x + memory
     codes, scales = quantize_blocks(total, block)
     read = (codes * scales[:, None]).flatten()
     memory.copy_(total - read)
     return read
+
+
+# %% memory is subtracted, and kept with the other sign
+# memory has the wrong sign. The loss is what was to be sent, minus what the codes represent.
+def quantize_with_memory(x, memory, block):
+    codes, scales = quantize_blocks(x - memory, block)
+    memory.copy_((codes * scales[:, None]).flatten() - x)
+    return codes, scales

@@ -1,5 +1,6 @@
 # %% the codes are added
-# The codes were added up as int8, which wraps around beyond 127: read them first, then add.
+# The codes were added as int8, which wraps around beyond 127. Multiply them by their scales first, then
+# add.
 def quantized_all_reduce(rank, world_size, x, block):
     codes, scales = quantize_blocks(x, block)
     dist.all_reduce(codes)
@@ -7,8 +8,8 @@ def quantized_all_reduce(rank, world_size, x, block):
 
 
 # %% the owner keeps its float32 sum
-# On this rank its own chunk is more exact than on the others: replicas drift apart. The owner, too, goes
-# on with what can be read out of the codes that it sends.
+# This rank's own chunk is more exact than the other ranks' copies of it, so replicas drift apart. The
+# owner, too, must use the values that its codes represent.
 def quantized_all_reduce(rank, world_size, x, block):
     codes, scales = quantize_blocks(x, block)
     theirs, steps = torch.empty_like(codes), torch.empty_like(scales)
@@ -24,7 +25,7 @@ def quantized_all_reduce(rank, world_size, x, block):
 
 
 # %% the mean
-# This is the mean; a sum is wanted.
+# This is the mean. Return the sum.
 def quantized_all_reduce(rank, world_size, x, block):
     codes, scales = quantize_blocks(x, block)
     theirs, steps = torch.empty_like(codes), torch.empty_like(scales)
@@ -38,7 +39,25 @@ def quantized_all_reduce(rank, world_size, x, block):
 
 
 # %% nobody talks
-# This is the rank's own tensor: nothing of the other ranks is in it.
+# This is the rank's own tensor: it contains nothing of the other ranks.
 def quantized_all_reduce(rank, world_size, x, block):
     codes, scales = quantize_blocks(x, block)
     return (codes * scales[:, None]).flatten()
+
+
+# %% the scales are added, not computed anew
+# The sum is too coarse: its scales are the sum of the ranks' scales. Quantize the sum anew, with
+# quantize_blocks.
+def quantized_all_reduce(rank, world_size, x, block):
+    codes, scales = quantize_blocks(x, block)
+    theirs, steps = torch.empty_like(codes), torch.empty_like(scales)
+    dist.all_to_all_single(theirs, codes)
+    dist.all_to_all_single(steps, scales)
+    own = (theirs * steps[:, None]).view(world_size, -1, block).sum(0)
+    scales = steps.view(world_size, -1).sum(0)
+    codes = (own / torch.where(scales > 0, scales, 1.0)[:, None]).round().to(torch.int8)
+    theirs = torch.empty(world_size * len(codes), block, dtype=torch.int8)
+    steps = torch.empty(world_size * len(scales))
+    dist.all_gather_single(theirs, codes)
+    dist.all_gather_single(steps, scales)
+    return (theirs * steps[:, None]).flatten()

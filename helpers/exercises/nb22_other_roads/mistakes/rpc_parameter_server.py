@@ -2,7 +2,7 @@ import torch.distributed.rpc as rpc
 
 
 # %% added up
-# The gradients are added up; divide by the {trainers} trainers.
+# The gradients are summed. Divide by the number of trainers, {trainers}, for their mean.
 def rpc_parameter_server(trainers, weights, gradient, steps, lr):
     w = weights
     for _ in range(steps):
@@ -12,7 +12,7 @@ def rpc_parameter_server(trainers, weights, gradient, steps, lr):
 
 
 # %% futures are no tensors | crashed
-# `rpc_async` gives a future; the gradient is what its `wait()` returns.
+# A future is used as a tensor. `rpc_async` returns a future; its `wait()` returns the gradient.
 def rpc_parameter_server(trainers, weights, gradient, steps, lr):
     w = weights
     for _ in range(steps):
@@ -21,7 +21,7 @@ def rpc_parameter_server(trainers, weights, gradient, steps, lr):
 
 
 # %% the first weights in every step
-# Each step has to send out the weights of the step before, not the first ones.
+# Every step sends the first weights. Send the weights that the last step produced.
 def rpc_parameter_server(trainers, weights, gradient, steps, lr):
     w = weights
     for _ in range(steps):
@@ -31,7 +31,7 @@ def rpc_parameter_server(trainers, weights, gradient, steps, lr):
 
 
 # %% no comma | crashed
-# `args` is a tuple: args=(w,), with a comma. `(w)` without it is the tensor itself.
+# `args` must be a tuple: args=(w,), with a comma. `(w)` is the tensor itself.
 def rpc_parameter_server(trainers, weights, gradient, steps, lr):
     w = weights
     for _ in range(steps):
@@ -41,7 +41,7 @@ def rpc_parameter_server(trainers, weights, gradient, steps, lr):
 
 
 # %% a value where the function belongs | crashed
-# `gradient(w)` calls it here, on the server. Give the function and its arguments apart:
+# `gradient(w)` runs on the server, before the call is made. Pass the function and its arguments separately:
 # rpc.rpc_async(trainer, gradient, args=(w,))
 def rpc_parameter_server(trainers, weights, gradient, steps, lr):
     w = weights
@@ -52,10 +52,22 @@ def rpc_parameter_server(trainers, weights, gradient, steps, lr):
 
 
 # %% the function without its argument | crashed
-# The trainer calls `gradient` with what `args` holds: args=(w,)
+# The trainer calls `gradient` without arguments. Pass them as a tuple: args=(w,)
 def rpc_parameter_server(trainers, weights, gradient, steps, lr):
     w = weights
     for _ in range(steps):
         futures = [rpc.rpc_async(trainer, gradient) for trainer in trainers]
         w = w - lr * sum(future.wait() for future in futures) / len(trainers)
+    return w
+
+
+# %% uphill
+# The step has the wrong sign. Subtract lr times the mean gradient.
+def rpc_parameter_server(trainers, weights, gradient, steps, lr):
+    import torch.distributed.rpc as rpc
+
+    w = weights.clone()
+    for _ in range(steps):
+        futures = [rpc.rpc_async(name, gradient, args=(w,)) for name in trainers]
+        w = w + lr * torch.stack([future.wait() for future in futures]).mean(0)
     return w

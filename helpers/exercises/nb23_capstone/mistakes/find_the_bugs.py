@@ -61,147 +61,151 @@ def script(bugs, rank, world_size, model, train, test, path, batch_size, accumul
 
 
 # %% only `hang` is left | deadlocked
-# Read the calls above: the ranks are not in the same one. A collective needs every rank: which one do
-# only some of them reach?
+# Look at the calls above: the ranks are not in the same one. A collective needs every rank, but only some
+# of them reach it.
 def find_the_bugs(*args, **settings):
     return script({"hang"}, *args, **settings)
 
 
 # %% only `sync` is left
-# The ranks' gradients were not averaged, or not all of them. With DDP, in which backward does that
-# happen, and in which must it? (Notebook 09.)
+# The ranks have different weights: their gradients were not averaged, or not all of them. With DDP the
+# backward of the last microbatch must average them (notebook 09).
 def find_the_bugs(*args, **settings):
     return script({"sync"}, *args, **settings)
 
 
 # %% only `scale` is left
-# The batch of a step is all microbatches of all ranks, and its loss is their mean. (Notebook 08.)
+# The step has the wrong length. The loss of a step is the mean over all microbatches of all ranks (notebook
+# 08).
 def find_the_bugs(*args, **settings):
     return script({"scale"}, *args, **settings)
 
 
 # %% only `clip` is left
-# One process clips one gradient, that of the whole batch. What is clipped here, and when? Does each
-# microbatch count, and all of them alike?
+# The gradient is clipped in the wrong place, or not at all. One process clips once per step, the gradient
+# of the whole batch: after the last backward, before the optimizer's step.
 def find_the_bugs(*args, **settings):
     return script({"clip"}, *args, **settings)
 
 
 # %% only `epoch` is left
-# A shuffled order should be another one in each epoch. (Notebook 07.)
+# Every epoch has the same order. A sampler that shuffles needs the epoch's number (notebook 07).
 def find_the_bugs(*args, **settings):
     return script({"epoch"}, *args, **settings)
 
 
 # %% only `eval` is left
-# Something put the model into evaluation mode. Who puts it back?
+# The model learns in evaluation mode. `model.eval()` stays in force until `model.train()` is called, which
+# each epoch needs.
 def find_the_bugs(*args, **settings):
     return script({"eval"}, *args, **settings)
 
 
 # %% only `padding` is left
-# Each test sample counts once, over all ranks together. A sampler makes the shares equally long; how?
-# (Notebook 07.)
+# Each test sample must count once, over all ranks together. A DistributedSampler pads the shares to equal
+# lengths, or drops what is left over (notebook 07).
 def find_the_bugs(*args, **settings):
     return script({"padding"}, *args, **settings)
 
 
 # %% only `files` is left
-# The ranks have the same weights: one of them is enough to write the file.
+# Several ranks write the same file. All have the same weights: let rank 0 write it.
 def find_the_bugs(*args, **settings):
     return script({"files"}, *args, **settings)
 
 
 # %% only `sync` is repaired | deadlocked
-# Read the calls above: the ranks are not in the same one. A collective needs every rank: which one do
-# only some of them reach?
+# Look at the calls above: the ranks are not in the same one. A collective needs every rank, but only some
+# of them reach it.
 def find_the_bugs(*args, **settings):
     return script(ALL - {"sync"}, *args, **settings)
 
 
 # %% only `scale` is repaired | deadlocked
-# Read the calls above: the ranks are not in the same one. A collective needs every rank: which one do
-# only some of them reach?
+# Look at the calls above: the ranks are not in the same one. A collective needs every rank, but only some
+# of them reach it.
 def find_the_bugs(*args, **settings):
     return script(ALL - {"scale"}, *args, **settings)
 
 
 # %% only `clip` is repaired | deadlocked
-# Read the calls above: the ranks are not in the same one. A collective needs every rank: which one do
-# only some of them reach?
+# Look at the calls above: the ranks are not in the same one. A collective needs every rank, but only some
+# of them reach it.
 def find_the_bugs(*args, **settings):
     return script(ALL - {"clip"}, *args, **settings)
 
 
 # %% only `epoch` is repaired | deadlocked
-# Read the calls above: the ranks are not in the same one. A collective needs every rank: which one do
-# only some of them reach?
+# Look at the calls above: the ranks are not in the same one. A collective needs every rank, but only some
+# of them reach it.
 def find_the_bugs(*args, **settings):
     return script(ALL - {"epoch"}, *args, **settings)
 
 
 # %% only `eval` is repaired | deadlocked
-# Read the calls above: the ranks are not in the same one. A collective needs every rank: which one do
-# only some of them reach?
+# Look at the calls above: the ranks are not in the same one. A collective needs every rank, but only some
+# of them reach it.
 def find_the_bugs(*args, **settings):
     return script(ALL - {"eval"}, *args, **settings)
 
 
 # %% only `padding` is repaired | deadlocked
-# Read the calls above: the ranks are not in the same one. A collective needs every rank: which one do
-# only some of them reach?
+# Look at the calls above: the ranks are not in the same one. A collective needs every rank, but only some
+# of them reach it.
 def find_the_bugs(*args, **settings):
     return script(ALL - {"padding"}, *args, **settings)
 
 
 # %% only `files` is repaired | deadlocked
-# Read the calls above: the ranks are not in the same one. A collective needs every rank: which one do
-# only some of them reach?
+# Look at the calls above: the ranks are not in the same one. A collective needs every rank, but only some
+# of them reach it.
 def find_the_bugs(*args, **settings):
     return script(ALL - {"files"}, *args, **settings)
 
 
 # %% all as found | deadlocked
-# Read the calls above: the ranks are not in the same one. A collective needs every rank: which one do
-# only some of them reach?
+# Look at the calls above: the ranks are not in the same one. A collective needs every rank, but only some
+# of them reach it.
 def find_the_bugs(*args, **settings):
     return script(ALL, *args, **settings)
 
 
 # %% the accuracy is summed for rank 0 alone
-# Right answers of all ranks by test samples of all ranks: every rank returns that.
+# Every rank must return the accuracy over all ranks: right answers of all ranks divided by test samples of
+# all ranks.
 def find_the_bugs(*args, **settings):
     return script({"reduce"}, *args, **settings)
 
 
 # %% the file is DDP's
-# Whoever loads the file has no DDP: `model` is the plain model.
+# The checkpoint has DDP's names. Save `model.state_dict()`: `model` is the plain model.
 def find_the_bugs(*args, **settings):
     return script({"prefix"}, *args, **settings)
 
 
 # %% every rank evaluates all samples
-# Each test sample counts once, over all ranks together. A sampler makes the shares equally long; how?
-# (Notebook 07.)
+# Each test sample must count once, over all ranks together. A DistributedSampler pads the shares to equal
+# lengths, or drops what is left over (notebook 07).
 def find_the_bugs(*args, **settings):
     return script({"everything"}, *args, **settings)
 
 
 # %% divided by the ranks as well
-# The batch of a step is all microbatches of all ranks, and its loss is their mean. (Notebook 08.)
+# The step has the wrong length. The loss of a step is the mean over all microbatches of all ranks (notebook
+# 08).
 def find_the_bugs(*args, **settings):
     return script({"twice"}, *args, **settings)
 
 
 # %% gradients cleared before every microbatch
-# Are the gradients cleared after each step, and nowhere else?
+# Gradients must be cleared after each step, and nowhere else.
 def find_the_bugs(*args, **settings):
     return script({"clear"}, *args, **settings)
 
 
 # %% nobody clips
-# One process clips one gradient, that of the whole batch. What is clipped here, and when? Does each
-# microbatch count, and all of them alike?
+# The gradient is clipped in the wrong place, or not at all. One process clips once per step, the gradient
+# of the whole batch: after the last backward, before the optimizer's step.
 def find_the_bugs(rank, world_size, model, train, test, path, batch_size, accumulate, clip, epochs):
     return script(
         set(), rank, world_size, model, train, test, path, batch_size, accumulate, 1e9, epochs
@@ -209,6 +213,7 @@ def find_the_bugs(rank, world_size, model, train, test, path, batch_size, accumu
 
 
 # %% nothing is returned
-# Right answers of all ranks by test samples of all ranks: every rank returns that.
+# Every rank must return the accuracy over all ranks: right answers of all ranks divided by test samples of
+# all ranks.
 def find_the_bugs(*args, **settings):
     script(set(), *args, **settings)

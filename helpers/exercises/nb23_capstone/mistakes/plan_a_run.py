@@ -57,7 +57,7 @@ def planned(model, cluster, batch, allowed, divide=lambda batch, dp: batch // dp
 
 
 # %% the bubble is forgotten
-# The bubble is missing: m + pp - 1 slots, not m.
+# The bubble is missing: a step has m + pp - 1 slots, not m.
 def plan_a_run(model, cluster, batch):
     def time(at):
         return batch // at[0] * slot_of(model, cluster, at) + sync(model, cluster, at)
@@ -71,14 +71,15 @@ def plan_a_run(model, cluster, batch):
 
 
 # %% the memory is not looked at
-# Only layouts whose bytes are at most `memory` count: leave the others out before `min`.
+# This layout does not fit. Consider only layouts that need at most `memory` bytes.
 def plan_a_run(model, cluster, batch):
     at = min(candidates(model, cluster, batch), key=lambda at: took(model, cluster, batch, at))
     return at, took(model, cluster, batch, at), held(model, cluster, batch, at)
 
 
 # %% the first that fits, not the fastest
-# Have all layouts been tried, also with sizes that are no powers of two, and the least seconds taken?
+# This is not the fastest layout that fits. Try all of them, also with sizes that are not powers of two, and
+# take the one with the fewest seconds.
 def plan_a_run(model, cluster, batch):
     for at in candidates(model, cluster, batch):
         if held(model, cluster, batch, at) <= cluster["memory"]:
@@ -86,7 +87,8 @@ def plan_a_run(model, cluster, batch):
 
 
 # %% all 16 bytes in shards
-# ZeRO-1 shards only the optimizer's 12 bytes, not the other 4.
+# All 16 bytes of a parameter are divided by dp. ZeRO-1 shards the optimizer's 12 bytes only, not the other
+# 4.
 def plan_a_run(model, cluster, batch):
     def need(at):
         dp, tp, pp = at
@@ -102,7 +104,7 @@ def plan_a_run(model, cluster, batch):
 
 
 # %% nothing sharded, as plain DDP
-# ZeRO-1 shards the optimizer's 12 bytes: divide them by dp.
+# Nothing is sharded: ZeRO-1 divides the optimizer's 12 bytes by dp.
 def plan_a_run(model, cluster, batch):
     def need(at):
         dp, tp, pp = at
@@ -117,7 +119,7 @@ def plan_a_run(model, cluster, batch):
 
 
 # %% one microbatch in memory, whatever the schedule holds
-# These are the activations of one microbatch; 1F1B holds min(m, pp) of them.
+# These are the activations of one microbatch. 1F1B holds min(m, pp) of them.
 def plan_a_run(model, cluster, batch):
     def need(at):
         dp, tp, pp = at
@@ -133,7 +135,7 @@ def plan_a_run(model, cluster, batch):
 
 
 # %% an all_reduce counted as one trip
-# An all_reduce goes around the ring twice, 2 (dp - 1) / dp of its bytes.
+# The gradients' traffic counts once around the ring. An all_reduce sends 2 (dp - 1) / dp of its bytes.
 def plan_a_run(model, cluster, batch):
     def time(at):
         return took(model, cluster, batch, at) - sync(model, cluster, at) / 2
@@ -148,7 +150,7 @@ def plan_a_run(model, cluster, batch):
 
 
 # %% every rank's microbatches are the whole batch
-# A replica has m = batch / dp microbatches.
+# The number of microbatches is wrong: a replica has m = batch / dp of them.
 def plan_a_run(model, cluster, batch):
     def time(at):
         return (batch + at[2] - 1) * slot_of(model, cluster, at) + sync(model, cluster, at)
@@ -163,7 +165,7 @@ def plan_a_run(model, cluster, batch):
 
 
 # %% the smallest where nothing fits
-# Where no layout fits, return None, and nothing else.
+# No layout fits here: return None.
 def plan_a_run(model, cluster, batch):
     fits = list(candidates(model, cluster, batch))
     fits = [at for at in fits if held(model, cluster, batch, at) <= cluster["memory"]] or fits
@@ -172,7 +174,8 @@ def plan_a_run(model, cluster, batch):
 
 
 # %% stages in powers of two only
-# Have all layouts been tried, also with sizes that are no powers of two, and the least seconds taken?
+# This is not the fastest layout that fits. Try all of them, also with sizes that are not powers of two, and
+# take the one with the fewest seconds.
 def plan_a_run(model, cluster, batch):
     fits = [
         at
@@ -185,7 +188,7 @@ def plan_a_run(model, cluster, batch):
 
 
 # %% only the layout comes back
-# Three things must come back, ((dp, tp, pp), seconds, nbytes), or None where nothing fits.
+# Return three things, ((dp, tp, pp), seconds, nbytes), or None where nothing fits.
 def plan_a_run(model, cluster, batch):
     fits = [
         at
@@ -196,7 +199,8 @@ def plan_a_run(model, cluster, batch):
 
 
 # %% tp in powers of two only
-# Have all layouts been tried, also with sizes that are no powers of two, and the least seconds taken?
+# This is not the fastest layout that fits. Try all of them, also with sizes that are not powers of two, and
+# take the one with the fewest seconds.
 def plan_a_run(model, cluster, batch):
     def allowed(dp, tp, pp):
         return (
@@ -210,7 +214,7 @@ def plan_a_run(model, cluster, batch):
 
 
 # %% something comes back where nothing fits
-# Where no layout fits, return None, and nothing else.
+# No layout fits here: return None.
 def plan_a_run(model, cluster, batch):
     def allowed(dp, tp, pp):
         fits = cluster["gpus_per_host"] % tp == 0 and model["layers"] % pp == 0
@@ -220,7 +224,7 @@ def plan_a_run(model, cluster, batch):
 
 
 # %% the three sizes in another order
-# Give the three sizes in the order (dp, tp, pp).
+# The sizes are in another order. Return (dp, tp, pp).
 def plan_a_run(model, cluster, batch):
     def allowed(dp, tp, pp):
         fits = cluster["gpus_per_host"] % tp == 0 and model["layers"] % pp == 0
@@ -231,7 +235,7 @@ def plan_a_run(model, cluster, batch):
 
 
 # %% a layout that needs just all memory is left out
-# `memory` may be used up: nbytes <= memory.
+# A layout that needs exactly `memory` bytes fits, too: nbytes <= memory.
 def plan_a_run(model, cluster, batch):
     plans = [
         (took(model, cluster, batch, at), at, held(model, cluster, batch, at))
@@ -242,7 +246,7 @@ def plan_a_run(model, cluster, batch):
 
 
 # %% the least bytes
-# The least seconds count, not the least bytes.
+# This is the layout with the fewest bytes. Return the one with the fewest seconds.
 def plan_a_run(model, cluster, batch):
     at = min(candidates(model, cluster, batch), key=lambda at: held(model, cluster, batch, at))
     if held(model, cluster, batch, at) > cluster["memory"]:
@@ -251,7 +255,7 @@ def plan_a_run(model, cluster, batch):
 
 
 # %% the network's bandwidth within a host
-# TP stays in its host: host_bandwidth.
+# TP traffic is divided by the network's bandwidth. A tp group stays within a host: use host_bandwidth.
 def plan_a_run(model, cluster, batch):
     slow = {**cluster, "host_bandwidth": cluster["network_bandwidth"]}
     fits = [
@@ -261,3 +265,49 @@ def plan_a_run(model, cluster, batch):
     ]
     best = min(fits, key=lambda at: took(model, slow, batch, at), default=None)
     return best and (best, took(model, slow, batch, best), held(model, cluster, batch, best))
+
+
+# %% pipelines of 64 stages at most
+# This is not the fastest layout that fits. Try all of them, also with sizes that are not powers of two, and
+# take the one with the fewest seconds.
+def plan_a_run(model, cluster, batch):
+    fits = [
+        (took(model, cluster, batch, at), at, held(model, cluster, batch, at))
+        for at in candidates(model, cluster, batch)
+        if at[2] <= 64 and held(model, cluster, batch, at) <= cluster["memory"]
+    ]
+    return (min(fits)[1], min(fits)[0], min(fits)[2]) if fits else None
+
+
+# %% all parameters are summed over dp
+# The gradients' traffic counts all parameters of the model. A GPU has parameters / (tp * pp) of them, and
+# its all_reduce sends those only.
+def plan_a_run(model, cluster, batch):
+    def time(at):
+        slots = batch // at[0] + at[2] - 1
+        sent = 2 * (at[0] - 1) / at[0] * 2 * model["parameters"] / cluster["network_bandwidth"]
+        return slots * slot_of(model, cluster, at) + sent
+
+    fits = [
+        (time(at), at, held(model, cluster, batch, at))
+        for at in candidates(model, cluster, batch)
+        if held(model, cluster, batch, at) <= cluster["memory"]
+    ]
+    return (min(fits)[1], min(fits)[0], min(fits)[2]) if fits else None
+
+
+# %% the activations of all microbatches
+# The activations of all m microbatches are counted. 1F1B holds min(m, pp) of them.
+def plan_a_run(model, cluster, batch):
+    def need(at):
+        dp, tp, pp = at
+        own = model["parameters"] / (tp * pp)
+        kept = 34 * model["sequence"] * model["hidden"] * model["layers"] / pp / tp
+        return 4 * own + 12 * own / dp + kept * (batch // dp)
+
+    fits = [
+        (took(model, cluster, batch, at), at, need(at))
+        for at in candidates(model, cluster, batch)
+        if need(at) <= cluster["memory"]
+    ]
+    return (min(fits)[1], min(fits)[0], min(fits)[2]) if fits else None

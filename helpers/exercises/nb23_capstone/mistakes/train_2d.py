@@ -79,35 +79,35 @@ def train(
 
 
 # %% no broadcast
-# Every rank has built its layers from a seed of its own. Rank 0's count: broadcast them to **all** ranks,
-# before you cut them.
+# The ranks start from different weights: each has built its layers from its own seed. Broadcast rank 0's
+# weights to all ranks before you split them.
 def train_2d(*given):
     return train(*given, begin="")
 
 
 # %% a broadcast within tp groups only
-# Every rank has built its layers from a seed of its own. Rank 0's count: broadcast them to **all** ranks,
-# before you cut them.
+# The ranks start from different weights: each has built its layers from its own seed. Broadcast rank 0's
+# weights to all ranks before you split them.
 def train_2d(*given):
     return train(*given, begin="tp")
 
 
 # %% samples dealt out by rank
-# Which samples does this rank learn from? Those of its **dp** coordinate: ranks of one tp group see the
-# same ones.
+# This rank learns from the wrong samples. They depend on its dp coordinate only: ranks of one tp group need
+# the same ones.
 def train_2d(*given):
     return train(*given, share_of="rank")
 
 
 # %% gradients summed
-# Gradients are the mean over the dp group: a loss is a mean over this rank's share of the batch. In the
-# tp group nothing is divided.
+# The gradients have the wrong scale. They are the mean over the dp group, as each loss is a mean over a
+# share of the batch; nothing is divided in the tp group.
 def train_2d(*given):
     return train(*given, op=dist.ReduceOp.SUM)
 
 
 # %% the same tensors in every entry
-# The list keeps the same tensors step after step, and they change: put clones into it.
+# The list holds the same tensors in every entry, and they change with each step. Append clones.
 def train_2d(*given):
     return train(*given, clones=False)
 
@@ -119,46 +119,109 @@ def train_2d(*given):
 
 
 # %% copies made before the step
-# The copies were made before `optimizer.step()`: they belong after it.
+# The copies were made before `optimizer.step()`. Make them after it.
 def train_2d(*given):
     return train(*given, early=True)
 
 
 # %% the optimizer has the layers, not the block
-# The weights that are copied never change: does the optimizer step, and on the very parameters that you
-# copy, which are `block.parameters()`?
+# The weights that you copy never change. Pass the optimizer the parameters that you copy,
+# `block.parameters()`, not the layers'.
 def train_2d(*given):
     return train(*given, steps_up=True)
 
 
 # %% the parts are broadcast after cutting
-# This rank begins with rank 0's **part** of the weights: broadcast the whole weights before you cut them,
-# not the parts.
+# Every rank starts with rank 0's part of the weights. Broadcast the whole weights before you split them.
 def train_2d(*given):
     return train(*given, begin="parts")
 
 
 # %% nobody averages gradients
-# Each replica learns from its own samples only: average the gradients over the dp group.
+# Each replica learns from its own samples only. Average the gradients over the dp group.
 def train_2d(*given):
     return train(*given, average="")
 
 
 # %% all replicas take the first share
-# All replicas learn from the same share of the batch: take that of the dp coordinate.
+# All replicas learn from the same share of the batch. Take the share of the dp coordinate.
 def train_2d(*given):
     return train(*given, same=True)
 
 
 # %% the first batch in every step
-# Every step learns from the first batch: step k takes samples from `k * batch_size` on.
+# Every step learns from the first batch. Step k starts at sample `k * batch_size`.
 def train_2d(*given):
     return train(*given, batch=False)
 
 
 # %% whole weights in the list
-# `up` is cut by rows (`chunk(tp)`), `down` by columns (`chunk(tp, dim=1)`); the coordinate in the tp
-# group says which part is yours.
+# These are the whole weights. Return this rank's parts: rows of `up` (`chunk(tp)`) and columns of `down`
+# (`chunk(tp, dim=1)`), by the tp coordinate.
 def train_2d(rank, world_size, tp, up, down, x, y, batch_size, steps, lr):
     after = train(rank, world_size, tp, up, down, x, y, batch_size, steps, lr)
     return [(a.repeat(tp, 1), b.repeat(1, tp)) for a, b in after]
+
+
+# %% gradients averaged over all ranks
+# Gradients are averaged in the wrong group. Average over the ranks that hold the same part and learn from
+# different samples: the dp group.
+def train_2d(*given):
+    return train(*given, average="all")
+
+
+# %% gradients averaged over tp
+# Gradients are averaged in the wrong group. Average over the ranks that hold the same part and learn from
+# different samples: the dp group.
+def train_2d(*given):
+    return train(*given, average="tp")
+
+
+# %% the mesh is written innermost first
+# The mesh has its dimensions in the wrong order. tp is innermost, and `init_device_mesh` takes the
+# innermost dimension last: ("dp", "tp").
+def train_2d(*given):
+    return train(*given, shape="tp dp")
+
+
+# %% outputs are summed in backward, too
+# Gradients are summed in the tp group. The backward of the function that sums the outputs returns its
+# gradient as it is.
+class SumOver(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, group):
+        ctx.group, total = group, x.clone()
+        dist.all_reduce(total, group=group)
+        return total
+
+    @staticmethod
+    def backward(ctx, grad):
+        grad = grad.clone()
+        dist.all_reduce(grad, group=ctx.group)
+        return grad, None
+
+
+def train_2d(*given):
+    return train(*given)
+
+
+# %% a whole batch for each replica
+# Each replica takes a whole batch. A batch of `batch_size` samples is for all replicas together: each takes
+# batch_size // dp of them.
+def train_2d(rank, world_size, tp, up, down, x, y, batch_size, steps, lr):
+    mesh = init_device_mesh("cpu", (world_size // tp, tp), mesh_dim_names=("dp", "tp"))
+    for layer in (up, down):
+        dist.broadcast(layer.weight.data, src=0)
+    block = Block(up, down, mesh["tp"])
+    optimizer = torch.optim.SGD(block.parameters(), lr=lr)
+    dp, own = mesh["dp"].size(), mesh["dp"].get_local_rank()
+    after = []
+    for k in range(steps):
+        rows = slice((k * dp + own) * batch_size, (k * dp + own + 1) * batch_size)
+        optimizer.zero_grad()
+        cross_entropy(block(x[rows]), y[rows]).backward()
+        for p in block.parameters():
+            dist.all_reduce(p.grad, op=dist.ReduceOp.AVG, group=mesh["dp"].get_group())
+        optimizer.step()
+        after.append((block.up.detach().clone(), block.down.detach().clone()))
+    return after
