@@ -30,8 +30,8 @@ def expert_gradients(rank, world_size, ep, shared, experts):
 
 
 # %% experts are left alone
-# An expert's gradient is left as it was, at least where the expert has one copy only. Sum those of all
-# copies, then divide by the number of losses, which is the world size.
+# This is the rank's own gradient. Sum those of all copies of the expert, then divide by the number of
+# losses, which is the world size.
 def expert_gradients(rank, world_size, ep, shared, experts):
     for p in shared:
         dist.all_reduce(p.grad, op=dist.ReduceOp.AVG)
@@ -67,17 +67,3 @@ def expert_gradients(rank, world_size, ep, shared, experts):
     for p in experts:
         dist.all_reduce(p.grad, group=copies)
         p.grad /= world_size
-
-
-# %% a single copy is skipped
-# An expert's gradient is left as it was, at least where the expert has one copy only. Sum those of all
-# copies, then divide by the number of losses, which is the world size.
-def expert_gradients(rank, world_size, ep, shared, experts):
-    groups = [dist.new_group(list(range(e, world_size, ep))) for e in range(ep)]
-    for p in shared:
-        dist.all_reduce(p.grad)
-        p.grad /= world_size
-    if world_size // ep > 1:
-        for p in experts:
-            dist.all_reduce(p.grad, group=groups[rank % ep])
-            p.grad /= world_size
