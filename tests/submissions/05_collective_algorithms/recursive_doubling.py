@@ -185,25 +185,3 @@ def recursive_doubling(rank, world_size, x):
         total += theirs
         step *= 2
     return total
-
-
-# %% wrong: isend is never waited for | deadlocked | says: never waits for its isend
-def recursive_doubling(rank, world_size, x):
-    total, theirs = x.clone(), torch.empty_like(x)
-    most = 2 ** (world_size.bit_length() - 1)
-    if rank >= most:
-        dist.send(total, rank - most)
-        dist.recv(total, rank - most)
-        return total
-    if rank + most < world_size:
-        dist.recv(theirs, rank + most)
-        total += theirs
-    step = 1
-    while step < most:
-        dist.isend(total, rank ^ step)
-        dist.recv(theirs, rank ^ step)
-        total = total + theirs
-        step *= 2
-    if rank + most < world_size:
-        dist.send(total, rank + most)
-    return total

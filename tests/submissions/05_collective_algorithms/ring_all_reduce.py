@@ -66,7 +66,7 @@ def ring_all_reduce(rank, world_size, x):
     return total
 
 
-# %% wrong: the whole tensor goes around | wrong | says: sends \d+ bytes; \d+ are enough
+# %% wrong: the whole tensor goes around | wrong | says: bytes in one message
 def ring_all_reduce(rank, world_size, x):
     total, box = x.clone(), x.clone()
     for _ in range(world_size - 1):
@@ -79,7 +79,7 @@ def ring_all_reduce(rank, world_size, x):
     return total
 
 
-# %% wrong: the sum goes around once, then the result | wrong | says: bytes; .* are enough
+# %% wrong: the sum goes around once, then the result | wrong | says: bytes in one message
 def ring_all_reduce(rank, world_size, x):
     after, before = (rank + 1) % world_size, (rank - 1) % world_size
     total, box = x.clone(), torch.empty_like(x)
