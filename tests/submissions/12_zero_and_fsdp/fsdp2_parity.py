@@ -27,7 +27,7 @@ def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     return {name: p.full_tensor() for name, p in model.named_parameters()}
 
 
-# %% right: a flat broadcast, only the linear layers, state_dict
+# %% right: a flat broadcast, layers by their type, state_dict
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 
@@ -37,7 +37,7 @@ def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     vector_to_parameters(flat, model.parameters())
     mesh = init_device_mesh("cpu", (world_size,))
     for m in model.modules():
-        if isinstance(m, torch.nn.Linear):
+        if isinstance(m, (torch.nn.Linear, torch.nn.LayerNorm)):
             fully_shard(m, mesh=mesh, reshard_after_forward=True)
     fully_shard(model, mesh=mesh)
     optimizer = torch.optim.Adam(model.parameters(), lr)
@@ -205,3 +205,25 @@ def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     shard(model, world_size)
     train(model, torch.optim.Adam(model.parameters(), lr=lr), x, y, steps + 1)
     return {name: p.full_tensor() for name, p in model.named_parameters()}
+
+
+# %% wrong: only the linear layers are groups of their own | wrong | says: while it trains; \d+ are right
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+
+def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
+    flat = parameters_to_vector(model.parameters()).detach()
+    dist.broadcast(flat, 0)
+    vector_to_parameters(flat, model.parameters())
+    mesh = init_device_mesh("cpu", (world_size,))
+    for m in model.modules():
+        if isinstance(m, torch.nn.Linear):
+            fully_shard(m, mesh=mesh, reshard_after_forward=True)
+    fully_shard(model, mesh=mesh)
+    optimizer = torch.optim.Adam(model.parameters(), lr)
+    for _ in range(steps):
+        model.zero_grad()
+        loss = torch.nn.CrossEntropyLoss()(model(x), y)
+        loss.backward()
+        optimizer.step()
+    return {k: v.full_tensor().detach().clone() for k, v in model.state_dict().items()}

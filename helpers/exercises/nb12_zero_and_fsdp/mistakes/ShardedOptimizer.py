@@ -134,6 +134,7 @@ class ShardedOptimizer:
 # %% shards of unequal length meet in one all_gather | crashed
 # Tensors of different lengths meet in one call. Shards must be equally long on all ranks: round up, `size =
 # -(-n // world_size)`, and pad with zeros, `torch.nn.functional.pad(flat, (0, size * world_size - n))`.
+# What belongs to this rank's samples alone is not reduced.
 class ShardedOptimizer:
     def __init__(self, params, optimizer_class, **options):
         self.params, self.p = params, dist.get_world_size()

@@ -57,6 +57,7 @@ def reduce_scatter_gradients(params):
 # %% no padding | crashed
 # Tensors of different lengths meet in one call. Shards must be equally long on all ranks: round up, `size =
 # -(-n // world_size)`, and pad with zeros, `torch.nn.functional.pad(flat, (0, size * world_size - n))`.
+# What belongs to this rank's samples alone is not reduced.
 def reduce_scatter_gradients(params):
     flat = torch.cat([p.grad.flatten() for p in params])
     shard = flat.new_empty(len(flat) // dist.get_world_size())
