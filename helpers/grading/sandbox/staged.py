@@ -135,4 +135,4 @@ def _imports(path: Path) -> Iterator[str]:
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Constant) and str(node.value).startswith("helpers."):
-            yield str(node.value).partition(":")[0]
+            yield str(node.value).partition(":")[0].rstrip(".")

@@ -118,12 +118,3 @@ def average_gradients(model):
         there = torch.tensor(int(mine is not None))
         dist.all_reduce(there, op=dist.ReduceOp.MAX)
         p.grad = g if there else None
-
-
-# %% wrong: goes through a set of the parameters | crashed | says: rank
-def average_gradients(model):
-    for p in {*model.parameters()}:
-        if p.requires_grad:
-            p.grad = torch.zeros_like(p) if p.grad is None else p.grad
-            dist.all_reduce(p.grad)
-            p.grad /= dist.get_world_size()

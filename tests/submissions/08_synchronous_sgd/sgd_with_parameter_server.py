@@ -71,7 +71,7 @@ def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_si
     _take(model)
 
 
-# %% wrong: the server steps once for each worker | wrong | says: optimizer.step\(\) is called
+# %% wrong: the server steps once for each worker | wrong | says: this rank calls optimizer.step
 def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_size, steps):
     for step in range(steps):
         own = slice(step * batch_size, (step + 1) * batch_size)

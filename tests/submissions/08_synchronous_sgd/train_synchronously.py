@@ -144,7 +144,7 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
     return losses
 
 
-# %% wrong: one step too many | wrong | says: optimizer.step\(\) is called
+# %% wrong: one step too many | wrong | says: this rank calls optimizer.step
 from torch.nn.functional import cross_entropy
 
 

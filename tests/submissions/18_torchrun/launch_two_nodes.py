@@ -150,7 +150,7 @@ def launch_two_nodes(script, nproc_per_node, address, port):
     ]
 
 
-# %% wrong: one string for each node | wrong | says: every word is a .str.
+# %% wrong: one string for each node | wrong | says: there is one string
 def launch_two_nodes(script, nproc_per_node, address, port):
     return [
         f"torchrun --nnodes=2 --nproc-per-node={nproc_per_node} --node-rank={node} "
