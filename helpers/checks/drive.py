@@ -43,8 +43,8 @@ def drive_cases(
     sources[programs[k]] is called in turn k. kind: how it is called; a script's programme gets its source.
     numbers[k]: says which rank comes late to turn k, if any, and seeds the random numbers of each rank.
     second: see `hard_world`. given[k]: this rank's inputs there; where it measures, the programme gets before
-    them what times a lap. Return for each turn what was returned, the names of the inputs that were changed,
-    and the numbers of the first and of the last call that were recorded meanwhile.
+    them the function that measures. Return for each turn what was returned, the names of the inputs that were
+    changed, and the numbers of the first and of the last call that were recorded meanwhile.
     """
     from helpers.checks.hard import hard_world
 

@@ -2,7 +2,7 @@
 
     the case shown, one more wrong, one that passed --> every mistake --> those alike on all of them
     more cases that were wrong or passed            --> those         --> those alike on all of them
-    cases drawn anew, if different sentences are left --> those       --> one, or none
+    more drawn cases, if several sentences are left --> those         --> one, or none
 
 Mistakes run under the same rules as the answer: the same cases and world size, the same rank late, poison in
 buffers that may not be read yet. If two sentences cannot be told apart, neither is shown.

@@ -72,7 +72,7 @@ class FolderWatch:
         return self._changes
 
     def taken(self) -> Changes:
-        """Return what has happened since the last time, and begin anew."""
+        """Return what has happened since the last time, and start over."""
         changes, self._changes = self.so_far(), Changes()
         return changes
 

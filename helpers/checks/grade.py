@@ -265,7 +265,7 @@ def _took_minutes(verdict: CaseVerdict) -> bool:
 
 
 def _flood(exercise: Exercise, case: Case) -> CaseVerdict:
-    message = f"More than {MOST_EVENTS:,} calls of a rank were recorded; no answer needs so many."
+    message = f"More than {MOST_EVENTS:,} calls of a rank were recorded; no answer needs that many."
     return CaseVerdict(label_of(exercise, case), Outcome.FLOODED, message=message)
 
 

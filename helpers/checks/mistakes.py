@@ -63,7 +63,7 @@ def path_of(exercise: Exercise) -> Path:
 
 
 def forget_known() -> None:
-    """Read the files anew when they are next asked for."""
+    """Read the files again when they are next asked for."""
     _mistakes_of.cache_clear()
 
 

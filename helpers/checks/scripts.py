@@ -71,7 +71,7 @@ class Referee:
     """
 
     def begin(self, attempt: int, size: int) -> None:
-        """Take note of an attempt that is about to start, of so many workers."""
+        """Take note of an attempt that is about to start, with `size` workers."""
 
     def answer(self, rank: int, question: list[Any]) -> Any:
         """Answer a worker by plain data or by an `Instead`. The question may come from a hostile answer."""

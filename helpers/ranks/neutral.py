@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from helpers.ranks.seeds import all_states, restore_states
-from helpers.ranks.settings import SETTINGS, forget_filters
+from helpers.ranks.setting_kinds import SETTINGS, forget_filters
 
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
 _OF_PYTHON = (

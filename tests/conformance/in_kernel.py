@@ -9,7 +9,7 @@ from typing import Any
 
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankFailure, RankTimeout
 from helpers.ranks.run import Run
-from helpers.ranks.settings import SETTINGS, own_loggers
+from helpers.ranks.setting_kinds import SETTINGS, own_loggers
 from tests.conformance.outcome import HANG, VALUE, Outcome, text_of
 
 SAID = "@@conformance "

@@ -31,7 +31,7 @@ from helpers.views.plain import plural
 CLOSE = 1e-5
 ALONE = (
     "A replica that was left out, or whose `all_reduce` failed, does not step: it asks again and copies "
-    "the state. A replica that was left out starts its dict anew, because its last steps may have been "
+    "the state. A replica that was left out starts its dict from scratch, because its last steps may have been "
     "made again without it."
 )
 LEFT = (

@@ -207,7 +207,7 @@ def find_the_straggler(traces):
 
 # %% only waiting that lies wholly within a phase
 # The rank is right, but the phase is not: an `all_reduce` may lie in any phase, or begin in one and end in
-# the next. Subtract from each phase the part of the waiting that lies in it.
+# the next. Subtract from each phase the part of the waiting that is in it.
 def find_the_straggler(traces):
     work = []
     for trace in traces:
@@ -223,7 +223,7 @@ def find_the_straggler(traces):
 
 # %% all waiting is taken out of backward
 # The rank is right, but the phase is not: an `all_reduce` may lie in any phase, or begin in one and end in
-# the next. Subtract from each phase the part of the waiting that lies in it.
+# the next. Subtract from each phase the part of the waiting that is in it.
 def find_the_straggler(traces):
     work = []
     for trace in traces:

@@ -209,7 +209,7 @@ class ShardedOptimizer:
 
 
 # %% a new inner optimizer in each step
-# The inner optimizer is made anew in each step, which loses its state: make it once, in __init__.
+# The inner optimizer is made again in each step, which loses its state: make it once, in __init__.
 class ShardedOptimizer:
     def __init__(self, params, optimizer_class, **options):
         self.params, self.p = params, dist.get_world_size()
@@ -499,7 +499,7 @@ class ShardedOptimizer(Base):
 
 
 # %% an inner optimizer that is made in step() and forgotten
-# The inner optimizer is made anew in each step, which loses its state: make it once, in __init__.
+# The inner optimizer is made again in each step, which loses its state: make it once, in __init__.
 class ShardedOptimizer:
     def __init__(self, params, optimizer_class, **options):
         self.params = params

@@ -46,7 +46,7 @@ def quantized_all_reduce(rank, world_size, x, block):
 
 
 # %% the scales are added, not computed anew
-# The sum is too coarse: its scales are the sum of the ranks' scales. Quantize the sum anew, with
+# The sum is too coarse: its scales are the sum of the ranks' scales. Quantize the sum again, with
 # quantize_blocks.
 def quantized_all_reduce(rank, world_size, x, block):
     codes, scales = quantize_blocks(x, block)
