@@ -30,7 +30,14 @@ class _Course(click.Group):
             raise click.ClickException(str(error)) from error
 
 
-@click.group(cls=_Course, context_settings={"help_option_names": ["-h", "--help"]})
+_DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+@click.group(
+    cls=_Course,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=f"Teaching, grading, how ranks work: {_DOCS}" if _DOCS.is_dir() else None,
+)
 @click.version_option(package_name="real-ranks")
 def main() -> None:
     """Real Ranks: a course in distributed PyTorch, whose notebooks start real ranks."""

@@ -178,9 +178,12 @@ def write_home(work: Path) -> Path:
         "data": {"text/html": home()._repr_html_(), "text/plain": repr(home())},
     }
     words = (
-        "# Where you are\n\nClick a notebook to open it. Run the cell below (Shift+Enter) after some work, "
-        "and the map is drawn anew."
+        "# Where you are\n\nClick a notebook to open it. After some work, run the cell below (Shift+Enter) "
+        "to update the map."
     )
+    docs = Path(__file__).resolve().parents[2] / "docs"
+    if docs.is_dir():
+        words += f" How ranks work, and more: the folder `{docs}`."
     cells: list[dict[str, Any]] = [
         {"cell_type": "markdown", "id": "home-1", "metadata": {}, "source": words},
         {

@@ -17,7 +17,16 @@ from helpers.course.workspace import Workspace
 
 MANIFEST = "manifest.json"
 FORMAT = 1
-_FILES = ("README.md", "Makefile", "constraints.txt", "environment.yml", "pyproject.toml")
+_FILES = (
+    "README.md",
+    "LICENSE",
+    "docs/engine.md",
+    "docs/timeline.png",
+    "Makefile",
+    "constraints.txt",
+    "environment.yml",
+    "pyproject.toml",
+)
 _NOT_FOR_LEARNERS = ("grading",)
 _MAX_BYTES = 4 << 20
 
@@ -57,12 +66,12 @@ def release(
 
 
 def _for_learners(readme: str, with_solutions: bool) -> str:
-    """Leave out of the README what a bundle does not have: tests, their pictures, what instructors need."""
+    """Leave out of the README what a bundle does not have: tests and the pages for instructors."""
     own = readme.partition("\n## For instructors")[0]
-    lines = (line for line in own.splitlines() if "make test" not in line and "tests" not in line)
+    lines = (line for line in own.splitlines() if "make test" not in line)
     has = "has the solutions, in `solutions/`" if with_solutions else "has no solutions"
-    told = f"This copy of the course is for learners: it {has}."
-    return "\n".join(lines).rstrip() + f"\n\n{told}\n"
+    note = f"This copy of the course is for learners: it {has}. The license is in LICENSE."
+    return "\n".join(lines).rstrip() + f"\n\n{note}\n"
 
 
 def bundled(workspace: Workspace) -> Iterator[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -42,6 +43,8 @@ def test_its_readme_names_nothing_that_is_not_in_it(bundle: Path) -> None:
     readme = (bundle / "README.md").read_text()
     assert "make lab" in readme
     assert not [w for w in ("make test", "tests/", "solutions/", "course grade") if w in readme]
+    linked = re.findall(r"\]\((?!https?:)([^)]+)\)", readme)
+    assert linked and all((bundle / name).is_file() for name in linked)
 
 
 def test_the_manifest_has_the_sum_of_every_file(bundle: Path) -> None:

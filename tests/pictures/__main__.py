@@ -35,6 +35,6 @@ if __name__ == "__main__":
     launch(ring_then_reduce, 4)
     run = launch(ring_then_reduce, 4)
     picture = timeline(run, title="a token ring, then an all_reduce that overlaps with work")
-    picture.save(Path(__file__).parent / "timeline.png")
+    picture.save(Path(__file__).resolve().parents[2] / "docs" / "timeline.png")
     print(picture)
     disconnect()

@@ -18,7 +18,14 @@ from typing import BinaryIO
 from helpers.grading.reports.files import ReportError
 
 _SCRIPTS = Path(__file__).parent / "gradescope_files"
-_SETTINGS = ("pyproject.toml", "constraints.txt", "environment.yml", "README.md", "Makefile")
+_SETTINGS = (
+    "pyproject.toml",
+    "constraints.txt",
+    "environment.yml",
+    "README.md",
+    "LICENSE",
+    "Makefile",
+)
 _SUFFIXES = {".py", ".toml", ".html", ".css", ".json", ".sh", ""}
 _SAME_TIME = (2020, 1, 1, 0, 0, 0)
 """Of every file in the zip, so that the same course gives the same zip."""
