@@ -1,8 +1,9 @@
 """Which known mistake explains a wrong answer? The one that behaves as the answer does, where both were run.
 
-    the case shown, one more wrong, one that passed --> every mistake --> those alike on all of them
-    more cases that were wrong or passed            --> those         --> those alike on all of them
-    more drawn cases, if several sentences are left --> those         --> one, or none
+    the case shown, one more wrong, two that passed  --> every mistake --> those alike on all of them
+    wrong cases of another world size                --> those         --> those alike on all of them
+    further cases, if several sentences are left     --> those         --> those alike on all of them
+    newly drawn cases, if several are left even then --> those         --> one, or none
 
 Mistakes run under the same rules as the answer: the same cases and world size, the same rank late, poison in
 buffers that may not be read yet. If two sentences cannot be told apart, neither is shown.
@@ -102,11 +103,15 @@ def _match(
     """Return the title of the mistake that behaves as the answer does, or ""."""
     size = shown.turn.case.world_size
     near = [each for each in wrong if each.turn.case.world_size == size]
-    left = _alike(answer, known, [shown, *near[:1], *passed[-1:]])
+    far = [each for each in wrong if each.turn.case.world_size != size][:_MOST_OTHERS]
     # a mistake that is wrong where the answer is right is another mistake
-    more = [*near[1:_MOST_OTHERS], *passed[-_MOST_OTHERS:-1]]
-    far = [each for each in wrong if each.turn.case.world_size != size]
-    left = _alike(answer, left, [*more, *far[:_MOST_OTHERS]])
+    ends = [*passed[:1], *passed[1:][-1:]]
+    left = _alike(answer, known, [shown, *near[:1], *ends])
+    more = [*near[1:_MOST_OTHERS], *passed[1:-1][-_MOST_OTHERS:]]
+    if far:  # cases of another size say more than further ones of the same size, and a world costs 50 ms
+        left = _alike(answer, left, far)
+    if not far or len({mistake.words for mistake in left}) > 1:
+        left = _alike(answer, left, more)
     if len({mistake.words for mistake in left}) > 1:
         left = _alike(answer, left, list(_drawn(answer, shown)))
     sentences = {mistake.words for mistake in left}
