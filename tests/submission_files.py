@@ -56,5 +56,5 @@ def read_samples(path: Path) -> list[Sample]:
 
 
 def all_samples() -> list[Sample]:
-    """Give every sample of every exercise."""
+    """Return every sample of every exercise."""
     return [sample for path in sorted(FOLDER.glob("*/*.py")) for sample in read_samples(path)]

@@ -29,7 +29,7 @@ DATA = {
 
 @cache
 def files() -> dict[str, Path]:
-    """Give the files of `helpers` by their dotted names."""
+    """Return the files of `helpers` by their dotted names."""
     return {_dotted(path): path for path in (ROOT / "helpers").rglob("*.py")}
 
 
@@ -53,7 +53,7 @@ def _named(path: Path) -> Iterator[str]:
 
 
 def reached(start: str) -> set[str]:
-    """Give all files that a file imports, and those that they import, and so on."""
+    """Return all files that a file imports, and those that they import, and so on."""
     found: set[str] = set()
     todo = [start]
     while todo:

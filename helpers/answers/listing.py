@@ -175,7 +175,7 @@ def parse_quietly(source: str) -> ast.Module:
 
 
 def parse_cell(source: str, index: int) -> Iterator[Statement]:
-    """Give the top-level statements of a cell, magics and shell lines taken out."""
+    """Return the top-level statements of a cell, magics and shell lines taken out."""
     text = strip_magics(source) if has_stored_magics(source) else source
     try:
         tree = parse_quietly(text)

@@ -40,7 +40,7 @@ class ByName:
         return Finding(problem if observed else f"{name}: {problem}", advice)
 
     def first(self, got: Any, rank: int) -> tuple[str, str]:
-        """Give the first part that is wrong: its name, and how it differs."""
+        """Return the first part that is wrong: its name, and how it differs."""
         if not isinstance(got, dict):
             return "", "nothing came back"
         for name, wanted in self.right[rank].items():
@@ -100,7 +100,7 @@ class ByName:
 
 
 def largest(*values: Any) -> float:
-    """Give the size of the largest number in some tensors, or in dicts of them; 0 where there is none."""
+    """Return the size of the largest number in some tensors, or in dicts of them; 0 where there is none."""
     flat = [v for value in values for v in (value.values() if isinstance(value, dict) else [value])]
     tensors = [v for v in flat if isinstance(v, torch.Tensor) and v.numel()]
     return max((float(v.double().abs().max()) for v in tensors), default=0.0)

@@ -108,7 +108,7 @@ class Case:
 
 
 def for_rank(value: Any, rank: int) -> Any:
-    """Give what a value says of one rank."""
+    """Return what a value says of one rank."""
     return value.values[rank] if isinstance(value, Each) else value
 
 

@@ -23,7 +23,7 @@ def difference(
     path: str = "",
     scale: float | None = None,
 ) -> str:
-    """Give "" if `got` is what is right, else in a few words where and how it differs.
+    """Return "" if `got` is what is right, else in a few words where and how it differs.
 
     tolerance: largest difference relative to `scale`, or else to the largest element of a tensor, or to a
     number; 0: none.
@@ -174,7 +174,7 @@ def _short(value: Any) -> str:
 
 
 def like(example: Any, got: Any) -> str:
-    """Give "" if `got` has the types and keys of an example, else what it is instead.
+    """Return "" if `got` has the types and keys of an example, else what it is instead.
 
     An empty dict stands for any, None for anything.
     """
@@ -222,5 +222,5 @@ def vast_range(value: Any, depth: int = 8) -> str:
 
 
 def _length(value: range) -> int:
-    """Give what len() gives, also where that is no longer an index."""
+    """Return what len() gives, also where that is no longer an index."""
     return max(0, -((value.start - value.stop) // value.step))

@@ -77,7 +77,7 @@ class Draw:
         return self.of(*(options or FLOATS + INTEGERS))
 
     def generator(self) -> torch.Generator:
-        """Give a generator for torch's own functions, such as torch.randn."""
+        """Return a generator for torch's own functions, such as torch.randn."""
         return torch.Generator().manual_seed(self.rng.randrange(1 << 31))
 
     def tensor(
@@ -154,7 +154,7 @@ _SCALES = {
 
 
 def worlds(sizes: Sequence[int], count: int, rng: random.Random) -> list[int]:
-    """Give the world size of each of `count` cases: the four smallest often, one larger one at times."""
+    """Return the world size of each of `count` cases: the four smallest often, one larger one at times."""
     few, many = sorted(sizes)[:4], sorted(sizes)[4:]
     chosen = [*few, rng.choice(many)] if many else few
     weights = [1 if size == 1 < len(chosen) else 3 if size <= 4 else 2 for size in chosen]
@@ -166,7 +166,7 @@ def worlds(sizes: Sequence[int], count: int, rng: random.Random) -> list[int]:
 
 
 def plan(sizes: Sequence[int], count: int, seed: str) -> list[Draw]:
-    """Give the draws of `count` cases: always the same ones for the same seed."""
+    """Return the draws of `count` cases: always the same ones for the same seed."""
     rng = random.Random(seed)
     decks: dict[Any, list[int]] = {}
     return [Draw(rng, size, decks) for size in worlds(sizes, count, rng)]

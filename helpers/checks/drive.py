@@ -86,7 +86,7 @@ def _lap(case: int, *arguments: int) -> float:
     """Have the launcher time one lap: what laps are drawn from is not in this process."""
     seconds = ask_launcher([case, *arguments])
     if seconds is None:
-        raise RuntimeError("this measures for ever: some twenty laps are enough")
+        raise RuntimeError("this measures forever: some twenty laps are enough")
     return float(seconds)
 
 

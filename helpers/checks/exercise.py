@@ -69,7 +69,7 @@ class Exercise:
         return f"Exercise {self.number}: {self.title} ({self.minutes} min, {dots}{further})"
 
     def draw(self, secret: str = VISIBLE_SECRET) -> tuple[Case, ...]:
-        """Give the cases that belong to a secret, small ones first: always the same for one secret."""
+        """Return the cases that belong to a secret, small ones first: always the same for one secret."""
         draws = plan(self.sizes, self.count, f"{secret}/{self.name}")
         cases = sorted(map(self.case, draws), key=lambda case: case.size)
         return (*cases, self.last(draws[0])) if self.last is not None else tuple(cases)
@@ -81,6 +81,6 @@ class Exercise:
 
 
 def read(module: ModuleType, heading: Heading) -> Exercise:
-    """Give the exercise of a content file, with what stands above it."""
+    """Return the exercise of a content file, with what stands above it."""
     exercise: Exercise = module.EXERCISE
     return replace(exercise, **vars(heading))

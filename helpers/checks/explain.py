@@ -108,7 +108,8 @@ def _match(
     ends = [*passed[:1], *passed[1:][-1:]]
     left = _alike(answer, known, [shown, *near[:1], *ends])
     more = [*near[1:_MOST_OTHERS], *passed[1:-1][-_MOST_OTHERS:]]
-    if far:  # cases of another size say more than further ones of the same size, and a world costs 50 ms
+    # Cases of another size say more than further ones of the same size, and a world costs 50 ms.
+    if far:
         left = _alike(answer, left, far)
     if not far or len({mistake.words for mistake in left}) > 1:
         left = _alike(answer, left, more)

@@ -68,7 +68,7 @@ def heading_in(text: str, name: str, notebook: str) -> Heading:
 
 @cache
 def headings() -> Mapping[str, Heading]:
-    """Give each exercise's heading by the name of its function, in the course's order."""
+    """Return each exercise's heading by the name of its function, in the course's order."""
     found: dict[str, Heading] = {}
     for path in _FOLDER.glob("nb*/*.py"):
         if path.stem in _SHARED:
@@ -92,7 +92,7 @@ def _place(number: str) -> tuple[int, ...]:
 
 
 def notebook_called(name: str) -> str:
-    """Give the notebook of a name or number ("04", "4", "04_collectives"). Raises UnknownExercise."""
+    """Return the notebook of a name or number ("04", "4", "04_collectives"). Raises UnknownExercise."""
     for notebook in dict.fromkeys(heading.notebook for heading in headings().values()):
         if name in {notebook, notebook[:2], notebook[:2].removeprefix("0")}:
             return notebook
@@ -100,7 +100,7 @@ def notebook_called(name: str) -> str:
 
 
 def find_heading(asked: Any) -> Heading:
-    """Give the heading asked for by the exercise's name, its function, its title or its number ("2.1")."""
+    """Return the heading asked for by the exercise's name, its function, its title or its number ("2.1")."""
     name = str(getattr(asked, "__name__", asked))
     for heading in headings().values():
         if name in {heading.name, heading.number, heading.title}:

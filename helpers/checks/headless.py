@@ -48,7 +48,7 @@ def results_of(path: Path, secret: str = VISIBLE_SECRET, only: str = "") -> list
 
 
 def exercises_of(path: Path) -> list[Exercise]:
-    """Give the exercises to look for: of the notebook whose name this is, else of any it attempts.
+    """Return the exercises to look for: of the notebook whose name this is, else of any it attempts.
 
     A file that was renamed is known by the exercises that it defines: read for all of them, it is
     taken for the notebook of which it attempts the most.

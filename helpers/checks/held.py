@@ -52,7 +52,7 @@ class Held:
 
     @property
     def sizes(self) -> list[int]:
-        """Give the bytes of each storage in the last count, the largest first."""
+        """Return the bytes of each storage in the last count, the largest first."""
         return self._sizes
 
     def _count(self, others: Iterable[torch.Tensor | None]) -> int:
@@ -62,7 +62,7 @@ class Held:
 
 @contextmanager
 def tensors_held() -> Iterator[Held]:
-    """Give a counter of the bytes of all tensors that are made in this block and still held.
+    """Return a counter of the bytes of all tensors that are made in this block and still held.
 
     What autograd saves for backward counts. What existed before the block does not, nor is it ever
     looked at by the garbage collector again: use it in a rank, which ends soon.
@@ -87,7 +87,7 @@ def _found(others: Iterable[torch.Tensor | None]) -> dict[int, int]:
 
 
 def _storages(tensors: Iterable[torch.Tensor]) -> dict[int, int]:
-    """Give the bytes of each storage by its address; a wrapper (DTensor) has none of its own."""
+    """Return the bytes of each storage by its address; a wrapper (DTensor) has none of its own."""
     storages = {}
     for tensor in tensors:
         if hasattr(tensor, "__tensor_flatten__"):

@@ -77,11 +77,11 @@ class Tried:
     changed: Sequence[Sequence[str]] = ()
 
     def findings(self) -> list[Finding | None]:
-        """Give what is wrong with each rank's value; None where it is right."""
+        """Return what is wrong with each rank's value; None where it is right."""
         return [self._finding(rank) for rank in range(self.case.world_size)]
 
     def together(self) -> Finding | None:
-        """Give what is wrong with the values of all ranks together, where nothing is with any alone."""
+        """Return what is wrong with the values of all ranks together, where nothing is with any alone."""
         right = self.case.right
         if not isinstance(right, AllRanks) or any(self.findings()):
             return None
@@ -232,7 +232,7 @@ def advise(tried: Sequence[Tried]) -> str:
 
 
 def _explanations(tried: Tried, rank: int, found: Finding) -> list[str]:
-    """Give all sentences that explain what one rank gave back: the exercise's own first."""
+    """Return all sentences that explain what one rank gave back: the exercise's own first."""
     words = [*_own(tried, rank, found)]
     with contextlib.suppress(Exception):
         words += _usual(tried.case, rank, tried.run.values[rank])
@@ -266,7 +266,7 @@ def _differs(case: Case, wanted: Any, got: Any) -> str:
 
 
 def _usual(case: Case, rank: int, got: Any) -> Iterator[str]:
-    """Give simple relations between a wrong value and the right one: facts, whatever the exercise."""
+    """Return simple relations between a wrong value and the right one: facts, whatever the exercise."""
     right = for_rank(case.right, rank)
     if callable(right) or isinstance(right, AllRanks):
         return

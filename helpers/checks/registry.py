@@ -39,7 +39,7 @@ def exercises() -> Mapping[str, Exercise]:
 
 
 def get(name: str) -> Exercise:
-    """Give the exercise whose function is called `name`. Raise UnknownExercise with the nearest."""
+    """Return the exercise whose function is called `name`. Raise UnknownExercise with the nearest."""
     known = exercises()
     if name in known:
         return known[name]
@@ -47,5 +47,5 @@ def get(name: str) -> Exercise:
 
 
 def find(asked: Any) -> Exercise:
-    """Give the exercise that is asked for by its name, its function, or its number ("2.1")."""
+    """Return the exercise that is asked for by its name, its function, or its number ("2.1")."""
     return exercises()[find_heading(asked).name]

@@ -37,7 +37,7 @@ class Rule(Protocol):
     def on_each_call(self) -> bool: ...
 
     def problem(self, trace: Trace, case: Case) -> str:
-        """Give "" or one sentence that says which rank broke the rule, and how."""
+        """Return "" or one sentence that says which rank broke the rule, and how."""
         ...
 
 
@@ -194,7 +194,7 @@ class Holds:
 
 
 def amount_of(amount: Amount, case: Case, rank: int) -> int:
-    """Give the number that an amount is on one rank of a case."""
+    """Return the number that an amount is on one rank of a case."""
     if isinstance(amount, str):
         return int(case.facts[amount])
     return amount if isinstance(amount, int) else amount(case, rank)

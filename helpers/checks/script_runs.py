@@ -88,7 +88,7 @@ def _waits(said: Mapping[Any, Any], name_place: NamePlace) -> tuple[Wait, ...]:
 
 
 def _own(frames: Any, name_place: NamePlace) -> list[Place]:
-    """Give the learner's own lines of what a rank reported."""
+    """Return the learner's own lines of what a rank reported."""
     return [
         name_place(str(frame[0]), int(frame[1]), str(frame[2]))
         for frame in (frames[-60:] if isinstance(frames, list) else [])

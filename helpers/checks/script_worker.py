@@ -74,14 +74,14 @@ def ask(*question: Any) -> Any:
 
 
 def programme_of(name: str) -> Callable[..., Any]:
-    """Give the function that "module:function" names."""
+    """Return the function that "module:function" names."""
     module, _, function = name.partition(":")
     found: Callable[..., Any] = getattr(import_module(module), function)
     return found
 
 
 def whoami() -> str:
-    """Give this process's name in the reports: its attempt and its rank."""
+    """Return this process's name in the reports: its attempt and its rank."""
     rank = next((os.environ[name] for name in RANK_NAMES if name in os.environ), "0")
     return f"{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}-{rank}"
 

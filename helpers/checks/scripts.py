@@ -224,12 +224,12 @@ def under_fork(
 
 
 def error_file(script: Path, rank: int) -> Path:
-    """Give where a forked worker's `@record` writes."""
+    """Return where a forked worker's `@record` writes."""
     return script.parent / f"{rank}.error.json"
 
 
 def _stands(script: Path, rank: int) -> list[list[Any]]:
-    """Give the frames in which a worker stood when its time was up, outermost first."""
+    """Return the frames in which a worker stood when its time was up, outermost first."""
     said = head_of(script.parent / f"{rank}.stands", _MAX_TEXT)
     return [[file, int(line), name] for file, line, name in _WHERE.findall(said)][::-1]
 

@@ -45,7 +45,7 @@ class Stopwatch:
     """Times scripted laps: call it with what shall be timed, get the seconds of one lap."""
 
     def __init__(self, script: Script, truth: Callable[..., float]) -> None:
-        """Give the true seconds of a lap by `truth(*arguments)`."""
+        """Return the true seconds of a lap by `truth(*arguments)`."""
         self._script = script
         self._truth = truth
         self._laps: dict[Hashable, int] = {}

@@ -81,7 +81,7 @@ def build(solutions_dir: Path, notebooks_dir: Path) -> list[Path]:
 
 
 def learner_copy(notebook: Notebook, name: str = "notebook") -> Notebook:
-    """Give the notebook with stubs for its solutions and without outputs; `name` is for errors."""
+    """Return the notebook with stubs for its solutions and without outputs; `name` is for errors."""
     check_cell_ids(notebook, name)
     cells = []
     title = ""
@@ -174,7 +174,7 @@ def _check_inside_functions(source: str, regions: list[Region]) -> None:
 
 
 def _statements(parent: ast.AST, *, in_function: bool) -> Iterator[tuple[ast.stmt, bool]]:
-    """Give every statement, and whether its closest function or class is a function."""
+    """Return every statement, and whether its closest function or class is a function."""
     for child in ast.iter_child_nodes(parent):
         inside = in_function
         if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef):

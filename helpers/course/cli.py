@@ -128,7 +128,7 @@ def progress() -> None:
 @main.command()
 @click.argument("exercise")
 def hint(exercise: str) -> None:
-    """Give the next hint for an exercise.
+    """Return the next hint for an exercise.
 
     For example: course hint ring_all_reduce.
     """
@@ -348,7 +348,7 @@ def _solved(workspace: Workspace, names: tuple[str, ...]) -> list[Path]:
 
 
 def _short(path: Path) -> str:
-    """Give the path as one would type it from here, if it lies below."""
+    """Return the path as one would type it from here, if it lies below."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 

@@ -51,5 +51,5 @@ def report(finding: Finding) -> str:
 
 
 def exit_code(findings: Iterable[Finding]) -> int:
-    """Give 1 if something is missing that the course cannot do without, else 0."""
+    """Return 1 if something is missing that the course cannot do without, else 0."""
     return int(any(finding.status == "missing" for finding in findings))

@@ -19,7 +19,7 @@ from helpers.views.live import widget_view
 
 
 def hint(asked: Any, *, get: Callable[[Any], Heading] = find_heading) -> Told:
-    """Give the next hint for an exercise, below those that were given before.
+    """Return the next hint for an exercise, below those that were given before.
 
     asked: the exercise's name, its number ("2.1"), or the function itself.
 

@@ -141,7 +141,7 @@ def home() -> Home:
 
 
 def places(progress: Progress, exercises: Sequence[Heading]) -> tuple[Place, ...]:
-    """Give each notebook's place, in the course's order; the first that nobody has begun is "next"."""
+    """Return each notebook's place, in the course's order; the first that nobody has begun is "next"."""
     found: list[Place] = []
     for notebook in dict.fromkeys(exercise.notebook for exercise in exercises):
         own = [e for e in exercises if e.notebook == notebook]
@@ -251,7 +251,7 @@ def _asked(progress: Progress, notebook: str) -> tuple[Asked, ...]:
 
 @cache
 def _cells_of_quizzes(notebook: str) -> Mapping[str, str]:
-    """Give the id of the cell that asks each quiz: JupyterLab opens a notebook at a cell by it."""
+    """Return the id of the cell that asks each quiz: JupyterLab opens a notebook at a cell by it."""
     path = _file_of(notebook)
     if path is None:
         return {}
@@ -262,7 +262,7 @@ def _cells_of_quizzes(notebook: str) -> Mapping[str, str]:
 
 @cache
 def _title(notebook: str) -> str:
-    """Give a notebook's own title, "02 · Blocking send and recv"; its file's name where there is none."""
+    """Return a notebook's own title, "02 · Blocking send and recv"; its file's name where there is none."""
     path = _file_of(notebook)
     if path is None:
         return notebook

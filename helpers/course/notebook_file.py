@@ -45,7 +45,7 @@ def write_notebook(path: Path, notebook: Notebook) -> None:
 
 
 def source_of(cell: Notebook) -> str:
-    """Give a cell's source as one string: a file may hold it as a list of lines."""
+    """Return a cell's source as one string: a file may hold it as a list of lines."""
     source = cell.get("source", "")
     return source if isinstance(source, str) else "".join(source)
 
@@ -56,7 +56,7 @@ def as_lines(source: str) -> list[str]:
 
 
 def notebook_metadata() -> Notebook:
-    """Give the metadata that every notebook of the course has, the same on every machine."""
+    """Return the metadata that every notebook of the course has, the same on every machine."""
     return {
         "kernelspec": {
             "display_name": "Python 3 (ipykernel)",
@@ -68,7 +68,7 @@ def notebook_metadata() -> Notebook:
 
 
 def cell_metadata(cell: Notebook) -> Notebook:
-    """Give what a cell's author said about it, without what an editor or a run added."""
+    """Return what a cell's author said about it, without what an editor or a run added."""
     metadata = cell.get("metadata", {})
     return {key: value for key, value in metadata.items() if key in KEPT_CELL_METADATA}
 

@@ -39,7 +39,7 @@ def store_outputs(path: Path) -> None:
 
 
 def executed(notebook: Notebook, name: str) -> Notebook:
-    """Give the notebook with fresh outputs; `name` is for the scratch folder and for errors."""
+    """Return the notebook with fresh outputs; `name` is for the scratch folder and for errors."""
     check_cell_ids(notebook, name)
     node = nbformat.reads(json.dumps(notebook), as_version=4)  # type: ignore[no-untyped-call]
     with tempfile.TemporaryDirectory(prefix="real-ranks-outputs-") as scratch:

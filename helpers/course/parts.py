@@ -12,5 +12,5 @@ _BEGINS = {
 
 
 def part_of(number: int) -> str:
-    """Give the part of notebook `number`, as "II Training together"."""
+    """Return the part of notebook `number`, as "II Training together"."""
     return next(name for first, name in reversed(_BEGINS.items()) if number >= first)

@@ -139,7 +139,7 @@ def landlock() -> Finding:
 
 
 def landlock_version() -> int:
-    """Give the kernel's Landlock version, 0 if there is none.
+    """Return the kernel's Landlock version, 0 if there is none.
 
     Asked by the system call landlock_create_ruleset(NULL, 0, LANDLOCK_CREATE_RULESET_VERSION), see
     landlock(7): /sys/kernel/security is often not mounted, above all in containers.

@@ -150,7 +150,7 @@ def find_browser() -> str | None:
 
 
 def direct_dependencies() -> set[str]:
-    """Give the names of what the course itself needs, without its extras."""
+    """Return the names of what the course itself needs, without its extras."""
     lines = requires("real-ranks") or []
     return {normal_name(re.split(r"[^\w.-]", line)[0]) for line in lines if "extra ==" not in line}
 
@@ -175,7 +175,7 @@ def _installed(name: str) -> str | None:
 
 
 def _run(command: list[str]) -> str | None:
-    """Give what a command says on either stream; None if it fails, hangs or is not there."""
+    """Return what a command says on either stream; None if it fails, hangs or is not there."""
     try:
         done = subprocess.run(
             command,

@@ -68,19 +68,19 @@ class Progress:
     note: str = ""
 
     def with_score(self, exercise: str, score: Score) -> Progress:
-        """Give the progress after one more check of an exercise."""
+        """Return the progress after one more check of an exercise."""
         old = self.exercises.get(exercise)
         best = old.best if old and old.best.share >= score.share else score
         attempts = Attempts((old.tries if old else 0) + 1, best, score)
         return replace(self, exercises={**self.exercises, exercise: attempts})
 
     def with_hint(self, exercise: str, level: int) -> Progress:
-        """Give the progress after the first `level` hints of an exercise were seen."""
+        """Return the progress after the first `level` hints of an exercise were seen."""
         seen = max(level, self.hints.get(exercise, 0))
         return replace(self, hints={**self.hints, exercise: seen})
 
     def with_answer(self, quiz: str, choice: int, correct: bool, when: str) -> Progress:
-        """Give the progress after one more answer to a quiz."""
+        """Return the progress after one more answer to a quiz."""
         old = self.quizzes.get(quiz)
         answers = QuizAnswers(
             tries=(old.tries if old else 0) + 1,

@@ -6,7 +6,7 @@ stands in a notebook:
     [[quiz]]
     id = "two-sends"
     question = "Both ranks call `send` first, then `recv`. What happens?"
-    options = ["It works", "Both wait for ever", "The second send fails"]
+    options = ["It works", "Both wait forever", "The second send fails"]
     answer = 1                  # counted from 0
     why = "gloo does not buffer: a send returns when its recv is there."
     wrong = ["...", "", "..."]  # optional: one line to whoever chose that option
@@ -60,7 +60,7 @@ class Quiz:
         return ascii_lowercase[: len(self.options)]
 
     def text(self) -> str:
-        """Give the question as plain text, always the same, without the answer."""
+        """Return the question as plain text, always the same, without the answer."""
         options = [
             f"  {letter}) {option}"
             for letter, option in zip(self.letters, self.options, strict=True)
@@ -130,7 +130,7 @@ def load_quizzes(folder: Path = QUIZ_DIR) -> dict[str, Quiz]:
 
 @cache
 def quizzes_of_notebooks() -> Mapping[str, tuple[str, ...]]:
-    """Give the ids of each notebook's quizzes, by the notebook's name."""
+    """Return the ids of each notebook's quizzes, by the notebook's name."""
     files = sorted(QUIZ_DIR.glob("*.toml"))
     return {path.stem: tuple(quiz.id for quiz in _read_file(path)) for path in files}
 

@@ -88,7 +88,7 @@ def show_me(asked: Any) -> Beside | Told:
 
 
 def _source_in(solved: Path, name: str) -> str | None:
-    """Give the cell of a solved notebook that defines the answer, without its markers."""
+    """Return the cell of a solved notebook that defines the answer, without its markers."""
     if not solved.is_file():
         return None
     sources = [

@@ -65,7 +65,7 @@ def _is_own(folder: Path) -> bool:
 
 
 def find_workspace() -> Workspace:
-    """Give the folder that this installation of the course runs from.
+    """Return the folder that this installation of the course runs from.
 
     Raises WorkspaceError where the package was installed without the notebooks beside it.
     """

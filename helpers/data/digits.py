@@ -23,7 +23,7 @@ IMAGES, LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
 
 
 def digits(path: str | Path | None = None) -> tuple[torch.Tensor, torch.Tensor]:
-    """Give handwritten digits: images (samples, pixels), float32 from 0 to 1, and labels 0 to 9.
+    """Return handwritten digits: images (samples, pixels), float32 from 0 to 1, and labels 0 to 9.
 
     path: a folder with `train-images-idx3-ubyte` and `train-labels-idx1-ubyte`, plain or with .gz;
     without it the folder that REAL_RANKS_MNIST names; without that scikit-learn's own 1,797 digits.
@@ -37,7 +37,7 @@ def digits(path: str | Path | None = None) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def small_digits() -> tuple[torch.Tensor, torch.Tensor]:
-    """Give scikit-learn's digits, whatever the environment says: the same ones on every machine."""
+    """Return scikit-learn's digits, whatever the environment says: the same ones on every machine."""
     images, labels = _small()
     return images.clone(), labels.clone()
 
@@ -73,7 +73,7 @@ def _small() -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _rows() -> np.ndarray:
-    """Give what `sklearn.datasets.load_digits` reads, without the two seconds of importing scikit-learn."""
+    """Return what `sklearn.datasets.load_digits` reads, without the two seconds of importing scikit-learn."""
     package = find_spec("sklearn")
     if package is not None and package.origin is not None:
         file = Path(package.origin).with_name("datasets") / "data" / "digits.csv.gz"

@@ -61,12 +61,12 @@ def _cost(count: int, nbytes: float, alpha: float, bandwidth: float) -> float:
 
 
 def ring(ranks: int) -> list[Round]:
-    """Give the rounds of reduce-scatter and all-gather around the ring: 2 (p - 1) of them."""
+    """Return the rounds of reduce-scatter and all-gather around the ring: 2 (p - 1) of them."""
     return [[(rank, (rank + 1) % ranks) for rank in range(ranks)] for _ in range(2 * (ranks - 1))]
 
 
 def tree(ranks: int) -> list[Round]:
-    """Give the rounds of a reduce down a binomial tree and of a broadcast up again."""
+    """Return the rounds of a reduce down a binomial tree and of a broadcast up again."""
     up: list[Round] = []
     step = 1
     while step < ranks:

@@ -46,7 +46,7 @@ def bucket_sizes(layers: int, bucket: int) -> list[int]:
 def reduced(
     sizes: list[int], backward_ms: float, layer_ms: float, latency_ms: float
 ) -> list[tuple[float, float, float]]:
-    """Give each bucket's all-reduce: ready, begun and done, in ms; one after the other.
+    """Return each bucket's all-reduce: ready, begun and done, in ms; one after the other.
 
     backward_ms: when backward begins. It takes 1 ms a layer, and a bucket waits for its last gradient.
     """

@@ -71,7 +71,7 @@ def sizes(
     host_gb_s: int,
     network_gb_s: int,
 ) -> tuple[Model, Cluster]:
-    """Give the model and the cluster that the controls describe."""
+    """Return the model and the cluster that the controls describe."""
     chosen = (
         Model(CUSTOM, layers, hidden, hidden // 128, 4096)
         if model == CUSTOM

@@ -32,7 +32,7 @@ STAGES = ("DDP", "ZeRO-1", "ZeRO-2", "ZeRO-3")
 
 
 def parts(parameters: int, ranks: int, numbers: int, stage: int) -> dict[str, int]:
-    """Give the bytes of each part on one rank: stage 1 shards Adam's state, 2 gradients too, 3 all.
+    """Return the bytes of each part on one rank: stage 1 shards Adam's state, 2 gradients too, 3 all.
 
     In float32 a parameter has 4 bytes of weight, 4 of gradient and 8 of state; in bfloat16 2 and 2, and its
     state has a copy in float32 besides: 16 either way.

@@ -115,7 +115,7 @@ def _run(
 def _until_broken(
     jobs: Sequence[Job], setting: Setting, plan: Plan, processes: int
 ) -> Iterator[tuple[Job, Record]]:
-    """Give records until all are there, or until a process has died."""
+    """Return records until all are there, or until a process has died."""
     with _pool(setting, plan, min(processes, len(jobs))) as pool, suppress(BrokenProcessPool):
         try:
             waiting = {pool.submit(_grade, job): job for job in jobs}
@@ -198,7 +198,7 @@ def _path(setting: Setting, name: str) -> Path:
 
 
 def _kept(job: Job, path: Path, versions: dict[str, str]) -> Record | None:
-    """Give the record of an earlier run if nothing has changed since."""
+    """Return the record of an earlier run if nothing has changed since."""
     with suppress(OSError, ValueError, UnreadableNotebook):
         record = from_json(json.loads(path.read_text()))
         same = record.status is Status.GRADED and record.versions == versions
@@ -209,7 +209,7 @@ def _kept(job: Job, path: Path, versions: dict[str, str]) -> Record | None:
 
 
 def read_records(out: Path) -> list[Record]:
-    """Give the records of a batch, in the order of their files' names. Raise ValueError if damaged."""
+    """Return the records of a batch, in the order of their files' names. Raise ValueError if damaged."""
     return [from_json(json.loads(p.read_text())) for p in sorted((out / "records").glob("*.json"))]
 
 
@@ -237,7 +237,7 @@ def _log(out: Path, job: Job, record: Record, path: Path) -> None:
 
 
 def secret_of(out: Path) -> str:
-    """Give the secret of this batch's hidden cases; make one where there is none yet."""
+    """Return the secret of this batch's hidden cases; make one where there is none yet."""
     path = out / "secret"
     with suppress(FileNotFoundError):
         if secret := path.read_text().strip():
@@ -248,5 +248,5 @@ def secret_of(out: Path) -> str:
 
 
 def _mark_of(secret: str) -> str:
-    """Give what tells secrets apart without giving one away."""
+    """Return what tells secrets apart without giving one away."""
     return hashlib.sha256(f"real-ranks {secret}".encode()).hexdigest()[:8]

@@ -37,7 +37,7 @@ class Cache:
     folder: Path | None
 
     def get(self, key: str) -> ExerciseRecord | None:
-        """Give what was kept under a key; None if there is nothing, or nothing that can be read."""
+        """Return what was kept under a key; None if there is nothing, or nothing that can be read."""
         return self._read(f"{key}.json", exercise_from_json)
 
     def put(self, key: str, record: ExerciseRecord) -> None:
@@ -47,7 +47,7 @@ class Cache:
             (self.folder / key[:2] / f"{key}{_VISIBLE}").unlink(missing_ok=True)
 
     def get_visible(self, key: str) -> Judged | None:
-        """Give what came of the visible cases, where the hidden ones were not tried any more."""
+        """Return what came of the visible cases, where the hidden ones were not tried any more."""
         return self._read(f"{key}{_VISIBLE}", judged_from_json)
 
     def put_visible(self, key: str, judged: Judged) -> None:
@@ -68,7 +68,7 @@ class Cache:
 
 
 def key_of(exercise: Exercise, answer: Answer, secret: str, versions: Mapping[str, str]) -> str:
-    """Give the key of one answer to one exercise: it changes with all on which the verdict depends."""
+    """Return the key of one answer to one exercise: it changes with all on which the verdict depends."""
     where = [astuple(origin) for origin in answer.origins]  # what is told names cells
     parts = [exercise.name, answer.name, answer.source, where, answer.notes, secret]
     parts.append(sorted(versions.items()))

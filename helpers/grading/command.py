@@ -214,7 +214,7 @@ def differences(old: Record | None, new: Record) -> Iterator[str]:
 
 @contextmanager
 def _aside(out: Path) -> Iterator[Path]:
-    """Give a folder for the records of a second grading, which goes away."""
+    """Return a folder for the records of a second grading, which goes away."""
     from tempfile import TemporaryDirectory
 
     with TemporaryDirectory(dir=out, prefix="verify-") as folder:

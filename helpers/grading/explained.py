@@ -1,6 +1,6 @@
 """Do the recorded calls explain the bytes that were counted from outside? If not: where to look.
 
-`records` asks `mismatch` for each run behind walls that can be looked into (`traffic`). It is no verdict:
+`records` asks `mismatch` for each run in a sandbox that can be looked into (`traffic`). It is no verdict:
 gloo's framing and algorithms are those of torch 2.13, as the tests beside this hold them against real
 ranks. What it cannot tell apart: calls that move the same bytes between the same ranks, as gloo's own ring
 and one written by hand; what goes by files, memory or Unix sockets behind a show of the right calls; and a
@@ -124,7 +124,7 @@ def _add_message(bounds: _Bounds, event: Event, sends: Counter[tuple[int, int]])
 
 
 def _moved(meeting: Meeting) -> tuple[int, int]:
-    """Give the least and the most bytes that one collective moves in all, framing included."""
+    """Return the least and the most bytes that one collective moves in all, framing included."""
     n = len(meeting.group_ranks)
     if n < 2:
         return 0, 0

@@ -1,4 +1,4 @@
-"""Grade one submission: its answers, behind walls, on visible and on hidden cases.
+"""Grade one submission: its answers, in a sandbox, on visible and on hidden cases.
 
     file --read_answers (capped child)--> answers --judge_apart (capped child), Sandbox--> Judged --> Record
 
@@ -288,7 +288,7 @@ class Grader:
         return bool(found.outcomes & _SUSPICIOUS)
 
     def _open(self, exercise: Exercise, secret: str, fresh: bool) -> tuple[Sandbox, bool]:
-        """Give a sandbox, and tell whether it is new: for visible cases one that has seen no hidden ones.
+        """Return a sandbox, and tell whether it is new: for visible cases one that has seen no hidden ones.
 
         Where a new one takes milliseconds, each is new.
         """
@@ -326,5 +326,5 @@ def fault_record(exercise: Exercise) -> ExerciseRecord:
 
 
 def _digest(path: Path) -> str:
-    """Give the SHA-256 of a file that `read_answers` will judge; raise UnreadableNotebook as it does."""
+    """Return the SHA-256 of a file that `read_answers` will judge; raise UnreadableNotebook as it does."""
     return hashlib.sha256(bytes_of(path)).hexdigest()

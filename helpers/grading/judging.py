@@ -69,7 +69,7 @@ class Judged:
         return self.outcome is Outcome.PASSED
 
     def as_json(self) -> dict[str, Any]:
-        """Give it as JSON's own types."""
+        """Return it as JSON's own types."""
         return {**asdict(self), "outcome": self.outcome.value}
 
     @property
@@ -115,7 +115,7 @@ def _hidden(number: int, case: CaseVerdict) -> CaseRecord:
 
 
 def _unexplained(exercise: Exercise, result: CheckResult) -> str:
-    """Give the first mismatch between calls and bytes in a case that has brought points."""
+    """Return the first mismatch between calls and bytes in a case that has brought points."""
     if exercise.own_network or exercise.kind not in {Kind.RANKS, Kind.MODULE}:
         return ""
     runs = (case.world or case.run for case in result.cases if case.credit)

@@ -48,7 +48,7 @@ def write_course(solutions: Path, out: Path) -> list[Path]:
 
 
 def for_nbgrader(notebook: Notebook, name: str) -> Notebook:
-    """Give a solved notebook with nbgrader's metadata, without outputs."""
+    """Return a solved notebook with nbgrader's metadata, without outputs."""
     wanted = [e for e in exercises().values() if e.notebook == name]
     return {**notebook, "cells": list(_cells(notebook, wanted))}
 

@@ -127,7 +127,7 @@ class Record:
         return sum(exercise.out_of for exercise in self.exercises)
 
     def as_json(self) -> dict[str, Any]:
-        """Give the record as JSON's own types, with the format's number."""
+        """Return the record as JSON's own types, with the format's number."""
         data = asdict(self)
         data["status"] = self.status.value
         return {"format": FORMAT, "points": self.points, "out_of": self.out_of, **data}

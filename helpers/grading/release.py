@@ -75,7 +75,7 @@ def _for_learners(readme: str, with_solutions: bool) -> str:
 
 
 def bundled(workspace: Workspace) -> Iterator[Path]:
-    """Give the files that belong into a bundle."""
+    """Return the files that belong into a bundle."""
     yield from (p for name in _FILES if (p := workspace.root / name).is_file())
     yield from workspace.notebooks.glob("*.ipynb")
     package = workspace.root / "helpers"

@@ -42,7 +42,7 @@ class Roster:
     learner_column: str = ""
 
     def place(self, column: str) -> int | None:
-        """Give the place of a column, whatever its case; None where there is none."""
+        """Return the place of a column, whatever its case; None where there is none."""
         names = [name.casefold() for name in self.columns]
         return names.index(column.casefold()) if column.casefold() in names else None
 
@@ -129,7 +129,7 @@ def _likeliest(roster: Roster, learners: Sequence[str]) -> str:
 
 
 def _find(cells: Sequence[str], learners: Sequence[str]) -> tuple[str | None, ...]:
-    """Give each cell's learner: of just this name, or this number, else the only one but for its case."""
+    """Return each cell's learner: of just this name, or this number, else the only one but for its case."""
     exact = {_key(learner): learner for learner in learners}
     loose: dict[str, list[str]] = {}
     for learner in learners:

@@ -45,7 +45,7 @@ def write_answers(records: Sequence[Record], out: Path) -> None:
 
 
 def similar_answers(records: Sequence[Record]) -> list[Similar]:
-    """Give the groups of learners whose answers to an exercise are nearly the same."""
+    """Return the groups of learners whose answers to an exercise are nearly the same."""
     by_exercise: dict[str, dict[str, frozenset[str]]] = defaultdict(dict)
     for record in records:
         for exercise in record.exercises:
@@ -66,7 +66,7 @@ def similar_answers(records: Sequence[Record]) -> list[Similar]:
 
 
 def normalised(source: str) -> str:
-    """Give an answer without comments, docstrings and the author's layout; "" if it cannot be read."""
+    """Return an answer without comments, docstrings and the author's layout; "" if it cannot be read."""
     try:
         tree = ast.parse(source)
         for node in ast.walk(tree):
@@ -79,7 +79,7 @@ def normalised(source: str) -> str:
 
 
 def fingerprint(source: str) -> frozenset[str]:
-    """Give the pieces of an answer's structure; names that its author chose leave no trace."""
+    """Return the pieces of an answer's structure; names that its author chose leave no trace."""
     try:
         nodes = list(ast.walk(ast.parse(normalised(source))))[:_MOST_NODES]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -95,7 +95,7 @@ def fingerprint(source: str) -> frozenset[str]:
 
 
 def overlap(one: frozenset[str], other: frozenset[str]) -> float:
-    """Give the share of common pieces, from 0 to 1 (Jaccard's index)."""
+    """Return the share of common pieces, from 0 to 1 (Jaccard's index)."""
     return len(one & other) / len(one | other) if one or other else 0.0
 
 

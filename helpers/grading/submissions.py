@@ -54,7 +54,7 @@ class Job:
 
 
 def find_submissions(folder: Path) -> tuple[list[Job], list[str]]:
-    """Give the notebooks to grade, in order, and what was noticed on the way, a line each.
+    """Return the notebooks to grade, in order, and what was noticed on the way, a line each.
 
     Symbolic links and hidden folders are passed over. Raise NoSubmissions where there is nothing.
     """
@@ -82,7 +82,7 @@ def find_submissions(folder: Path) -> tuple[list[Job], list[str]]:
 
 
 def _files(folder: Path, notices: list[str]) -> Iterator[Path]:
-    """Give the notebooks of the class's folder, and of each folder in it."""
+    """Return the notebooks of the class's folder, and of each folder in it."""
     for entry in _entries(folder, folder, notices):
         if entry.is_dir(follow_symlinks=False):
             yield from _files_of_one(Path(entry.path), folder, notices)
@@ -120,7 +120,7 @@ def _is_notebook(name: str) -> bool:
 
 
 def _entries(here: Path, folder: Path, notices: list[str]) -> Iterator[os.DirEntry[str]]:
-    """Give what a folder holds, in order: nothing hidden, and no links, which are told."""
+    """Return what a folder holds, in order: nothing hidden, and no links, which are told."""
     try:
         with os.scandir(here) as found:
             entries = sorted(islice(found, MOST_ENTRIES + 1), key=lambda entry: entry.name)
@@ -137,7 +137,7 @@ def _entries(here: Path, folder: Path, notices: list[str]) -> Iterator[os.DirEnt
 
 
 def _source(path: Path, folder: Path) -> str:
-    """Give what says whose a notebook is: its folder, or what its file is called besides a notebook's name.
+    """Return what says whose a notebook is: its folder, or what its file is called besides a notebook's name.
 
     A learner may hand in many files, so "anna" of anna_02.ipynb and of anna_03.ipynb is one.
     """
@@ -202,7 +202,7 @@ def _told(source: str) -> str:
 
 
 def _told_apart(sources: Sequence[str]) -> list[str]:
-    """Give each source so that a reader sees what tells it from the others."""
+    """Return each source so that a reader sees what tells it from the others."""
     told = list(map(_told, sources))
     looks = {unicodedata.normalize("NFKC", each).translate(_ALIKE) for each in told}
     return told if len(looks) == len(told) else list(map(ascii, told))

@@ -44,7 +44,7 @@ def mpiexec(
     """Run a script on `n` MPI ranks and give back what each of them printed.
 
     module: run the script through a module, as `python -m module script` does: with "mpi4py" an
-    exception on one rank ends all of them, without it the others wait for that one for ever. env:
+    exception on one rank ends all of them, without it the others wait for that one forever. env:
     added to what the ranks inherit. timeout: seconds for the whole job. on_failure: "raise", or
     "return" (the result carries its failure).
 
@@ -146,6 +146,6 @@ def _result(
 
 
 def _own_words(text: str) -> list[str]:
-    """Give the lines that a rank wrote itself, if any: MPI's own word on its end may come before the last."""
+    """Return the lines that a rank wrote itself, if any: MPI itself may add a line before the last."""
     lines = text.strip().splitlines()
     return [line for line in lines if not line.startswith(_ABORT)] or lines

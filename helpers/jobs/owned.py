@@ -88,11 +88,11 @@ class Owned:
             self.look(0.05)
 
     def running(self) -> list[str]:
-        """Give the keys of the programs that have not ended, in the order of their start."""
+        """Return the keys of the programs that have not ended, in the order of their start."""
         return [key for key in self.pids if key not in self.exits]
 
     def alive(self) -> list[int]:
-        """Give the process ids of the programs that have not ended."""
+        """Return the process ids of the programs that have not ended."""
         return [self.pids[key] for key in self.running()]
 
     def wait(self, seconds: float) -> bool:
@@ -109,7 +109,7 @@ class Owned:
                 os.kill(self.pids[key], number)
 
     def pieces(self, key: str) -> list[Piece]:
-        """Give what a program has printed until now, in the order in which it came."""
+        """Return what a program has printed until now, in the order in which it came."""
         try:
             data = self._record(key).read_bytes()
         except FileNotFoundError:

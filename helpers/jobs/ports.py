@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 def free_port() -> int:
-    """Give a port on the loopback address that nobody uses at this moment.
+    """Return a port on the loopback address that nobody uses at this moment.
 
     Another program may take it before you do, which is why frameworks rather let the server choose
     (port 0) and pass its choice on.

@@ -33,7 +33,7 @@ RECORD = struct.Struct("!BQI")
 """Before each piece of output in a program's file: stream (1 or 2), time in ns, length in bytes."""
 MAX_OUTPUT = 4 << 20
 MAX_FILE = 256 << 20
-"""No program may write a larger file: one that prints for ever must not fill the disk."""
+"""No program may write a larger file: one that prints forever must not fill the disk."""
 _LOOK_S = 0.2
 
 
@@ -175,7 +175,7 @@ def _before_exec() -> None:
 
 
 def _tree(roots: set[int]) -> set[int]:
-    """Give everything below `roots`, where nobody adopts orphans: asked for before the roots end."""
+    """Return everything below `roots`, where nobody adopts orphans: asked for before the roots end."""
     table = subprocess.run(["ps", "-Ao", "pid=,ppid="], capture_output=True, text=True).stdout
     pairs = [tuple(map(int, line.split())) for line in table.splitlines()]
     found, grown = set(roots), True

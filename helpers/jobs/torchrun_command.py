@@ -19,7 +19,7 @@ NOT_INHERITED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK
 
 
 def check_arguments(script: str | Path, nproc: int, nnodes: int | str, rdzv: str) -> Path:
-    """Give the script's whole path. Raise LaunchError for arguments that no job can have."""
+    """Return the script's whole path. Raise LaunchError for arguments that no job can have."""
     path = Path(script).resolve()
     if not path.is_file():
         raise LaunchError(f"there is no script {str(script)!r}. Give the path of a file.")
@@ -51,7 +51,7 @@ def node_range(nnodes: int | str) -> tuple[int, int]:
 def options_of(
     nproc: int, nnodes: int | str, rdzv: str, max_restarts: int, port: int
 ) -> tuple[str, ...]:
-    """Give the flags that every agent of a job has; port: where they meet, if one must be named."""
+    """Return the flags that every agent of a job has; port: where they meet, if one must be named."""
     options = ["--nnodes", str(nnodes), "--nproc-per-node", str(nproc)]
     alone = rdzv == "c10d" and str(nnodes) in {"1", "1:1"}
     if alone:  # c10d at a port that the agent itself lets the system choose
@@ -69,7 +69,7 @@ def options_of(
 
 
 def environment_of(more: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Give what agents inherit: this process's environment, without what makes it a worker or rank."""
+    """Return what agents inherit: this process's environment, without what makes it a worker or rank."""
     kept = {
         name: value
         for name, value in os.environ.items()

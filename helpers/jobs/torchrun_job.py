@@ -76,7 +76,7 @@ class TorchrunJob:
         self.owned.send(f"node{node}", signal.SIGTERM)
 
     def workers(self) -> list[LiveWorker]:
-        """Give the workers that are alive now, in rank order."""
+        """Return the workers that are alive now, in rank order."""
         import psutil
 
         found = []

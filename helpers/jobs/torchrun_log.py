@@ -42,7 +42,7 @@ def rounds_of(node: int, pieces: Sequence[Piece], folder: Path) -> tuple[Round, 
 
 
 def own_words(pieces: Sequence[Piece]) -> str:
-    """Give what an agent said itself, without its workers' lines and without its INFO lines."""
+    """Return what an agent said itself, without its workers' lines and without its INFO lines."""
     text = "".join(piece.text for piece in pieces if piece.stream == 2)
     lines = _MARKED.sub("", text).splitlines()
     return "\n".join(_LOG_LINE.sub("", line) for line in lines if not re.match(r"I\d{4} ", line))
@@ -115,7 +115,7 @@ class _Reader:
             self.rounds[-1] = replace(self.rounds[-1], ending=ending, ended_s=at_s)
 
     def close(self, at_s: float) -> None:
-        """Give the round that is open the output that has come since it began."""
+        """Return the round that is open the output that has come since it began."""
         if not self.rounds:
             return
         self._end("ended", at_s)

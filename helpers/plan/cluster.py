@@ -27,7 +27,7 @@ class Cluster:
     latency_s: float = 10e-6
 
     def ring_s(self, nbytes: float, members: int, in_host: int, calls: int = 1) -> float:
-        """Give the seconds of a reduce_scatter or an all_gather; an all_reduce is one and the other.
+        """Return the seconds of a reduce_scatter or an all_gather; an all_reduce is one and the other.
 
         nbytes: of the whole tensor, sent in so many calls. in_host: how many of the members share a host.
         Two levels: a ring in each host, then rings between hosts, each for the share that one GPU has got.
@@ -39,7 +39,7 @@ class Cluster:
         return inside + between
 
     def message_s(self, nbytes: float, inside: bool) -> float:
-        """Give the seconds of one message to a neighbour, in the same host or in another."""
+        """Return the seconds of one message to a neighbour, in the same host or in another."""
         return self.latency_s + nbytes / (self.host_bandwidth if inside else self.network_bandwidth)
 
 

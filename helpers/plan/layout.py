@@ -27,7 +27,7 @@ class Layout:
         return self.dp * self.tp * self.pp
 
     def microbatches(self, batch: int) -> int:
-        """Give how many microbatches each replica has of a batch. Raises ValueError if it does not divide."""
+        """Return how many microbatches of a batch each replica has. Raise ValueError if it is not whole."""
         count, rest = divmod(batch, self.dp * self.microbatch)
         if rest or not count:
             raise ValueError(
@@ -46,5 +46,5 @@ class Layout:
 
 
 def stage_layers(layers: int, layout: Layout) -> int:
-    """Give the layers of the fullest stage."""
+    """Return the layers of the fullest stage."""
     return -(-layers // layout.pp)

@@ -26,7 +26,7 @@ class Memory:
         return self.weights + self.gradients + self.optimizer + self.activations
 
     def parts(self) -> dict[str, int]:
-        """Give the bytes by name, in the order in which they are drawn."""
+        """Return the bytes by name, in the order in which they are drawn."""
         return {
             "weights": self.weights,
             "gradients": self.gradients,

@@ -61,7 +61,7 @@ class Model:
 
     @property
     def scores_flops(self) -> int:
-        """Give a token's forward work for the attention scores of a layer, and for their use.
+        """Return a token's forward work for the attention scores of a layer, and for their use.
 
         4 x sequence x hidden: every token with every other one, as the papers count. Work that a causal
         mask could save is not taken off.
@@ -70,16 +70,16 @@ class Model:
 
     @property
     def layers_flops(self) -> int:
-        """Give a token's forward work in all layers: 2 for each parameter that multiplies, and scores."""
+        """Return a token's forward work in all layers: 2 for each parameter that multiplies, and scores."""
         return self.layers * (2 * self.layer_matrices + self.scores_flops)
 
     @property
     def output_flops(self) -> int:
-        """Give a token's forward work for the probabilities of all words."""
+        """Return a token's forward work for the probabilities of all words."""
         return 2 * self.hidden * self.vocabulary
 
     def flops_per_token(self, recompute: bool = False) -> int:
-        """Give the work of a training step for one token: forward once, backward twice as much.
+        """Return the work of a training step for one token: forward once, backward twice as much.
 
         With `recompute` the layers' forward comes once more: formula (3) of Narayanan et al., with 96
         where it is 72 without.
@@ -88,7 +88,7 @@ class Model:
 
     @property
     def activation_bytes(self) -> int:
-        """Give the bytes that a token leaves in a layer for backward: of GPT, 34 x hidden.
+        """Return the bytes that a token leaves in a layer for backward: of GPT, 34 x hidden.
 
         16-bit numbers: what enters two norms, the attention's and the MLP's matrices, queries, keys and
         values; dropout masks of a byte. The scores are not kept: FlashAttention or selective recomputation

@@ -50,14 +50,14 @@ CLUSTERS: Mapping[str, Callable[[int], Cluster]] = {"H100": h100, "A100": a100}
 
 
 def model_called(name: str) -> Model:
-    """Give a model by its name. Raises ValueError with the names that there are."""
+    """Return a model by its name. Raises ValueError with the names that there are."""
     if name not in MODELS:
         raise ValueError(f"no model is called {name!r}. There are {', '.join(MODELS)}.")
     return MODELS[name]
 
 
 def cluster_of(gpu: str, gpus: int) -> Cluster:
-    """Give a cluster of so many GPUs. Raises ValueError with the names that there are."""
+    """Return a cluster of so many GPUs. Raises ValueError with the names that there are."""
     if gpu not in CLUSTERS:
         raise ValueError(f"no GPU is called {gpu!r}. There are {', '.join(CLUSTERS)}.")
     if gpus < 1:

@@ -39,7 +39,7 @@ class Published:
 
     @property
     def step_s(self) -> float:
-        """Give the published seconds of a step, or those that follow from its work and all GPUs' speed."""
+        """Return the published seconds of a step, or those that follow from its work and all GPUs' speed."""
         if self.seconds:
             return self.seconds
         again = self.counts_recomputed and self.layout.recompute

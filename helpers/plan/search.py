@@ -35,7 +35,7 @@ class Plan:
 
     @property
     def utilization(self) -> float:
-        """Give the MFU, between 0 and 1."""
+        """Return the MFU, between 0 and 1."""
         return utilization(self.model, self.cluster, self.time.total_s, self.batch)
 
 
@@ -48,7 +48,7 @@ def plan_of(model: Model, cluster: Cluster, layout: Layout, batch: int) -> Plan:
 def layouts(
     model: Model, cluster: Cluster, batch: int, microbatches: Sequence[int] = ()
 ) -> Iterator[Layout]:
-    """Give every layout that divides GPUs, heads and batch, with TP inside a host and no stage empty.
+    """Return every layout that divides GPUs, heads and batch, with TP inside a host and no stage empty.
 
     microbatches: the samples that one may have; by default 1, 2, 4 or 8.
     """
@@ -72,7 +72,7 @@ def _choices(model: Model, mesh: Layout, batch: int, sizes: Sequence[int]) -> It
 
 
 def _interleavings(model: Model, mesh: Layout, microbatches: int) -> list[int]:
-    """Give how many parts a stage can be cut into: interleaved 1F1B needs m to be a multiple of p.
+    """Return how many parts a stage can be cut into: interleaved 1F1B needs m to be a multiple of p.
 
     (Narayanan et al., arXiv 2104.04473, section 2.2.2.)
     """
@@ -84,7 +84,7 @@ def _interleavings(model: Model, mesh: Layout, microbatches: int) -> list[int]:
 def fastest(
     model: Model, cluster: Cluster, batch: int, microbatches: Sequence[int] = ()
 ) -> list[Plan]:
-    """Give the plans that fit, the fastest first; of equal ones, the one with less machinery."""
+    """Return the plans that fit, the fastest first; of equal ones, the one with less machinery."""
     tried = layouts(model, cluster, batch, microbatches)
     plans = (plan_of(model, cluster, layout, batch) for layout in tried)
     return sorted((plan for plan in plans if plan.fits), key=_order)
@@ -101,7 +101,7 @@ def one_for_each_mesh(plans: list[Plan]) -> list[Plan]:
 def smallest(
     model: Model, cluster: Cluster, batch: int, microbatches: Sequence[int] = ()
 ) -> Plan | None:
-    """Give the plan with the least memory, fitting or not; None if nothing divides."""
+    """Return the plan with the least memory, fitting or not; None if nothing divides."""
     tried = layouts(model, cluster, batch, microbatches)
     plans = (plan_of(model, cluster, layout, batch) for layout in tried)
     return min(plans, key=lambda plan: plan.memory.total, default=None)

@@ -30,7 +30,7 @@ class StepTime:
         return self.compute_s + self.bubble_s + self.tp_s + self.pp_s + self.dp_s
 
     def parts(self) -> dict[str, float]:
-        """Give the seconds by name, in the order in which they are drawn."""
+        """Return the seconds by name, in the order in which they are drawn."""
         return {
             "compute": self.compute_s,
             "bubble": self.bubble_s,
@@ -41,7 +41,7 @@ class StepTime:
 
 
 def step_time(model: Model, cluster: Cluster, layout: Layout, batch: int) -> StepTime:
-    """Give the time of one step with `batch` samples in all.
+    """Return the time of one step with `batch` samples in all.
 
     A microbatch occupies a stage for t seconds, forward and backward: computing, TP's and PP's traffic.
     Of these a stage has m, and it waits for (p - 1) / v more: the bubble.
@@ -55,7 +55,7 @@ def step_time(model: Model, cluster: Cluster, layout: Layout, batch: int) -> Ste
 
 
 def microbatch_compute_s(model: Model, cluster: Cluster, layout: Layout) -> float:
-    """Give the seconds that the fullest stage computes for a microbatch, forward and backward.
+    """Return the seconds that the fullest stage computes for a microbatch, forward and backward.
 
     The layers' work is that of the stage with the most of them; the output's is taken as shared out
     evenly over the stages. Without recomputation the attention scores are still computed again.
@@ -69,7 +69,7 @@ def microbatch_compute_s(model: Model, cluster: Cluster, layout: Layout) -> floa
 
 
 def _tp_s(model: Model, cluster: Cluster, layout: Layout) -> float:
-    """Give the seconds of TP's all_reduces for one microbatch on one stage; nothing hides them.
+    """Return the seconds of TP's all_reduces for one microbatch on one stage; nothing hides them.
 
     Two in forward and two in backward for each layer, and with recomputation forward's once more, of one
     16-bit number for each token and hidden unit (Narayanan et al., section 3.2).
@@ -81,7 +81,7 @@ def _tp_s(model: Model, cluster: Cluster, layout: Layout) -> float:
 
 
 def _pp_s(model: Model, cluster: Cluster, layout: Layout) -> float:
-    """Give the seconds of a microbatch's two messages, an activation and its gradient, cut by TP.
+    """Return the seconds of a microbatch's two messages, an activation and its gradient, cut by TP.
 
     Interleaving sends as many for each part (Narayanan et al., sections 2.2.2 and 4.1).
     """
@@ -93,7 +93,7 @@ def _pp_s(model: Model, cluster: Cluster, layout: Layout) -> float:
 
 
 def dp_traffic_s(model: Model, cluster: Cluster, layout: Layout, microbatches: int) -> float:
-    """Give the seconds of DP's traffic, hidden or not.
+    """Return the seconds of DP's traffic, hidden or not.
 
     In trips around the ring, each with all 16-bit numbers of this GPU's part: DDP and ZeRO-1 reduce and
     gather once a step. ZeRO-2 keeps no whole gradients, so it scatters them for each microbatch. ZeRO-3
@@ -109,7 +109,7 @@ def dp_traffic_s(model: Model, cluster: Cluster, layout: Layout, microbatches: i
 
 
 def _hidden_s(compute: float, layout: Layout, microbatches: int) -> float:
-    """Give how much DP traffic the computing can hide, an assumption: all that runs at the same time.
+    """Return how much DP traffic the computing can hide, an assumption: all that runs at the same time.
 
     DDP and ZeRO-1 send during the last microbatch's backward, two thirds of its time. ZeRO-2 and 3 send
     in every microbatch, 2 in backward, 3 throughout.
@@ -120,7 +120,7 @@ def _hidden_s(compute: float, layout: Layout, microbatches: int) -> float:
 
 
 def utilization(model: Model, cluster: Cluster, seconds: float, batch: int) -> float:
-    """Give the MFU: the step's necessary work, by what the GPUs could have done at their peak.
+    """Return the MFU: the step's necessary work, by what the GPUs could have done at their peak.
 
     Recomputed work does not count as necessary.
     """

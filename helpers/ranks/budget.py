@@ -25,7 +25,7 @@ _EVERY_S = 0.05
 
 
 def ranks_of(world: World) -> list[int]:
-    """Give the ranks that are left of a world; none before all are there.
+    """Return the ranks that are left of a world; none before all are there.
 
     Until then the server may be importing what they need.
     """
@@ -65,7 +65,7 @@ class Budget:
         return self._left <= 0 or now >= self._end
 
     def _grown(self) -> tuple[int, int]:
-        """Give how much the ranks, and what they started, have run and have queued since the last call.
+        """Return how much the ranks, and what they started, have run and have queued since the last call.
 
         Gloo's own threads stand in the queue even while nobody needs them, a hundred times a second: that
         counts as far as other threads wanted the processor too.

@@ -23,7 +23,7 @@ class Source:
 
 
 def ipython() -> Any:
-    """Give the running IPython shell, or None. Never starts or imports one."""
+    """Return the running IPython shell, or None. Never starts or imports one."""
     module = sys.modules.get("IPython")
     return module.get_ipython() if module is not None and hasattr(module, "get_ipython") else None
 
@@ -59,7 +59,7 @@ def place_of(file: str, line: int, function: str) -> Place:
 
 @functools.lru_cache(maxsize=1)
 def _loaded(count: int) -> frozenset[str]:
-    """Give the files of this process's modules. count: how many there are; with it they change."""
+    """Return the files of this process's modules. count: how many there are; with it they change."""
     files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
     return frozenset(file for file in files if isinstance(file, str) and file.endswith(".py"))
 

@@ -103,7 +103,7 @@ class Connection:
         self.lock = threading.RLock()
 
     def state(self) -> dict[str, Any]:
-        """Give what the owner must know to go on after a child that has taken over, as JSON's own types."""
+        """Return what the owner must know to go on after a child that has taken over, as JSON's own types."""
         return {
             "launches": next(self._launches),
             "wanted": sorted(self._wanted),
@@ -120,7 +120,7 @@ class Connection:
         self.control.rest = state["rest"].encode("latin-1")
 
     def last_words(self) -> str:
-        """Give the end of what the server printed: errors from its start, normally nothing."""
+        """Return the end of what the server printed: errors from its start, normally nothing."""
         with contextlib.suppress(OSError, ValueError):
             self._log.seek(0)
             return self._log.read()[-2000:].decode(errors="replace").strip() or "(nothing)"
@@ -168,7 +168,7 @@ class Connection:
         self._send({"do": "end", "launch": launch, "quietly": True})
 
     def messages(self, launch: int) -> list[tuple[str, list[Any]]]:
-        """Give what the server has said about one launch since the last call, without waiting.
+        """Return what the server has said about one launch since the last call, without waiting.
 
         Each is a word ("started", "refused", "exit") and its values, the rank first.
         """
@@ -236,7 +236,7 @@ class Connection:
 
 
 def rank_settings() -> dict[str, str]:
-    """Give the environment variables that a rank server needs to have from its start."""
+    """Return the environment variables that a rank server needs to have from its start."""
     # One thread each: ranks share the cores, and fork copies only the thread that calls it.
     threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     loopback = "lo0" if sys.platform == "darwin" else "lo"
@@ -244,7 +244,7 @@ def rank_settings() -> dict[str, str]:
 
 
 def _launch_of(message: dict[str, Any]) -> int | None:
-    """Give the launch that a message of the server speaks of (None for `ended`, read elsewhere)."""
+    """Return the launch that a message of the server speaks of (None for `ended`, read elsewhere)."""
     (values,) = message.values()
     return values[0] if isinstance(values, list) else None
 

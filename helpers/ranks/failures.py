@@ -108,7 +108,7 @@ _ADVICE: tuple[tuple[str, str, str], ...] = (
 
 
 def advice_for(error: RankError) -> str:
-    """Give what to do about an error that torch or Python does not explain for ranks; "" if nothing."""
+    """Return what to do about an error that torch or Python does not explain for ranks; "" if nothing."""
     for kind, says, advice in _ADVICE:
         if kind in {"", error.kind} and re.search(says, error.message, re.IGNORECASE):
             return advice

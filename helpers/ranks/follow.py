@@ -64,7 +64,7 @@ def _blocked(world: World) -> list[Event | None]:
 
 
 def _grace(world: World) -> float:
-    """Give how long after a failure others may take to tell theirs, in seconds."""
+    """Return how long after a failure others may take to tell theirs, in seconds."""
     return max((GRACE_MONITORED_S for e in _blocked(world) if _is_monitored(e)), default=GRACE_S)
 
 

@@ -49,14 +49,14 @@ def ask_launcher(question: list[Any]) -> Any:
 
 
 def launch_folder() -> Path:
-    """Give the folder that all ranks of this launch have in common; it goes when the launch ends."""
+    """Return the folder that all ranks of this launch have in common; it goes when the launch ends."""
     if not _Here.folder:
         raise RuntimeError("only a rank has a folder of its launch")
     return Path(_Here.folder)
 
 
 def calls_made() -> int:
-    """Give how many calls and spans this rank has recorded until now."""
+    """Return how many calls and spans this rank has recorded until now."""
     return _Here.recorder.count if _Here.recorder is not None else 0
 
 

@@ -147,7 +147,7 @@ def run_on_ranks(
                 server.want(wanted)
                 world = World(server, setting)
                 failure = carry_out(world, heads, bodies, timeout, display)
-                if connection is None:  # behind walls ranks name nothing into a server
+                if connection is None:  # in a sandbox ranks name nothing into a server
                     with suppress(ServerGone):
                         server.want(world.imported)
         except LaunchError:
@@ -279,7 +279,7 @@ class _Held:
 
 
 def connect() -> Connection:
-    """Give this process's rank server, starting one if there is none or if it has gone."""
+    """Return this process's rank server, starting one if there is none or if it has gone."""
     held = _Held.connection
     if held is not None and (held.gone or not held.alive()):
         if held.owner == os.getpid():
@@ -321,6 +321,6 @@ def prepare_for(source: str) -> None:
 
 
 def taken_notes() -> tuple[str, ...]:
-    """Give what the reader of the next Run should know, once."""
+    """Return what the reader of the next Run should know, once."""
     notes, _Held.note = (_Held.note,) if _Held.note else (), ""
     return notes

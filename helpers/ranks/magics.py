@@ -169,7 +169,7 @@ def run_cell(asked: _Asked, source: str, file: str, names: Mapping[str, Any]) ->
 
 
 def _live_world(connection: Connection, asked: _Asked) -> tuple[World, tuple[str, ...]]:
-    """Give the live world, or a new one that is yet to start, and what the reader should know of it."""
+    """Return the live world, or a new one that is yet to start, and what the reader should know of it."""
     notes = list(taken_notes())
     if _Live.world is not None and (because := _why_not(_Live.world, connection, asked)):
         end_live_world(because)

@@ -47,7 +47,7 @@ class Messages:
         self.sock.sendall(data[sent:])
 
     def receive(self, wait_s: float | None = None) -> list[dict[str, Any]]:
-        """Give the messages that have come, having waited at most so long for a word (None: for ever).
+        """Return the messages that have come, having waited at most so long for a word (None: forever).
 
         Raise EOFError when the other end has closed.
         """

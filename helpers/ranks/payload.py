@@ -32,13 +32,13 @@ class Payload:
     sources: dict[str, Source] = field(default_factory=dict)
 
     def head(self) -> dict[str, Any]:
-        """Give what a rank must know to read it."""
+        """Return what a rank must know to read it."""
         cells = {file: [source.name, source.text] for file, source in self.sources.items()}
         return {"settings": self.settings, "shared": len(self.shared), "cells": cells}
 
 
 def check_world_size(world_size: Any) -> int:
-    """Give a usable number of ranks. Raise LaunchError with what to write instead."""
+    """Return a usable number of ranks. Raise LaunchError with what to write instead."""
     if isinstance(world_size, bool) or not isinstance(world_size, int):
         advice = f" Write {world_size}." if str(world_size).isdigit() else ""
         raise LaunchError(

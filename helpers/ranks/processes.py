@@ -48,7 +48,7 @@ def adopt_orphans() -> None:
 
 
 def children_of(pid: int) -> Iterator[int]:
-    """Give the ids of a process's children, adopted ones too; none where there is no /proc."""
+    """Return the ids of a process's children, adopted ones too; none where there is no /proc."""
     with suppress(OSError):  # it may go at any moment
         for task in os.listdir(f"/proc/{pid}/task"):
             with suppress(OSError, ValueError):
@@ -57,7 +57,7 @@ def children_of(pid: int) -> Iterator[int]:
 
 
 def living_children(pid: int) -> list[int]:
-    """Give the ids of a process's children that have not ended, also if nobody has waited for them."""
+    """Return the ids of a process's children that have not ended, also if nobody has waited for them."""
     return [child for child in children_of(pid) if _state(child) not in _ENDED]
 
 
@@ -68,7 +68,7 @@ def _state(pid: int) -> str:
 
 
 def inner_pid(pid: int) -> int:
-    """Give the id that a process has in its own namespace; 0 if it has gone."""
+    """Return the id that a process has in its own namespace; 0 if it has gone."""
     with suppress(OSError, ValueError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith("NSpid:"):
@@ -86,7 +86,7 @@ def end_orphan(pid: int, spared: int = 0) -> None:
     """End a child that was adopted, and the group that it belongs to, if that is not our own, or `spared`.
 
     The kernel signals a group at once, also whoever is just being forked into it; one by one, processes that
-    fork for ever could be faster than we are.
+    fork forever could be faster than we are.
     """
     with suppress(ProcessLookupError, PermissionError):
         group = os.getpgid(pid)
@@ -96,7 +96,7 @@ def end_orphan(pid: int, spared: int = 0) -> None:
 
 
 def family(pid: int) -> Iterator[int]:
-    """Give a process and all that descend from it."""
+    """Return a process and all that descend from it."""
     todo, seen = [pid], set()
     while todo:
         pid = todo.pop()
@@ -111,7 +111,7 @@ def end_family(first: int) -> None:
     """End a process that adopts orphans, the leader of its group, and all that descend from it.
 
     It is only stopped until nobody else is left: whoever loses a parent meanwhile becomes its child, and is
-    found there, where the next in line might be the machine's first process. What forks for ever may be
+    found there, where the next in line might be the machine's first process. What forks forever may be
     missed in one look, so it takes several that find nobody.
     """
     with suppress(ProcessLookupError):

@@ -18,7 +18,7 @@ _ADVICE = {
 
 
 def failure_of(world: World) -> RankFailure | None:
-    """Give the root cause of a world that did not end well, or None if it did."""
+    """Return the root cause of a world that did not end well, or None if it did."""
     world.read_logs()  # what a rank that died was in stands there
     errors = sorted(
         (member.error for member in world.members if member.error is not None),

@@ -50,7 +50,7 @@ class Run:
     lines are, each cut to 500 characters (the cut marked by an ellipsis); output[r] has the lines whole.
     trace: every communication call. failure: None, or why the launch did not end well.
     seconds: call to result in the launching process. notes: what else the reader should know.
-    traffic: what was seen from outside of the ranks, where they ran behind walls and all answered.
+    traffic: what was seen from outside of the ranks, where they ran in a sandbox and all answered.
     """
 
     world_size: int

@@ -334,7 +334,7 @@ def _compile_settings(context: Any) -> dict[str, Any]:
 
 
 def main_namespace(of_script: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the global variables of this process's `__main__`."""
+    """Return the global variables of this process's `__main__`."""
     namespace = sys.modules["__main__"].__dict__
     namespace.update(of_script)
     return namespace

@@ -135,9 +135,9 @@ class _Server:
             warm.preload(message["names"])
 
     def _port_of(self, launch: int) -> int:
-        """Give the port on which the ranks of a launch may open a store, held as in `ports.held_port`.
+        """Return the port on which the ranks of a launch may open a store, held as in `ports.held_port`.
 
-        Chosen here and not by the launcher: behind walls its ports are those of another world.
+        Chosen here and not by the launcher: in a sandbox its ports are those of another world.
         """
         if launch not in self.ports:
             held = self.ports[launch] = socket.socket()
@@ -224,7 +224,7 @@ class _Server:
 
     def _end_orphans(self) -> None:
         """End processes that became our children because the rank that made them has gone."""
-        if os.getpid() == 1 and not self.ranks:  # alone behind walls: nobody else is left here
+        if os.getpid() == 1 and not self.ranks:  # alone in a sandbox: nobody else is left here
             with contextlib.suppress(ProcessLookupError):
                 os.kill(-1, signal.SIGKILL)
         give_up = time.monotonic() + _ORPHANS_S

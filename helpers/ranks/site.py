@@ -1,4 +1,4 @@
-"""Where a rank server runs: beside its launcher, or behind walls that a grader puts up.
+"""Where a rank server runs: beside its launcher, or in a sandbox that a grader puts up.
 
 `Connection` has a `Site` start the server; ranks see what the server sees.
 """
@@ -27,7 +27,7 @@ class Process(Protocol):
     pid: int
 
     def poll(self) -> int | None:
-        """Give None while it is there."""
+        """Return None while it is there."""
 
     def wait(self, timeout: float) -> int:
         """Wait for its end. Raise subprocess.TimeoutExpired if that does not come in time (seconds)."""
@@ -62,7 +62,7 @@ class Spawned(subprocess.Popen[bytes]):
 
 
 def server_program(site: Site, control: int, method: str) -> str:
-    """Give the text of a program that is a rank server."""
+    """Return the text of a program that is a rank server."""
     return (
         f"import sys; sys.path.insert(0, {site.root!r}); from helpers.ranks.server import main; "
         f"main({control}, {method!r}, {site.scratch!r}, {site.emptied!r}, {site.idle_s!r})"
@@ -95,29 +95,29 @@ class Site(Protocol):
         """
 
     def outside(self, pid: int) -> int:
-        """Give the process id out here of what the server calls `pid`; 0 if there is none."""
+        """Return the process id out here of what the server calls `pid`; 0 if there is none."""
 
     def starting(self) -> None:
         """Hear that ranks are about to be started."""
 
     def traffic(self, pids: Sequence[int]) -> Traffic | None:
-        """Give what the ranks with these process ids have sent; None where nobody can tell from outside.
+        """Return what the ranks with these process ids have sent; None where nobody can tell from outside.
 
         Asked for when all of them have answered, and before they are ended.
         """
 
     def environment(self) -> tuple[dict[str, str], list[str]]:
-        """Give what of the launcher's environment ranks must have beyond their server's, and must not.
+        """Return what of the launcher's environment ranks must have beyond their server's, and must not.
 
         os.environ as a cell leaves it is what processes that the notebook starts now would inherit; the
         server was started before that.
         """
 
     def cwd(self) -> str:
-        """Give the folder in which ranks start."""
+        """Return the folder in which ranks start."""
 
     def path(self) -> list[str]:
-        """Give the ranks' `sys.path`."""
+        """Return the ranks' `sys.path`."""
 
     def close(self) -> None:
         """Remove what the place has left on disk, once the server has ended."""

@@ -80,7 +80,7 @@ _MONITORS = frozenset({"tqdm._monitor.TMonitor"})
 
 
 def status(main: int, listener: int) -> dict[str, Any]:
-    """Give what this rank is in. main, listener: the ids of those two threads."""
+    """Return what this rank is in. main, listener: the ids of those two threads."""
     at, inside, frame = whereabouts(main)
     meets, needs, gives_up = _rendezvous(frame)
     waits = wait_of(frame)
@@ -152,9 +152,9 @@ def _gives_up_soon(given: Mapping[str, Any]) -> bool:
 
 
 def _threads_that_pass_time() -> list[int]:
-    """Give the native ids of Python threads of which nothing can come that another rank waits for.
+    """Return the native ids of Python threads of which nothing can come that another rank waits for.
 
-    A thread that sleeps and looks at a list, for ever, would hide each deadlock: it can always go on.
+    A thread that sleeps and looks at a list, forever, would hide each deadlock: it can always go on.
     It is named here only if it handles nothing but plain values, in ways known to be harmless, and if
     nobody waits for its end; of any other nobody knows, and the launch's budget has the last word.
     """
@@ -172,7 +172,7 @@ def _threads_that_pass_time() -> list[int]:
 
 
 def _joined(frames: Any) -> Iterator[int]:
-    """Give the ids of the thread objects for whose end some thread waits."""
+    """Return the ids of the thread objects for whose end some thread waits."""
     for innermost in frames:
         frame = innermost
         while frame is not None:

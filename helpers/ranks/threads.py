@@ -1,4 +1,4 @@
-"""What the kernel shows of a process's threads: does one run, wait for ever, or until when?
+"""What the kernel shows of a process's threads: does one run, wait forever, or until when?
 
 A thread that waits is in a system call, whose number and arguments stand in /proc/PID/task/TID/syscall
 for whoever may trace the process (see proc(5)); the time until which it waits lies in its memory.
@@ -56,7 +56,7 @@ _TIMESPEC = struct.Struct("=qq")
 class Thread:
     """One thread, as it was when the kernel was asked.
 
-    inner: its id as the process itself knows it, which behind walls is another. state: a letter of proc(5),
+    inner: its id as the process itself knows it, which in a sandbox is another. state: a letter of proc(5),
     such as "R" (runs), "S" (sleeps), "D" (waits for a disk), "T" (stopped). switches: how often it has given
     up the processor, so that who has not run since can be told. call: the system call in which it waits, ""
     if it is in none of those known here, "?" if that is hidden. ends_in_s: after how many seconds at most
@@ -76,7 +76,7 @@ class Thread:
 
 
 def threads_of(pid: int) -> list[Thread]:
-    """Give the threads of a process, its main thread first; those that end meanwhile are left out."""
+    """Return the threads of a process, its main thread first; those that end meanwhile are left out."""
     if sys.platform != "linux" or not pid:
         return []
     found = []
@@ -88,7 +88,7 @@ def threads_of(pid: int) -> list[Thread]:
 
 
 def times_of(pid: int, apart: str = "") -> tuple[int, int, int]:
-    """Give how long a process's threads have run, and how long they stood in the queue for a core (ns).
+    """Return how long a process's threads have run, and how long they stood in the queue for a core (ns).
 
     The last number is the queueing of the threads called `apart`, which is no part of the one before it.
     """

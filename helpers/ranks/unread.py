@@ -10,9 +10,9 @@ _LISTENS = "0A"
 
 
 def queues_of(pid: int) -> dict[int, tuple[int, int]] | None:
-    """Give (bytes not yet sent off, bytes not yet read) for each connection of a process, by its inode.
+    """Return (bytes not yet sent off, bytes not yet read) for each connection of a process, by its inode.
 
-    None where the kernel does not tell: the process has ended, or is behind walls.
+    None where the kernel does not tell: the process has ended, or is in a sandbox.
     """
     with suppress(OSError, ValueError):
         own = set()

@@ -121,7 +121,7 @@ def explain(
 
 
 def problem(value: Any) -> str:
-    """Give "" if a value can be sent, else what pickle says."""
+    """Return "" if a value can be sent, else what pickle says."""
     try:
         dumps(value)
     except Exception as error:
@@ -230,7 +230,7 @@ def _is_by_value(function: types.FunctionType) -> bool:
 
 
 def _uses_of(function: Any) -> Iterator[_Use]:
-    """Give what a function takes from outside: global variables, those around it, its defaults."""
+    """Return what a function takes from outside: global variables, those around it, its defaults."""
     function = getattr(function, "__func__", function)
     if not isinstance(function, types.FunctionType):
         return
@@ -254,7 +254,7 @@ def _uses_of(function: Any) -> Iterator[_Use]:
 
 
 def _lines(code: types.CodeType) -> dict[str, int]:
-    """Give the variables from outside that code reads, each with the first line that does."""
+    """Return the variables from outside that code reads, each with the first line that does."""
     found: dict[str, int] = {}
     line = code.co_firstlineno
     for step in dis.get_instructions(code):

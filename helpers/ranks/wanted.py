@@ -50,7 +50,7 @@ _MOST = 1 << 20
 
 
 def wanted_by(*texts: bytes) -> list[str]:
-    """Give the modules that a programme will import; texts: its source, or what is sent of it."""
+    """Return the modules that a programme will import; texts: its source, or what is sent of it."""
     heads = [text[:_MOST] for text in texts]
     ours = {name.decode() for text in heads for name in _OURS.findall(text)}
     drivers = _DRIVERS if any(_CHECKED in text for text in heads) else ()
@@ -64,12 +64,12 @@ def wanted_by(*texts: bytes) -> list[str]:
 
 
 def of_torch(said: object) -> list[str]:
-    """Give the modules of torch among what a rank says that it has imported."""
+    """Return the modules of torch among what a rank says that it has imported."""
     names = said if isinstance(said, list) else []
     return [name for name in names if isinstance(name, str) and _OF_TORCH.fullmatch(name)]
 
 
 def _sources(names: Iterable[str]) -> list[bytes]:
-    """Give the text of those of our own modules that a payload names, such as an exercise's programme."""
+    """Return the text of those of our own modules that a payload names, such as an exercise's programme."""
     files = (getattr(sys.modules.get(name), "__file__", None) for name in names)
     return [Path(file).read_bytes() for file in files if file]

@@ -1,6 +1,6 @@
 """What a rank server imports before it forks ranks, so that no rank has to.
 
-Called by `server`, and behind walls by the process from which servers are forked.
+Called by `server`, and in a sandbox by the process from which servers are forked.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ STUCK_UNPROVEN_S = 0.6
 """How long nothing may move where the records do not prove that nothing can: a store is polled, a transfer
 has both its ends, nothing is recorded."""
 HIDDEN_S = 5.0
-"""The same where the kernel does not tell in which system calls ranks wait: behind a grader's walls."""
+"""The same where the kernel does not tell in which system calls ranks wait: in a grader's sandbox."""
 _LOOKS = 10
 """How often each of `_LOOPS` must have looked at its connections meanwhile; gloo's does so every 10 ms. On
 a machine so busy that it cannot, nothing is known. And how often we must have looked at what it does."""
@@ -100,7 +100,7 @@ class Watcher:
     _skipped: int = 0
 
     def look(self, now: float) -> Diagnosis | None:
-        """Give the diagnosis of a stuck world, or None. `now` in seconds, on any steady clock."""
+        """Return the diagnosis of a stuck world, or None. `now` in seconds, on any steady clock."""
         self.next_s = LOOK_S
         live = [member for member in self.world.members if not member.done]
         if sys.platform != "linux" or not live or not all(member.pid for member in live):
@@ -168,7 +168,7 @@ class Watcher:
     def _judge(
         self, live: list[Member], threads: dict[int, list[Thread]], look: _Look
     ) -> Diagnosis | None:
-        """Give the diagnosis of a world of which no thread has run between two looks, if it is sure."""
+        """Return the diagnosis of a world of which no thread has run between two looks, if it is sure."""
         assert self._first is not None
         lasted = look.at - self._first.at
         every = [thread for some in threads.values() for thread in some]
@@ -332,7 +332,7 @@ class Watcher:
         return self.world.collector.blocked_in(member.rank) is not None
 
     def states(self) -> list[RankState]:
-        """Give what is known of each rank, for the diagnosis or for the reader of a live view."""
+        """Return what is known of each rank, for the diagnosis or for the reader of a live view."""
         return [
             RankState(
                 member.rank,

@@ -403,7 +403,7 @@ def _is_size(value: Any) -> bool:
 
 
 def _field_names(value: tuple[Any, ...]) -> list[str]:
-    """Give the names of a tuple's parts: a namedtuple's, or those of what x.max(dim=0) gives."""
+    """Return the names of a tuple's parts: a namedtuple's, or those of what x.max(dim=0) gives."""
     kind = type(value)
     names = getattr(kind, "_fields", None)
     if names is None and hasattr(kind, "n_sequence_fields"):

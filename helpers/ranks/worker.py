@@ -303,7 +303,7 @@ def run_cell(source: str, file: str, namespace: dict[str, Any]) -> Any:
 
 
 def _shown(value: Any) -> Any:
-    """Give a cell's value, or print it where it cannot travel (a module, say), as a notebook would."""
+    """Return a cell's value, or print it where it cannot travel (a module, say), as a notebook would."""
     try:
         wire.encode(value)
     except wire.CannotReturn:
@@ -386,7 +386,7 @@ def _forget_the_servers_end() -> None:
 def _join_threads() -> None:
     """Wait for threads that are no daemons, as Python does when its main programme has ended."""
     for call in reversed(getattr(threading, "_threading_atexits", ())):
-        call()  # a pool's threads wait for ever until this tells them to go
+        call()  # a pool's threads wait forever until this tells them to go
     threading.__dict__.get("_threading_atexits", []).clear()
     own = threading.current_thread()
     while left := [t for t in threading.enumerate() if t is not own and not t.daemon]:
@@ -503,7 +503,7 @@ def _message_of(error: BaseException) -> str:
 
 
 def _said(value: object) -> str:
-    """Give the text of an object, whatever kind of str its own code gives for it."""
+    """Return the text of an object, whatever kind of str its own code gives for it."""
     try:
         return _plain(str(value))
     except BaseException:  # SystemExit as well
@@ -511,7 +511,7 @@ def _said(value: object) -> str:
 
 
 def _plain(text: str) -> str:
-    """Give a text as a str: one of a class of its own may do anything when it is cut or joined."""
+    """Return a text as a str: one of a class of its own may do anything when it is cut or joined."""
     return str.__getitem__(text, slice(_MAX_MESSAGE))
 
 

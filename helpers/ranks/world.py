@@ -141,7 +141,7 @@ class Setting:
 
 
 def _as_torchrun(rank: int, world_size: int) -> dict[str, str]:
-    """Give what `torchrun --nproc-per-node WORLD_SIZE` sets for a worker, but for what needs its agent.
+    """Return what `torchrun --nproc-per-node WORLD_SIZE` sets for a worker, but for what needs its agent.
 
     Not here: MASTER_PORT, which the rank server sets, as only a port that is free where the ranks run
     will do.
@@ -407,7 +407,7 @@ class World:
             self._selector.unregister(source)
 
     def fault_frames(self, rank: int) -> tuple[Place, ...]:
-        """Give the learner's lines on which a rank was when a signal ended it, outermost first."""
+        """Return the learner's lines on which a rank was when a signal ended it, outermost first."""
         with contextlib.suppress(ValueError):
             lines = self.members[rank].fault.splitlines()
             found = [self._fault_line(line) for line in lines if line.startswith('  File "')]
@@ -455,7 +455,7 @@ class World:
                     os.killpg(member.pid, signal.SIGKILL)
 
     def _is_learners(self, file: str) -> bool:
-        engine = f"{self.connection.site.root}/helpers/"  # where ranks see it, behind walls
+        engine = f"{self.connection.site.root}/helpers/"  # where ranks see it, in a sandbox
         return is_learner_file(file) and not file.startswith(engine)
 
     def _read_error(self, rank: int, said: dict[str, Any]) -> RankError:

@@ -69,7 +69,7 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 def plain_call(
     op: Op,
 ) -> Callable[[tuple[Any, ...]], tuple[list[Any], bool, dict[str, Any]] | None]:
-    """Give what reads the arguments of `ProcessGroup.method` where the backend's method takes the same.
+    """Return what reads the arguments of `ProcessGroup.method` where the backend's method takes the same.
 
     It gives the tensors that count, whether the call is asynchronous, and what its record says besides;
     None for arguments that only the dispatcher can sort out (another device, a tensor that is more than
@@ -114,7 +114,7 @@ Run = Callable[..., Any]
 
 
 def kernel_for(name: str, op: Op, device: torch.device, run: Run) -> Callable[..., Any]:
-    """Give the kernel for the op `c10d::name` on a kind of device; it makes its calls through `run`."""
+    """Return the kernel for the op `c10d::name` on a kind of device; it makes its calls through `run`."""
     schema = getattr(torch.ops.c10d, name).default._schema
     names = [argument.name for argument in schema.arguments]
     defaults = [argument.default_value for argument in schema.arguments]
@@ -242,7 +242,7 @@ _METHODS: dict[str, Callable[..., Asks]] = {
 
 
 def _options(op: Op, names: Sequence[str]) -> Callable[[list[Any]], Any]:
-    """Give the function that fills the options object from an op's arguments."""
+    """Return the function that fills the options object from an op's arguments."""
     fields = [(names.index(name), field) for name, field in _OPTION.items() if name in names]
     at_timeout = names.index("timeout") if "timeout" in names else None
 
@@ -259,7 +259,7 @@ def _options(op: Op, names: Sequence[str]) -> Callable[[list[Any]], Any]:
 
 
 def flat(lists: Any) -> list[torch.Tensor]:
-    """Give the tensors in a tensor, a list of them, or a list of lists."""
+    """Return the tensors in a tensor, a list of them, or a list of lists."""
     if isinstance(lists, torch.Tensor):
         return [lists]
     if not isinstance(lists, (list, tuple)):
@@ -268,7 +268,7 @@ def flat(lists: Any) -> list[torch.Tensor]:
 
 
 def _reduce_op(boxed: Any) -> tuple[dist.ReduceOp, str]:
-    """Give the reduction that an op's argument stands for, and its name."""
+    """Return the reduction that an op's argument stands for, and its name."""
     return _known_reduction(boxed.op())
 
 

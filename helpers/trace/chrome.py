@@ -25,7 +25,7 @@ _TORCHS_OWN = ("DistributedDataParallel.", "Optimizer.", "ProfilerStep#")
 
 
 def chrome_trace(trace: Trace) -> dict[str, Any]:
-    """Give the trace as Chrome trace JSON: `pid` is the rank, times begin at 0 with the first event.
+    """Return the trace as Chrome trace JSON: `pid` is the rank, times begin at 0 with the first event.
 
     A call is a complete event ("X"), one that never finished a begin without an end ("B"); a message
     is a flow ("s", "f") from its send to its recv.
@@ -99,7 +99,7 @@ def _arguments(event: Event) -> dict[str, Any]:
 def _flow(
     number: int, message: Message, rows: Mapping[int, int], origin: int
 ) -> Iterator[dict[str, Any]]:
-    """Give both ends of an arrow. Each must lie within a slice, and the second one not before the first."""
+    """Return both ends of an arrow. Each must lie within a slice, and the second one not before the first."""
     send, recv = message.send, message.recv
     if recv is None:
         return

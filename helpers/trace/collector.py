@@ -138,11 +138,11 @@ class Collector:
                 self._nonsense[rank] += 1
 
     def next(self) -> Collector:
-        """Give an empty collector for the same ranks' next task: their groups and sites stay known."""
+        """Return an empty collector for the same ranks' next task: their groups and sites stay known."""
         return Collector(self.world_size, self.place_of, _sites=self._sites, _groups=self._groups)
 
     def trace(self) -> Trace:
-        """Give what is known now."""
+        """Return what is known now."""
         events = []
         for calls in self._calls:
             for seq in sorted(calls):
@@ -154,7 +154,7 @@ class Collector:
         return Trace(self.world_size, tuple(events), self.dropped, tuple(groups.values()))
 
     def unfinished(self, rank: int) -> tuple[Event, ...]:
-        """Give the calls of a rank whose Work has not been seen to finish, oldest first."""
+        """Return the calls of a rank whose Work has not been seen to finish, oldest first."""
         events = []
         for call in self._unfinished[rank].values():
             try:
@@ -164,7 +164,7 @@ class Collector:
         return tuple(events)
 
     def blocked_in(self, rank: int) -> Event | None:
-        """Give the call that the rank waits for now: the last one it waits for, or is still inside."""
+        """Return the call that the rank waits for now: the last one it waits for, or is still inside."""
         for call in reversed(self._unfinished[rank].values()):
             if call.wait_ns is not None or not call.asynchronous:
                 try:

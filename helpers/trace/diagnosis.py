@@ -128,7 +128,7 @@ def _wait_of(state: RankState, states: Sequence[RankState], trace: Trace) -> Wai
 
 
 def _awaited(event: Event, trace: Trace) -> tuple[int, ...]:
-    """Give the ranks without which this call cannot finish."""
+    """Return the ranks without which this call cannot finish."""
     if event.op in {"send", "recv"}:
         if event.peer is not None:
             return (event.peer,)
@@ -197,7 +197,7 @@ def _order_between_groups(trace: Trace, waits: Waits) -> Diagnosis | None:
 
 
 def _odd_ones(meeting: Meeting, problem: str) -> tuple[int, ...]:
-    """Give the ranks whose call differs from what most do (all of them when there is no majority)."""
+    """Return the ranks whose call differs from what most do (all of them when there is no majority)."""
     counts: dict[object, list[int]] = {}
     for call in meeting.calls:
         counts.setdefault(key_of(call, problem), []).append(call.rank)

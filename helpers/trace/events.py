@@ -147,15 +147,15 @@ class Trace:
         return len(self.events)
 
     def select(self, keep: Callable[[Event], bool]) -> Trace:
-        """Give the trace of only those events for which `keep` is true."""
+        """Return the trace of only those events for which `keep` is true."""
         return replace(self, events=tuple(e for e in self.events if keep(e)))
 
     def of(self, rank: int) -> tuple[Event, ...]:
-        """Give the events of one rank in the order in which it issued them."""
+        """Return the events of one rank in the order in which it issued them."""
         return tuple(event for event in self.events if event.rank == rank)
 
     def between(self, bounds: Sequence[tuple[int, int]]) -> Trace:
-        """Give the trace of the events that bounds[rank] = (first, last + 1) numbers of each rank."""
+        """Return the trace of the events that bounds[rank] = (first, last + 1) numbers of each rank."""
         return self.select(lambda e: bounds[e.rank][0] <= e.seq < bounds[e.rank][1])
 
     @property

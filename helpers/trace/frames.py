@@ -40,14 +40,14 @@ def is_ours(code: CodeType) -> bool:
 
 
 def learner_frame(frame: FrameType | None) -> FrameType | None:
-    """Give the innermost frame, from this one outwards, that is the learner's own."""
+    """Return the innermost frame, from this one outwards, that is the learner's own."""
     while frame is not None and kind_of(frame.f_code) is not LEARNER:
         frame = frame.f_back
     return frame
 
 
 def place(frame: FrameType) -> list[Any]:
-    """Give a frame's place as a rank writes it: [file, line, function]."""
+    """Return a frame's place as a rank writes it: [file, line, function]."""
     # on the way back to a loop's begin a frame has no line
     line = frame.f_lineno or frame.f_code.co_firstlineno
     return [frame.f_code.co_filename, line, frame.f_code.co_name]

@@ -60,7 +60,7 @@ class Logs:
         self._at = [0] * world_size
 
     def read(self, rank: int) -> list[bytes]:
-        """Give the lines that a rank has written since the last call, whole ones only."""
+        """Return the lines that a rank has written since the last call, whole ones only."""
         lines: list[bytes] = []
         if self.fd < 0:
             return lines
@@ -73,7 +73,7 @@ class Logs:
         return lines
 
     def lost(self, rank: int) -> int:
-        """Give how many records of a rank found no room."""
+        """Return how many records of a rank found no room."""
         return int(self._head(rank)[1])
 
     def rewind_if_full(self) -> bool:

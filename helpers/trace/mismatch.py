@@ -58,7 +58,7 @@ def unlike(meeting: Meeting, problem: str) -> str:
 
 
 def key_of(event: Event, problem: str) -> object:
-    """Give the part of a call in which the calls of a collective must agree."""
+    """Return the part of a call in which the calls of a collective must agree."""
     return {"op": event.op, "shape": event.nbytes, "dtype": event.dtype, "root": event.root}[
         problem
     ]

@@ -68,7 +68,7 @@ class Recorder:
             self._by_work[work] = seq
 
     def seq_of(self, work: dist.Work) -> int | None:
-        """Give the number of the call that returned `work`, if it was recorded."""
+        """Return the number of the call that returned `work`, if it was recorded."""
         return self._by_work.get(work)
 
     def is_from_any(self, seq: int) -> bool:
@@ -194,7 +194,7 @@ class Recorder:
             self.ended(seq)
 
     def _site_of(self, op: str) -> tuple[str, int]:
-        """Give the function that the learner called to make this call, and the number of its site."""
+        """Return the function that the learner called to make this call, and the number of its site."""
         frame: FrameType | None = sys._getframe(2)
         if threading.get_ident() != self._main:
             learner = learner_frame(frame)
@@ -222,7 +222,7 @@ class Recorder:
         return number
 
     def _members(self, pg: dist.ProcessGroup) -> tuple[str, list[int]]:
-        """Give a group's name as JSON and its global ranks."""
+        """Return a group's name as JSON and its global ranks."""
         name = pg.group_name
         known = self._groups.get(name)
         if known is None:
@@ -237,7 +237,7 @@ class Recorder:
 
 
 def _gloo_groups() -> list[tuple[str, list[int]]]:
-    """Give the name and the global ranks of each group of this rank's that is there now."""
+    """Return the name and the global ranks of each group of this rank's that is there now."""
     known = importlib.import_module("torch.distributed.distributed_c10d")._world
     return [
         (known.pg_names[group], sorted(known.pg_group_ranks[group]))

@@ -6,7 +6,7 @@ from helpers.trace.events import Event
 
 
 def bytes_sent(event: Event) -> float:
-    """Give the bytes that a rank hands to the network in a call.
+    """Return the bytes that a rank hands to the network in a call.
 
     A collective takes the fewest that a rank can do with in a world of p: around a ring an all_reduce sends
     2(p - 1)/p of what is handed in, a reduce_scatter or all_to_all (p - 1)/p, an all_gather p - 1 times. The

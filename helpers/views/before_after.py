@@ -94,7 +94,7 @@ def before_after(run: Run, *, title: str | None = None) -> Picture:
 
 
 def blocks_of(value: Any) -> Side:
-    """Give what one rank had as blocks: one for a tensor or number, several for a list."""
+    """Return what one rank had as blocks: one for a tensor or number, several for a list."""
     if value is None:
         return ()
     if isinstance(value, (list, tuple)):
@@ -146,7 +146,7 @@ def _homes(before: Sequence[Side]) -> dict[str, set[int]]:
 
 
 def _home(text: str, rank: int, homes: dict[str, set[int]]) -> int | None:
-    """Give the rank that a number came from; None where nobody, or more than one other, had it."""
+    """Return the rank that a number came from; None where nobody, or more than one other, had it."""
     had = homes.get(text, set())
     return rank if rank in had else next(iter(had)) if len(had) == 1 else None
 

@@ -39,7 +39,7 @@ class Lane:
 
 
 def lanes_of(run: Run) -> tuple[Lane, ...]:
-    """Give the lanes of a run, in rank order."""
+    """Return the lanes of a run, in rank order."""
     endings, marks = _endings(run.failure)
     lanes = []
     for rank in range(run.world_size):

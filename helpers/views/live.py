@@ -22,7 +22,7 @@ def widgets_can_live() -> bool:
 
 
 def widget_view(make: Callable[[], Any]) -> dict[str, Any]:
-    """Give what shows a new widget, to be sent along with the still form: nothing where none can live.
+    """Return what shows a new widget, to be sent along with the still form: nothing where none can live.
 
     A page takes the widget while the kernel has it, and in a saved notebook what else the bundle holds.
     """
@@ -33,7 +33,7 @@ def widget_view(make: Callable[[], Any]) -> dict[str, Any]:
 
 
 def live_page(page: Path, data: dict[str, Any], still: str) -> dict[str, Any]:
-    """Give what shows `data`, plain JSON, by the ES module `page` in place of `still`, a piece of HTML.
+    """Return what shows `data`, plain JSON, by the ES module `page` in place of `still`, a piece of HTML.
 
     The module's default export is called with an element and the data. It needs no kernel, so that a saved
     notebook plays as well; where scripts are taken away (GitHub, a notebook that is not trusted) the still

@@ -71,7 +71,7 @@ def memory_bars(
 
 
 def _places(held: Mapping[str, Sequence[Parts]]) -> Iterator[tuple[str, int, float]]:
-    """Give each bar's group, rank and distance from the top, in inches."""
+    """Return each bar's group, rank and distance from the top, in inches."""
     y = 0.0
     for name, ranks in held.items():
         for rank in range(len(ranks)):

@@ -44,7 +44,7 @@ def mesh_groups(run: Run, *, per_host: int, title: str | None = None) -> Picture
 
 
 def lines_of(run: Run) -> dict[str, tuple[Group, ...]]:
-    """Give the groups of each dimension, each once, in the order of their ranks."""
+    """Return the groups of each dimension, each once, in the order of their ranks."""
     found: dict[str, set[Group]] = {}
     for value in run.values:
         if not isinstance(value, Mapping) or not value:

@@ -27,7 +27,7 @@ def count_rounds(run_or_trace: Run | Trace) -> int:
 
 
 def port_rounds(trace: Trace) -> tuple[tuple[Message, ...], ...]:
-    """Give the messages that were received, round by round, each round in the order of sources.
+    """Return the messages that were received, round by round, each round in the order of sources.
 
     Greedy: a message goes as soon as its sender has sent and received all that it had to before.
     """
@@ -58,7 +58,7 @@ def _receives(steps: list[tuple[str, Message]]) -> list[tuple[int, tuple[str, Me
 
 
 def _steps(trace: Trace, rank: int) -> list[tuple[str, Message]]:
-    """Give what one rank sends and receives, in the order in which that counts for it."""
+    """Return what one rank sends and receives, in the order in which that counts for it."""
     received = [m for m in _received(trace) if rank in (m.src, m.dst)]
     steps = [(_order(m.send), "send", m) for m in received if m.src == rank]
     steps += [(_order(m.recv), "recv", m) for m in received if m.recv and m.dst == rank]

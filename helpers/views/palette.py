@@ -42,7 +42,7 @@ FAINT = "#9A9A9A"
 
 
 def look_of(event: Event) -> Look:
-    """Give the look of an event; an op that nobody knows is drawn as a collective."""
+    """Return the look of an event; an op that nobody knows is drawn as a collective."""
     by_op: dict[str, Any] = {"send": SEND, "recv": RECV, "span": SPAN}
     look: Look = by_op.get(event.op, COLLECTIVE)
     return look

@@ -58,7 +58,7 @@ class Picture:
         return live_page(page, make(), still)
 
     def _sharp(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Give the image for a reader's screen: twice the points, shown in the room of the stored one."""
+        """Return the image for a reader's screen: twice the points, shown in the room of the stored one."""
         png = self._png(2 * _SCREEN_DPI)
         width, height = struct.unpack(">II", png[16:24])
         room = {"width": width // 2, "height": height // 2}

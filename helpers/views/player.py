@@ -26,7 +26,7 @@ PAGE = Path(__file__).with_name("player.js")
 
 
 def played(what: Seen) -> dict[str, Any]:
-    """Give a run, or what torch.profiler exported of one, as data for the page: plain JSON.
+    """Return a run, or what torch.profiler exported of one, as data for the page: plain JSON.
 
     Times are ns since the first event. Bars are columns of equal length, in the order of their starts;
     texts stand once in `texts`, columns hold their index. Raises TypeError as `timeline` does.
@@ -124,7 +124,7 @@ def _code(line: str) -> str:
 
 
 def _messages(trace: Trace, index_of: dict[int, int]) -> list[tuple[int, int]]:
-    """Give (send, recv) as numbers of bars; -1 for a recv that never came, or is not among them."""
+    """Return (send, recv) as numbers of bars; -1 for a recv that never came, or is not among them."""
     return [
         (index_of[id(m.send)], index_of.get(id(m.recv), -1))
         for m in trace.messages()
@@ -133,7 +133,7 @@ def _messages(trace: Trace, index_of: dict[int, int]) -> list[tuple[int, int]]:
 
 
 def _meetings(trace: Trace, index_of: dict[int, int], layout: Layout) -> list[list[int]]:
-    """Give each collective as the numbers of its members' bars, where there are several."""
+    """Return each collective as the numbers of its members' bars, where there are several."""
     found = ([index_of[id(c)] for c in m.calls if id(c) in index_of] for m in trace.meetings())
     return [numbers for numbers in found if len(numbers) > 1]
 

@@ -47,7 +47,7 @@ def process_tree(parents: Mapping[int, int], names: Mapping[int, str]) -> Pictur
 
 
 def _flatten(parents: Mapping[int, int], names: Mapping[int, str]) -> list[tuple[int, int]]:
-    """Give (process id, level), each process after its parent and before its siblings."""
+    """Return (process id, level), each process after its parent and before its siblings."""
     tree: list[tuple[int, int]] = []
 
     def add(pid: int, level: int) -> None:
@@ -65,7 +65,7 @@ def _flatten(parents: Mapping[int, int], names: Mapping[int, str]) -> list[tuple
 
 
 def _rows(tree: list[tuple[int, int]]) -> dict[int, float]:
-    """Give each leaf a row of its own, and put a parent in the middle of its children."""
+    """Return each leaf a row of its own, and put a parent in the middle of its children."""
     rows: dict[int, float] = {}
     leaf = 0
     below: list[tuple[int, float]] = []  # (level, row) of what has no parent yet, last child first

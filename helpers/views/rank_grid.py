@@ -60,7 +60,7 @@ def rank_grid(
 
 
 def groups_of(what: Run | Trace | Sequence[Sequence[int]]) -> tuple[Group, ...]:
-    """Give the groups, each once, in the order of their ranks."""
+    """Return the groups, each once, in the order of their ranks."""
     if isinstance(what, (Run, Trace)):
         return tuple(sorted({event.group_ranks for event in trace_of(what).calls}))
     return tuple(sorted({tuple(int(rank) for rank in group) for group in what}))

@@ -66,7 +66,7 @@ def rendezvous(run_or_trace: Run | Trace, *, title: str | None = None) -> Pictur
 
 
 def steps_of(trace: Trace) -> tuple[Step, ...]:
-    """Give the calls on a store that a trace holds as spans, by the time at which they ended."""
+    """Return the calls on a store that a trace holds as spans, by the time at which they ended."""
     steps = []
     for event in trace.spans:
         op, _, key = event.call.partition(" ")

@@ -66,7 +66,7 @@ def sample_raster(
 
 
 def repeated(epoch: Sequence[Sequence[Step]]) -> list[int]:
-    """Give the samples that one epoch gives out more than once, in rising order."""
+    """Return the samples that one epoch gives out more than once, in rising order."""
     counts = Counter(index for own in epoch for step in own for index in _of_step(step))
     return sorted(index for index, count in counts.items() if count > 1)
 

@@ -86,7 +86,7 @@ def schedule(plans: Mapping[str, Run | Trace | Plan], *, backward: float = 2.0) 
 def _panels(
     name: str, plan: Run | Trace | Plan, backward: float
 ) -> tuple[list[_Panel], tuple[Lane, ...]]:
-    """Give the panels of one plan or run, and its lanes with ideal times (empty if it has none)."""
+    """Return the panels of one plan or run, and its lanes with ideal times (empty if it has none)."""
     if not isinstance(plan, Run | Trace):
         orders = [stage.split() if isinstance(stage, str) else list(stage) for stage in plan]
         ideal = planned(orders, backward)

@@ -43,7 +43,7 @@ Lane = tuple[Piece, ...]
 
 
 def planned(orders: Sequence[Sequence[str]], backward: float = 2.0) -> tuple[Lane, ...]:
-    """Give each action of each lane its earliest time; a forward takes 1, half a backward half of it.
+    """Return each action of each lane its earliest time; a forward takes 1, half a backward half of it.
 
     orders[r]: what rank r does, such as ["F0", "F1", "B0", "B1"]. F needs the F of the stage before,
     B and I that of the stage after, and their own F; W its own I. A transfer takes no time. Raises
@@ -96,12 +96,12 @@ def measured(trace: Trace) -> tuple[Lane, ...]:
 
 
 def order_of(lanes: Sequence[Lane]) -> list[list[str]]:
-    """Give what each stage does, in order, without times."""
+    """Return what each stage does, in order, without times."""
     return [[piece.action for piece in lane] for lane in lanes]
 
 
 def idle_share(busy: Sequence[Sequence[tuple[float, float]]]) -> float:
-    """Give the share of all stages' time, from the first start to the last end, in which they idle."""
+    """Return the share of all stages' time, from the first start to the last end, in which they idle."""
     begins = min((start for stage in busy for start, _ in stage), default=0.0)
     ends = max((end for stage in busy for _, end in stage), default=0.0)
     if ends <= begins:
@@ -121,7 +121,7 @@ def most_held(order: Sequence[str]) -> int:
 
 
 def _parsed(action: str, lane: int) -> tuple[str, int, str, int]:
-    """Give the stage as it was named and as a number, the kind, and the microbatch."""
+    """Return the stage as it was named and as a number, the kind, and the microbatch."""
     found = _ACTION.fullmatch(action)
     if found is None:
         raise ValueError(
@@ -134,7 +134,7 @@ def _parsed(action: str, lane: int) -> tuple[str, int, str, int]:
 def _ready(
     ended: dict[tuple[int, str, int], float], stage: int, last: int, kind: str, number: int
 ) -> float | None:
-    """Give when an action may begin; None as long as nobody can say."""
+    """Return when an action may begin; None as long as nobody can say."""
     if kind == "F":
         return 0.0 if stage == 0 else ended.get((stage - 1, "F", number))
     own = ended.get((stage, "B" if kind == "W" else "F", number))

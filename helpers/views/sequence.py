@@ -56,7 +56,7 @@ def _count_meetings(meetings: Sequence[Meeting]) -> list[str]:
 
 
 def rank_lines(trace: Trace) -> list[str]:
-    """Give one line for each rank that did anything: its calls in the order of issue."""
+    """Return one line for each rank that did anything: its calls in the order of issue."""
     done: dict[int, list[str]] = {}
     for event in trace:
         done.setdefault(event.rank, []).append(label_of(event) + _outcome(event))

@@ -59,7 +59,7 @@ def sharding(whole: Mapping[str, Any], run: Run, *, title: str | None = None) ->
 
 
 def holders(name: str, whole: Any, run: Run) -> Grid:
-    """Give the ranks that hold each element of a tensor; a vector is one row."""
+    """Return the ranks that hold each element of a tensor; a vector is one row."""
     matrix = _matrix(name, whole)
     if not matrix or not matrix[0] or len(matrix) > _MOST or len(matrix[0]) > _MOST:
         raise ValueError(

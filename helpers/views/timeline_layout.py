@@ -49,7 +49,7 @@ class Layout:
     left_out: int
 
     def end_of(self, bar: Bar) -> float:
-        """Give the bar's end; an open one ends a little after everything else."""
+        """Return the bar's end; an open one ends a little after everything else."""
         return self.length_ns if bar.end_ns is None else bar.end_ns
 
     @property

@@ -46,7 +46,7 @@ class Lanes:
 
     @classmethod
     def fit(cls, layout: Layout) -> Lanes:
-        """Give each lane its rows, and as many levels of names as the page has room for."""
+        """Return each lane its rows, and as many levels of names as the page has room for."""
         rows = layout.span_rows + layout.call_rows
         room = _TALLEST / max(1, layout.world_size)
         most = 3 if layout.world_size <= 4 else 2 if layout.world_size <= 8 else 1
@@ -61,20 +61,20 @@ class Lanes:
         return self.levels * _LABEL + rows * self.row + min(_GAP, self.row)
 
     def middle(self, bar: Bar) -> float:
-        """Give the height of a bar's middle."""
+        """Return the height of a bar's middle."""
         row = bar.row + (self.call_rows if bar.event.op == "span" else 0)
         return self.top(bar.rank) + (row + 0.5) * self.row
 
     def label(self, rank: int, level: int) -> float:
-        """Give the height of the middle of a name."""
+        """Return the height of the middle of a name."""
         return self.top(rank) - (level + 0.5) * _LABEL
 
     def centre(self, rank: int) -> float:
-        """Give the height of the middle of all bars of a rank."""
+        """Return the height of the middle of all bars of a rank."""
         return self.top(rank) + (self.call_rows + self.span_rows) * self.row / 2
 
     def top(self, rank: int) -> float:
-        """Give the height at which a rank's bars begin."""
+        """Return the height at which a rank's bars begin."""
         return rank * self.height + self.levels * _LABEL + min(_GAP, self.row) / 2
 
 
@@ -215,7 +215,7 @@ def _crosses(axes: Axes, points: list[Point], label: str) -> None:
 def _arrow_ends(
     message: Message, bars: dict[int, Bar], layout: Layout, lanes: Lanes
 ) -> tuple[Point, Point] | None:
-    """Give where a message's arrow starts and ends; without a recv it stops half way."""
+    """Return where a message's arrow starts and ends; without a recv it stops half way."""
     send = bars.get(id(message.send))
     if send is None or message.src == message.dst or not 0 <= message.dst < layout.world_size:
         return None

@@ -57,7 +57,7 @@ def traffic(run_or_trace: Run | Trace) -> Picture:
 
 
 def traffic_matrix(trace: Trace) -> list[list[int]]:
-    """Give the bytes of the messages that arrived: row is the source, column the destination."""
+    """Return the bytes of the messages that arrived: row is the source, column the destination."""
     matrix = _zeros(trace.world_size)
     for message in _arrived(trace):
         matrix[message.src][message.dst] += _bytes(message.send)
@@ -105,7 +105,7 @@ def _any(matrix: list[list[int]]) -> bool:
 
 
 def _cell(world_size: int) -> float:
-    """Give the side of a cell in inches: room for its numbers where there are any."""
+    """Return the side of a cell in inches: room for its numbers where there are any."""
     side = 0.8 if world_size <= 4 else 0.64 if world_size <= _NUMBERS_UP_TO else 0.32
     return min(side, 6.0 / max(1, world_size))
 

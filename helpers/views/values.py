@@ -18,7 +18,7 @@ _HEAD = 6
 
 
 def short_value(value: object, limit: int = 400) -> str:
-    """Give a compact repr: long containers and tensors are cut, memory addresses left out."""
+    """Return a compact repr: long containers and tensors are cut, memory addresses left out."""
     try:
         text = _Short().repr(value)
     except Exception as error:  # A repr may raise anything; a view must not.

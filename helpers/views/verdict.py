@@ -67,7 +67,7 @@ def verdict_html(result: CheckResult) -> str:
 
 
 def _tried(result: CheckResult) -> list[tuple[str, str]]:
-    """Give (outcome, what was tried) for each line: a case, or how many there are of an outcome."""
+    """Return (outcome, what was tried) for each line: a case, or how many there are of an outcome."""
     if len(result.cases) <= _MAX_CASES:
         return [(case.outcome.value, case.label) for case in result.cases]
     counts = Counter(case.outcome.value for case in result.cases)
@@ -121,7 +121,7 @@ def _sentence(row: Row) -> str:
 
 
 def _rows(case: CaseVerdict) -> list[Row]:
-    """Give the rows to show: all of a small world, the wrong ones first of a large one."""
+    """Return the rows to show: all of a small world, the wrong ones first of a large one."""
     if len(case.rows) <= _MAX_ROWS:
         return list(case.rows) if any(row.problem for row in case.rows) else []
     return [row for row in case.rows if row.problem][:_MAX_ROWS]

@@ -95,7 +95,7 @@ def _references() -> Iterator[tuple[str, tuple[Exercise, Answer]]]:
 
 
 def _checked(answers: dict[str, tuple[Exercise, Answer]]) -> tuple[dict[str, float], int]:
-    """Give the seconds of each check, and how many answers passed."""
+    """Return the seconds of each check, and how many answers passed."""
     seconds, passed = {}, 0
     for name, (exercise, answer) in answers.items():
         results = []

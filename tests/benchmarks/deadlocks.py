@@ -36,7 +36,7 @@ def _plain_launch(programme: Stuck) -> float:
 
 
 def _to_the_name(programme: Stuck, plain: float) -> float:
-    """Give the seconds from the last rank's block to the exception, in one run.
+    """Return the seconds from the last rank's block to the exception, in one run.
 
     Ranks that wait in a call have said when it began. Of others it is not known: they are taken to have
     begun to wait when a launch that does nothing would have been over.

@@ -1,4 +1,4 @@
-"""How long grading takes: an exercise behind walls, and a whole submission."""
+"""How long grading takes: an exercise in a sandbox, and a whole submission."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ PING_PONG = Trial(
 
 
 def nbgrader_source(trial: Trial, points: int) -> Cell:
-    """Give the instructor's notebook for `nbgrader generate_assignment`."""
+    """Return the instructor's notebook for `nbgrader generate_assignment`."""
     return _notebook(
         *map(_code, trial.before),
         _code(_solved(trial), nbgrader=_mark("answer", solution=True)),
@@ -69,7 +69,7 @@ def nbgrader_source(trial: Trial, points: int) -> Cell:
 
 
 def otter_master(trial: Trial, points: int) -> Cell:
-    """Give the instructor's notebook for `otter assign`."""
+    """Return the instructor's notebook for `otter assign`."""
     test = "\n    ".join([f"def test_answer({trial.names}):", *trial.test.splitlines()])
     return _notebook(
         _raw(
@@ -89,7 +89,7 @@ def otter_master(trial: Trial, points: int) -> Cell:
 
 
 def answered(released: Cell, trial: Trial, answer: str) -> Cell:
-    """Give a learner's copy of a released notebook: the cell with the stub holds the answer."""
+    """Return a learner's copy of a released notebook: the cell with the stub holds the answer."""
     stub = f"def {trial.exercise}("
     cells = [
         {**cell, "source": answer} if "".join(cell["source"]).startswith(stub) else cell

@@ -85,7 +85,7 @@ def _ratio(ours: float, theirs: float) -> str:
 
 
 def _gradings(folder: Path, archive: Path, turn: int) -> dict[str, Grading]:
-    """Give the ways to grade in the order in which they take their turn."""
+    """Return the ways to grade in the order in which they take their turn."""
     one, all_cores = folder / f"one{turn}", folder / f"all{turn}"
     return {
         OURS: Grading(lambda: _course(folder, one, "--jobs", "1"), lambda: _course_points(one)),
@@ -104,7 +104,7 @@ def _learners() -> list[str]:
 
 
 def _answers(trial: Trial) -> Iterator[tuple[str, str]]:
-    """Give each learner's answer. No two are the same text: `course grade` would try it only once."""
+    """Return each learner's answer. No two are the same text: `course grade` would try it only once."""
     for learner in _learners():
         head, _, body = (trial.wrong if learner == _learners()[-1] else trial.right).partition("\n")
         yield learner, f'{head}\n    """By {learner}."""\n{body}'

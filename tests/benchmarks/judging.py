@@ -1,4 +1,4 @@
-"""What the dearest values cost the judge for each byte sent, and at the caps that hold behind walls."""
+"""What the dearest values cost the judge for each byte sent, and at the caps that hold in a sandbox."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def dearest() -> Iterator[Figure]:
 
 
 def _values() -> dict[str, Any]:
-    """Give values with as many parts as are taken."""
+    """Return values with as many parts as are taken."""
     most = Limits.result_parts - 100
     return {
         "a dict of numbers": {k: k for k in range(most // 4)},
@@ -62,7 +62,7 @@ def _values() -> dict[str, Any]:
 
 
 def _cost(exercise: Exercise, value: Any) -> tuple[int, float, int]:
-    """Give the bytes sent, the processor time and the memory of decoding and judging them."""
+    """Return the bytes sent, the processor time and the memory of decoding and judging them."""
     case = max(exercise.draw(), key=lambda case: case.world_size)
     body = b"".join(bytes(chunk) for chunk in wire.encode(value))
     timed = [_judged(exercise, case, body, measured) for measured in (False, True)]

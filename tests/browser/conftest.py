@@ -27,7 +27,7 @@ def playwright() -> Iterator[Playwright]:
 
 @pytest.fixture
 def name() -> str:
-    """Give the notebook that the folder holds; a test may name another."""
+    """Return the notebook that the folder holds; a test may name another."""
     return "02_blocking_p2p.ipynb"
 
 

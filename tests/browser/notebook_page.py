@@ -27,7 +27,7 @@ class NotebookPage:
         return self.page.locator(".jp-NotebookPanel .jp-CodeCell")
 
     def cell(self, text: str) -> Locator:
-        """Give the code cell whose source holds `text`."""
+        """Return the code cell whose source holds `text`."""
         editor = self.page.locator(".jp-InputArea-editor", has_text=text)
         return self.code_cells.filter(has=editor).first
 

@@ -72,7 +72,7 @@ def _check(entry: Entry) -> None:
 
 
 def all_entries(names: Iterable[str] = ()) -> list[Entry]:
-    """Give all programmes by topic and name; `names` (topics or TOPIC/NAME) choose some of them."""
+    """Return all programmes by topic and name; `names` (topics or TOPIC/NAME) choose some of them."""
     entries = [read_entry(file) for file in sorted(PROGRAMMES.glob("*/*.py"))]
     wanted = set(names)
     known = {entry.path for entry in entries} | {entry.topic for entry in entries}

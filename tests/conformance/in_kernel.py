@@ -36,7 +36,7 @@ def tell_cell(ok: bool) -> None:
 
 
 def names() -> list[str]:
-    """Give the names that the reader's namespace has."""
+    """Return the names that the reader's namespace has."""
     from IPython import get_ipython
 
     return list(get_ipython().user_ns)

@@ -119,7 +119,7 @@ _PLACE = re.compile(rf'{_OF_WARNING}|(?<=File )".*", line \d+', re.MULTILINE)
 
 
 def printed(output: str) -> str:
-    """Give what a programme printed without what depends on paths and without torch's own lines."""
+    """Return what a programme printed without what depends on paths and without torch's own lines."""
     lines, after_warning = [], False
     for line in output.split("\n"):
         source_of_warning = after_warning and line.startswith("  ")

@@ -31,7 +31,7 @@ class PlainCache:
         self.kept = json.loads(file.read_text()) if file is not None and file.exists() else {}
 
     def outcome(self, entry: Entry) -> Outcome:
-        """Give the kept outcome, or run the programme plainly and keep how it ended."""
+        """Return the kept outcome, or run the programme plainly and keep how it ended."""
         key = hashlib.sha256(entry.source.encode()).hexdigest()[:16]
         held = self.kept.get(entry.path)
         if held is not None and held["source"] == key:

@@ -39,7 +39,7 @@ pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("preloaded")]
 
 
 def results(name: str) -> list[Tried]:
-    """Give the cases of the smallest world sizes as the reference solution answers them."""
+    """Return the cases of the smallest world sizes as the reference solution answers them."""
     exercise = get(name)
     path = find_workspace().solutions / f"{exercise.notebook}.ipynb"
     answer = read_answers(path, [name])[name]
@@ -57,7 +57,7 @@ def results(name: str) -> list[Tried]:
 
 
 def changes(value: Any, rng: random.Random, part: str = "result") -> Iterator[tuple[str, Any]]:
-    """Give a value with one part of it changed, in each way, and that part's name."""
+    """Return a value with one part of it changed, in each way, and that part's name."""
     if isinstance(value, dict):
         for key in value:
             own, without = (str(key), f"without {key}") if part == "result" else (part, part)

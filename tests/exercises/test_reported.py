@@ -17,7 +17,7 @@ WITH_PROGRAMME = [e for e in exercises().values() if e.programme and e.notebook[
 
 
 def seen_by_ranks(exercise: Exercise) -> set[str]:
-    """Give the parts that say "" where nothing was seen: no value that was drawn is compared with them."""
+    """Return the parts that say "" where nothing was seen: no value that was drawn is compared with them."""
     names: set[str] = set()
     for draw in plan(exercise.sizes, 3, exercise.name):
         right = exercise.case(draw).right

@@ -14,7 +14,7 @@ from helpers.views.schedule_times import idle_share, planned
 
 
 def ends(name: str) -> list[dict[str, Any]]:
-    """Give the start with each control at its first and at its last value."""
+    """Return the start with each control at its first and at its last value."""
     module = import_module(f"helpers.explorers.{name}")
     found = [module.START]
     for control in module.CONTROLS:

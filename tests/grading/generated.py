@@ -90,7 +90,7 @@ def _chosen(rng: random.Random, samples: list[Sample]) -> Iterator[Sample]:
 
 
 def _names(source: str) -> set[str]:
-    """Give the names that a cell binds at its top level."""
+    """Return the names that a cell binds at its top level."""
     found: set[str] = set()
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):

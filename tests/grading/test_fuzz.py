@@ -39,7 +39,7 @@ Test = Callable[..., None]
 
 
 def often(*strategies: Any) -> Callable[[Test], tuple[Test, Test]]:
-    """Give a test twice: with a few examples, and for long runs with many."""
+    """Return a test twice: with a few examples, and for long runs with many."""
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
     def times(test: Test, count: int) -> Test:
@@ -71,7 +71,7 @@ SHAPES = st.lists(st.integers(-1, 5), max_size=4)
 
 
 def nodes(inner: Any) -> Any:
-    """Give nodes as `wire.encode` writes them, most of them with something odd about them."""
+    """Return nodes as `wire.encode` writes them, most of them with something odd about them."""
     lists = st.lists(inner, max_size=4)
     pairs = st.lists(st.tuples(inner, inner).map(list), max_size=3)
     return (

@@ -146,7 +146,7 @@ class Batch:
         )
 
     def records(self, status: Status) -> list[str]:
-        """Give the names of the files of records, those with a status."""
+        """Return the names of the files of records, those with a status."""
         paths = sorted((self.out / "records").glob("*.json"))
         return [p.name for p in paths if json.loads(p.read_text())["status"] == status.value]
 
@@ -160,7 +160,7 @@ def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:
 
 
 def _workers(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
-    """Give the processes of a run that grade, those first that hold a sandbox."""
+    """Return the processes of a run that grade, those first that hold a sandbox."""
     with suppress(psutil.NoSuchProcess):
         children = psutil.Process(process.pid).children()
         workers = [each for each in children if each.status() != psutil.STATUS_ZOMBIE]
@@ -201,7 +201,7 @@ def assert_one_record_each(batch: Batch, expected: list[Expected]) -> None:
 
 
 def left_in(folder: Path) -> dict[str, int]:
-    """Give what is in a temp folder, with its size in bytes."""
+    """Return what is in a temp folder, with its size in bytes."""
     return {
         path.name: sum(p.lstat().st_size for p in (path, *path.rglob("*")))
         for path in folder.iterdir()

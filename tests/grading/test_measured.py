@@ -50,7 +50,7 @@ def {name}(measure, *given, planted={planted}):
 
 
 def numbers_of(value: Any) -> Iterator[float]:
-    """Give the numbers that a case's functions refer to."""
+    """Return the numbers that a case's functions refer to."""
     if type(value) is float:
         yield value
     elif isinstance(value, FunctionType):
@@ -130,4 +130,4 @@ def test_laps_are_capped() -> None:
 def test_whoever_measures_for_ever_is_told() -> None:
     source = "def crossover(measure, ranks):\n    while True:\n        measure(8)\n"
     result = grade(get("crossover"), Answer("crossover", source, (), ()), str, every_case=False)
-    assert "measures for ever" in result.cases[0].message or "timed out" in result.outcome.value
+    assert "measures forever" in result.cases[0].message or "timed out" in result.outcome.value

@@ -72,7 +72,7 @@ def as_somebody(folder: Path, level: str, file: str, *words: str) -> None:
 
 
 def _become() -> list[str]:
-    """Give the words that run what follows as USER, with Python where only root may go as well."""
+    """Return the words that run what follows as USER, with Python where only root may go as well."""
     needed = [Path(folder) for folder in (*python_folders(), ROOT)]
     closed = {p for each in needed for p in each.parents if not p.stat().st_mode & stat.S_IXOTH}
     become = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]

@@ -30,7 +30,7 @@ def sandbox(plan: Plan) -> Iterator[Sandbox]:
     if plan.level != "bubblewrap":
         pytest.skip("only bubblewrap's network can be counted from outside")
     module = sys.modules[__name__]
-    cloudpickle.register_pickle_by_value(module)  # behind walls there are no tests to import
+    cloudpickle.register_pickle_by_value(module)  # in a sandbox there are no tests to import
     try:
         with Sandbox(plan) as sandbox:
             yield sandbox

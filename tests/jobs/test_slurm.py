@@ -137,7 +137,7 @@ def _said(words: list[str], env: dict[str, str], cwd: Path | None = None) -> str
 
 
 def _scripts() -> dict[str, str]:
-    """Give the source of the reference and of every right answer that is kept and needs no real GPU."""
+    """Return the source of the reference and of every right answer that is kept and needs no real GPU."""
     path = find_workspace().solutions / "22_other_roads.ipynb"
     reference = read_answers(path, ["slurm_script"])["slurm_script"]
     assert isinstance(reference, Answer)

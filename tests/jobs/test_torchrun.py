@@ -62,7 +62,7 @@ while os.environ["WORLD_SIZE"] == "1":
     time.sleep(0.05)
 """
 CURE = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
-"""Each round has a store of its own: else workers meet stale addresses, and newcomers wait for ever."""
+"""Each round has a store of its own: else workers meet stale addresses, and newcomers wait forever."""
 
 
 @pytest.fixture

@@ -153,7 +153,7 @@ class Kernel:
     # --- what comes from it ------------------------------------------------------------------------------
 
     def processes(self) -> set[psutil.Process]:
-        """Give every living process that comes from this kernel, itself included."""
+        """Return every living process that comes from this kernel, itself included."""
         return {process for process in psutil.process_iter() if self._is_ours(process)}
 
     def _is_ours(self, process: psutil.Process) -> bool:
@@ -164,11 +164,11 @@ class Kernel:
             return False
 
     def servers(self) -> set[psutil.Process]:
-        """Give the rank server, if there is one."""
+        """Return the rank server, if there is one."""
         return {p for p in self.processes() if _is_server(p) and _parent(p) == self.pid}
 
     def ranks(self) -> set[psutil.Process]:
-        """Give the ranks and what they started: all but the kernel and the rank server."""
+        """Return the ranks and what they started: all but the kernel and the rank server."""
         others = {self.pid} | {server.pid for server in self.servers()}
         return {process for process in self.processes() if process.pid not in others}
 

@@ -35,18 +35,18 @@ def is_exercise(cell: dict[str, Any]) -> bool:
 
 
 def exercises_in(path: Path) -> list[Exercise]:
-    """Give the exercises that the registry has for this notebook."""
+    """Return the exercises that the registry has for this notebook."""
     return [each for each in exercises().values() if each.notebook == path.stem]
 
 
 def solution_texts(source: str) -> Iterator[str]:
-    """Give the lines of each solution region of a cell, without its markers."""
+    """Return the lines of each solution region of a cell, without its markers."""
     for match in re.finditer(rf"{BEGIN}\n(.*?)^\s*{END}", source, re.DOTALL | re.MULTILINE):
         yield match[1]
 
 
 def exercise_cell(notebook: Notebook, name: str) -> int:
-    """Give the index of the cell in which the notebook's author solves an exercise."""
+    """Return the index of the cell in which the notebook's author solves an exercise."""
     pattern = re.compile(rf"^(def|class) {re.escape(name)}\b", re.MULTILINE)
     (index,) = [
         index
@@ -57,12 +57,12 @@ def exercise_cell(notebook: Notebook, name: str) -> int:
 
 
 def read_solved(path: Path) -> Notebook:
-    """Give a copy of a solved notebook that a test may change."""
+    """Return a copy of a solved notebook that a test may change."""
     return copy.deepcopy(read_notebook(path))
 
 
 def environment(scratch: Path) -> dict[str, str]:
-    """Give a child process the course, a progress file of its own and no live views."""
+    """Return a child process the course, a progress file of its own and no live views."""
     root = str(find_workspace().root)
     env = os.environ | {
         "REAL_RANKS_LIVE": "0",

@@ -51,7 +51,7 @@ def notes_of(results: list[CheckResult]) -> str:
 
 
 def often(path: Path) -> object:
-    """Grade one notebook each time; `tests/grading` grades a class behind walls, `make soak` all."""
+    """Grade one notebook each time; `tests/grading` grades a class in a sandbox, `make soak` all."""
     return pytest.param(
         path, id=path.stem, marks=() if path.name.startswith(OFTEN) else pytest.mark.soak
     )

@@ -37,7 +37,7 @@ def solved(exercise: Exercise) -> Path:
 
 
 def words_of(markdown: str) -> list[str]:
-    """Give the words of running text: no headings, diagrams, tables, lists or formulas."""
+    """Return the words of running text: no headings, diagrams, tables, lists or formulas."""
     text = re.sub(r"^```.*?^```", "", markdown, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"\$\$.*?\$\$", "", text, flags=re.DOTALL)
     left_out = re.compile(r"^\s*(#|\||[-*+] |\d+\. )|^  +\S")

@@ -51,7 +51,7 @@ def _meet(work: Callable[[], object] | None = None) -> None:
 
 
 def _folder() -> Path:
-    """Give the folder that all ranks of a world share."""
+    """Return the folder that all ranks of a world share."""
     return launch_folder()
 
 

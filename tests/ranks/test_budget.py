@@ -145,7 +145,7 @@ def test_nothing_is_paid_before_the_ranks_are_there() -> None:
         budget = Budget(lambda: ranks_of(world), 0.2, time.monotonic())
         time.sleep(0.3)
         assert not budget.is_spent(time.monotonic())
-        assert budget.is_spent(time.monotonic() + 0.2 * BACKSTOP), "but not for ever"
+        assert budget.is_spent(time.monotonic() + 0.2 * BACKSTOP), "but not forever"
     finally:
         world.logs.close()
         world._selector.close()

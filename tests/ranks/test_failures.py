@@ -299,7 +299,7 @@ def test_those_who_go_on_are_not_left_in_a_deadlock() -> None:
 
 
 def leaves_a_bomb(rank: int, world_size: int) -> int:
-    """Leave processes that fork for ever, each gone before anybody could end it by its id."""
+    """Leave processes that fork forever, each gone before anybody could end it by its id."""
     if os.fork() == 0:
         os.setsid()
         for _ in range(30):

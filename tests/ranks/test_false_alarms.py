@@ -34,7 +34,7 @@ _LAUNCHER_S = 3000
 
 
 def drawn(number: int) -> tuple[str, int, float, bool]:
-    """Give the run of this number: programme, world size, delay, recorded or not."""
+    """Return the run of this number: programme, world size, delay, recorded or not."""
     draw = random.Random(number)
     name = draw.choice(sorted(SLOW))
     return name, draw.choice([2, 2, 2, 3, 4]), round(draw.uniform(0.2, 1.5), 2), draw.random() < 0.7

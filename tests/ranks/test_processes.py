@@ -66,7 +66,7 @@ def test_a_family_is_ended_with_whoever_runs_away(act: Callable[[], None]) -> No
 
 
 def _called_like_us(pids: set[int]) -> list[int]:
-    """Give those that run this same program: they came from here."""
+    """Return those that run this same program: they came from here."""
     return [pid for pid in pids if _command(pid) == _command(os.getpid())]
 
 

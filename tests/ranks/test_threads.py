@@ -44,7 +44,7 @@ def child(programme: str) -> Iterator[int]:
 
 
 def settled(pid: int, reached: Callable[[list[Thread]], bool]) -> list[Thread]:
-    """Give the threads once they are as expected, or as they are after some time."""
+    """Return the threads once they are as expected, or as they are after some time."""
     deadline = time.monotonic() + 20
     while True:
         threads = threads_of(pid)
@@ -54,7 +54,7 @@ def settled(pid: int, reached: Callable[[list[Thread]], bool]) -> list[Thread]:
 
 
 def resting(pid: int, reached: Callable[[list[Thread]], bool]) -> list[Thread]:
-    """Give the threads once they are as expected and none of those has run for a while.
+    """Return the threads once they are as expected and none of those has run for a while.
 
     A thread that begins waits by the same call as one that is there: for the lock of Python, and
     for a thread that it starts.

@@ -28,7 +28,7 @@ def flows(saved: dict[str, Any]) -> dict[int, dict[str, dict[str, Any]]]:
 
 
 def around(saved: dict[str, Any], end: dict[str, Any]) -> list[dict[str, Any]]:
-    """Give the slices that Perfetto may bind an arrow's end to."""
+    """Return the slices that Perfetto may bind an arrow's end to."""
     return [
         one
         for one in slices(saved)

@@ -24,7 +24,7 @@ def cells(run: Run) -> list[list[str]]:
 
 
 def colours(run: Run) -> list[str]:
-    """Give the colour of each number's frame in the right panel; a hatched edge is no frame."""
+    """Return the colour of each number's frame in the right panel; a hatched edge is no frame."""
     frames = [p for p in before_after(run).figure.axes[1].patches if p.get_hatch() is None]
     return [str(frame.get_edgecolor()) for frame in frames]
 

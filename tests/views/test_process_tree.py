@@ -13,7 +13,7 @@ NAMES = {40: "kernel", 41: "rank server", 42: "rank 0", 43: "rank 1", 44: "rank 
 
 
 def boxes(parents: dict[int, int], names: dict[int, str]) -> dict[str, tuple[float, float]]:
-    """Give the place of each name in the figure."""
+    """Return the place of each name in the figure."""
     (axes,) = process_tree(parents, names).figure.axes
     return {text.get_text(): text.get_position() for text in axes.texts}
 

@@ -26,7 +26,7 @@ def bubble(orders: Sequence[Sequence[str]], backward: float = 2.0) -> float:
 
 
 def trace_of(*stages: str, cut: bool = False) -> Trace:
-    """Give a trace whose ranks ran these actions, each 10 ms long, one after the other."""
+    """Return a trace whose ranks ran these actions, each 10 ms long, one after the other."""
     rows: list[list[Event]] = []
     for rank, actions in enumerate(stages):
         row = [

@@ -42,7 +42,7 @@ def csv_bytes(rows: Iterable[Sequence[Cell]], *, bom: bool) -> bytes:
 
 
 def harmless(text: str) -> str:
-    """Give a text as a cell that no spreadsheet runs: on one line, an apostrophe before a formula."""
+    """Return a text as a cell that no spreadsheet runs: on one line, an apostrophe before a formula."""
     flat = re.sub(r"[\t\r\n\v\f]", " ", shown(text, _MOST))
     return flat if _NUMBER.fullmatch(flat) else _RUN.sub(r"\1'\2", flat)
 

@@ -47,7 +47,7 @@ class Look:
 def class_page(
     course: Course, similar: Sequence[Similar] = (), match: RosterMatch | None = None
 ) -> bytes:
-    """Give the class's page as HTML in UTF-8."""
+    """Return the class's page as HTML in UTF-8."""
     standings = course.standings
     shares = [each.share for each in standings]
     looks = [*_looks(course), *_similar(course, similar)]
@@ -77,7 +77,7 @@ def class_page(
 
 
 def stuck(course: Course) -> tuple[tuple[Standing, str], ...]:
-    """Give the learners who need somebody, and why; those with the fewest points first."""
+    """Return the learners who need somebody, and why; those with the fewest points first."""
     found = [(each, _why_stuck(each)) for each in course.standings]
     return tuple(sorted(((s, why) for s, why in found if why), key=lambda pair: pair[0].share))
 
@@ -98,7 +98,7 @@ def _why_stuck(standing: Standing) -> str:
 
 
 def _short_names(course: Course) -> list[tuple[str, str]]:
-    """Give each notebook with the head of its column: of many notebooks the leading numbers."""
+    """Return each notebook with the head of its column: of many notebooks the leading numbers."""
     names = [(name, line(name)) for name in course.notebooks]
     short = [(name, head.partition("_")[0]) for name, head in names]
     one_each = len({head for _, head in short}) == len(names)

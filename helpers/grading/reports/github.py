@@ -23,7 +23,7 @@ _ESCAPED = {ord(mark): f"&#{ord(mark)};" for mark in string.punctuation if mark 
 
 
 def github_annotations(records: Sequence[Record], folder: str = "") -> Iterator[str]:
-    """Give a workflow command for each exercise that did not pass, and each file that cannot be read.
+    """Return a workflow command for each exercise that did not pass, and each file that cannot be read.
 
     folder: where the submissions lie below the repository's root. A notebook is JSON: its line is 1.
     """
@@ -39,7 +39,7 @@ def github_annotations(records: Sequence[Record], folder: str = "") -> Iterator[
 
 
 def summary(course: Course, match: RosterMatch | None = None) -> bytes:
-    """Give the class as Markdown, in which nothing from a record is markup, link or mention."""
+    """Return the class as Markdown, in which nothing from a record is markup, link or mention."""
     rows = [_row(standing) for standing in course.standings[:_MOST_ROWS]]
     lines = [f"## {plain(course.title)}", "", "| learner | points | share | exercises |"]
     lines += ["|---|---:|---:|---|", *rows]
@@ -54,7 +54,7 @@ def summary(course: Course, match: RosterMatch | None = None) -> bytes:
 
 
 def plain(text: str, limit: int = 200) -> str:
-    """Give a text that Markdown shows letter by letter, in a table as well."""
+    """Return a text that Markdown shows letter by letter, in a table as well."""
     return line(text, limit).translate(_ESCAPED)
 
 

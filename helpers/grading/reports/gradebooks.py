@@ -23,7 +23,7 @@ _MOODLE_NAMES = ("First name", "Last name", "Surname", "Full name", *_MOODLE_WHO
 
 
 def gradebook(course: Course) -> bytes:
-    """Give one row for each learner, with every notebook and exercise. For people, so with a BOM."""
+    """Return one row for each learner, with every notebook and exercise. For people, so with a BOM."""
     exercises = _exercises(course)
     head: list[Cell] = ["Learner", "Points", "Out of", "Percent", "Files", "Told"]
     head += [f"{line(name)} ({number(out_of)})" for name, out_of in course.notebooks.items()]
@@ -34,7 +34,7 @@ def gradebook(course: Course) -> bytes:
 
 
 def canvas(course: Course, match: RosterMatch) -> bytes | None:
-    """Give the file that Canvas's Gradebook imports, or None where the roster is no Canvas export.
+    """Return the file that Canvas's Gradebook imports, or None where the roster is no Canvas export.
 
     Kept of the roster are the columns from Student to Section. Other assignments are left out, as
     importing them would undo grades that were given since the export. A column whose name is the
@@ -54,7 +54,7 @@ def canvas(course: Course, match: RosterMatch) -> bytes | None:
 
 
 def moodle(course: Course, match: RosterMatch) -> bytes | None:
-    """Give the file that Moodle's grade import reads, or None where no column tells who a learner is.
+    """Return the file that Moodle's grade import reads, or None where no column tells who a learner is.
 
     Kept are the names and what identifies a user. A notebook of more than 100 points is in percent.
     """
@@ -75,7 +75,7 @@ def moodle(course: Course, match: RosterMatch) -> bytes | None:
 
 
 def grade_of(record: Record | None) -> float | None:
-    """Give a notebook's points, or None where a person has to decide."""
+    """Return a notebook's points, or None where a person has to decide."""
     if record is None or record.status is Status.UNREADABLE or has_fault(record):
         return None
     return graded_points(record)
@@ -98,7 +98,7 @@ def _roster_rows(
 
 
 def _column_of(notebook: str, columns: Sequence[str]) -> str:
-    """Give the export's own name of a notebook's column: `name (123)`, `Assignment: name (Real)`."""
+    """Return the export's own name of a notebook's column: `name (123)`, `Assignment: name (Real)`."""
     own = re.compile(
         rf"(?:[^:]{{1,40}}: ?)?{re.escape(notebook)}(?: \((?:\d+|Real)\))?", re.IGNORECASE
     )
@@ -106,7 +106,7 @@ def _column_of(notebook: str, columns: Sequence[str]) -> str:
 
 
 def _exercises(course: Course) -> dict[tuple[str, str], str]:
-    """Give each exercise by notebook and name, with its column's head, in the course's order."""
+    """Return each exercise by notebook and name, with its column's head, in the course's order."""
     found: dict[tuple[str, str], str] = {}
     for standing in course.standings:
         for record in standing.records:

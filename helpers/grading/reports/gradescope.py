@@ -22,7 +22,7 @@ _NO_FILE = "Nothing was found to grade: the submission holds no notebook (.ipynb
 
 
 def results(records: Sequence[Record], notebooks: Sequence[str] = ()) -> dict[str, Any]:
-    """Give the results of one submission, which may hold several notebooks.
+    """Return the results of one submission, which may hold several notebooks.
 
     An exercise that could not be graded here counts in full, until a person has looked: Gradescope
     knows no empty score, and nobody may lose points for it. Of several copies of a notebook the best counts.
@@ -57,7 +57,7 @@ def results(records: Sequence[Record], notebooks: Sequence[str] = ()) -> dict[st
 
 
 def results_json(records: Sequence[Record], notebooks: Sequence[str] = ()) -> bytes:
-    """Give `results` as the bytes of results.json."""
+    """Return `results` as the bytes of results.json."""
     return json.dumps(results(records, notebooks), indent=1, allow_nan=False).encode("ascii")
 
 

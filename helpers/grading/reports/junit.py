@@ -17,7 +17,7 @@ from helpers.grading.reports.told import exercise_text
 
 
 def junit(course: Course) -> bytes:
-    """Give the whole class as one JUnit XML document in UTF-8."""
+    """Return the whole class as one JUnit XML document in UTF-8."""
     root = Element("testsuites", name=line(course.title))
     for standing in course.standings:
         _suite(root, standing)

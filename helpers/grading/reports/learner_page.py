@@ -86,7 +86,7 @@ class NotebookView:
 
 
 def learner_page(course: Course, standing: Standing) -> bytes:
-    """Give one learner's page as HTML in UTF-8."""
+    """Return one learner's page as HTML in UTF-8."""
     notebooks = tuple(_notebook(place, each) for place, each in enumerate(standing.records, 1))
     return render(
         "learner.html",
@@ -183,7 +183,7 @@ def _counted(cases: tuple[CaseRecord, ...]) -> str:
 
 
 def _looks(cases: tuple[CaseRecord, ...]) -> tuple[LookView, ...]:
-    """Give what the visible cases that failed say: the first in full, others where they say else."""
+    """Return what the visible cases that failed say: the first in full, others where they say else."""
     seen: set[tuple[str, tuple[str, ...], str]] = set()
     looks: list[LookView] = []
     for case in cases[:MOST_CASES]:

@@ -50,7 +50,7 @@ class Mistake:
 
 
 def hardest(course: Course) -> tuple[Hardness, ...]:
-    """Give every exercise, those first that the smallest share of the class passed."""
+    """Return every exercise, those first that the smallest share of the class passed."""
     tries: dict[tuple[str, str], list[ExerciseRecord]] = {}
     for _, notebook, exercise in _graded(course):
         tries.setdefault((notebook, exercise.name), []).append(exercise)
@@ -61,7 +61,7 @@ def hardest(course: Course) -> tuple[Hardness, ...]:
 
 
 def commonest(course: Course) -> tuple[Mistake, ...]:
-    """Give groups of answers that failed alike, the largest first."""
+    """Return groups of answers that failed alike, the largest first."""
     groups: dict[tuple[str, str, str, str], list[tuple[Standing, str, ExerciseRecord]]] = {}
     for standing, notebook, exercise in _graded(course):
         if kind_of(exercise.outcome) is Kind.FAILED:
@@ -73,7 +73,7 @@ def commonest(course: Course) -> tuple[Mistake, ...]:
 
 
 def what_was_said(exercise: ExerciseRecord) -> str:
-    """Give the words that tell a mistake best: first look, broken rule, wrong value, or message."""
+    """Return the words that tell a mistake best: first look, broken rule, wrong value, or message."""
     case = first_failed(exercise.cases)
     if case is None:
         return shown(exercise.message, _SAID)

@@ -43,12 +43,12 @@ _HIDDEN = "failed hidden cases"
 
 
 def kind_of(outcome: str) -> Kind:
-    """Give what an outcome comes to."""
+    """Return what an outcome comes to."""
     return _KINDS.get(outcome, Kind.FAILED)
 
 
 def told_outcome(exercise: ExerciseRecord) -> str:
-    """Give the outcome that its author may read: of hidden cases not how they failed.
+    """Return the outcome that its author may read: of hidden cases not how they failed.
 
     An answer could crash for one input and hang for another, and so say what a hidden case was given.
     """
@@ -63,6 +63,6 @@ def is_fault(exercise: ExerciseRecord) -> bool:
 
 
 def first_failed(cases: Sequence[CaseRecord]) -> CaseRecord | None:
-    """Give the first case that did not pass, a visible one if there is any."""
+    """Return the first case that did not pass, a visible one if there is any."""
     failed = [case for case in cases if kind_of(case.outcome) is not Kind.PASSED]
     return next((case for case in failed if not case.hidden), failed[0] if failed else None)

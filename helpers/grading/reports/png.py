@@ -16,7 +16,7 @@ _MOST_PIXELS = 4_000
 
 
 def checked_png(picture: str) -> tuple[str, int, int] | None:
-    """Give a picture's base64, width and height, or None if it is no sound PNG."""
+    """Return a picture's base64, width and height, or None if it is no sound PNG."""
     if not picture or len(picture) > _MOST_BYTES * 4 // 3:
         return None
     try:

@@ -15,7 +15,7 @@ _DIGITS = 10
 
 
 def page_names(learners: Iterable[str]) -> dict[str, str]:
-    """Give each learner a file name of its own, the same one each time.
+    """Return each learner a file name of its own, the same one each time.
 
     What can be read of the name comes first, then a part of its SHA-256: so names that differ in case
     only, or have nothing readable, stay apart, and none is a path or a device (`con`).

@@ -52,7 +52,7 @@ class Standing:
         return tuple(each for each in self.records if each.status is Status.UNREADABLE)
 
     def record_of(self, notebook: str) -> Record | None:
-        """Give the record that counts for one notebook, None if none was handed in."""
+        """Return the record that counts for one notebook, None if none was handed in."""
         return next((each for each in self.records if each.notebook == notebook), None)
 
 
@@ -108,7 +108,7 @@ def graded_points(record: Record) -> float:
 
 
 def versions_of(record: Record) -> tuple[tuple[str, str], ...]:
-    """Give what a record was graded with, in order; what tells secrets apart is nobody's business."""
+    """Return what a record was graded with, in order; what tells secrets apart is nobody's business."""
     return tuple(sorted((name, each) for name, each in record.versions.items() if name != "secret"))
 
 
@@ -118,7 +118,7 @@ def has_fault(record: Record) -> bool:
 
 
 def _points_to_reach(records: Iterable[Record]) -> dict[tuple[str, str], float]:
-    """Give each exercise's points, by notebook and name: where grading failed they are 0 in a record."""
+    """Return each exercise's points, by notebook and name: where grading failed they are 0 in a record."""
     found: dict[tuple[str, str], float] = {}
     for record in records:
         for each in record.exercises:

@@ -42,7 +42,7 @@ def number(value: float) -> str:
 
 
 def sound(value: float) -> float:
-    """Give the number itself, and 0 for what no gradebook can add up."""
+    """Return the number itself, and 0 for what no gradebook can add up."""
     return value if math.isfinite(value) and abs(value) < 1e9 else 0.0
 
 
@@ -53,14 +53,14 @@ def percent(share: float) -> str:
 
 
 def title_of(exercise: ExerciseRecord) -> str:
-    """Give an exercise's title out of its heading `Exercise 5.3: Title (15 min, ...)`."""
+    """Return an exercise's title out of its heading `Exercise 5.3: Title (15 min, ...)`."""
     heading = line(exercise.heading) if exercise.heading else line(exercise.name)
     found = _HEADING.fullmatch(heading)
     return found["title"] if found else heading
 
 
 def numbered(exercise: ExerciseRecord) -> str:
-    """Give number and title: `5.3 Ring all-reduce`."""
+    """Return number and title: `5.3 Ring all-reduce`."""
     return (
         f"{line(exercise.number, 12)} {title_of(exercise)}"
         if exercise.number

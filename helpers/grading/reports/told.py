@@ -17,7 +17,7 @@ _OTHERS = "What do your own tries leave out: a size that does not divide, anothe
 
 
 def exercise_text(exercise: ExerciseRecord) -> str:
-    """Give message, cases and the first look of an exercise as text of several lines."""
+    """Return message, cases and the first look of an exercise as text of several lines."""
     if is_fault(exercise):
         return FAULT_SAYS
     lines = [shown(exercise.message)] if exercise.message else []
@@ -31,7 +31,7 @@ def exercise_text(exercise: ExerciseRecord) -> str:
 
 
 def visible(cases: Sequence[CaseRecord]) -> Iterator[CaseRecord]:
-    """Give the cases that the learner's own check has as well."""
+    """Return the cases that the learner's own check has as well."""
     return (case for case in cases[:MOST_CASES] if not case.hidden)
 
 
@@ -45,7 +45,7 @@ def hidden_text(exercise: ExerciseRecord) -> str:
 
 
 def first_visible(exercise: ExerciseRecord) -> CaseRecord | None:
-    """Give the first visible case that did not pass."""
+    """Return the first visible case that did not pass."""
     cases = exercise.cases[:MOST_CASES]
     return next((c for c in cases if not c.hidden and kind_of(c.outcome) is not Kind.PASSED), None)
 

@@ -26,7 +26,7 @@ SETTINGS = (
 
 
 def bwrap_words(staged: Staged, info: int) -> list[str]:
-    """Give the words before a program: what it sees, and the rights to make namespaces of its own.
+    """Return the words before a program: what it sees, and the rights to make namespaces of its own.
 
     info: a descriptor to which bwrap writes, as JSON, which process it has started.
     """
@@ -63,13 +63,13 @@ def bwrap_words(staged: Staged, info: int) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Give the environment behind bubblewrap: nothing of whoever grades."""
+    """Return the environment behind bubblewrap: nothing of whoever grades."""
     path = os.pathsep.join([f"{sys.prefix}/bin", "/usr/bin", "/bin"])
     return {"PATH": path, "HOME": "/tmp", "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def python_folders() -> list[str]:
-    """Give the folders that this Python and its packages are in, as far as /usr does not hold them."""
+    """Return the folders that this Python and its packages are in, as far as /usr does not hold them."""
     found = {sys.prefix, sys.base_prefix, sys.exec_prefix, *site.getsitepackages()}
     found.add(str(Path(sys.executable).resolve().parents[1]))
     kept = [p for p in sorted(found) if os.path.isdir(p) and not p.startswith(LIBRARIES)]
@@ -77,7 +77,7 @@ def python_folders() -> list[str]:
 
 
 def _own_package() -> list[str]:
-    """Give where the whole course lies among the packages, if it was installed as one."""
+    """Return where the whole course lies among the packages, if it was installed as one."""
     return [
         folder
         for packages in site.getsitepackages()

@@ -95,7 +95,7 @@ class Bubblewrapped:
             return Traffic(problem=str(error.strerror or error))
 
     def environment(self) -> tuple[dict[str, str], list[str]]:
-        return {}, []  # ranks behind walls hear nothing of the grader's
+        return {}, []  # ranks in a sandbox hear nothing of the grader's
 
     def cwd(self) -> str:
         return "/tmp"

@@ -120,7 +120,7 @@ def files_of(pid: int) -> int:
 
 
 def _kernel_bytes() -> int:
-    """Give what the kernel holds for all processes of this machine, and cannot give back."""
+    """Return what the kernel holds for all processes of this machine, and cannot give back."""
     with suppress(OSError, ValueError):
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("SUnreclaim:"):
@@ -129,7 +129,7 @@ def _kernel_bytes() -> int:
 
 
 def _cpu_s(pid: int) -> float:
-    """Give the processor time of a process and of its children that it has waited for."""
+    """Return the processor time of a process and of its children that it has waited for."""
     with suppress(OSError, ValueError, IndexError):
         told = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return sum(map(int, told[11:15])) / os.sysconf("SC_CLK_TCK")
@@ -137,7 +137,7 @@ def _cpu_s(pid: int) -> float:
 
 
 def _own_share(pid: int) -> int:
-    """Give the bytes of a process, those that it shares divided by how many share them."""
+    """Return the bytes of a process, those that it shares divided by how many share them."""
     used = 0
     try:
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
@@ -149,7 +149,7 @@ def _own_share(pid: int) -> int:
 
 
 def _memory_and_threads(pid: int) -> tuple[int, int]:
-    """Give the bytes that are a process's own (anonymous, shared, for page tables), and its threads."""
+    """Return the bytes that are a process's own (anonymous, shared, for page tables), and its threads."""
     found = {"RssAnon": 0, "RssShmem": 0, "VmPTE": 0, "Threads": 0}
     with suppress(OSError, ValueError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():

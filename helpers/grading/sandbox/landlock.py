@@ -27,7 +27,7 @@ _SCOPES = 3
 
 
 def abi() -> int:
-    """Give the version of Landlock that this kernel has, 0 if none."""
+    """Return the version of Landlock that this kernel has, 0 if none."""
     return max(0, int(ctypes.CDLL(None, use_errno=True).syscall(_CREATE, None, 0, _VERSION_FLAG)))
 
 

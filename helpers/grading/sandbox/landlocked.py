@@ -96,7 +96,7 @@ class Landlocked:
         return None  # the network is this machine's: others use it too
 
     def environment(self) -> tuple[dict[str, str], list[str]]:
-        return {}, []  # ranks behind walls hear nothing of the grader's
+        return {}, []  # ranks in a sandbox hear nothing of the grader's
 
     def cwd(self) -> str:
         return self.scratch
@@ -138,7 +138,7 @@ class Landlocked:
 
 
 def _private() -> set[tuple[str, int]]:
-    """Give name and inode of all in /dev/shm that is this user's, and for nobody else or a link."""
+    """Return name and inode of all in /dev/shm that is this user's, and for nobody else or a link."""
     found = set()
     with suppress(OSError), os.scandir(_SHARED) as entries:
         for entry in entries:
@@ -160,7 +160,7 @@ def _is_new(name: str) -> bool:
 
 
 def _in_use() -> set[str]:
-    """Give the names in /dev/shm that processes have open or mapped, as far as this user may look."""
+    """Return the names in /dev/shm that processes have open or mapped, as far as this user may look."""
     found = set()
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -173,7 +173,7 @@ def _in_use() -> set[str]:
 
 
 def why_not() -> str:
-    """Give "" if it works here, else one line that says why it does not."""
+    """Return "" if it works here, else one line that says why it does not."""
     try:
         return "" if landlock.abi() else "this kernel has no Landlock"
     except (OSError, AttributeError) as error:

@@ -40,7 +40,7 @@ class Limits:
     learner_s: int = 7200
 
     def of_a_process(self) -> dict[str, int]:
-        """Give the limits that the kernel keeps, by the names that setrlimit has for them."""
+        """Return the limits that the kernel keeps, by the names that setrlimit has for them."""
         return {
             "CORE": 0,
             "CPU": self.cpu_s,

@@ -95,7 +95,7 @@ def _sweep() -> None:
 
 @cache
 def needed() -> frozenset[Path]:
-    """Give the files of the modules that ranks may import."""
+    """Return the files of the modules that ranks may import."""
     starts = {*_SERVER, *(_programme(e) for e in exercises().values())}
     found = {path for folder in _OPEN for path in (_ROOT / folder).glob("*.py")}
     todo = [name for name in starts if name]
@@ -127,7 +127,7 @@ def _file_of(name: str) -> Path | None:
 
 
 def _imports(path: Path) -> Iterator[str]:
-    """Give the modules of the course that a file imports, or names in a text, as import_module does."""
+    """Return the modules of the course that a file imports, or names in a text, as import_module does."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

@@ -74,7 +74,7 @@ def traffic_of(pids: Sequence[int], before: Counters, most_files: int) -> Traffi
 
 
 def _connections(pid: int, most_files: int) -> set[tuple[int, int, int]]:
-    """Give (own port, peer's port, bytes received) of each TCP connection that a process holds."""
+    """Return (own port, peer's port, bytes received) of each TCP connection that a process holds."""
     found = set()
     handle = os.pidfd_open(pid)
     try:

@@ -49,7 +49,7 @@ _UNBOUND = {
 
 
 def walls_here(level: str) -> Walls:
-    """Give what a level stops on this machine and what not, as every result tells it."""
+    """Return what a level stops on this machine and what not, as every result tells it."""
     walls = WALLS[level]
     if level == "none":
         return walls
@@ -115,7 +115,7 @@ class Plan:
 
 
 def choose(asked: str, staged: Staged) -> str:
-    """Give the level to use: the one asked for, or for "auto" the strongest that works.
+    """Return the level to use: the one asked for, or for "auto" the strongest that works.
 
     Raise NoWalls where it does not work here, or where "auto" finds none.
     """
@@ -136,7 +136,7 @@ def choose(asked: str, staged: Staged) -> str:
 
 
 class Sandbox:
-    """A rank server behind walls, with its guard. Use as a context manager.
+    """A rank server in a sandbox, with its guard. Use as a context manager.
 
     preload: what the later notebooks need is imported already.
     """

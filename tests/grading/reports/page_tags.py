@@ -43,7 +43,7 @@ class Page(HTMLParser):
 
     @property
     def shape(self) -> list[tuple[str, tuple[str, ...]]]:
-        """Give each tag with the names of its attributes."""
+        """Return each tag with the names of its attributes."""
         return [(tag.name, tuple(name for name, _ in tag.attributes)) for tag in self.tags]
 
     def values(self, attribute: str) -> list[str]:

@@ -33,7 +33,7 @@ ADD_SCRIPT = """() => {
 
 
 def title_in(path: Path) -> str:
-    """Give the title that stands in the file, as a browser shows it."""
+    """Return the title that stands in the file, as a browser shows it."""
     found = re.search("<title>(.*?)</title>", path.read_text(encoding="utf-8"), re.DOTALL)
     return " ".join(html.unescape(found[1]).split()) if found else ""
 

@@ -70,7 +70,7 @@ def is_run(cell: str) -> bool:
 
 
 def every_reading(data: bytes) -> list[str]:
-    """Give the cells as spreadsheets of every country split them."""
+    """Return the cells as spreadsheets of every country split them."""
     text = data.decode("utf-8-sig")
     found = []
     for delimiter in ",;\t|":
