@@ -3,7 +3,7 @@
     cells --Listing--> statements --closure--> those needed --compose--> Answer --> a rank runs it
 
 Called with a notebook's cells by `reader_child` and with a kernel's history by `history`:
-one road for both, so that a check in the notebook and a grade see the same source. Nothing is
+the same steps for both, so that a check in the notebook and a grade see the same source. Nothing is
 executed here.
 """
 
@@ -47,7 +47,7 @@ def build_answer(
     cells: a cell that holds no code is an empty text, so that indices are the notebook's; a
     `Listing` may be given instead, to build several answers from one. where: how messages call a
     cell. history: the cells are what a kernel ran; then a stub that was run last is what counts,
-    and cells that were run again, or failed, are no repairs.
+    and cells that were run again, or failed, are not repairs.
     """
     listing = cells if isinstance(cells, Listing) else Listing(cells)
     try:

@@ -1,4 +1,4 @@
-"""What the road for answers hands on: an `Answer` to check, or the `Problem` that there is none."""
+"""What rebuilding an answer gives: an `Answer` to check, or the `Problem` that there is none."""
 
 from __future__ import annotations
 

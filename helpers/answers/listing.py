@@ -164,7 +164,7 @@ def _broken(index: int, error: Exception) -> BrokenCell:
         return BrokenCell(index, error.lineno or 0, error.msg or "invalid syntax")
     if isinstance(error, (RecursionError, MemoryError)):
         return BrokenCell(index, 0, "it is nested too deeply")
-    return BrokenCell(index, 0, "it holds characters that are no text")
+    return BrokenCell(index, 0, "it holds characters that are not text")
 
 
 def parse_quietly(source: str) -> ast.Module:

@@ -2,7 +2,7 @@
 
 Called by `listing` for the cells that do not parse as they are. What comes back has the
 same number of lines, so that line numbers still are the learner's. IPython's own transformer is
-not used: it tokenises the whole cell anew for each line it changes (14.6 s on 400 shell lines
+not used: it tokenizes the whole cell again for each line it changes (14.6 s on 400 shell lines
 among 5,000 others); this is one pass.
 
 | in the cell                               | becomes                                            |

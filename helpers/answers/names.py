@@ -32,7 +32,7 @@ class Names:
     set_globally: bound by its functions, through `global`.
     stores: changed by assignment (`C.f = g`, setattr). registers: used as `@registry.add`.
     pokes: changed, perhaps, by a bare method call (`xs.append(1)`).
-    calls_now, calls_later: dotted paths of what is called; root "" where it is no global name.
+    calls_now, calls_later: dotted paths of what is called; root "" where it is not a global name.
     awaits: it needs a running event loop. star: it holds `from x import *`.
     """
 
@@ -146,7 +146,7 @@ class _Recorder(ScopeWalker):
         try:
             tree = ast.parse(text.strip(), mode="eval")
         except (SyntaxError, ValueError):
-            return  # a text that is no type, as in Literal["two words"]
+            return  # a text that is not a type, as in Literal["two words"]
         loaded = (part.id for part in ast.walk(tree) if isinstance(part, ast.Name))
         self.hints.update(name for name in loaded if self.scope.is_global(name))
 

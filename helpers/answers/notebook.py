@@ -2,7 +2,7 @@
 
 `read_notebook` is called inside the capped child of `reader.read_answers`. Only the JSON is read,
 not validated: what a notebook needs to be graded is its cells' sources, so stripped metadata,
-missing ids and old formats are no obstacle.
+missing ids and old formats do not matter.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def read_notebook(path: str | os.PathLike[str]) -> Notebook:
 
 
 def shown_name(path: str | os.PathLike[str]) -> str:
-    """The file's name as it may stand in a one-line message."""
+    """The file's name in a form that fits a one-line message."""
     name = Path(os.fsdecode(path)).name
     return "".join(c if c.isprintable() else "?" for c in name)[:100]
 
@@ -90,7 +90,7 @@ def bytes_of(path: str | os.PathLike[str]) -> bytes:
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise UnreadableNotebook(
-                f"{name} is no regular file (a folder, pipe or device): name the notebook itself."
+                f"{name} is not a regular file (a folder, pipe or device): name the notebook itself."
             )
         with open(descriptor, "rb", closefd=False) as file:
             content = file.read(MAX_FILE_BYTES + 1)
@@ -123,7 +123,7 @@ def _decode(content: bytes, name: str) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UnreadableNotebook(
-            f"{name} is not UTF-8 text (byte {error.start:,}): it is no notebook, or damaged. "
+            f"{name} is not UTF-8 text (byte {error.start:,}): it is not a notebook, or damaged. "
             "Save it again from JupyterLab."
         ) from None
 
@@ -151,7 +151,9 @@ def _parse(content: str, name: str) -> Any:
 
 def _cells(content: Any, name: str) -> list[Any]:
     if not isinstance(content, dict):
-        raise UnreadableNotebook(f"{name} is JSON, but not a notebook: its top is no object.")
+        raise UnreadableNotebook(
+            f"{name} is JSON, but not a notebook: its top level is not an object."
+        )
     if "cells" not in content and isinstance(content.get("worksheets"), list):
         return list(_worksheet_cells(content["worksheets"]))
     cells = content.get("cells")
@@ -180,7 +182,7 @@ def _cell(index: int, raw: Any, repairs: list[str]) -> Cell:
     """Make a cell of whatever is in its place; an unusable one stays as an empty cell."""
     number = f"cell {index + 1}"
     if not isinstance(raw, dict):
-        repairs.append(f"{number} is no cell: skipped")
+        repairs.append(f"{number} is not a cell: skipped")
         return Cell(index, "", "", "raw")
     kind = raw.get("cell_type")
     if not isinstance(kind, str):

@@ -4,7 +4,7 @@
          `-- deadline, size cap, kill            `-- rlimits on CPU, memory, files
 
 Called by `course check` and by graders. Parsing a hostile notebook may take any amount of time
-and memory, or end the interpreter; here that costs the deadline at most, and is told as an
+and memory, or end the interpreter; here that costs the deadline at most, and is reported as an
 unreadable notebook.
 """
 
@@ -47,7 +47,7 @@ def read_answers(
 ) -> Found:
     """Build the answers called `names` from the notebook at `path`, within `timeout_s`.
 
-    Raises UnreadableNotebook where the file gives none: it is no notebook, or reading it took
+    Raises UnreadableNotebook where the file gives none: it is not a notebook, or reading it took
     more time or memory than any notebook needs.
     """
     name = shown_name(path)

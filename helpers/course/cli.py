@@ -62,7 +62,7 @@ def lab(lab_args: tuple[str, ...]) -> None:
         # A container's only user is often root; JupyterLab refuses it unless told. Its page asks for
         # a token and listens on this machine alone, unless the arguments say otherwise.
         click.echo(
-            "Running JupyterLab as root: whoever has its token can do anything on this machine."
+            "Running JupyterLab as root: anyone with its token can do anything on this machine."
         )
         extra.append("--allow-root")
     new = workspaces.fill(workspace)
@@ -89,7 +89,7 @@ def lab(lab_args: tuple[str, ...]) -> None:
 def reset(notebook: str) -> None:
     """Bring one notebook back as handed out.
 
-    For example: course reset 02. Your own file is kept beside it.
+    For example: course reset 02. Your own file is kept next to it.
     """
     fresh, kept = workspaces.reset(workspaces.find_workspace(), notebook)
     if kept:
@@ -151,7 +151,7 @@ def check(notebook: Path, only: str) -> None:
     from helpers.answers.reader import UnreadableNotebook, read_answers
     from helpers.views.plain import for_log
 
-    try:  # torch takes seconds to load: what is no notebook is told before
+    try:  # torch takes seconds to load: a file that is not a notebook is reported before
         read_answers(notebook, [])
     except UnreadableNotebook as error:
         click.echo(for_log(str(error)))
@@ -172,7 +172,7 @@ def check(notebook: Path, only: str) -> None:
     "--sandbox",
     type=click.Choice(["auto", "bubblewrap", "landlock", "none"]),
     default="auto",
-    help="The walls around answers; auto takes the strongest that works here.",
+    help="The sandbox for answers; auto takes the strongest that works here.",
 )
 @click.option("--jobs", type=click.IntRange(1, 256), help="How many at a time; one for each core.")
 @click.option("--roster", type=click.Path(path_type=Path), help="Your platform's export, as CSV.")

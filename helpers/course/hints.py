@@ -83,8 +83,10 @@ def _hints(found: Heading, level: int) -> list[str]:
 def _solution(found: Heading) -> str:
     solution = f"{found.notebook}.ipynb"
     if (find_workspace().solutions / solution).is_file():
-        return f"The solution is in solutions/{solution}; `show_me({found.name!r})` puts it beside yours."
-    return "These are all the hints. Whoever gave you this copy of the course has the solution."
+        return f"The solution is in solutions/{solution}; `show_me({found.name!r})` shows it next to yours."
+    return (
+        "These are all the hints. The person who gave you this copy of the course has the solution."
+    )
 
 
 def _passed(progress: Progress, exercise: str) -> bool:

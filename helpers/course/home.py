@@ -2,7 +2,7 @@
 
     progress + headings + quizzes -> places() -> Home -> home(), work/home.ipynb, `course progress`
 
-`course lab` makes work/home.ipynb anew each time and opens it, so that the map stands there before anything
+`course lab` writes work/home.ipynb again each time and opens it, so that the map stands there before anything
 was run; its one cell draws it again.
 """
 

@@ -129,12 +129,12 @@ def bubblewrap() -> Finding:
 
 
 def landlock() -> Finding:
-    """Ask the kernel for its Landlock version: the second wall around a graded submission."""
+    """Ask the kernel for its Landlock version: the second layer of the sandbox around a graded submission."""
     version = landlock_version()
     if version > 0:
         return Finding("Landlock", "ok", f"version {version}")
     detail = "this kernel has none, or has it switched off"
-    advice = "Only grading uses it, as a second wall. On Linux: add landlock to the lsm= option."
+    advice = "Only grading uses it, as a second sandbox layer. On Linux: add landlock to the lsm= option."
     return Finding("Landlock", "warning", detail, advice)
 
 

@@ -115,7 +115,7 @@ def jupyterlab() -> Finding:
 
 
 def mpi() -> Finding:
-    """Start two ranks under mpiexec, as one notebook on other roads does."""
+    """Start two ranks under mpiexec, as notebook 22 does."""
     beside = Path(sys.executable).parent / "mpiexec"
     mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec")
     advice = f"Only notebook 22 uses it: `{sys.executable} -m pip install mpi4py mpich`"
@@ -139,7 +139,7 @@ def browser() -> Finding:
             "browser",
             "warning",
             "no Chromium or Chrome that runs: the test that drives JupyterLab is skipped",
-            "Learners need none beside their own. For `make test`: sudo apt-get install chromium",
+            "Learners need no other browser than their own. For `make test`: sudo apt-get install chromium",
         )
     return Finding("browser", "ok", said.strip().splitlines()[-1])
 

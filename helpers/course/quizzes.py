@@ -9,7 +9,7 @@ stands in a notebook:
     options = ["It works", "Both wait forever", "The second send fails"]
     answer = 1                  # counted from 0
     why = "gloo does not buffer: a send returns when its recv is there."
-    wrong = ["...", "", "..."]  # optional: one line to whoever chose that option
+    wrong = ["...", "", "..."]  # optional: one line for a learner who chose that option
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def predict(quiz_id: str, answer: str | None = None) -> QuizView | Told:
         return QuizView(quiz)
     letter = answer.strip().rstrip(")").lower() if isinstance(answer, str) else ""
     if len(letter) != 1 or letter not in quiz.letters:
-        return Told(f"{answer!r} is no option: choose one of {', '.join(quiz.letters)}.")
+        return Told(f"{answer!r} is not an option: choose one of {', '.join(quiz.letters)}.")
     return Told(answer_quiz(quiz, quiz.letters.index(letter)))
 
 

@@ -1,7 +1,7 @@
-"""`show_me(fn)`: the reference solution beside one's own, and what the ranks of both did.
+"""`show_me(fn)`: the reference solution next to one's own, and what the ranks of both did.
 
-For after passing, or for whoever wants to see it: the call is kept with the progress, as a last hint is.
-Where this copy of the course has no solutions, it says so.
+Meant for after passing, or for a learner who wants to see it: the call is recorded in the progress file, like
+a last hint. Where this copy of the course has no solutions, it says so.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Beside:
 
 
 def show_me(asked: Any) -> Beside | Told:
-    """Show the reference solution of an exercise beside the answer of this notebook, both tried.
+    """Show the reference solution of an exercise next to the answer of this notebook, both tried.
 
     asked: the exercise's function, its name or its number ("2.1"). Raises UnknownExercise.
     """
@@ -73,7 +73,7 @@ def show_me(asked: Any) -> Beside | Told:
     reference = _source_in(solved, found.name)
     if reference is None:
         return Told(
-            f"This copy of the course has no solutions: whoever gave it to you has that of "
+            f"This copy of the course has no solutions: the person who gave it to you has that of "
             f"{found.number} {found.title}. `hint({found.name!r})` gives the next hint."
         )
     _seen(found)

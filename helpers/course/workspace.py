@@ -67,7 +67,7 @@ def _is_own(folder: Path) -> bool:
 def find_workspace() -> Workspace:
     """Return the folder that this installation of the course runs from.
 
-    Raises WorkspaceError where the package was installed without the notebooks beside it.
+    Raises WorkspaceError where the package was installed without the notebooks next to it.
     """
     workspace = Workspace(Path(__file__).resolve().parents[2])
     if not (workspace.notebooks.is_dir() or workspace.solutions.is_dir()):
@@ -89,7 +89,7 @@ def fill(workspace: Workspace) -> list[Path]:
 
 
 def reset(workspace: Workspace, which: str) -> tuple[Path, Path | None]:
-    """Bring one notebook back as it was handed out, keeping the learner's file beside it.
+    """Bring one notebook back as it was handed out, keeping the learner's file next to it.
 
     `which` is a number ("2", "02") or a name. Returns the fresh notebook and where the old one is
     now, None if there was none. Raises WorkspaceError if `which` names no notebook.

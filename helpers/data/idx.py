@@ -44,7 +44,7 @@ def read_idx(path: Path, dims: int) -> torch.Tensor:
             with gzip.open(file) as unpacked:
                 return _parse(path, unpacked, dims)  # type: ignore[arg-type]
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataFileError(f"{path} cannot be unpacked ({error}). Copy it anew.") from None
+        raise DataFileError(f"{path} cannot be unpacked ({error}). Copy it again.") from None
     except OSError as error:
         raise DataFileError(f"{path} cannot be read: {error.strerror or error}.") from None
 
@@ -58,7 +58,7 @@ def _parse(path: Path, file: BinaryIO, dims: int) -> torch.Tensor:
             f"bytes in {dims} dimension{'s' * (dims > 1)} does. Is it the right file?"
         )
     if len(head) < 4 + 4 * dims:
-        raise DataFileError(f"{path} ends in its header, after {len(head)} bytes. Copy it anew.")
+        raise DataFileError(f"{path} ends in its header, after {len(head)} bytes. Copy it again.")
     shape = struct.unpack(f">{dims}I", head[4:])
     size = math.prod(shape)
     if size > MOST_BYTES:
@@ -68,7 +68,7 @@ def _parse(path: Path, file: BinaryIO, dims: int) -> torch.Tensor:
     content = file.read(size + 1)  # one more, to see whether something follows
     if len(content) != size:
         found = f"only {len(content):,}" if len(content) < size else "more"
-        raise DataFileError(f"{path} says it holds {size:,} bytes and has {found}. Copy it anew.")
+        raise DataFileError(f"{path} says it holds {size:,} bytes and has {found}. Copy it again.")
     return (
         torch.frombuffer(bytearray(content), dtype=torch.uint8).reshape(shape)
         if size

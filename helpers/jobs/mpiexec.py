@@ -103,7 +103,7 @@ def run_mpiexec(
 
 
 def mpiexec_path() -> str:
-    """Find the mpiexec beside this Python, as pip installs it, or on the PATH. Else LaunchError."""
+    """Find the mpiexec next to this Python, as pip installs it, or on the PATH. Else LaunchError."""
     beside = Path(sys.executable).parent / "mpiexec"
     found = str(beside) if beside.exists() else shutil.which("mpiexec")
     if not found:
@@ -119,7 +119,7 @@ def _environment(more: Mapping[str, str], folder: Path) -> dict[str, str]:
         and not name.startswith(("PMI_", "MPI_", "OMPI_", "HYDRA_", "LOCAL_", "REAL_RANKS_"))
     }
     # Shared memory between ranks, and TCP on loopback: nothing of a job leaves this machine. UCX, below
-    # MPICH, would take System V's shared memory too, which outlives a job, and which walls refuse.
+    # MPICH, would take System V's shared memory too, which outlives a job, and which a sandbox refuses.
     quiet = {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", "HYDRA_LAUNCHER": "fork"}
     quiet["UCX_TLS"] = "self,posix"
     # UCX compares the names of its settings by the letters of the locale: in a Turkish one, where "i" is not

@@ -17,7 +17,7 @@ class Worker:
     """One worker process of one round: its places, what it printed, how it ended if it failed.
 
     exitcode: None where the agent reported none: it ended well, or was ended because a peer failed.
-    error: the message of its error file, written under `@record`; traceback: the text beside it.
+    error: the message of its error file, written under `@record`; traceback: the text next to it.
     """
 
     node: int

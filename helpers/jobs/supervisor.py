@@ -145,7 +145,7 @@ class Supervisor:
                 os.waitpid(pid, os.WNOHANG)
 
     def end_all(self) -> None:
-        """End every process below this one, whoever started it."""
+        """End every process below this one."""
         deadline = time.monotonic() + 5.0
         while time.monotonic() < deadline:
             # Agents first: one that lives would start its workers again.

@@ -80,7 +80,7 @@ def environment_of(more: Mapping[str, str], folder: Path) -> dict[str, str]:
         **kept,
         **RESOLVER,
         "OMP_NUM_THREADS": "1",
-        "LOGLEVEL": "INFO",  # rounds and exit codes are told at this level
+        "LOGLEVEL": "INFO",  # torchrun reports rounds and exit codes at this level
         "PYTHONUNBUFFERED": "1",  # what a worker printed before a kill -9 is not lost
         "TMPDIR": str(folder),
         "GLOO_SOCKET_IFNAME": "lo0" if sys.platform == "darwin" else "lo",

@@ -179,7 +179,7 @@ def start_job(
     env: Mapping[str, str] | None = None,
     timeout: float = 60.0,
 ) -> Iterator[TorchrunJob]:
-    """Do what `start_torchrun` does, also inside a rank: what a check's programme calls."""
+    """Do what `start_torchrun` does, also inside a rank: what the program of a check calls."""
     path = check_arguments(script, nproc_per_node, nnodes, rdzv)
     low, _ = node_range(nnodes)
     with one_stop(), Owned() as owned, held_port() as port:

@@ -29,7 +29,7 @@ class Cluster:
     def ring_s(self, nbytes: float, members: int, in_host: int, calls: int = 1) -> float:
         """Return the seconds of a reduce_scatter or an all_gather; an all_reduce is one and the other.
 
-        nbytes: of the whole tensor, sent in so many calls. in_host: how many of the members share a host.
+        nbytes: of the whole tensor, sent in this many calls. in_host: how many of the members share a host.
         Two levels: a ring in each host, then rings between hosts, each for the share that one GPU has got.
         A ring of p passes (p - 1) / p of its bytes, in p - 1 messages for each call (notebook 05).
         """

@@ -57,7 +57,7 @@ def model_called(name: str) -> Model:
 
 
 def cluster_of(gpu: str, gpus: int) -> Cluster:
-    """Return a cluster of so many GPUs. Raises ValueError with the names that there are."""
+    """Return a cluster of that many GPUs. Raises ValueError with the names that there are."""
     if gpu not in CLUSTERS:
         raise ValueError(f"no GPU is called {gpu!r}. There are {', '.join(CLUSTERS)}.")
     if gpus < 1:

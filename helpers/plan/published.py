@@ -1,7 +1,7 @@
 """Training runs whose layout and speed were published, to hold the cost model against.
 
 Each row is copied from the table that it cites. Where a table leaves out the microbatch or the
-interleaving, they come from the authors' own script, which is cited beside it.
+interleaving, they come from the authors' own script, which is cited next to it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How much time a world has had: time that a busy machine kept from its ranks does not count.
 
-On a laptop that does other things as well, or with thirty learners on one machine, a rank may stand in the
+On a laptop that does other things as well, or with thirty learners on one machine, a rank may wait in the
 queue for a core most of the time. Of each stretch of time there counts
 
     max(the share of the machine's cores that the ranks used, 1 - the share in which they queued)
@@ -19,7 +19,7 @@ from helpers.ranks.threads import GLOO_LOOP, times_of
 from helpers.ranks.world import World
 
 BACKSTOP = 10
-"""No world may take longer than so many times its budget, however busy the machine is."""
+"""No world may take longer than this many times its budget, however busy the machine is."""
 _MOST_PROCESSES = 1000
 _EVERY_S = 0.05
 
@@ -67,7 +67,7 @@ class Budget:
     def _grown(self) -> tuple[int, int]:
         """Return how much the ranks, and what they started, have run and have queued since the last call.
 
-        Gloo's own threads stand in the queue even while nobody needs them, a hundred times a second: that
+        Gloo's own threads are in the queue even while nobody needs them, a hundred times a second: that
         counts as far as other threads wanted the processor too.
         """
         times = {pid: times_of(pid, apart=GLOO_LOOP) for pid in self._processes()}

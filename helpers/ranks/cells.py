@@ -51,7 +51,7 @@ def own_cells() -> tuple[list[str], dict[str, Any]]:
 def place_of(file: str, line: int, function: str) -> Place:
     """Name a line for a reader, with its source where it is known."""
     # A rank may call its file what it likes, and what is read is shown: only code that this process
-    # itself has loaded is, and no other file of whoever launches.
+    # itself has loaded is, and no other file of the launching process.
     known = file in linecache.cache or file in _loaded(len(sys.modules))
     source = linecache.getline(file, line).rstrip("\n") if known else ""
     return Place(file, line, function, cell_name(file), source)

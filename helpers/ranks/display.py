@@ -44,7 +44,7 @@ class Quiet:
 
 
 class Watched(Quiet):
-    """Shows nothing now: a run that the check of an answer may hand to whoever wrote it."""
+    """Shows nothing now: a run that the check of an answer may hand to its author."""
 
     watched = True
 

@@ -1,6 +1,6 @@
 """One error type for each way in which a launch can end badly.
 
-| error        | what happened                                    | what it carries beside .run        |
+| error        | what happened                                    | what it carries, with .run         |
 |--------------|--------------------------------------------------|------------------------------------|
 | RankFailed   | a rank raised an exception, or called sys.exit   | rank, traceback (learner's lines)  |
 | RankDied     | a rank's process ended without a word            | rank, signal name or exit code     |

@@ -39,7 +39,7 @@ def set_ask(ask: Callable[[list[Any]], Any]) -> None:
 
 
 def ask_launcher(question: list[Any]) -> Any:
-    """Ask the launcher for what must not lie in this process; give its reply, plain JSON.
+    """Ask the launcher for what must not be in this process; give its reply, plain JSON.
 
     Raise TimeoutError if none comes.
     """

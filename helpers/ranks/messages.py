@@ -1,4 +1,4 @@
-"""Short messages between processes of the course: JSON, a line each, with descriptors beside it.
+"""Short messages between processes of the course: JSON, a line each, with file descriptors attached.
 
 Between a launcher and its rank server, a job's owner and its supervisor, a grader and its template.
 None of them ever runs a learner's code: what ranks say goes through `wire` and is not trusted.

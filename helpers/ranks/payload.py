@@ -99,7 +99,7 @@ def names_payload(names: Mapping[str, Any], settings: Carried = NONE) -> Payload
 def _check_arguments(args: Sequence[Any], parts: Sequence[Sequence[Any]]) -> None:
     """Refuse a lock or queue that is passed to all ranks as if they shared it.
 
-    One that a function only mentions is no mistake: each process that runs a script makes its own.
+    One that a function only mentions is not a mistake: each process that runs a script makes its own.
     """
     from helpers.ranks import unsendable
 

@@ -1,6 +1,6 @@
 """Processes as the kernel has them: who is whose child, who ends with whom, and how to end one.
 
-Called wherever the course starts processes: the rank server, the supervisor of jobs, the walls around
+Called wherever the course starts processes: the rank server, the supervisor of jobs, the sandbox around
 both. Imports nothing but the standard library: the supervisor is started without any other.
 """
 
@@ -21,7 +21,7 @@ _PDEATHSIG, _CHILD_SUBREAPER = 1, 36
 _ENDED = frozenset({"Z", "X", ""})
 _FAMILY_S, _EMPTY_LOOKS = 10.0, 3
 _LIBC = ctypes.CDLL(None, use_errno=True)
-"""Opened before any fork: a new rank, or a program before its exec, is no place to load a library."""
+"""Opened before any fork: a new rank, or a program before its exec, is not a place to load a library."""
 
 
 def prctl(option: int, *arguments: Any) -> None:
@@ -85,8 +85,8 @@ def end(pid: int) -> None:
 def end_orphan(pid: int, spared: int = 0) -> None:
     """End a child that was adopted, and the group that it belongs to, if that is not our own, or `spared`.
 
-    The kernel signals a group at once, also whoever is just being forked into it; one by one, processes that
-    fork forever could be faster than we are.
+    The kernel signals a group at once, also a process that is just being forked into it; one by one,
+    processes that fork forever could be faster than we are.
     """
     with suppress(ProcessLookupError, PermissionError):
         group = os.getpgid(pid)
@@ -110,7 +110,7 @@ def family(pid: int) -> Iterator[int]:
 def end_family(first: int) -> None:
     """End a process that adopts orphans, the leader of its group, and all that descend from it.
 
-    It is only stopped until nobody else is left: whoever loses a parent meanwhile becomes its child, and is
+    It is only stopped until nobody else is left: a process that loses its parent becomes its child, and is
     found there, where the next in line might be the machine's first process. What forks forever may be
     missed in one look, so it takes several that find nobody.
     """

@@ -1,8 +1,8 @@
-"""How what a notebook defines travels to a rank, and what it becomes there.
+"""How a notebook's definitions are sent to a rank, and what they become there.
 
 `payload` pickles with `dumps`; a rank unpickles with `pickle.loads`, which calls the functions at the
 end of this file. Beyond cloudpickle: whatever a module names goes by that name, and what a cell
-defines stands in the rank's `__main__` afterwards, as it would had the rank run the cell.
+defines is in the rank's `__main__` afterwards, as it would had the rank run the cell.
 """
 
 from __future__ import annotations
@@ -279,7 +279,7 @@ def _reduce_of_torch(obj: Any) -> Any:
     """Send an operator by its name, and what torch.compile, torch.jit or torch.compiler.disable has
     wrapped by what it wraps; None for all else.
 
-    What was compiled here is machine code and guards of this process: the rank compiles anew.
+    What was compiled here is machine code and guards of this process: the rank compiles it again.
     """
     torch = sys.modules.get("torch")
     if torch is None:

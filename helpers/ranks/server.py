@@ -4,7 +4,7 @@
                  start, end             <--SIGCHLD--
              <== started, exit, ended
 
-A process of its own session beside the kernel. It never runs anybody's code: a rank receives what
+A process next to the kernel, in a session of its own. It never runs anybody's code: a rank receives what
 it is to do through its own channel, after the fork. It ends when its control socket closes, and
 every process that its ranks made ends with it. Where fork is unsafe (macOS) it starts each rank as
 a new interpreter instead.
@@ -48,7 +48,7 @@ def main(
     """Serve the launcher at the other end of `fd` until it goes away; then remove its `folder`.
 
     emptied: folders that nobody but the ranks uses, to be empty again when a launch has ended.
-    idle_s: leave when there was nothing to do for so many seconds; 0 to stay.
+    idle_s: exit after that many seconds without a request; 0 to stay.
     """
     control = Messages(socket.socket(fileno=fd), MAX_FDS)
     server = _Server(control, start_method, (folder, emptied), idle_s)

@@ -240,9 +240,9 @@ def read_settings(texts: Sequence[str], namespace: Mapping[str, Any]) -> Carried
 
 
 def news(settings: Carried) -> tuple[str, ...]:
-    """Return what the reader of the next Run must know of these settings, and has not been told before."""
+    """Return what the reader of the next Run must know of these settings, and has not read before."""
     new = [name for name in settings.unsent if name not in _TOLD]
-    _TOLD.intersection_update(settings.unsent)  # what is set again later is told again
+    _TOLD.intersection_update(settings.unsent)  # what is set again later is reported again
     _TOLD.update(new)
     return (f"Set in the kernel, not on the ranks: {', '.join(new)}.",) if new else ()
 

@@ -1,4 +1,4 @@
-"""Where a rank server runs: beside its launcher, or in a sandbox that a grader puts up.
+"""Where a rank server runs: next to its launcher, or in a sandbox that a grader puts up.
 
 `Connection` has a `Site` start the server; ranks see what the server sees.
 """
@@ -77,7 +77,7 @@ class Site(Protocol):
     ended, 0 for any number (what is kept of them is another matter). most_result: bytes of one value.
     most_parts: commas and brackets of its text, 0 for any number.
     emptied: folders that nobody but the ranks uses: emptied when a launch has ended. idle_s: the server
-    leaves when nothing was asked of it for so many seconds; 0: it stays.
+    exits after that many seconds without a request; 0: it stays.
     """
 
     root: str
@@ -124,7 +124,7 @@ class Site(Protocol):
 
 
 class Beside:
-    """Right beside the launcher: the same files, the same environment, the same process ids."""
+    """Next to the launcher: the same files, the same environment, the same process ids."""
 
     emptied: tuple[str, ...] = ()
     idle_s: float = 300.0

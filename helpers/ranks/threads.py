@@ -1,7 +1,7 @@
 """What the kernel shows of a process's threads: does one run, wait forever, or until when?
 
-A thread that waits is in a system call, whose number and arguments stand in /proc/PID/task/TID/syscall
-for whoever may trace the process (see proc(5)); the time until which it waits lies in its memory.
+A thread that waits is in a system call, whose number and arguments are in /proc/PID/task/TID/syscall
+for processes that may trace it (see proc(5)); the time until which it waits is in its memory.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class Thread:
 
     inner: its id as the process itself knows it, which in a sandbox is another. state: a letter of proc(5),
     such as "R" (runs), "S" (sleeps), "D" (waits for a disk), "T" (stopped). switches: how often it has given
-    up the processor, so that who has not run since can be told. call: the system call in which it waits, ""
-    if it is in none of those known here, "?" if that is hidden. ends_in_s: after how many seconds at most
-    that wait ends by itself; FOREVER if never. private: nobody but a thread of the same
-    process, or a descendant of it, can wake it. fd: the descriptor from which it receives.
+    up the processor; a thread with the same number has not run since. call: the system call in which it
+    waits, "" if it is in none of those known here, "?" if that is hidden. ends_in_s: that wait ends by itself
+    after at most this many seconds; FOREVER if never. private: only a thread of the same process, or of a
+    descendant of it, can wake it. fd: the descriptor from which it receives.
     """
 
     id: int
@@ -88,9 +88,9 @@ def threads_of(pid: int) -> list[Thread]:
 
 
 def times_of(pid: int, apart: str = "") -> tuple[int, int, int]:
-    """Return how long a process's threads have run, and how long they stood in the queue for a core (ns).
+    """Return how long a process's threads have run, and how long they were in the queue for a core (ns).
 
-    The last number is the queueing of the threads called `apart`, which is no part of the one before it.
+    The last number is the queueing of the threads called `apart`, which is not a part of the one before it.
     """
     ran = queued = queued_apart = 0
     with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""What lies in the TCP connections of a process and has not been taken, as the kernel tells it."""
+"""What is in the TCP connections of a process and has not been read, as the kernel reports it."""
 
 from __future__ import annotations
 

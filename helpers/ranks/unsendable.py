@@ -60,7 +60,7 @@ _REMEDIES: tuple[tuple[tuple[type, ...], str, str], ...] = (
     ((weakref.ReferenceType,), "a weak reference", "Send the object itself."),
     (
         (types.FrameType, types.TracebackType),
-        "a frame of a running programme",
+        "a frame of a running program",
         "Send the text: traceback.format_exc().",
     ),
 )

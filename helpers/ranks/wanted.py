@@ -1,8 +1,8 @@
-"""What a programme is about to import, read from its text: so that the rank server can do it once.
+"""What a program is about to import, read from its text: so that the rank server can do it once.
 
 The first optimizer, DDP or compiled function of a process imports 800 modules, a second's work for each
 rank of each launch. Where the text of a cell, or what is sent to the ranks, names such a thing, the server
-is told before it forks. Who uses none of them never waits for it, nor pays for it in memory.
+loads it before it forks. A program that uses none of them neither waits for them nor pays in memory.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _WORDS: dict[str, tuple[str, ...]] = {
 }
 _ALL = {re.compile(words.encode()): modules for words, modules in _WORDS.items()}
 _OURS = re.compile(rb"helpers\.exercises(?:\.\w+)+")
-"""Programmes of exercises. The engine's own modules, which a payload names as well, are imported already."""
+"""Programs of exercises. The engine's own modules, which a payload names as well, are imported already."""
 _OF_TORCH = re.compile(r"torch(?!\._inductor)(?:\.[A-Za-z_]\w*)+", re.ASCII)
 """Inductor starts processes when it is imported: a rank server makes none but ranks."""
 _CHECKED = b"helpers.checks.drive"
@@ -50,7 +50,7 @@ _MOST = 1 << 20
 
 
 def wanted_by(*texts: bytes) -> list[str]:
-    """Return the modules that a programme will import; texts: its source, or what is sent of it."""
+    """Return the modules that a program will import; texts: its source, or what is sent of it."""
     heads = [text[:_MOST] for text in texts]
     ours = {name.decode() for text in heads for name in _OURS.findall(text)}
     drivers = _DRIVERS if any(_CHECKED in text for text in heads) else ()
@@ -58,7 +58,7 @@ def wanted_by(*texts: bytes) -> list[str]:
     found = [
         name for words, modules in _ALL.items() if any(map(words.search, heads)) for name in modules
     ]
-    # only what this process has imported itself: a text of somebody else's names nothing into the server
+    # only what this process has imported itself: the text of another process names nothing into the server
     programmes = [n for n in sorted(ours) if "in_ranks" in n.split(".") and n in sys.modules]
     return list(dict.fromkeys([*found, *drivers, *programmes]))
 
@@ -70,6 +70,6 @@ def of_torch(said: object) -> list[str]:
 
 
 def _sources(names: Iterable[str]) -> list[bytes]:
-    """Return the text of those of our own modules that a payload names, such as an exercise's programme."""
+    """Return the text of those of our own modules that a payload names, such as an exercise's program."""
     files = (getattr(sys.modules.get(name), "__file__", None) for name in names)
     return [Path(file).read_bytes() for file in files if file]

@@ -30,7 +30,7 @@ PRELOAD = (
     "torch.utils.data",
 )
 """What a grader's rank servers import, because each takes a fork's first user 0.1 to 1 s. A learner's
-server imports only what `wanted` has found in a programme's text."""
+server imports only what `wanted` has found in a program's text."""
 
 
 class _Own:
@@ -46,7 +46,7 @@ _MADV_COLLAPSE = 25
 def import_all(more: Sequence[str] = ()) -> None:
     """Import what every rank needs, and `more`, so that none has to after the fork."""
     if "helpers.ranks.worker" in sys.modules:
-        return  # whoever forked this process has
+        return  # the process that forked this one has
     gc.disable()  # nothing that is imported becomes garbage: looking for some is a tenth of the time
     importlib.import_module("torch.distributed").set_debug_level_from_env()
     importlib.import_module("torch").set_num_threads(1)
@@ -69,7 +69,7 @@ def preload(names: Sequence[str] = PRELOAD) -> None:
     """Import modules that ranks are likely to want."""
     gc.disable()  # as above
     for name in names:
-        # what cannot be imported fails in the ranks, where it is told: the server goes on
+        # what cannot be imported fails in the ranks, which report it: the server goes on
         with contextlib.suppress(Exception):
             importlib.import_module(name)
     if (rules := sys.modules.get("torch._dynamo.trace_rules")) is not None:

@@ -58,7 +58,7 @@ _GPUS = ("pt_nccl", "cuda")
 _WAITS_OF_TORCH = frozenset({"futex", "poll", "ppoll", "epoll_wait", "epoll_pwait"})
 _POLLS = frozenset({"nanosleep", "clock_nanosleep"})
 _HELPERS = (b"pt_data_worker", b"multiprocessing.resource_tracker", b"torch_shm_manager")
-"""Processes beside a rank that do nothing of their own accord."""
+"""Processes next to a rank that do nothing of their own accord."""
 _NAME_S = 60.0
 """A wait in a rendezvous that ends sooner may be for the name of a machine, which a slow DNS will give: the
 C library asks each server for up to 30 s."""
@@ -153,7 +153,7 @@ class Watcher:
         return 0 < self._skipped <= _PAUSES
 
     def _may_wait(self, member: Member, threads: list[Thread]) -> bool:
-        """Whether a rank may be unable to go on by itself, as far as can be told without asking it.
+        """Whether a rank may be unable to go on by itself, as far as can be seen without asking it.
 
         A thread that it has already called idle may be running: on a busy machine a heartbeat spends more
         time in the queue for a core than asleep, and would hide every deadlock.

@@ -58,7 +58,7 @@ class WireError(Exception):
 
 
 class CannotReturn(TypeError):
-    """A value holds something that cannot travel back from a rank."""
+    """A value holds something that cannot be sent back from a rank."""
 
 
 def send_frame(sock: socket.socket, kind: int, *chunks: bytes | bytearray | memoryview) -> None:
@@ -106,7 +106,7 @@ class FrameReader:
     ) -> Iterator[tuple[int, bytearray]]:
         """Read what a non-blocking socket has (at most about `budget` bytes); yield whole frames.
 
-        Raise EOFError at its end and WireError when the bytes are no frames.
+        Raise EOFError at its end and WireError when the bytes are not frames.
         """
         while budget > 0:
             if self._body is None:
@@ -430,7 +430,7 @@ def _check_names(name: Any, fields: Any) -> None:
 
 def _named_tuple(name: str, fields: tuple[str, ...]) -> Any:
     made: Any = collections.namedtuple(name, fields)  # type: ignore[misc]
-    # No module has this class: pickle is told how to make it again.
+    # No module has this class: this says how pickle makes it again.
     return type(name, (made,), {"__slots__": (), "__reduce__": _reduce_named})
 
 
@@ -450,7 +450,7 @@ def _size(nbytes: int) -> str:
 
 
 def _check_shape(shape: Any) -> None:
-    """Refuse what is no shape before anything is computed from it: a product can take minutes."""
+    """Refuse what is not a shape before anything is computed from it: a product can take minutes."""
     fits = isinstance(shape, list) and len(shape) <= MAX_DIMENSIONS
     if not fits or not all(type(n) is int and 0 <= n < _BIG_INT for n in shape):
         raise WireError("a shape that no array has")

@@ -34,7 +34,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from helpers.ranks import meeting, reducers, stores, wire
+from helpers.ranks import reducers, rendezvous, stores, wire
 from helpers.ranks.children import end_forked_child, let_spawned_children_find_main
 from helpers.ranks.inside import set_ask, set_folder, set_recorder
 from helpers.ranks.settings import apply_settings
@@ -166,7 +166,7 @@ class _Rank:
 
         torch.set_num_threads(1)
         c10d.set_debug_level_from_env()  # it was read once at import, before the fork
-        meeting.install()
+        rendezvous.install()
         stores.install(f"{head['folder']}/store")
         reducers.install()
         let_spawned_children_find_main(own)
@@ -303,7 +303,7 @@ def run_cell(source: str, file: str, namespace: dict[str, Any]) -> Any:
 
 
 def _shown(value: Any) -> Any:
-    """Return a cell's value, or print it where it cannot travel (a module, say), as a notebook would."""
+    """Return a cell's value, or print it where it cannot be sent (a module, say), as a notebook would."""
     try:
         wire.encode(value)
     except wire.CannotReturn:
@@ -384,7 +384,7 @@ def _forget_the_servers_end() -> None:
 
 
 def _join_threads() -> None:
-    """Wait for threads that are no daemons, as Python does when its main programme has ended."""
+    """Wait for threads that are not daemons, as Python does when its main program has ended."""
     for call in reversed(getattr(threading, "_threading_atexits", ())):
         call()  # a pool's threads wait forever until this tells them to go
     threading.__dict__.get("_threading_atexits", []).clear()
@@ -403,7 +403,7 @@ def _end_as_a_process_does() -> None:
 
 @contextmanager
 def _leaving_well_is_returning() -> Iterator[None]:
-    """Take sys.exit(), or sys.exit(0), for an end without a value: so does whoever starts processes."""
+    """Take sys.exit(), or sys.exit(0), for an end without a value, as programs that start processes do."""
     try:
         yield
     except SystemExit as leave:
@@ -482,7 +482,7 @@ def _frames_of(error: BaseException) -> list[list[Any]]:
 
 def _text_of(error: BaseException) -> str:
     parts = [_message_of(error)]
-    notes = _own(error, "__dict__").get("__notes__")  # whoever sets it may have set it to anything
+    notes = _own(error, "__dict__").get("__notes__")  # an answer may have set it to anything
     if type(notes) in {list, tuple}:
         parts += [f"\n{_said(note)}" for note in notes[:_MOST_NOTES]]
     if (cause := _own(error, "__cause__")) is not None:

@@ -245,7 +245,7 @@ class World:
         # As torchrun does: a tutorial's first cell sets a port that may be taken.
         changed.pop("MASTER_PORT", None)
         env = {**changed, **_as_torchrun(rank, setting.world_size)}
-        # Asked for by name, even a port of its own: whoever does so knows why.
+        # It was asked for by name, so even a port of its own is what is wanted.
         env |= setting.env[rank] if setting.env else {}
         return {
             "rank": rank,

@@ -159,7 +159,7 @@ def _rank_of(one: Mapping[str, Any]) -> int:
         return int(one["distributedInfo"]["rank"])
     except (KeyError, TypeError):
         raise ValueError(
-            "this is no trace of a rank by torch.profiler: it has no `distributedInfo`. Export it "
+            "this is not a rank's trace by torch.profiler: it has no `distributedInfo`. Export it "
             "while the process group is there."
         ) from None
 

@@ -1,6 +1,6 @@
 """Puts the records that ranks write into a `Trace`, while they run.
 
-The launcher feeds it. A rank may lie in its records or write nonsense; that costs its own trace.
+The launcher feeds it. A rank may write false or broken records; that costs its own trace.
 
 | record                                                                   | says                        |
 |--------------------------------------------------------------------------|-----------------------------|
@@ -29,7 +29,7 @@ MAX_GROUPS = 1_000
 _OPS = COLLECTIVES | {"send", "recv", "span"}
 _TEXT = 200
 _MOST_NONSENSE = 200_000
-"""Lines of one rank that are no records, after which its others are counted, not read."""
+"""Lines of one rank that are not records, after which its others are counted, not read."""
 _WRONG = (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError)
 """What a record that is none provokes when it is read."""
 
@@ -105,7 +105,7 @@ class Collector:
     place_of: Callable[[str, int, str], Place]
     dropped: int = 0
     changes: int = 0
-    """Grows with every record: whoever watches sees whether anything moved."""
+    """Grows with every record: a watcher sees whether anything has happened."""
     _calls: list[dict[int, _Call]] = field(default_factory=list)
     _unfinished: list[dict[int, _Call]] = field(default_factory=list)
     _sites: dict[tuple[int, int], _Site] = field(default_factory=dict)
@@ -119,7 +119,7 @@ class Collector:
         self._unfinished = [{} for _ in range(self.world_size)]
 
     def feed(self, rank: int, lines: Sequence[bytes]) -> None:
-        """Take the lines that one rank has written; ignore what is no record."""
+        """Take the lines that one rank has written; ignore what is not a record."""
         if not lines:
             return
         if self._nonsense[rank] > _MOST_NONSENSE:  # there are no more records to be had from it

@@ -99,7 +99,7 @@ def can_complete(states: Sequence[RankState], trace: Trace) -> bool:
     from_any = [e for e in trace if e.op == "recv" and e.peer is None and not e.finished]
     for message in trace.messages():
         send, recv = message.send, message.recv
-        if recv is None:  # one who takes messages of whoever sends names its sender only in the end
+        if recv is None:  # a receive from any source names its sender only in the end
             takers = [
                 e for e in from_any if (e.rank, e.group, e.tag) == (send.peer, send.group, send.tag)
             ]
@@ -247,7 +247,7 @@ def _never_waited(states: Sequence[RankState], trace: Trace, waits: Waits) -> Di
 
 
 def _missing_key(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
-    """Find a rank that waits for a key of a store: whoever could set it cannot go on either."""
+    """Find a rank that waits for a key of a store: no rank that could set it can continue either."""
     for state in states:
         if not state.gone and state.keys:
             where = f" ({state.at})" if state.at else ""

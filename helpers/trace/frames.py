@@ -61,7 +61,7 @@ def whereabouts(thread: int | None) -> tuple[list[Any] | None, str, FrameType | 
     frame = sys._current_frames().get(thread or 0)
     recorded = ""
     while frame is not None and frame.f_code.co_filename.startswith(_RECORDS):
-        recorded = frame.f_code.co_name  # in the end: the method of torch that we stand in for
+        recorded = frame.f_code.co_name  # in the end: the method of torch that we replace
         frame = frame.f_back
     innermost = frame
     while frame is not None and is_ours(frame.f_code):  # a check's wrapper of a call of torch's

@@ -1,4 +1,4 @@
-"""The kernels that every communication call of a rank passes, whoever makes it.
+"""The kernels that every communication call of a rank passes, also those that torch makes.
 
     dist.all_reduce ─┐
     funcol, DTensor ─┼─> c10d::allreduce_ (dispatcher) ─> our kernel ─> Backend.allreduce ─> Work

@@ -1,4 +1,4 @@
-"""A rank's records on their way to its launcher: lines in memory that both can see.
+"""A rank's records for its launcher: lines in memory that both can see.
 
     rank r:    Log.write(line) ──> [head | line line line ...]   slice r of one shared memory file
     launcher:  Logs.read(r)    <── copies what is new, whenever it looks
@@ -43,7 +43,7 @@ class Log:
             else:
                 self._end = end
                 self._map[start:end] = line + b"\n"
-            # Last, so that whoever reads up to it finds whole lines.
+            # Last, so that a reader that stops here finds whole lines.
             _HEAD.pack_into(self._map, 0, end - _HEAD.size, self._lost)
 
     def rewind(self) -> None:
@@ -109,7 +109,7 @@ class Logs:
 
 
 def _file_in_memory(size: int) -> int:
-    """Make a file of so many bytes of zeros that has no name and takes no room until it is written."""
+    """Make a file of that many zero bytes that has no name and takes no room until it is written."""
     if not hasattr(os, "memfd_create"):  # macOS
         with tempfile.TemporaryFile() as file:
             fd = os.dup(file.fileno())

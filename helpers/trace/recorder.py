@@ -72,7 +72,7 @@ class Recorder:
         return self._by_work.get(work)
 
     def is_from_any(self, seq: int) -> bool:
-        """Tell a receive that takes a message of whoever sends one."""
+        """Whether a receive takes a message from any rank."""
         return seq in self._from_any
 
     def waits(self, seq: int, when_ns: int) -> None:
@@ -143,7 +143,7 @@ class Recorder:
     def settle(self) -> None:
         """Wait a moment for the ends of transfers that are over but whose callback is still to run.
 
-        Called when a task has ended: the next one may have as many events again. Groups are told of, too:
+        Called when a task has ended: the next one may have as many events again. Groups are recorded, too:
         each has connections of its own, also where no call has used it.
         """
         deadline = time.monotonic() + SETTLE_S

@@ -28,7 +28,7 @@ class Lane:
     """What one rank left behind.
 
     value: its return value as text, None where it is not known to have returned.
-    ending: how it stands in the failure. mark: a word for it if the failure began with it.
+    ending: its part in the failure. mark: a word for it if the failure began with it.
     """
 
     rank: int
@@ -54,7 +54,7 @@ def lanes_of(run: Run) -> tuple[Lane, ...]:
 
 
 def _endings(failure: RankFailure | None) -> tuple[dict[int, str], dict[int, str]]:
-    """Say how each rank stands in a failure, and mark with a word where it began."""
+    """Say what part each rank has in a failure, and mark with a word where it began."""
     if isinstance(failure, RankFailed):
         because = f"because of rank {failure.rank}"
         after = {e.rank: f"then {e.kind}, {because}" for e in failure.consequences}

@@ -1,4 +1,4 @@
-"""What lives on a page: whether it can now, and how it is shown beside its still form."""
+"""What lives on a page: whether it can now, and how it is shown next to its still form."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _ROW_INCHES = 0.55
 
 
 def process_tree(parents: Mapping[int, int], names: Mapping[int, str]) -> Picture:
-    """Draw the named processes from left to right, each beside its parent, in the order of `names`.
+    """Draw the named processes from left to right, each next to its parent, in the order of `names`.
 
     A process whose parent is not named begins a tree of its own. The text leaves process ids out.
     Raises ValueError if no process is named, or if one would be its own ancestor.

@@ -38,7 +38,7 @@ def rank_grid(
     """Draw ranks row by row, `cols` to a row, and which group each of them is in.
 
     what: a list of groups, each a list of global ranks; or a run, for the groups that its ranks
-    used. Groups that share a rank stand in different panels. Below each rank stand its group's
+    used. Groups that share a rank are in different panels. Below each rank stand its group's
     letter and its rank within that group. Without `cols`, a row is as long as the longest group of
     neighbouring ranks. Raises ValueError if `cols` is not positive.
     """

@@ -51,7 +51,7 @@ def rendezvous(run_or_trace: Run | Trace, *, title: str | None = None) -> Pictur
     if not steps:
         raise ValueError(
             "this run recorded no calls on a store: give init_process_group a store whose set, "
-            "get and wait stand in span('set KEY'), span('get KEY') and span('wait KEY')."
+            "get and wait are inside span('set KEY'), span('get KEY') and span('wait KEY')."
         )
     figure = new_figure(_WIDTH, 0.62 * (trace.world_size + 1) + 1.0)
     axes = figure.add_subplot()

@@ -125,7 +125,7 @@ def _parsed(action: str, lane: int) -> tuple[str, int, str, int]:
     found = _ACTION.fullmatch(action)
     if found is None:
         raise ValueError(
-            f"{action!r} is no action of a stage: write F0 for the forward of microbatch 0, B0 for its "
+            f"{action!r} is not an action of a stage: write F0 for the forward of microbatch 0, B0 for its "
             "backward; or 5F0, with the stage's number, where a rank has several."
         )
     return found[1], int(found[1] or lane), found[2], int(found[3])

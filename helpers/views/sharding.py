@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _LOOKS = (SEND, WAIT, RECV, COLLECTIVE, FAILURE, SPAN)
 _MOST = 24
-"""Rows and columns of a matrix that can still be told apart."""
+"""Rows and columns of a matrix that can still be distinguished."""
 _CELL = 0.3
 """The side of an element, in inches."""
 _NARROWEST = 8

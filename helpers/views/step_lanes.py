@@ -1,8 +1,8 @@
-"""Draw one training step of several runs below each other: what one rank computes, what travels.
+"""Draw one training step of several runs below each other: what one rank computes and what it sends.
 
     Run -> the last step of one rank -> spans above, calls in flight below -> Picture
 
-All steps begin at 0, so that the eye compares where communication lies in each.
+All steps begin at 0, so that the eye compares where communication is in each.
 """
 
 from __future__ import annotations

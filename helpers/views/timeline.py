@@ -139,7 +139,7 @@ def _wanted(layout: Layout, meetings: tuple[Meeting, ...]) -> list[Wanted]:
         if id(bar.event) not in others and not _fits_inside(bar, layout):
             text = label_of(bar.event)
             width, room = _width_of(text, layout), layout.end_of(bar) - bar.start_ns
-            # A name that stands for many bars is worth its place beside a short one.
+            # A name that stands for many bars is worth its place next to a short one.
             room = width if id(bar.event) in first else room
             wanted.append(Wanted(bar.rank, bar.start_ns, width, room, text))
     return wanted

@@ -2,7 +2,7 @@
 
 Labels stand above their bars, on one of a few levels. One that would cover another moves a little
 to the left or to a higher level; where there is no room left it is not drawn. In a crowded lane
-only bars that are as long as their names are named: there, a name beside its bar misleads.
+only bars that are as long as their names are named: there, a name next to its bar misleads.
 """
 
 from __future__ import annotations

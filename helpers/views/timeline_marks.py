@@ -81,7 +81,7 @@ class Lanes:
 def draw_bars(axes: Axes, layout: Layout, lanes: Lanes, in_flight: str = IN_FLIGHT) -> None:
     """Draw all bars, one collection for each way in which a bar can look. in_flight: what a thin one says.
 
-    In a profile, where all bars are thin, one begins with a tick, so that two that touch can be told apart.
+    In a profile, where all bars are thin, one begins with a tick, so that two that touch look like two.
     """
     boxes: dict[tuple[Look, str], list[list[Point]]] = {}
     begins: dict[Look, list[Point]] = {}

@@ -3,7 +3,7 @@
     Trace -> traffic_matrix(), handed_in() -> traffic() -> Picture
 
 What gloo or NCCL sends inside a collective is not in a trace: only the bytes that each rank handed
-in are, and they stand in a panel of their own.
+in are, and they have a panel of their own.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
 
 
 def traffic(run_or_trace: Run | Trace) -> Picture:
-    """Draw the bytes of each pair of ranks, and beside them those handed in to collectives.
+    """Draw the bytes of each pair of ranks, and next to them those handed to collectives.
 
     A message that never arrived moved nothing and is not counted.
     Raises TypeError for anything but a Run or a Trace.

@@ -1,6 +1,6 @@
 """Write what a rank returned in one short line that is the same from run to run.
 
-The lanes call it. Tensors and arrays are told apart by their class's name, so torch and numpy are
+The lanes call it. Tensors and arrays are recognized by their class's name, so torch and numpy are
 not imported here.
 """
 

@@ -250,7 +250,7 @@ def _draw_nodes(
 
 
 def _draw_name(axes: Axes, wait: Wait, spot: tuple[float, float], look_first: bool) -> None:
-    """Write beside a node, on the outside, its call and the line of it."""
+    """Write next to a node, on the outside, its call and the line of it."""
     x, y = spot
     across = 0 if abs(x) < 0.2 else math.copysign(1, x)
     lines = [one_line(wait.state, 34)] if wait.event is None else [label_of(wait.event)]

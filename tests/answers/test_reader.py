@@ -86,7 +86,7 @@ def test_unusable_cells_are_passed_over_and_noted(tmp_path: Path) -> None:
     notebook = read_notebook(path)
     assert [c.code for c in notebook.cells] == ["", "", "", "f = 1", "", "y = 1", "z = 1"]
     assert notebook.repairs == (
-        "cell 1 is no cell: skipped",
+        "cell 1 is not a cell: skipped",
         "cell 2 has no source text: skipped",
         "cell 3 has no source text: skipped",
         "cell 4 does not say what it is: taken as code",

@@ -103,7 +103,7 @@ def test_a_rank_that_wants_what_never_comes_is_named() -> None:
 
 @pytest.mark.parametrize("action", ["X0", "F", "F-1", "backward 0"])
 def test_what_is_no_action_is_refused(action: str) -> None:
-    with pytest.raises(ValueError, match="no action of a stage"):
+    with pytest.raises(ValueError, match="not an action of a stage"):
         schedule({"odd": [["F0", action]]})
 
 

@@ -1,0 +1,92 @@
+"""Texts use the field's terms: in notebooks, docs, messages, docstrings and comments."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+INSTEAD = {
+    r"(?<!drywall )\bwalls?\b(?!.(time|clock))": "sandbox",
+    r"\broads?\b": "way, bypass",
+    r"\blaps?\b": "timing, timed run",
+    r"\b(a life|lives of)\b": "attempt",
+    r"\bon (its|their) way\b": "in flight",
+    r"\btravel(s|led|ling)?\b": "is sent",
+    r"\bmeetings?\b": "collective call, rendezvous",
+    r"\bnonsense\b": "poison values",
+    r"\b(is|are|was|were|been|be) told\b": "reported, shown, warned",
+    r"\bdear(er|est)?\b": "expensive, slow",
+    r"\b[Ww]hoever\b": "a rank that, any rank that, learners who",
+    r"\b[Bb]eside\b": "next to, in addition to, compared with",
+    r"\bfor ever\b": "forever",
+    r"\bin vain\b": "for nothing",
+    r"\b(of|in|for|than) so many\b": "that many",
+    r"\b(stands?|lies?|lay|stood) in\b": "is in",
+    r"\banew\b": "again",
+    r"\bthere and back\b": "forward and backward",
+    r"\b(some|any)body else's\b": "another's",
+    r"\b[Pp]rogrammes?\b": "program",
+    r"(?<!here )\b(is|are|was|were) no (?!longer|more|other|less|better|worse)\w+": "is not a",
+}
+"""What not to write (a regular expression) -> what to write."""
+ALLOWED = re.compile(
+    r"other_roads|wall_|_wall|"  # names of files and options
+    r"programme=|\.programme\b|programmes/"
+)
+
+
+def prose_of(path: Path) -> Iterator[tuple[str, str]]:
+    """Give (place, text) of everything that is prose in a file."""
+    if path.suffix == ".ipynb":
+        for cell in json.loads(path.read_text())["cells"]:
+            if cell["cell_type"] == "markdown":
+                yield cell["id"], "".join(cell["source"])
+            else:
+                yield from _of_code("".join(cell["source"]), cell["id"])
+    elif path.suffix == ".py":
+        yield from _of_code(path.read_text(), "line")
+    else:
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            yield f"line {number}", line
+
+
+def _of_code(source: str, place: str) -> Iterator[tuple[str, str]]:
+    """Give comments, docstrings and other texts that are longer than a name."""
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            is_text = token.type in (tokenize.STRING, tokenize.COMMENT)
+            if is_text and " " in token.string:
+                yield f"{place} {token.start[0]}", token.string
+    except (tokenize.TokenError, IndentationError, SyntaxError):
+        return  # a cell with magics: its Markdown neighbours say the same
+
+
+def files() -> list[Path]:
+    found = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("solutions/*.ipynb")]
+    found += ROOT.glob("helpers/course/quizzes/*.toml")
+    found += [p for p in ROOT.glob("helpers/**/*.py") if p.parent.name != "mistakes"]
+    return sorted(found)
+
+
+def problems(path: Path) -> list[str]:
+    found = []
+    for place, text in prose_of(path):
+        for wrong, right in INSTEAD.items():
+            for match in re.finditer(wrong, text):
+                around = text[max(0, match.start() - 40) : match.end() + 40].replace("\n", " ")
+                if not ALLOWED.search(around):
+                    found.append(f"{place}: {match[0]!r} -> {right}: ...{around}...")
+    return found
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_terms_are_those_of_the_field(path: Path) -> None:
+    assert problems(path) == []
