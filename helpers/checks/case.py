@@ -42,7 +42,7 @@ class Mistake(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What an answer found by measuring, and all laps that it was told, by what it asked for."""
+    """What an answer found by measuring, and all timings that it got, by what it asked for."""
 
     found: Any
     laps: Mapping[tuple[int, ...], Sequence[float]]
@@ -73,7 +73,8 @@ class Case:
     tolerance: largest difference relative to `scale`, by default the largest element of what is right; 0
     for the same bits; by default what a sum over some ranks loses in the dtype at hand.
     seconds: of processor time that all its ranks together may need.
-    laps: for kind MEASUREMENT, makes what times a lap, `laps()(*arguments)`; judged then is a `Measured`.
+    laps: for kind MEASUREMENT, makes what answers a timing, `laps()(*arguments)`; the check then
+        judges a `Measured`.
     shown: what the ranks are given, in words, where `given` is the check's own plan.
     """
 

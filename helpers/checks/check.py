@@ -1,4 +1,4 @@
-"""check(fn): try the learner's answer on real ranks, on the spot, by the road that graders use."""
+"""check(fn): try the learner's answer on real ranks, on the spot, in the same way as graders do."""
 
 from __future__ import annotations
 

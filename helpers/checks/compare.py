@@ -138,7 +138,7 @@ def _sequences(
     right: Any, got: Any, tolerance: float | None, path: str, scale: float | None
 ) -> str:
     if isinstance(got, torch.Tensor) and all(isinstance(v, (int, float)) for v in right):
-        if got.dim() != 1 or got.shape[0] != len(right):  # before tolist(), which may be dear
+        if got.dim() != 1 or got.shape[0] != len(right):  # before tolist(), which may be expensive
             return (
                 f"{path + ': ' if path else ''}a tensor of shape {tuple(got.shape)}, not "
                 f"{len(right)} numbers"

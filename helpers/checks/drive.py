@@ -1,6 +1,6 @@
 """Inside a rank: the answer's source becomes a function, and the exercise's kind says how to call it.
 
-Sent to the ranks by name; only the answer's source and this rank's inputs travel with it.
+Sent to the ranks by name; only the answer's source and this rank's inputs are sent with it.
 """
 
 from __future__ import annotations
@@ -83,10 +83,10 @@ def drive_cases(
 
 
 def _lap(case: int, *arguments: int) -> float:
-    """Have the launcher time one lap: what laps are drawn from is not in this process."""
+    """Have the launcher make one timing: what timings are drawn from is not in this process."""
     seconds = ask_launcher([case, *arguments])
     if seconds is None:
-        raise RuntimeError("this measures forever: some twenty laps are enough")
+        raise RuntimeError("too many measurements: about twenty are enough")
     return float(seconds)
 
 

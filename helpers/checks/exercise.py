@@ -36,9 +36,9 @@ class Exercise:
     programme: for kind MODULE, called on each rank as programme(answer, rank, world_size, *given); it
     stands in the folder's in_ranks.py. sizes: the world sizes that the text allows. last: one more
     case, which takes seconds, as real agents do, and is tried only if all others have passed. keeps_input:
-    the text says that what was given stays as it was. own_network: its ranks make connections beside those
-    of the groups that they were given, or close some. reported: parts of what the programme gives back that
-    nothing but the rank vouches for, such as counts and what it saw.
+    the text says that what was given stays as it was. own_network: its ranks make connections other than
+    those of the groups that they were given, or close some. reported: parts of what the programme gives back
+    that nothing but the rank vouches for, such as counts and what it saw.
     """
 
     case: Callable[[Draw], Case]

@@ -6,7 +6,7 @@
     newly drawn cases, if several are left even then --> those         --> one, or none
 
 Mistakes run under the same rules as the answer: the same cases and world size, the same rank late, poison in
-buffers that may not be read yet. If two sentences cannot be told apart, neither is shown.
+buffers that may not be read yet. If two sentences cannot be distinguished, neither is shown.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ class FolderWatch:
     def _add(self, folder: Path) -> None:
         watch = self._libc.inotify_add_watch(self.fd, os.fsencode(folder), _EVERYTHING)
         if watch < 0:
-            # All processes of a user share a number of watches: somebody else's program may have them all.
+            # All processes of a user share a number of watches: another program may have taken them all.
             # To see nothing must not look as if nothing had happened.
             if (code := ctypes.get_errno()) in {errno.ENOSPC, errno.ENOMEM}:
                 raise OSError(code, "no more folders can be watched (inotify)")

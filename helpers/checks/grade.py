@@ -9,7 +9,7 @@ Cases of one world size follow each other in one world, so that dozens cost what
 passes there passes: its values are right, its rules hold, and nothing of it is left for the next case.
 Everything else is tried again alone, the smallest first, and only that run is judged and told. Where one
 case ends and the next begins is told by the rank itself, which an answer can reach into. So every recorded
-call must belong to some case, and where one breaks a rule, those that pass beside it are tried alone, too:
+call must belong to some case, and where one breaks a rule, the other cases of its world are tried alone, too:
 there all that was recorded is the case's.
 """
 

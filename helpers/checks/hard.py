@@ -2,7 +2,7 @@
 
     async call -> its tensors hold poison values until somebody has waited; what is sent must stay as it was
     torch.empty -> holds them too, as memory that was used before may
-    time.sleep  -> returns within 3 ms, on no two ranks at once: sleeping is no waiting
+    time.sleep  -> returns within 3 ms, on no two ranks at once: sleeping does not replace waiting
 
 Only calls that the answer's own lines make are treated so: torch's code knows what it may rely on. What
 stands in for a call's tensors is a copy that gloo reads and writes; `wait()` brings the result home.

@@ -1,4 +1,4 @@
-"""`course check NOTEBOOK`: grade one notebook without a browser, by the road that `check` takes."""
+"""`course check NOTEBOOK`: grade one notebook without a browser, in the same way as `check`."""
 
 from __future__ import annotations
 

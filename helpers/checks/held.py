@@ -1,6 +1,6 @@
 """Count the bytes of the tensors that a process holds: what notebook 12 measures and its checks limit.
 
-Called inside a rank. A storage counts once, whole, however many views it has and whoever keeps it:
+Called inside a rank. A storage counts once, whole, however many views it has and wherever it is kept:
 an attribute, a list, a closure, the graph that autograd keeps for backward.
 """
 
@@ -78,7 +78,7 @@ def tensors_held() -> Iterator[Held]:
 def _found(others: Iterable[torch.Tensor | None]) -> dict[int, int]:
     gc.collect()
     tensors = [o for o in gc.get_objects() if issubclass(type(o), torch.Tensor)]
-    # a gradient that backward has made is no Python object until somebody asks for it
+    # a gradient that backward has made is not a Python object until somebody asks for it
     tensors += [t.grad for t in tensors if t.requires_grad and t.is_leaf and t.grad is not None]
     found = _storages(tensors)
     for address in _storages(other for other in others if other is not None):

@@ -1,9 +1,9 @@
 """What the ranks of one case gave back, against what is right: a verdict, and advice that is true.
 
     values: right? -> which mistakes give just this, on every wrong rank of every wrong case? -> advice
-    trace:  rules  -> facts, told beside it
+    trace:  rules  -> facts, shown next to it
 
-Advice is a sentence that explains all that is wrong, or none is given and only what differs is told.
+Advice is a sentence that explains all that is wrong, or none is given and only the difference is shown.
 """
 
 from __future__ import annotations
@@ -244,7 +244,7 @@ def _own(tried: Tried, rank: int, found: Finding) -> Iterator[str]:
     advice = (found.advice,) if isinstance(found.advice, str) else found.advice
     yield from filter(None, advice)
     if vast_range(got):
-        return  # whoever looks for a mistake may write it out
+        return  # a learner who looks for a mistake may write it out
     for gives, words in case.mistakes:
         value = for_rank(gives, rank)
         # a hostile rank may send what no function of ours expects: then it is not this mistake
@@ -368,7 +368,7 @@ def _failed(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
     message = str(failure)
     if case.world_size == 1 and (exercise.kind.is_alone or not case.init):
         message = message.replace("rank 0 raised ", "your function raised ", 1)
-    # its last line speaks of launch(timeout=...), which whoever answers an exercise does not call
+    # its last line speaks of launch(timeout=...), which an answer to an exercise does not call
     if outcome in {Outcome.TIMED_OUT, Outcome.TOO_SLOW}:
         message = message.rpartition("\n")[0]
     if outcome is Outcome.TOO_SLOW:

@@ -12,7 +12,7 @@ class Kind(Enum):
     MODULE: a class or function, driven on each rank by the exercise's own programme.
     LOCAL: a pure function, called as f(*given) once for each case, in one process.
     SCRIPT: functions from which the check composes a file that torchrun or mpiexec runs.
-    MEASUREMENT: a function that is handed `measure`; each lap is told by the launching process.
+    MEASUREMENT: a function that is handed `measure`; the launching process answers each timing.
     JUDGEMENT: a function that answers questions about a generated scenario.
     """
 

@@ -2,7 +2,7 @@
 
 A rule is a small object with `text`, which the learner reads before and after, and `problem`, which
 gives "" or what is wrong with this trace. Amounts may be a number, or a function of the case and the
-rank. They teach; what a learner's process records about itself is no proof.
+rank. They teach; what a learner's process records about itself is not a proof.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from helpers.views.plain import plural
 
 @dataclass(frozen=True)
 class HandedIn:
-    """No call of a rank hands in more than so many bytes (`Event.nbytes`)."""
+    """No call of a rank hands in more than this many bytes (`Event.nbytes`)."""
 
     most: Amount
     text: str

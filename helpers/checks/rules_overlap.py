@@ -1,4 +1,4 @@
-"""Rules on collectives that are to travel while a rank's span of its own work still lasts."""
+"""Rules on collectives that are to be in flight while a rank's span of its own work still lasts."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class IssuedInside:
                 return (
                     f"rank {call.rank} waits for {call.call}{at(call)} while others are still to be "
                     f"issued: {self.span} stands still. Nobody waits in a hook; wait when all of them "
-                    "are on their way."
+                    "are in flight."
                 )
         return ""
 

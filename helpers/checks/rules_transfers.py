@@ -1,6 +1,6 @@
 """Rules on transfers that are issued first and waited for later: what is in flight, and when.
 
-The exercises on isend, irecv and batch_isend_irecv use them beside those of `rules.py`.
+The exercises on isend, irecv and batch_isend_irecv use them in addition to those of `rules.py`.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def compose(answer: Source, programme: Callable[..., Any], inputs: Sequence[Any]
     """Write a script into a folder of its own in the temp folder; give its path.
 
     programme: what the script's processes call with the answer and the inputs, a module's function. They
-    are other processes, so it travels by its name.
+    are other processes, so it is sent by its name.
     """
     folder, name = (
         Path(tempfile.mkdtemp(prefix="script-")),

@@ -1,4 +1,4 @@
-"""Grading a class: walls around the checks of `helpers.exercises`, a batch over many files, reports.
+"""Grading a class: a sandbox around the checks of `helpers.exercises`, a batch over many files, reports.
 
     folder --roster--> Submission --grader (in a sandbox)--> Record (JSON) --reports--> pages, gradebooks
                                        |                        |

@@ -69,7 +69,7 @@ class Cache:
 
 def key_of(exercise: Exercise, answer: Answer, secret: str, versions: Mapping[str, str]) -> str:
     """Return the key of one answer to one exercise: it changes with all on which the verdict depends."""
-    where = [astuple(origin) for origin in answer.origins]  # what is told names cells
+    where = [astuple(origin) for origin in answer.origins]  # reports name cells
     parts = [exercise.name, answer.name, answer.source, where, answer.notes, secret]
     parts.append(sorted(versions.items()))
     return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()

@@ -58,7 +58,9 @@ def grade_folder(
     Raise CannotGrade where nothing can be done.
     """
     if out.resolve().is_relative_to(folder.resolve()):
-        raise CannotGrade(f"{out} lies in {folder}, among what was handed in: name another place.")
+        raise CannotGrade(
+            f"{out} is inside {folder}, among what was handed in: name another place."
+        )
     unknown: list[str] = []
     try:
         found, notices = find_submissions(folder)
@@ -138,7 +140,7 @@ def _write(
 
 def _make(out: Path) -> None:
     if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise CannotGrade(f"{out} is no folder: name one for the results.")
+        raise CannotGrade(f"{out} is not a folder: name one for the results.")
     out.mkdir(parents=True, exist_ok=True)
 
 

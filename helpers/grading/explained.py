@@ -1,6 +1,6 @@
 """Do the recorded calls explain the bytes that were counted from outside? If not: where to look.
 
-`records` asks `mismatch` for each run in a sandbox that can be looked into (`traffic`). It is no verdict:
+`records` asks `mismatch` for each run in a sandbox that can be looked into (`traffic`). It is not a verdict:
 gloo's framing and algorithms are those of torch 2.13, as the tests beside this hold them against real
 ranks. What it cannot tell apart: calls that move the same bytes between the same ranks, as gloo's own ring
 and one written by hand; what goes by files, memory or Unix sockets behind a show of the right calls; and a

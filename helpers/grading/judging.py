@@ -4,7 +4,7 @@
        ^                |
        `---- JSON ------'    texts and numbers, size-capped: `Judged`
 
-What ranks send may be made so that it is cheap to send and dear to read, or so that a library fails over
+What ranks send may be made so that it is cheap to send and expensive to read, or so that a library fails over
 it. The child has little memory, processor time and wall time of its own. One that dies is the outcome of
 the answer that killed it, and of no other. Called by `grader`, for each set of cases.
 """
@@ -38,7 +38,7 @@ from helpers.ranks.processes import end, end_with_parent
 _MEMORY = 1 << 30
 """Bytes that judging may take, besides what the grader holds when it forks the child."""
 _CPU_S = 30
-"""Processor time of a judge: ten times what the dearest takes."""
+"""Processor time of a judge: ten times what the most expensive takes."""
 _MOST_BYTES = 16 << 20
 _MOST_TEXT = 4_000
 _MOST_MATCHES, _DIGEST = 10_000, 64

@@ -1,8 +1,8 @@
 """What grading one submission gave: plain data, written as one JSON file that every report reads.
 
 `grader` makes a `Record`, `store` writes and reads it, `reports` turn it into pages and gradebooks.
-The format is `FORMAT`; its schema is `record.schema.json` beside this file. Every text in it may come
-from a submission: it is data, and whoever shows it escapes it.
+The format is `FORMAT`; its schema is `record.schema.json` next to this file. Every text in it may come
+from a submission: it is data, and every view escapes it.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class ExerciseRecord:
 
 @dataclass(frozen=True)
 class Walls:
-    """Behind which walls answers ran: the level, what it stops, and what it does not."""
+    """In which sandbox answers ran: the level, what it stops, and what it does not."""
 
     level: str
     stops: tuple[str, ...] = ()

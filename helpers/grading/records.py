@@ -28,7 +28,7 @@ def exercise_record(
         exercise.number,
         exercise.heading,
         worst.outcome.value,
-        # whoever fails a visible case has not all points, even where no hidden one finds it
+        # an answer that fails a visible case does not have all points, even where no hidden one finds it
         round(min(visible.points, hidden.points), 4) if hidden is not None else 0.0,
         exercise.points,
         exercise.further,

@@ -136,4 +136,4 @@ def _read(path: Path) -> dict[str, str]:
     except OSError as error:
         raise ReleaseError(f"{path} cannot be read: {error.strerror}.") from None
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise ReleaseError(f"{path} is no manifest that `course release` has written.") from None
+        raise ReleaseError(f"{path} is not a manifest written by `course release`.") from None

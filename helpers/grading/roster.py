@@ -18,7 +18,7 @@ from pathlib import Path
 
 _MOST_BYTES = 20_000_000
 _NO_LEARNERS = {"points possible", "student, test"}
-"""Rows of a Canvas export that are no learner's: the points to reach, the test student."""
+"""Rows of a Canvas export that are not a learner's: the points to reach, the test student."""
 
 
 class RosterError(Exception):
@@ -182,7 +182,7 @@ def _table(path: Path) -> list[list[str]]:
     try:
         table = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
     except csv.Error as error:
-        raise RosterError(f"The roster {path} is no CSV that can be read: {error}.") from None
+        raise RosterError(f"The roster {path} is not a readable CSV file: {error}.") from None
     table = [cells for cells in table if any(cell.strip() for cell in cells)]
     if not table:
         raise RosterError(

@@ -1,9 +1,9 @@
 """Grade on a Dask cluster, for a class that one machine would take too long for.
 
-    jobs --bytes of each file--> workers, each a whole course with its own walls --> records
+    jobs --bytes of each file--> workers, each a whole course with its own sandbox --> records
 
 `course grade --scheduler ADDRESS` calls it in the place of the local processes. Each worker machine has
-the same version of the course installed; one that has not is told, and its submissions are no verdicts.
+the same version of the course installed; one that has not is reported, and its submissions get no verdict.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def find_submissions(folder: Path) -> tuple[list[Job], list[str]]:
     Symbolic links and hidden folders are passed over. Raise NoSubmissions where there is nothing.
     """
     if not folder.is_dir():
-        what = "is no folder" if folder.exists() else "does not exist"
+        what = "is not a folder" if folder.exists() else "does not exist"
         raise NoSubmissions(f"{folder} {what}: name the folder with what was handed in.")
     notices: list[str] = []
     paths = list(_files(folder, notices))
@@ -120,7 +120,7 @@ def _is_notebook(name: str) -> bool:
 
 
 def _entries(here: Path, folder: Path, notices: list[str]) -> Iterator[os.DirEntry[str]]:
-    """Return what a folder holds, in order: nothing hidden, and no links, which are told."""
+    """Return what a folder holds, in order: nothing hidden, and no links, which are reported."""
     try:
         with os.scandir(here) as found:
             entries = sorted(islice(found, MOST_ENTRIES + 1), key=lambda entry: entry.name)

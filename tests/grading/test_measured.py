@@ -130,4 +130,4 @@ def test_laps_are_capped() -> None:
 def test_whoever_measures_for_ever_is_told() -> None:
     source = "def crossover(measure, ranks):\n    while True:\n        measure(8)\n"
     result = grade(get("crossover"), Answer("crossover", source, (), ()), str, every_case=False)
-    assert "measures forever" in result.cases[0].message or "timed out" in result.outcome.value
+    assert "too many measurements" in result.cases[0].message or "timed out" in result.outcome.value

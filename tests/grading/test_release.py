@@ -88,7 +88,7 @@ def test_a_learner_can_work_in_it(bundle: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["", "[]", '{"format": 2}', '{"format": 1, "files": 3}'])
 def test_what_is_no_manifest_is_one_line(tmp_path: Path, content: str) -> None:
     (tmp_path / MANIFEST).write_text(content)
-    with pytest.raises(ReleaseError, match="is no manifest"):
+    with pytest.raises(ReleaseError, match="is not a manifest"):
         differences(tmp_path, find_workspace())
 
 

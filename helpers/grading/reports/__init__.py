@@ -48,7 +48,7 @@ def write_reports(
     """Write every report on a class below `out`, each file whole or not at all. Give their paths.
 
     notebooks: the class's, by name; where none are named, see `course_of`.
-    Raise ReportError if something cannot be written or a symbolic link lies in the way, RosterError
+    Raise ReportError if something cannot be written or a symbolic link is in the way, RosterError
     if the roster is not this class's; then nothing was written.
     """
     match = match_roster(roster, (each.learner for each in records)) if roster else None

@@ -93,7 +93,7 @@ def _why_stuck(standing: Standing) -> str:
         reasons.append(f"{plural(len(standing.unreadable), 'file')} cannot be read")
     if standing.missing:
         reasons.append(f"{plural(len(standing.missing), 'notebook')} not handed in")
-    # a notebook that is not here yet is told with other reasons, and is none on its own
+    # a notebook that is not here yet is listed with other reasons, and is none on its own
     return "; ".join(reasons) if reasons[: -1 if standing.missing else None] else ""
 
 

@@ -24,7 +24,7 @@ class Folder:
     descriptor: int
 
     def write(self, name: str, data: bytes) -> Path:
-        """Write a file beside its place, then move it there. Raise ReportError if it cannot be."""
+        """Write a file next to its place, then move it there. Raise ReportError if it cannot be."""
         part = f".{name}.part"
         try:
             self._refuse_link(name)
@@ -48,7 +48,7 @@ class Folder:
 def open_folder(path: Path, within: Folder | None = None) -> Iterator[Folder]:
     """Make a directory if need be and hold it open. Raise ReportError if that cannot be.
 
-    within: the folder it lies in, to which no link may lead; without it `path` is the user's own word.
+    within: the folder it is in, to which no link may lead; without it `path` is the user's own word.
     """
     parent = None if within is None else within.descriptor
     name = path if within is None else Path(path.name)

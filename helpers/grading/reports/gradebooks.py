@@ -34,7 +34,7 @@ def gradebook(course: Course) -> bytes:
 
 
 def canvas(course: Course, match: RosterMatch) -> bytes | None:
-    """Return the file that Canvas's Gradebook imports, or None where the roster is no Canvas export.
+    """Return the file that Canvas's Gradebook imports, or None where the roster is not a Canvas export.
 
     Kept of the roster are the columns from Student to Section. Other assignments are left out, as
     importing them would undo grades that were given since the export. A column whose name is the

@@ -1,7 +1,7 @@
 """Gradescope's results.json (Autograder Specifications, "Output format") for one learner's records.
 
 `gradescope_results` writes it inside Gradescope's container. What is for the instructor alone
-stands in a test of visibility "hidden", which Gradescope never shows to learners.
+is in a test of visibility "hidden", which Gradescope never shows to learners.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _file_text(record: Record) -> str:
     if record.status is Status.UNREADABLE:
         return f"{head}: cannot be read, so nothing in it was graded. {shown(record.message)}"
     notes = [f"Note: {shown(note, 400)}" for note in record.notes[:20]]
-    walls = f"Answers ran behind these walls: {line(record.walls.level)}."
+    walls = f"Answers ran in this sandbox: {line(record.walls.level)}."
     return "\n".join(
         [f"{head}: graded.", *([shown(record.message)] if record.message else []), *notes, walls]
     )

@@ -45,14 +45,15 @@ def write_zip(
     secret: from which hidden cases are drawn; in a file of its own that only its owner may read.
     notebooks: names of those that count; where there are none, all that a submission holds.
     sandbox: as for `course grade`; Gradescope's containers have no user namespaces, so "auto" takes
-    Landlock there. extra_index_url: a package index beside the usual one, for the small CPU build of torch.
+    Landlock there. extra_index_url: a package index in addition to the usual one, for the small CPU build
+    of torch.
     """
     if not secret or any(not mark.isprintable() for mark in secret):
         raise ReportError("The secret of a Gradescope zip must be one line that is not empty.")
     if not re.fullmatch(r"[a-z]+", sandbox):
-        raise ReportError(f"{sandbox!r} is no sandbox of `course grade`.")
+        raise ReportError(f"{sandbox!r} is not a sandbox of `course grade`.")
     if not re.fullmatch(r"(https://[\w.~:/?&=%+-]+)?", extra_index_url):
-        raise ReportError(f"{extra_index_url!r} is no https address of a package index.")
+        raise ReportError(f"{extra_index_url!r} is not the https address of a package index.")
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in ("setup.sh", "run_autograder"):
             _add(archive, name, (_SCRIPTS / name).read_bytes(), 0o755)

@@ -110,7 +110,7 @@ def summary_of(
 ) -> str:
     """Tell in a line what became of a learner's exercises: `7 of 10 exercises passed, ...`.
 
-    outcome: what is told of each; for the learner's own eyes `told_outcome`.
+    outcome: what is shown of each; for the learner's own eyes `told_outcome`.
     """
     counts = Counter(map(outcome, standing.exercises))
     if not counts:

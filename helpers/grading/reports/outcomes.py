@@ -1,6 +1,6 @@
-"""How an outcome is told: its kind and mark, which need no colour, and what its author may read of it.
+"""How an outcome is shown: its kind and mark, which need no colour, and what its author may read of it.
 
-Read by every report. An outcome that nobody knows is told as it stands, as one that failed.
+Read by every report. An unknown outcome is shown as it is, as one that failed.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _KINDS = {
 
 FAULT_SAYS = (
     "This could not be graded here, for a reason that is not yours: the reference answer fails "
-    "here as well. You lose no points for it, and the instructor has been told."
+    "here as well. You lose no points for it, and the instructor can see it."
 )
 
 _HIDDEN = "failed hidden cases"
-"""What is told of an exercise whose visible cases all passed, however the hidden ones failed."""
+"""What is shown of an exercise whose visible cases all passed, however the hidden ones failed."""
 
 
 def kind_of(outcome: str) -> Kind:

@@ -1,6 +1,6 @@
 """Let a record's picture into a page only if it is a PNG of sane size, written as base64.
 
-Called by `learner_page`. The bytes are written anew as base64, so that nothing else can come along.
+Called by `learner_page`. The bytes are written again as base64, so that nothing else can come along.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MOST_PIXELS = 4_000
 
 
 def checked_png(picture: str) -> tuple[str, int, int] | None:
-    """Return a picture's base64, width and height, or None if it is no sound PNG."""
+    """Return a picture's base64, width and height, or None if it is not a sound PNG."""
     if not picture or len(picture) > _MOST_BYTES * 4 // 3:
         return None
     try:

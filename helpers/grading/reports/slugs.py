@@ -32,7 +32,7 @@ def page_names(learners: Iterable[str]) -> dict[str, str]:
 
 
 def _name(learner: str, digits: int) -> str:
-    # A name may hold half a surrogate pair, as a file's name does that is no UTF-8.
+    # A name may hold half a surrogate pair, as a file's name does that is not UTF-8.
     digest = hashlib.sha256(learner.encode("utf-8", "surrogatepass")).hexdigest()
     plain = (
         unicodedata.normalize("NFKD", learner[: 4 * _READABLE]).encode("ascii", "ignore").decode()

@@ -1,4 +1,4 @@
-"""Make what stands in a record fit to be shown: clean, of sane length, numbers as a reader writes them.
+"""Make the texts of a record fit to be shown: clean, of sane length, numbers as a reader writes them.
 
 Every report sends each text through here (the pages do so for whatever a template prints).
 """
@@ -37,7 +37,7 @@ def line(text: str, limit: int = NAME) -> str:
 
 
 def number(value: float) -> str:
-    """Write points: at most two decimals, none that are zero; what is no number as 0."""
+    """Write points: at most two decimals, none that are zero; what is not a number as 0."""
     return f"{sound(value):.2f}".rstrip("0").rstrip(".")
 
 

@@ -63,7 +63,7 @@ def bwrap_words(staged: Staged, info: int) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment behind bubblewrap: nothing of whoever grades."""
+    """Return the environment behind bubblewrap: nothing of the grader's."""
     path = os.pathsep.join([f"{sys.prefix}/bin", "/usr/bin", "/bin"])
     return {"PATH": path, "HOME": "/tmp", "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
 

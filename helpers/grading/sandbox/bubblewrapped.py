@@ -1,4 +1,4 @@
-"""The strongest walls that the course knows: each rank server in namespaces of its own, behind bubblewrap.
+"""The strongest sandbox that the course has: each rank server in namespaces of its own, behind bubblewrap.
 
 `walls` chooses it where `bwrap` is installed and may make namespaces.
 """

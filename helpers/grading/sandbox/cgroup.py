@@ -9,7 +9,7 @@ for root as well, whom RLIMIT_NPROC does not bind, and counts no neighbor of the
 `walls.Sandbox` puts each rank server into groups of its own. Where none can be had (no cgroup file system, or
 not ours to write to), the results say so, and `guard` looks at what the kernel tells of the whole machine.
 
-Version 2 (docs.kernel.org/admin-guide/cgroup-v2.html) wants groups beside that of the process that makes
+Version 2 (docs.kernel.org/admin-guide/cgroup-v2.html) wants groups next to that of the process that makes
 them, as a group with processes has no limits for its children; version 1 takes them anywhere, and has a tree
 of its own for each kind.
 """
@@ -92,7 +92,7 @@ class Group:
                     break
                 except FileNotFoundError:
                     break
-                except OSError:  # the last one is still on its way out
+                except OSError:  # the last one is still exiting
                     time.sleep(0.01)
 
 
@@ -136,7 +136,7 @@ def _place(kind: str) -> Path | None:
     """Find where groups of a kind can be made: try it with a process that does nothing."""
     for parent in _candidates(kind):
         trial = parent / f"{_NAME}{os.getpid()}-trial"
-        # whoever may make a group may still not be allowed to put a process into it
+        # a user who may make a group may still not be allowed to put a process into it
         with subprocess.Popen(["sleep", "60"], start_new_session=True) as child:
             works = _made(trial, kind, _TRIAL, child.pid)
             child.kill()

@@ -1,7 +1,7 @@
 """Watches from outside what a sandbox uses, and ends it when that is too much.
 
 The kernel keeps the limits of each process (`inside`); of all of them together only somebody outside
-has the view. `Guard` is a thread beside the launcher, one for each sandbox.
+has the view. `Guard` is a thread next to the launcher, one for each sandbox.
 """
 
 from __future__ import annotations

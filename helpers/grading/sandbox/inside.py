@@ -1,4 +1,4 @@
-"""Inside the walls: what a rank server gives up for itself and its ranks, before it serves.
+"""Inside the sandbox: what a rank server gives up for itself and its ranks, before it serves.
 
 `template_inside` and `landlocked` call `confine` before the server's own program.
 """
@@ -58,7 +58,7 @@ def drop_capabilities() -> None:
 
 
 def bound_capabilities() -> None:
-    """See to it that no program started later, whoever owns it, brings any of them back."""
+    """See to it that no program started later, of any owner, brings any of them back."""
     for number in range(_MOST_CAPABILITIES):
         with suppress(OSError):  # not root, or no such capability
             prctl(_PR_CAPBSET_DROP, number)

@@ -1,4 +1,4 @@
-"""Weaker walls where bubblewrap is missing: Landlock around the files, the filter, the limits.
+"""A weaker sandbox where bubblewrap is missing: Landlock around the files, the filter, the limits.
 
 `walls` chooses it where the kernel has Landlock. Says by itself what it does not stop.
 """
@@ -110,7 +110,7 @@ class Landlocked:
 
         Whatever a sandbox makes there is for nobody else to read (its umask, which it cannot change), or a
         link. What was there before stays, what others may read, and what a process is seen to have open:
-        somebody else of this user may work there, too. Beside other sandboxes, into which only root sees,
+        somebody else of this user may work there, too. Next to other sandboxes, into which only root sees,
         what libraries make stays until nobody can be about to open it.
         """
         if not _private() - self._before:

@@ -62,7 +62,7 @@ class Staged:
                 compiled = Path(cache_from_source(str(target)))
                 compiled.parent.mkdir(exist_ok=True)
                 shutil.copyfile(cache_from_source(str(path)), compiled)
-        # what has no bytecode yet: behind the walls nobody can write it there
+        # what has no bytecode yet: inside the sandbox nobody can write it there
         compileall.compile_dir(self.folder, quiet=2)
         self.etc = self.folder / "etc"
         self.etc.mkdir()
@@ -114,7 +114,7 @@ def needed() -> frozenset[Path]:
 
 
 def _programme(exercise: Exercise) -> str:
-    """Name the module of what ranks run for an exercise beside its answer; "" if there is none."""
+    """Name the module of what ranks run for an exercise in addition to its answer; "" if there is none."""
     return exercise.programme.__module__ if exercise.programme is not None else ""
 
 

@@ -88,7 +88,7 @@ def _connections(pid: int, most_files: int) -> set[tuple[int, int, int]]:
 
 
 def _connection(handle: int, number: int) -> tuple[int, int, int] | None:
-    """Look at one descriptor of another process; None where it is no connection over TCP."""
+    """Look at one descriptor of another process; None where it is not a connection over TCP."""
     fd = _LIBC.syscall(_PIDFD_GETFD, handle, number, 0)
     if fd < 0:
         if (code := ctypes.get_errno()) == errno.EBADF:

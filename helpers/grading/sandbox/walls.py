@@ -1,4 +1,4 @@
-"""Which walls there are on this machine, and a rank server behind them.
+"""Which sandboxes this machine has, and a rank server behind them.
 
 `grader` opens a `Sandbox` for each set of cases, or where one takes seconds for a submission; `choose` is
 asked once for a batch.
@@ -35,7 +35,7 @@ WALLS = {
         "bubblewrap", (*bubblewrapped.STOPS, _FILTER), (*bubblewrapped.DOES_NOT_STOP, _TOLD)
     ),
     "landlock": Walls("landlock", (*landlocked.STOPS, _FILTER), (*landlocked.DOES_NOT_STOP, _TOLD)),
-    "none": Walls("none", (), ("anything: answers run as whoever grades",)),
+    "none": Walls("none", (), ("anything: answers run with the grader's permissions",)),
 }
 """What each level stops and what not, but for memory."""
 _UNBOUND = {
@@ -58,7 +58,7 @@ def walls_here(level: str) -> Walls:
 
 
 class NoWalls(Exception):
-    """The walls that were asked for cannot be had here. One line: why, and what to do."""
+    """The sandbox that was asked for is not available here. One line: why, and what to do."""
 
 
 class _Held:
@@ -128,7 +128,7 @@ def choose(asked: str, staged: Staged) -> str:
             if not (reason := why_not()):
                 return level
             said.append(reason)
-    why = "; ".join(said) or "there are walls on Linux only"
+    why = "; ".join(said) or "sandboxes exist on Linux only"
     raise NoWalls(
         f"no sandbox: {why}. Install bubblewrap, or give --sandbox none if you trust everybody "
         "who hands in: their code then runs as you."

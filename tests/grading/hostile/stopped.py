@@ -1,4 +1,4 @@
-"""Answers that stop, by SIGSTOP, a process that somebody waits for: nobody may wait for ever.
+"""Answers that stop, by SIGSTOP, a process that somebody waits for: nobody may wait forever.
 
 The first stops itself, the second its peers, the third the rank server, where walls let a rank reach it.
 """

@@ -25,8 +25,8 @@ def roster_file(tmp_path: Path, data: str | bytes) -> Path:
         ("Student,ID\nLovelace, Ada,1\n", "row 2, has 3 cells"),
         (b"Student,ID\nAd\xe4,1\n", "is not UTF-8"),
         ("Student,ID\nAda,1\n".encode("utf-16"), "is not UTF-8"),
-        ('Student,ID\n"Ada,1\n', "is no CSV"),
-        ("Student,ID\n" + "x" * 200_000 + ",1\n", "is no CSV"),
+        ('Student,ID\n"Ada,1\n', "is not a readable CSV"),
+        ("Student,ID\n" + "x" * 200_000 + ",1\n", "is not a readable CSV"),
     ],
 )
 def test_a_file_that_is_no_roster_is_one_clear_line(
