@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from helpers.checks.held import storage_bytes, tensors_held
     from helpers.course.hints import hint
     from helpers.course.home import home
-    from helpers.course.quizzes import predict
+    from helpers.course.quiz_view import predict
     from helpers.course.show_me import show_me
     from helpers.data.digits import digits
     from helpers.explorers.explore import explore
@@ -69,7 +69,7 @@ _HOME = {
     "show_me": "helpers.course.show_me",
     "storage_bytes": "helpers.checks.held",
     "tensors_held": "helpers.checks.held",
-    "predict": "helpers.course.quizzes",
+    "predict": "helpers.course.quiz_view",
     "launch": "helpers.ranks.launcher",
     "span": "helpers.ranks.inside",
     "free_port": "helpers.jobs.ports",

@@ -16,12 +16,10 @@ from typing import Any
 
 import torch
 
+from helpers.checks.answer_source import build
 from helpers.checks.kinds import Kind
 from helpers.ranks.inside import ask_launcher, calls_made
 
-FILE = "<answer>"
-"""What Python calls the file that an answer's source would be; `grade.py` turns its lines back into
-places in the learner's notebook."""
 _LATE_S = 0.003
 _MOST_RANKS = 1_000
 
@@ -94,13 +92,6 @@ def _source(source: str, name: str) -> Any:
     from helpers.checks.scripts import Source  # a tenth of a second, which other kinds need not pay
 
     return Source(source, name)
-
-
-def build(source: str, name: str) -> Any:
-    """Execute an answer's source and give the object called `name`."""
-    namespace = sys.modules["__main__"].__dict__
-    exec(compile(source, FILE, "exec"), namespace)
-    return namespace[name]
 
 
 def _forget(known: set[str]) -> None:

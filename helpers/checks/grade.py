@@ -25,8 +25,8 @@ import torch
 
 from helpers.answers.build import Answer, Problem
 from helpers.answers.text import defined_in
+from helpers.checks.answer_source import FILE
 from helpers.checks.case import Case
-from helpers.checks.drive import FILE
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.explain import Matches, Seen, behave_alike, explain
 from helpers.checks.judge import Tried, Unjudged, judge, label_of

@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from helpers.checks.drive import build
+from helpers.checks.answer_source import build
 from helpers.ranks import wire
 from helpers.ranks.worker import describe_error
 

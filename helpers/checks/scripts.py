@@ -93,7 +93,7 @@ class Source:
 
     def build(self) -> Any:
         """Execute the source in this rank and give the answer itself."""
-        from helpers.checks.drive import build
+        from helpers.checks.answer_source import build
 
         return build(self.text, self.name)
 

@@ -10,9 +10,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from helpers.course.quizzes import Quiz, answer_quiz
-from helpers.course.told import to_html
+from helpers.course.quizzes import Quiz, answer_quiz, find_quiz, load_quizzes
+from helpers.course.told import Told, to_html
 from helpers.views.live import widget_view
+
+
+def predict(quiz_id: str, answer: str | None = None) -> QuizView | Told:
+    """Show a quiz; or answer it by the letter of an option, where buttons do not work.
+
+    Raises UnknownQuiz with the nearest ids if there is no such quiz.
+    """
+    quiz = find_quiz(load_quizzes(), quiz_id)
+    if answer is None:
+        return QuizView(quiz)
+    letter = answer.strip().rstrip(")").lower() if isinstance(answer, str) else ""
+    if len(letter) != 1 or letter not in quiz.letters:
+        return Told(f"{answer!r} is not an option: choose one of {', '.join(quiz.letters)}.")
+    return Told(answer_quiz(quiz, quiz.letters.index(letter)))
 
 
 @dataclass(frozen=True, repr=False)

@@ -22,12 +22,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from string import ascii_lowercase
-from typing import TYPE_CHECKING, Any
-
-from helpers.course.told import Told
-
-if TYPE_CHECKING:
-    from helpers.course.quiz_view import QuizView
+from typing import Any
 
 QUIZ_DIR = Path(__file__).parent / "quizzes"
 
@@ -82,22 +77,6 @@ class Quiz:
         # A line of its own leads on without giving the answer away; else the reason has to.
         because = self.wrong[choice] if self.wrong else ""
         return f"{letter}) Wrong. {because.strip() or self.why.strip()}"
-
-
-def predict(quiz_id: str, answer: str | None = None) -> QuizView | Told:
-    """Show a quiz; or answer it by the letter of an option, where buttons do not work.
-
-    Raises UnknownQuiz with the nearest ids if there is no such quiz.
-    """
-    from helpers.course.quiz_view import QuizView
-
-    quiz = find_quiz(load_quizzes(), quiz_id)
-    if answer is None:
-        return QuizView(quiz)
-    letter = answer.strip().rstrip(")").lower() if isinstance(answer, str) else ""
-    if len(letter) != 1 or letter not in quiz.letters:
-        return Told(f"{answer!r} is not an option: choose one of {', '.join(quiz.letters)}.")
-    return Told(answer_quiz(quiz, quiz.letters.index(letter)))
 
 
 def answer_quiz(quiz: Quiz, choice: int) -> str:

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,28 +33,11 @@ from helpers.grading.grader import Grader
 from helpers.grading.record import Record, Status, from_json
 from helpers.grading.references import References
 from helpers.grading.reports.slugs import page_names
-from helpers.grading.sandbox.limits import Limits
-from helpers.grading.sandbox.staged import Staged
 from helpers.grading.sandbox.turns import Turns
 from helpers.grading.sandbox.walls import Plan, walls_here
 from helpers.grading.scheduler import grade_on_cluster
+from helpers.grading.setting import Setting
 from helpers.grading.submissions import Job
-
-
-@dataclass(frozen=True)
-class Setting:
-    """How a batch is graded. solutions: the folder of the solved notebooks, if there is one here."""
-
-    out: Path
-    level: str
-    staged: Staged
-    secret: str
-    solutions: Path | None
-    pictures: str = "failed"
-    limits: Limits = Limits()
-    use_cache: bool = True
-    scheduler: str = ""
-    """The address of a Dask scheduler, "" for processes on this machine."""
 
 
 def grade_all(

@@ -16,7 +16,7 @@ import click
 
 from helpers.checks.headings import notebook_called
 from helpers.course.workspace import WorkspaceError, find_workspace
-from helpers.grading.batch import Setting, grade_all, secret_of
+from helpers.grading.batch import grade_all, secret_of
 from helpers.grading.cache import CannotWrite
 from helpers.grading.record import Record, Status
 from helpers.grading.release import ReleaseError
@@ -27,6 +27,7 @@ from helpers.grading.roster import Roster, RosterError, match_roster, read_roste
 from helpers.grading.sandbox.staged import Staged
 from helpers.grading.sandbox.walls import NoWalls, choose, walls_here
 from helpers.grading.scheduler import NoScheduler
+from helpers.grading.setting import Setting
 from helpers.grading.similarity import similar_answers, write_answers
 from helpers.grading.submissions import Job, NoSubmissions, find_submissions
 from helpers.views.plain import for_log

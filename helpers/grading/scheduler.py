@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from helpers.answers.notebook import bytes_of
 from helpers.answers.reader import UnreadableNotebook
@@ -24,10 +24,8 @@ from helpers.grading.references import References
 from helpers.grading.sandbox.limits import Limits
 from helpers.grading.sandbox.staged import Staged
 from helpers.grading.sandbox.walls import Plan, walls_here
+from helpers.grading.setting import Setting
 from helpers.grading.submissions import Job
-
-if TYPE_CHECKING:
-    from helpers.grading.batch import Setting
 
 _CONNECT_S = 5.0
 

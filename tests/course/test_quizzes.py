@@ -13,7 +13,7 @@ from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
 from helpers.course.progress import read
-from helpers.course.quiz_view import QuizView
+from helpers.course.quiz_view import QuizView, predict
 from helpers.course.quizzes import (
     Quiz,
     QuizFileError,
@@ -21,7 +21,6 @@ from helpers.course.quizzes import (
     answer_quiz,
     find_quiz,
     load_quizzes,
-    predict,
 )
 from helpers.course.told import to_html
 from helpers.views.live import WIDGET_VIEW

@@ -1,0 +1,17 @@
+"""An answer's source becomes the function or class that it defines, inside a rank."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+FILE = "<answer>"
+"""What Python calls the file that an answer's source would be; `grade.py` turns its lines back into
+places in the learner's notebook."""
+
+
+def build(source: str, name: str) -> Any:
+    """Execute an answer's source in `__main__` and return the object called `name`."""
+    namespace = sys.modules["__main__"].__dict__
+    exec(compile(source, FILE, "exec"), namespace)
+    return namespace[name]
