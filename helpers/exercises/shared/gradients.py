@@ -16,10 +16,6 @@ Grads = list[torch.Tensor]
 Samples = tuple[torch.Tensor, torch.Tensor]
 PARITY = 1e3
 """How many times coarser than float64's usual room the exercises' 1e-6 is."""
-SEVEN_DIGITS = (
-    "The numbers agree to about seven digits, as if they had passed through float32: keep the dtype of "
-    "`p`."
-)
 UNEQUAL = (
     "Tensors of different sizes met in one call. Does every rank go through the same parameters in the same "
     "order, with `torch.zeros_like(p)`, which has the parameter's shape and dtype, where it has nothing?"
