@@ -1,7 +1,7 @@
 """All that a file of content needs: `from helpers.checks.author import Case, Draw, Exercise, ...`."""
 
 from helpers.checks.by_name import ByName, Parts, largest
-from helpers.checks.case import AllRanks, Case, Each, Finding, Measured, Mistake
+from helpers.checks.case import AllRanks, Case, Each, Finding, Measured
 from helpers.checks.compare import difference, same
 from helpers.checks.draw import FLOATS, INTEGERS, SUMMED, Draw
 from helpers.checks.exercise import Exercise
@@ -41,7 +41,6 @@ __all__ = [
     "Holds",
     "Kind",
     "Measured",
-    "Mistake",
     "OnlyCalls",
     "Order",
     "Parts",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import torch
 
-from helpers.checks.case import Finding, Mistake
-from helpers.checks.compare import alike, difference
+from helpers.checks.case import Finding
+from helpers.checks.compare import difference
 
 Parts = Mapping[str, Any]
 """What one rank gives back, by name."""
@@ -69,34 +68,6 @@ class ByName:
 
     def _scale(self, name: str) -> float | None:
         return self.scale.get(name) if isinstance(self.scale, Mapping) else self.scale
-
-    def mistake(
-        self, words: str, parts: Sequence[Parts] | Callable[[], Sequence[Parts]]
-    ) -> Mistake:
-        """Make a mistake of what its author's ranks give: all these parts, the first wrong one among them.
-
-        parts: for each rank; or a function that gives them, called only once somebody's answer is wrong.
-        """
-
-        @cache
-        def of_ranks() -> Sequence[Parts]:
-            return parts() if callable(parts) else parts
-
-        def gives(got: Any, rank: int) -> bool:
-            own = of_ranks()[rank]
-            return self.first(got, rank)[0] in own and all(
-                alike(value, got.get(name), scale=self._scale(name)) for name, value in own.items()
-            )
-
-        return Mistake(gives, words)
-
-    def without(self, name: str, words: str) -> Mistake:
-        """Make a mistake of a first wrong part that is not there at all."""
-        return self.mistake(words, [{name: None}] * len(self.right))
-
-    def times(self, factor: float, words: str, *names: str) -> Mistake:
-        """Make a mistake of parts that are so many times too large."""
-        return self.mistake(words, [{n: own[n] * factor for n in names} for own in self.right])
 
 
 def largest(*values: Any) -> float:

@@ -1,4 +1,4 @@
-"""One world on which an answer is tried: what each rank is given, what is right, what mistakes give."""
+"""One world on which an answer is tried: what each rank is given, and what is right."""
 
 from __future__ import annotations
 
@@ -30,17 +30,6 @@ class Finding:
     rests_on_time: bool = False
 
 
-class Mistake(NamedTuple):
-    """What a usual mistake gives, and what its author should hear.
-
-    gives: a value, `Each`, or a function from (what a rank gave back, its rank) to whether this is it.
-    words: names in braces are filled in from the case's facts ("rank {src}"), {n} is the world size.
-    """
-
-    gives: Any
-    words: str
-
-
 class Measured(NamedTuple):
     """What an answer found by measuring, and all timings that it got, by what it asked for."""
 
@@ -68,7 +57,6 @@ class Case:
     given[r]: what rank r is given after rank and world_size; so its length is the world size.
     right: a value, compared part by part, `Each`, or a `Judge` or `AllRanks`, which are asked only where a
     rank gave back something of the types and keys of `like`.
-    mistakes: asked in this order, once a value is wrong.
     facts: numbers of this case that rules and words speak of.
     tolerance: largest difference relative to `scale`, by default the largest element of what is right; 0
     for the same bits; by default what a sum over some ranks loses in the dtype at hand.
@@ -81,7 +69,6 @@ class Case:
     label: str
     given: Sequence[tuple[Any, ...]]
     right: Any
-    mistakes: Sequence[Mistake] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     tolerance: float | None = None
     scale: float | None = None

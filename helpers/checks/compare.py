@@ -49,15 +49,6 @@ def same(right: Any, got: Any, tolerance: float | None = None, scale: float | No
     return not difference(right, got, tolerance, scale=scale)
 
 
-def alike(value: Any, got: Any, tolerance: float | None = None, scale: float | None = None) -> bool:
-    """Tell whether two values are the same but for a tensor's dtype: what a mistake gives may have any."""
-    both = isinstance(value, torch.Tensor) and isinstance(got, torch.Tensor)
-    if both and value.dtype != got.dtype and not (value.is_complex() or got.is_complex()):
-        room = max(_LOST.get(t.dtype, 0.0) for t in (value, got))
-        return same(value.double(), got.double(), max(room, tolerance or 0.0), scale)
-    return same(value, got, tolerance, scale)
-
-
 def _tensors(right: torch.Tensor, got: Any, tolerance: float | None, scale: float | None) -> str:
     if isinstance(got, np.ndarray):
         got = torch.tensor(got)  # a copy: an array from the wire may not be written to

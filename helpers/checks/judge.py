@@ -1,6 +1,6 @@
 """What the ranks of one case gave back, against what is right: a verdict, and advice that is true.
 
-    values: right? -> which mistakes give just this, on every wrong rank of every wrong case? -> advice
+    values: right? -> which relation to what is right explains every wrong rank of every wrong case? -> advice
     trace:  rules  -> facts, shown next to it
 
 Advice is a sentence that explains all that is wrong, or none is given and only the difference is shown.
@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from helpers.checks.case import AllRanks, Case, Each, Finding, Measured, for_rank
-from helpers.checks.compare import alike, difference, kind_of_value, like, same, vast_range
+from helpers.checks.compare import difference, kind_of_value, like, same, vast_range
 from helpers.checks.exercise import Exercise
 from helpers.checks.kinds import Kind
 from helpers.checks.result import CaseVerdict, Outcome, Row
@@ -233,28 +233,11 @@ def advise(tried: Sequence[Tried]) -> str:
 
 def _explanations(tried: Tried, rank: int, found: Finding) -> list[str]:
     """Return all sentences that explain what one rank gave back: the exercise's own first."""
-    words = [*_own(tried, rank, found)]
+    advice = (found.advice,) if isinstance(found.advice, str) else found.advice
+    words = [*filter(None, advice)]
     with contextlib.suppress(Exception):
         words += _usual(tried.case, rank, tried.run.values[rank])
     return words
-
-
-def _own(tried: Tried, rank: int, found: Finding) -> Iterator[str]:
-    case, got = tried.case, tried.run.values[rank]
-    advice = (found.advice,) if isinstance(found.advice, str) else found.advice
-    yield from filter(None, advice)
-    if vast_range(got):
-        return  # a learner who looks for a mistake may write it out
-    for gives, words in case.mistakes:
-        value = for_rank(gives, rank)
-        # a hostile rank may send what no function of ours expects: then it is not this mistake
-        with contextlib.suppress(Exception):
-            if callable(value):
-                is_it = bool(value(got, rank))
-            else:
-                is_it = alike(value, got, case.tolerance, case.scale)
-            if is_it:
-                yield words
 
 
 def _differs(case: Case, wanted: Any, got: Any) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from helpers.checks.case import AllRanks, Case, Each, Finding, Mistake
+from helpers.checks.case import AllRanks, Case, Each, Finding
 from helpers.checks.exercise import Exercise
 from helpers.checks.failed import Failed, Stuck
 from helpers.checks.judge import NOTHING, PRINTS, Tried, judge
@@ -44,37 +44,35 @@ def test_right_values_pass() -> None:
     assert verdict.passed and verdict.label == "2 ranks, a case"
 
 
-def test_a_mistake_that_explains_all_is_named() -> None:
-    mistakes = [Mistake(X * 3, SUM)]
-    verdict = judge(exercise(), Tried(case(n=3, mistakes=mistakes), ran([X * 3] * 3)))
-    assert verdict.advice == "This is the sum: divide by 3."
+def below(got: Any, rank: int) -> Finding | None:
+    """Ask for 1 or more, with advice for -1, for -2, and for both."""
+    known = {-1: ("It is one below.", "It is below."), -2: ("It is two below.", "It is below.")}
+    return None if got >= 1 else Finding(f"it is {got}", known.get(got, ()))
 
 
-def test_a_mistake_that_explains_one_rank_only_is_not() -> None:
-    mistakes = [Mistake(X + 3, SUM)]
-    verdict = judge(exercise(), Tried(case(mistakes=mistakes), ran([X + 3, X + 4])))
-    assert verdict.advice == "" and "element [0] is 4, not 1" in verdict.rows[0].problem
+def test_advice_that_explains_all_is_given() -> None:
+    right = case(below, n=3, like=1)
+    assert judge(exercise(), Tried(right, ran([-1, -1, 1]))).advice == "It is one below."
+    assert judge(exercise(), Tried(right, ran([-1, -2, 1]))).advice == "It is below."
 
 
-def test_a_mistake_must_explain_the_other_wrong_cases_too() -> None:
-    one = Tried(case(mistakes=[Mistake(X + 3, SUM)]), ran([X + 3, X]))
-    alike = Tried(case(mistakes=[Mistake(X + 3, SUM)]), ran([X + 3, X]))
-    other = Tried(case(mistakes=[Mistake(X + 3, SUM)]), ran([X + 5, X]))
+def test_advice_that_explains_one_rank_only_is_not() -> None:
+    verdict = judge(exercise(), Tried(case(below, like=1), ran([-1, -3])))
+    assert verdict.advice == "" and verdict.rows[0].problem == "it is -1"
+
+
+def test_advice_must_explain_the_other_wrong_cases_too() -> None:
+    right = case(below, like=1)
+    one, alike, other = (Tried(right, ran([k, 1])) for k in (-1, -1, -3))
     assert judge(exercise(), one, [alike]).advice
     assert not judge(exercise(), one, [alike, other]).advice
 
 
-def test_mistakes_are_asked_in_order_and_a_function_may_say_it() -> None:
-    mistakes = [
-        Mistake(lambda got, rank: bool(got[0] > 0), "positive"),
-        Mistake(X + 3, "never reached"),
-    ]
-    assert judge(exercise(), Tried(case(mistakes=mistakes), ran([X + 3, X]))).advice == "positive"
-
-
 def test_facts_are_filled_in_and_other_braces_stay() -> None:
-    words = Mistake(X + 3, "rank {src} of {n}, {'a': 1}")
-    verdict = judge(exercise(), Tried(case(mistakes=[words], facts={"src": 1}), ran([X + 3, X])))
+    def judged(got: Any, rank: int) -> Finding | None:
+        return Finding("it is wrong", "rank {src} of {n}, {'a': 1}")
+
+    verdict = judge(exercise(), Tried(case(judged, facts={"src": 1}), ran([X, X])))
     assert verdict.advice == "rank 1 of 2, {'a': 1}"
 
 

@@ -10,6 +10,7 @@ import pytest
 from helpers.checks.case import Case
 from helpers.checks.exercise import Exercise
 from helpers.checks.kinds import Kind
+from helpers.checks.mistakes import known_mistakes
 from helpers.checks.registry import exercises, get
 
 EXERCISES = exercises().values()
@@ -38,8 +39,8 @@ def test_many_cases_are_drawn_always_the_same_for_a_secret(exercise: Exercise) -
 def test_words_name_facts_that_their_case_has(exercise: Exercise) -> None:
     """`{n}` in words is the world size, `{src}` a fact: a name that no case has stays as it is."""
     cases = visible(exercise.name)
-    words = {mistake.words for case in cases for mistake in case.mistakes}
-    words |= {each.words for each in exercise.failed}
+    words = {each.words for each in exercise.failed}
+    words |= {mistake.words for mistake in known_mistakes(exercise)}
     told = {said: [case.say(said) for case in cases] for said in words}
     unknown = [said for said, each in told.items() if all("{" in filled for filled in each)]
     written = re.compile(r"\{(?!rank\b)\w+\}")  # f"{rank}" is Python, too

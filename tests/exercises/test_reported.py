@@ -12,8 +12,8 @@ from helpers.checks.kinds import Kind
 from helpers.checks.registry import exercises
 from helpers.grading.record import ExerciseRecord
 
-# How a group was started (01) is the result itself; in 00 nothing is counted.
-WITH_PROGRAMME = [e for e in exercises().values() if e.programme and e.notebook[:2] > "01"]
+# In 00 nothing is counted.
+WITH_PROGRAMME = [e for e in exercises().values() if e.programme and e.notebook[:2] > "00"]
 
 
 def seen_by_ranks(exercise: Exercise) -> set[str]:

@@ -47,6 +47,14 @@ def in_a_grid(
     return {"pair": "", "row": got[0], "column": got[1], "x": changed}
 
 
+def for_each_machine(
+    answer: Callable[..., Any], rank: int, world_size: int, machines: Sequence[tuple[Any, ...]]
+) -> list[Any] | None:
+    """Return what the answer says about one machine after the other; None if nothing about any."""
+    named = [answer(*machine) for machine in machines]
+    return None if all(name is None for name in named) else named
+
+
 # --- starts: worlds whose own group is not joined, so that the answer can do it ---------------------
 
 INIT = "init as "

@@ -10,7 +10,7 @@
 
 from helpers.checks.author import *
 from helpers.exercises.nb01_process_groups.in_ranks import from_file
-from helpers.exercises.nb01_process_groups.shared import STARTS, about_group
+from helpers.exercises.nb01_process_groups.shared import START_TOGETHER, STARTS, about_group
 
 
 def case(draw: Draw) -> Case:
@@ -42,10 +42,12 @@ def case(draw: Draw) -> Case:
 
 EXERCISE = Exercise(
     case,
+    (START_TOGETHER,),
     failed=STARTS,
     kind=Kind.MODULE,
     programme=from_file,
     sizes=(2, 3, 4, 5),
     count=12,
     own_network=True,
+    reported=("job 1", "job 2"),
 )

@@ -11,7 +11,7 @@
 
 from helpers.checks.author import *
 from helpers.exercises.nb01_process_groups.in_ranks import from_tcp
-from helpers.exercises.nb01_process_groups.shared import ENV, STARTS, about_group
+from helpers.exercises.nb01_process_groups.shared import ENV, START_TOGETHER, STARTS, about_group
 
 
 def case(draw: Draw) -> Case:
@@ -37,10 +37,12 @@ def case(draw: Draw) -> Case:
 
 EXERCISE = Exercise(
     case,
+    (START_TOGETHER,),
     failed=STARTS,
     kind=Kind.MODULE,
     programme=from_tcp,
     sizes=(3, 4, 5, 6),
     count=12,
     own_network=True,
+    reported=("start 1", "start 2"),
 )

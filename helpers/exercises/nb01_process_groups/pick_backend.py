@@ -7,9 +7,11 @@
   and "both" differ, and NCCL serves the GPU's side of either.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 from helpers.checks.author import *
+from helpers.exercises.nb01_process_groups.in_ranks import for_each_machine
 from helpers.views.plain import plural
 
 BOTH = "cpu:gloo,cuda:nccl"
@@ -17,44 +19,68 @@ ALIKE = {"nccl": {"cuda:nccl"}, "gloo": {"cpu:gloo,cuda:gloo"}, BOTH: set[str]()
 """Other spellings that torch accepts, whatever the device is."""
 
 
+@dataclass(frozen=True)
+class Machine:
+    """What is asked about, and the answer."""
+
+    gpus: int
+    ranks: int
+    nccl: bool
+    device: str
+    right: str
+
+    def __str__(self) -> str:
+        nccl = "NCCL" if self.nccl else "no NCCL"
+        return f"{plural(self.gpus, 'GPU')}, {plural(self.ranks, 'rank')}, {nccl}, tensors on {self.device}"
+
+    def judge(self, got: Any) -> str:
+        """Return "" if a name is right for this machine, else what is wrong with it."""
+        if not isinstance(got, str):
+            return f"{got!r:.60} is not a backend's name"
+        own = {"cpu": {"cpu:gloo"}, "cuda": {"cuda:gloo"}}.get(self.device, set())
+        taken = {self.right, *ALIKE[self.right], *(own if self.right == "gloo" else ())}
+        if ",".join(sorted(got.lower().split(","))) in taken:
+            return ""
+        return f"{got!r:.60}, but {self.right!r} is right: {why(self)}"
+
+
 def case(draw: Draw) -> Case:
-    # Each of the three answers is right in a third of the cases, and gloo for each of its three reasons.
-    wanted = draw.of("gloo", "nccl", BOTH)
-    reason = draw.of("cpu", "no NCCL", "fewer") if wanted == "gloo" else ""
-    device = {"nccl": "cuda", BOTH: "both"}.get(wanted) or draw.of("cuda", "both")
-    device = "cpu" if reason == "cpu" else device
-    nccl = reason != "no NCCL"
-    ranks = draw.whole(2, 9)
-    enough = ranks + draw.of(0, draw.whole(1, 4))
-    gpus = draw.whole(0, ranks - 1) if reason == "fewer" else enough
-    right = wanted
-    own = {"cpu": {"cpu:gloo"}, "cuda": {"cuda:gloo"}}.get(device, set())
-    taken = {right, *ALIKE[right], *(own if right == "gloo" else ())}
+    # Two machines with different answers: an answer that is always the same is right for none of the pairs.
+    machines = [machine(draw, right) for right in draw.rng.sample(["gloo", "nccl", BOTH], 2)]
 
     def judged(got: Any, rank: int) -> Finding | None:
-        if not isinstance(got, str):
-            return Finding(f"{got!r:.60} is not a backend's name")
-        if ",".join(sorted(got.lower().split(","))) in taken:
-            return None
-        return Finding(f"{got!r:.60}, but {right!r} is right: {why(gpus, ranks, nccl, device)}")
+        if got is None:
+            return Finding("it returns nothing")
+        for one, name in zip(machines, got, strict=True):
+            if problem := one.judge(name):
+                return Finding(f"{one}: {problem}")
+        return None
 
-    return Case(
-        f"{plural(gpus, 'GPU')}, {plural(ranks, 'rank')}, {'' if nccl else 'no '}NCCL, tensors on {device}",
-        [(gpus, ranks, nccl, device)],
-        right=judged,
-    )
+    label = "; ".join(map(str, machines))
+    asked = [(one.gpus, one.ranks, one.nccl, one.device) for one in machines]
+    return Case(label, [(asked,)], right=judged, shown="")
 
 
-def why(gpus: int, ranks: int, nccl: bool, device: str) -> str:
-    if device == "cpu":
+def machine(draw: Draw, right: str) -> Machine:
+    """Draw a machine with this answer; where it is gloo, each of the three reasons is as likely."""
+    reason = draw.of("cpu", "no NCCL", "fewer") if right == "gloo" else ""
+    device = {"nccl": "cuda", BOTH: "both"}.get(right) or draw.of("cuda", "both")
+    ranks = draw.whole(2, 9)
+    gpus = draw.whole(0, ranks - 1) if reason == "fewer" else ranks + draw.of(0, draw.whole(1, 4))
+    return Machine(gpus, ranks, reason != "no NCCL", "cpu" if reason == "cpu" else device, right)
+
+
+def why(one: Machine) -> str:
+    """Return the reason for a answer that is right."""
+    if one.device == "cpu":
         return "NCCL communicates only tensors that are on a GPU."
-    if not nccl:
+    if not one.nccl:
         return "this torch was built without NCCL."
-    if gpus < ranks:
+    if one.gpus < one.ranks:
         return "NCCL needs a GPU for each rank and refuses two ranks on one."
-    if device == "both":
+    if one.device == "both":
         return "every rank has a GPU of its own, and each device type gets its backend as device:backend."
     return "every rank has a GPU of its own, and its tensors are there."
 
 
-EXERCISE = Exercise(case, kind=Kind.LOCAL, sizes=(1,))
+EXERCISE = Exercise(case, kind=Kind.JUDGEMENT, programme=for_each_machine, sizes=(1,))

@@ -61,4 +61,5 @@ EXERCISE = Exercise(
     programme=in_a_grid,
     count=16,
     own_network=True,
+    reported=("pair", "x"),
 )

@@ -10,6 +10,7 @@ from helpers.checks.author import *
 from helpers.exercises.nb01_process_groups.in_ranks import INIT
 from helpers.ranks.failures import Deadlock, RankTimeout
 from helpers.ranks.run import Run
+from helpers.trace.events import Trace
 
 ENV = {"RES_OPTIONS": "timeout:1 attempts:1"}
 """For ranks that open a TCPStore: glibc's resolver waits 5 s by default for an answer that is lost."""
@@ -17,14 +18,16 @@ _ATTEMPT = re.compile(rf"{INIT}rank (?P<rank>\S*) of (?P<size>\S*) by (?P<place>
 Call = re.Match[str]
 
 
+def starts_of(trace: Trace, rank: int) -> list[Call]:
+    """Return the starts of a rank: as whom, and where."""
+    return [match for e in trace.spans.of(rank) if (match := _ATTEMPT.fullmatch(e.call))]
+
+
 def rounds(case: Case, run: Run) -> list[list[Call | None]]:
     """Give the starts of each job, the n-th ones of its ranks together, None where a rank made none."""
     found: list[list[Call | None]] = []
     for job in case.facts["jobs"]:
-        calls = [
-            [match for e in run.trace.spans.of(rank) if (match := _ATTEMPT.fullmatch(e.call))]
-            for rank in job
-        ]
+        calls = [starts_of(run.trace, rank) for rank in job]
         found += [list(each) for each in zip_longest(*calls)]
     return found
 
@@ -60,6 +63,25 @@ def _not_all(case: Case, run: Run) -> bool:
     return _stuck(case, run) and any(None in calls for calls in rounds(case, run))
 
 
+def started_together(trace: Trace, case: Case) -> str:
+    """Name a rank whose last start does not fit those of its job: each rank has only its own word for it."""
+    for job in case.facts["jobs"]:
+        ports = set[str]()
+        for own, rank in enumerate(job):
+            calls = starts_of(trace, rank)
+            if not calls:
+                return f"rank {rank} has a group, but no start of it was seen."
+            last = calls[-1]
+            if (last["rank"], last["size"]) != (str(own), str(len(job))):
+                was = f"rank {last['rank']} of {last['size']}"
+                return f"rank {rank} started as {was}, not as {own} of {len(job)}."
+            ports |= {last["place"].rpartition(":")[2]} - {"a store"}
+        if len(ports) > 1:
+            return f"the ranks of one job started at different places: {', '.join(sorted(ports))}."
+    return ""
+
+
+START_TOGETHER = Holds(started_together, "all ranks of a job start at one place, each as itself")
 STARTS = (
     Failed(
         ".",

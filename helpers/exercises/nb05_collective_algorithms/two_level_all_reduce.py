@@ -17,7 +17,7 @@ import torch
 from helpers.checks.author import *
 from helpers.exercises.nb05_collective_algorithms.in_ranks import in_two_levels
 from helpers.exercises.nb05_collective_algorithms.shared import summands
-from helpers.trace.events import Trace
+from helpers.trace.events import Event, Trace
 from helpers.trace.mismatch import at
 from helpers.trace.volume import bytes_sent
 
@@ -59,12 +59,22 @@ def little_leaves_a_host(trace: Trace, case: Case) -> str:
                     "Between hosts a group has one rank of each."
                 )
             sent += bytes_sent(event)
+            if event.op == "broadcast" and _passes_on(event):
+                sent += event.nbytes
             if sent > most:
                 return (
                     f"rank {rank} sends {round(sent):,} bytes to other hosts, with {event.call}{at(event)}; "
                     f"{most:,} are enough: a ring over one of `per_host` chunks."
                 )
     return ""
+
+
+def _passes_on(event: Event) -> bool:
+    """Whether a rank that is not the root sends a broadcast on: all do but the last of a chain."""
+    ranks = event.group_ranks
+    if event.root not in ranks:
+        return False
+    return 0 < (ranks.index(event.rank) - ranks.index(event.root)) % len(ranks) < len(ranks) - 1
 
 
 EXERCISE = Exercise(

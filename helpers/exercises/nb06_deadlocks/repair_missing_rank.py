@@ -65,7 +65,6 @@ def case(draw: Draw) -> Case:
             "who": who,
             "never": never,
             "steps": max(counts),
-            "counts": counts,
         },
         env={} if absent else None,  # in a world of its own: a rank that stays away spoils it
         seconds=6.0,

@@ -182,19 +182,25 @@ def read_in_jobs(
         mine, _ = answer(rank, *told, json.loads(written)) if rank < size else ((), None)
         shares.append([[int(sample) for sample in share] for share in mine])
         _, state = answer(0, *told, json.loads(written))
-        if not isinstance(state, dict):
-            what = f"the state is of type {type(state).__name__}, not a dict"
-            return {"state": what, "shares": [[]] * len(jobs), "reseeded": False}
-        try:
-            written = json.dumps(state)
-        except (TypeError, ValueError) as error:
-            what = f"JSON cannot hold the state: {error}"
-            return {"state": what, "shares": [[]] * len(jobs), "reseeded": False}
-        if len(written) > MOST_STATE:
-            what = f"the state takes {len(written)} characters as JSON, which is more than {MOST_STATE}"
-            return {"state": what, "shares": [[]] * len(jobs), "reseeded": False}
+        written, problem = _written(state)
+        if problem:
+            return {"state": problem, "shares": [[]] * len(jobs), "reseeded": False}
     reseeded = not torch.equal(torch.get_rng_state(), before)
     return {"state": "", "shares": shares, "reseeded": reseeded}
+
+
+def _written(state: Any) -> tuple[str, str]:
+    """Return a state as JSON, and "" or why it cannot be one."""
+    if not isinstance(state, dict):
+        return "", f"the state is of type {type(state).__name__}, not a dict"
+    try:
+        written = json.dumps(state)
+    except (TypeError, ValueError) as error:
+        return "", f"JSON cannot hold the state: {error}"
+    if len(written) > MOST_STATE:
+        characters = f"{len(written)} characters as JSON"
+        return "", f"the state takes {characters}, which is more than {MOST_STATE}"
+    return written, ""
 
 
 # --- what an answer may need of an earlier exercise -----------------------------------------------

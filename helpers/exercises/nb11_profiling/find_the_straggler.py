@@ -9,8 +9,7 @@
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from statistics import mean, median
+from statistics import median
 from typing import Any
 
 from helpers.checks.author import *
@@ -55,7 +54,7 @@ def case(draw: Draw) -> Case:
     kind = draw.of(*KINDS)
     while True:
         job = Job(draw, kind)
-        if job.is_clear() and job.separates():
+        if job.is_clear():
             break
     traces, rank, phase = job.traces, job.straggler, job.phase
     return Case(
@@ -180,97 +179,20 @@ class Job:
                 return False
         return by_work == waits[0][1] == self.straggler and waits[1][0] - waits[0][0] > CLEAR_MS
 
-    def separates(self) -> bool:
-        """Tell whether the mistake for which this kind of job is there gives something else here."""
-        rank, traces = self.straggler, self.traces
-        work = [own(trace) for trace in traces]
-        if self.kind == "another rank makes up for it":
-            return self.phase not in {excess(work, rank, against=how) for how in (mean, min)}
-        if self.kind == "another phase is long in one step":
-            found = {excess([own(t, add=how) for t in traces], rank) for how in ONE_STEP}
-            return self.phase not in found
-        if self.kind == "others come last in single steps":
-            return rank not in {self.most_blamed(), self.most_often_last()}
-        if self.kind == "waiting within data":
-            ways = [no_wait, in_backward]
-        elif self.kind == "waiting across two phases":
-            ways = [no_wait, in_backward, contained]
-        else:
-            return True
-        return all(excess([own(t, less=how) for t in traces], rank) != self.phase for how in ways)
-
-    def arrivals(self) -> list[list[float]]:
-        """Give for each collective when each rank came, all clocks set by the end of the collective."""
-        starts = [sorted((s, e) for p, s, e in t if p == "all_reduce") for t in self.traces]
-        return [[s - e for s, e in at] for at in zip(*starts, strict=True)]
-
-    def blamed(self) -> list[float]:
-        """Give the ms that the others waited for each rank, on the median."""
-        blame = [0.0] * self.ranks
-        for came in self.arrivals():
-            last = max(range(self.ranks), key=lambda r: came[r])
-            blame[last] += came[last] - median(came)
-        return blame
-
-    def most_blamed(self) -> int:
-        return max(range(self.ranks), key=self.blamed().__getitem__)
-
-    def most_often_last(self) -> int:
-        lasts = [max(range(self.ranks), key=lambda r: came[r]) for came in self.arrivals()]
-        return max(range(self.ranks), key=lasts.count)
-
 
 def waited(trace: list[Span]) -> float:
     return sum(end - start for phase, start, end in trace if phase == "all_reduce")
 
 
-Interval = tuple[float, float]
-
-
-def part_of(span: Span, wait: Interval) -> float:
-    """Give how much of a wait lies in a span: what is to be taken out of it."""
-    return max(0.0, min(span[2], wait[1]) - max(span[1], wait[0]))
-
-
-def no_wait(span: Span, wait: Interval) -> float:
-    return 0.0
-
-
-def in_backward(span: Span, wait: Interval) -> float:
-    return part_of(span, wait) if span[0] == "backward" else 0.0
-
-
-def contained(span: Span, wait: Interval) -> float:
-    return wait[1] - wait[0] if span[1] <= wait[0] and wait[1] <= span[2] else 0.0
-
-
-ONE_STEP: tuple[Callable[[Iterable[float]], float], ...] = (max,)
-
-
-def own(
-    trace: list[Span],
-    *,
-    less: Callable[[Span, Interval], float] = part_of,
-    add: Callable[[Iterable[float]], float] = sum,
-) -> Times:
-    """Give the time of each phase in all steps, `less` of each span for each wait."""
-    waits = [(s, e) for phase, s, e in trace if phase == "all_reduce"]
-    times: dict[str, list[float]] = defaultdict(list)
-    for span in trace:
-        if span[0] != "all_reduce":
-            within = sum(less(span, wait) for wait in waits)
-            times[span[0]].append(span[2] - span[1] - within)
-    return {phase: float(add(lengths)) for phase, lengths in times.items()}
-
-
-def excess(times: list[Times], rank: int, *, against: Any = median) -> str:
-    """Name the phase in which a rank needs most beyond what ranks usually need."""
-
-    def more(phase: str) -> float:
-        usual = against(other.get(phase, 0.0) for other in times)
-        return float(times[rank].get(phase, 0.0) - usual)
-
-    return max(times[rank], key=more)
+def own(trace: list[Span]) -> Times:
+    """Return the time of each phase in all steps, without waiting."""
+    waits = [(start, end) for phase, start, end in trace if phase == "all_reduce"]
+    times: Times = defaultdict(float)
+    for phase, start, end in trace:
+        if phase != "all_reduce":
+            within = sum(max(0.0, min(end, e) - max(start, s)) for s, e in waits)
+            times[phase] += end - start - within
+    return dict(times)
 
 
 EXERCISE = Exercise(case, kind=Kind.LOCAL, sizes=(1,))

@@ -42,27 +42,24 @@ def real_workers(draw: Draw) -> Case:
 def judged(label: str, given: list[Any], places: list[dict[str, int]], alone: bool = False) -> Case:
     """Make the case in which each worker must find its place."""
 
-    def only(key: str, got: Any, rank: int) -> bool:
-        """Tell whether nothing but this entry is wrong."""
+    def own(got: Any, rank: int) -> Finding | None:
         right = places[rank]
-        return isinstance(got, dict) and {**got, key: right[key]} == right and got != right
+        what = difference(right, got)
+        if not what:
+            return None
+        if same({key: str(value) for key, value in right.items()}, got):
+            return Finding(what, "Environment variables are strings: convert each to an int.")
+        if not isinstance(got, dict):
+            return Finding(what)
+        if alone:
+            return Finding(what, PLAIN)
+        one = [key for key in VARIABLES if same(right, {**got, key: right[key]})]
+        return Finding(what, f"`{one[0]}` must come from {VARIABLES[one[0]]}." if one else "")
 
-    said = [
-        Mistake(lambda got, rank, key=key: only(key, got, rank), f"`{key}` must come from {name}.")
-        for key, name in VARIABLES.items()
-    ]
-    if alone:
-        said = [Mistake(lambda got, rank: isinstance(got, dict), PLAIN)]
-        given = [([{}],)]
-    text = Each([{key: str(value) for key, value in each.items()} for each in places])
     return Case(
         label,
-        given,
-        right=Each(places),
-        mistakes=[
-            Mistake(text, "Environment variables are strings: convert each to an int."),
-            *said,
-        ],
+        [([{}],)] if alone else given,
+        right=own,
         facts={"alone": alone},
         seconds=45.0,
         shown="",

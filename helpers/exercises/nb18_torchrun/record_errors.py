@@ -6,6 +6,9 @@
 - record(main)()
 """
 
+from dataclasses import replace
+from typing import Any
+
 from helpers.checks.author import *
 from helpers.exercises.nb18_torchrun.in_ranks import ERRORS, failing
 from helpers.views.plain import plural
@@ -55,17 +58,25 @@ def drawn(draw: Draw, n: int, bad: tuple[int, ...], real: bool) -> Case:
         for rank in range(n)
     ]
     parts = ByName(right)
+
+    def judged(got: Any, rank: int) -> Finding | None:
+        found = parts(got, rank)
+        if found is None or not isinstance(got, dict):
+            return found
+        failed = rank in bad
+        known = {
+            CALLED: got["calls of main"] != 1,
+            SUCCESS: failed and not got["exit code"],
+            EMPTY: failed and not got["error file"],
+            HARD: bool(got["exception"]),
+        }
+        return replace(found, advice=tuple(words for words, holds in known.items() if holds))
+
     what = f"main raises {kind} on {plural(len(bad), 'worker')}" if bad else "main raises nothing"
     return Case(
         f"{what}{', real torchrun' if real else ''}",
         [(n, list(bad), kind, text, real)] * n,
-        right=parts,
-        mistakes=[
-            Mistake(lambda got, rank: got["calls of main"] != 1, CALLED),
-            Mistake(lambda got, rank: rank in bad and not got["exit code"], SUCCESS),
-            Mistake(lambda got, rank: rank in bad and not got["error file"], EMPTY),
-            Mistake(lambda got, rank: bool(got["exception"]), HARD),
-        ],
+        right=judged,
         seconds=45.0 if real else 10.0,
         shown="main" + (f", which raises on {', '.join(map(str, bad))}" if bad else ""),
     )

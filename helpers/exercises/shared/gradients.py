@@ -9,17 +9,13 @@ from typing import Any
 import torch
 from torch.nn.functional import cross_entropy
 
-from helpers.checks.author import ByName, Draw, Failed, Mistake, Parts, same
+from helpers.checks.author import ByName, Draw, Failed
 from helpers.exercises.shared.in_ranks.classifier import Weights, classifier
 
 Grads = list[torch.Tensor]
 Samples = tuple[torch.Tensor, torch.Tensor]
 PARITY = 1e3
 """How many times coarser than float64's usual room the exercises' 1e-6 is."""
-SEVEN_DIGITS = (
-    "The numbers agree to about seven digits, as if they had passed through float32: keep the dtype of "
-    "`p`."
-)
 UNEQUAL = (
     "Tensors of different sizes met in one call. Does every rank go through the same parameters in the same "
     "order, with `torch.zeros_like(p)`, which has the parameter's shape and dtype, where it has nothing?"
@@ -48,17 +44,6 @@ class Gradients(ByName):
             wanted = self.right[rank]
             got = {n: wanted[n] if n in self.unused and v is None else v for n, v in got.items()}
         return super().first(got, rank)
-
-    def larger(self, words: str, values: Sequence[Parts], times: float) -> Mistake:
-        """Make a mistake of values that are so many times larger, and rounded as coarsely."""
-        size = {name: times * self._scale(name) for name in values[0]}  # type: ignore[operator]
-        return Mistake(
-            lambda got, rank: (
-                self.first(got, rank)[0] in values[rank]
-                and all(same(v, got[k], scale=size[k]) for k, v in values[rank].items())
-            ),
-            words,
-        )
 
 
 def total(grads: Sequence[torch.Tensor | None], shares: Sequence[float] | None = None) -> Any:

@@ -140,3 +140,25 @@ def two_level_all_reduce(rank, world_size, x, per_host):
     for owner, chunk in zip(host, chunks, strict=True):
         dist.broadcast(chunk, owner, group=inside)
     return x
+
+
+# %% wrong: a chunk is reduced to one host and broadcast from it | wrong | says: bytes to other hosts, with broadcast
+def two_level_all_reduce(rank, world_size, x, per_host):
+    grid = torch.arange(world_size).reshape(-1, per_host)
+    for ranks in grid.tolist():
+        group = dist.new_group(ranks)
+        if rank in ranks:
+            inside, host = group, ranks
+    for ranks in grid.T.tolist():
+        group = dist.new_group(ranks)
+        if rank in ranks:
+            between = group
+    total = x.clone()
+    chunks = total.tensor_split(per_host)
+    for owner, chunk in zip(host, chunks, strict=True):
+        dist.reduce(chunk, owner, group=inside)
+    dist.reduce(chunks[rank % per_host], rank % per_host, group=between)
+    dist.broadcast(chunks[rank % per_host], rank % per_host, group=between)
+    for owner, chunk in zip(host, chunks, strict=True):
+        dist.broadcast(chunk, owner, group=inside)
+    return total

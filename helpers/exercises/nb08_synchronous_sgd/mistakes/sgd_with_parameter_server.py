@@ -2,6 +2,69 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 
+def send_weights(model):
+    for w in range(1, dist.get_world_size()):
+        for p in model.parameters():
+            dist.send(p.data, dst=w)
+
+
+def receive_weights(model):
+    for p in model.parameters():
+        dist.recv(p.data, src=0)
+
+
+def send_gradients(model, x, y):
+    model.zero_grad()
+    cross_entropy(model(x), y).backward()
+    for p in model.parameters():
+        dist.send(p.grad, dst=0)
+
+
+def average_of_workers(model):
+    workers = dist.get_world_size() - 1
+    for p in model.parameters():
+        p.grad = torch.zeros_like(p)
+    for w in range(1, workers + 1):
+        for p in model.parameters():
+            box = torch.empty_like(p)
+            dist.recv(box, src=w)
+            p.grad += box / workers
+
+
+def _talk(
+    rank, world_size, model, optimizer, x, y, batch_size, steps, combine, begin=None, clear=True
+):
+    """A server whose details are put in; combine: from the workers' vectors to the mean."""
+    params = list(model.parameters())
+    vector = parameters_to_vector(params).detach()
+    for step in range(steps + 1):
+        if rank == 0:
+            vector = parameters_to_vector(params).detach()
+            for worker in range(1, world_size):
+                dist.send(vector, worker)
+        else:
+            dist.recv(vector, 0)
+            vector_to_parameters(vector, params)
+        if step == steps:
+            return
+        if rank == 0:
+            boxes = [torch.empty_like(vector) for _ in range(1, world_size)]
+            for worker, box in enumerate(boxes, 1):
+                dist.recv(box, worker)
+            mean = combine(boxes)
+            for p, g in zip(params, mean.split([p.numel() for p in params])):
+                p.grad = g.view_as(p)
+            optimizer.step()
+        else:
+            start = step * batch_size if begin is None else begin
+            if clear:
+                model.zero_grad()
+            cross_entropy(
+                model(x[start : start + batch_size]), y[start : start + batch_size]
+            ).backward()
+            dist.send(torch.cat([p.grad.flatten() for p in params]), 0)
+
+
 # %% divides by the world size
 # The sum of the gradients is divided by {n}: divide it by the number of workers, as the server has no
 # samples.
@@ -9,9 +72,7 @@ def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_si
     for step in range(steps):
         own = slice(step * batch_size, (step + 1) * batch_size)
         if rank == 0:
-            for w in range(1, world_size):
-                for p in model.parameters():
-                    dist.send(p.data, dst=w)
+            send_weights(model)
             for p in model.parameters():
                 p.grad = torch.zeros_like(p)
             for w in range(1, world_size):
@@ -21,12 +82,8 @@ def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_si
                     p.grad += box / world_size
             optimizer.step()
         else:
-            for p in model.parameters():
-                dist.recv(p.data, src=0)
-            model.zero_grad()
-            cross_entropy(model(x[own]), y[own]).backward()
-            for p in model.parameters():
-                dist.send(p.grad, dst=0)
+            receive_weights(model)
+            send_gradients(model, x[own], y[own])
 
 
 # %% the last weights stay on the server
@@ -35,24 +92,12 @@ def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_si
     for step in range(steps):
         own = slice(step * batch_size, (step + 1) * batch_size)
         if rank == 0:
-            for w in range(1, world_size):
-                for p in model.parameters():
-                    dist.send(p.data, dst=w)
-            for p in model.parameters():
-                p.grad = torch.zeros_like(p)
-            for w in range(1, world_size):
-                for p in model.parameters():
-                    box = torch.empty_like(p)
-                    dist.recv(box, src=w)
-                    p.grad += box / (world_size - 1)
+            send_weights(model)
+            average_of_workers(model)
             optimizer.step()
         else:
-            for p in model.parameters():
-                dist.recv(p.data, src=0)
-            model.zero_grad()
-            cross_entropy(model(x[own]), y[own]).backward()
-            for p in model.parameters():
-                dist.send(p.grad, dst=0)
+            receive_weights(model)
+            send_gradients(model, x[own], y[own])
 
 
 # %% the workers step too
@@ -61,28 +106,16 @@ def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_si
     for step in range(steps + 1):
         own = slice(step * batch_size, (step + 1) * batch_size)
         if rank == 0:
-            for w in range(1, world_size):
-                for p in model.parameters():
-                    dist.send(p.data, dst=w)
+            send_weights(model)
             if step == steps:
                 return
-            for p in model.parameters():
-                p.grad = torch.zeros_like(p)
-            for w in range(1, world_size):
-                for p in model.parameters():
-                    box = torch.empty_like(p)
-                    dist.recv(box, src=w)
-                    p.grad += box / (world_size - 1)
+            average_of_workers(model)
             optimizer.step()
         else:
-            for p in model.parameters():
-                dist.recv(p.data, src=0)
+            receive_weights(model)
             if step == steps:
                 return
-            model.zero_grad()
-            cross_entropy(model(x[own]), y[own]).backward()
-            for p in model.parameters():
-                dist.send(p.grad, dst=0)
+            send_gradients(model, x[own], y[own])
             optimizer.step()
 
 
@@ -102,19 +135,10 @@ def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_si
     for step in range(steps):
         own = slice(step * batch_size, (step + 1) * batch_size)
         if rank == 0:
-            for p in model.parameters():
-                p.grad = torch.zeros_like(p)
-            for w in range(1, world_size):
-                for p in model.parameters():
-                    box = torch.empty_like(p)
-                    dist.recv(box, src=w)
-                    p.grad += box / (world_size - 1)
+            average_of_workers(model)
             optimizer.step()
         else:
-            model.zero_grad()
-            cross_entropy(model(x[own]), y[own]).backward()
-            for p in model.parameters():
-                dist.send(p.grad, dst=0)
+            send_gradients(model, x[own], y[own])
     hand_out()
 
 
@@ -134,132 +158,18 @@ def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_si
 
 # %% the sum of the gradients
 # This is the sum of the gradients of {workers}: divide it by their number.
-from torch.nn.functional import cross_entropy
-from torch.nn.utils import parameters_to_vector, vector_to_parameters
-
-
-def _talk(
-    rank, world_size, model, optimizer, x, y, batch_size, steps, combine, begin=None, clear=True
-):
-    """A server whose details are put in; combine: from the workers' vectors to the mean."""
-    params = list(model.parameters())
-    vector = parameters_to_vector(params).detach()
-    for step in range(steps + 1):
-        if rank == 0:
-            vector = parameters_to_vector(params).detach()
-            for worker in range(1, world_size):
-                dist.send(vector, worker)
-        else:
-            dist.recv(vector, 0)
-            vector_to_parameters(vector, params)
-        if step == steps:
-            return
-        if rank == 0:
-            boxes = [torch.empty_like(vector) for _ in range(1, world_size)]
-            for worker, box in enumerate(boxes, 1):
-                dist.recv(box, worker)
-            mean = combine(boxes)
-            for p, g in zip(params, mean.split([p.numel() for p in params])):
-                p.grad = g.view_as(p)
-            optimizer.step()
-        else:
-            start = step * batch_size if begin is None else begin
-            if clear:
-                model.zero_grad()
-            cross_entropy(
-                model(x[start : start + batch_size]), y[start : start + batch_size]
-            ).backward()
-            dist.send(torch.cat([p.grad.flatten() for p in params]), 0)
-
-
 def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_size, steps):
     _talk(rank, world_size, model, optimizer, x, y, batch_size, steps, sum)
 
 
 # %% only the last worker's gradient
 # Only one worker's gradient reaches the optimizer: average the gradients of {workers}.
-from torch.nn.functional import cross_entropy
-from torch.nn.utils import parameters_to_vector, vector_to_parameters
-
-
-def _talk(
-    rank, world_size, model, optimizer, x, y, batch_size, steps, combine, begin=None, clear=True
-):
-    """A server whose details are put in; combine: from the workers' vectors to the mean."""
-    params = list(model.parameters())
-    vector = parameters_to_vector(params).detach()
-    for step in range(steps + 1):
-        if rank == 0:
-            vector = parameters_to_vector(params).detach()
-            for worker in range(1, world_size):
-                dist.send(vector, worker)
-        else:
-            dist.recv(vector, 0)
-            vector_to_parameters(vector, params)
-        if step == steps:
-            return
-        if rank == 0:
-            boxes = [torch.empty_like(vector) for _ in range(1, world_size)]
-            for worker, box in enumerate(boxes, 1):
-                dist.recv(box, worker)
-            mean = combine(boxes)
-            for p, g in zip(params, mean.split([p.numel() for p in params])):
-                p.grad = g.view_as(p)
-            optimizer.step()
-        else:
-            start = step * batch_size if begin is None else begin
-            if clear:
-                model.zero_grad()
-            cross_entropy(
-                model(x[start : start + batch_size]), y[start : start + batch_size]
-            ).backward()
-            dist.send(torch.cat([p.grad.flatten() for p in params]), 0)
-
-
 def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_size, steps):
     _talk(rank, world_size, model, optimizer, x, y, batch_size, steps, lambda g: g[-1])
 
 
 # %% always the first samples
 # A worker uses its first samples in every step: in step k (from 0) they begin at `k * batch_size`.
-from torch.nn.functional import cross_entropy
-from torch.nn.utils import parameters_to_vector, vector_to_parameters
-
-
-def _talk(
-    rank, world_size, model, optimizer, x, y, batch_size, steps, combine, begin=None, clear=True
-):
-    """A server whose details are put in; combine: from the workers' vectors to the mean."""
-    params = list(model.parameters())
-    vector = parameters_to_vector(params).detach()
-    for step in range(steps + 1):
-        if rank == 0:
-            vector = parameters_to_vector(params).detach()
-            for worker in range(1, world_size):
-                dist.send(vector, worker)
-        else:
-            dist.recv(vector, 0)
-            vector_to_parameters(vector, params)
-        if step == steps:
-            return
-        if rank == 0:
-            boxes = [torch.empty_like(vector) for _ in range(1, world_size)]
-            for worker, box in enumerate(boxes, 1):
-                dist.recv(box, worker)
-            mean = combine(boxes)
-            for p, g in zip(params, mean.split([p.numel() for p in params])):
-                p.grad = g.view_as(p)
-            optimizer.step()
-        else:
-            start = step * batch_size if begin is None else begin
-            if clear:
-                model.zero_grad()
-            cross_entropy(
-                model(x[start : start + batch_size]), y[start : start + batch_size]
-            ).backward()
-            dist.send(torch.cat([p.grad.flatten() for p in params]), 0)
-
-
 def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_size, steps):
     mean = lambda g: torch.stack(g).mean(0)  # noqa: E731
     _talk(rank, world_size, model, optimizer, x, y, batch_size, steps, mean, begin=0)
@@ -267,44 +177,6 @@ def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_si
 
 # %% the workers' gradients are never cleared
 # The gradients of earlier steps are still in the sum: clear them in each step.
-from torch.nn.functional import cross_entropy
-from torch.nn.utils import parameters_to_vector, vector_to_parameters
-
-
-def _talk(
-    rank, world_size, model, optimizer, x, y, batch_size, steps, combine, begin=None, clear=True
-):
-    """A server whose details are put in; combine: from the workers' vectors to the mean."""
-    params = list(model.parameters())
-    vector = parameters_to_vector(params).detach()
-    for step in range(steps + 1):
-        if rank == 0:
-            vector = parameters_to_vector(params).detach()
-            for worker in range(1, world_size):
-                dist.send(vector, worker)
-        else:
-            dist.recv(vector, 0)
-            vector_to_parameters(vector, params)
-        if step == steps:
-            return
-        if rank == 0:
-            boxes = [torch.empty_like(vector) for _ in range(1, world_size)]
-            for worker, box in enumerate(boxes, 1):
-                dist.recv(box, worker)
-            mean = combine(boxes)
-            for p, g in zip(params, mean.split([p.numel() for p in params])):
-                p.grad = g.view_as(p)
-            optimizer.step()
-        else:
-            start = step * batch_size if begin is None else begin
-            if clear:
-                model.zero_grad()
-            cross_entropy(
-                model(x[start : start + batch_size]), y[start : start + batch_size]
-            ).backward()
-            dist.send(torch.cat([p.grad.flatten() for p in params]), 0)
-
-
 def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_size, steps):
     mean = lambda g: torch.stack(g).mean(0)  # noqa: E731
     _talk(rank, world_size, model, optimizer, x, y, batch_size, steps, mean, clear=False)

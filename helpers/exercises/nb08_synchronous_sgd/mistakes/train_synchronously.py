@@ -10,28 +10,41 @@ def average_gradients(model):
             p.grad /= dist.get_world_size()
 
 
+def broadcast_weights(model):
+    for p in model.parameters():
+        dist.broadcast(p.data, src=0)
+
+
+def train_on(model, optimizer, x, y):
+    optimizer.zero_grad()
+    loss = cross_entropy(model(x), y)
+    loss.backward()
+    average_gradients(model)
+    optimizer.step()
+    return loss
+
+
+def mean_over_ranks(loss):
+    mean = loss.detach()
+    dist.all_reduce(mean)
+    return mean.item() / dist.get_world_size()
+
+
 # %% every rank its own weights
 # The ranks start with different weights: broadcast rank 0's parameters before the first step.
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
     losses = []
     for step in range(steps):
         own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
-        optimizer.zero_grad()
-        loss = cross_entropy(model(x[own]), y[own])
-        loss.backward()
-        average_gradients(model)
-        optimizer.step()
-        mean = loss.detach()
-        dist.all_reduce(mean)
-        losses.append(mean.item() / world_size)
+        loss = train_on(model, optimizer, x[own], y[own])
+        losses.append(mean_over_ranks(loss))
     return losses
 
 
 # %% the step before the average
 # Each rank steps with its own gradient: average the gradients after backward and before optimizer.step().
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
-    for p in model.parameters():
-        dist.broadcast(p.data, src=0)
+    broadcast_weights(model)
     losses = []
     for step in range(steps):
         own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
@@ -40,9 +53,7 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
         loss.backward()
         optimizer.step()
         average_gradients(model)
-        mean = loss.detach()
-        dist.all_reduce(mean)
-        losses.append(mean.item() / world_size)
+        losses.append(mean_over_ranks(loss))
     return losses
 
 
@@ -50,8 +61,7 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
 # Every rank computes the whole batch: take this rank's share of its samples, such as every world_size-th
 # from `rank` on.
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
-    for p in model.parameters():
-        dist.broadcast(p.data, src=0)
+    broadcast_weights(model)
     losses = []
     for step in range(steps):
         own = slice(step * batch_size, (step + 1) * batch_size)
@@ -66,16 +76,11 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
 # %% the rank's own losses
 # These are the rank's own losses: return the mean over all ranks, which is the loss of the whole batch.
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
-    for p in model.parameters():
-        dist.broadcast(p.data, src=0)
+    broadcast_weights(model)
     losses = []
     for step in range(steps):
         own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
-        optimizer.zero_grad()
-        loss = cross_entropy(model(x[own]), y[own])
-        loss.backward()
-        average_gradients(model)
-        optimizer.step()
+        loss = train_on(model, optimizer, x[own], y[own])
         losses.append(loss.item())
     return losses
 
@@ -83,23 +88,17 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
 # %% prints the losses
 # No losses are returned: return a list of floats, one for each step, on every rank.
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
-    for p in model.parameters():
-        dist.broadcast(p.data, src=0)
+    broadcast_weights(model)
     for step in range(steps):
         own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
-        optimizer.zero_grad()
-        loss = cross_entropy(model(x[own]), y[own])
-        loss.backward()
-        average_gradients(model)
-        optimizer.step()
+        loss = train_on(model, optimizer, x[own], y[own])
         print(loss.item())
 
 
 # %% gradients never cleared
 # The gradients of earlier steps are still in the sum: clear them in each step, before backward.
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
-    for p in model.parameters():
-        dist.broadcast(p.data, src=0)
+    broadcast_weights(model)
     losses = []
     for step in range(steps):
         own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
@@ -107,17 +106,14 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
         loss.backward()
         average_gradients(model)
         optimizer.step()
-        mean = loss.detach()
-        dist.all_reduce(mean)
-        losses.append(mean.item() / world_size)
+        losses.append(mean_over_ranks(loss))
     return losses
 
 
 # %% cleared between backward and step
 # The weights do not change: the gradients are zero when optimizer.step() is called.
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
-    for p in model.parameters():
-        dist.broadcast(p.data, src=0)
+    broadcast_weights(model)
     losses = []
     for step in range(steps):
         own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
@@ -126,17 +122,14 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
         average_gradients(model)
         optimizer.zero_grad(set_to_none=False)
         optimizer.step()
-        mean = loss.detach()
-        dist.all_reduce(mean)
-        losses.append(mean.item() / world_size)
+        losses.append(mean_over_ranks(loss))
     return losses
 
 
 # %% the averaged gradient averaged again
 # The gradients are divided by the world size twice, so each step is {n} times too short.
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
-    for p in model.parameters():
-        dist.broadcast(p.data, src=0)
+    broadcast_weights(model)
     losses = []
     for step in range(steps):
         own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
@@ -154,16 +147,11 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
 # %% all ranks the first part of the batch
 # All ranks use the first part of the batch: each sample belongs to exactly one rank.
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
-    for p in model.parameters():
-        dist.broadcast(p.data, src=0)
+    broadcast_weights(model)
     losses = []
     for step in range(steps):
         own = slice(step * batch_size, step * batch_size + batch_size // world_size)
-        optimizer.zero_grad()
-        loss = cross_entropy(model(x[own]), y[own])
-        loss.backward()
-        average_gradients(model)
-        optimizer.step()
+        loss = train_on(model, optimizer, x[own], y[own])
         losses.append(loss.item())
     return losses
 
@@ -171,8 +159,7 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
 # %% weights averaged in place of gradients
 # Each rank steps with its own gradient: average the gradients after backward and before optimizer.step().
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
-    for p in model.parameters():
-        dist.broadcast(p.data, src=0)
+    broadcast_weights(model)
     losses = []
     for step in range(steps):
         own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
@@ -183,43 +170,28 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
         for p in model.parameters():
             dist.all_reduce(p.data)
             p.data /= world_size
-        mean = loss.detach()
-        dist.all_reduce(mean)
-        losses.append(mean.item() / world_size)
+        losses.append(mean_over_ranks(loss))
     return losses
 
 
 # %% one loss too few, an early stop on rank 0 | deadlocked
 # A collective call waits for all ranks: every rank must make the same calls in the same order.
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
-    for p in model.parameters():
-        dist.broadcast(p.data, src=0)
+    broadcast_weights(model)
     losses = []
     for step in range(steps):
         if rank == 0 and step == steps - 1:
             break
         own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
-        optimizer.zero_grad()
-        loss = cross_entropy(model(x[own]), y[own])
-        loss.backward()
-        average_gradients(model)
-        optimizer.step()
+        loss = train_on(model, optimizer, x[own], y[own])
         losses.append(loss.item())
     return losses
 
 
 # %% the gradients are summed
 # The gradients are summed, so each step is {n} times too long: divide them by the world size.
-from torch.nn.functional import cross_entropy
-
-
-def average_gradients(model):
-    raise NotImplementedError("Exercise 8.1: Average the gradients")
-
-
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
-    for p in model.parameters():
-        dist.broadcast(p.data, src=0)
+    broadcast_weights(model)
     losses = []
     for step in range(steps):
         own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
@@ -229,32 +201,18 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
         for p in model.parameters():
             dist.all_reduce(p.grad)
         optimizer.step()
-        mean = loss.detach()
-        dist.all_reduce(mean)
-        losses.append(mean.item() / world_size)
+        losses.append(mean_over_ranks(loss))
     return losses
 
 
 # %% the losses are summed
 # The losses are summed over the ranks: divide each by the world size.
-from torch.nn.functional import cross_entropy
-
-
-def average_gradients(model):
-    raise NotImplementedError("Exercise 8.1: Average the gradients")
-
-
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
-    for p in model.parameters():
-        dist.broadcast(p.data, src=0)
+    broadcast_weights(model)
     losses = []
     for step in range(steps):
         own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
-        optimizer.zero_grad()
-        loss = cross_entropy(model(x[own]), y[own])
-        loss.backward()
-        average_gradients(model)
-        optimizer.step()
+        loss = train_on(model, optimizer, x[own], y[own])
         mean = loss.detach()
         dist.all_reduce(mean)
         losses.append(mean.item())
@@ -264,16 +222,8 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
 # %% a second forward gives the whole batch's loss
 # The loss comes from a second forward of the whole batch: average the ranks' own losses instead, on which
 # they called backward.
-from torch.nn.functional import cross_entropy
-
-
-def average_gradients(model):
-    raise NotImplementedError("Exercise 8.1: Average the gradients")
-
-
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
-    for p in model.parameters():
-        dist.broadcast(p.data, src=0)
+    broadcast_weights(model)
     losses = []
     for step in range(steps):
         batch = slice(step * batch_size, (step + 1) * batch_size)
@@ -290,8 +240,7 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
 # %% clears a gradient that is not there yet | crashed
 # `p.grad` is None until backward has set it. `zero_grad()` clears gradients that exist and skips None.
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
-    for p in model.parameters():
-        dist.broadcast(p.data, src=0)
+    broadcast_weights(model)
     losses = []
     for step in range(steps):
         own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
@@ -301,9 +250,7 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
         loss.backward()
         average_gradients(model)
         optimizer.step()
-        mean = loss.detach()
-        dist.all_reduce(mean)
-        losses.append(mean.item() / world_size)
+        losses.append(mean_over_ranks(loss))
     return losses
 
 
@@ -311,8 +258,7 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
 # The loss is computed by another forward after the step: return the loss on which you called backward,
 # averaged over the ranks.
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
-    for p in model.parameters():
-        dist.broadcast(p.data, src=0)
+    broadcast_weights(model)
     losses = []
     for step in range(steps):
         own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
@@ -335,52 +281,32 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
     losses = []
     for step in range(steps):
         own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
-        optimizer.zero_grad()
-        loss = cross_entropy(model(x[own]), y[own])
-        loss.backward()
-        average_gradients(model)
-        optimizer.step()
-        mean = loss.detach()
-        dist.all_reduce(mean)
-        losses.append(mean.item() / world_size)
+        loss = train_on(model, optimizer, x[own], y[own])
+        losses.append(mean_over_ranks(loss))
     return losses
 
 
 # %% the first batch in every step
 # Every step uses the first batch: step k (from 0) uses the samples from `k * batch_size` on.
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
-    for p in model.parameters():
-        dist.broadcast(p.data, src=0)
+    broadcast_weights(model)
     losses = []
     for _ in range(steps):
         own = slice(rank, batch_size, world_size)
-        optimizer.zero_grad()
-        loss = cross_entropy(model(x[own]), y[own])
-        loss.backward()
-        average_gradients(model)
-        optimizer.step()
-        mean = loss.detach()
-        dist.all_reduce(mean)
-        losses.append(mean.item() / world_size)
+        loss = train_on(model, optimizer, x[own], y[own])
+        losses.append(mean_over_ranks(loss))
     return losses
 
 
 # %% each batch begins at its number
 # Batch k begins at sample k: step k (from 0) uses the samples from `k * batch_size` on.
 def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, steps):
-    for p in model.parameters():
-        dist.broadcast(p.data, src=0)
+    broadcast_weights(model)
     losses = []
     for step in range(steps):
         own = slice(step + rank, step + batch_size, world_size)
-        optimizer.zero_grad()
-        loss = cross_entropy(model(x[own]), y[own])
-        loss.backward()
-        average_gradients(model)
-        optimizer.step()
-        mean = loss.detach()
-        dist.all_reduce(mean)
-        losses.append(mean.item() / world_size)
+        loss = train_on(model, optimizer, x[own], y[own])
+        losses.append(mean_over_ranks(loss))
     return losses
 
 
@@ -393,12 +319,6 @@ def train_synchronously(rank, world_size, model, optimizer, x, y, batch_size, st
     losses = []
     for step in range(steps):
         own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size)
-        optimizer.zero_grad()
-        loss = cross_entropy(model(x[own]), y[own])
-        loss.backward()
-        average_gradients(model)
-        optimizer.step()
-        mean = loss.detach()
-        dist.all_reduce(mean)
-        losses.append(mean.item() / world_size)
+        loss = train_on(model, optimizer, x[own], y[own])
+        losses.append(mean_over_ranks(loss))
     return losses

@@ -3,46 +3,42 @@ def broadcast_module(module, src=0):
         dist.broadcast(tensor.detach(), src)
 
 
-class Wrapper(torch.nn.Module):
+class Common(torch.nn.Module):
+    def __init__(self, module, bucket_bytes):
+        super().__init__()
+        self.module = module
+        self.broadcast()
+        self.buckets, size = [], bucket_bytes + 1
+        for p in [p for p in module.parameters() if p.requires_grad][::-1]:
+            if size + p.nbytes > bucket_bytes:
+                self.buckets.append([])
+                size = 0
+            self.buckets[-1].append(p)
+            size += p.nbytes
+            p.register_post_accumulate_grad_hook(self.hook)
+        self.ready, self.sent = set(), []
+
+    def broadcast(self):
+        broadcast_module(self.module)
+
     def forward(self, *inputs):
         for buffer in self.module.buffers():
             dist.broadcast(buffer, src=0)
         return self.module(*inputs)
 
-
-def pack(module, limit):
-    buckets, size = [], limit + 1
-    for p in reversed([p for p in module.parameters() if p.requires_grad]):
-        nbytes = p.numel() * p.element_size()
-        if size + nbytes > limit:
-            buckets.append([])
-            size = 0
-        buckets[-1].append(p)
-        size += nbytes
-    return buckets
-
-
-class Common(Wrapper):
-    def __init__(self, module, bucket_bytes):
-        super().__init__()
-        self.module = module
-        broadcast_module(module)
-        self.buckets = pack(module, bucket_bytes)
-        self.ready, self.sent = set(), []
-        for bucket in self.buckets:
-            for p in bucket:
-                p.register_post_accumulate_grad_hook(self.hook)
+    def complete(self, bucket):
+        return self.ready.issuperset(bucket)
 
     def hook(self, p):
         self.ready.add(p)
-        while len(self.sent) < len(self.buckets):
-            bucket = self.buckets[len(self.sent)]
-            if not self.ready.issuperset(bucket):
-                break
-            self.send(bucket)
+        while len(self.sent) < len(self.buckets) and self.complete(self.buckets[len(self.sent)]):
+            self.send(self.buckets[len(self.sent)])
+
+    def flat(self, bucket):
+        return torch.cat([p.grad.flatten() for p in bucket])
 
     def send(self, bucket):
-        flat = torch.cat([p.grad.flatten() for p in bucket])
+        flat = self.flat(bucket)
         self.sent.append((bucket, flat, dist.all_reduce(flat, async_op=True)))
 
     def flush(self):
@@ -121,66 +117,6 @@ class BucketedDDP(Common):
 # The first step is right, a later one is not: gradients that are left from the last step (zeros, with
 # set_to_none=False) are taken as ready. Record in the hook which gradients are ready, and clear that in
 # finish().
-def broadcast_module(module, src=0):
-    for tensor in [*module.parameters(), *module.buffers()]:
-        dist.broadcast(tensor.detach(), src)
-
-
-class Common(torch.nn.Module):
-    def __init__(self, module, bucket_bytes):
-        super().__init__()
-        self.module = module
-        broadcast_module(module)
-        self.buckets, size = [], bucket_bytes + 1
-        for p in [p for p in module.parameters() if p.requires_grad][::-1]:
-            if size + p.nbytes > bucket_bytes:
-                self.buckets.append([])
-                size = 0
-            self.buckets[-1].append(p)
-            size += p.nbytes
-            p.register_post_accumulate_grad_hook(self.hook)
-        self.begin()
-
-    def begin(self):
-        self.ready, self.sent = set(), []
-
-    def forward(self, *inputs):
-        for buffer in self.module.buffers():
-            dist.broadcast(buffer, src=0)
-        return self.module(*inputs)
-
-    def complete(self, bucket):
-        return self.ready.issuperset(bucket)
-
-    def hook(self, p):
-        self.ready.add(p)
-        while len(self.sent) < len(self.buckets) and self.complete(self.buckets[len(self.sent)]):
-            self.send(self.buckets[len(self.sent)])
-
-    def flat(self, bucket):
-        return torch.cat([p.grad.flatten() for p in bucket])
-
-    def send(self, bucket):
-        flat = self.flat(bucket)
-        self.sent.append((bucket, flat, dist.all_reduce(flat, async_op=True)))
-
-    def flush(self):
-        for bucket in self.buckets[len(self.sent) :]:
-            for p in bucket:
-                if p.grad is None:
-                    p.grad = torch.zeros_like(p)
-            self.send(bucket)
-
-    def finish(self):
-        self.flush()
-        for bucket, flat, work in self.sent:
-            work.wait()
-            flat /= dist.get_world_size()
-            for p, part in zip(bucket, flat.split([p.numel() for p in bucket])):
-                p.grad = part.view_as(p)
-        self.begin()
-
-
 class BucketedDDP(Common):
     def complete(self, bucket):
         return all(p.grad is not None for p in bucket)
@@ -188,66 +124,6 @@ class BucketedDDP(Common):
 
 # %% always float32 | crashed
 # The means have another dtype than the gradients: keep the gradients' dtype.
-def broadcast_module(module, src=0):
-    for tensor in [*module.parameters(), *module.buffers()]:
-        dist.broadcast(tensor.detach(), src)
-
-
-class Common(torch.nn.Module):
-    def __init__(self, module, bucket_bytes):
-        super().__init__()
-        self.module = module
-        broadcast_module(module)
-        self.buckets, size = [], bucket_bytes + 1
-        for p in [p for p in module.parameters() if p.requires_grad][::-1]:
-            if size + p.nbytes > bucket_bytes:
-                self.buckets.append([])
-                size = 0
-            self.buckets[-1].append(p)
-            size += p.nbytes
-            p.register_post_accumulate_grad_hook(self.hook)
-        self.begin()
-
-    def begin(self):
-        self.ready, self.sent = set(), []
-
-    def forward(self, *inputs):
-        for buffer in self.module.buffers():
-            dist.broadcast(buffer, src=0)
-        return self.module(*inputs)
-
-    def complete(self, bucket):
-        return self.ready.issuperset(bucket)
-
-    def hook(self, p):
-        self.ready.add(p)
-        while len(self.sent) < len(self.buckets) and self.complete(self.buckets[len(self.sent)]):
-            self.send(self.buckets[len(self.sent)])
-
-    def flat(self, bucket):
-        return torch.cat([p.grad.flatten() for p in bucket])
-
-    def send(self, bucket):
-        flat = self.flat(bucket)
-        self.sent.append((bucket, flat, dist.all_reduce(flat, async_op=True)))
-
-    def flush(self):
-        for bucket in self.buckets[len(self.sent) :]:
-            for p in bucket:
-                if p.grad is None:
-                    p.grad = torch.zeros_like(p)
-            self.send(bucket)
-
-    def finish(self):
-        self.flush()
-        for bucket, flat, work in self.sent:
-            work.wait()
-            flat /= dist.get_world_size()
-            for p, part in zip(bucket, flat.split([p.numel() for p in bucket])):
-                p.grad = part.view_as(p)
-        self.begin()
-
-
 class BucketedDDP(Common):
     def flat(self, bucket):
         return super().flat(bucket).float()
@@ -255,66 +131,6 @@ class BucketedDDP(Common):
 
 # %% divided twice
 # The sum is divided by the world size twice.
-def broadcast_module(module, src=0):
-    for tensor in [*module.parameters(), *module.buffers()]:
-        dist.broadcast(tensor.detach(), src)
-
-
-class Common(torch.nn.Module):
-    def __init__(self, module, bucket_bytes):
-        super().__init__()
-        self.module = module
-        broadcast_module(module)
-        self.buckets, size = [], bucket_bytes + 1
-        for p in [p for p in module.parameters() if p.requires_grad][::-1]:
-            if size + p.nbytes > bucket_bytes:
-                self.buckets.append([])
-                size = 0
-            self.buckets[-1].append(p)
-            size += p.nbytes
-            p.register_post_accumulate_grad_hook(self.hook)
-        self.begin()
-
-    def begin(self):
-        self.ready, self.sent = set(), []
-
-    def forward(self, *inputs):
-        for buffer in self.module.buffers():
-            dist.broadcast(buffer, src=0)
-        return self.module(*inputs)
-
-    def complete(self, bucket):
-        return self.ready.issuperset(bucket)
-
-    def hook(self, p):
-        self.ready.add(p)
-        while len(self.sent) < len(self.buckets) and self.complete(self.buckets[len(self.sent)]):
-            self.send(self.buckets[len(self.sent)])
-
-    def flat(self, bucket):
-        return torch.cat([p.grad.flatten() for p in bucket])
-
-    def send(self, bucket):
-        flat = self.flat(bucket)
-        self.sent.append((bucket, flat, dist.all_reduce(flat, async_op=True)))
-
-    def flush(self):
-        for bucket in self.buckets[len(self.sent) :]:
-            for p in bucket:
-                if p.grad is None:
-                    p.grad = torch.zeros_like(p)
-            self.send(bucket)
-
-    def finish(self):
-        self.flush()
-        for bucket, flat, work in self.sent:
-            work.wait()
-            flat /= dist.get_world_size()
-            for p, part in zip(bucket, flat.split([p.numel() for p in bucket])):
-                p.grad = part.view_as(p)
-        self.begin()
-
-
 class BucketedDDP(Common):
     def flat(self, bucket):
         return super().flat(bucket) / dist.get_world_size()
@@ -322,97 +138,22 @@ class BucketedDDP(Common):
 
 # %% nothing is broadcast at the start
 # The ranks start with different weights: call `broadcast_module(module)` in __init__.
-def broadcast_module(module, src=0):
-    for tensor in [*module.parameters(), *module.buffers()]:
-        dist.broadcast(tensor.detach(), src)
-
-
-class Common(torch.nn.Module):
-    def __init__(self, module, bucket_bytes):
-        super().__init__()
-        self.module = module
-        broadcast_module(module)
-        self.buckets, size = [], bucket_bytes + 1
-        for p in [p for p in module.parameters() if p.requires_grad][::-1]:
-            if size + p.nbytes > bucket_bytes:
-                self.buckets.append([])
-                size = 0
-            self.buckets[-1].append(p)
-            size += p.nbytes
-            p.register_post_accumulate_grad_hook(self.hook)
-        self.begin()
-
-    def begin(self):
-        self.ready, self.sent = set(), []
-
-    def forward(self, *inputs):
-        for buffer in self.module.buffers():
-            dist.broadcast(buffer, src=0)
-        return self.module(*inputs)
-
-    def complete(self, bucket):
-        return self.ready.issuperset(bucket)
-
-    def hook(self, p):
-        self.ready.add(p)
-        while len(self.sent) < len(self.buckets) and self.complete(self.buckets[len(self.sent)]):
-            self.send(self.buckets[len(self.sent)])
-
-    def flat(self, bucket):
-        return torch.cat([p.grad.flatten() for p in bucket])
-
-    def send(self, bucket):
-        flat = self.flat(bucket)
-        self.sent.append((bucket, flat, dist.all_reduce(flat, async_op=True)))
-
-    def flush(self):
-        for bucket in self.buckets[len(self.sent) :]:
-            for p in bucket:
-                if p.grad is None:
-                    p.grad = torch.zeros_like(p)
-            self.send(bucket)
-
-    def finish(self):
-        self.flush()
-        for bucket, flat, work in self.sent:
-            work.wait()
-            flat /= dist.get_world_size()
-            for p, part in zip(bucket, flat.split([p.numel() for p in bucket])):
-                p.grad = part.view_as(p)
-        self.begin()
-
-
-def broadcast_module(module, src=0):
-    pass
-
-
 class BucketedDDP(Common):
-    pass
+    def broadcast(self):
+        pass
 
 
 # %% a bucket is sent one gradient too early
 # A bucket is sent before all its gradients are ready: count how many are still missing, and start it when
 # none is.
 class BucketedDDP(Common):
-    def hook(self, p):
-        self.ready.add(p)
-        while len(self.sent) < len(self.buckets):
-            bucket = self.buckets[len(self.sent)]
-            if sum(q not in self.ready for q in bucket) > 1:
-                break
-            self.send(bucket)
+    def complete(self, bucket):
+        return sum(p not in self.ready for p in bucket) <= 1
 
-    def send(self, bucket):
-        flat = torch.cat(
+    def flat(self, bucket):
+        return torch.cat(
             [torch.zeros_like(p).flatten() if p.grad is None else p.grad.flatten() for p in bucket]
         )
-        self.sent.append((bucket, flat, dist.all_reduce(flat, async_op=True)))
-
-    def finish(self):
-        self.flush()
-        self.unpack()
-        self.ready.clear()
-        self.sent.clear()
 
 
 # %% means are never cleared
@@ -448,14 +189,7 @@ class BucketedDDP(Common):
             self.buckets[-1].append(p)
             size += p.nbytes
 
-    def send(self, bucket):
-        flat = torch.cat(
+    def flat(self, bucket):
+        return torch.cat(
             [torch.zeros(0, dtype=bucket[0].dtype), *(p.grad.flatten() for p in bucket)]
         )
-        self.sent.append((bucket, flat, dist.all_reduce(flat, async_op=True)))
-
-    def finish(self):
-        self.flush()
-        self.unpack()
-        self.ready.clear()
-        self.sent.clear()
