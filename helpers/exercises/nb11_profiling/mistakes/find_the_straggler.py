@@ -69,8 +69,8 @@ def find_the_straggler(traces):
 
 
 # %% waiting within backward counts
-# Waiting is counted as work: a phase may contain `all_reduce`. Subtract that time before you compare
-# phases.
+# The rank is right, but the phase is not: part of the time that you count for it is waiting. An `all_reduce`
+# may be inside any phase, or begin in one and end in the next. Subtract from each phase the waiting inside it.
 def find_the_straggler(traces):
     work = []
     for trace in traces:
@@ -206,8 +206,8 @@ def find_the_straggler(traces):
 
 
 # %% only waiting that lies wholly within a phase
-# The rank is right, but the phase is not: an `all_reduce` may lie in any phase, or begin in one and end in
-# the next. Subtract from each phase the part of the waiting that is in it.
+# The rank is right, but the phase is not: part of the time that you count for it is waiting. An `all_reduce`
+# may be inside any phase, or begin in one and end in the next. Subtract from each phase the waiting inside it.
 def find_the_straggler(traces):
     work = []
     for trace in traces:
@@ -222,8 +222,8 @@ def find_the_straggler(traces):
 
 
 # %% all waiting is taken out of backward
-# The rank is right, but the phase is not: an `all_reduce` may lie in any phase, or begin in one and end in
-# the next. Subtract from each phase the part of the waiting that is in it.
+# The rank is right, but the phase is not: part of the time that you count for it is waiting. An `all_reduce`
+# may be inside any phase, or begin in one and end in the next. Subtract from each phase the waiting inside it.
 def find_the_straggler(traces):
     work = []
     for trace in traces:
@@ -239,8 +239,8 @@ def find_the_straggler(traces):
 
 
 # %% waiting is not taken out
-# Waiting is counted as work: a phase may contain `all_reduce`. Subtract that time before you compare
-# phases.
+# The rank is right, but the phase is not: part of the time that you count for it is waiting. An `all_reduce`
+# may be inside any phase, or begin in one and end in the next. Subtract from each phase the waiting inside it.
 def find_the_straggler(traces):
     work = []
     for trace in traces:
