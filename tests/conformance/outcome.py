@@ -112,14 +112,14 @@ def _tail(one: str, two: str) -> str:
 
 _TORCHS_OWN = re.compile(
     r"^\[(W|I|E|rank\d|Gloo|torch)|^[WIE]\d{4} \d\d:|^terminate called|^(USDT|INFO|STAGE):\d"
-    r"|^Exception raised from|^frame #\d+:"
+    r"|^Exception raised from|^frame #\d+:|^Process SpawnProcess-\d+:"
 )
 _OF_WARNING = r"^(?:.*:\d+|cell \[\d+\], line \d+): (?=\w*Warning:)"
 _PLACE = re.compile(rf'{_OF_WARNING}|(?<=File )".*", line \d+', re.MULTILINE)
 
 
 def printed(output: str) -> str:
-    """Give what a programme printed without what depends on paths and without torch's own lines."""
+    """Give what a programme printed without what depends on paths and without the launcher's own lines."""
     lines, after_warning = [], False
     for line in output.split("\n"):
         source_of_warning = after_warning and line.startswith("  ")
