@@ -6,7 +6,8 @@ Points come from the hidden cases (the visible ones can only lower them), what t
 the visible ones. Behind Landlock the visible cases of all exercises are tried before any hidden one: whatever
 an answer leaves in its sandbox of a hidden case, by whatever trick, cannot reach what its author reads.
 They may take half of the submission's time, so that the exercises which were tried by then are finished, and
-what came of them is kept for a grader that is killed before it can finish them.
+what came of them is kept for a grader that is killed before it can finish them. An exercise may take half of
+the time that is left when it begins.
 Behind bubblewrap each set of cases has a sandbox of its own that leaves nothing, and an exercise is finished,
 and kept, before the next one is begun.
 Behind Landlock sandboxes share /dev/shm: what one leaves there is removed before the next, but two that
@@ -18,7 +19,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -128,15 +130,23 @@ class Grader:
         except UnreadableNotebook as error:
             return replace(base, message=str(error), seconds=time.monotonic() - began)
         try:
-            begun = (self._begin(exercise, found[exercise.name], told) for exercise in wanted)
             if self._is_cheap:
                 # a sandbox holds nothing for the next one: each exercise is finished, and kept, at once
-                done = [self._finish(each) for each in begun]
+                done = []
+                for exercise in wanted:
+                    with self._half_of_the_time():
+                        begun = self._begin(exercise, found[exercise.name], told)
+                        done.append(self._finish(begun))
             else:
-                self._ends, self._cpu_most_s = self._ends - share_s / 2, cpu_s / 2
-                tried = list(begun)
-                self._ends, self._cpu_most_s = self._ends + share_s / 2, cpu_s
-                done = [self._finish(each) for each in tried]
+                tried = []
+                with self._half_of_the_time():
+                    for exercise in wanted:
+                        with self._half_of_the_time():
+                            tried.append(self._begin(exercise, found[exercise.name], told))
+                done = []
+                for begun in tried:
+                    with self._half_of_the_time():
+                        done.append(self._finish(begun))
         finally:
             self._drop()  # the next submission gets a server of its own
         faults = any(each.outcome == FAULT for each in done)
@@ -148,6 +158,17 @@ class Grader:
             exercises=tuple(done),
             seconds=round(time.monotonic() - began, 3),
         )
+
+    @contextmanager
+    def _half_of_the_time(self) -> Iterator[None]:
+        """Let what runs within have half of the time that is left: if it never ends, the rest remains."""
+        wall_s = (self._ends - time.monotonic()) / 2
+        cpu_s = (self._cpu_most_s - self._cpu_s) / 2
+        self._ends, self._cpu_most_s = self._ends - wall_s, self._cpu_most_s - cpu_s
+        try:
+            yield
+        finally:
+            self._ends, self._cpu_most_s = self._ends + wall_s, self._cpu_most_s + cpu_s
 
     # --- one exercise -----------------------------------------------------------------------------
 
@@ -230,9 +251,11 @@ class Grader:
         """Try an answer once; tell whether nothing had run in the sandbox before."""
         for _ in range(_LOST_AGAIN):
             if self._is_used_up:
+                limits = self.plan.limits
                 message = (
-                    f"This submission has used up the time that it may take: {self._wall_s:,.0f} s, or "
-                    f"{self._cpu_most_s:,.0f} s of processor time, for all exercises and sets of cases."
+                    "It has used up its share of the time that a submission may take: all exercises and sets "
+                    f"of cases together {self._wall_s:,.0f} s, or {limits.submission_cpu_s:,.0f} s of "
+                    "processor time, and one of them half of what is left."
                 )
                 return Judged(Outcome.TIMED_OUT, 0.0, message), True
             began = time.monotonic()

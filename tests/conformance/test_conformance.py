@@ -43,14 +43,14 @@ def cells(kept_cells: Cells) -> Iterator[Cells]:
     kept_cells.settle()
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("entry", SOME, ids=lambda entry: entry.path)
 def test_ends_alike_in_all_ways(entry: Entry, cells: Cells) -> None:
     _check(entry, cells)
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("entry", REST, ids=lambda entry: entry.path)
 def test_the_others_end_alike_in_all_ways(entry: Entry, cells: Cells) -> None:
     _check(entry, cells)

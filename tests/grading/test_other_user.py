@@ -30,6 +30,7 @@ ALL = (
     "hostile/test_hostile.py",
     "hostile/test_notebooks.py",
     "hostile/test_roads.py",
+    "hostile/test_used_up.py",
     "test_fair.py",
 )
 FEW = "test_what_is_not_theirs_is_not_written"

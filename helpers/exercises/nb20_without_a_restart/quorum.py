@@ -45,8 +45,8 @@ NEWEST = (
     "`number` - 1."
 )
 RESTART = (
-    "The first one had waited for `patience` seconds before that. The time runs from when a replica asks; it "
-    "does not start again when another one comes."
+    "The first one had waited for `patience` seconds before that. Any replica that has waited that long "
+    "decides, whatever its number; its time does not start again when another one comes."
 )
 PAST = "Write to `store` itself: the check kills a replica before one of its writes."
 LONG = "Somebody was missing, or had been killed: after `patience` seconds the others must decide."
@@ -56,8 +56,9 @@ UNSET = (
     "or was killed never does. `store.check([key])` asks without waiting."
 )
 WHOM = (
-    "A replica waits for one that never answers. Any replica may be killed at any moment, also one that "
-    "you rely on to decide."
+    "A replica waits forever. After `patience` seconds it may wait for one thing only: that the largest step "
+    "of those that have asked is as large as the largest one in the last decision. Any replica may be killed "
+    "at any moment, also one that you rely on to decide."
 )
 
 ROLES = {
@@ -68,6 +69,9 @@ ROLES = {
     "left out": "behind",
 }
 """What the odd one does in a round, where it is not what the round is called."""
+LEADERS_DIE = {2: 2, 5: 3}
+"""World size -> before which write replica 0, the first one that asks, is killed: that by which it decides,
+where an answer lets the first or the smallest one do so."""
 PATIENCE = {"late and absent": 0.6, "alone": 0.8, "one by one": 0.8, "left out": 0.4}
 """In seconds. Alone: three times that is more than a busy machine may be late."""
 
@@ -76,6 +80,8 @@ def case(draw: Draw) -> Case:
     n = draw.ranks
     ending = draw.of("killed", "killed", "late")
     dies = (draw.rank(), draw.of(1, 2, 3)) if ending == "killed" and n > 1 else (-1, 0)
+    if n in LEADERS_DIE:
+        ending, dies = "killed", (0, LEADERS_DIE[n])
     kinds = ["all", draw.of("absent", "unexpected", "late", "early")] if n > 1 else ["all"]
     kinds += ["late and absent"] if n > 2 else []
     kinds += ["meanwhile"] if n > 2 else []
@@ -83,7 +89,7 @@ def case(draw: Draw) -> Case:
     kinds += [draw.of("alone", "one by one")] if n > 3 else []
     kinds += ["left out"] if n > 2 else []
     kinds.append("all" if dies[0] >= 0 or n == 1 else ending)
-    rounds = []
+    rounds: list[dict[str, Any]] = []
     for number, kind in enumerate(kinds):
         roles, expected = ["on time"] * n, list(range(n))
         if kind != "all":
@@ -105,8 +111,11 @@ def case(draw: Draw) -> Case:
                 roles = ["behind" if r == odd else "slow" for r in range(n)]
         killed = number == len(kinds) - 1 and dies[0] >= 0
         waits = killed or any(roles[r] in ("absent", "late") for r in expected)
-        # each round's steps are beyond those of the one before, but for a replica that has nothing
+        # each round's steps are beyond those of the one before, but for a replica that has nothing,
+        # and where the step between the first two rounds has failed
         steps = [-1 if r == "behind" else 100 * number + draw.whole(0, 99) for r in roles]
+        if number == 1:
+            steps = [max(rounds[0]["steps"])] * n
         patience = PATIENCE.get(kind) or (0.3 if waits else 2.5)
         rounds.append({"roles": roles, "expected": expected, "steps": steps, "patience": patience})
 

@@ -32,7 +32,10 @@ NOBODY = "All have made equally many steps, so nothing needs to be sent."
 def case(draw: Draw) -> Case:
     n, model_kind = draw.ranks, draw.of("plain", "norm")
     kind = draw.of("momentum", "AdamW", "plain")
-    most, who = draw.whole(2, 5), draw.of("one behind", "one ahead", "new ones", "all alike")
+    most, who = (
+        draw.whole(2, 5),
+        draw.of("one behind", "one ahead", "new ones", "all alike", "levels"),
+    )
     steps = [most] * n
     if who == "one behind":
         steps[draw.rank()] = most - 1
@@ -42,6 +45,9 @@ def case(draw: Draw) -> Case:
     elif who == "new ones":
         steps = [draw.of(-1, 0, most) for _ in range(n)]
         steps[draw.rank()] = most
+    elif who == "levels":  # not only those with the fewest steps are behind
+        first = draw.rank()
+        steps = [(most, -1, most - 1, -1)[(r - first) % n] for r in range(n)]
     most = max(steps)
     model, optimizer = trained(0, most, model_kind, kind)
     right = states(model, optimizer)

@@ -60,10 +60,10 @@ class Guard:
 
     def _too_late(self) -> str:
         if time.monotonic() > self._ends_at:
-            return "the time for all files of this learner is used up"
-        return (
-            "the processor time for this file is used up" if self.cpu_s > self._cpu_left_s else ""
-        )
+            return "its share of the time for all files of this learner is used up"
+        if self.cpu_s > self._cpu_left_s:
+            return "its share of the processor time for this file is used up"
+        return ""
 
     def _too_much(self) -> str:
         limits, used, count = self.limits, 0, 0

@@ -14,7 +14,8 @@ class Limits:
     processes: with their threads, of one sandbox. sockets, files: of one sandbox. data_bytes: memory
     that one process asks for.
     world_bytes: memory of all processes of a sandbox. kernel_bytes: growth of the kernel's own memory
-    meanwhile, where it is not counted for each sandbox. disk_bytes: of the private /tmp, and of
+    meanwhile, where it is not counted for each sandbox. pending_signals: that a process may queue, next to
+    those of other processes of its user. disk_bytes: of the private /tmp, and of
     /dev/shm. file_bytes: of one file. output_bytes: printed by one rank. result_bytes: of one value that a
     rank sends; result_parts: its parts, forty times what the largest right answer has. cpu_s: of one
     process. submission_s, submission_cpu_s: of all exercises of a submission, wall time and processor time:
@@ -29,6 +30,7 @@ class Limits:
     disk_bytes: int = 256 * _MB
     file_bytes: int = 128 * _MB
     open_files: int = 1024
+    pending_signals: int = 1000
     sockets: int = 2000
     files: int = 100_000
     output_bytes: int = 8 * _MB
@@ -48,4 +50,7 @@ class Limits:
             "FSIZE": self.file_bytes,
             "NOFILE": self.open_files,
             "NPROC": self.processes,
+            # The kernel counts those of all processes of a user: an answer can use up this many, and leaves
+            # the grader, whose limit is higher, its own.
+            "SIGPENDING": self.pending_signals,
         }

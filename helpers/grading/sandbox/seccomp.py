@@ -67,6 +67,9 @@ _REFUSED: dict[str, tuple[int, int]] = {
     "vhangup": (153, 58),
     "sethostname": (170, 161),
     "setdomainname": (171, 162),
+    # Of all processes of a user: an answer could slow down its neighbors, and the grader with them.
+    "setpriority": (141, 140),
+    "ioprio_set": (251, 30),
 }
 _OF_METADATA: dict[str, tuple[int | None, int | None]] = {
     "chmod": (90, None),
@@ -95,7 +98,19 @@ _OF_METADATA: dict[str, tuple[int | None, int | None]] = {
 
 _CLONE = (56, 220)
 _CLONE3 = (435, 435)
-_PRLIMIT, _SOCKET = (302, 261), (41, 198)
+_SOCKET, _FCNTL = (41, 198), (72, 25)
+_OF_ITSELF: dict[str, tuple[int, int]] = {
+    "prlimit64": (302, 261),
+    "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119),
+    "sched_setaffinity": (203, 122),
+    "sched_setattr": (314, 274),
+}
+"""Their first argument is a process: 0, itself, is allowed, and no other one. The kernel would let a process
+give any other one of its user a lower priority, or a single core."""
+_SETLEASE = 1024
+"""A command of fcntl. By it a file's owner has everybody who opens the file wait for up to 45 seconds, the
+grader as well (see "Leases" in fcntl(2)); and Python's own files may be the grader's."""
 _FAMILIES = (1, 2, 10, 16)
 """Of sockets: Unix, IPv4, IPv6, and netlink, by which glibc asks for addresses. Others, as those to the
 host of a virtual machine, know no namespaces."""
@@ -133,12 +148,22 @@ def filter_program(metadata: bool = True) -> bytes:
             code += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, refuse)]
     # clone3 keeps its flags in memory, where no filter can look: glibc then falls back to clone
     code += [(_EQUAL, 0, 1, _CLONE3[column]), (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)]
+    for numbers in _OF_ITSELF.values():
+        code += [
+            (_EQUAL, 0, 4, numbers[column]),
+            (_LOAD, 0, 0, 16),  # its first argument
+            (_EQUAL, 1, 0, 0),
+            (_RETURN, 0, 0, refuse),
+            (_LOAD, 0, 0, 0),
+        ]
     code += [
-        (_EQUAL, 0, 3, _PRLIMIT[column]),
-        (_LOAD, 0, 0, 16),  # its first argument: the process, 0 for itself
-        (_EQUAL, 1, 0, 0),
+        (_EQUAL, 0, 4, _FCNTL[column]),
+        (_LOAD, 0, 0, 24),  # its second argument
+        (_EQUAL, 0, 1, _SETLEASE),
         (_RETURN, 0, 0, refuse),
         (_LOAD, 0, 0, 0),
+    ]
+    code += [
         (_EQUAL, 0, 4 + len(_FAMILIES) + len(_PROTOCOLS), _SOCKET[column]),
         (_LOAD, 0, 0, 16),
         *((_EQUAL, len(_FAMILIES) - at, 0, family) for at, family in enumerate(_FAMILIES)),

@@ -321,3 +321,142 @@ def quorum(store, number, me, step, expected, replicas, patience):
     here = [r for r in range(replicas) if store.check([f"{number}/{r}"])]
     mine = repr({r: int(store.get(f"{number}/{r}")) for r in here})
     return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
+
+
+# %% right: arrivals are appended to one key
+def quorum(store, number, me, step, expected, replicas, patience):
+    store.append(f"asked {number}", f"{me}={step};")
+    before = f"decision {number - 1}"
+    least = max(json.loads(store.get(before)).values()) if store.check([before]) else -1
+    started = time.monotonic()
+    while True:
+        if store.check([f"decision {number}"]):
+            decision = json.loads(store.get(f"decision {number}"))
+            return {int(replica): s for replica, s in decision.items()}
+        pairs = [pair.split("=") for pair in store.get(f"asked {number}").decode().split(";")[:-1]]
+        members = {int(replica): int(s) for replica, s in pairs}
+        complete = all(replica in members for replica in expected)
+        if (complete or time.monotonic() - started >= patience) and max(members.values()) >= least:
+            store.compare_set(f"decision {number}", "", json.dumps(members))
+        else:
+            time.sleep(0.003)
+
+
+# %% right: everybody gets a place by add, and writes itself there
+def quorum(store, number, me, step, expected, replicas, patience):
+    def load(key):
+        return ast.literal_eval(store.get(key).decode())
+
+    place = store.add(f"r{number}/count", 1)
+    store.set(f"r{number}/place{place}", repr((me, step)))
+    newest = -1
+    if store.check([f"r{number - 1}/members"]):
+        newest = max(load(f"r{number - 1}/members").values())
+    deadline = time.monotonic() + patience
+    while not store.check([f"r{number}/members"]):
+        found = {}
+        for k in range(1, store.add(f"r{number}/count", 0) + 1):
+            if store.check([f"r{number}/place{k}"]):  # one may be killed between the two
+                replica, its_step = load(f"r{number}/place{k}")
+                found[replica] = its_step
+        ready = set(expected).issubset(found) or time.monotonic() > deadline
+        if ready and max(found.values()) >= newest:
+            store.compare_set(f"r{number}/members", "", repr(found))
+        time.sleep(0.002)
+    return load(f"r{number}/members")
+
+
+# %% right: one key holds who has asked and whether it is decided
+def quorum(store, number, me, step, expected, replicas, patience):
+    key, last = f"round-{number}", f"round-{number - 1}"
+
+    def read(name):
+        if not store.check([name]):
+            return "", {"asked": {}, "decided": False}
+        text = store.get(name).decode()
+        return text, json.loads(text)
+
+    _, before = read(last)
+    newest = max(before["asked"].values(), default=-1) if before["decided"] else -1
+    until = time.monotonic() + patience
+    while True:
+        old, now = read(key)
+        if now["decided"]:
+            return {int(r): s for r, s in now["asked"].items()}
+        asked = {int(r): s for r, s in now["asked"].items()}
+        fresh = {**asked, me: step}
+        enough = set(expected) <= set(fresh) or time.monotonic() >= until
+        decided = enough and max(fresh.values()) >= newest
+        if fresh != asked or decided:
+            store.compare_set(key, old, json.dumps({"asked": fresh, "decided": decided}))
+        time.sleep(0.002)
+
+
+# %% wrong: the first who asks decides for all | timed out | says: also one that you rely on to decide
+def quorum(store, number, me, step, expected, replicas, patience):
+    store.set(f"{number}/{me}", str(step))
+    first = store.add(f"{number}/count", 1) == 1
+    newest = -1
+    if store.check([f"{number - 1}/decided"]):
+        newest = max(ast.literal_eval(store.get(f"{number - 1}/decided").decode()).values())
+    start = time.monotonic()
+    while not store.check([f"{number}/decided"]):
+        if first:
+            here = [r for r in range(replicas) if store.check([f"{number}/{r}"])]
+            mine = {r: int(store.get(f"{number}/{r}")) for r in here}
+            if set(expected) <= set(here) or time.monotonic() - start > patience:
+                if max(mine.values()) >= newest:
+                    store.set(f"{number}/decided", repr(mine))
+        time.sleep(0.005)
+    return ast.literal_eval(store.get(f"{number}/decided").decode())
+
+
+# %% wrong: the smallest number that is there decides | timed out | says: also one that you rely on to decide
+def quorum(store, number, me, step, expected, replicas, patience):
+    store.set(f"{number}/{me}", str(step))
+    newest = -1
+    if store.check([f"{number - 1}/decided"]):
+        newest = max(ast.literal_eval(store.get(f"{number - 1}/decided").decode()).values())
+    start = time.monotonic()
+    while not store.check([f"{number}/decided"]):
+        here = [r for r in range(replicas) if store.check([f"{number}/{r}"])]
+        mine = {r: int(store.get(f"{number}/{r}")) for r in here}
+        enough = set(expected) <= set(here) or time.monotonic() - start > patience
+        if me == min(here) and enough and max(mine.values()) >= newest:
+            store.compare_set(f"{number}/decided", "", repr(mine))
+        time.sleep(0.005)
+    return ast.literal_eval(store.get(f"{number}/decided").decode())
+
+
+# %% wrong: newer than the last decision, not as new | timed out | says: as large as the largest one in the last decision
+def quorum(store, number, me, step, expected, replicas, patience):
+    store.set(f"{number}/{me}", str(step))
+    newest = -2
+    if store.check([f"{number - 1}/decided"]):
+        newest = max(ast.literal_eval(store.get(f"{number - 1}/decided").decode()).values())
+    give_up = time.monotonic() + patience
+    while not store.check([f"{number}/decided"]):
+        here = [r for r in range(replicas) if store.check([f"{number}/{r}"])]
+        mine = {r: int(store.get(f"{number}/{r}")) for r in here}
+        enough = set(expected) <= set(here) or time.monotonic() > give_up
+        if enough and max(mine.values()) > newest:
+            store.compare_set(f"{number}/decided", "", repr(mine))
+        time.sleep(0.005)
+    return ast.literal_eval(store.get(f"{number}/decided").decode())
+
+
+# %% wrong: a majority as well | timed out | says: After `patience` seconds it may wait for one thing only
+def quorum(store, number, me, step, expected, replicas, patience):
+    store.set(f"{number}/{me}", str(step))
+    newest = -1
+    if store.check([f"{number - 1}/decided"]):
+        newest = max(ast.literal_eval(store.get(f"{number - 1}/decided").decode()).values())
+    give_up = time.monotonic() + patience
+    while not store.check([f"{number}/decided"]):
+        here = [r for r in range(replicas) if store.check([f"{number}/{r}"])]
+        mine = {r: int(store.get(f"{number}/{r}")) for r in here}
+        enough = set(expected) <= set(here) or time.monotonic() > give_up
+        if enough and max(mine.values()) >= newest and len(here) > replicas / 2:
+            store.compare_set(f"{number}/decided", "", repr(mine))
+        time.sleep(0.005)
+    return ast.literal_eval(store.get(f"{number}/decided").decode())

@@ -514,3 +514,229 @@ def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, pat
         optimizer.step()
         log[step] = members
         step += 1
+
+
+# %% right: all gradients in flight at once, then waited for
+def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
+    trained, done, current, crowd, k = {}, 0, None, list(range(replicas)), 0
+    while True:
+        answer = quorum(store, k, me, done, crowd, replicas, patience)
+        k += 1
+        if set(answer.values()) == {steps}:
+            return trained if me in answer else {}
+        if me not in answer:
+            done, current, trained = -1, None, {}
+            continue
+        crowd = sorted(answer)
+        try:
+            if current != crowd or len({*answer.values()}) != 1:
+                current = None
+                join(store, k, crowd, me, patience)
+                done = rejoin(crowd.index(me), len(crowd), [answer[c] for c in crowd], model, optimizer)
+                current = list(crowd)
+            if done < steps:
+                backward(done)
+                works = [dist.all_reduce(p.grad, async_op=True) for p in model.parameters()]
+                for work in works:
+                    work.wait()
+        except RuntimeError:
+            current = None
+            if dist.is_initialized():
+                dist.destroy_process_group()
+            continue
+        if done < steps:
+            for p in model.parameters():
+                p.grad.div_(len(crowd))
+            optimizer.step()
+            trained[done] = current
+            done += 1
+
+
+# %% right: gathers the gradients and averages them
+def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
+    number, step, log, members = 0, 0, {}, list(range(replicas))
+    group_of = None
+    while True:
+        number += 1
+        now = quorum(store, number, me, step, members, replicas, patience)
+        everybody_is_done = min(now.values()) == steps
+        if me not in now:
+            if everybody_is_done:
+                return {}
+            step, log, group_of = -1, {}, None
+            continue
+        if everybody_is_done:
+            return log
+        members = sorted(now)
+        try:
+            if group_of != members or min(now.values()) != max(now.values()):
+                group_of = None
+                join(store, number, members, me, patience)
+                step = rejoin(
+                    dist.get_rank(), dist.get_world_size(), [now[m] for m in members], model, optimizer
+                )
+                group_of = members
+            if step == steps:
+                continue
+            backward(step)
+            mine = torch.cat([p.grad.flatten() for p in model.parameters()])
+            theirs = [torch.empty_like(mine) for _ in members]
+            dist.all_gather(theirs, mine)
+        except RuntimeError:
+            group_of = None
+            if dist.is_initialized():
+                dist.destroy_process_group()
+            continue
+        mean = torch.stack(theirs).mean(0)
+        at = 0
+        for p in model.parameters():
+            p.grad.copy_(mean[at : at + p.numel()].view_as(p))
+            at += p.numel()
+        optimizer.step()
+        log[step] = members
+        step += 1
+
+
+# %% wrong: a round has a new number only after a step | timed out | says: Each round needs a number of its own
+def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
+    number, step, log, met, expected = 1, 0, {}, None, list(range(replicas))
+    while True:
+        now = quorum(store, number, me, step, expected, replicas, patience)
+        if me not in now:
+            step, met, log = -1, None, {}
+            number += 1
+            if min(now.values()) == steps:
+                return log
+            continue
+        expected = sorted(now)
+        if min(now.values()) == steps:
+            return log
+        try:
+            if met != expected or len(set(now.values())) > 1:
+                met = None
+                join(store, number, expected, me, patience)
+                step = rejoin(dist.get_rank(), len(now), [now[m] for m in expected], model, optimizer)
+                met = expected
+            if step < steps:
+                backward(step)
+                for p in model.parameters():
+                    dist.all_reduce(p.grad)
+                    p.grad /= len(met)
+        except RuntimeError:
+            met = None
+            if dist.is_initialized():
+                dist.destroy_process_group()
+            continue
+        number += 1
+        if step < steps:
+            optimizer.step()
+            log[step] = expected
+            step += 1
+
+
+# %% wrong: it catches DistBackendError alone | crashed | says: this is the exception to catch
+def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
+    number, step, log, met, expected = 0, 0, {}, None, list(range(replicas))
+    while True:
+        number += 1
+        now = quorum(store, number, me, step, expected, replicas, patience)
+        if me not in now:
+            step, met, log = -1, None, {}
+            if min(now.values()) == steps:
+                return log
+            continue
+        expected = sorted(now)
+        if min(now.values()) == steps:
+            return log
+        try:
+            if met != expected or len(set(now.values())) > 1:
+                met = None
+                join(store, number, expected, me, patience)
+                step = rejoin(dist.get_rank(), len(now), [now[m] for m in expected], model, optimizer)
+                met = expected
+            if step == steps:
+                continue
+            backward(step)
+            for p in model.parameters():
+                dist.all_reduce(p.grad)
+                p.grad /= len(met)
+        except dist.DistBackendError:
+            met = None
+            if dist.is_initialized():
+                dist.destroy_process_group()
+            continue
+        optimizer.step()
+        log[step] = expected
+        step += 1
+
+
+# %% wrong: a barrier after the step, whose failure undoes nothing | wrong | says: Each step must be made once
+def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
+    number, step, log, met, expected = 0, 0, {}, None, list(range(replicas))
+    while True:
+        number += 1
+        now = quorum(store, number, me, step, expected, replicas, patience)
+        if me not in now:
+            step, met, log = -1, None, {}
+            if min(now.values()) == steps:
+                return log
+            continue
+        expected = sorted(now)
+        if min(now.values()) == steps:
+            return log
+        try:
+            if met != expected or len(set(now.values())) > 1:
+                met = None
+                join(store, number, expected, me, patience)
+                step = rejoin(dist.get_rank(), len(now), [now[m] for m in expected], model, optimizer)
+                met = expected
+            if step == steps:
+                continue
+            backward(step)
+            for p in model.parameters():
+                dist.all_reduce(p.grad)
+                p.grad /= len(met)
+            optimizer.step()
+            dist.barrier()
+            log[step] = expected
+            step += 1
+        except RuntimeError:
+            met = None
+            if dist.is_initialized():
+                dist.destroy_process_group()
+
+
+# %% wrong: what was logged before it was left out stays | wrong | says: starts its dict from scratch
+def shrink_and_go_on(store, me, replicas, model, optimizer, backward, steps, patience):
+    number, step, log, met, expected = 0, 0, {}, None, list(range(replicas))
+    while True:
+        number += 1
+        now = quorum(store, number, me, step, expected, replicas, patience)
+        if me not in now:
+            step, met = -1, None
+            if min(now.values()) == steps:
+                return log
+            continue
+        expected = sorted(now)
+        if min(now.values()) == steps:
+            return log
+        try:
+            if met != expected or len(set(now.values())) > 1:
+                met = None
+                join(store, number, expected, me, patience)
+                step = rejoin(dist.get_rank(), len(now), [now[m] for m in expected], model, optimizer)
+                met = expected
+            if step == steps:
+                continue
+            backward(step)
+            for p in model.parameters():
+                dist.all_reduce(p.grad)
+                p.grad /= len(met)
+        except RuntimeError:
+            met = None
+            if dist.is_initialized():
+                dist.destroy_process_group()
+            continue
+        optimizer.step()
+        log[step] = expected
+        step += 1

@@ -12,6 +12,7 @@ import os
 import random
 import struct
 import sys
+import tempfile
 import zipfile
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -82,11 +83,12 @@ class Unforeseen:
     """Numbers that are drawn when they are first asked for, and that no worker can know before.
 
     They are kept by the kernel, in a file without a name: workers are forked from this process, and
-    find in their memory all that is in this one's.
+    find in their memory all that is in this one's. (Not memfd_create: the sandbox refuses it.)
     """
 
     def __init__(self) -> None:
-        self._fd = os.memfd_create("unforeseen")
+        self._fd, name = tempfile.mkstemp()
+        os.unlink(name)
 
     def __getitem__(self, index: int) -> float:
         index %= 1 << 16  # an answer may ask for row -1, or for one that there is not

@@ -10,8 +10,8 @@ def rejoin(rank, world_size, steps, model, optimizer):
 
 
 # %% the optimizer is forgotten
-# The weights are those of the source, the optimizer's state is not, or not all of it. Send its whole
-# `state_dict()`, too.
+# The weights are those of the source; the state of the optimizer that was passed in is not, or not all of it.
+# Send the source's whole `state_dict()`, and load it into that optimizer.
 def rejoin(rank, world_size, steps, model, optimizer):
     most = max(steps)
     if min(steps) < most:
@@ -90,8 +90,8 @@ def rejoin(rank, world_size, steps, model, optimizer):
 
 
 # %% the optimizer keeps a learning rate of its own
-# The weights are those of the source, the optimizer's state is not, or not all of it. Send its whole
-# `state_dict()`, too.
+# The weights are those of the source; the state of the optimizer that was passed in is not, or not all of it.
+# Send the source's whole `state_dict()`, and load it into that optimizer.
 def rejoin(rank, world_size, steps, model, optimizer):
     most = max(steps)
     if min(steps) < most:
@@ -114,5 +114,49 @@ def rejoin(rank, world_size, steps, model, optimizer):
         dist.broadcast_object_list(box, src=0)
         if steps[rank] < most:
             model.load_state_dict(box[0][0])
+            optimizer.load_state_dict(box[0][1])
+    return most
+
+
+# %% only those that have made the fewest steps
+# Every rank that has made fewer steps than the source must copy the state, not only one with the fewest.
+def rejoin(rank, world_size, steps, model, optimizer):
+    most = max(steps)
+    if min(steps) < most:
+        source = steps.index(most)
+        box = [(model.state_dict(), optimizer.state_dict()) if rank == source else None]
+        dist.broadcast_object_list(box, src=source)
+        if steps[rank] == min(steps):
+            model.load_state_dict(box[0][0])
+            optimizer.load_state_dict(box[0][1])
+    return most
+
+
+# %% from one that has made the fewest steps
+# This is the state of a rank that has made the fewest steps. The source must be one that has made the most.
+def rejoin(rank, world_size, steps, model, optimizer):
+    fewest = min(steps)
+    if fewest < max(steps):
+        source = steps.index(fewest)
+        box = [(model.state_dict(), optimizer.state_dict()) if rank == source else None]
+        dist.broadcast_object_list(box, src=source)
+        if rank != source:
+            model.load_state_dict(box[0][0])
+            optimizer.load_state_dict(box[0][1])
+    return max(steps)
+
+
+# %% a new optimizer, which only the function knows
+# The weights are those of the source; the state of the optimizer that was passed in is not, or not all of it.
+# Send the source's whole `state_dict()`, and load it into that optimizer.
+def rejoin(rank, world_size, steps, model, optimizer):
+    most = max(steps)
+    if min(steps) < most:
+        source = steps.index(most)
+        box = [(model.state_dict(), optimizer.state_dict()) if rank == source else None]
+        dist.broadcast_object_list(box, src=source)
+        if steps[rank] < most:
+            model.load_state_dict(box[0][0])
+            optimizer = type(optimizer)(model.parameters(), lr=0.1)
             optimizer.load_state_dict(box[0][1])
     return most

@@ -1,0 +1,73 @@
+"""An answer that never ends, as the first of its file, costs its own points and nobody else's."""
+
+from __future__ import annotations
+
+import multiprocessing
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from helpers.grading.batch import Setting, grade_all, secret_of
+from helpers.grading.record import Record
+from helpers.grading.sandbox.limits import Limits
+from helpers.grading.sandbox.staged import Staged
+from helpers.grading.sandbox.walls import NoWalls, choose
+from helpers.grading.submissions import find_submissions
+from tests.grading.conftest import SOLUTIONS
+from tests.grading.hostile.spinning import SPINNING
+from tests.grading.notebooks import write_notebook
+from tests.submission_files import all_samples
+
+NOTEBOOK, SPINS, FOLLOWS = "02_blocking_p2p", "ping_pong", "token_ring"
+HONEST = "honest"
+LEARNER_S = 180
+"""Of wall time. A single file has 1,200 s otherwise."""
+
+
+def make_class(folder: Path) -> dict[str, str]:
+    """Write an honest learner, and one for each way whose second answer is right; return their ways."""
+    right = next(s for s in all_samples() if s.right and s.exercise == FOLLOWS)
+    ways = {f"learner-{number}": name for number, name in enumerate(SPINNING)}
+    for learner, name in ways.items():
+        spins = SPINNING[name].replace("def attack(", f"def {SPINS}(")
+        write_notebook(folder / learner / f"{NOTEBOOK}.ipynb", spins, right.source)
+    (folder / HONEST).mkdir()
+    shutil.copy(SOLUTIONS / f"{NOTEBOOK}.ipynb", folder / HONEST)
+    return ways
+
+
+@pytest.fixture(scope="module", autouse=True)
+def heap() -> None:
+    """Make what multiprocessing keeps until its process ends, before a test counts its descriptors."""
+    multiprocessing.Value("i")
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(5400)
+@pytest.mark.parametrize("level", ["bubblewrap", "landlock"])
+def test_what_comes_after_an_answer_that_never_ends_has_all_its_points(
+    level: str, staged: Staged, tmp_path: Path
+) -> None:
+    try:
+        level = choose(level, staged)
+    except NoWalls as error:
+        pytest.skip(str(error))
+    ways = make_class(tmp_path / "class")
+    out = tmp_path / "out"
+    out.mkdir()
+    limits = Limits(learner_s=LEARNER_S)
+    setting = Setting(
+        out, level, staged, secret_of(out), SOLUTIONS, "none", limits, use_cache=False
+    )
+    began, records = time.monotonic(), dict[str, Record]()
+    for job, record in grade_all(find_submissions(tmp_path / "class")[0], setting, 2):
+        records[job.learner] = record
+        told = [(e.outcome, f"{e.points:g}", f"{e.seconds:.0f} s") for e in record.exercises[:2]]
+        print(f"{time.monotonic() - began:6.0f} s  {ways.get(job.learner, HONEST):34} {told}")
+    honest = records.pop(HONEST)
+    assert honest.points == honest.out_of
+    for learner, record in records.items():
+        points = {e.name: e.points for e in record.exercises if e.points}
+        assert points == {FOLLOWS: 10.0}, (ways[learner], record.exercises)
