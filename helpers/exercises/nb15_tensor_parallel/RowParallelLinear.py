@@ -11,7 +11,7 @@
 from torch.nn.functional import linear
 
 from helpers.checks.author import *
-from helpers.exercises.nb15_tensor_parallel.in_ranks import run_layer
+from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import run_layer
 from helpers.exercises.nb15_tensor_parallel.shared import (
     ENDINGS,
     WITHOUT_BIAS,

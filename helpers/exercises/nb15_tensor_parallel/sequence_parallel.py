@@ -15,7 +15,7 @@ import torch
 from torch.nn.functional import linear, silu
 
 from helpers.checks.author import *
-from helpers.exercises.nb15_tensor_parallel.in_ranks import run_sequence
+from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import run_sequence
 from helpers.exercises.nb15_tensor_parallel.shared import ENDINGS, by_name, there_and_back, unequal
 from helpers.trace.events import Trace
 from helpers.trace.mismatch import at

@@ -14,7 +14,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from helpers.checks.author import *
-from helpers.exercises.nb15_tensor_parallel.in_ranks import run_loss
+from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import run_loss
 from helpers.exercises.nb15_tensor_parallel.shared import ENDINGS, by_name
 from helpers.views.plain import plural
 
