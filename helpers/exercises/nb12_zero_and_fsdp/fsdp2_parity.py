@@ -21,18 +21,6 @@ from helpers.exercises.nb12_zero_and_fsdp.shared import share, step
 from helpers.trace.events import Trace
 from helpers.views.plain import plural
 
-ADVICE = {
-    "names": "Return, on every rank, a dict with the names of `model.named_parameters()`, which do not "
-    "change "
-    "under fully_shard.",
-    "DTensor": "`p.full_tensor()` gathers the whole weight, on every rank.",
-    "sharded": "`model` must be sharded at the end: call fully_shard(layer, mesh=mesh) for each layer that "
-    "has "
-    "parameters, then fully_shard(model, mesh=mesh), and leave out unshard().",
-    "root": "Call fully_shard(model, mesh=mesh) last. Without it each layer is a root of its own, and a "
-    "root's weights stay whole from forward to backward.",
-}
-
 
 def case(draw: Draw) -> Case:
     n, steps = draw.ranks, draw.whole(2, 3)
@@ -54,7 +42,7 @@ def case(draw: Draw) -> Case:
     seen = dict.fromkeys(("kind", "names", "DTensor", "sharded", "root", "share"), "")
     weights = trained(kinds.split(), starts[0], x, y, steps, lr)
     ordered = {"kind": "", "names": "", "DTensor": ""} | {f"`{k}`": w for k, w in weights.items()}
-    parts = ByName([ordered | seen] * n, None, lambda name, got: ADVICE.get(name, ""))
+    parts = ByName([ordered | seen] * n)
     rows = {k: share(len(w), n) * w[0].numel() * 8 for k, w in weights.items()}
     layers = {name.split(".")[0] for name in weights}
 

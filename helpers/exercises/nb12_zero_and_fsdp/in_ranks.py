@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gc
 import sys
-import time
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -16,14 +15,13 @@ import numpy as np
 import torch
 from torch import nn
 
-from helpers.checks.held import PATIENCE_S, POLL_S, Held, storage_bytes, tensors_held
+from helpers.checks.held import PATIENCE_S, Held, storage_bytes, tensors_held
 
 _FEW = 4
 """Numbers that a list may have without being counted."""
 _SHOWN = 5
 _ROOM = 64
 """Bytes of a few counters."""
-_NO_WAIT = 1 << 60
 _BRIEF_S = 0.03
 _found_too_much: list[bool] = []
 """Not empty once waiting was in vain: then it is brief, as such a case is tried again alone."""
@@ -194,17 +192,18 @@ def _excess(
 ) -> str:
     """Say what is held beyond `most` bytes, without `others`; "" if nothing is."""
     states = torch.get_rng_state().numel()  # torch's checkpoint keeps one for each layer
-    deadline = time.monotonic() + (_BRIEF_S if _found_too_much else PATIENCE_S)
-    while True:
-        held(*others, most=_NO_WAIT)
-        sizes = [size for size in held.sizes if size != states]
-        hidden = _beside_tensors(answer)
-        whole = any(size >= min(known, default=size + 1) for size in sizes)
-        if not whole and sum(sizes) + hidden <= most:
-            return ""
-        if time.monotonic() > deadline:
-            break
-        time.sleep(POLL_S)  # gloo's own thread lets go of what it sent a moment after the call
+    smallest_whole = min(known, default=None)
+
+    def is_little(found: list[int]) -> bool:
+        own = [size for size in found if size != states]
+        whole = smallest_whole is not None and any(size >= smallest_whole for size in own)
+        return not whole and sum(own) + _beside_tensors(answer) <= most
+
+    patience_s = _BRIEF_S if _found_too_much else PATIENCE_S
+    sizes = [s for s in held.until(is_little, *others, patience_s=patience_s) if s != states]
+    if is_little(sizes):
+        return ""
+    hidden = _beside_tensors(answer)
     _found_too_much.append(True)
     shown = ", ".join(f"{size:,}" for size in sizes[:_SHOWN]) + ", ..." * (len(sizes) > _SHOWN)
     said = [f"tensors of {shown} bytes"] * bool(sizes)

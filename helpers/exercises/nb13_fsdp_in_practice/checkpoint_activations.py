@@ -14,8 +14,6 @@ from helpers.checks.author import *
 from helpers.exercises.nb13_fsdp_in_practice.in_ranks import Block, run_checkpointed
 from helpers.views.plain import plural
 
-HELD = "After forward, retain only the input of each checkpointed block, and the output of the last block."
-
 
 def case(draw: Draw) -> Case:
     n, depth = draw.ranks, draw.whole(3, 5)
@@ -44,7 +42,6 @@ def case(draw: Draw) -> Case:
         right=ByName(
             stepped(weights, xs, grads, seeds, learns, [2 if m else 1 for m in marked]),
             32.0,
-            lambda name, got: HELD if name == "held" else "",
         ),
         facts={"gathers": depth, "backward": 2 * depth},
         seconds=20.0,
@@ -71,11 +68,7 @@ def stepped(
                 h = block(h)
             h.backward(grad)
         of_x.append(start.grad)
-        found.append(
-            {
-                "output": h.detach(),
-            }
-        )
+        found.append({"output": h.detach()})
         learnt.append(
             {
                 f"gradient of blocks.{i}.{k}": p.grad
@@ -97,17 +90,16 @@ def shard_of(whole: torch.Tensor, rank: int, ranks: int) -> torch.Tensor:
     return rows[rank] if rank < len(rows) else whole[:0]
 
 
-AGAIN = (
-    "Checkpoint the call of the whole block: its weights are then gathered once in backward, for running it "
-    "again and for its gradients."
-)
-
 EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_gather", "reduce_scatter")),
         CallsIn("forward", "gathers", why="Each block is gathered once in forward."),
-        CallsIn("backward", "backward", why=AGAIN),
+        CallsIn(
+            "backward",
+            "backward",
+            why="Checkpoint the call of the whole block: its weights are then gathered once in backward.",
+        ),
     ),
     failed=(
         Failed(

@@ -25,11 +25,6 @@ MESH = (
     "In the mesh of two dimensions the first replicates and the second shards: (hosts, per_host), with a "
     "name for each."
 )
-ADVICE = {
-    "sharded": "Call fully_shard(module, mesh=mesh) for each layer that has parameters, then for the model.",
-    "share": f"Each rank holds one part in per_host of every weight. {MESH}",
-    "root": "After the layers, call fully_shard(model, mesh=mesh).",
-}
 
 
 def case(draw: Draw) -> Case:
@@ -65,7 +60,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{n // per_host} hosts of {per_host}, {', '.join(kinds)}, {plural(count, 'microbatch')}",
         [(kinds, state, batches[r], per_host, shard) for r in range(n)],
-        right=ByName(right, 8.0, lambda name, got: ADVICE.get(name, "")),
+        right=ByName(right, 8.0),
         facts={
             "per_host": per_host,
             "shard": shard,

@@ -5,19 +5,17 @@ Each gives back plain values by name. A text tells what was seen that no value s
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
-from helpers.checks.held import PATIENCE_S, POLL_S, Held, tensors_held
+from helpers.checks.held import PATIENCE_S, Held, tensors_held
 from helpers.ranks.inside import span
 
 FEW = 4
 """Tensors that travel which a rank may hold beside what its stage has saved."""
-_NO_WAIT = 1 << 60
 
 
 def build(kinds: Sequence[str], state: Mapping[str, torch.Tensor]) -> nn.Sequential:
@@ -131,14 +129,12 @@ class WatchedStage:
         size, owned = self._blank.nbytes, [*self._came.values(), *self._back.values()]
         owned += [t for saved in self._saved.values() for t in saved]
         owned += [t for p in self._module.parameters() for t in (p, p.grad) if t is not None]
-        deadline = time.monotonic() + (0 if self._beside > FEW else PATIENCE_S)
-        while True:
-            self._held(*owned, grad, self._blank, most=_NO_WAIT)
-            count = self._held.sizes.count(size)
-            if count <= FEW or time.monotonic() > deadline:
-                break
-            time.sleep(POLL_S)  # gloo's own thread lets go of a message a moment after the call
-        self._beside = max(self._beside, count)
+        sizes = self._held.until(
+            lambda sizes: sizes.count(size) <= FEW,
+            *(*owned, grad, self._blank),
+            patience_s=0 if self._beside > FEW else PATIENCE_S,
+        )
+        self._beside = max(self._beside, sizes.count(size))
 
     def empty(self) -> torch.Tensor:
         """Give a new tensor of the shape and dtype that travels between stages."""
@@ -265,4 +261,4 @@ def run_torchs(
         losses = list(losses)
     if isinstance(losses, (list, tuple)):
         losses = [v.detach().clone() if isinstance(v, torch.Tensor) else v for v in losses]
-    return {"steps": " and ".join(steps), **gradients(module), "losses": losses}
+    return {"steps": " and ".join(steps) or "none", **gradients(module), "losses": losses}

@@ -69,27 +69,9 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{plural(rows, 'sample')}, {', '.join(kinds)}, cut at {cut}, {dtype}",
         [(kinds, state, cut, x, None), (kinds, state, cut, None, y)],
-        right=ByName(right, None, advice),
+        right=ByName(right),
         facts={"bytes": rows * state[f"{cut}.weight"].shape[1] * dtype.itemsize},
     )
-
-
-def advice(name: str, got: Parts) -> str:
-    """Say what to do about a first wrong part, where its name and value tell all."""
-    if name.startswith("times that"):
-        if got[name] > 1:
-            return "Keep the activation that forward returned: backward needs its graph, no second forward."
-        return "Rank 0 computes with model[:cut] only, rank 1 with model[cut:]."
-    if name.startswith("gradient") and got[name] is None:
-        return (
-            "Both ranks need a backward: rank 1 from the loss, rank 0 from its activation, with the gradient "
-            "that rank 1 sent: a.backward(grad)."
-        )
-    if name == "loss" and got[name] is None:
-        return "Return the loss on rank 1: `return loss.detach()`."
-    if name == "graph":
-        return "Return loss.detach(), which has no graph."
-    return ""
 
 
 EXERCISE = Exercise(

@@ -322,7 +322,7 @@ def take_over(
     optimizer.step()
     after = torch.cat([p.detach().flatten() for p in model.parameters()])
     return {
-        "returned": step if isinstance(step, int) else type(step).__name__,
+        "returned": step if isinstance(step, int) else f"a {type(step).__name__}",
         "objects": same,
         "state": found,
         "after": after,

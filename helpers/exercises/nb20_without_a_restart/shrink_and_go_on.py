@@ -31,8 +31,8 @@ from helpers.views.plain import plural
 CLOSE = 1e-5
 ALONE = (
     "A replica that was left out, or whose `all_reduce` failed, does not step: it asks again and copies "
-    "the state. A replica that was left out starts its dict from scratch, because its last steps may have been "
-    "made again without it."
+    "the state. A replica that was left out starts its dict from scratch, because its last steps may have "
+    "been made again without it."
 )
 LEFT = (
     "It was behind when the others were done. A replica that has done all steps stays until every member "

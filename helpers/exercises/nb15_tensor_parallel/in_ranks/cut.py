@@ -1,4 +1,4 @@
-"""What the ranks run around an answer of 15.1 to 15.5, 15.7 and 15.8: a layer or a block that is cut over ranks.
+"""What the ranks run around all answers of notebook 15 but 15.6: a layer or a block that is cut over ranks.
 
 Each gives back plain values by name: the output, gradients, what the parameters hold. A text tells what was
 seen that no value shows; "" is right.

@@ -27,8 +27,8 @@ def forward_and_backward(
 ) -> dict[str, Any] | None:
     """Run forward and backward in their spans; None where forward returned nothing.
 
-    Give the output; whether autograd warned; and of each all_reduce whether it wrote into what autograd keeps,
-    and whether it was called outside of an autograd function, which so many calls in forward may be.
+    Give the output; whether autograd warned; whether an all_reduce wrote into what autograd keeps; and
+    whether one in forward was outside of an autograd function, which `calls_without_gradient` of them may be.
     """
     with (
         _watched_sums(calls_without_gradient) as seen,
