@@ -33,9 +33,9 @@ EARLIER = (
     "The losses of before the death are missing: keep the list in the checkpoint and go on with it."
 )
 HALF = (
-    "A worker was killed while it wrote, and left half a file, which is loaded as if it were whole. Write under "
-    "another name, `os.replace` it over the old one when it is whole, and load only what has the final name; "
-    "if nothing has, begin at the first step."
+    "A worker was killed while it wrote, and left half a file, which is loaded as if it were whole. Write "
+    "under another name, `os.replace` it over the old one when it is whole, and load only what has the final "
+    "name; if nothing has, begin at the first step."
 )
 UNSTOPPABLE = (
     "The check kills the job from another process, half-way through a write as well, to see what is left. "

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from helpers.checks.author import *
-from helpers.exercises.nb20_without_a_restart.in_ranks import LATE_PATIENCE_S, meet
+from helpers.exercises.nb20_without_a_restart.in_ranks.who_is_in import LATE_PATIENCE_S, meet
 
 LATE_S = 1.5
 """How much later than asked for a decision may be on a busy machine, in seconds."""

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb20_without_a_restart.in_ranks import (
+from helpers.exercises.nb20_without_a_restart.in_ranks.take_over import (
     backward,
     states,
     take_over,
