@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb12_zero_and_fsdp.in_ranks import train_layers
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.counted import train_layers
 from helpers.exercises.nb12_zero_and_fsdp.shared import (
     ENDINGS,
     mean_of,

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb12_zero_and_fsdp.in_ranks import step_sharded
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.counted import step_sharded
 from helpers.exercises.nb12_zero_and_fsdp.shared import (
     ENDINGS,
     draw_shapes,

@@ -16,8 +16,8 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from helpers.checks.author import *
-from helpers.exercises.nb12_zero_and_fsdp.in_ranks import sequential, train_with_fsdp2
-from helpers.exercises.nb12_zero_and_fsdp.shared import share, step
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import sequential, train_with_fsdp2
+from helpers.exercises.nb12_zero_and_fsdp.shared import draw_state, share, step
 from helpers.trace.events import Trace
 from helpers.views.plain import plural
 
@@ -35,7 +35,7 @@ def case(draw: Draw) -> Case:
         0.05,
     )
     widths.append(draw.of(2, 5))  # fewer rows than ranks, at times
-    starts = [model_state(draw, kinds.split(), widths) for _ in range(n)]
+    starts = [draw_state(draw, kinds.split(), widths) for _ in range(n)]
     x = torch.randn(n * each, widths[0], generator=draw.generator(), dtype=torch.float64)
     y = torch.randint(0, widths[-1], (n * each,), generator=draw.generator())
 
@@ -62,23 +62,6 @@ def case(draw: Draw) -> Case:
         },
         seconds=20.0,
     )
-
-
-def model_state(draw: Draw, kinds: Sequence[str], widths: Sequence[int]) -> dict[str, torch.Tensor]:
-    """Draw the parameters of one rank's model, in float64."""
-    state, at = {}, 0
-    for i, kind in enumerate(kinds):
-        shapes: dict[str, tuple[int, ...]] = {}
-        if kind == "Linear":
-            shapes = {"weight": (widths[at + 1], widths[at]), "bias": (widths[at + 1],)}
-            at += 1
-        elif kind == "LayerNorm":
-            shapes = {"weight": (widths[at],), "bias": (widths[at],)}
-        for name, shape in shapes.items():
-            state[f"{i}.{name}"] = torch.randn(
-                shape, generator=draw.generator(), dtype=torch.float64
-            )
-    return state
 
 
 def trained(

@@ -10,7 +10,7 @@
 """
 
 from helpers.checks.author import *
-from helpers.exercises.nb12_zero_and_fsdp.in_ranks import scatter_gradients
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.counted import scatter_gradients
 from helpers.exercises.nb12_zero_and_fsdp.shared import (
     ENDINGS,
     draw_shapes,

@@ -14,8 +14,8 @@ import torch
 from torch.nn.functional import mse_loss
 
 from helpers.checks.author import *
-from helpers.exercises.nb12_zero_and_fsdp.in_ranks import sequential
-from helpers.exercises.nb12_zero_and_fsdp.shared import share
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import sequential
+from helpers.exercises.nb12_zero_and_fsdp.shared import draw_state, share
 from helpers.exercises.nb13_fsdp_in_practice.checkpoint_activations import shard_of
 from helpers.exercises.nb13_fsdp_in_practice.in_ranks import run_hybrid
 from helpers.trace.events import Event, Trace
@@ -37,12 +37,7 @@ def case(draw: Draw) -> Case:
     def random(*shape: int) -> torch.Tensor:
         return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
 
-    state, at = {}, 0
-    for i, kind in enumerate(kinds):
-        if kind == "Linear":
-            state[f"{i}.weight"] = random(widths[at + 1], widths[at]) / widths[at] ** 0.5
-            state[f"{i}.bias"] = random(widths[at + 1])
-            at += 1
+    state = draw_state(draw, kinds, widths, dtype)
     samples = draw.whole(1, 3)
     batches = [
         [(random(samples, widths[0]), random(samples, widths[-1])) for _ in range(count)]

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from helpers.checks.held import PATIENCE_S, Held, storage_bytes, tensors_held
-from helpers.exercises.nb12_zero_and_fsdp.in_ranks import sequential
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import sequential
 from helpers.ranks.inside import span
 
 Sizes = Sequence[tuple[int, ...]]

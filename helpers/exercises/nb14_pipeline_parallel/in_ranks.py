@@ -12,24 +12,11 @@ import torch
 from torch import nn
 
 from helpers.checks.held import PATIENCE_S, Held, tensors_held
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import sequential
 from helpers.ranks.inside import span
 
 FEW = 4
 """Tensors that travel which a rank may hold beside what its stage has saved."""
-
-
-def build(kinds: Sequence[str], state: Mapping[str, torch.Tensor]) -> nn.Sequential:
-    """Build the layers that have these parameters; a name ends where the layer's number does."""
-    layers: list[nn.Module] = []
-    for i, kind in enumerate(kinds):
-        if kind == "Linear":
-            outs, ins = state[f"{i}.weight"].shape
-            layers.append(nn.Linear(ins, outs, bias=f"{i}.bias" in state))
-        else:
-            layers.append(getattr(nn, kind)())
-    model = nn.Sequential(*layers).to(next(iter(state.values())).dtype)
-    model.load_state_dict(dict(state))
-    return model
 
 
 def mean_square(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
@@ -59,7 +46,7 @@ def split_in_two(
     y: torch.Tensor | None,
 ) -> dict[str, Any]:
     """Let the answer train one step of a model on two ranks; tell which layers ran here."""
-    model = build(kinds, state)
+    model = sequential(kinds, state)
     ran = [0] * len(model)
 
     def count(index: int) -> Callable[..., None]:
@@ -224,7 +211,7 @@ def run_schedule(
     microbatches: int,
 ) -> dict[str, Any]:
     """Let the answer take all microbatches through this rank's stage and back."""
-    module = build(kinds, state)
+    module = sequential(kinds, state)
     with tensors_held() as held:
         stage = WatchedStage(rank, world_size, module, mine, blank, microbatches, held)
         answer(rank, world_size, stage, microbatches)
@@ -244,7 +231,7 @@ def run_torchs(
     """Let the answer run one step of torch's pipeline; tell whose step it was."""
     from torch.distributed.pipelining import schedules
 
-    module = build(kinds, state)
+    module = sequential(kinds, state)
     steps: list[str] = []
     real = schedules.PipelineScheduleSingle.step
 

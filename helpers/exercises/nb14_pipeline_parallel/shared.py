@@ -11,27 +11,14 @@ from torch import nn
 
 from helpers.checks.author import *
 from helpers.checks.rules_transfers import EachIsWaitedFor
-from helpers.exercises.nb14_pipeline_parallel.in_ranks import build, gradients, mean_square
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import sequential
+from helpers.exercises.nb12_zero_and_fsdp.shared import draw_state
+from helpers.exercises.nb14_pipeline_parallel.in_ranks import gradients, mean_square
 from helpers.trace.events import Event, Trace
 from helpers.trace.mismatch import at
 from helpers.views.plain import plural
 
 P2P = OnlyCalls(("send", "recv"))
-
-
-def draw_state(
-    draw: Draw, kinds: Sequence[str], widths: Sequence[int], dtype: torch.dtype
-) -> dict[str, torch.Tensor]:
-    """Draw the parameters of a model; widths: columns that go in, and come out of each Linear."""
-    state, at = {}, 0
-    for i, kind in enumerate(kinds):
-        if kind == "Linear":
-            shapes = {"weight": (widths[at + 1], widths[at]), "bias": (widths[at + 1],)}
-            at += 1
-            for name in shapes if draw.of(True, True, False) else ["weight"]:
-                drawn = torch.randn(shapes[name], generator=draw.generator(), dtype=torch.float64)
-                state[f"{i}.{name}"] = (drawn / 2).to(dtype)
-    return state
 
 
 def drawn(draw: Draw, dtype: torch.dtype, *shape: int) -> torch.Tensor:
@@ -53,7 +40,9 @@ class Pipeline:
         """Draw one in which tensors of one shape travel between all stages."""
         n, width, rows = draw.ranks, draw.whole(2, 5), draw.whole(1, 3)
         kinds = ("Linear", "Tanh")
-        states = [draw_state(draw, kinds, (width, width), dtype) for _ in range(n)]
+        states = [
+            draw_state(draw, kinds, (width, width), dtype, always_bias=False) for _ in range(n)
+        ]
         inputs, targets = (
             [drawn(draw, dtype, rows, width) for _ in range(microbatches)] for _ in range(2)
         )
@@ -61,7 +50,7 @@ class Pipeline:
 
     def truth(self) -> tuple[list[dict[str, Any]], list[float]]:
         """Give for each stage what comes to it, and its gradients; and the losses."""
-        modules: list[nn.Sequential] = [build(self.kinds, state) for state in self.states]
+        modules: list[nn.Sequential] = [sequential(self.kinds, state) for state in self.states]
         came: list[dict[str, Any]] = [{} for _ in modules]
         back: list[dict[str, Any]] = [{} for _ in modules]
         losses = []

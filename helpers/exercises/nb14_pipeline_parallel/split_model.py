@@ -15,10 +15,11 @@ from torch.nn.functional import cross_entropy
 
 from helpers.checks.author import *
 from helpers.checks.rules_transfers import EachIsWaitedFor
-from helpers.exercises.nb14_pipeline_parallel.in_ranks import build, gradients, split_in_two
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import sequential
+from helpers.exercises.nb12_zero_and_fsdp.shared import draw_state
+from helpers.exercises.nb14_pipeline_parallel.in_ranks import gradients, split_in_two
 from helpers.exercises.nb14_pipeline_parallel.shared import (
     P2P,
-    draw_state,
     drawn,
     somebody_waits,
 )
@@ -42,11 +43,11 @@ def case(draw: Draw) -> Case:
     )
     kinds = text.split()
     widths = [draw.whole(2, 9) for _ in range(text.count("Linear") + 1)]
-    state = draw_state(draw, kinds, widths, dtype)
+    state = draw_state(draw, kinds, widths, dtype, always_bias=False)
     x = drawn(draw, dtype, rows, widths[0])
     y = torch.randint(0, widths[-1], (rows,), generator=draw.generator())
 
-    model = build(kinds, state)
+    model = sequential(kinds, state)
     loss = cross_entropy(model(x), y)
     loss.backward()
     whole = gradients(model)
