@@ -22,15 +22,6 @@ from helpers.trace.mismatch import at
 from helpers.views.plain import plural
 from helpers.views.traffic_ledger import calls_by_phase
 
-BY_APPLY = (
-    "autograd does not know plain calls of torch.distributed, such as those in `gather` and `scatter_sum`, "
-    "and the gradient may silently be wrong. Call `GatherTokens.apply(...)` and `ScatterSum.apply(...)`."
-)
-BEHIND = (
-    "Sums that need a gradient go through `ScatterSum.apply(...)`: autograd does not see a call that "
-    "bypasses it (`.data`, `.detach()`, `no_grad`)."
-)
-
 
 def case(draw: Draw) -> Case:
     n, features = draw.ranks, draw.of(5, 7)
@@ -56,7 +47,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{plural(own_time, 'token')} a rank, hidden elements {' + '.join(map(str, counts))}, {dtype}",
         list(zip(grad.chunk(n), own, mask.chunk(n), strict=True)),
-        right=by_name(right, largest(there) * 4, {"autograd": BY_APPLY, "outside": BEHIND}),
+        right=by_name(right, largest(there) * 4),
         facts={"own": grad.nbytes // n, "whole": grad.nbytes, "scale": scale.nbytes},
     )
 
