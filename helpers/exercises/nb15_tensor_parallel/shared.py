@@ -17,8 +17,8 @@ _PARTS_ONLY = (
 )
 _SEEN = {
     "autograd": "autograd does not know plain calls of torch.distributed, and the gradient may silently be "
-    "wrong. Communicate inside of autograd functions: `SumOverRanks.apply(...)`, `ScatterSum.apply(...)`; what "
-    "needs no gradient, such as a maximum, is computed from a detached tensor.",
+    "wrong. Communicate inside of autograd functions: `SumOverRanks.apply(...)`, `ScatterSum.apply(...)`. "
+    "What needs no gradient, such as a maximum, is computed from a detached tensor.",
     "outside": "Sums that need a gradient go through `SumOverRanks.apply(...)` or `ScatterSum.apply(...)`: "
     "autograd does not see a call that bypasses them (`.data`, `.detach()`, `no_grad`).",
     "in place": "`all_reduce` writes into its tensor, and autograd may still need that one: sum a clone.",
