@@ -112,9 +112,11 @@ def why(row: Row, rank: int, x: Any, returned: bool) -> Iterator[str]:
     members, own, total = row.members(rank), row.given[rank], row.reduced(row.members(rank), "sum")
     n, scale = len(members), largest(*row.given)
     if same(own, x, 0):
-        also = ", and something is returned" if returned else ""
-        back = " `x.contiguous()` is a copy here. Copy its result back with `x.copy_(...)`."
-        yield f"x is unchanged{also}: write the result into x itself.{back * (row.stride > 1)}"
+        if returned:
+            yield "x is unchanged, and something is returned: write the result into x itself."
+        elif row.stride > 1:
+            yield "x is unchanged: `x.contiguous()` is a copy. Copy its result back with `x.copy_(...)`."
+        yield "x is unchanged: write the result into x itself, by `copy_` or IN_PLACE."
     usual = (
         (True, row.reduced(range(N)), "the reduction over all ranks: use `world`, which is given."),
         (row.op == "mean", total, "the sum: MPI has no op for the mean, so divide by the ranks."),
