@@ -27,6 +27,17 @@ from helpers.exercises.nb12_zero_and_fsdp.shared import (
 from helpers.views.plain import plural
 
 STEPS = 2
+ADVICE = {
+    "parameters": "Make the shard a `torch.nn.Parameter` that is an attribute of the layer, so that an "
+    "optimizer finds it.",
+    "built": "After __init__ the rank may keep only its shard. A slice is a view, which keeps the whole "
+    "storage: `clone()` it. Of the whole weight only the shape is needed later.",
+    "forward": "The whole weight is retained after forward. autograd keeps it if it sees `x @ weight.T`; so "
+    "do ctx.save_for_backward(weight) and attributes. Save `x` and the shard, and gather again in backward.",
+    "backward": "Something whole is retained after a layer's backward: the gathered weight, or the gradient "
+    "of the whole weight. Keep only the shard's gradient; a view of a whole gradient keeps all of it.",
+}
+"""By the name of what was seen. Its bytes may differ between runs, and so hide a known mistake."""
 
 
 def case(draw: Draw) -> Case:
@@ -69,7 +80,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{plural(count, 'layer')}, widths {', '.join(map(str, widths))}, {dtype}",
         [(weights, each, lr, trains_x, in_place, most, known) for each in given],
-        right=ByName(right),
+        right=ByName(right, None, lambda name, got: ADVICE.get(name, "")),
         facts={
             "gathers": 2 * count * STEPS,
             "scatters": count * STEPS,

@@ -34,6 +34,13 @@ OPTIMIZERS: tuple[tuple[str, dict[str, float], int], ...] = (
     ("Adagrad", {"lr": 0.1, "eps": 0.01}, 1),
 )
 """Name, options, and how many tensors of state there are for each weight."""
+ADVICE = {
+    "state": "Give the inner optimizer one parameter, this rank's slice of the flat weights: it makes state "
+    "for what it is given. Whole parameters are too coarse: one may have most of the elements.",
+    "memory": "Something whole is retained after step(): in an attribute, in a copy of another form, or by a "
+    "view, which keeps all of its storage. `clone()` the slice, and build what is whole inside step().",
+}
+"""By the name of what was seen. Its bytes may differ between runs, and so hide a known mistake."""
 
 
 def case(draw: Draw) -> Case:
@@ -58,7 +65,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{name}, {plural(steps, 'step')}, parameters of {', '.join(str(s) for s in shapes)}, {dtype}",
         [(weights, grads, name, options, in_place, most, known)] * n,
-        right=ByName([right] * n),
+        right=ByName([right] * n, None, lambda first, got: ADVICE.get(first, "")),
         facts={
             "count": count,
             "second": "".join([*options][1:]),

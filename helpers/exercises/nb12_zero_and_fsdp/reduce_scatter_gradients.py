@@ -19,6 +19,15 @@ from helpers.exercises.nb12_zero_and_fsdp.shared import (
     shards,
 )
 
+ADVICE = {
+    "gradients": "Set `p.grad = None` for every parameter, which frees its storage.",
+    "view": "A slice keeps the whole tensor alive. Let reduce_scatter write into a tensor of the shard's "
+    "length, or `clone()` the slice.",
+    "memory": "Something whole is still retained after the call, in an attribute, a list or another copy.",
+    "weights": "The weights have changed: only reduce and scatter the gradients.",
+}
+"""By the name of what was seen. Its bytes may differ between runs, and so hide a known mistake."""
+
 
 def case(draw: Draw) -> Case:
     n, dtype = draw.ranks, draw.dtype(*FLOATS)
@@ -33,6 +42,7 @@ def case(draw: Draw) -> Case:
     parts = ByName(
         [{"shard": shard.to(dtype), **seen} for shard in cut],
         {"shard": largest(*whole), "weights": 1e-30},
+        lambda name, got: ADVICE.get(name, ""),
     )
     names = "as many elements as all gradients, flat"
     known = (

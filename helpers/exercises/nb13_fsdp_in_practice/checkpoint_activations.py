@@ -14,6 +14,8 @@ from helpers.checks.author import *
 from helpers.exercises.nb13_fsdp_in_practice.in_ranks import Block, run_checkpointed
 from helpers.views.plain import plural
 
+HELD = "After forward, retain only the input of each checkpointed block, and the output of the last block."
+
 
 def case(draw: Draw) -> Case:
     n, depth = draw.ranks, draw.whole(3, 5)
@@ -42,6 +44,7 @@ def case(draw: Draw) -> Case:
         right=ByName(
             stepped(weights, xs, grads, seeds, learns, [2 if m else 1 for m in marked]),
             32.0,
+            lambda name, got: HELD if name == "held" else "",
         ),
         facts={"gathers": depth, "backward": 2 * depth},
         seconds=20.0,
