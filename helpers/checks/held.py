@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 
@@ -49,6 +49,20 @@ class Held:
             self._patience_s -= POLL_S
             count = self._count(others)
         return count
+
+    def until(
+        self,
+        enough: Callable[[list[int]], bool],
+        *others: torch.Tensor | None,
+        patience_s: float = PATIENCE_S,
+    ) -> list[int]:
+        """Count until the sizes are `enough`, or for so long: gloo's thread lets go a moment after a call."""
+        deadline = time.monotonic() + patience_s
+        while True:
+            self._count(others)
+            if enough(self._sizes) or time.monotonic() > deadline:
+                return self._sizes
+            time.sleep(POLL_S)
 
     @property
     def sizes(self) -> list[int]:

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb12_zero_and_fsdp.in_ranks import train_layers
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.counted import train_layers
 from helpers.exercises.nb12_zero_and_fsdp.shared import (
     ENDINGS,
     mean_of,
@@ -33,12 +33,11 @@ ADVICE = {
     "built": "After __init__ the rank may keep only its shard. A slice is a view, which keeps the whole "
     "storage: `clone()` it. Of the whole weight only the shape is needed later.",
     "forward": "The whole weight is retained after forward. autograd keeps it if it sees `x @ weight.T`; so "
-    "do "
-    "ctx.save_for_backward(weight) and attributes. Save `x` and the shard, and gather again in backward.",
+    "do ctx.save_for_backward(weight) and attributes. Save `x` and the shard, and gather again in backward.",
     "backward": "Something whole is retained after a layer's backward: the gathered weight, or the gradient "
-    "of "
-    "the whole weight. Keep only the shard's gradient; a view of a whole gradient keeps all of it.",
+    "of the whole weight. Keep only the shard's gradient; a view of a whole gradient keeps all of it.",
 }
+"""By the name of what was seen. Its bytes may differ between runs, and so hide a known mistake."""
 
 
 def case(draw: Draw) -> Case:
@@ -129,14 +128,7 @@ EXERCISE = Exercise(
         HandedIn("bytes", "nothing larger than a layer is sent"),
         Awaited(),
     ),
-    failed=(
-        Failed(
-            "number of gradients",
-            "backward must return one value for each argument of forward after `ctx`, in their order: a "
-            "gradient for a tensor that has one, None for anything else (a shape, a module).",
-        ),
-        *ENDINGS,
-    ),
+    failed=ENDINGS,
     kind=Kind.MODULE,
     programme=train_layers,
     reported=("parameters", "built", "forward", "backward"),

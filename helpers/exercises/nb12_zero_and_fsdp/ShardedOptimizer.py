@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb12_zero_and_fsdp.in_ranks import step_sharded
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.counted import step_sharded
 from helpers.exercises.nb12_zero_and_fsdp.shared import (
     ENDINGS,
     draw_shapes,
@@ -40,6 +40,7 @@ ADVICE = {
     "memory": "Something whole is retained after step(): in an attribute, in a copy of another form, or by a "
     "view, which keeps all of its storage. `clone()` the slice, and build what is whole inside step().",
 }
+"""By the name of what was seen. Its bytes may differ between runs, and so hide a known mistake."""
 
 
 def case(draw: Draw) -> Case:

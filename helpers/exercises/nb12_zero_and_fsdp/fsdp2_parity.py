@@ -16,22 +16,10 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from helpers.checks.author import *
-from helpers.exercises.nb12_zero_and_fsdp.in_ranks import sequential, train_with_fsdp2
-from helpers.exercises.nb12_zero_and_fsdp.shared import share, step
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import sequential, train_with_fsdp2
+from helpers.exercises.nb12_zero_and_fsdp.shared import draw_state, share, step
 from helpers.trace.events import Trace
 from helpers.views.plain import plural
-
-ADVICE = {
-    "names": "Return, on every rank, a dict with the names of `model.named_parameters()`, which do not "
-    "change "
-    "under fully_shard.",
-    "DTensor": "`p.full_tensor()` gathers the whole weight, on every rank.",
-    "sharded": "`model` must be sharded at the end: call fully_shard(layer, mesh=mesh) for each layer that "
-    "has "
-    "parameters, then fully_shard(model, mesh=mesh), and leave out unshard().",
-    "root": "Call fully_shard(model, mesh=mesh) last. Without it each layer is a root of its own, and a "
-    "root's weights stay whole from forward to backward.",
-}
 
 
 def case(draw: Draw) -> Case:
@@ -47,14 +35,14 @@ def case(draw: Draw) -> Case:
         0.05,
     )
     widths.append(draw.of(2, 5))  # fewer rows than ranks, at times
-    starts = [model_state(draw, kinds.split(), widths) for _ in range(n)]
+    starts = [draw_state(draw, kinds.split(), widths) for _ in range(n)]
     x = torch.randn(n * each, widths[0], generator=draw.generator(), dtype=torch.float64)
     y = torch.randint(0, widths[-1], (n * each,), generator=draw.generator())
 
     seen = dict.fromkeys(("kind", "names", "DTensor", "sharded", "root", "share"), "")
     weights = trained(kinds.split(), starts[0], x, y, steps, lr)
     ordered = {"kind": "", "names": "", "DTensor": ""} | {f"`{k}`": w for k, w in weights.items()}
-    parts = ByName([ordered | seen] * n, None, lambda name, got: ADVICE.get(name, ""))
+    parts = ByName([ordered | seen] * n)
     rows = {k: share(len(w), n) * w[0].numel() * 8 for k, w in weights.items()}
     layers = {name.split(".")[0] for name in weights}
 
@@ -74,23 +62,6 @@ def case(draw: Draw) -> Case:
         },
         seconds=20.0,
     )
-
-
-def model_state(draw: Draw, kinds: Sequence[str], widths: Sequence[int]) -> dict[str, torch.Tensor]:
-    """Draw the parameters of one rank's model, in float64."""
-    state, at = {}, 0
-    for i, kind in enumerate(kinds):
-        shapes: dict[str, tuple[int, ...]] = {}
-        if kind == "Linear":
-            shapes = {"weight": (widths[at + 1], widths[at]), "bias": (widths[at + 1],)}
-            at += 1
-        elif kind == "LayerNorm":
-            shapes = {"weight": (widths[at],), "bias": (widths[at],)}
-        for name, shape in shapes.items():
-            state[f"{i}.{name}"] = torch.randn(
-                shape, generator=draw.generator(), dtype=torch.float64
-            )
-    return state
 
 
 def trained(

@@ -10,7 +10,7 @@
 """
 
 from helpers.checks.author import *
-from helpers.exercises.nb12_zero_and_fsdp.in_ranks import scatter_gradients
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.counted import scatter_gradients
 from helpers.exercises.nb12_zero_and_fsdp.shared import (
     ENDINGS,
     draw_shapes,
@@ -26,6 +26,7 @@ ADVICE = {
     "memory": "Something whole is still retained after the call, in an attribute, a list or another copy.",
     "weights": "The weights have changed: only reduce and scatter the gradients.",
 }
+"""By the name of what was seen. Its bytes may differ between runs, and so hide a known mistake."""
 
 
 def case(draw: Draw) -> Case:

@@ -63,6 +63,30 @@ def draw_shapes(draw: Draw, least: int) -> list[tuple[int, ...]]:
     return shapes
 
 
+def draw_state(
+    draw: Draw,
+    kinds: Sequence[str],
+    widths: Sequence[int],
+    dtype: torch.dtype = torch.float64,
+    always_bias: bool = True,
+) -> dict[str, torch.Tensor]:
+    """Draw the parameters of a model; widths: columns that go in, and come out of each Linear."""
+    state, at = {}, 0
+    for i, kind in enumerate(kinds):
+        shapes: dict[str, tuple[int, ...]] = {}
+        if kind == "Linear":
+            shapes = {"weight": (widths[at + 1], widths[at])}
+            at += 1
+            if always_bias or draw.of(True, True, False):
+                shapes["bias"] = (widths[at],)
+        elif kind == "LayerNorm":
+            shapes = {"weight": (widths[at],), "bias": (widths[at],)}
+        for name, shape in shapes.items():
+            drawn = torch.randn(shape, generator=draw.generator(), dtype=torch.float64)
+            state[f"{i}.{name}"] = (drawn / 2).to(dtype)
+    return state
+
+
 # --- optimizers -----------------------------------------------------------------------------------
 
 

@@ -71,11 +71,7 @@ def stepped(
                 h = block(h)
             h.backward(grad)
         of_x.append(start.grad)
-        found.append(
-            {
-                "output": h.detach(),
-            }
-        )
+        found.append({"output": h.detach()})
         learnt.append(
             {
                 f"gradient of blocks.{i}.{k}": p.grad
@@ -97,17 +93,16 @@ def shard_of(whole: torch.Tensor, rank: int, ranks: int) -> torch.Tensor:
     return rows[rank] if rank < len(rows) else whole[:0]
 
 
-AGAIN = (
-    "Checkpoint the call of the whole block: its weights are then gathered once in backward, for running it "
-    "again and for its gradients."
-)
-
 EXERCISE = Exercise(
     case,
     (
         OnlyCalls(("all_gather", "reduce_scatter")),
         CallsIn("forward", "gathers", why="Each block is gathered once in forward."),
-        CallsIn("backward", "backward", why=AGAIN),
+        CallsIn(
+            "backward",
+            "backward",
+            why="Checkpoint the call of the whole block: its weights are then gathered once in backward.",
+        ),
     ),
     failed=(
         Failed(

@@ -14,8 +14,8 @@ import torch
 from torch.nn.functional import mse_loss
 
 from helpers.checks.author import *
-from helpers.exercises.nb12_zero_and_fsdp.in_ranks import sequential
-from helpers.exercises.nb12_zero_and_fsdp.shared import share
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import sequential
+from helpers.exercises.nb12_zero_and_fsdp.shared import draw_state, share
 from helpers.exercises.nb13_fsdp_in_practice.checkpoint_activations import shard_of
 from helpers.exercises.nb13_fsdp_in_practice.in_ranks import run_hybrid
 from helpers.trace.events import Event, Trace
@@ -25,11 +25,6 @@ MESH = (
     "In the mesh of two dimensions the first replicates and the second shards: (hosts, per_host), with a "
     "name for each."
 )
-ADVICE = {
-    "sharded": "Call fully_shard(module, mesh=mesh) for each layer that has parameters, then for the model.",
-    "share": f"Each rank holds one part in per_host of every weight. {MESH}",
-    "root": "After the layers, call fully_shard(model, mesh=mesh).",
-}
 
 
 def case(draw: Draw) -> Case:
@@ -42,12 +37,7 @@ def case(draw: Draw) -> Case:
     def random(*shape: int) -> torch.Tensor:
         return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
 
-    state, at = {}, 0
-    for i, kind in enumerate(kinds):
-        if kind == "Linear":
-            state[f"{i}.weight"] = random(widths[at + 1], widths[at]) / widths[at] ** 0.5
-            state[f"{i}.bias"] = random(widths[at + 1])
-            at += 1
+    state = draw_state(draw, kinds, widths, dtype)
     samples = draw.whole(1, 3)
     batches = [
         [(random(samples, widths[0]), random(samples, widths[-1])) for _ in range(count)]
@@ -65,7 +55,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{n // per_host} hosts of {per_host}, {', '.join(kinds)}, {plural(count, 'microbatch')}",
         [(kinds, state, batches[r], per_host, shard) for r in range(n)],
-        right=ByName(right, 8.0, lambda name, got: ADVICE.get(name, "")),
+        right=ByName(right, 8.0),
         facts={
             "per_host": per_host,
             "shard": shard,

@@ -5,21 +5,18 @@ Each gives back plain values by name. A text tells what was seen that no value s
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
-from helpers.checks.held import PATIENCE_S, POLL_S, Held, storage_bytes, tensors_held
-from helpers.exercises.nb12_zero_and_fsdp.in_ranks import sequential
+from helpers.checks.held import PATIENCE_S, Held, storage_bytes, tensors_held
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import sequential
 from helpers.ranks.inside import span
 
 Sizes = Sequence[tuple[int, ...]]
 Weights = Mapping[str, torch.Tensor]
-
-_NO_WAIT = 1 << 60
 
 
 def run_clip(
@@ -132,15 +129,16 @@ def run_checkpointed(
 
 def _too_much(held: Held, others: Sequence[torch.Tensor], most: int) -> str:
     state = torch.get_rng_state().numel()  # torch's checkpoint keeps one for each call
-    deadline = time.monotonic() + PATIENCE_S / 2
-    while True:
-        held(*others, most=_NO_WAIT)
-        count = sum(size for size in held.sizes if size != state)
-        if count <= most:
-            return ""
-        if time.monotonic() > deadline:
-            return f"{count:,} bytes of activations are retained after forward; {most:,} are enough"
-        time.sleep(POLL_S)  # gloo's own thread lets go of what it sent a moment after the call
+
+    def count(sizes: list[int]) -> int:
+        return sum(size for size in sizes if size != state)
+
+    found = count(
+        held.until(lambda sizes: count(sizes) <= most, *others, patience_s=PATIENCE_S / 2)
+    )
+    if found <= most:
+        return ""
+    return f"{found:,} bytes of activations are retained after forward; {most:,} are enough"
 
 
 # --- hybrid ---------------------------------------------------------------------------------------

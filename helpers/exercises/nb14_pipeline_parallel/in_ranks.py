@@ -5,33 +5,18 @@ Each gives back plain values by name. A text tells what was seen that no value s
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
-from helpers.checks.held import PATIENCE_S, POLL_S, Held, tensors_held
+from helpers.checks.held import PATIENCE_S, Held, tensors_held
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import sequential
 from helpers.ranks.inside import span
 
 FEW = 4
 """Tensors that travel which a rank may hold beside what its stage has saved."""
-_NO_WAIT = 1 << 60
-
-
-def build(kinds: Sequence[str], state: Mapping[str, torch.Tensor]) -> nn.Sequential:
-    """Build the layers that have these parameters; a name ends where the layer's number does."""
-    layers: list[nn.Module] = []
-    for i, kind in enumerate(kinds):
-        if kind == "Linear":
-            outs, ins = state[f"{i}.weight"].shape
-            layers.append(nn.Linear(ins, outs, bias=f"{i}.bias" in state))
-        else:
-            layers.append(getattr(nn, kind)())
-    model = nn.Sequential(*layers).to(next(iter(state.values())).dtype)
-    model.load_state_dict(dict(state))
-    return model
 
 
 def mean_square(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
@@ -61,7 +46,7 @@ def split_in_two(
     y: torch.Tensor | None,
 ) -> dict[str, Any]:
     """Let the answer train one step of a model on two ranks; tell which layers ran here."""
-    model = build(kinds, state)
+    model = sequential(kinds, state)
     ran = [0] * len(model)
 
     def count(index: int) -> Callable[..., None]:
@@ -131,14 +116,12 @@ class WatchedStage:
         size, owned = self._blank.nbytes, [*self._came.values(), *self._back.values()]
         owned += [t for saved in self._saved.values() for t in saved]
         owned += [t for p in self._module.parameters() for t in (p, p.grad) if t is not None]
-        deadline = time.monotonic() + (0 if self._beside > FEW else PATIENCE_S)
-        while True:
-            self._held(*owned, grad, self._blank, most=_NO_WAIT)
-            count = self._held.sizes.count(size)
-            if count <= FEW or time.monotonic() > deadline:
-                break
-            time.sleep(POLL_S)  # gloo's own thread lets go of a message a moment after the call
-        self._beside = max(self._beside, count)
+        sizes = self._held.until(
+            lambda sizes: sizes.count(size) <= FEW,
+            *(*owned, grad, self._blank),
+            patience_s=0 if self._beside > FEW else PATIENCE_S,
+        )
+        self._beside = max(self._beside, sizes.count(size))
 
     def empty(self) -> torch.Tensor:
         """Give a new tensor of the shape and dtype that travels between stages."""
@@ -228,7 +211,7 @@ def run_schedule(
     microbatches: int,
 ) -> dict[str, Any]:
     """Let the answer take all microbatches through this rank's stage and back."""
-    module = build(kinds, state)
+    module = sequential(kinds, state)
     with tensors_held() as held:
         stage = WatchedStage(rank, world_size, module, mine, blank, microbatches, held)
         answer(rank, world_size, stage, microbatches)
@@ -248,7 +231,7 @@ def run_torchs(
     """Let the answer run one step of torch's pipeline; tell whose step it was."""
     from torch.distributed.pipelining import schedules
 
-    module = build(kinds, state)
+    module = sequential(kinds, state)
     steps: list[str] = []
     real = schedules.PipelineScheduleSingle.step
 
@@ -265,4 +248,4 @@ def run_torchs(
         losses = list(losses)
     if isinstance(losses, (list, tuple)):
         losses = [v.detach().clone() if isinstance(v, torch.Tensor) else v for v in losses]
-    return {"steps": " and ".join(steps), **gradients(module), "losses": losses}
+    return {"steps": " and ".join(steps) or "none", **gradients(module), "losses": losses}

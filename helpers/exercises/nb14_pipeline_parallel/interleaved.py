@@ -32,11 +32,11 @@ def case(draw: Draw) -> Case:
     def together(values: list[Any]) -> Finding | None:
         for rank, got in enumerate(values):
             if what := not_names(got):
-                return Finding(f"rank {rank} {what}", NAMES)
+                return Finding(f"rank {rank} {what}")
         plan = [list(got) for got in values]
         for rank, order in enumerate(plan):
             if found := own_problem(order, rank, *told):
-                return Finding(*found)
+                return Finding(found)
         try:
             lanes = planned(plan, float(BACKWARD))
         except ValueError as error:
@@ -58,15 +58,6 @@ def case(draw: Draw) -> Case:
     )
 
 
-NAMES = 'One name for each action, in a list: "5F0" for stage 5, forward, microbatch 0.'
-DEALT = (
-    "Stage s belongs to rank s % world_size. A name starts with the stage, counted over all ranks, and ends "
-    "with the microbatch."
-)
-ONCE = "Every microbatch goes forward and backward once through each of the rank's stages."
-FIRST = "A backward needs the forward of its own stage and microbatch first."
-
-
 def not_names(got: Any) -> str:
     """Say what keeps this from being a list of names of actions, whichever; "" if nothing does."""
     if not isinstance(got, (list, tuple)):
@@ -77,26 +68,24 @@ def not_names(got: Any) -> str:
     return ""
 
 
-def own_problem(
-    got: Sequence[str], rank: int, n: int, stages: int, microbatches: int
-) -> tuple[str, str] | None:
-    """Say what is wrong with one rank's order by itself, and what to do."""
+def own_problem(got: Sequence[str], rank: int, n: int, stages: int, microbatches: int) -> str:
+    """Say what is wrong with one rank's order by itself; "" if nothing is."""
     every = set(order_of(rank, n, stages, microbatches))
     for each in got:
         stage, _, number = re.split("([FB])", each)
         if int(stage) % n != rank or int(stage) >= n * stages:
             mine = ", ".join(str(rank + n * turn) for turn in range(stages))
-            return f"rank {rank} has {each}; its stages are {mine}", DEALT
+            return f"rank {rank} has {each}; its stages are {mine}"
         if int(number) >= microbatches:
-            return f"rank {rank} has {each}; microbatches are 0 to {microbatches - 1}", ONCE
+            return f"rank {rank} has {each}; microbatches are 0 to {microbatches - 1}"
     if missing := sorted(every - set(got)):
-        return f"rank {rank} never runs {missing[0]}", ONCE
+        return f"rank {rank} never runs {missing[0]}"
     if len(got) > len(every):
-        return f"rank {rank} runs {next(e for e in got if list(got).count(e) > 1)} twice", ONCE
+        return f"rank {rank} runs {next(e for e in got if list(got).count(e) > 1)} twice"
     for place, each in enumerate(got):
         if "B" in each and each.replace("B", "F") not in got[:place]:
-            return f"rank {rank} runs {each} before {each.replace('B', 'F')}", FIRST
-    return None
+            return f"rank {rank} runs {each} before {each.replace('B', 'F')}"
+    return ""
 
 
 def length_of(n: int, stages: int, microbatches: int) -> int:

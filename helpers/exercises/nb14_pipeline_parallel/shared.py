@@ -11,27 +11,14 @@ from torch import nn
 
 from helpers.checks.author import *
 from helpers.checks.rules_transfers import EachIsWaitedFor
-from helpers.exercises.nb14_pipeline_parallel.in_ranks import build, gradients, mean_square
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import sequential
+from helpers.exercises.nb12_zero_and_fsdp.shared import draw_state
+from helpers.exercises.nb14_pipeline_parallel.in_ranks import gradients, mean_square
 from helpers.trace.events import Event, Trace
 from helpers.trace.mismatch import at
 from helpers.views.plain import plural
 
 P2P = OnlyCalls(("send", "recv"))
-
-
-def draw_state(
-    draw: Draw, kinds: Sequence[str], widths: Sequence[int], dtype: torch.dtype
-) -> dict[str, torch.Tensor]:
-    """Draw the parameters of a model; widths: columns that go in, and come out of each Linear."""
-    state, at = {}, 0
-    for i, kind in enumerate(kinds):
-        if kind == "Linear":
-            shapes = {"weight": (widths[at + 1], widths[at]), "bias": (widths[at + 1],)}
-            at += 1
-            for name in shapes if draw.of(True, True, False) else ["weight"]:
-                drawn = torch.randn(shapes[name], generator=draw.generator(), dtype=torch.float64)
-                state[f"{i}.{name}"] = (drawn / 2).to(dtype)
-    return state
 
 
 def drawn(draw: Draw, dtype: torch.dtype, *shape: int) -> torch.Tensor:
@@ -53,7 +40,9 @@ class Pipeline:
         """Draw one in which tensors of one shape travel between all stages."""
         n, width, rows = draw.ranks, draw.whole(2, 5), draw.whole(1, 3)
         kinds = ("Linear", "Tanh")
-        states = [draw_state(draw, kinds, (width, width), dtype) for _ in range(n)]
+        states = [
+            draw_state(draw, kinds, (width, width), dtype, always_bias=False) for _ in range(n)
+        ]
         inputs, targets = (
             [drawn(draw, dtype, rows, width) for _ in range(microbatches)] for _ in range(2)
         )
@@ -61,7 +50,7 @@ class Pipeline:
 
     def truth(self) -> tuple[list[dict[str, Any]], list[float]]:
         """Give for each stage what comes to it, and its gradients; and the losses."""
-        modules: list[nn.Sequential] = [build(self.kinds, state) for state in self.states]
+        modules: list[nn.Sequential] = [sequential(self.kinds, state) for state in self.states]
         came: list[dict[str, Any]] = [{} for _ in modules]
         back: list[dict[str, Any]] = [{} for _ in modules]
         losses = []
@@ -105,11 +94,8 @@ def schedule_case(draw: Draw, order: InOrder, few: int | None = None) -> Case:
             return Finding(f"{got['beside']!r:.40} is not a number of tensors")
         if found is None and few is not None and got["beside"] > few:
             what = f"{got['beside']} tensors of a message's size at once, not counting what its stage saves"
-            return Finding(f"its rank holds {what}; {few} are enough", HELD)
-        if found is None or found.advice:
-            return found
-        name = parts[rank].first(got, 0)[0]
-        return Finding(found.what, stage_advice(name, got, right[rank]) if name else "")
+            return Finding(f"its rank holds {what}; {few} are enough")
+        return found
 
     blank = torch.zeros_like(pipeline.inputs[0])
     mine: list[Sequence[torch.Tensor]] = [pipeline.inputs, *[[]] * (n - 2), pipeline.targets]
@@ -123,38 +109,6 @@ def schedule_case(draw: Draw, order: InOrder, few: int | None = None) -> Case:
 
 
 EACH = "Every rank calls stage.forward and stage.backward once for each microbatch."
-
-
-def stage_advice(name: str, got: Parts, right: Parts) -> str | tuple[str, ...]:
-    """Say what to do about the first wrong part of what a stage did.
-
-    What is nobody's right value may come of any of the mistakes, made on another rank.
-    """
-    if name == "overwritten":
-        return OWN_BOX
-    value, kind = got.get(name), name.rpartition(" ")[0]
-    if not isinstance(value, torch.Tensor):
-        return ""
-    if "microbatch" in name and value.isnan().all():
-        return WAIT
-    if "microbatch" in name and any(
-        k != name and k.startswith(kind) and same(v, value) for k, v in right.items()
-    ):
-        return SAME_ORDER
-    return (SEND, SAME_ORDER, WAIT, OWN_BOX) if "microbatch" in name else ""
-
-
-HELD = (
-    "A Work keeps its tensor even after wait(), so drop it: before a send wait for the last one to the same "
-    "rank, and receive each tensor only when it is needed."
-)
-SEND = "Send what stage.forward returned to the next rank, what stage.backward returned to the previous one."
-SAME_ORDER = (
-    "A stage computed with a tensor that belongs to another microbatch. Messages between two ranks arrive in "
-    "the order in which they were sent, so both sides must take the microbatches in the same order."
-)
-WAIT = "irecv fills its tensor by the time wait() returns: wait before you use it."
-OWN_BOX = "Receive each activation into a tensor of its own: call stage.empty() for each."
 
 
 # --- rules ----------------------------------------------------------------------------------------
@@ -278,8 +232,3 @@ ENDINGS: tuple[Failed | Stuck, ...] = (
         when=somebody_waits,
     ),
 )
-
-
-def in_a_cycle_of_sends(case: Case, run: Any) -> bool:
-    """Tell a deadlock of sends that wait for each other."""
-    return "cycle of sends" in str(run.failure)

@@ -15,10 +15,11 @@ from torch.nn.functional import cross_entropy
 
 from helpers.checks.author import *
 from helpers.checks.rules_transfers import EachIsWaitedFor
-from helpers.exercises.nb14_pipeline_parallel.in_ranks import build, gradients, split_in_two
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import sequential
+from helpers.exercises.nb12_zero_and_fsdp.shared import draw_state
+from helpers.exercises.nb14_pipeline_parallel.in_ranks import gradients, split_in_two
 from helpers.exercises.nb14_pipeline_parallel.shared import (
     P2P,
-    draw_state,
     drawn,
     somebody_waits,
 )
@@ -42,11 +43,11 @@ def case(draw: Draw) -> Case:
     )
     kinds = text.split()
     widths = [draw.whole(2, 9) for _ in range(text.count("Linear") + 1)]
-    state = draw_state(draw, kinds, widths, dtype)
+    state = draw_state(draw, kinds, widths, dtype, always_bias=False)
     x = drawn(draw, dtype, rows, widths[0])
     y = torch.randint(0, widths[-1], (rows,), generator=draw.generator())
 
-    model = build(kinds, state)
+    model = sequential(kinds, state)
     loss = cross_entropy(model(x), y)
     loss.backward()
     whole = gradients(model)
@@ -69,27 +70,9 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{plural(rows, 'sample')}, {', '.join(kinds)}, cut at {cut}, {dtype}",
         [(kinds, state, cut, x, None), (kinds, state, cut, None, y)],
-        right=ByName(right, None, advice),
+        right=ByName(right),
         facts={"bytes": rows * state[f"{cut}.weight"].shape[1] * dtype.itemsize},
     )
-
-
-def advice(name: str, got: Parts) -> str:
-    """Say what to do about a first wrong part, where its name and value tell all."""
-    if name.startswith("times that"):
-        if got[name] > 1:
-            return "Keep the activation that forward returned: backward needs its graph, no second forward."
-        return "Rank 0 computes with model[:cut] only, rank 1 with model[cut:]."
-    if name.startswith("gradient") and got[name] is None:
-        return (
-            "Both ranks need a backward: rank 1 from the loss, rank 0 from its activation, with the gradient "
-            "that rank 1 sent: a.backward(grad)."
-        )
-    if name == "loss" and got[name] is None:
-        return "Return the loss on rank 1: `return loss.detach()`."
-    if name == "graph":
-        return "Return loss.detach(), which has no graph."
-    return ""
 
 
 EXERCISE = Exercise(

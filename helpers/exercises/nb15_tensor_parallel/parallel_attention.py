@@ -14,7 +14,7 @@ import torch
 from torch.nn.functional import linear
 
 from helpers.checks.author import *
-from helpers.exercises.nb15_tensor_parallel.in_ranks import run_block
+from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import run_block
 from helpers.exercises.nb15_tensor_parallel.shared import (
     ENDINGS,
     cut_block,

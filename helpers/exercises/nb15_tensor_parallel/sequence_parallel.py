@@ -15,21 +15,12 @@ import torch
 from torch.nn.functional import linear, silu
 
 from helpers.checks.author import *
-from helpers.exercises.nb15_tensor_parallel.in_ranks import run_sequence
+from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import run_sequence
 from helpers.exercises.nb15_tensor_parallel.shared import ENDINGS, by_name, there_and_back, unequal
 from helpers.trace.events import Trace
 from helpers.trace.mismatch import at
 from helpers.views.plain import plural
 from helpers.views.traffic_ledger import calls_by_phase
-
-BY_APPLY = (
-    "autograd does not know plain calls of torch.distributed, such as those in `gather` and `scatter_sum`, "
-    "and the gradient may silently be wrong. Call `GatherTokens.apply(...)` and `ScatterSum.apply(...)`."
-)
-BEHIND = (
-    "Sums that need a gradient go through `ScatterSum.apply(...)`: autograd does not see a call that "
-    "bypasses it (`.data`, `.detach()`, `no_grad`)."
-)
 
 
 def case(draw: Draw) -> Case:
@@ -56,7 +47,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{plural(own_time, 'token')} a rank, hidden elements {' + '.join(map(str, counts))}, {dtype}",
         list(zip(grad.chunk(n), own, mask.chunk(n), strict=True)),
-        right=by_name(right, largest(there) * 4, {"autograd": BY_APPLY, "outside": BEHIND}),
+        right=by_name(right, largest(there) * 4),
         facts={"own": grad.nbytes // n, "whole": grad.nbytes, "scale": scale.nbytes},
     )
 

@@ -17,10 +17,10 @@ _PARTS_ONLY = (
 )
 _SEEN = {
     "autograd": "autograd does not know plain calls of torch.distributed, and the gradient may silently be "
-    "wrong. Communicate inside of autograd functions, by `.apply(...)`; what needs no gradient, such as a "
-    "maximum, is computed from a detached tensor.",
-    "outside": "Sums that need a gradient go through `SumOverRanks.apply(...)`: autograd does not see a call "
-    "that bypasses it (`.data`, `.detach()`, `no_grad`).",
+    "wrong. Communicate inside of autograd functions: `SumOverRanks.apply(...)`, `ScatterSum.apply(...)`. "
+    "What needs no gradient, such as a maximum, is computed from a detached tensor.",
+    "outside": "Sums that need a gradient go through `SumOverRanks.apply(...)` or `ScatterSum.apply(...)`: "
+    "autograd does not see a call that bypasses them (`.data`, `.detach()`, `no_grad`).",
     "in place": "`all_reduce` writes into its tensor, and autograd may still need that one: sum a clone.",
     "held": "One is enough, the tensor that `gate` and `up` read. Apply the norm to this rank's tokens, then "
     "gather once: a norm of all tokens keeps what it reads, too.",
@@ -62,16 +62,9 @@ ENDINGS: tuple[Any, ...] = (
 """What to say about runs that failed, in every exercise."""
 
 
-def by_name(
-    right: Sequence[Parts],
-    scale: float | Mapping[str, float],
-    seen: Mapping[str, str] | None = None,
-) -> ByName:
-    """Give what judges all that a rank gave back, with the advice that goes with what it saw.
-
-    seen: advice of an exercise's own, by name.
-    """
-    return ByName(right, scale, lambda name, got: (seen or {}).get(name) or _advice(name, got))
+def by_name(right: Sequence[Parts], scale: float | Mapping[str, float]) -> ByName:
+    """Give what judges all that a rank gave back, with the advice that goes with what it saw."""
+    return ByName(right, scale, _advice)
 
 
 def _advice(name: str, got: Parts) -> str:
@@ -118,18 +111,6 @@ def label_of(x: torch.Tensor, weight: torch.Tensor, bias: Any, trained: bool) ->
     label = f"{ins} to {outs} features, x of shape {tuple(x.shape)} and {x.dtype}"
     label += "" if bias is not None else ", no bias"
     return label + ("" if trained else ", x without gradient")
-
-
-def no_bias(case: Case, run: Any) -> bool:
-    """Tell whether the dense layer of a case has none."""
-    return not case.facts["bias"]
-
-
-WITHOUT_BIAS = Failed(
-    "NoneType",
-    "With `bias=False` the dense layer's bias is None: then `self.bias` is None too.",
-    when=no_bias,
-)
 
 
 # --- blocks ---------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from helpers.checks.author import *
-from helpers.exercises.nb15_tensor_parallel.in_ranks import run_loss
+from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import run_loss
 from helpers.exercises.nb15_tensor_parallel.shared import ENDINGS, by_name
 from helpers.views.plain import plural
 
@@ -47,8 +47,10 @@ def case(draw: Draw) -> Case:
     assert leaf.grad is not None
     y, gradient = loss.detach().to(dtype), leaf.grad.to(dtype)
     seen = {"autograd": "", "outside": "", "logits": "", "output": y}
-    # `m`, `t` and the logarithm are added in any order: each rounds to the size of a logit
-    size = {"output": max(1.0, float(logits.abs().max())), "gradient of logits": 1 / tokens}
+    # `m`, `t` and the logarithm are added in any order: each rounds to the size of a logit, and exp of such a
+    # sum is as far off, relative to itself, as the sum is
+    high = float(logits.abs().max())
+    size = {"output": max(1.0, high), "gradient of logits": (1 + high / 100) / tokens}
     right = [{**seen, "gradient of logits": gradient[:, s], "in place": ""} for s in own]
     return Case(
         f"{plural(tokens, 'token')}, words {' + '.join(str(counts[b]) for b in order)}, {dtype}, {kind}",

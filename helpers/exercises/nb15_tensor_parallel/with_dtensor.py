@@ -11,7 +11,7 @@
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb15_tensor_parallel.in_ranks import Block, run_parallelized
+from helpers.exercises.nb15_tensor_parallel.in_ranks.block import Block, run_parallelized
 from helpers.exercises.nb15_tensor_parallel.shared import by_name, largest
 
 MESHES = {2: (2,), 3: (3,), 4: (2, 2)}

@@ -75,22 +75,16 @@ def of_meaning(
             "does not ask for static rendezvous: leave out `--standalone` and all that begins with "
             "`--rdzv`."
         )
-    if str(found["nnodes"]) not in {"2", "2:2"}:
-        return f"says --nnodes={found['nnodes']}; there are 2 nodes."
-    if str(found["nproc_per_node"]) != str(nproc):
-        return f"says --nproc-per-node={found['nproc_per_node']}; each node has {nproc} workers."
-    if found["node_rank"] != node:
-        return (
-            f"says --node-rank={found['node_rank']} (0 if it is not given). Nodes are counted from 0, "
-            "and the order of your list is theirs."
-        )
-    if found["master_addr"] != address:
-        return (
-            f"says --master-addr={found['master_addr']}; all agents must go to {address}, where node "
-            "0 is."
-        )
-    if str(found["master_port"]) != str(port):
-        return f"says --master-port={found['master_port']}; both must name {port}."
+    wanted = {
+        "nnodes": ("2", "there are 2 nodes"),
+        "nproc_per_node": (str(nproc), f"each node has {nproc} workers"),
+        "node_rank": (str(node), "nodes are counted from 0, and the order of your list is theirs"),
+        "master_addr": (address, f"all agents must go to {address}, where node 0 is"),
+        "master_port": (str(port), f"both must name {port}"),
+    }
+    for name, (right, why) in wanted.items():
+        if str(found[name]) not in {right, f"{right}:{right}"}:  # from 2 to 2 nodes
+            return f"says --{name.replace('_', '-')}={found[name]}; {why}."
     if found["training_script"] != script:
         return (
             f"runs {one_line(str(found['training_script']), 60)!r}, not the script that was given."

@@ -20,7 +20,7 @@ from helpers.checks.author import *
 from helpers.exercises.nb19_checkpoints.in_ranks.beside import beside, learn, plans_of
 from helpers.exercises.nb19_checkpoints.shared import (
     evidence,
-    is_at_load,
+    half_loaded,
     left_alone,
     lives_of,
 )
@@ -213,20 +213,16 @@ def case(draw: Draw) -> Case:
     )
 
 
-def unfinished_loaded(case: Case, run: Run) -> bool:
-    """Tell a run that fails at loading, after a death in a save, although nothing whole is gone."""
-    lives = lives_of(run)
-    if len(lives) < 2 or "died" not in lives[-2] or not is_at_load(run):
-        return False
-    return ".metadata" in str(run.failure) and not gone(case, run)
-
-
 def gone(case: Case, run: Run) -> bool:
     """Tell a run that fails at loading, after a death in a save that was not the first: nothing is whole."""
     lives = lives_of(run)
-    if len(lives) < 2 or "died" not in lives[-2] or not is_at_load(run):
-        return False
-    return lives[-2]["died"][0] > case.facts["every"] and not lives[-1]["found"]["whole"]
+    later = half_loaded(case, run) and lives[-2]["died"][0] > case.facts["every"]
+    return later and not lives[-1]["found"]["whole"]
+
+
+def unfinished_loaded(case: Case, run: Run) -> bool:
+    """Tell a run that fails at loading what was left of a save, although nothing whole is gone."""
+    return half_loaded(case, run) and ".metadata" in str(run.failure) and not gone(case, run)
 
 
 EXERCISE = Exercise(

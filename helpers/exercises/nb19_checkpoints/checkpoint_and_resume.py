@@ -19,9 +19,7 @@ from helpers.exercises.nb19_checkpoints.in_ranks.resume import Training, plans_o
 from helpers.exercises.nb19_checkpoints.shared import (
     AGAIN,
     EARLIER,
-    FIRST,
     HALF,
-    LEFTOVER,
     TEXT,
     at_the_wrong_time,
     evidence,
@@ -212,9 +210,7 @@ EXERCISE = Exercise(
             "All machines see `folder`; the temp folder is a machine's own, on another disk, and a file "
             "cannot be moved from there in one step. Write the new file into `folder`, under another name.",
         ),
-        Failed(".", LEFTOVER, died=True, when=half_loaded(first=False, beside=True)),
-        Failed(".", FIRST, died=True, when=half_loaded(first=True, beside=False)),
-        Failed(".", HALF, died=True, when=half_loaded(first=False, beside=False)),
+        Failed(".", HALF, died=True, when=half_loaded),
         Failed(".", ALONE, when=left_alone),
     ),
     kind=Kind.SCRIPT,

@@ -17,13 +17,6 @@ from helpers.ranks.failures import RankFailed
 from helpers.ranks.run import Run
 from helpers.views.plain import plural
 
-CUT = (
-    "Whole tensors were read and then split. Pass `dcp.load` tensors that are sharded already: then each "
-    "rank reads its own rows only, and a model larger than one rank's memory can be loaded."
-)
-WHOLE = "Every rank holds whole tensors. Place them with `[Shard(0)]`."
-ROWS = "The tensors are not split by rows. Place them with `[Shard(0)]`."
-AGAIN = "The same elements are read more than once. Load each tensor once."
 SHAPES = (
     "Your DTensors need the whole shapes: `zeros(shape, device_mesh=mesh, placements=[Shard(0)])` also "
     "splits rows that are not a multiple of the ranks; `DTensor.from_local` assumes equal parts."
@@ -58,7 +51,7 @@ def case(draw: Draw) -> Case:
         for name in shapes:
             if found := of_one(name, got.get(name), own[rank][name], shapes[name]):
                 return found
-        more = sorted(set(got) - {*shapes, "elements read", "elements of each"})
+        more = sorted(set(got) - {*shapes, "elements read"})
         if more:
             return Finding(f"there are names too many: {', '.join(more)}")
         share = sum(part.numel() for part in own[rank].values())
@@ -68,17 +61,8 @@ def case(draw: Draw) -> Case:
             return Finding(f"it says that {read} elements were read; its share has {share}")
         if read > share:
             what = f"{read} elements are read from the checkpoint; this rank's shares have {share}"
-            return Finding(what, why(got, rank))
+            return Finding(what)
         return None
-
-    def why(got: Any, rank: int) -> str:
-        """Say why more is read than this rank's share."""
-        each = got["elements of each"]
-        if got["elements read"] > sum(each.values()):
-            return AGAIN
-        parts = own[rank]
-        whole_ones = [x for x in shapes if each.get(x) == whole[x].numel() > parts[x].numel()]
-        return CUT if whole_ones else ""
 
     return Case(
         f"saved by {plural(before, 'rank')}, loaded by {after}; {', '.join(map(str, shapes.values()))}",
@@ -104,13 +88,12 @@ def of_one(name: str, told: Any, right: torch.Tensor, shape: tuple[int, ...]) ->
         )
     if told["placement"] != "(Shard(dim=0),)":
         what = f"{name} is placed {told['placement']}, not Shard(0)"
-        return Finding(what, WHOLE if "Replicate" in told["placement"] else ROWS)
+        return Finding(what)
     if list(told["shape"]) != list(shape):
         return Finding(f"{name} has the shape {tuple(told['shape'])}, not {shape}", SHAPES)
     local = told["local"]
     if right.any() and local.shape == right.shape and not local.any():
-        what = f"{name} is still zero"
-        return Finding(what, "`dcp.load` writes into the tensors that it is given.")
+        return Finding(f"{name} is still zero")
     problem = difference(right, local, 0)
     return Finding(f"{name}: {problem}") if problem else None
 
@@ -133,7 +116,7 @@ EXERCISE = Exercise(
     ),
     kind=Kind.MODULE,
     programme=reshard,
-    reported=("elements read", "elements of each"),
+    reported=("elements read",),
     sizes=(1, 2, 3, 4),
     count=12,
     own_network=True,

@@ -20,9 +20,7 @@ from helpers.exercises.nb19_checkpoints.in_ranks.resume import plans_of
 from helpers.exercises.nb19_checkpoints.shared import (
     AGAIN,
     EARLIER,
-    FIRST,
     HALF,
-    LEFTOVER,
     TEXT,
     at_the_wrong_time,
     evidence,
@@ -222,9 +220,7 @@ EXERCISE = Exercise(
     case,
     failed=(
         Failed("schedulers have counted", ONE_FILE),
-        Failed(".", LEFTOVER, died=True, when=half_loaded(first=False, beside=True)),
-        Failed(".", FIRST, died=True, when=half_loaded(first=True, beside=False)),
-        Failed(".", HALF, died=True, when=half_loaded(first=False, beside=False)),
+        Failed(".", HALF, died=True, when=half_loaded),
         Failed(".", EMPTY, when=uneven),
     ),
     kind=Kind.SCRIPT,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from helpers.checks.author import *
@@ -32,21 +32,11 @@ AGAIN = "Save after each {every} steps, counted from the very first one, and go 
 EARLIER = (
     "The losses of before the death are missing: keep the list in the checkpoint and go on with it."
 )
-FIRST = (
-    "A worker was killed while it wrote the first checkpoint, and the half of it is loaded as if it were "
-    "one. Write under another name, `os.replace` it when it is whole, and load only what has the final "
+HALF = (
+    "A worker was killed while it wrote, and left half a file, which is loaded as if it were whole. Write "
+    "under another name, `os.replace` it over the old one when it is whole, and load only what has the final "
     "name; if nothing has, begin at the first step."
 )
-HALF = (
-    "A worker was killed while it wrote, and left half a file where the only whole one had been. Save under "
-    "another name, then `os.replace` it over the old one."
-)
-LEFTOVER = (
-    "A worker was killed while it wrote, and left half a file beside a whole checkpoint. The half one is "
-    "loaded: look only for the name that a file gets once it is whole."
-)
-
-
 UNSTOPPABLE = (
     "The check kills the job from another process, half-way through a write as well, to see what is left. "
     "Write checkpoints with `torch.save`, `open` or `os.write`, in the rank itself, and let a death happen."
@@ -131,18 +121,10 @@ def why_from_zero(before: Mapping[str, Any], life: Mapping[str, Any]) -> str:
     return READ if life.get("read") else LOOK
 
 
-def half_loaded(*, first: bool, beside: bool) -> Callable[[Case, Run], bool]:
-    """Tell a run that fails at loading after a death in a save: the `first` one, or `beside` a whole one."""
-
-    def fits(case: Case, run: Run) -> bool:
-        lives = lives_of(run)
-        if len(lives) < 2 or "died" not in lives[-2] or not is_at_load(run):
-            return False
-        whole = bool(lives[-1]["found"]["whole"])
-        no_other = lives[-2]["died"][0] <= case.facts["every"]
-        return whole == beside and (beside or no_other == first)
-
-    return fits
+def half_loaded(case: Case, run: Run) -> bool:
+    """Tell a run that fails at loading after a death in a save."""
+    lives = lives_of(run)
+    return len(lives) > 1 and "died" in lives[-2] and is_at_load(run)
 
 
 def lives_of(run: Run) -> Sequence[Mapping[str, Any]]:

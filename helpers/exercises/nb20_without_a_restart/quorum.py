@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from helpers.checks.author import *
-from helpers.exercises.nb20_without_a_restart.in_ranks import LATE_PATIENCE_S, meet
+from helpers.exercises.nb20_without_a_restart.in_ranks.who_is_in import LATE_PATIENCE_S, meet
 
 LATE_S = 1.5
 """How much later than asked for a decision may be on a busy machine, in seconds."""
@@ -61,19 +61,13 @@ WHOM = (
     "at any moment, also one that you rely on to decide."
 )
 
-ROLES = {
-    "unexpected": "absent",
-    "late and absent": "late",
-    "others than expected": "on time",
-    "alone": "on time",
-    "left out": "behind",
-}
-"""What the odd one does in a round, where it is not what the round is called."""
 LEADERS_DIE = {2: 2, 5: 3}
 """World size -> before which write replica 0, the first one that asks, is killed: that by which it decides,
 where an answer lets the first or the smallest one do so."""
 PATIENCE = {"late and absent": 0.6, "alone": 0.8, "one by one": 0.8, "left out": 0.4}
 """In seconds. Alone: three times that is more than a busy machine may be late."""
+UNEXPECTED_ONES = ("early", "unexpected", "others than expected")
+"""The rounds in which the odd one is not among `expected`."""
 
 
 def case(draw: Draw) -> Case:
@@ -83,32 +77,16 @@ def case(draw: Draw) -> Case:
     if n in LEADERS_DIE:
         ending, dies = "killed", (0, LEADERS_DIE[n])
     kinds = ["all", draw.of("absent", "unexpected", "late", "early")] if n > 1 else ["all"]
-    kinds += ["late and absent"] if n > 2 else []
-    kinds += ["meanwhile"] if n > 2 else []
+    kinds += ["late and absent", "meanwhile"] if n > 2 else []
     kinds += ["others than expected"] if n > 1 else []
     kinds += [draw.of("alone", "one by one")] if n > 3 else []
     kinds += ["left out"] if n > 2 else []
     kinds.append("all" if dies[0] >= 0 or n == 1 else ending)
     rounds: list[dict[str, Any]] = []
     for number, kind in enumerate(kinds):
-        roles, expected = ["on time"] * n, list(range(n))
-        if kind != "all":
-            odd, other = draw.rank(), draw.whole(1, max(1, n - 1))
-            roles[odd] = ROLES.get(kind, kind)
-            if kind in ("early", "unexpected", "others than expected"):
-                expected.remove(odd)
-            if kind in ("late and absent", "others than expected"):
-                roles[(odd + other) % n] = "absent"
-            elif kind == "meanwhile":
-                roles[(odd + other) % n] = "impatient"
-            elif kind == "alone":
-                roles = ["on time" if r == odd else "absent" for r in range(n)]
-            elif kind == "one by one":
-                roles[odd] = "absent"
-                for k, role in ((1, "second"), (2, "straggler")):
-                    roles[(odd + k) % n] = role
-            elif kind == "left out":
-                roles = ["behind" if r == odd else "slow" for r in range(n)]
+        odd, other = draw.rank(), draw.whole(1, max(1, n - 1))
+        roles = roles_of(kind, n, odd, (odd + other) % n)
+        expected = [r for r in range(n) if r != odd or kind not in UNEXPECTED_ONES]
         killed = number == len(kinds) - 1 and dies[0] >= 0
         waits = killed or any(roles[r] in ("absent", "late") for r in expected)
         # each round's steps are beyond those of the one before, but for a replica that has nothing,
@@ -154,6 +132,25 @@ def case(draw: Draw) -> Case:
     )
 
 
+def roles_of(kind: str, n: int, odd: int, another: int) -> list[str]:
+    """Give what each replica does in a round of this kind: the odd one, another one, and the others."""
+    others = [r for r in range(n) if r != odd]
+    changed = {
+        "all": {},
+        "absent": {odd: "absent"},
+        "unexpected": {odd: "absent"},
+        "late": {odd: "late"},
+        "early": {odd: "early"},
+        "late and absent": {odd: "late", another: "absent"},
+        "meanwhile": {odd: "meanwhile", another: "impatient"},
+        "others than expected": {another: "absent"},
+        "alone": dict.fromkeys(others, "absent"),
+        "one by one": {odd: "absent", (odd + 1) % n: "second", (odd + 2) % n: "straggler"},
+        "left out": {odd: "behind", **dict.fromkeys(others, "slow")},
+    }[kind]
+    return [changed.get(r, "on time") for r in range(n)]
+
+
 IN_TIME = ("on time", "early", "impatient", "second", "behind")
 
 
@@ -163,9 +160,8 @@ def describe(number: int, now: Any) -> str:
     for r, role in enumerate(now["roles"]):
         strange = r not in now["expected"]
         if role in OF_ROLE:
-            odd.append(
-                f"replica {r} {OF_ROLE[role]}{', nor is expected' * strange * (role == 'absent')}"
-            )
+            also = ", nor is expected" * (strange and role == "absent")
+            odd.append(f"replica {r} {OF_ROLE[role]}{also}")
         elif strange:
             odd.append(f"replica {r} is not expected, but comes")
     return f"round {number}: {' and '.join(odd) or 'all come'}"
@@ -185,41 +181,30 @@ OF_ROLE = {
 
 def one_round(number: int, now: Any, asked: dict[int, Any], killed: int) -> Finding | None:
     """Judge what came of one round. asked: from each replica that asked and lives to (dict, began, ended)."""
-    said = f"in round {number}"
+    said, roles = f"in round {number}", now["roles"]
     for r, (got, *_) in asked.items():
         if not isinstance(got, dict):
-            return Finding(f"{said} replica {r} is given back {a(got)}, not a dict of ints")
-    roles = now["roles"]
+            what = "nothing" if got == "NoneType" else f"a {got}"
+            return Finding(f"{said} replica {r} is given back {what}, not a dict of ints")
     for r, (got, *_) in asked.items():
-        members = got
-        for m in members:
+        for m, step in got.items():
+            has = f"{said} replica {r} has {m} for a member, which"
             if not 0 <= m < len(roles) or roles[m] == "absent":
-                return Finding(f"{said} replica {r} has {m} for a member, which did not ask")
-            if members[m] != now["steps"][m]:
-                what = (
-                    f"{said} replica {r} has step {members[m]} for member {m}, which asked with step "
-                    f"{now['steps'][m]}"
-                )
-                return Finding(what, STEPS)
-            if roles[m] == "late":
-                return Finding(
-                    f"{said} replica {r} has {m} for a member, which asked too late", AFTER
-                )
-            if roles[m] == "straggler":
-                what = f"{said} replica {r} has {m} for a member, which asked too late"
-                return Finding(what, RESTART, rests_on_time=True)
+                return Finding(f"{has} did not ask")
+            if step != now["steps"][m]:
+                return Finding(f"{has} asked with step {now['steps'][m]}, not {step}", STEPS)
+            if roles[m] in ("late", "straggler"):
+                by_time = roles[m] == "straggler"
+                return Finding(f"{has} asked too late", RESTART if by_time else AFTER, by_time)
         for m, role in enumerate(roles):
-            if role in IN_TIME and m not in members and m != killed:
+            if role in IN_TIME and m not in got and m != killed:
                 what = f"{said} replica {r} does not have {m} for a member, which had asked in time"
-                return Finding(
-                    what, UNEXPECTED if m not in now["expected"] else ALONE if members else ""
-                )
+                why = ALONE if got else ""
+                return Finding(what, UNEXPECTED if m not in now["expected"] else why)
     for first, r in pairwise(sorted(asked)):
-        if asked[r][0] != asked[first][0]:
-            what = (
-                f"{said} replica {first} is told {asked[first][0]}, and replica {r} {asked[r][0]}"
-            )
-            return Finding(what, ONE)
+        one, other = asked[first][0], asked[r][0]
+        if one != other:
+            return Finding(f"{said} replica {first} is told {one}, and replica {r} {other}", ONE)
     return in_time(said, now, asked, killed)
 
 
@@ -262,10 +247,6 @@ def in_time(said: str, now: Any, asked: dict[int, Any], killed: int) -> Finding 
             what = f"{said} replica {r}, which asks after the decision, waits {waited:.1f} s for it"
             return Finding(what, LATE, rests_on_time=True)
     return None
-
-
-def a(name: Any) -> str:
-    return "nothing" if name == "NoneType" else f"a {name}"
 
 
 EXERCISE = Exercise(

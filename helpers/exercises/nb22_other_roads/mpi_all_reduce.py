@@ -8,14 +8,14 @@
   MPI.SUM); if op == 'mean': whole /= world.Get_size(); x.copy_(whole)
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb22_other_roads.in_ranks import on_mpi_ranks
+from helpers.exercises.nb22_other_roads.in_ranks.mpi import on_mpi_ranks
 from helpers.ranks.run import Run
 from helpers.views.plain import plural
 from helpers.views.values import short_value
@@ -87,9 +87,7 @@ def of_one(row: Row, rank: int, told: Mapping[str, Any]) -> Finding | None:
     problem = difference(wanted, x, scale=scale)
     if problem:
         shown = f"x is {short_value(x, 80)} and should be {short_value(wanted, 80)} ({problem})"
-        return Finding(
-            f"{row.name(rank)}: {shown}", tuple(why(row, rank, x, bool(told["returned"])))
-        )
+        return Finding(f"{row.name(rank)}: {shown}", tuple(why(row, rank, x, told["returned"])))
     if not told["kept"]:
         what = "but the elements between those of `x` have changed, which belong to somebody else"
         advice = "Reduce `x.contiguous()`, then copy the result back into x."
@@ -106,48 +104,30 @@ def of_one(row: Row, rank: int, told: Mapping[str, Any]) -> Finding | None:
     return Finding(f"{row.name(rank)}: right, {what}", advice)
 
 
-FEWER = (
-    f"This is divided by {N}, the number of all ranks. `world` may have fewer: `world.Get_size()`."
-)
 MEMORY = "`Allreduce` with a capital letter sends the tensor's memory as it is."
 
 
-def why(row: Row, rank: int, x: Any, returned: bool) -> list[str]:
+def why(row: Row, rank: int, x: Any, returned: bool) -> Iterator[str]:
     """Give each sentence that explains a wrong tensor."""
-    members, scale = row.members(rank), largest(*row.given)
-    n, everybody = len(members), row.reduced(range(N))
-    wanted, total = row.reduced(members), row.reduced(members, "sum")
-    said = []
-    if same(row.given[rank], x, 0):
+    members, own, total = row.members(rank), row.given[rank], row.reduced(row.members(rank), "sum")
+    n, scale = len(members), largest(*row.given)
+    if same(own, x, 0):
         if returned:
-            said.append(
-                "x is unchanged, and something is returned: write the result into x itself."
-            )
+            yield "x is unchanged, and something is returned: write the result into x itself."
         elif row.stride > 1:
-            said.append(
-                "x is unchanged: `x.contiguous()` is a copy here. Copy its result back with `x.copy_(...)`."
-            )
-        said.append("x is unchanged: write the result into x itself, by `copy_` or IN_PLACE.")
-    if n < N and same(everybody, x, scale=scale):
-        said.append(
-            "This is the reduction over all ranks: use the communicator `world` that is given."
-        )
-    if row.op == "mean" and same(total, x, scale=scale):
-        said.append(
-            "This is the sum: MPI has no op for the mean, so divide by the number of ranks."
-        )
-    if row.op == "mean" and n < N and same(total / N, x, scale=scale):
-        said.append(FEWER)
-    if row.op == "mean" and n > 1 and same(wanted / n, x, scale=scale):
-        said.append("This is divided by the number of ranks twice.")
-    if row.op == "max" and same(total, x, scale=scale):
-        said.append("This is the sum: pass `op=MPI.MAX`.")
-    if row.op == "sum" and n > 1 and x.is_floating_point() and same(total / n, x, scale=scale):
-        said.append("This is the mean: divide only where `op` is 'mean'.")
-    return said
-
-
-# --- ranks that wait ------------------------------------------------------------------------------
+            yield "x is unchanged: `x.contiguous()` is a copy. Copy its result back with `x.copy_(...)`."
+        yield "x is unchanged: write the result into x itself, by `copy_` or IN_PLACE."
+    usual = (
+        (True, row.reduced(range(N)), "the reduction over all ranks: use `world`, which is given."),
+        (row.op == "mean", total, "the sum: MPI has no op for the mean, so divide by the ranks."),
+        (row.op == "mean", total / N, f"divided by {N}, the number of all ranks: `world` may have fewer."),
+        (row.op == "mean", total / n / n, "divided by the number of ranks twice."),
+        (row.op == "max", total, "the sum: pass `op=MPI.MAX`."),
+        (row.op == "sum" and n > 1, total / n, "the mean: divide only where `op` is 'mean'."),
+    )  # fmt: skip
+    for asked, value, words in usual:
+        if asked and same(value, x, scale=scale):
+            yield f"This is {words}"
 
 
 def waiting(run: Run) -> dict[int, str]:
@@ -156,16 +136,10 @@ def waiting(run: Run) -> dict[int, str]:
     return {rank: str(name) for rank, name in enumerate(said) if name}
 
 
-def in_several(case: Case, run: Run) -> bool:
-    return len(set(waiting(run).values())) > 1
-
-
-def all_of_them(case: Case, run: Run) -> bool:
-    return len(waiting(run)) == N
-
-
 def some_of_them(case: Case, run: Run) -> bool:
-    return 0 < len(waiting(run)) < N
+    """Whether ranks wait in one call that the others never make."""
+    calls = waiting(run)
+    return 0 < len(calls) < N and len(set(calls.values())) == 1
 
 
 EXERCISE = Exercise(
@@ -173,18 +147,14 @@ EXERCISE = Exercise(
     failed=(
         Failed(
             ".",
-            "Ranks wait in several calls of `world`: all must make the same ones in the same order.",
-            when=in_several,
-        ),
-        Failed(
-            ".",
-            "All ranks wait in the same call of `world`: do they all pass the same root and the same op?",
-            when=all_of_them,
-        ),
-        Failed(
-            ".",
             "Some ranks wait in a call of `world` for ranks that never make it: do all reach the line?",
             when=some_of_them,
+        ),
+        Failed(
+            ".",
+            "Ranks wait in calls of `world`: all must make the same ones in the same order, with the same "
+            "root and op.",
+            when=lambda case, run: bool(waiting(run)),
         ),
         Failed(
             "BufferError|contiguous",

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb22_other_roads.in_ranks import serve
+from helpers.exercises.nb22_other_roads.in_ranks.rpc import serve
 from helpers.views.plain import plural
 
 

@@ -11,14 +11,7 @@ from typing import Any
 
 from helpers.views.plain import one_line, plural
 
-_LONG = {
-    "J": "job-name",
-    "N": "nodes",
-    "t": "time",
-    "G": "gpus",
-    "n": "ntasks",
-    "c": "cpus-per-task",
-}
+_LONG = {"J": "job-name", "N": "nodes", "t": "time", "n": "ntasks", "c": "cpus-per-task"}
 CPUS_PER_GPU = 8
 _COUNTS = {"nnodes": "nodes", "nproc-per-node": "gpus_per_node"}
 

@@ -11,7 +11,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import torch
@@ -34,18 +33,14 @@ LR, MOMENTUM, PARITY = 0.1, 0.9, 1e-6
 NO_CLIP = 1e6
 Batches = list[list[list[int]]]
 """Of each rank: the samples of each of its microbatches in an epoch."""
-MEAN = (
-    "The step has the wrong length. The loss of a step is the mean over all microbatches of all ranks "
-    "(notebook 08)."
+ONE_STEP = (
+    "A step must do what one process does with the whole batch: take the mean of the losses of all "
+    "microbatches of all ranks (notebook 08), clip the gradient once, after the last backward, and clear it "
+    "after the step."
 )
-CLIPS = (
-    "The gradient is clipped in the wrong place, or not at all. One process clips once per step, the "
-    "gradient of the whole batch: after the last backward, before the optimizer's step."
-)
-CLEARED = "Gradients must be cleared after each step, and nowhere else."
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Script:
     """What the script's ranks are given besides samples, and what they must do together."""
 
@@ -82,8 +77,9 @@ class Script:
         for step, copies in enumerate(zip(*(v["weights"] for v in values), strict=False), 1):
             if any(apart(copies[0], other) for other in copies[1:]):
                 yield Finding(f"after step {step} the ranks have different weights", AVERAGED)
-        if apart(after[0], mine[0]):
-            yield self.first(after, mine)
+        if far := apart(after[0], mine[0]):
+            what = f"after step 1 the ranks have the same weights, but they {far}"
+            yield Finding(what, ONE_STEP)
         yield from self.samples(values)
         for value in values:
             if value["without dropout"] != []:
@@ -92,9 +88,7 @@ class Script:
                 yield Finding(what, MODE)
         for step, (wanted, got) in enumerate(zip(after, mine, strict=False), 1):
             if far := apart(wanted, got):
-                yield Finding(
-                    f"after step {step} the weights {far}", (*self.slips(mine, step), CLEARED)
-                )
+                yield Finding(f"after step {step} the weights {far}", ONE_STEP)
         seen, tests = sum(value["evaluated"] for value in values), len(self.test[0])
         if seen != tests * self.epochs:
             each = f"{seen / self.epochs:.3g}"
@@ -118,43 +112,6 @@ class Script:
         elif far := apart(after[-1], loaded):
             yield Finding(f"the weights in the checkpoint {far}", SAVES)
 
-    def first(self, after: list[torch.Tensor], mine: list[Any]) -> Finding:
-        """Say how the first step differs."""
-        before = weights(classifier_with_dropout(self.seed))
-        got, wanted = mine[0] - before, after[0] - before
-        k, free = float(got @ wanted / (wanted @ wanted)), self.clip == NO_CLIP
-        advice = *self.slips(mine, 1), CLIPS
-        if abs(k - 1) > 0.01 and torch.allclose(got, k * wanted, rtol=1e-3, atol=1e-6):
-            what = f"step 1 is {k:.3g} times as long as that of one process"
-            return Finding(what, (MEAN, *advice) if free else advice)
-        lengths = [float(moved.norm()) / LR for moved in (got, wanted)]
-        agree = "in step 1 the ranks agree with each other, not with one process: the gradient is"
-        if abs(lengths[0] / lengths[1] - 1) < 0.01:
-            return Finding(
-                f"{agree} {lengths[0]:.3g} long, as it should be, in another direction", advice
-            )
-        limit = "" if free else f"; the limit is {self.clip:g}"
-        what = f"{agree} {lengths[0]:.3g} long, that of one process {lengths[1]:.3g}{limit}"
-        return Finding(what, advice)
-
-    def slips(self, mine: list[Any], step: int) -> list[str]:
-        """Give what explains all steps up to this one."""
-        known: tuple[tuple[str, dict[str, float]], ...] = (
-            (MEAN, {"scale": self.accumulate}),
-            (MEAN, {"scale": 1 / self.ranks}),
-            (MEAN, {"scale": self.ranks}),
-            (CLIPS, {"whole": 0}),
-            (CLIPS, {"clips": 0}),
-            (CLEARED, {"last_only": 1}),
-        )
-        return [
-            words
-            for words, how in known
-            if not any(
-                apart(w, g) for w, g in zip(trained(self, **how)[0][:step], mine, strict=False)
-            )
-        ]
-
     def samples(self, values: list[Any]) -> Iterator[Finding]:
         """Say whose microbatches are not its sampler's."""
         for epoch in range(self.epochs):
@@ -169,15 +126,8 @@ class Script:
                 yield Finding(f"{where} learns from other samples than its sampler's", SAMPLER)
 
 
-@lru_cache(64)
-def trained(
-    script: Script, scale: float = 1, whole: float = 1, clips: float = 1, last_only: float = 0
-) -> tuple[list[torch.Tensor], list[float]]:
-    """Train in one process: the weights after every step, the accuracy after every epoch.
-
-    By one slip: the loss scaled; clipped after every microbatch; never clipped; with
-    the last microbatch only.
-    """
+def trained(script: Script) -> tuple[list[torch.Tensor], list[float]]:
+    """Train in one process: the weights after every step, the accuracy after every epoch."""
     model = classifier_with_dropout(script.seed)
     optimizer = torch.optim.SGD(model.parameters(), lr=LR, momentum=MOMENTUM)
     after, accuracies = [], []
@@ -187,13 +137,9 @@ def trained(
         for i in range(len(shares[0])):
             together = [k for share in shares for k in share[i]]
             loss = cross_entropy(model(script.train[0][together]), script.train[1][together])
-            if last_only:
-                optimizer.zero_grad()
-            (loss * scale / script.accumulate).backward()
-            last = (i + 1) % script.accumulate == 0
-            if clips and (last or not whole):
+            (loss / script.accumulate).backward()
+            if (i + 1) % script.accumulate == 0:
                 nn.utils.clip_grad_norm_(model.parameters(), script.clip)
-            if last:
                 optimizer.step()
                 optimizer.zero_grad()
                 after.append(weights(model))

@@ -32,15 +32,14 @@ class Task:
     cluster: Mapping[str, int]
     batch: int
 
-    def meshes(self, forgotten: str = "") -> list[Mesh]:
-        """Give every layout that the three conditions allow, or the other two if one is `forgotten`."""
-        hosts_of, layers = self.cluster["gpus_per_host"], self.model["layers"]
+    def meshes(self) -> list[Mesh]:
+        """Give every layout that the three conditions allow."""
         return [
             (dp, tp, pp)
-            for tp in _sizes(hosts_of, forgotten == "tp")
-            for pp in _sizes(layers, forgotten == "pp")
+            for tp in _divisors(self.cluster["gpus_per_host"])
+            for pp in _divisors(self.model["layers"])
             for dp, rest in [divmod(self.cluster["gpus"], tp * pp)]
-            if not rest and (forgotten == "dp" or self.batch % dp == 0)
+            if not rest and self.batch % dp == 0
         ]
 
     def nbytes(self, mesh: Mesh) -> float:
@@ -83,5 +82,5 @@ class Task:
         return 2 * (dp - 1) / dp * 2 * own / self.cluster["network_bandwidth"]
 
 
-def _sizes(most: int, all_of_them: bool) -> list[int]:
-    return [n for n in range(1, most + 1) if all_of_them or most % n == 0]
+def _divisors(number: int) -> list[int]:
+    return [n for n in range(1, number + 1) if number % n == 0]

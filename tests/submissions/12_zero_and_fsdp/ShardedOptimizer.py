@@ -107,7 +107,7 @@ class ShardedOptimizer(torch.optim.Optimizer):
         vector_to_parameters(torch.cat(out)[: self.n], params)
 
 
-# %% wrong: whole parameters are dealt out | wrong | says: Whole parameters are too coarse
+# %% wrong: whole parameters are dealt out | wrong | says: elements of state; this rank.s share is
 class ShardedOptimizer:
     def __init__(self, params, optimizer_class, **options):
         self.params, self.p = params, dist.get_world_size()
@@ -119,7 +119,7 @@ class ShardedOptimizer:
             dist.broadcast(q.data, src=i % self.p)
 
 
-# %% wrong: torch's own | wrong | says: Whole parameters are too coarse
+# %% wrong: torch's own | wrong | says: elements of state; this rank.s share is
 class ShardedOptimizer:
     def __init__(self, params, optimizer_class, **options):
         from torch.distributed.optim import ZeroRedundancyOptimizer

@@ -88,7 +88,7 @@ def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     return {name: p.detach() for name, p in model.named_parameters()}
 
 
-# %% wrong: DDP in its place | wrong | says: fully_shard\(layer, mesh=mesh\)
+# %% wrong: DDP in its place | wrong | says: parameters of `model` are sharded
 def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     ddp = torch.nn.parallel.DistributedDataParallel(model)
     train(ddp, torch.optim.Adam(ddp.parameters(), lr=lr), x, y, steps)
@@ -104,7 +104,7 @@ def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     return [p.full_tensor().detach() for p in model.parameters()]
 
 
-# %% wrong: the layers without the model | wrong | says: fully_shard\(model, mesh=mesh\) last
+# %% wrong: the layers without the model | wrong | says: `model` itself is not
 def fsdp2_parity(rank, world_size, model, x, y, steps, lr):
     for p in model.parameters():
         dist.broadcast(p.data, src=0)

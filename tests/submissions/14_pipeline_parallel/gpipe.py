@@ -160,7 +160,7 @@ def gpipe(rank, world_size, stage, microbatches):
             dist.send(y, rank + 1)
 
 
-# %% wrong: irecv without wait | wrong | says: by the time wait
+# %% wrong: irecv without wait | wrong | says: by the time wait|waits for it
 def gpipe(rank, world_size, stage, microbatches):
     first, last = rank == 0, rank == world_size - 1
     works = []

@@ -61,7 +61,7 @@ def split_model(rank, model, cut, x, y):
         return loss.detach()
 
 
-# %% wrong: forward only | wrong | says: Both ranks need a backward
+# %% wrong: forward only | wrong | says: gradient of .*: there is none
 def split_model(rank, model, cut, x, y):
     if rank == 0:
         dist.send(model[:cut](x).detach(), 1)

@@ -35,7 +35,7 @@ def with_dtensor(model, mesh):
     return parallelize_module(model, mesh, plan)
 
 
-# %% wrong: names without paths | wrong | says: A name that no module has
+# %% wrong: names without paths | wrong | says: a name that no module has
 def with_dtensor(model, mesh):
     plan = {name: ColwiseParallel() for name in ("q", "k", "v", "gate", "up")}
     plan |= {"o": RowwiseParallel(), "down": RowwiseParallel()}

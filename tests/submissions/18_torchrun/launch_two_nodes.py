@@ -32,7 +32,7 @@ def launch_two_nodes(script, nproc_per_node, address, port):
         f"torchrun --nnodes=2 --nproc-per-node={nproc_per_node} --rdzv-backend=static "
         f"--master-addr={address} --master-port={port} --node-rank="
     )
-    return [shlex.split(line + f"{node} {script}") for node in (0, 1)]
+    return [shlex.split(line + f"{node} {shlex.quote(script)}") for node in (0, 1)]
 
 
 # %% wrong: both are node 0 | wrong | says: the command of node 1 says --node-rank=0
@@ -42,7 +42,7 @@ def launch_two_nodes(script, nproc_per_node, address, port):
     return [command, command]
 
 
-# %% wrong: nodes counted from one | wrong | says: the command of node 0 says --node-rank=1 .*counted from 0
+# %% wrong: nodes counted from one | wrong | says: the command of node 0 says --node-rank=1.*counted from 0
 def launch_two_nodes(script, nproc_per_node, address, port):
     return [
         [

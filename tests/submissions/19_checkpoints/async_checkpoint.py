@@ -224,7 +224,7 @@ def async_checkpoint(state, train_step, steps, every, folder, group):
         earlier.result()
 
 
-# %% wrong: the newest by the names as texts | wrong | says: as texts
+# %% wrong: the newest by the names as texts | wrong | says: as strings
 def async_checkpoint(state, train_step, steps, every, folder, group):
     whole = [path for path in Path(folder).iterdir() if (path / ".metadata").exists()]
     done, earlier = 0, None

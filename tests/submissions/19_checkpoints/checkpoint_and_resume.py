@@ -483,7 +483,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: what is left under the other name is taken, whole or not | crashed | says: wrote the first checkpoint
+# %% wrong: what is left under the other name is taken, whole or not | crashed | says: load only what has the final name
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     path, losses = os.path.join(folder, "checkpoint.pt"), []
     if not os.path.exists(path) and os.path.exists(path + ".new"):
@@ -576,7 +576,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: whatever lies in the folder, half a file too | crashed | says: beside a whole checkpoint
+# %% wrong: whatever lies in the folder, half a file too | crashed | says: load only what has the final name
 def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, folder):
     made, done, losses = sorted(Path(folder).glob("*"), key=lambda p: p.stat().st_mtime_ns), 0, []
     if made:
@@ -668,7 +668,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return [train_step(*divmod(n, steps)) for n in range(epochs * steps)]
 
 
-# %% wrong: written over in place, by number | crashed | says: left half a file where the only whole one had been
+# %% wrong: written over in place, by number | crashed | says: left half a file
 import io
 
 
@@ -696,7 +696,7 @@ def checkpoint_and_resume(model, optimizer, train_step, epochs, steps, every, fo
     return losses
 
 
-# %% wrong: written over in place, as memory | crashed | says: left half a file where the only whole one had been
+# %% wrong: written over in place, as memory | crashed | says: left half a file
 import io
 import mmap
 

@@ -341,7 +341,7 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
     return losses
 
 
-# %% wrong: over the only one | crashed | says: left half a file where the only whole one
+# %% wrong: over the only one | crashed | says: left half a file
 def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
     path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
     order, losses = [], []
@@ -513,7 +513,7 @@ def resume_exactly(parts, generator, train_step, samples, batch, steps, every, f
     return losses
 
 
-# %% wrong: what is left under the other name is taken | crashed | says: beside a whole checkpoint|wrote the first checkpoint
+# %% wrong: what is left under the other name is taken | crashed | says: load only what has the final name
 def resume_exactly(parts, generator, train_step, samples, batch, steps, every, folder):
     path, rank, size = f"{folder}/checkpoint.pt", dist.get_rank(), dist.get_world_size()
     order, losses = [], []

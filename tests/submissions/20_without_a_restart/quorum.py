@@ -166,7 +166,7 @@ def quorum(store, number, me, step, expected, replicas, patience):
     return ast.literal_eval(store.compare_set(f"{number}/decided", "", mine).decode())
 
 
-# %% wrong: keys without the round | wrong | says: stands the step that it has asked with|which did not ask
+# %% wrong: keys without the round | wrong | says: which asked with step|which did not ask
 def quorum(store, number, me, step, expected, replicas, patience):
     store.set(str(me), str(step))
     give_up = time.monotonic() + patience

@@ -100,7 +100,7 @@ def mpi_all_reduce(world, x, op):
         x /= dist.get_world_size()
 
 
-# %% wrong: over all ranks, whatever the communicator | wrong | says: use the communicator `world`
+# %% wrong: over all ranks, whatever the communicator | wrong | says: use `world`, which is given
 def mpi_all_reduce(world, x, op):
     whole, world = x.contiguous(), MPI.COMM_WORLD
     world.Allreduce(MPI.IN_PLACE, whole.numpy(), op=MPI.MAX if op == "max" else MPI.SUM)

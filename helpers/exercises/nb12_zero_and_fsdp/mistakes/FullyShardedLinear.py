@@ -21,6 +21,31 @@ def scatter(grad, size, op=dist.ReduceOp.AVG):
     return mine
 
 
+class Gathered(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, shard, shape):
+        ctx.save_for_backward(x, shard)
+        ctx.shape = shape
+        return x @ whole(shard, shape).T
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, shard = ctx.saved_tensors
+        return grad @ whole(shard, ctx.shape), scatter(grad.T @ x, len(shard)), None
+
+
+class Base(nn.Module):
+    function = Gathered
+
+    def __init__(self, weight):
+        super().__init__()
+        self.shape = weight.shape
+        self.shard = nn.Parameter(share_of(weight))
+
+    def forward(self, x):
+        return self.function.apply(x, self.shard, self.shape)
+
+
 # %% autograd keeps the whole weight
 # The whole weight is retained after forward. autograd keeps it if it sees `x @ weight.T`; so do
 # ctx.save_for_backward(weight) and attributes. Save `x` and the shard, and gather again in backward.
@@ -35,12 +60,7 @@ class Whole(torch.autograd.Function):
         return scatter(grad, ctx.size), None
 
 
-class FullyShardedLinear(nn.Module):
-    def __init__(self, weight):
-        super().__init__()
-        self.shape = weight.shape
-        self.shard = nn.Parameter(share_of(weight))
-
+class FullyShardedLinear(Base):
     def forward(self, x):
         return F.linear(x, Whole.apply(self.shard, self.shape))
 
@@ -48,7 +68,7 @@ class FullyShardedLinear(nn.Module):
 # %% the whole weight is saved for backward
 # The whole weight is retained after forward. autograd keeps it if it sees `x @ weight.T`; so do
 # ctx.save_for_backward(weight) and attributes. Save `x` and the shard, and gather again in backward.
-class Gathered(torch.autograd.Function):
+class Saved(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, shard, shape):
         weight = whole(shard, shape)
@@ -62,20 +82,14 @@ class Gathered(torch.autograd.Function):
         return grad @ weight, scatter(grad.T @ x, ctx.size), None
 
 
-class FullyShardedLinear(nn.Module):
-    def __init__(self, weight):
-        super().__init__()
-        self.shape = weight.shape
-        self.shard = nn.Parameter(share_of(weight))
-
-    def forward(self, x):
-        return Gathered.apply(x, self.shard, self.shape)
+class FullyShardedLinear(Base):
+    function = Saved
 
 
 # %% the weight is kept as an attribute and never freed
 # The whole weight is retained after forward. autograd keeps it if it sees `x @ weight.T`; so do
 # ctx.save_for_backward(weight) and attributes. Save `x` and the shard, and gather again in backward.
-class Gathered(torch.autograd.Function):
+class Attribute(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, shard, layer):
         layer.weight = whole(shard, layer.shape)
@@ -89,53 +103,25 @@ class Gathered(torch.autograd.Function):
         return grad @ ctx.layer.weight, scatter(grad.T @ x, len(shard)), None
 
 
-class FullyShardedLinear(nn.Module):
-    def __init__(self, weight):
-        super().__init__()
-        self.shape = weight.shape
-        self.shard = nn.Parameter(share_of(weight))
-
+class FullyShardedLinear(Base):
     def forward(self, x):
-        return Gathered.apply(x, self.shard, self)
+        return Attribute.apply(x, self.shard, self)
 
 
 # %% the shard is a view
 # After __init__ the rank may keep only its shard. A slice is a view, which keeps the whole storage:
 # `clone()` it. Of the whole weight only the shape is needed later.
-class Gathered(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, shard, shape):
-        ctx.save_for_backward(x, shard)
-        ctx.shape = shape
-        return x @ whole(shard, shape).T
-
-    @staticmethod
-    def backward(ctx, grad):
-        x, shard = ctx.saved_tensors
-        return grad @ whole(shard, ctx.shape), scatter(grad.T @ x, len(shard)), None
-
-
-class FullyShardedLinear(nn.Module):
+class FullyShardedLinear(Base):
     def __init__(self, weight):
-        super().__init__()
-        self.shape, p = weight.shape, dist.get_world_size()
-        size = -(-weight.numel() // p)
+        super().__init__(weight)
+        size, p = len(self.shard), dist.get_world_size()
         flat = F.pad(weight.flatten(), (0, size * p - weight.numel()))
         self.shard = nn.Parameter(flat.view(p, size)[dist.get_rank()])
-
-    def forward(self, x):
-        return Gathered.apply(x, self.shard, self.shape)
 
 
 # %% the sum of the gradients
 # The gradient of the weight is the sum over the ranks: divide it by {n}, or use ReduceOp.AVG.
-class Gathered(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, shard, shape):
-        ctx.save_for_backward(x, shard)
-        ctx.shape = shape
-        return x @ whole(shard, shape).T
-
+class Summed(Gathered):
     @staticmethod
     def backward(ctx, grad):
         x, shard = ctx.saved_tensors
@@ -143,64 +129,35 @@ class Gathered(torch.autograd.Function):
         return grad @ whole(shard, ctx.shape), mine, None
 
 
-class FullyShardedLinear(nn.Module):
-    def __init__(self, weight):
-        super().__init__()
-        self.shape = weight.shape
-        self.shard = nn.Parameter(share_of(weight))
-
-    def forward(self, x):
-        return Gathered.apply(x, self.shard, self.shape)
+class FullyShardedLinear(Base):
+    function = Summed
 
 
 # %% backward uses x @ grad the wrong way round
 # The gradient has the right length but its elements are in the wrong place: it must have the shape of the
 # weight, `grad.T @ x`, and be cut and padded as the weight was.
-class Gathered(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, shard, shape):
-        ctx.save_for_backward(x, shard)
-        ctx.shape = shape
-        return x @ whole(shard, shape).T
-
+class Transposed(Gathered):
     @staticmethod
     def backward(ctx, grad):
         x, shard = ctx.saved_tensors
         return grad @ whole(shard, ctx.shape), scatter(x.T @ grad, len(shard)), None
 
 
-class FullyShardedLinear(nn.Module):
-    def __init__(self, weight):
-        super().__init__()
-        self.shape = weight.shape
-        self.shard = nn.Parameter(share_of(weight))
-
-    def forward(self, x):
-        return Gathered.apply(x, self.shard, self.shape)
+class FullyShardedLinear(Base):
+    function = Transposed
 
 
 # %% no gradient for the input
 # The gradient of x is missing: it is `grad @ weight`, with the whole weight, gathered again.
-class Gathered(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, shard, shape):
-        ctx.save_for_backward(x, shard)
-        return x @ whole(shard, shape).T
-
+class WithoutInput(Gathered):
     @staticmethod
     def backward(ctx, grad):
         x, shard = ctx.saved_tensors
         return None, scatter(grad.T @ x, len(shard)), None
 
 
-class FullyShardedLinear(nn.Module):
-    def __init__(self, weight):
-        super().__init__()
-        self.shape = weight.shape
-        self.shard = nn.Parameter(share_of(weight))
-
-    def forward(self, x):
-        return Gathered.apply(x, self.shard, self.shape)
+class FullyShardedLinear(Base):
+    function = WithoutInput
 
 
 # %% a plain layer
@@ -241,13 +198,7 @@ class FullyShardedLinear(nn.Module):
 # %% the shard's gradient is a view of the whole gradient
 # Something whole is retained after a layer's backward: the gathered weight, or the gradient of the whole
 # weight. Keep only the shard's gradient; a view of a whole gradient keeps all of it.
-class Gathered(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, shard, shape):
-        ctx.save_for_backward(x, shard)
-        ctx.shape = shape
-        return x @ whole(shard, shape).T
-
+class Viewed(Gathered):
     @staticmethod
     def backward(ctx, grad):
         x, shard = ctx.saved_tensors
@@ -259,117 +210,35 @@ class Gathered(torch.autograd.Function):
         return grad @ whole(shard, ctx.shape), mine, None
 
 
-class FullyShardedLinear(nn.Module):
-    def __init__(self, weight):
-        super().__init__()
-        self.shape = weight.shape
-        self.shard = nn.Parameter(share_of(weight))
-
-    def forward(self, x):
-        return Gathered.apply(x, self.shard, self.shape)
+class FullyShardedLinear(Base):
+    function = Viewed
 
 
 # %% the whole weight is kept beside a clone of the slice
 # After __init__ the rank may keep only its shard. A slice is a view, which keeps the whole storage:
 # `clone()` it. Of the whole weight only the shape is needed later.
-class Kept(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, shard, shape):
-        ctx.save_for_backward(x, shard)
-        ctx.shape = shape
-        return x @ whole(shard, shape).T
-
-    @staticmethod
-    def backward(ctx, grad):
-        x, shard = ctx.saved_tensors
-        return grad @ whole(shard, ctx.shape), scatter(grad.T @ x, len(shard)), None
-
-
-class FullyShardedLinear(nn.Module):
+class FullyShardedLinear(Base):
     def __init__(self, weight):
-        super().__init__()
-        self.shape = weight.shape
+        super().__init__(weight)
         self.weight = weight
-        self.shard = nn.Parameter(share_of(weight))
-
-    def forward(self, x):
-        return Kept.apply(x, self.shard, self.shape)
 
 
 # %% backward returns too few values | crashed
 # backward must return one value for each argument of forward after `ctx`, in their order: a gradient for a
 # tensor that has one, None for anything else (a shape, a module).
-class Kept(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, shard, shape):
-        ctx.save_for_backward(x, shard)
-        ctx.shape = shape
-        return x @ whole(shard, shape).T
-
+class TooFew(Gathered):
     @staticmethod
     def backward(ctx, grad):
         x, shard = ctx.saved_tensors
         return grad @ whole(shard, ctx.shape), scatter(grad.T @ x, len(shard))
 
 
-class FullyShardedLinear(nn.Module):
-    def __init__(self, weight):
-        super().__init__()
-        self.shape = weight.shape
-        self.shard = nn.Parameter(share_of(weight))
-
-    def forward(self, x):
-        return Kept.apply(x, self.shard, self.shape)
+class FullyShardedLinear(Base):
+    function = TooFew
 
 
 # %% the shard is no Parameter
 # Make the shard a `torch.nn.Parameter` that is an attribute of the layer, so that an optimizer finds it.
-import torch.nn.functional as F
-from torch import nn
-
-
-def share_of(weight):
-    n, p = weight.numel(), dist.get_world_size()
-    size = -(-n // p)
-    flat = F.pad(weight.flatten(), (0, size * p - n))
-    return flat[dist.get_rank() * size : (dist.get_rank() + 1) * size].clone()
-
-
-def whole(shard, shape):
-    flat = shard.new_empty(len(shard) * dist.get_world_size())
-    dist.all_gather_single(flat, shard)
-    return flat[: shape[0] * shape[1]].view(shape)
-
-
-def scatter(grad, size, op=dist.ReduceOp.AVG):
-    mine, p = grad.new_empty(size), dist.get_world_size()
-    dist.reduce_scatter_single(mine, F.pad(grad.flatten(), (0, size * p - grad.numel())), op=op)
-    return mine
-
-
-class Gathered(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, shard, shape):
-        ctx.save_for_backward(x, shard)
-        ctx.shape = shape
-        return x @ whole(shard, shape).T
-
-    @staticmethod
-    def backward(ctx, grad):
-        x, shard = ctx.saved_tensors
-        return grad @ whole(shard, ctx.shape), scatter(grad.T @ x, len(shard)), None
-
-
-class Base(nn.Module):
-    def __init__(self, weight):
-        super().__init__()
-        self.shape = weight.shape
-        self.shard = nn.Parameter(share_of(weight))
-
-    def forward(self, x):
-        return Gathered.apply(x, self.shard, self.shape)
-
-
 class FullyShardedLinear(Base):
     def __init__(self, weight):
         super().__init__(weight)
@@ -381,52 +250,6 @@ class FullyShardedLinear(Base):
 # %% the whole weight is kept as an array
 # After __init__ the rank may keep only its shard. A slice is a view, which keeps the whole storage:
 # `clone()` it. Of the whole weight only the shape is needed later.
-import torch.nn.functional as F
-from torch import nn
-
-
-def share_of(weight):
-    n, p = weight.numel(), dist.get_world_size()
-    size = -(-n // p)
-    flat = F.pad(weight.flatten(), (0, size * p - n))
-    return flat[dist.get_rank() * size : (dist.get_rank() + 1) * size].clone()
-
-
-def whole(shard, shape):
-    flat = shard.new_empty(len(shard) * dist.get_world_size())
-    dist.all_gather_single(flat, shard)
-    return flat[: shape[0] * shape[1]].view(shape)
-
-
-def scatter(grad, size, op=dist.ReduceOp.AVG):
-    mine, p = grad.new_empty(size), dist.get_world_size()
-    dist.reduce_scatter_single(mine, F.pad(grad.flatten(), (0, size * p - grad.numel())), op=op)
-    return mine
-
-
-class Gathered(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, shard, shape):
-        ctx.save_for_backward(x, shard)
-        ctx.shape = shape
-        return x @ whole(shard, shape).T
-
-    @staticmethod
-    def backward(ctx, grad):
-        x, shard = ctx.saved_tensors
-        return grad @ whole(shard, ctx.shape), scatter(grad.T @ x, len(shard)), None
-
-
-class Base(nn.Module):
-    def __init__(self, weight):
-        super().__init__()
-        self.shape = weight.shape
-        self.shard = nn.Parameter(share_of(weight))
-
-    def forward(self, x):
-        return Gathered.apply(x, self.shard, self.shape)
-
-
 class FullyShardedLinear(Base):
     def __init__(self, weight):
         super().__init__(weight)
@@ -436,60 +259,11 @@ class FullyShardedLinear(Base):
 # %% the parts of the whole weight stay in a list
 # The whole weight is retained after forward. autograd keeps it if it sees `x @ weight.T`; so do
 # ctx.save_for_backward(weight) and attributes. Save `x` and the shard, and gather again in backward.
-import torch.nn.functional as F
-from torch import nn
-
-
-def share_of(weight):
-    n, p = weight.numel(), dist.get_world_size()
-    size = -(-n // p)
-    flat = F.pad(weight.flatten(), (0, size * p - n))
-    return flat[dist.get_rank() * size : (dist.get_rank() + 1) * size].clone()
-
-
-def whole(shard, shape):
-    flat = shard.new_empty(len(shard) * dist.get_world_size())
-    dist.all_gather_single(flat, shard)
-    return flat[: shape[0] * shape[1]].view(shape)
-
-
-def scatter(grad, size, op=dist.ReduceOp.AVG):
-    mine, p = grad.new_empty(size), dist.get_world_size()
-    dist.reduce_scatter_single(mine, F.pad(grad.flatten(), (0, size * p - grad.numel())), op=op)
-    return mine
-
-
-class Gathered(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, shard, shape):
-        ctx.save_for_backward(x, shard)
-        ctx.shape = shape
-        return x @ whole(shard, shape).T
-
-    @staticmethod
-    def backward(ctx, grad):
-        x, shard = ctx.saved_tensors
-        return grad @ whole(shard, ctx.shape), scatter(grad.T @ x, len(shard)), None
-
-
-class Base(nn.Module):
-    def __init__(self, weight):
-        super().__init__()
-        self.shape = weight.shape
-        self.shard = nn.Parameter(share_of(weight))
-
-    def forward(self, x):
-        return Gathered.apply(x, self.shard, self.shape)
-
-
 class FullyShardedLinear(Base):
     def forward(self, x):
         self.parts = [torch.empty_like(self.shard) for _ in range(dist.get_world_size())]
         dist.all_gather(self.parts, self.shard.detach())
         self.again = whole(self.shard.detach(), self.shape)
-        return self.run(x)
-
-    def run(self, x):
         layer = self
 
         class Once(torch.autograd.Function):
@@ -509,52 +283,6 @@ class FullyShardedLinear(Base):
 
 # %% computes in float32
 # The result has only float32's precision: keep the dtype of `weight` and `x`.
-import torch.nn.functional as F
-from torch import nn
-
-
-def share_of(weight):
-    n, p = weight.numel(), dist.get_world_size()
-    size = -(-n // p)
-    flat = F.pad(weight.flatten(), (0, size * p - n))
-    return flat[dist.get_rank() * size : (dist.get_rank() + 1) * size].clone()
-
-
-def whole(shard, shape):
-    flat = shard.new_empty(len(shard) * dist.get_world_size())
-    dist.all_gather_single(flat, shard)
-    return flat[: shape[0] * shape[1]].view(shape)
-
-
-def scatter(grad, size, op=dist.ReduceOp.AVG):
-    mine, p = grad.new_empty(size), dist.get_world_size()
-    dist.reduce_scatter_single(mine, F.pad(grad.flatten(), (0, size * p - grad.numel())), op=op)
-    return mine
-
-
-class Gathered(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, shard, shape):
-        ctx.save_for_backward(x, shard)
-        ctx.shape = shape
-        return x @ whole(shard, shape).T
-
-    @staticmethod
-    def backward(ctx, grad):
-        x, shard = ctx.saved_tensors
-        return grad @ whole(shard, ctx.shape), scatter(grad.T @ x, len(shard)), None
-
-
-class Base(nn.Module):
-    def __init__(self, weight):
-        super().__init__()
-        self.shape = weight.shape
-        self.shard = nn.Parameter(share_of(weight))
-
-    def forward(self, x):
-        return Gathered.apply(x, self.shard, self.shape)
-
-
 class FullyShardedLinear(Base):
     def forward(self, x):
         return Gathered.apply(x.float(), self.shard.float(), self.shape).to(x.dtype)
@@ -562,53 +290,7 @@ class FullyShardedLinear(Base):
 
 # %% the gradient of x is averaged over the ranks
 # The gradient of x is reduced over the ranks: it belongs to this rank's samples, so leave it as it is.
-import torch.nn.functional as F
-from torch import nn
-
-
-def share_of(weight):
-    n, p = weight.numel(), dist.get_world_size()
-    size = -(-n // p)
-    flat = F.pad(weight.flatten(), (0, size * p - n))
-    return flat[dist.get_rank() * size : (dist.get_rank() + 1) * size].clone()
-
-
-def whole(shard, shape):
-    flat = shard.new_empty(len(shard) * dist.get_world_size())
-    dist.all_gather_single(flat, shard)
-    return flat[: shape[0] * shape[1]].view(shape)
-
-
-def scatter(grad, size, op=dist.ReduceOp.AVG):
-    mine, p = grad.new_empty(size), dist.get_world_size()
-    dist.reduce_scatter_single(mine, F.pad(grad.flatten(), (0, size * p - grad.numel())), op=op)
-    return mine
-
-
-class Gathered(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, shard, shape):
-        ctx.save_for_backward(x, shard)
-        ctx.shape = shape
-        return x @ whole(shard, shape).T
-
-    @staticmethod
-    def backward(ctx, grad):
-        x, shard = ctx.saved_tensors
-        return grad @ whole(shard, ctx.shape), scatter(grad.T @ x, len(shard)), None
-
-
-class Base(nn.Module):
-    def __init__(self, weight):
-        super().__init__()
-        self.shape = weight.shape
-        self.shard = nn.Parameter(share_of(weight))
-
-    def forward(self, x):
-        return Gathered.apply(x, self.shard, self.shape)
-
-
-class Shared(torch.autograd.Function):
+class Averaged(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
         return x.view_as(x)
@@ -620,18 +302,12 @@ class Shared(torch.autograd.Function):
 
 class FullyShardedLinear(Base):
     def forward(self, x):
-        return super().forward(Shared.apply(x))
+        return super().forward(Averaged.apply(x))
 
 
 # %% backward writes to the shard's .grad and returns None
 # The shard has no gradient after backward: return it from backward, in the place of the argument `shard`.
-class Written(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, shard, shape):
-        ctx.save_for_backward(x, shard)
-        ctx.shape = shape
-        return x @ whole(shard, shape).T
-
+class Written(Gathered):
     @staticmethod
     def backward(ctx, grad):
         x, shard = ctx.saved_tensors
@@ -639,11 +315,5 @@ class Written(torch.autograd.Function):
         return grad @ whole(shard, ctx.shape), None, None
 
 
-class FullyShardedLinear(nn.Module):
-    def __init__(self, weight):
-        super().__init__()
-        self.shape = weight.shape
-        self.shard = nn.Parameter(share_of(weight))
-
-    def forward(self, x):
-        return Written.apply(x, self.shard, self.shape)
+class FullyShardedLinear(Base):
+    function = Written

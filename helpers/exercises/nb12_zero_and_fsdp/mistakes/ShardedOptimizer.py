@@ -2,6 +2,33 @@ from torch.nn.functional import pad
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 
+class Base:
+    def __init__(self, params, optimizer_class, **options):
+        self.params, self.p = params, dist.get_world_size()
+        flat = parameters_to_vector(params).detach()
+        self.count, self.size = len(flat), -(-len(flat) // self.p)
+        self.shard = torch.nn.Parameter(self.cut(flat).clone())
+        self.inner = optimizer_class([self.shard], **options)
+
+    def cut(self, flat):
+        rank = dist.get_rank()
+        return pad(flat, (0, self.size * self.p - self.count))[rank * self.size :][: self.size]
+
+    def gradients(self):
+        return torch.cat([q.grad.flatten() for q in self.params])
+
+    def hand_out(self):
+        whole = self.shard.new_empty(self.size * self.p)
+        dist.all_gather_single(whole, self.shard.detach())
+        vector_to_parameters(whole[: self.count], self.params)
+
+    def step(self):
+        self.shard.grad = self.cut(self.gradients()).clone()
+        self.inner.step()
+        self.shard.grad = None
+        self.hand_out()
+
+
 # %% every rank steps everything
 # Give the inner optimizer one parameter, this rank's slice of the flat weights: it makes state for what it
 # is given. Whole parameters are too coarse: one may have most of the elements.
@@ -16,21 +43,11 @@ class ShardedOptimizer:
 # %% nobody gathers
 # This rank has stepped its own slice, but the other slices have not changed: gather all slices with
 # all_gather.
-class ShardedOptimizer:
-    def __init__(self, params, optimizer_class, **options):
-        self.params = params
-        rank, p = dist.get_rank(), dist.get_world_size()
-        flat = parameters_to_vector(params).detach()
-        self.n, size = len(flat), -(-len(flat) // p)
-        self.own = slice(rank * size, min((rank + 1) * size, self.n))
-        self.shard = torch.nn.Parameter(flat[self.own].clone())
-        self.inner = optimizer_class([self.shard], **options)
-
-    def step(self):
-        self.shard.grad = torch.cat([q.grad.flatten() for q in self.params])[self.own].clone()
-        self.inner.step()
+class ShardedOptimizer(Base):
+    def hand_out(self):
         flat = parameters_to_vector(self.params).detach()
-        flat[self.own] = self.shard.data
+        own = slice(dist.get_rank() * self.size, (dist.get_rank() + 1) * self.size)
+        flat[own] = self.shard.data[: len(flat[own])]
         vector_to_parameters(flat, self.params)
 
 
@@ -60,74 +77,27 @@ class ShardedOptimizer:
 # %% the shard is a view of the flat weights
 # Something whole is retained after step(): in an attribute, in a copy of another form, or by a view, which
 # keeps all of its storage. `clone()` the slice, and build what is whole inside step().
-class ShardedOptimizer:
+class ShardedOptimizer(Base):
     def __init__(self, params, optimizer_class, **options):
-        self.params = params
-        self.rank, self.p = dist.get_rank(), dist.get_world_size()
-        flat = parameters_to_vector(params).detach()
-        self.count, self.size = len(flat), -(-len(flat) // self.p)
-        self.own = slice(self.rank * self.size, (self.rank + 1) * self.size)
-        self.flat = self.padded(flat)
-        self.shard = torch.nn.Parameter(self.flat[self.own])
+        super().__init__(params, optimizer_class, **options)
+        self.flat = parameters_to_vector(params).detach()
+        self.shard = torch.nn.Parameter(self.cut(self.flat))
         self.inner = optimizer_class([self.shard], **options)
-
-    def padded(self, flat):
-        return pad(flat, (0, self.size * self.p - self.count))
-
-    def step(self):
-        grads = torch.cat([q.grad.flatten() for q in self.params])
-        self.shard.grad = self.padded(grads)[self.own]
-        self.inner.step()
-        whole = self.shard.new_empty(self.size * self.p)
-        dist.all_gather_single(whole, self.shard.detach())
-        vector_to_parameters(whole[: self.count], self.params)
 
 
 # %% the gradients are divided again
 # The gradients are divided: they are averaged already, so use them as they are.
-class ShardedOptimizer:
-    def __init__(self, params, optimizer_class, **options):
-        self.params = params
-        self.rank, self.p = dist.get_rank(), dist.get_world_size()
-        flat = parameters_to_vector(params).detach()
-        self.count, self.size = len(flat), -(-len(flat) // self.p)
-        self.own = slice(self.rank * self.size, (self.rank + 1) * self.size)
-        self.shard = torch.nn.Parameter(self.padded(flat)[self.own].clone())
-        self.inner = optimizer_class([self.shard], **options)
-
-    def padded(self, flat):
-        return pad(flat, (0, self.size * self.p - self.count))
-
-    def step(self):
-        grads = torch.cat([q.grad.flatten() for q in self.params]) / self.p
-        self.shard.grad = self.padded(grads)[self.own].clone()
-        self.inner.step()
-        whole = self.shard.new_empty(self.size * self.p)
-        dist.all_gather_single(whole, self.shard.detach())
-        vector_to_parameters(whole[: self.count], self.params)
+class ShardedOptimizer(Base):
+    def gradients(self):
+        return super().gradients() / self.p
 
 
 # %% gathers before the step
 # The weights come one step late: gather after the inner optimizer's step.
-class ShardedOptimizer:
-    def __init__(self, params, optimizer_class, **options):
-        self.params = params
-        self.rank, self.p = dist.get_rank(), dist.get_world_size()
-        flat = parameters_to_vector(params).detach()
-        self.count, self.size = len(flat), -(-len(flat) // self.p)
-        self.own = slice(self.rank * self.size, (self.rank + 1) * self.size)
-        self.shard = torch.nn.Parameter(self.padded(flat)[self.own].clone())
-        self.inner = optimizer_class([self.shard], **options)
-
-    def padded(self, flat):
-        return pad(flat, (0, self.size * self.p - self.count))
-
+class ShardedOptimizer(Base):
     def step(self):
-        whole = self.shard.new_empty(self.size * self.p)
-        dist.all_gather_single(whole, self.shard.detach())
-        vector_to_parameters(whole[: self.count], self.params)
-        grads = torch.cat([q.grad.flatten() for q in self.params])
-        self.shard.grad = self.padded(grads)[self.own].clone()
+        self.hand_out()
+        self.shard.grad = self.cut(self.gradients()).clone()
         self.inner.step()
 
 
@@ -156,133 +126,44 @@ class ShardedOptimizer:
 
 # %% the options are dropped
 # The options are not used: pass all of them on, `optimizer_class([shard], **options)`.
-class ShardedOptimizer:
+class ShardedOptimizer(Base):
     def __init__(self, params, optimizer_class, **options):
-        self.params, self.p = params, dist.get_world_size()
-        self.make = lambda: optimizer_class(
-            [self.shard],
-        )
-        flat = parameters_to_vector(params).detach()
-        self.count, self.size = len(flat), -(-len(flat) // self.p)
-        self.shard = torch.nn.Parameter(self.cut(flat).clone())
-        self.inner = self.make()
-
-    def cut(self, flat):
-        rank = dist.get_rank()
-        return pad(flat, (0, self.size * self.p - self.count))[rank * self.size :][: self.size]
-
-    def step(self):
-        grads = torch.cat([q.grad.flatten() for q in self.params])
-        self.shard.grad = self.cut(grads)
-        pass
-        self.inner.step()
-        self.shard.grad = None
-        whole = self.shard.new_empty(self.size * self.p)
-        dist.all_gather_single(whole, self.shard.detach())
-        vector_to_parameters(whole[: self.count], self.params)
+        super().__init__(params, optimizer_class)
 
 
 # %% the learning rate alone is handed on
 # `{second}` is not used: pass all options on, `optimizer_class([shard], **options)`.
-class ShardedOptimizer:
-    def __init__(self, params, optimizer_class, **options):
-        self.params, self.p = params, dist.get_world_size()
-        self.make = lambda: optimizer_class([self.shard], lr=options["lr"])
-        flat = parameters_to_vector(params).detach()
-        self.count, self.size = len(flat), -(-len(flat) // self.p)
-        self.shard = torch.nn.Parameter(self.cut(flat).clone())
-        self.inner = self.make()
-
-    def cut(self, flat):
-        rank = dist.get_rank()
-        return pad(flat, (0, self.size * self.p - self.count))[rank * self.size :][: self.size]
-
-    def step(self):
-        grads = torch.cat([q.grad.flatten() for q in self.params])
-        self.shard.grad = self.cut(grads)
-        pass
-        self.inner.step()
-        self.shard.grad = None
-        whole = self.shard.new_empty(self.size * self.p)
-        dist.all_gather_single(whole, self.shard.detach())
-        vector_to_parameters(whole[: self.count], self.params)
+class ShardedOptimizer(Base):
+    def __init__(self, params, optimizer_class, lr, **options):
+        super().__init__(params, optimizer_class, lr=lr)
 
 
 # %% a new inner optimizer in each step
 # The inner optimizer is made again in each step, which loses its state: make it once, in __init__.
-class ShardedOptimizer:
+class ShardedOptimizer(Base):
     def __init__(self, params, optimizer_class, **options):
-        self.params, self.p = params, dist.get_world_size()
+        super().__init__(params, optimizer_class, **options)
         self.make = lambda: optimizer_class([self.shard], **options)
-        flat = parameters_to_vector(params).detach()
-        self.count, self.size = len(flat), -(-len(flat) // self.p)
-        self.shard = torch.nn.Parameter(self.cut(flat).clone())
-        self.inner = self.make()
-
-    def cut(self, flat):
-        rank = dist.get_rank()
-        return pad(flat, (0, self.size * self.p - self.count))[rank * self.size :][: self.size]
 
     def step(self):
-        grads = torch.cat([q.grad.flatten() for q in self.params])
-        self.shard.grad = self.cut(grads)
         self.inner = self.make()
-        self.inner.step()
-        self.shard.grad = None
-        whole = self.shard.new_empty(self.size * self.p)
-        dist.all_gather_single(whole, self.shard.detach())
-        vector_to_parameters(whole[: self.count], self.params)
+        super().step()
 
 
 # %% the flat gradients stay in an attribute
 # Something whole is retained after step(): in an attribute, in a copy of another form, or by a view, which
 # keeps all of its storage. `clone()` the slice, and build what is whole inside step().
-class ShardedOptimizer:
-    def __init__(self, params, optimizer_class, **options):
-        self.params, self.p = params, dist.get_world_size()
-        self.make = lambda: optimizer_class([self.shard], **options)
-        flat = parameters_to_vector(params).detach()
-        self.count, self.size = len(flat), -(-len(flat) // self.p)
-        self.shard = torch.nn.Parameter(self.cut(flat).clone())
-        self.inner = self.make()
-
-    def cut(self, flat):
-        rank = dist.get_rank()
-        return pad(flat, (0, self.size * self.p - self.count))[rank * self.size :][: self.size]
-
-    def step(self):
-        grads = torch.cat([q.grad.flatten() for q in self.params])
-        self.shard.grad = self.cut(grads)
-        self.grads = grads
-        self.inner.step()
-        self.shard.grad = None
-        whole = self.shard.new_empty(self.size * self.p)
-        dist.all_gather_single(whole, self.shard.detach())
-        vector_to_parameters(whole[: self.count], self.params)
+class ShardedOptimizer(Base):
+    def gradients(self):
+        self.grads = super().gradients()
+        return self.grads
 
 
 # %% a float32 buffer | crashed
 # Tensors of two dtypes meet. The weights need not be float32, but `torch.empty(n)` and `torch.zeros(n)`
 # are: `new_empty(n)` and `new_zeros(n)` of a tensor keep its dtype.
-class ShardedOptimizer:
-    def __init__(self, params, optimizer_class, **options):
-        self.params, self.p = params, dist.get_world_size()
-        self.make = lambda: optimizer_class([self.shard], **options)
-        flat = parameters_to_vector(params).detach()
-        self.count, self.size = len(flat), -(-len(flat) // self.p)
-        self.shard = torch.nn.Parameter(self.cut(flat).clone())
-        self.inner = self.make()
-
-    def cut(self, flat):
-        rank = dist.get_rank()
-        return pad(flat, (0, self.size * self.p - self.count))[rank * self.size :][: self.size]
-
-    def step(self):
-        grads = torch.cat([q.grad.flatten() for q in self.params])
-        self.shard.grad = self.cut(grads)
-        pass
-        self.inner.step()
-        self.shard.grad = None
+class ShardedOptimizer(Base):
+    def hand_out(self):
         whole = torch.empty(self.size * self.p)
         dist.all_gather_single(whole, self.shard.detach())
         vector_to_parameters(whole[: self.count], self.params)
@@ -291,37 +172,6 @@ class ShardedOptimizer:
 # %% the weights are kept whole as an array
 # Something whole is retained after step(): in an attribute, in a copy of another form, or by a view, which
 # keeps all of its storage. `clone()` the slice, and build what is whole inside step().
-from torch.nn.functional import pad
-from torch.nn.utils import parameters_to_vector, vector_to_parameters
-
-
-class Base:
-    def __init__(self, params, optimizer_class, **options):
-        self.params, self.p = params, dist.get_world_size()
-        flat = parameters_to_vector(params).detach()
-        self.count, self.size = len(flat), -(-len(flat) // self.p)
-        self.shard = torch.nn.Parameter(self.cut(flat).clone())
-        self.inner = optimizer_class([self.shard], **options)
-
-    def cut(self, flat):
-        rank = dist.get_rank()
-        return pad(flat, (0, self.size * self.p - self.count))[rank * self.size :][: self.size]
-
-    def gradients(self):
-        return torch.cat([q.grad.flatten() for q in self.params])
-
-    def hand_out(self):
-        whole = self.shard.new_empty(self.size * self.p)
-        dist.all_gather_single(whole, self.shard.detach())
-        vector_to_parameters(whole[: self.count], self.params)
-
-    def step(self):
-        self.shard.grad = self.cut(self.gradients()).clone()
-        self.inner.step()
-        self.shard.grad = None
-        self.hand_out()
-
-
 class ShardedOptimizer(Base):
     def step(self):
         super().step()
@@ -331,37 +181,6 @@ class ShardedOptimizer(Base):
 # %% the weights are kept whole as a list
 # Something whole is retained after step(): in an attribute, in a copy of another form, or by a view, which
 # keeps all of its storage. `clone()` the slice, and build what is whole inside step().
-from torch.nn.functional import pad
-from torch.nn.utils import parameters_to_vector, vector_to_parameters
-
-
-class Base:
-    def __init__(self, params, optimizer_class, **options):
-        self.params, self.p = params, dist.get_world_size()
-        flat = parameters_to_vector(params).detach()
-        self.count, self.size = len(flat), -(-len(flat) // self.p)
-        self.shard = torch.nn.Parameter(self.cut(flat).clone())
-        self.inner = optimizer_class([self.shard], **options)
-
-    def cut(self, flat):
-        rank = dist.get_rank()
-        return pad(flat, (0, self.size * self.p - self.count))[rank * self.size :][: self.size]
-
-    def gradients(self):
-        return torch.cat([q.grad.flatten() for q in self.params])
-
-    def hand_out(self):
-        whole = self.shard.new_empty(self.size * self.p)
-        dist.all_gather_single(whole, self.shard.detach())
-        vector_to_parameters(whole[: self.count], self.params)
-
-    def step(self):
-        self.shard.grad = self.cut(self.gradients()).clone()
-        self.inner.step()
-        self.shard.grad = None
-        self.hand_out()
-
-
 class ShardedOptimizer(Base):
     def step(self):
         super().step()
@@ -371,37 +190,6 @@ class ShardedOptimizer(Base):
 # %% a closure keeps the flat gradients
 # Something whole is retained after step(): in an attribute, in a copy of another form, or by a view, which
 # keeps all of its storage. `clone()` the slice, and build what is whole inside step().
-from torch.nn.functional import pad
-from torch.nn.utils import parameters_to_vector, vector_to_parameters
-
-
-class Base:
-    def __init__(self, params, optimizer_class, **options):
-        self.params, self.p = params, dist.get_world_size()
-        flat = parameters_to_vector(params).detach()
-        self.count, self.size = len(flat), -(-len(flat) // self.p)
-        self.shard = torch.nn.Parameter(self.cut(flat).clone())
-        self.inner = optimizer_class([self.shard], **options)
-
-    def cut(self, flat):
-        rank = dist.get_rank()
-        return pad(flat, (0, self.size * self.p - self.count))[rank * self.size :][: self.size]
-
-    def gradients(self):
-        return torch.cat([q.grad.flatten() for q in self.params])
-
-    def hand_out(self):
-        whole = self.shard.new_empty(self.size * self.p)
-        dist.all_gather_single(whole, self.shard.detach())
-        vector_to_parameters(whole[: self.count], self.params)
-
-    def step(self):
-        self.shard.grad = self.cut(self.gradients()).clone()
-        self.inner.step()
-        self.shard.grad = None
-        self.hand_out()
-
-
 class ShardedOptimizer(Base):
     def step(self):
         grads = self.gradients()
@@ -411,37 +199,6 @@ class ShardedOptimizer(Base):
 
 # %% all in float32
 # The weights have only float32's precision: keep the dtype of the parameters.
-from torch.nn.functional import pad
-from torch.nn.utils import parameters_to_vector, vector_to_parameters
-
-
-class Base:
-    def __init__(self, params, optimizer_class, **options):
-        self.params, self.p = params, dist.get_world_size()
-        flat = parameters_to_vector(params).detach()
-        self.count, self.size = len(flat), -(-len(flat) // self.p)
-        self.shard = torch.nn.Parameter(self.cut(flat).clone())
-        self.inner = optimizer_class([self.shard], **options)
-
-    def cut(self, flat):
-        rank = dist.get_rank()
-        return pad(flat, (0, self.size * self.p - self.count))[rank * self.size :][: self.size]
-
-    def gradients(self):
-        return torch.cat([q.grad.flatten() for q in self.params])
-
-    def hand_out(self):
-        whole = self.shard.new_empty(self.size * self.p)
-        dist.all_gather_single(whole, self.shard.detach())
-        vector_to_parameters(whole[: self.count], self.params)
-
-    def step(self):
-        self.shard.grad = self.cut(self.gradients()).clone()
-        self.inner.step()
-        self.shard.grad = None
-        self.hand_out()
-
-
 class ShardedOptimizer(Base):
     def __init__(self, params, optimizer_class, **options):
         super().__init__(params, optimizer_class, **options)
@@ -459,37 +216,6 @@ class ShardedOptimizer(Base):
 
 # %% the shard's gradients add up
 # The gradients of all steps add up: `shard.grad` must be this step's slice only.
-from torch.nn.functional import pad
-from torch.nn.utils import parameters_to_vector, vector_to_parameters
-
-
-class Base:
-    def __init__(self, params, optimizer_class, **options):
-        self.params, self.p = params, dist.get_world_size()
-        flat = parameters_to_vector(params).detach()
-        self.count, self.size = len(flat), -(-len(flat) // self.p)
-        self.shard = torch.nn.Parameter(self.cut(flat).clone())
-        self.inner = optimizer_class([self.shard], **options)
-
-    def cut(self, flat):
-        rank = dist.get_rank()
-        return pad(flat, (0, self.size * self.p - self.count))[rank * self.size :][: self.size]
-
-    def gradients(self):
-        return torch.cat([q.grad.flatten() for q in self.params])
-
-    def hand_out(self):
-        whole = self.shard.new_empty(self.size * self.p)
-        dist.all_gather_single(whole, self.shard.detach())
-        vector_to_parameters(whole[: self.count], self.params)
-
-    def step(self):
-        self.shard.grad = self.cut(self.gradients()).clone()
-        self.inner.step()
-        self.shard.grad = None
-        self.hand_out()
-
-
 class ShardedOptimizer(Base):
     def step(self):
         before = 0 if self.shard.grad is None else self.shard.grad
@@ -500,22 +226,13 @@ class ShardedOptimizer(Base):
 
 # %% an inner optimizer that is made in step() and forgotten
 # The inner optimizer is made again in each step, which loses its state: make it once, in __init__.
-class ShardedOptimizer:
+class ShardedOptimizer(Base):
     def __init__(self, params, optimizer_class, **options):
-        self.params = params
-        self.rank, self.p = dist.get_rank(), dist.get_world_size()
-        self.mine = self.cut([p.detach() for p in params])
-        self.make = lambda: optimizer_class([self.mine], **options)
-
-    def cut(self, tensors):
-        flat = torch.cat([t.flatten() for t in tensors])
-        size = -(-len(flat) // self.p)
-        flat = pad(flat, (0, size * self.p - len(flat)))
-        return flat[self.rank * size : (self.rank + 1) * size].clone()
+        super().__init__(params, optimizer_class, **options)
+        self.inner = None
+        self.make = lambda: optimizer_class([self.shard], **options)
 
     def step(self):
-        self.mine.grad = self.cut([p.grad for p in self.params])
+        self.shard.grad = self.cut(self.gradients()).clone()
         self.make().step()
-        flat = self.mine.new_empty(len(self.mine) * self.p)
-        dist.all_gather_single(flat, self.mine)
-        vector_to_parameters(flat[: sum(p.numel() for p in self.params)], self.params)
+        self.hand_out()

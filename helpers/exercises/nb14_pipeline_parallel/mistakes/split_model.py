@@ -1,52 +1,7 @@
 from torch.nn.functional import cross_entropy
 
 
-# %% requires_grad_ forgotten | crashed
-# The received tensor has no gradient: a tensor that arrives by recv does not track one. Call
-# requires_grad_() on it before the layers use it; after backward its `.grad` can be sent.
-def split_model(rank, model, cut, x, y):
-    if rank == 0:
-        a = model[:cut](x)
-        dist.send(a.detach(), 1)
-        grad = torch.empty_like(a)
-        dist.recv(grad, 1)
-        a.backward(grad)
-        return None
-    b = torch.empty(len(y), model[cut].in_features, dtype=model[cut].weight.dtype)
-    dist.recv(b, 0)
-    loss = cross_entropy(model[cut:](b), y)
-    loss.backward()
-    dist.send(b.grad, 0)
-    return loss.detach()
-
-
-# %% sends the gradient of a weight
-# What rank 0 passes to its backward is not the gradient of its activation. Rank 1 sends `.grad` of the
-# tensor that it received, which has the activation's shape, and rank 0 waits for all of it.
-def split_model(rank, model, cut, x, y):
-    if rank == 0:
-        a = model[:cut](x)
-        dist.send(a.detach(), 1)
-        grad = torch.empty_like(a)
-        dist.recv(grad, 1)
-        a.backward(grad)
-        return None
-    b = torch.empty(len(y), model[cut].in_features, dtype=model[cut].weight.dtype)
-    dist.recv(b, 0)
-    b.requires_grad_()
-    loss = cross_entropy(model[cut:](b), y)
-    loss.backward()
-    dist.send(model[cut].weight.grad, 0)
-    return loss.detach()
-
-
-# %% rank 1 computes all layers of x that rank 0 sent
-# A layer ran on a rank that does not own it. Rank 0 computes with model[:cut] only, rank 1 with
-# model[cut:].
-from torch.nn.functional import cross_entropy
-
-
-def front(model, cut, x, detached=True):
+def front(model, cut, x):
     a = model[:cut](x)
     dist.send(a.detach(), 1)
     grad = torch.empty_like(a)
@@ -62,6 +17,37 @@ def back(model, cut, y):
     return b, cross_entropy(model[cut:](b), y)
 
 
+# %% requires_grad_ forgotten | crashed
+# The received tensor has no gradient: a tensor that arrives by recv does not track one. Call
+# requires_grad_() on it before the layers use it; after backward its `.grad` can be sent.
+def split_model(rank, model, cut, x, y):
+    if rank == 0:
+        front(model, cut, x)
+        return None
+    b = torch.empty(len(y), model[cut].in_features, dtype=model[cut].weight.dtype)
+    dist.recv(b, 0)
+    loss = cross_entropy(model[cut:](b), y)
+    loss.backward()
+    dist.send(b.grad, 0)
+    return loss.detach()
+
+
+# %% sends the gradient of a weight
+# What rank 0 passes to its backward is not the gradient of its activation. Rank 1 sends `.grad` of the
+# tensor that it received, which has the activation's shape, and rank 0 waits for all of it.
+def split_model(rank, model, cut, x, y):
+    if rank == 0:
+        front(model, cut, x)
+        return None
+    b, loss = back(model, cut, y)
+    loss.backward()
+    dist.send(model[cut].weight.grad, 0)
+    return loss.detach()
+
+
+# %% rank 1 computes all layers of x that rank 0 sent
+# A layer ran on a rank that does not own it. Rank 0 computes with model[:cut] only, rank 1 with
+# model[cut:].
 def split_model(rank, model, cut, x, y):
     if rank == 0:
         front(model, cut, x)
@@ -78,16 +64,9 @@ def split_model(rank, model, cut, x, y):
 # Rank 1 returns no loss. Add `return loss.detach()` there.
 def split_model(rank, model, cut, x, y):
     if rank == 0:
-        a = model[:cut](x)
-        dist.send(a.detach(), 1)
-        grad = torch.empty_like(a)
-        dist.recv(grad, 1)
-        a.backward(grad)
+        front(model, cut, x)
         return None
-    b = torch.empty(len(y), model[cut].in_features, dtype=model[cut].weight.dtype)
-    dist.recv(b, 0)
-    b.requires_grad_()
-    loss = cross_entropy(model[cut:](b), y)
+    b, loss = back(model, cut, y)
     loss.backward()
     dist.send(b.grad, 0)
     print(loss.item())
@@ -121,25 +100,6 @@ def split_model(rank, model, cut, x, y):
 # %% sends ones back
 # Rank 0's gradients are those of the sum of its activation: backward started from ones there. It must start
 # from `.grad` of the tensor that rank 1 received.
-from torch.nn.functional import cross_entropy
-
-
-def front(model, cut, x, detached=True):
-    a = model[:cut](x)
-    dist.send(a.detach(), 1)
-    grad = torch.empty_like(a)
-    dist.recv(grad, 1)
-    a.backward(grad)
-    return a, grad
-
-
-def back(model, cut, y):
-    b = torch.empty(len(y), model[cut].in_features, dtype=model[cut].weight.dtype)
-    dist.recv(b, 0)
-    b.requires_grad_()
-    return b, cross_entropy(model[cut:](b), y)
-
-
 def split_model(rank, model, cut, x, y):
     if rank == 0:
         front(model, cut, x)
@@ -153,25 +113,6 @@ def split_model(rank, model, cut, x, y):
 # %% two backwards on rank 0
 # A layer ran more than once. Keep the activation that forward returned: backward needs its graph, not a
 # second forward.
-from torch.nn.functional import cross_entropy
-
-
-def front(model, cut, x, detached=True):
-    a = model[:cut](x)
-    dist.send(a.detach(), 1)
-    grad = torch.empty_like(a)
-    dist.recv(grad, 1)
-    a.backward(grad)
-    return a, grad
-
-
-def back(model, cut, y):
-    b = torch.empty(len(y), model[cut].in_features, dtype=model[cut].weight.dtype)
-    dist.recv(b, 0)
-    b.requires_grad_()
-    return b, cross_entropy(model[cut:](b), y)
-
-
 def split_model(rank, model, cut, x, y):
     if rank == 0:
         a, grad = front(model, cut, x)
@@ -187,25 +128,6 @@ def split_model(rank, model, cut, x, y):
 
 # %% the loss is a sum
 # This is the sum of the samples' losses. Use cross_entropy's default, the mean.
-from torch.nn.functional import cross_entropy
-
-
-def front(model, cut, x, detached=True):
-    a = model[:cut](x)
-    dist.send(a.detach(), 1)
-    grad = torch.empty_like(a)
-    dist.recv(grad, 1)
-    a.backward(grad)
-    return a, grad
-
-
-def back(model, cut, y):
-    b = torch.empty(len(y), model[cut].in_features, dtype=model[cut].weight.dtype)
-    dist.recv(b, 0)
-    b.requires_grad_()
-    return b, cross_entropy(model[cut:](b), y)
-
-
 def split_model(rank, model, cut, x, y):
     if rank == 0:
         front(model, cut, x)
@@ -219,25 +141,6 @@ def split_model(rank, model, cut, x, y):
 
 # %% the loss keeps its graph
 # The returned loss still refers to its graph. Return `loss.detach()`.
-from torch.nn.functional import cross_entropy
-
-
-def front(model, cut, x, detached=True):
-    a = model[:cut](x)
-    dist.send(a.detach(), 1)
-    grad = torch.empty_like(a)
-    dist.recv(grad, 1)
-    a.backward(grad)
-    return a, grad
-
-
-def back(model, cut, y):
-    b = torch.empty(len(y), model[cut].in_features, dtype=model[cut].weight.dtype)
-    dist.recv(b, 0)
-    b.requires_grad_()
-    return b, cross_entropy(model[cut:](b), y)
-
-
 def split_model(rank, model, cut, x, y):
     if rank == 0:
         front(model, cut, x)
@@ -251,25 +154,6 @@ def split_model(rank, model, cut, x, y):
 # %% a box of float32 for the activation | crashed
 # The two sides disagree on shape or dtype. Rank 1 receives len(y) rows and model[cut].in_features columns,
 # in the dtype of model[cut].weight; rank 0 receives a gradient of its activation's shape.
-from torch.nn.functional import cross_entropy
-
-
-def front(model, cut, x, detached=True):
-    a = model[:cut](x)
-    dist.send(a.detach(), 1)
-    grad = torch.empty_like(a)
-    dist.recv(grad, 1)
-    a.backward(grad)
-    return a, grad
-
-
-def back(model, cut, y):
-    b = torch.empty(len(y), model[cut].in_features, dtype=model[cut].weight.dtype)
-    dist.recv(b, 0)
-    b.requires_grad_()
-    return b, cross_entropy(model[cut:](b), y)
-
-
 def split_model(rank, model, cut, x, y):
     if rank == 0:
         front(model, cut, x)
@@ -286,25 +170,6 @@ def split_model(rank, model, cut, x, y):
 # %% the same backward twice on rank 0
 # Rank 0's gradients are twice as large as they should be: its backward must run once, with the gradient
 # that rank 1 sent.
-from torch.nn.functional import cross_entropy
-
-
-def front(model, cut, x, detached=True):
-    a = model[:cut](x)
-    dist.send(a.detach(), 1)
-    grad = torch.empty_like(a)
-    dist.recv(grad, 1)
-    a.backward(grad)
-    return a, grad
-
-
-def back(model, cut, y):
-    b = torch.empty(len(y), model[cut].in_features, dtype=model[cut].weight.dtype)
-    dist.recv(b, 0)
-    b.requires_grad_()
-    return b, cross_entropy(model[cut:](b), y)
-
-
 def split_model(rank, model, cut, x, y):
     if rank == 0:
         a = model[:cut](x)
@@ -323,9 +188,6 @@ def split_model(rank, model, cut, x, y):
 # %% sums the activation on rank 0
 # Rank 0's gradients are those of the sum of its activation: backward started from ones there. It must start
 # from `.grad` of the tensor that rank 1 received.
-from torch.nn.functional import cross_entropy
-
-
 def split_model(rank, model, cut, x, y):
     if rank == 0:
         out = model[:cut](x)
@@ -334,10 +196,7 @@ def split_model(rank, model, cut, x, y):
         dist.recv(grad, 1)
         out.sum().backward()
         return None
-    a = torch.empty(len(y), model[cut].in_features, dtype=model[cut].weight.dtype)
-    dist.recv(a, 0)
-    a.requires_grad_()
-    loss = cross_entropy(model[cut:](a), y)
+    a, loss = back(model, cut, y)
     loss.backward()
     dist.send(a.grad, 0)
     return loss.detach()

@@ -1,4 +1,4 @@
-"""What the ranks run around an answer of notebook 12: a few steps, and who counts what is held.
+"""What the ranks run around an answer of 12.1 to 12.3: a few steps, and a count of what is held.
 
 Each gives back plain values by name. A text tells what was seen that no value shows; "" is right.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gc
 import sys
-import time
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -16,14 +15,13 @@ import numpy as np
 import torch
 from torch import nn
 
-from helpers.checks.held import PATIENCE_S, POLL_S, Held, storage_bytes, tensors_held
+from helpers.checks.held import PATIENCE_S, Held, storage_bytes, tensors_held
 
 _FEW = 4
 """Numbers that a list may have without being counted."""
 _SHOWN = 5
 _ROOM = 64
 """Bytes of a few counters."""
-_NO_WAIT = 1 << 60
 _BRIEF_S = 0.03
 _found_too_much: list[bool] = []
 """Not empty once waiting was in vain: then it is brief, as such a case is tried again alone."""
@@ -194,17 +192,18 @@ def _excess(
 ) -> str:
     """Say what is held beyond `most` bytes, without `others`; "" if nothing is."""
     states = torch.get_rng_state().numel()  # torch's checkpoint keeps one for each layer
-    deadline = time.monotonic() + (_BRIEF_S if _found_too_much else PATIENCE_S)
-    while True:
-        held(*others, most=_NO_WAIT)
-        sizes = [size for size in held.sizes if size != states]
-        hidden = _beside_tensors(answer)
-        whole = any(size >= min(known, default=size + 1) for size in sizes)
-        if not whole and sum(sizes) + hidden <= most:
-            return ""
-        if time.monotonic() > deadline:
-            break
-        time.sleep(POLL_S)  # gloo's own thread lets go of what it sent a moment after the call
+    smallest_whole = min(known, default=None)
+
+    def is_little(found: list[int]) -> bool:
+        own = [size for size in found if size != states]
+        whole = smallest_whole is not None and any(size >= smallest_whole for size in own)
+        return not whole and sum(own) + _beside_tensors(answer) <= most
+
+    patience_s = _BRIEF_S if _found_too_much else PATIENCE_S
+    sizes = [s for s in held.until(is_little, *others, patience_s=patience_s) if s != states]
+    if is_little(sizes):
+        return ""
+    hidden = _beside_tensors(answer)
     _found_too_much.append(True)
     shown = ", ".join(f"{size:,}" for size in sizes[:_SHOWN]) + ", ..." * (len(sizes) > _SHOWN)
     said = [f"tensors of {shown} bytes"] * bool(sizes)
@@ -226,63 +225,3 @@ def _beside_tensors(answer: Any) -> int:
             elif type(part) in {list, tuple} and all(type(v) is float for v in part):
                 found[id(part)] = 8 * len(part) * (len(part) > _FEW)
     return sum(found.values())
-
-
-# --- fully_shard ----------------------------------------------------------------------------------
-
-
-def sequential(kinds: Sequence[str], state: Mapping[str, torch.Tensor]) -> nn.Sequential:
-    """Build the model of these layers that has these parameters."""
-    layers: list[nn.Module] = []
-    for i, kind in enumerate(kinds):
-        if kind == "Linear":
-            outs, ins = state[f"{i}.weight"].shape
-            layers.append(nn.Linear(ins, outs, bias=f"{i}.bias" in state))
-        elif kind == "LayerNorm":
-            layers.append(nn.LayerNorm(state[f"{i}.weight"].shape))
-        else:
-            layers.append(getattr(nn, kind)())
-    model = nn.Sequential(*layers).to(next(iter(state.values())).dtype)
-    model.load_state_dict(dict(state))
-    return model
-
-
-def train_with_fsdp2(
-    answer: Callable[..., Any],
-    rank: int,
-    world_size: int,
-    kinds: Sequence[str],
-    state: Mapping[str, torch.Tensor],
-    x: torch.Tensor,
-    y: torch.Tensor,
-    steps: int,
-    lr: float,
-    most: int,
-) -> dict[str, Any] | None:
-    """Let the answer shard and train a model. most: the bytes of this rank's shards, by rows."""
-    from torch.distributed.fsdp import FSDPModule
-    from torch.distributed.tensor import DTensor
-
-    model = sequential(kinds, state)
-    returned = answer(rank, world_size, model, x, y, steps, lr)
-    if returned is None:
-        return None
-    found = dict.fromkeys(("kind", "names", "DTensor", "sharded", "root", "share"), "")
-    own = [p for p in model.parameters() if isinstance(p, DTensor)]
-    if not isinstance(returned, dict):
-        return {
-            "kind": f"a {type(returned).__name__} comes back; a dict from name to tensor is wanted"
-        }
-    if set(returned) != set(state):
-        found["names"] = f"the names returned are {', '.join(map(str, returned)) or 'none'}"[:200]
-    if wrapped := [n for n, v in returned.items() if isinstance(v, DTensor)]:
-        found["DTensor"] = f"`{wrapped[0]}` comes back as a DTensor, which holds one shard"
-        return found
-    if len(own) < len(state):
-        found["sharded"] = f"{len(own)} of {len(state)} parameters of `model` are sharded"
-    elif not isinstance(model, FSDPModule):
-        found["root"] = "the layers are under fully_shard, `model` itself is not"
-    elif (held := storage_bytes(p.to_local() for p in own)) > most:
-        found["share"] = f"its shards have {held:,} bytes; {most:,} are its share"
-    kept = {n: v.detach().clone() for n, v in returned.items() if isinstance(v, torch.Tensor)}
-    return found | {f"`{n}`": kept.get(n) for n in state}

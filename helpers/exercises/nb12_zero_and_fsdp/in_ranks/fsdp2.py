@@ -1,0 +1,68 @@
+"""What the ranks run around an answer of 12.4: a model, and what fully_shard has left of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from helpers.checks.held import storage_bytes
+
+
+def sequential(kinds: Sequence[str], state: Mapping[str, torch.Tensor]) -> nn.Sequential:
+    """Build the model of these layers that has these parameters."""
+    layers: list[nn.Module] = []
+    for i, kind in enumerate(kinds):
+        if kind == "Linear":
+            outs, ins = state[f"{i}.weight"].shape
+            layers.append(nn.Linear(ins, outs, bias=f"{i}.bias" in state))
+        elif kind == "LayerNorm":
+            layers.append(nn.LayerNorm(state[f"{i}.weight"].shape))
+        else:
+            layers.append(getattr(nn, kind)())
+    model = nn.Sequential(*layers).to(next(iter(state.values())).dtype)
+    model.load_state_dict(dict(state))
+    return model
+
+
+def train_with_fsdp2(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    kinds: Sequence[str],
+    state: Mapping[str, torch.Tensor],
+    x: torch.Tensor,
+    y: torch.Tensor,
+    steps: int,
+    lr: float,
+    most: int,
+) -> dict[str, Any] | None:
+    """Let the answer shard and train a model. most: the bytes of this rank's shards, by rows."""
+    from torch.distributed.fsdp import FSDPModule
+    from torch.distributed.tensor import DTensor
+
+    model = sequential(kinds, state)
+    returned = answer(rank, world_size, model, x, y, steps, lr)
+    if returned is None:
+        return None
+    found = dict.fromkeys(("kind", "names", "DTensor", "sharded", "root", "share"), "")
+    own = [p for p in model.parameters() if isinstance(p, DTensor)]
+    if not isinstance(returned, dict):
+        return {
+            "kind": f"a {type(returned).__name__} comes back; a dict from name to tensor is wanted"
+        }
+    if set(returned) != set(state):
+        found["names"] = f"the names returned are {', '.join(map(str, returned)) or 'none'}"[:200]
+    if wrapped := [n for n, v in returned.items() if isinstance(v, DTensor)]:
+        found["DTensor"] = f"`{wrapped[0]}` comes back as a DTensor, which holds one shard"
+        return found
+    if len(own) < len(state):
+        found["sharded"] = f"{len(own)} of {len(state)} parameters of `model` are sharded"
+    elif not isinstance(model, FSDPModule):
+        found["root"] = "the layers are under fully_shard, `model` itself is not"
+    elif (held := storage_bytes(p.to_local() for p in own)) > most:
+        found["share"] = f"its shards have {held:,} bytes; {most:,} are its share"
+    kept = {n: v.detach().clone() for n, v in returned.items() if isinstance(v, torch.Tensor)}
+    return found | {f"`{n}`": kept.get(n) for n in state}

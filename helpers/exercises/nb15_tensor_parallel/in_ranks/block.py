@@ -1,0 +1,120 @@
+"""What the ranks run around an answer of 15.6: a transformer block that torch cuts over a mesh."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.functional import scaled_dot_product_attention, silu
+
+from helpers.exercises.nb15_tensor_parallel.in_ranks.spans import copy_of, forward_and_backward
+
+
+class Attention(nn.Module):
+    """Attention with q, k, v and o as Linear layers, as most model files have them."""
+
+    def __init__(self, features: int, heads: int, biases: Mapping[str, bool]) -> None:
+        super().__init__()
+        self.head_size = features // heads
+        self.q, self.k, self.v, self.o = (
+            nn.Linear(features, features, bias=biases[f"attention.{name}"]) for name in "qkvo"
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = (
+            layer(x).unflatten(-1, (-1, self.head_size)).transpose(1, 2)
+            for layer in (self.q, self.k, self.v)
+        )
+        mixed = scaled_dot_product_attention(q, k, v, is_causal=True)
+        result: torch.Tensor = self.o(mixed.transpose(1, 2).flatten(2))
+        return result
+
+
+class MLP(nn.Module):
+    """The gated MLP with gate, up and down as Linear layers."""
+
+    def __init__(self, features: int, hidden: int, biases: Mapping[str, bool]) -> None:
+        super().__init__()
+        self.gate = nn.Linear(features, hidden, bias=biases["mlp.gate"])
+        self.up = nn.Linear(features, hidden, bias=biases["mlp.up"])
+        self.down = nn.Linear(hidden, features, bias=biases["mlp.down"])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.down(silu(self.gate(x)) * self.up(x))
+        return result
+
+
+class Block(nn.Module):
+    """A transformer block: `norm`, `attention` and `mlp`, each half added to its input."""
+
+    LAYERS = tuple(f"attention.{n}" for n in "qkvo") + ("mlp.gate", "mlp.up", "mlp.down")
+
+    def __init__(self, features: int, hidden: int, heads: int, biases: Mapping[str, bool]) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(features)
+        self.attention = Attention(features, heads, biases)
+        self.mlp = MLP(features, hidden, biases)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x + self.attention(self.norm(x))
+        result: torch.Tensor = x + self.mlp(self.norm(x))
+        return result
+
+    @classmethod
+    def of(cls, state: Mapping[str, torch.Tensor], heads: int) -> Block:
+        """Build the block that has these parameters."""
+        hidden, features = state["mlp.up.weight"].shape
+        biases = {name: f"{name}.bias" in state for name in cls.LAYERS}
+        block = cls(features, hidden, heads, biases).to(state["norm.weight"].dtype)
+        block.load_state_dict(dict(state))
+        return block
+
+
+@functools.cache
+def _mesh(sizes: tuple[int, ...]) -> Any:
+    """Give the mesh of these sizes: the same one for all cases of a world."""
+    from torch.distributed.device_mesh import init_device_mesh
+
+    return init_device_mesh("cpu", sizes, mesh_dim_names=("a", "b")[: len(sizes)])
+
+
+def run_parallelized(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    sizes: tuple[int, ...],
+    dimension: str,
+    state: Mapping[str, torch.Tensor],
+    heads: int,
+    x: torch.Tensor,
+    grad: torch.Tensor,
+) -> dict[str, Any] | None:
+    """Let the answer cut a block over a mesh; tell what each rank holds and computes."""
+    block = Block.of(state, heads)
+    model = answer(block, _mesh(sizes)[dimension])
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"with_dtensor returns {type(model).__name__}, not a torch.nn.Module")
+    x = x.clone().requires_grad_()
+    shapes = {
+        f"shape of {name}": str(tuple(getattr(p, "_local_tensor", p).shape))
+        for name, p in model.named_parameters()
+    }
+    found = forward_and_backward(lambda: _whole(model(x)), grad)
+    if found is None:
+        return None
+    grads = {
+        f"gradient of {name}": None if p.grad is None else _whole(p.grad).detach().clone()
+        for name, p in model.named_parameters()
+    }
+    same = "" if model is block else "the model that was returned is not the one that was given"
+    return {"block": same, **shapes, **found, "gradient of x": copy_of(x.grad), **grads}
+
+
+def _whole(value: Any) -> Any:
+    """Give a DTensor's whole tensor, and wait for one that is still in flight."""
+    if hasattr(value, "full_tensor"):
+        return value.full_tensor()
+    return value + 0 if type(value).__name__ == "AsyncCollectiveTensor" else value

@@ -1,0 +1,197 @@
+"""What the ranks run around all answers of notebook 15 but 15.6: a layer or a block that is cut over ranks.
+
+Each gives back plain values by name: the output, gradients, what the parameters hold. A text tells what was
+seen that no value shows; "" is right.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from helpers.checks.held import storage_bytes
+from helpers.exercises.nb03_nonblocking_p2p.in_ranks import kept_flights
+from helpers.exercises.nb15_tensor_parallel.in_ranks.pair import lend, wrong_pair
+from helpers.exercises.nb15_tensor_parallel.in_ranks.spans import (
+    copy_of,
+    forward_and_backward,
+    grad_of,
+)
+from helpers.ranks.inside import span
+
+MULTIPLY = "multiply"
+"""What the span of a product is called."""
+_SMALL = 64
+"""Bytes that a layer may keep beside its parts: a number or two."""
+
+
+def run_layer(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    x: torch.Tensor,
+    grad: torch.Tensor,
+    trained: bool,
+) -> dict[str, Any] | None:
+    """Let the answer cut a dense layer, and run its own part forward and backward."""
+    x = x.clone().requires_grad_(trained)
+    gc.collect()
+    gc.freeze()  # what is there now is not looked at again: `_retained` sees only what is made from here on
+    dense = _dense(weight, bias)
+    storages = {p.untyped_storage().data_ptr() for p in dense.parameters()}
+    layer = answer(dense)
+    del dense
+    if not isinstance(layer, nn.Module):
+        raise TypeError(f"{type(layer).__name__} is not a torch.nn.Module")
+    memory = _retained(layer, storages)
+    found = forward_and_backward(lambda: layer(x), grad)
+    if found is None:
+        return None
+    names = ("weight", "bias")
+    return {
+        **{name: _parameter(layer, name) for name in names},
+        "memory": memory,
+        **found,
+        "gradient of x": copy_of(x.grad),
+        **{f"gradient of {name}": grad_of(getattr(layer, name, None)) for name in names},
+    }
+
+
+def _dense(weight: torch.Tensor, bias: torch.Tensor | None) -> nn.Linear:
+    dense = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, dtype=weight.dtype)
+    with torch.no_grad():
+        dense.weight.copy_(weight)
+        if bias is not None:
+            dense.bias.copy_(bias)
+    return dense
+
+
+def _retained(layer: nn.Module, storages: set[int]) -> str:
+    """Say what is kept of the dense layer beside a copy of this rank's parts; "" if nothing is."""
+    own = {n: p for n, p in layer.named_parameters() if n in {"weight", "bias"}}
+    for name, parameter in own.items():
+        if parameter.untyped_storage().data_ptr() in storages:
+            return f"its {name} shares memory with the dense layer's"
+    gc.collect()
+    held = storage_bytes(t for t in gc.get_objects() if issubclass(type(t), torch.Tensor))
+    parts = sum(p.numel() * p.element_size() for p in own.values())
+    if held - parts > _SMALL:
+        return f"tensors of {held:,} bytes are retained; its own parts have {parts:,}"
+    return ""
+
+
+def _parameter(layer: nn.Module, name: str) -> Any:
+    """Copy a parameter, or say what stands in its place; None for None."""
+    named = dict(layer.named_parameters())
+    if name in named:
+        return copy_of(named[name])
+    missing = (
+        f"the layer has no attribute of this name; registered are {', '.join(named) or 'none'}"
+    )
+    value = getattr(layer, name, missing)
+    return (
+        f"a {type(value).__name__}, not a Parameter" if isinstance(value, torch.Tensor) else value
+    )
+
+
+# --- blocks ---------------------------------------------------------------------------------------
+
+
+def run_block(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    grad: torch.Tensor | None,
+    tensors: Mapping[str, torch.Tensor],
+    *more: Any,
+    calls_without_gradient: int = 0,
+) -> dict[str, Any] | None:
+    """Call the answer with the input and this rank's parts of the weights, forward and backward."""
+    lend()
+    given = {name: tensor.clone().requires_grad_() for name, tensor in tensors.items()}
+    found = forward_and_backward(
+        lambda: answer(*given.values(), *more), grad, calls_without_gradient
+    )
+    if found is None:
+        return None
+    changed = [name for name, own in given.items() if not torch.equal(own, tensors[name])]
+    return {
+        **found,
+        **{f"gradient of {name}": grad_of(tensor) for name, tensor in given.items()},
+        "changed": f"the {changed[0]} that were given have changed" if changed else "",
+        "pair": wrong_pair(rank, world_size),
+    }
+
+
+def run_loss(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    logits: torch.Tensor,
+    target: torch.Tensor,
+    first: int,
+) -> dict[str, Any] | None:
+    """Let the answer compute a loss from this rank's logits, and run backward."""
+    more = (target.clone(), first)
+    # the largest logit needs no gradient
+    found = run_block(
+        answer, rank, world_size, None, {"logits": logits}, *more, calls_without_gradient=1
+    )
+    return found and found | {"logits": found["changed"]}
+
+
+def run_sequence(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    grad: torch.Tensor,
+    tensors: Mapping[str, torch.Tensor],
+    mask: torch.Tensor,
+) -> dict[str, Any] | None:
+    """Call the answer with this rank's tokens; count what autograd keeps of all tokens for backward."""
+    kept: dict[int, int] = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        plain = getattr(tensor, "elem", tensor)  # of a functional collective's result
+        address = plain.untyped_storage().data_ptr()
+        kept[address] = max(kept.get(address, 0), plain.nbytes)
+        return tensor
+
+    def watched(*given: torch.Tensor) -> Any:
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            return answer(*given)
+
+    found = run_block(watched, rank, world_size, grad, tensors, mask)
+    if found is None:
+        return None
+    # nothing else has as many bytes: `case` sees to that
+    whole = list(kept.values()).count(world_size * grad.nbytes)
+    many = f"for backward autograd keeps {whole} tensors of all ranks' tokens"
+    return found | {"held": many if whole > 1 else ""}
+
+
+def run_product(
+    answer: Callable[..., Any],
+    rank: int,
+    world_size: int,
+    x: torch.Tensor,
+    weight: torch.Tensor,
+) -> Any:
+    """Hand the answer a `multiply` that records a span of this name."""
+
+    def multiply(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        with span(MULTIPLY):
+            return a @ b
+
+    before = x.clone()
+    with kept_flights():
+        found = answer(rank, world_size, x, weight, multiply)
+    if not torch.equal(x, before):
+        raise ValueError("the values of `x` have changed: leave it as it is")
+    return found

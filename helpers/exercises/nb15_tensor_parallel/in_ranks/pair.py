@@ -1,0 +1,92 @@
+"""The two autograd functions that notebook 15 builds on, and what is lent where a learner has none yet."""
+
+from __future__ import annotations
+
+import dis
+import sys
+from types import CodeType
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+
+class CopyToRanks(torch.autograd.Function):
+    """Hand x on unchanged; add up its gradients over all ranks."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+        total = grad.clone()
+        dist.all_reduce(total)
+        return total
+
+
+class SumOverRanks(torch.autograd.Function):
+    """Add up x over all ranks; hand its gradient on unchanged."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        total = x.clone()
+        dist.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+        return grad
+
+
+PAIR = (CopyToRanks, SumOverRanks)
+METHODS = ("forward", "backward")
+
+
+def lend() -> None:
+    """Let the answer use right functions where its own CopyToRanks or SumOverRanks is a stub or missing.
+
+    A stub is replaced as a whole, also where one of its two methods is written already.
+    """
+    names = vars(sys.modules["__main__"])
+    for right in PAIR:
+        own = names.setdefault(right.__name__, right)
+        if own is not right and _is_function(own) and _is_a_stub(own):
+            names[right.__name__] = right
+
+
+def wrong_pair(rank: int, world_size: int) -> str:
+    """Name the first of the learner's own two functions that is not right; "" if none is wrong.
+
+    Every rank must call it: the functions communicate.
+    """
+    names = vars(sys.modules["__main__"])
+    for right in PAIR:
+        own = names.get(right.__name__, right)
+        if own is right or not _is_function(own):
+            continue
+        found, wanted = (_forward_and_backward(each, rank) for each in (own, right))
+        if found[1] is None or not all(map(torch.equal, found, wanted)):
+            return right.__name__
+    return ""
+
+
+def _is_function(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, torch.autograd.Function)
+
+
+def _is_a_stub(own: Any) -> bool:
+    """Whether a method of the learner's function can only raise, as the notebook's stub does."""
+    written = [vars(own)[name].__func__.__code__ for name in METHODS if name in vars(own)]
+    return any("NotImplementedError" in code.co_names and not _returns(code) for code in written)
+
+
+def _returns(code: CodeType) -> bool:
+    return any(each.opname.startswith("RETURN_") for each in dis.get_instructions(code))
+
+
+def _forward_and_backward(function: Any, rank: int) -> tuple[torch.Tensor, Any]:
+    x = torch.ones(2, requires_grad=True)
+    y = function.apply(x)
+    y.backward(torch.full((2,), rank + 1.0))
+    return y.detach(), x.grad

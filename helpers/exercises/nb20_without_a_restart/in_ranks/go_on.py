@@ -1,0 +1,195 @@
+"""20.3: a training whose replicas stall, step alone, come late, or are killed."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch._C._distributed_c10d import PrefixStore
+
+from helpers.checks.lend import lend
+from helpers.checks.script_worker import ask as ask_starter
+from helpers.checks.scripts import Instead, Referee, Source, compose
+from helpers.exercises.nb20_without_a_restart.in_ranks.lent import join, quorum, rejoin
+from helpers.exercises.nb20_without_a_restart.in_ranks.store import (
+    OWN,
+    connect,
+    have_come,
+    start,
+    store_of_its_own,
+    until,
+)
+from helpers.exercises.nb20_without_a_restart.in_ranks.take_over import (
+    backward,
+    optimizer_of,
+    small_model,
+)
+
+
+def go_on(
+    answer: Source,
+    rank: int,
+    world_size: int,
+    replicas: int,
+    steps: int,
+    patience: float,
+    event: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Train; the event says what happens to whom, in which step, and whether a new one comes."""
+    dies = event["replica"] if event["what"].startswith("killed") else -1
+    with store_of_its_own() as port:
+        script = compose(answer, replica, (port, replicas, steps, patience, dict(event)))
+        return start(script, replicas, Moment(event, script.parent / "gone"), dies)
+
+
+class Moment(Referee):
+    """Kills a replica at the moment that the event names, if the others have come as far."""
+
+    def __init__(self, event: Mapping[str, Any], gone: Path) -> None:
+        self.event, self.gone = event, gone
+        self.begun: dict[int, int] = {}
+
+    def answer(self, rank: int, question: list[Any]) -> Any:
+        kind, what, step = question
+        if kind == "begins":
+            self.begun[rank] = max(self.begun.get(rank, -1), int(step))
+            return None
+        others = max((k for r, k in self.begun.items() if r != rank), default=-1)
+        planned = (self.event["replica"], self.event["what"], self.event["step"])
+        if (rank, what, step) != planned or others < step - 1:
+            return None
+        self.gone.touch()
+        return Instead.KILL
+
+
+def replica(
+    answer: Callable[..., Any],
+    port: int,
+    replicas: int,
+    steps: int,
+    patience: float,
+    event: dict[str, Any],
+) -> dict[str, Any]:
+    """Call the answer in a replica, to which the event happens."""
+    for right in (quorum, rejoin, join):
+        lend(right)
+    me, store = int(os.environ["RANK"]), connect(port)
+    new = event["new"] == me
+    model = small_model(8 if new else 7, "plain")
+    optimizer = optimizer_of(model, "momentum")
+    scene = Scene(me, event, patience, Path(sys.argv[0]).parent)
+    scene.watch(optimizer)
+    if new:
+        until(scene.gone.exists)
+        scene.came.touch()
+    else:  # all at once: nobody's patience is for how long a process takes to start
+        own = PrefixStore(OWN, store)
+        own.add("here", 1)
+        until(partial(have_come, own, "here", replicas - (event["new"] >= 0)))
+
+    def one_backward(step: int) -> None:
+        scene.before(step)
+        backward(model, me, step)
+
+    log = answer(store, me, replicas, model, optimizer, one_backward, steps, patience)
+    found = {
+        "log": {int(k): list(v) for k, v in log.items()}
+        if isinstance(log, dict)
+        and all(isinstance(v, (list, tuple, dict, set)) for v in log.values())
+        else type(log).__name__,
+        "weights": torch.cat([p.detach().flatten() for p in model.parameters()]),
+        "times": scene.times,
+    }
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    return found
+
+
+class Scene:
+    """Makes happen to one replica what the event says, once, in its step.
+
+    killed before, killed in, killed after: its gradients, the step of its optimizer, and that step's end.
+    killed meeting: when it joins the group for the first time after the step. stalls: before its gradients.
+    hold: how many times `patience` the step takes when it is made once more.
+    steps alone: on all others the step's all_reduce fails, on this one it ends well; `stall` then says how
+    many times the others' patience it stalls after its step.
+    """
+
+    def __init__(self, me: int, event: dict[str, Any], patience: float, folder: Path) -> None:
+        self.me, self.event, self.patience = me, event, patience
+        self.gone, self.came = folder / "gone", folder / "came"
+        self.step, self.calls, self.usual, self.happened = -1, 0, 0, False
+        self.times: list[float] = []
+        self.begun: Counter[int] = Counter()
+
+    def watch(self, optimizer: torch.optim.Optimizer) -> None:
+        """Put the scene around the optimizer and the calls of torch.distributed."""
+
+        def steps(*_: Any) -> None:
+            self.moment("killed in")
+
+        optimizer.register_step_pre_hook(steps)
+        optimizer.register_step_post_hook(lambda *_: self.after())
+        init: Any = dist.init_process_group
+        reduce: Any = dist.all_reduce
+
+        def joining(*args: Any, **kwargs: Any) -> Any:
+            if self.step >= self.event["step"] - 1:
+                self.moment("killed meeting", at_once=True)
+            return init(*args, **kwargs)
+
+        def reducing(*args: Any, **kwargs: Any) -> Any:
+            found = reduce(*args, **kwargs)
+            self.calls += 1
+            alone = self.event["what"] == "steps alone" and self.me != self.event["replica"]
+            last = self.calls == self.usual and self.step == self.event["step"]
+            if alone and last and not self.happened:
+                self.happened = True
+                raise RuntimeError("Connection closed by peer")
+            return found
+
+        dist.init_process_group, dist.all_reduce = joining, reducing
+
+    def before(self, step: int) -> None:
+        """Take note of a step that begins, and let happen what does so then."""
+        if self.calls:
+            self.usual = self.calls  # of the step before: how many calls make one
+        self.step, self.calls = step, 0
+        self.times.append(time.monotonic())
+        self.begun[step] += 1
+        ask_starter("begins", "", step)
+        if step == self.event["step"] and self.begun[step] == 2:
+            time.sleep(self.event["hold"] * self.patience)
+        self.moment("killed before")
+        if self.moment("stalls"):
+            time.sleep(self.event["stall"] * self.patience)
+            self.came.touch()
+        comes = self.event["new"] >= 0 or (self.event["stall"] and self.me != self.event["replica"])
+        if comes and step == self.event["step"] + 2:
+            until(self.came.exists)
+            time.sleep(0.15)  # it asks meanwhile
+
+    def after(self) -> None:
+        """Let happen what does so when the optimizer has stepped."""
+        self.moment("killed after")
+        if self.event["stall"] and self.moment("steps alone"):
+            time.sleep(self.event["stall"] * self.patience)
+            self.came.touch()
+
+    def moment(self, what: str, at_once: bool = False) -> bool:
+        """Tell whether this is the moment; if it is one to be killed in, ask for it to be looked at."""
+        mine = self.me == self.event["replica"] and self.event["what"] == what
+        if self.happened or not mine or not (at_once or self.step == self.event["step"]):
+            return False
+        self.happened = True
+        if what.startswith("killed"):
+            ask_starter("moment", what, self.event["step"])
+        return True

@@ -1,0 +1,190 @@
+"""20.1: replicas that agree at a store on who is in, while one of them is late, absent or killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
+
+from helpers.checks.script_worker import ask as ask_starter
+from helpers.checks.scripts import Instead, Referee, Source, compose
+from helpers.exercises.nb20_without_a_restart.in_ranks.store import (
+    OWN,
+    connect,
+    have_come,
+    start,
+    store_of_its_own,
+    until,
+)
+
+IMPATIENT_S = 0.15
+HELD_S = 0.4
+LATE_PATIENCE_S = 3.0
+"""Of a replica that asks after the decision: long enough to tell a wait from an answer at once."""
+DELAYS = {"second": 0.7, "straggler": 1.35, "slow": 2.5}
+"""How many times `patience` a replica comes after the first one."""
+WRITING = ("set", "add", "compare_set", "append")
+FORWARDED = (*WRITING, "get", "check", "wait", "delete_key", "num_keys")
+
+
+class FarStore(Store):
+    """A store each of whose calls takes a while, up to `slow` seconds.
+
+    number: of the round. Writes are made by the process that started this one, which may kill it before one.
+    written: called before each write but one.
+    """
+
+    def __init__(
+        self,
+        real: Store,
+        seed: int,
+        number: int,
+        slow: float,
+        written: Callable[[], None] | None,
+    ) -> None:
+        super().__init__()
+        self.real, self.rng, self.written = real, random.Random(seed), written
+        self.number, self.slow = number, slow
+        self.writes = 0
+
+    def call(self, name: str, *given: Any, **named: Any) -> Any:
+        self.writes += name in WRITING
+        if self.written is not None and name in WRITING and self.writes > 1:
+            self.written()
+        time.sleep(self.rng.random() * self.slow)
+        texts = [_text(value) for value in given]
+        if name in WRITING:
+            kind, found = ask_starter(self.number, name, texts, named)
+            return found.encode() if kind == "bytes" else found
+        return getattr(self.real, name)(*texts, **named)
+
+
+def _forward(name: str) -> Callable[..., Any]:
+    return lambda store, *given, **named: store.call(name, *given, **named)
+
+
+for _name in FORWARDED:
+    setattr(FarStore, _name, _forward(_name))
+
+
+def _text(value: Any) -> Any:
+    """Through a PrefixStore values come as bytes, which Python's side of a store does not take."""
+    return value.decode() if isinstance(value, bytes) else value
+
+
+class Writer(Referee):
+    """Makes the writes of all replicas, and kills one before a write of its last round.
+
+    So it knows which keys the replicas have set, and a key that it does not know was set past it. An answer
+    can make more writes than it needs, and so be killed at another moment of its own; it cannot be killed
+    without having made those before.
+    """
+
+    def __init__(self, store: TCPStore, dies: Sequence[int], last_round: int) -> None:
+        self.store, self.last_round = store, last_round
+        self.replica, self.last = dies
+        self.count = 0
+        self.keys: set[str] = set()
+
+    def answer(self, rank: int, question: list[Any]) -> Any:
+        number, name, texts, named = question
+        if name not in WRITING:
+            return None
+        if rank == self.replica and number == self.last_round:
+            self.count += 1
+            if self.count == self.last:
+                return Instead.KILL
+        self.keys.add(str([*texts, *named.values()][0]))
+        found = getattr(self.store, name)(*texts, **named)
+        return ["bytes", found.decode()] if isinstance(found, bytes) else ["", found]
+
+    def unknown_keys(self) -> list[str]:
+        """Give the keys in the store that neither the replicas have set here nor the check itself."""
+        there = {key for key in self.store.list_keys() if not key.startswith(f"{OWN}/")}
+        return sorted(there - self.keys)
+
+
+def meet(
+    answer: Source,
+    rank: int,
+    world_size: int,
+    rounds: Sequence[Mapping[str, Any]],
+    replicas: int,
+    dies: tuple[int, int],
+) -> dict[str, Any]:
+    """Hold rounds of a quorum; in the last, replica dies[0] is killed before its write dies[1]."""
+    with store_of_its_own() as port:
+        script = compose(answer, take_part, (port, list(rounds), replicas, dies[0]))
+        writer = Writer(connect(port), dies, len(rounds) - 1)
+        found = start(script, replicas, writer, dies[0])
+        unknown = writer.unknown_keys()
+    values = [{**v, "unknown": unknown} if isinstance(v, dict) else v for v in found["values"]]
+    return {**found, "values": values}
+
+
+def take_part(
+    answer: Callable[..., Any],
+    port: int,
+    rounds: list[dict[str, Any]],
+    replicas: int,
+    dies: int,
+) -> dict[str, Any]:
+    """Take part in each round as this replica's role says. Times are of one clock for all processes."""
+    me = int(os.environ["RANK"])
+    decided: list[Any] = []
+    times: list[list[float]] = []
+    store, own = connect(port), PrefixStore(OWN, connect(port))
+    for number, now in enumerate(rounds):
+        role, last = now["roles"][me], number == len(rounds) - 1
+        own.add(f"ready {number}", 1)
+        until(partial(have_come, own, f"ready {number}", replicas))
+        if role == "absent":
+            decided.append(None)
+            times.append([])
+            continue
+        if role == "late":
+            until(partial(own.check, [f"returned {number}"]))
+        elif role == "on time" and "early" in now["roles"]:
+            until(partial(own.check, [f"early {number}"]))
+            time.sleep(0.1)
+        elif role == "early":
+            own.set(f"early {number}", "")
+        elif role == "meanwhile":
+            until(partial(own.check, [f"deciding {number}"]))
+        elif role in DELAYS:
+            time.sleep(DELAYS[role] * now["patience"])
+        deciding = partial(_others_decide, own, number) if role == "impatient" else None
+        # who is to be killed is ahead of the others: so it is killed while they count on it
+        is_ahead = last and me == dies
+        slow = 0.001 if is_ahead else 0.02 if last and dies >= 0 else 0.008
+        far = FarStore(store, 10 * number + me, number, slow, deciding)
+        patience = {"impatient": IMPATIENT_S, "late": LATE_PATIENCE_S}.get(role, now["patience"])
+        began = time.monotonic()
+        got = answer(far, number, me, now["steps"][me], list(now["expected"]), replicas, patience)
+        ended = time.monotonic()
+        own.set(f"returned {number}", "")
+        decided.append(_plain(got))
+        times.append([began, ended])
+    return {"decided": decided, "times": times}
+
+
+def _others_decide(own: Store, number: int) -> None:
+    """While this replica is about to write its decision, let the missing one come and the others decide."""
+    own.set(f"deciding {number}", "")
+    give_up = time.monotonic() + HELD_S
+    while not own.check([f"returned {number}"]) and time.monotonic() < give_up:
+        time.sleep(0.002)
+
+
+def _plain(got: Any) -> Any:
+    """Give a dict of ints as it is; of what else it holds, or is, a few words."""
+    if isinstance(got, dict) and all(type(n) is int for pair in got.items() for n in pair):
+        return got
+    return (
+        f"a dict of other things than ints: {got}" if isinstance(got, dict) else type(got).__name__
+    )

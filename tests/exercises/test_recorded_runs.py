@@ -1,0 +1,24 @@
+"""What the table of recorded runs of 23.4 says of them is so, at any speed."""
+
+import pytest
+
+from helpers.exercises.nb23_capstone.plan_a_run import RUNS, best_of, task_of
+
+
+@pytest.mark.parametrize("run", RUNS, ids=[f"{run[0]}, {run[1]:,} parameters" for run in RUNS])
+def test_a_recorded_run_is_what_its_name_says(run):
+    for percent in (70, 100, 140):
+        label, task = task_of(run, percent)
+        room = task.cluster["memory"]
+        every = sorted(task.meshes(), key=task.seconds)
+        fitting = [mesh for mesh in every if task.nbytes(mesh) <= room]
+        assert best_of(task) == (fitting[0] if fitting else None)
+        assert (not fitting) == (label == "too large for all")
+        if len(fitting) > 1:
+            assert task.seconds(fitting[1]) > 1.009 * task.seconds(fitting[0])
+        if label in {"a tight fit", "16,384 GPUs", "1,536 GPUs", "hosts of 6"}:
+            assert not {*every[:2]} & {*fitting}
+        if label == "not a byte to spare":
+            assert task.nbytes(fitting[0]) == room
+        if label == "single GPUs":
+            assert fitting[0][2] > 64
