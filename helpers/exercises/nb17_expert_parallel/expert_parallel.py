@@ -130,7 +130,7 @@ EXERCISE = Exercise(
     ),
     failed=(
         Failed(
-            "enforce fail|[Oo]verflow|negative dim|Invalid number|not enough memory|Number of tensor splits",
+            "enforce fail|[Oo]verflow|negative dimension|Invalid number|not enough memory",
             "These counts were never written, or not all of them: exchange them by all_to_all_single, one "
             "number for each rank, also for experts that nobody chose: `bincount(minlength=world_size)`.",
         ),
