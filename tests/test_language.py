@@ -39,7 +39,7 @@ INSTEAD = {
 """What not to write (a regular expression) -> what to write."""
 ALLOWED = re.compile(
     r"other_roads|wall_|_wall|"  # names of files and options
-    r"programme=|\.programme\b|programmes/"
+    r"program=|\.program\b|programs/"
 )
 
 

@@ -17,9 +17,9 @@ Parts = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class ByName:
-    """Judges a dict that a programme gave back: right[r] is rank r's, looked at in this order.
+    """Judges a dict that a driver gave back: right[r] is rank r's, looked at in this order.
 
-    A part that is text is something that the programme saw; "" stands for nothing to complain of. Where
+    A part that is text is something that the driver saw; "" stands for nothing to complain of. Where
     text comes in place of another value, it says why there is none. scale: the size of the numbers that are
     summed; or of each part, by name. advice: from the name of the first wrong part and all that came
     back, what to do about it, or "".

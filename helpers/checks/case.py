@@ -34,7 +34,7 @@ class Measured(NamedTuple):
     """What an answer found by measuring, and all timings that it got, by what it asked for."""
 
     found: Any
-    laps: Mapping[tuple[int, ...], Sequence[float]]
+    timings: Mapping[tuple[int, ...], Sequence[float]]
 
 
 Judge = Callable[[Any, int], "Finding | str | None"]
@@ -61,7 +61,7 @@ class Case:
     tolerance: largest difference relative to `scale`, by default the largest element of what is right; 0
     for the same bits; by default what a sum over some ranks loses in the dtype at hand.
     seconds: of processor time that all its ranks together may need.
-    laps: for kind MEASUREMENT, makes what answers a timing, `laps()(*arguments)`; the check then
+    timings: for kind MEASUREMENT, makes what answers a timing, `timings()(*arguments)`; the check then
         judges a `Measured`.
     shown: what the ranks are given, in words, where `given` is the check's own plan.
     """
@@ -76,7 +76,7 @@ class Case:
     env: Mapping[str, str] | Sequence[Mapping[str, str]] | None = None
     init: bool = True
     seconds: float = 10.0
-    laps: Callable[[], Callable[..., float]] | None = None
+    timings: Callable[[], Callable[..., float]] | None = None
     shown: str | None = None
 
     @property

@@ -31,16 +31,16 @@ def drive_cases(
     programs: Sequence[int],
     name: str,
     kind: Kind,
-    programme: Callable[..., Any] | None,
+    driver: Callable[..., Any] | None,
     numbers: Sequence[int],
     second: bool,
     given: Sequence[Sequence[Any]],
 ) -> list[list[Any]]:
     """Call programs on cases, one turn after another. Runs in ranks only.
 
-    sources[programs[k]] is called in turn k. kind: how it is called; a script's programme gets its source.
+    sources[programs[k]] is called in turn k. kind: how it is called; a script's driver gets its source.
     numbers[k]: says which rank comes late to turn k, if any, and seeds the random numbers of each rank.
-    second: see `hard_world`. given[k]: this rank's inputs there; where it measures, the programme gets before
+    second: see `hard_world`. given[k]: this rank's inputs there; where it measures, the driver gets before
     them the function that measures. Return for each turn what was returned, the names of the inputs that were
     changed, and the numbers of the first and of the last call that were recorded meanwhile.
     """
@@ -64,9 +64,9 @@ def drive_cases(
             random.seed(_MOST_RANKS * number + rank)
             if number % (world_size + 1) == rank:
                 sleep(_LATE_S)
-            if programme is not None:
-                first_ones = (partial(_lap, k),) if kind is Kind.MEASUREMENT else ()
-                returned = programme(answer, rank, world_size, *first_ones, *inputs)
+            if driver is not None:
+                first_ones = (partial(_timing, k),) if kind is Kind.MEASUREMENT else ()
+                returned = driver(answer, rank, world_size, *first_ones, *inputs)
             elif alone:
                 returned = answer(*inputs)
             else:
@@ -74,13 +74,13 @@ def drive_cases(
             changed = [
                 _parameter(answer, i + (0 if alone else 2))
                 for i, (old, new) in enumerate(zip(before, inputs, strict=True))
-                if programme is None and not _as_it_was(old, new)
+                if driver is None and not _as_it_was(old, new)
             ]
             results.append([returned, changed, first, calls_made()])
     return results
 
 
-def _lap(case: int, *arguments: int) -> float:
+def _timing(case: int, *arguments: int) -> float:
     """Have the launcher make one timing: what timings are drawn from is not in this process."""
     seconds = ask_launcher([case, *arguments])
     if seconds is None:

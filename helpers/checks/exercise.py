@@ -33,11 +33,11 @@ class Exercise:
 
     case: from a `Draw`, one case; called `count` times for the visible cases, and as often for hidden ones.
     rules: what must hold of the trace of every case. failed: what to say of a run that did not end well.
-    programme: for kind MODULE, called on each rank as programme(answer, rank, world_size, *given); it
+    driver: for kind MODULE, called on each rank as driver(answer, rank, world_size, *given); it
     stands in the folder's in_ranks.py. sizes: the world sizes that the text allows. last: one more
     case, which takes seconds, as real agents do, and is tried only if all others have passed. keeps_input:
     the text says that what was given stays as it was. own_network: its ranks make connections other than
-    those of the groups that they were given, or close some. reported: parts of what the programme gives back
+    those of the groups that they were given, or close some. reported: parts of what the driver gives back
     that nothing but the rank vouches for, such as counts and what it saw.
     """
 
@@ -45,7 +45,7 @@ class Exercise:
     rules: tuple[Rule, ...] = ()
     failed: tuple[Failed | Stuck, ...] = ()
     kind: Kind = Kind.RANKS
-    programme: Callable[..., Any] | None = None
+    driver: Callable[..., Any] | None = None
     sizes: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8)
     count: int = 24
     last: Callable[[Draw], Case] | None = None

@@ -62,7 +62,7 @@ class Unjudged(Exception):
 
     def __init__(self, rank: int, got: Any, error: Exception) -> None:
         got = got.found if isinstance(got, Measured) else got
-        missing = isinstance(error, KeyError) and isinstance(got, dict)  # of what a programme gives
+        missing = isinstance(error, KeyError) and isinstance(got, dict)  # of what a driver gives
         self.is_odd = missing or isinstance(error, _ODD)
         self.came = f"rank {rank} gave back {kind_of_value(got)}: {short_value(got, 80)}"
         super().__init__(f"{type(error).__name__}: {str(error)[:200]}")
@@ -192,7 +192,7 @@ def label_of(exercise: Exercise, case: Case) -> str:
 def _row(exercise: Exercise, tried: Tried, rank: int, found: Finding | None) -> Row:
     case = tried.case
     wanted = for_rank(case.right, rank)
-    # a programme's inputs and findings are the check's own; `problem` says them in words
+    # a driver's inputs and findings are the check's own; `problem` says them in words
     judged = callable(wanted) or isinstance(wanted, AllRanks)
     planned = exercise.kind in {Kind.MODULE, Kind.MEASUREMENT}
     planned |= exercise.kind is Kind.SCRIPT and case.shown is not None

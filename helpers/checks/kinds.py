@@ -9,7 +9,7 @@ class Kind(Enum):
     """How an answer is tried.
 
     RANKS: a function, called as f(rank, world_size, *given) on each rank.
-    MODULE: a class or function, driven on each rank by the exercise's own programme.
+    MODULE: a class or function, driven on each rank by the exercise's own driver.
     LOCAL: a pure function, called as f(*given) once for each case, in one process.
     SCRIPT: functions from which the check composes a file that torchrun or mpiexec runs.
     MEASUREMENT: a function that is handed `measure`; the launching process answers each timing.

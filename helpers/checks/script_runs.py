@@ -58,7 +58,7 @@ def _failure(
     if errors and not is_consequence(errors[0]):
         return RankFailed(errors[0], tuple(errors[1:]))
     if said.get("late"):
-        limit = said.get("seconds")  # the programme's own, shorter than the case's
+        limit = said.get("seconds")  # the driver's own, shorter than the case's
         return RankTimeout(
             limit if isinstance(limit, (int, float)) else seconds,
             _waits(said, name_place),

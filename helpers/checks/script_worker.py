@@ -1,4 +1,4 @@
-"""Inside a process of a script exercise: do what the exercise's worker programme says, leave a report.
+"""Inside a process of a script exercise: do what the exercise's worker driver says, leave a report.
 
 The composed `main.py` calls `main`. Its process was started by torchrun, mpiexec or a fork, and finds
 everything in the folder of its script; it leaves one file for each attempt and rank, which `scripts`
@@ -27,12 +27,12 @@ RANK_NAMES = ("RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK")
 
 
 def main(folder: Path) -> None:
-    """Run the programme that `job.json` names with the answer; report its value or its exception."""
+    """Run the driver that `job.json` names with the answer; report its value or its exception."""
     job = json.loads((folder / "job.json").read_text())
     inputs = wire.decode(bytearray((folder / "inputs").read_bytes()))
     try:
         answer = build((folder / "answer.py").read_text(), job["answer"])
-        value = programme_of(job["programme"])(answer, *inputs)
+        value = driver_of(job["driver"])(answer, *inputs)
         body = b"".join(wire.encode(value))
         _leave(folder / f"{whoami()}.value", body)
         _finalize_mpi()
@@ -73,7 +73,7 @@ def ask(*question: Any) -> Any:
         return json.loads(said)
 
 
-def programme_of(name: str) -> Callable[..., Any]:
+def driver_of(name: str) -> Callable[..., Any]:
     """Return the function that "module:function" names."""
     module, _, function = name.partition(":")
     found: Callable[..., Any] = getattr(import_module(module), function)
@@ -87,7 +87,7 @@ def whoami() -> str:
 
 
 def _finalize_mpi() -> None:
-    """End MPI where the programme used it: only now, as mpiexec may leave once all have done so."""
+    """End MPI where the driver used it: only now, as mpiexec may leave once all have done so."""
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is not None and not mpi.Is_finalized():
         mpi.Finalize()

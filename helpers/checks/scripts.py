@@ -1,9 +1,9 @@
 """Inside a rank: compose a script from an answer, run it under a launcher, report what came of it.
 
-    Source + worker programme + inputs --compose--> folder/main.py
+    Source + worker driver + inputs --compose--> folder/main.py
     folder --a launcher: under_torchrun, under_fork--> reports in the folder --> a report for each rank
 
-Called by the programmes of script exercises, which run in one rank of their own: whatever they start
+Called by the drivers of script exercises, which run in one rank of their own: whatever they start
 ends with that rank. `script_runs` makes a Run of the report in the launching process.
 """
 
@@ -86,7 +86,7 @@ class Referee:
 
 @dataclass(frozen=True)
 class Source:
-    """An answer as a script exercise's programme gets it: not executed yet."""
+    """An answer as a script exercise's driver gets it: not executed yet."""
 
     text: str
     name: str
@@ -98,18 +98,18 @@ class Source:
         return build(self.text, self.name)
 
 
-def compose(answer: Source, programme: Callable[..., Any], inputs: Sequence[Any]) -> Path:
+def compose(answer: Source, driver: Callable[..., Any], inputs: Sequence[Any]) -> Path:
     """Write a script into a folder of its own in the temp folder; give its path.
 
-    programme: what the script's processes call with the answer and the inputs, a module's function. They
+    driver: what the script's processes call with the answer and the inputs, a module's function. They
     are other processes, so it is sent by its name.
     """
     folder, name = (
         Path(tempfile.mkdtemp(prefix="script-")),
-        f"{programme.__module__}:{programme.__name__}",
+        f"{driver.__module__}:{driver.__name__}",
     )
     (folder / "answer.py").write_text(answer.text)
-    (folder / "job.json").write_text(json.dumps({"answer": answer.name, "programme": name}))
+    (folder / "job.json").write_text(json.dumps({"answer": answer.name, "driver": name}))
     (folder / "inputs").write_bytes(b"".join(wire.encode(list(inputs))))
     (folder / "main.py").write_text(_MAIN)
     return folder / "main.py"
@@ -392,7 +392,7 @@ class _Waiting:
             try:
                 told = self.referee.answer(worker.rank, json.loads(said))
             except (ValueError, TypeError, LookupError, AttributeError):
-                told = None  # no programme of the check asks what cannot be answered
+                told = None  # no driver of the check asks what cannot be answered
             if told is Instead.KILL:
                 _kill(worker.pid, signal.SIGKILL)
                 self.killed.add(worker.rank)

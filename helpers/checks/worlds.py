@@ -91,7 +91,7 @@ class Worlds:
         """Run turns one after another in one world; give also the timings that each asked for."""
         exercise, first = self.exercise, turns[0].case
         size = 1 if exercise.kind is Kind.SCRIPT else first.world_size
-        replies = Replies([turn.case.laps and turn.case.laps() for turn in turns])
+        replies = Replies([turn.case.timings and turn.case.timings() for turn in turns])
         run = run_on_ranks(
             drive_cases,
             size,
@@ -100,7 +100,7 @@ class Worlds:
                 [turn.program for turn in turns],
                 exercise.name,
                 exercise.kind,
-                exercise.programme,
+                exercise.driver,
                 [turn.number for turn in turns],
                 second,
             ),
@@ -115,7 +115,7 @@ class Worlds:
         )
         if len(run.trace) > MOST_EVENTS * size:
             raise Flooded
-        return run, replies.laps
+        return run, replies.timings
 
     def _apart(self, turns: Sequence[Turn], run: Run, timings: _Timings) -> list[Tried]:
         """Cut what came of a world into its turns. A rank that lies about them costs its own answer."""
@@ -127,7 +127,7 @@ class Worlds:
             spans = [(each.first, each.last) for each in reported]
             trace = run.trace if alone else run.trace.between(spans)
             values = [each.returned for each in reported]
-            if turn.case.laps is not None:
+            if turn.case.timings is not None:
                 values = [Measured(found, timings[k]) for found in values]
             part = replace(run, values=values, trace=trace, traffic=run.traffic if alone else None)
             changed = [each.changed for each in reported] if self.exercise.keeps_input else ()
@@ -186,4 +186,4 @@ def is_clean(trace: Trace) -> bool:
         return False
     sent = sum(event.op == "send" for event in trace)
     received = sum(event.op == "recv" for event in trace)
-    return sent == received and all(meeting.complete for meeting in trace.meetings())
+    return sent == received and all(collective.complete for collective in trace.collectives())

@@ -33,8 +33,8 @@ from helpers.grading.grader import Grader
 from helpers.grading.record import Record, Status, from_json
 from helpers.grading.references import References
 from helpers.grading.reports.slugs import page_names
+from helpers.grading.sandbox.levels import Plan, protection_here
 from helpers.grading.sandbox.turns import Turns
-from helpers.grading.sandbox.walls import Plan, walls_here
 from helpers.grading.scheduler import grade_on_cluster
 from helpers.grading.setting import Setting
 from helpers.grading.submissions import Job
@@ -169,7 +169,7 @@ def _fault(job: Job, level: str, why: str) -> Record:
         "",
         Status.HARNESS_FAULT,
         message=f"{why[:500]} No points are lost: grade this file again, or elsewhere.",
-        walls=walls_here(level),
+        protection=protection_here(level),
     )
 
 

@@ -24,8 +24,8 @@ from helpers.grading.release import differences as differences_from
 from helpers.grading.reports import ReportError, github_annotations, write_reports
 from helpers.grading.reports.standing import course_of
 from helpers.grading.roster import Roster, RosterError, match_roster, read_roster
+from helpers.grading.sandbox.levels import NoSandbox, choose, protection_here
 from helpers.grading.sandbox.staged import Staged
-from helpers.grading.sandbox.walls import NoWalls, choose, walls_here
 from helpers.grading.scheduler import NoScheduler
 from helpers.grading.setting import Setting
 from helpers.grading.similarity import similar_answers, write_answers
@@ -89,7 +89,7 @@ def grade_folder(
     try:
         with Staged() as staged:
             level = choose(sandbox, staged)
-            beyond = "; ".join(walls_here(level).does_not_stop)
+            beyond = "; ".join(protection_here(level).does_not_stop)
             click.echo(f"Sandbox: {level}. It does not stop: {beyond}.")
             setting = Setting(
                 out,
@@ -104,7 +104,7 @@ def grade_folder(
             if verify:
                 return _verify(found, setting, processes)
             records = _graded(found, setting, processes)
-    except (NoScheduler, NoWalls, CannotWrite) as error:
+    except (NoScheduler, NoSandbox, CannotWrite) as error:
         raise CannotGrade(str(error)) from None
     try:
         counted = _write(records, out, title or folder.resolve().name, members, named)

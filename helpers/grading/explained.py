@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from helpers.ranks.run import Run
-from helpers.trace.events import Event, Meeting, Trace
+from helpers.trace.events import Collective, Event, Trace
 from helpers.views.plain import plural
 
 LOOK = "traffic does not match: look. "
@@ -105,11 +105,11 @@ def _bounds(trace: Trace, connections: int) -> _Bounds:
             # a receive from any source tells all that it is ready
             bounds.most[rank, peer] += count * _NOTICE
             bounds.most_of_all += count * _NOTICE
-    for meeting in trace.meetings():
-        least, most = _moved(meeting)
+    for collective in trace.collectives():
+        least, most = _moved(collective)
         bounds.only_messages = False
         bounds.most_of_all += most
-        if meeting.complete and all(event.finished for event in meeting.calls):
+        if collective.complete and all(event.finished for event in collective.calls):
             bounds.least_of_all += least
     return bounds
 
@@ -123,14 +123,14 @@ def _add_message(bounds: _Bounds, event: Event, sends: Counter[tuple[int, int]])
         sends[pair] += size
 
 
-def _moved(meeting: Meeting) -> tuple[int, int]:
+def _moved(collective: Collective) -> tuple[int, int]:
     """Return the least and the most bytes that one collective moves in all, framing included."""
-    n = len(meeting.group_ranks)
+    n = len(collective.group_ranks)
     if n < 2:
         return 0, 0
-    sizes = [event.nbytes for event in meeting.calls]
+    sizes = [event.nbytes for event in collective.calls]
     small, large = min(sizes), max(sizes)
-    tensors = max(1, *(len(event.shapes) for event in meeting.calls))
+    tensors = max(1, *(len(event.shapes) for event in collective.calls))
     framing = _HEADER + _NOTICE
     tree, direct = (n - 1) * framing, n * (n - 1) * framing
     ring = (4 * n * (n - 1) + 2 * n * (large // _SEGMENT)) * framing
@@ -145,5 +145,5 @@ def _moved(meeting: Meeting) -> tuple[int, int]:
         "reduce": ((n - 1) * small, 2 * (n - 1) * large + ring),
         # gloo reduces all of it on every rank, and lets each keep its part
         "reduce_scatter": (0, 2 * (n - 1) * large + ring * tensors),
-    }[meeting.op]
+    }[collective.op]
     return least, most

@@ -37,7 +37,7 @@ from helpers.grading.judging import Judged, judge_apart, judged
 from helpers.grading.record import ExerciseRecord, Record, Status
 from helpers.grading.records import exercise_record
 from helpers.grading.references import References
-from helpers.grading.sandbox.walls import Plan, Sandbox, walls_here
+from helpers.grading.sandbox.levels import Plan, Sandbox, protection_here
 from helpers.grading.submissions import Job
 from helpers.ranks.connection import ServerGone
 from helpers.ranks.failures import LaunchError
@@ -120,7 +120,7 @@ class Grader:
             job.file,
             "",
             Status.UNREADABLE,
-            walls=walls_here(self.plan.level),
+            protection=protection_here(self.plan.level),
             versions=dict(self.versions),
         )
         try:

@@ -3,8 +3,9 @@
     solutions/NN_topic.ipynb --> OUT/source/NN_topic/NN_topic.ipynb, OUT/nbgrader_config.py
 
 `nbgrader generate_assignment NN_topic` then makes its release directory. Each exercise is a solution
-cell; a locked cell after its check gives the points, partial ones too. Without walls: nbgrader runs
-what learners wrote as whoever grades. See nbgrader's documentation, "Creating and grading assignments".
+cell; a locked cell after its check gives the points, partial ones too. There is no sandbox:
+nbgrader runs answers with the grader's permissions. See nbgrader's documentation, "Creating and grading
+assignments".
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class ExerciseRecord:
 
 
 @dataclass(frozen=True)
-class Walls:
+class Protection:
     """In which sandbox answers ran: the level, what it stops, and what it does not."""
 
     level: str
@@ -114,7 +114,7 @@ class Record:
     message: str = ""
     notes: tuple[str, ...] = ()
     exercises: tuple[ExerciseRecord, ...] = ()
-    walls: Walls = field(default_factory=lambda: Walls("none"))
+    protection: Protection = field(default_factory=lambda: Protection("none"))
     versions: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
 
@@ -139,7 +139,7 @@ def from_json(data: dict[str, Any]) -> Record:
         raise ValueError(f"a record of format {data.get('format')!r}; this course reads {FORMAT}")
     try:
         exercises = tuple(exercise_from_json(each) for each in data["exercises"])
-        walls = data["walls"]
+        protection = data["protection"]
         return Record(
             learner=str(data["learner"]),
             file=str(data["file"]),
@@ -149,7 +149,9 @@ def from_json(data: dict[str, Any]) -> Record:
             message=str(data["message"]),
             notes=tuple(data["notes"]),
             exercises=exercises,
-            walls=Walls(walls["level"], tuple(walls["stops"]), tuple(walls["does_not_stop"])),
+            protection=Protection(
+                protection["level"], tuple(protection["stops"]), tuple(protection["does_not_stop"])
+            ),
             versions=dict(data["versions"]),
             seconds=float(data["seconds"]),
         )

@@ -6,7 +6,7 @@ import ast
 
 from helpers.answers.build import Answer, Problem
 from helpers.checks.exercise import Exercise
-from helpers.grading import roads
+from helpers.grading import bypasses
 from helpers.grading.judging import Judged
 from helpers.grading.record import ExerciseRecord
 
@@ -37,8 +37,8 @@ def exercise_record(
         notes=visible.notes,
         flags=(
             *inner_imports(source),
-            *roads.reaching_in(source),
-            *(roads.flags(source) if _has_forbidden(exercise) else ()),
+            *bypasses.reaching_in(source),
+            *(bypasses.flags(source) if _has_forbidden(exercise) else ()),
             *(each.flag for each in both if each.flag),
         ),
         reported=exercise.reported,

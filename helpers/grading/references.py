@@ -13,7 +13,7 @@ from helpers.answers.reader import UnreadableNotebook, read_answers
 from helpers.checks.exercise import Exercise
 from helpers.checks.grade import grade
 from helpers.checks.registry import exercises
-from helpers.grading.sandbox.walls import Plan, Sandbox
+from helpers.grading.sandbox.levels import Plan, Sandbox
 from helpers.ranks.connection import ServerGone
 from helpers.ranks.failures import LaunchError
 

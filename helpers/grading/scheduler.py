@@ -21,9 +21,9 @@ from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import Grader
 from helpers.grading.record import Record, Status, from_json
 from helpers.grading.references import References
+from helpers.grading.sandbox.levels import Plan, protection_here
 from helpers.grading.sandbox.limits import Limits
 from helpers.grading.sandbox.staged import Staged
-from helpers.grading.sandbox.walls import Plan, walls_here
 from helpers.grading.setting import Setting
 from helpers.grading.submissions import Job
 
@@ -96,4 +96,4 @@ def _solutions() -> Path | None:
 
 
 def _not_graded(job: Job, level: str, status: Status, why: str) -> Record:
-    return Record(job.learner, job.file, "", status, message=why, walls=walls_here(level))
+    return Record(job.learner, job.file, "", status, message=why, protection=protection_here(level))

@@ -59,8 +59,8 @@ def wanted_by(*texts: bytes) -> list[str]:
         name for words, modules in _ALL.items() if any(map(words.search, heads)) for name in modules
     ]
     # only what this process has imported itself: the text of another process names nothing into the server
-    programmes = [n for n in sorted(ours) if "in_ranks" in n.split(".") and n in sys.modules]
-    return list(dict.fromkeys([*found, *drivers, *programmes]))
+    programs = [n for n in sorted(ours) if "in_ranks" in n.split(".") and n in sys.modules]
+    return list(dict.fromkeys([*found, *drivers, *programs]))
 
 
 def of_torch(said: object) -> list[str]:

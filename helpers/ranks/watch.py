@@ -273,7 +273,7 @@ class Watcher:
     def _store_serves(self) -> bool:
         """Tell whether a rank that has returned is about to answer those who ask its store.
 
-        Those of a meeting leave it one after the other, and rank 0 may be through before the thread that
+        Those of one rendezvous leave it one after the other, and rank 0 may be through before the thread that
         lets them go has reached the last: on a machine with a long queue for its cores, long before.
         """
         return any(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from helpers.trace.events import Diagnosis, Event, Meeting, Trace, Wait
+from helpers.trace.events import Collective, Diagnosis, Event, Trace, Wait
 from helpers.trace.mismatch import at, key_of, problem_of, unlike
 
 GONE = frozenset({"returned", "failed", "died"})
@@ -91,9 +91,9 @@ def diagnose(states: Sequence[RankState], trace: Trace) -> Diagnosis:
 
 def can_complete(states: Sequence[RankState], trace: Trace) -> bool:
     """Tell whether some pending call has all its counterparts, so that the world may yet go on."""
-    for meeting in trace.meetings():
-        open_calls = [call for call in meeting.calls if not call.finished]
-        if open_calls and meeting.complete and problem_of(meeting) is None:
+    for collective in trace.collectives():
+        open_calls = [call for call in collective.calls if not call.finished]
+        if open_calls and collective.complete and problem_of(collective) is None:
             return True
     blocked = {(s.rank, s.blocked.seq) for s in states if s.blocked is not None}
     from_any = [e for e in trace if e.op == "recv" and e.peer is None and not e.finished]
@@ -133,45 +133,46 @@ def _awaited(event: Event, trace: Trace) -> tuple[int, ...]:
         if event.peer is not None:
             return (event.peer,)
         return tuple(rank for rank in event.group_ranks if rank != event.rank)
-    for meeting in trace.meetings():
-        if any(call.seq == event.seq and call.rank == event.rank for call in meeting.calls):
-            here = {call.rank for call in meeting.calls if call.op == event.op}
-            return tuple(rank for rank in meeting.group_ranks if rank not in here)
+    for collective in trace.collectives():
+        if any(call.seq == event.seq and call.rank == event.rank for call in collective.calls):
+            here = {call.rank for call in collective.calls if call.op == event.op}
+            return tuple(rank for rank in collective.group_ranks if rank not in here)
     return ()
 
 
 Waits = tuple[Wait, ...]
 
 
-def _stuck_meetings(trace: Trace) -> list[Meeting]:
-    return [m for m in trace.meetings() if any(not call.finished for call in m.calls)]
+def _stuck_collectives(trace: Trace) -> list[Collective]:
+    return [m for m in trace.collectives() if any(not call.finished for call in m.calls)]
 
 
 def _different_shapes(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
-    for meeting in _stuck_meetings(trace):
-        problem = problem_of(meeting)
+    for collective in _stuck_collectives(trace):
+        problem = problem_of(collective)
         if problem in {"shape", "dtype"}:
             return Diagnosis(
                 "different_shapes",
-                "The ranks hand different tensors to one collective: " + unlike(meeting, problem),
+                "The ranks hand different tensors to one collective: "
+                + unlike(collective, problem),
                 "Give every rank a tensor of the same shape and dtype, contiguous.",
                 waits,
-                _odd_ones(meeting, problem),
+                _odd_ones(collective, problem),
             )
     return None
 
 
 def _mismatch(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
-    for meeting in _stuck_meetings(trace):
-        problem = problem_of(meeting)
+    for collective in _stuck_collectives(trace):
+        problem = problem_of(collective)
         if problem in {"op", "root"}:
             return Diagnosis(
                 "mismatched_collectives",
                 "The ranks call different collectives at the same place in their order: "
-                + unlike(meeting, problem),
+                + unlike(collective, problem),
                 "All members of a group must call the same collectives in the same order.",
                 waits,
-                _odd_ones(meeting, problem),
+                _odd_ones(collective, problem),
             )
     return _order_between_groups(trace, waits)
 
@@ -196,14 +197,14 @@ def _order_between_groups(trace: Trace, waits: Waits) -> Diagnosis | None:
     return None
 
 
-def _odd_ones(meeting: Meeting, problem: str) -> tuple[int, ...]:
+def _odd_ones(collective: Collective, problem: str) -> tuple[int, ...]:
     """Return the ranks whose call differs from what most do (all of them when there is no majority)."""
     counts: dict[object, list[int]] = {}
-    for call in meeting.calls:
+    for call in collective.calls:
         counts.setdefault(key_of(call, problem), []).append(call.rank)
     most = max(len(ranks) for ranks in counts.values())
     if sum(len(ranks) == most for ranks in counts.values()) > 1:
-        return tuple(call.rank for call in meeting.calls)
+        return tuple(call.rank for call in collective.calls)
     return tuple(r for ranks in counts.values() if len(ranks) < most for r in sorted(ranks))
 
 

@@ -112,7 +112,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Meeting:
+class Collective:
     """The calls with which the members of a group took part in its n-th collective."""
 
     group: str
@@ -184,7 +184,7 @@ class Trace:
                 pairs.append(Message(event, queue.pop(0) if queue else None))
         return tuple(pairs)
 
-    def meetings(self) -> tuple[Meeting, ...]:
+    def collectives(self) -> tuple[Collective, ...]:
         """Pair collectives: the n-th one that each member calls on a group is the same one."""
         counts: dict[tuple[str, int], int] = defaultdict(int)
         met: dict[tuple[str, tuple[int, ...], int], list[Event]] = defaultdict(list)
@@ -193,11 +193,11 @@ class Trace:
                 index = counts[event.group, event.rank]
                 counts[event.group, event.rank] += 1
                 met[event.group, event.group_ranks, index].append(event)
-        meetings = [
-            Meeting(group, ranks, index, tuple(sorted(calls, key=lambda e: e.rank)))
+        collectives = [
+            Collective(group, ranks, index, tuple(sorted(calls, key=lambda e: e.rank)))
             for (group, ranks, index), calls in met.items()
         ]
-        return tuple(sorted(meetings, key=lambda m: min(e.start_ns for e in m.calls)))
+        return tuple(sorted(collectives, key=lambda m: min(e.start_ns for e in m.calls)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from helpers.trace.events import Event, Meeting, Trace
+from helpers.trace.events import Collective, Event, Trace
 
 
-def problem_of(meeting: Meeting) -> str | None:
+def problem_of(collective: Collective) -> str | None:
     """Name what does not fit between the calls of one collective: "op", "shape", "dtype", "root"."""
-    calls = meeting.calls
+    calls = collective.calls
     if len({call.op for call in calls}) > 1:
         return "op"
     if len({call.root for call in calls}) > 1:
@@ -27,10 +27,10 @@ def mismatch_in(trace: Trace) -> str:
 
     A rank that gloo aborted leaves no word itself; its trace and its peers' say why.
     """
-    for meeting in trace.meetings():
-        problem = problem_of(meeting)
+    for collective in trace.collectives():
+        problem = problem_of(collective)
         if problem in {"shape", "dtype", "op"}:
-            return unlike(meeting, problem)
+            return unlike(collective, problem)
     for message in trace.messages():
         recv = message.recv
         if recv is not None and message.send.dtype != recv.dtype and not recv.finished:
@@ -47,10 +47,10 @@ def mismatch_in(trace: Trace) -> str:
     return ""
 
 
-def unlike(meeting: Meeting, problem: str) -> str:
+def unlike(collective: Collective, problem: str) -> str:
     """Say which two calls of a collective differ, and how."""
-    first = meeting.calls[0]
-    other = next(c for c in meeting.calls if key_of(c, problem) != key_of(first, problem))
+    first = collective.calls[0]
+    other = next(c for c in collective.calls if key_of(c, problem) != key_of(first, problem))
     return (
         f"rank {first.rank} calls {_described(first, problem)}{at(first)}, while "
         f"rank {other.rank} calls {_described(other, problem)}{at(other)}."

@@ -488,7 +488,7 @@ class Stage {
     pen.beginPath();
     pen.rect(NAME, 0, this.width + 4, this.height);
     pen.clip();
-    this.drawMeetings(pen);
+    this.drawCollectives(pen);
     this.drawBars(pen);
     pen.globalAlpha = 0.55;
     pen.lineWidth = 1;
@@ -541,12 +541,12 @@ class Stage {
     pen.setLineDash([]);
   }
 
-  drawMeetings(pen) {
+  drawCollectives(pen) {
     pen.strokeStyle = this.run.kinds[2].color;
     pen.lineWidth = 1;
     pen.setLineDash([2, 3]);
     pen.beginPath();
-    for (const bars of this.run.meetings)
+    for (const bars of this.run.collectives)
       bars.forEach((bar, i) => {
         const x = this.x(this.run.begins(bar) + 0.5), y = this.middle(bar);
         if (i) pen.lineTo(x, y); else pen.moveTo(x, y);

@@ -65,7 +65,7 @@ def played(what: Seen) -> dict[str, Any]:
         "texts": texts.all,
         "places": texts.places,
         "messages": _messages(trace, index_of),
-        "meetings": _meetings(trace, index_of, layout),
+        "collectives": _collectives(trace, index_of, layout),
         "ending": _ending(what.failure) if isinstance(what, Run) and what.failure else None,
     }
 
@@ -132,9 +132,9 @@ def _messages(trace: Trace, index_of: dict[int, int]) -> list[tuple[int, int]]:
     ]
 
 
-def _meetings(trace: Trace, index_of: dict[int, int], layout: Layout) -> list[list[int]]:
+def _collectives(trace: Trace, index_of: dict[int, int], layout: Layout) -> list[list[int]]:
     """Return each collective as the numbers of its members' bars, where there are several."""
-    found = ([index_of[id(c)] for c in m.calls if id(c) in index_of] for m in trace.meetings())
+    found = ([index_of[id(c)] for c in m.calls if id(c) in index_of] for m in trace.collectives())
     return [numbers for numbers in found if len(numbers) > 1]
 
 

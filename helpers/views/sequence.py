@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from helpers.trace.events import Event, Meeting, Trace
+from helpers.trace.events import Collective, Event, Trace
 from helpers.views.plain import ELLIPSIS, one_line, plural
 
 _LONGEST_PATTERN = 6
@@ -37,7 +37,7 @@ def headline(trace: Trace) -> str:
     lost = sum(message.recv is None for message in messages)
     if lost:
         parts[-1] += f" ({lost:,} never received)"
-    parts += _count_meetings(trace.meetings())
+    parts += _count_collectives(trace.collectives())
     spans = sum(event.op == "span" for event in trace)
     parts += [plural(spans, "span")] if spans else []
     taken = {id(message.recv) for message in messages}
@@ -46,11 +46,11 @@ def headline(trace: Trace) -> str:
     return f"timeline of {plural(trace.world_size, 'rank')}: {', '.join(parts) or 'no calls'}"
 
 
-def _count_meetings(meetings: Sequence[Meeting]) -> list[str]:
+def _count_collectives(collectives: Sequence[Collective]) -> list[str]:
     names = (
-        " / ".join(sorted({one_line(event.op, 28) for event in meeting.calls}))
-        + ("" if meeting.complete else " not joined by all")
-        for meeting in meetings
+        " / ".join(sorted({one_line(event.op, 28) for event in collective.calls}))
+        + ("" if collective.complete else " not joined by all")
+        for collective in collectives
     )
     return [f"{count:,} {name}" for name, count in sorted(Counter(names).items())]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from helpers.trace.events import Meeting, Trace
+from helpers.trace.events import Collective, Trace
 from helpers.views.palette import FAILURE, FAINT, INK, KINDS, SEND
 from helpers.views.picture import Picture, Seen, new_figure, seen_in
 from helpers.views.plain import one_line, plural
@@ -33,7 +33,7 @@ from helpers.views.timeline_marks import (
     SAME,
     Lanes,
     draw_bars,
-    draw_meetings,
+    draw_collectives,
     draw_messages,
 )
 
@@ -68,15 +68,15 @@ def timeline(run_or_trace: Seen, *, title: str | None = None) -> Picture:
     """
     trace = seen_in(run_or_trace)
     layout = lay_out(trace)
-    meetings = trace.meetings()
+    collectives = trace.collectives()
     lanes = Lanes.fit(layout)
-    labels = place_labels(_wanted(layout, meetings), lanes.levels, layout.length_ns)
+    labels = place_labels(_wanted(layout, collectives), lanes.levels, layout.length_ns)
     # Levels that no name needs are given back before anything is drawn.
     lanes = replace(lanes, levels=max((label.level + 1 for label in labels), default=0))
     figure = new_figure(_WIDTH, lanes.height * layout.world_size + 1.1)
     axes = figure.add_subplot()
     _draw_frame(axes, layout, lanes, title)
-    draw_meetings(axes, meetings, layout, lanes)
+    draw_collectives(axes, collectives, layout, lanes)
     draw_bars(axes, layout, lanes, OUT if isinstance(run_or_trace, list) else IN_FLIGHT)
     draw_messages(axes, trace.messages(), layout, lanes)
     _draw_labels(axes, layout, lanes, labels)
@@ -126,12 +126,12 @@ def _fits_inside(bar: Bar, layout: Layout) -> bool:
     return bar.event.op == "span" and _width_of(label_of(bar.event), layout) <= room
 
 
-def _wanted(layout: Layout, meetings: tuple[Meeting, ...]) -> list[Wanted]:
+def _wanted(layout: Layout, collectives: tuple[Collective, ...]) -> list[Wanted]:
     """Ask for a name for each bar; on many ranks, one collective is named once, on its first."""
     first: set[int] = set()
     others: set[int] = set()
     if layout.world_size > 4:
-        same = [m.calls for m in meetings if len({call.op for call in m.calls}) == 1]
+        same = [m.calls for m in collectives if len({call.op for call in m.calls}) == 1]
         first = {id(calls[0]) for calls in same}
         others = {id(call) for calls in same for call in calls[1:]}
     wanted = []

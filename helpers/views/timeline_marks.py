@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from helpers.trace.events import Meeting, Message
+from helpers.trace.events import Collective, Message
 from helpers.views.palette import COLLECTIVE, FAILURE, SEND, Look, look_of
 from helpers.views.timeline_layout import Bar, Layout
 
@@ -132,15 +132,17 @@ def _add_boxes(axes: Axes, corners: list[list[Point]], look: Look, part: str) ->
     )
 
 
-def draw_meetings(axes: Axes, meetings: tuple[Meeting, ...], layout: Layout, lanes: Lanes) -> None:
+def draw_collectives(
+    axes: Axes, collectives: tuple[Collective, ...], layout: Layout, lanes: Lanes
+) -> None:
     """Join the calls of each collective by a ribbon from rank to rank; a mismatch looks other."""
     from matplotlib.collections import PolyCollection
 
     bars = {id(bar.event): bar for bar in layout.bars}
     ribbons: dict[Look, list[list[Point]]] = {}
-    for meeting in meetings:
-        met = [bars[id(call)] for call in meeting.calls if id(call) in bars]
-        look = COLLECTIVE if len({call.op for call in meeting.calls}) == 1 else FAILURE
+    for collective in collectives:
+        met = [bars[id(call)] for call in collective.calls if id(call) in bars]
+        look = COLLECTIVE if len({call.op for call in collective.calls}) == 1 else FAILURE
         for upper, lower in zip(met, met[1:], strict=False):
             top, bottom = lanes.middle(upper), lanes.middle(lower)
             corners = [

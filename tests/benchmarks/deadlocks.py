@@ -7,7 +7,7 @@ import time
 from helpers.ranks.failures import Deadlock
 from helpers.ranks.launcher import connect, launch
 from tests.benchmarks.timing import Figure, median, spread
-from tests.ranks.stuck_programmes import STUCK, Stuck
+from tests.ranks.stuck_programs import STUCK, Stuck
 
 RUNS = 7
 
@@ -16,11 +16,11 @@ def by_kind() -> list[Figure]:
     """Measure each kind; the last row is of all runs of all kinds."""
     connect().preload()
     figures, every = [], []
-    for name, programme in STUCK.items():
-        plain = median([_plain_launch(programme) for _ in range(5)])
-        times = [_to_the_name(programme, plain) for _ in range(RUNS)]
+    for name, program in STUCK.items():
+        plain = median([_plain_launch(program) for _ in range(5)])
+        times = [_to_the_name(program, plain) for _ in range(RUNS)]
         every += times
-        what = f"deadlock named: {name.replace('_', ' ')}, {programme.world_size} ranks"
+        what = f"deadlock named: {name.replace('_', ' ')}, {program.world_size} ranks"
         figures.append(Figure(what, spread(times), "", "", "≤ 1 s, each"))
     beside = "gloo alone: 30 min"
     figures.append(
@@ -29,13 +29,13 @@ def by_kind() -> list[Figure]:
     return figures
 
 
-def _plain_launch(programme: Stuck) -> float:
+def _plain_launch(program: Stuck) -> float:
     start = time.monotonic()
-    launch(lambda rank, n: None, programme.world_size, init=programme.init)
+    launch(lambda rank, n: None, program.world_size, init=program.init)
     return time.monotonic() - start
 
 
-def _to_the_name(programme: Stuck, plain: float) -> float:
+def _to_the_name(program: Stuck, plain: float) -> float:
     """Return the seconds from the last rank's block to the exception, in one run.
 
     Ranks that wait in a call have said when it began. Of others it is not known: they are taken to have
@@ -43,13 +43,13 @@ def _to_the_name(programme: Stuck, plain: float) -> float:
     """
     start = time.monotonic()
     run = launch(
-        programme.work, programme.world_size, init=programme.init, on_failure="return", timeout=60
+        program.work, program.world_size, init=program.init, on_failure="return", timeout=60
     )
     ended = time.monotonic()
     assert isinstance(run.failure, Deadlock), run.failure
     events = [wait.event for wait in run.failure.diagnosis.waits]
     known = [event.start_ns / 1e9 for event in events if event is not None]
     gone = [wait for wait in run.failure.diagnosis.waits if wait.state.startswith("has")]
-    if known and len(known) + len(gone) == programme.world_size:
+    if known and len(known) + len(gone) == program.world_size:
         return ended - max(known)
     return max(0.0, ended - start - plain)

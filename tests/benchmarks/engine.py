@@ -87,7 +87,7 @@ def recording() -> list[Figure]:
 def _on_and_off(
     work: Callable[..., Any], world_size: int, args: tuple[Any, ...], repeats: int
 ) -> tuple[list[Any], list[Any]]:
-    """Run a programme recorded and not, in turn, so that both see the same machine; give rank 0's values."""
+    """Run a program recorded and not, in turn, so that both see the same machine; give rank 0's values."""
     both: tuple[list[Any], list[Any]] = [], []
     for turn in range(2 * repeats):
         recorded = turn % 4 in {0, 3}  # on off off on: neither always comes first

@@ -11,8 +11,8 @@ from helpers.checks.registry import get
 from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import Grader
 from helpers.grading.references import References
+from helpers.grading.sandbox.levels import Plan, choose
 from helpers.grading.sandbox.staged import Staged
-from helpers.grading.sandbox.walls import Plan, choose
 from helpers.grading.submissions import Job
 from tests.benchmarks.timing import Figure
 

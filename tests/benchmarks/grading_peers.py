@@ -1,7 +1,7 @@
 """Five submissions graded by `course grade`, nbgrader and otter-grader, in turn, in one run.
 
 Called by `python -m tests.benchmarks`; gives rows of its table. nbgrader and otter run a submission
-in one kernel together with its tests, without walls. otter's own walls are Docker containers (`otter
+in one kernel together with its tests, without a sandbox. otter's own sandboxes are Docker containers (`otter
 grade`); `otter run` grades one in the same way without, and that is measured. Every grading is
 held to the points that each submission must get: four are right, the last is wrong.
 """
@@ -37,8 +37,8 @@ LEARNERS = 5
 TURNS = 3
 DEADLINE_S = 600
 OURS, KEPT, ALL_CORES = "course grade --jobs 1", "a second time", "course grade"
-NBGRADER = "nbgrader autograde, no walls"
-OTTER = "otter run, tests in the submission's process, no walls"
+NBGRADER = "nbgrader autograde, no sandbox"
+OTTER = "otter run, tests in the submission's process, no sandbox"
 _NBGRADER_CONFIG = 'c = get_config()\nc.CourseDirectory.course_id = "bench"\n'
 
 
@@ -68,11 +68,11 @@ def _side_by_side(trial: Trial, folder: Path) -> Iterator[Figure]:
             times.setdefault(name, []).append(seconds_of(grading.run))
             given = grading.points()
             assert given == must, f"{name} gave {given} for {trial.exercise}, not {must}"
-    yield from _rows(trial, times, _walls(folder))
+    yield from _rows(trial, times, _protection(folder))
 
 
-def _rows(trial: Trial, times: dict[str, list[float]], walls: str) -> Iterator[Figure]:
-    what = f"grading, {LEARNERS} submissions of {trial.what}, {walls}"
+def _rows(trial: Trial, times: dict[str, list[float]], protection: str) -> Iterator[Figure]:
+    what = f"grading, {LEARNERS} submissions of {trial.what}, {protection}"
     pairs = ((OURS, NBGRADER), (OURS, OTTER), (ALL_CORES, NBGRADER), (KEPT, NBGRADER))
     for ours, theirs in pairs:
         beside = f"{theirs} {spread(times[theirs])}"
@@ -142,8 +142,8 @@ def _course_points(out: Path) -> dict[str, float]:
     return {record.learner: record.points for record in records}
 
 
-def _walls(folder: Path) -> str:
-    return read_records(folder / "one0")[0].walls.level
+def _protection(folder: Path) -> str:
+    return read_records(folder / "one0")[0].protection.level
 
 
 # --- nbgrader -------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import torch.multiprocessing as mp
 
 from helpers.jobs.ports import free_port
 from helpers.ranks.launcher import connect, launch
-from tests.benchmarks.programmes import (
+from tests.benchmarks.programs import (
     bare_fork,
     fresh_store,
     join_and_reduce,
@@ -77,7 +77,7 @@ def _spawn(world_size: int) -> None:
 
 def _torchrun(world_size: int) -> None:
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    script = ["-m", "tests.benchmarks.programmes"]
+    script = ["-m", "tests.benchmarks.programs"]
     done = subprocess.run(
         [*command, f"--nproc-per-node={world_size}", *script],
         capture_output=True,

@@ -14,7 +14,7 @@ from helpers.checks.grade import grade
 from helpers.checks.kinds import Kind
 from helpers.checks.result import CheckResult, Outcome
 from helpers.views.verdict import verdict_text
-from tests.checks.script_programmes import start
+from tests.checks.script_programs import start
 
 ROOT = str(Path(__file__).parents[2])
 RIGHT = """
@@ -38,7 +38,7 @@ def tried(source: str, *ways: str) -> CheckResult:
     exercise = Exercise(
         lambda draw: case(draw.of(*cheap)),
         kind=Kind.SCRIPT,
-        programme=start,
+        driver=start,
         count=1,
         last=(lambda draw: case("torchrun")) if "fork" in ways and "torchrun" in ways else None,
         name="total",

@@ -1,12 +1,12 @@
-"""Programmes as learners paste them: each must end on forked ranks as it ends in new processes.
+"""Programs as learners paste them: each must end on forked ranks as it ends in new processes.
 
-A programme is one file, `programmes/TOPIC/NAME.py`: the first line is a docstring that says what it
+A program is one file, `programs/TOPIC/NAME.py`: the first line is a docstring that says what it
 does, `main(rank, world_size)` is what every rank calls. It returns plain values, prints or fails.
 
 | constant              | what it says                                                            |
 |-----------------------|-------------------------------------------------------------------------|
 | `WORLD_SIZE = 3`      | how many ranks (2 where it is not there)                                |
-| `INIT = False`        | the programme joins the process group itself                            |
+| `INIT = False`        | the program joins the process group itself                            |
 | `LIKE = "torchrun"`   | plain means a torchrun job; else `mp.spawn` starts the ranks            |
 | `FAILS = "KeyError"`  | it ends badly, so: an exception's class, a signal ("SIGABRT"), an exit  |
 |                       | ("exit 3") or "hang"                                                    |
@@ -16,6 +16,6 @@ does, `main(rank, world_size)` is what every rank calls. It returns plain values
 The ways are "plain" (new interpreters), "untraced" (`launch(main, n, trace=False)`), "launch" and
 "ranks" (the file as a `%%ranks` cell whose last line calls main).
 
-    programmes/*.py -> entry -> plain  (script + in_rank) -> Outcome -+
+    programs/*.py -> entry -> plain  (script + in_rank) -> Outcome -+
                              -> kernel (cells + in_kernel) -> Outcome -+-> outcome.difference
 """

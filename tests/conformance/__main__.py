@@ -1,4 +1,4 @@
-"""python -m tests.conformance [TOPIC ...]: run programmes in all ways and print what differs."""
+"""python -m tests.conformance [TOPIC ...]: run programs in all ways and print what differs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tests.conformance.run_entry import Compared, PlainCache, compare
     "--plain-cache", type=click.Path(path_type=Path), help="Keep plain outcomes in a file."
 )
 @click.option("--ways", default=",".join(ENGINE_WAYS), help="Which ways, or '' for plain alone.")
-@click.option("--limit-s", default=3600.0, help="Begin no programme after this many seconds.")
+@click.option("--limit-s", default=3600.0, help="Begin no program after this many seconds.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every outcome.")
 def main(
     names: tuple[str, ...], plain_cache: Path | None, ways: str, limit_s: float, verbose: bool
 ) -> None:
-    """Run the programmes of all topics, or of some, in all ways, and print what differs."""
+    """Run the programs of all topics, or of some, in all ways, and print what differs."""
     entries = all_entries(names)
     chosen = [way for way in ways.split(",") if way]
     plain, done = PlainCache(plain_cache), list[Compared]()
@@ -44,7 +44,7 @@ def main(
             click.echo(f"at the kernel's end: {error}")
     _table(done, ["plain", *chosen])
     if len(done) < len(entries):
-        click.echo(f"{len(entries) - len(done)} programmes were not begun: the time was up")
+        click.echo(f"{len(entries) - len(done)} programs were not begun: the time was up")
 
 
 def _show(compared: Compared, verbose: bool) -> None:
@@ -59,10 +59,10 @@ def _show(compared: Compared, verbose: bool) -> None:
 
 
 def _table(done: list[Compared], ways: list[str]) -> None:
-    """Print for each topic how many programmes there are and how many differ in each way."""
+    """Print for each topic how many programs there are and how many differ in each way."""
     topics = sorted({compared.entry.topic for compared in done})
     width = max(map(len, [*topics, "all"]), default=3)
-    click.echo(f"\n{'topic':{width}}  programmes  " + "  ".join(f"{way:>8}" for way in ways))
+    click.echo(f"\n{'topic':{width}}  programs  " + "  ".join(f"{way:>8}" for way in ways))
     for topic in [*topics, "all"]:
         of_topic = [c for c in done if topic in {c.entry.topic, "all"}]
         counts = Counter(way for compared in of_topic for way in compared.differences)

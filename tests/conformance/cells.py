@@ -1,4 +1,4 @@
-"""Run a programme in the three ways of the engine, from cells of one real Jupyter kernel."""
+"""Run a program in the three ways of the engine, from cells of one real Jupyter kernel."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CALL = "_conformance.tell(launch(main, {n}, init={init}, timeout={timeout}, on_
 
 
 class Cells:
-    """One kernel that is kept from programme to programme, as a learner's is."""
+    """One kernel that is kept from program to program, as a learner's is."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="cf-"))
@@ -46,7 +46,7 @@ class Cells:
         self.kernel.close()
 
     def run(self, entry: Entry, way: str) -> Outcome:
-        """Run a programme in one way, each in a new folder and a namespace without the last one's."""
+        """Run a program in one way, each in a new folder and a namespace without the last one's."""
         work = Path(tempfile.mkdtemp(dir=self.folder))
         if entry.sets or self._stays_set:
             self.kernel.close()

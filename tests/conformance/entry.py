@@ -1,4 +1,4 @@
-"""What a programme says about itself: its constants, read from the source without running it."""
+"""What a program says about itself: its constants, read from the source without running it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-PROGRAMMES = Path(__file__).parent / "programmes"
+PROGRAMS = Path(__file__).parent / "programs"
 ENGINE_WAYS = ("untraced", "launch", "ranks")
 _FIELDS = {
     "WORLD_SIZE": "world_size",
@@ -22,7 +22,7 @@ _FIELDS = {
 
 @dataclass(frozen=True)
 class Entry:
-    """One programme. `differs[way]` is (how it ends there, why), for ways that must differ.
+    """One program. `differs[way]` is (how it ends there, why), for ways that must differ.
 
     sets: it sets what stays in a process and cannot be taken back, so each way has a kernel of its own.
     """
@@ -48,7 +48,7 @@ class Entry:
 
 
 def read_entry(file: Path) -> Entry:
-    """Read one programme. Raise ValueError where it does not keep to the form."""
+    """Read one program. Raise ValueError where it does not keep to the form."""
     source = file.read_text()
     tree = ast.parse(source, str(file))
     found: dict[str, Any] = {}
@@ -72,10 +72,10 @@ def _check(entry: Entry) -> None:
 
 
 def all_entries(names: Iterable[str] = ()) -> list[Entry]:
-    """Return all programmes by topic and name; `names` (topics or TOPIC/NAME) choose some of them."""
-    entries = [read_entry(file) for file in sorted(PROGRAMMES.glob("*/*.py"))]
+    """Return all programs by topic and name; `names` (topics or TOPIC/NAME) choose some of them."""
+    entries = [read_entry(file) for file in sorted(PROGRAMS.glob("*/*.py"))]
     wanted = set(names)
     known = {entry.path for entry in entries} | {entry.topic for entry in entries}
     if unknown := wanted - known:
-        raise ValueError(f"no topic or programme: {', '.join(sorted(unknown))}")
+        raise ValueError(f"no topic or program: {', '.join(sorted(unknown))}")
     return [e for e in entries if not wanted or e.path in wanted or e.topic in wanted]

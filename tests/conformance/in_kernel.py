@@ -43,7 +43,7 @@ def names() -> list[str]:
 
 
 def keep_settings() -> None:
-    """Remember what this kernel has set, before any programme sets something else."""
+    """Remember what this kernel has set, before any program sets something else."""
     import torch
 
     torch.seed()
@@ -59,7 +59,7 @@ _ADDED = {"warning filters", "handlers of logging", "reducers of copyreg", "pytr
 
 
 def forget(kept: list[str]) -> None:
-    """Take back what a programme defined and set, and what the reader's cells said."""
+    """Take back what a program defined and set, and what the reader's cells said."""
     import warnings
 
     import torch

@@ -67,7 +67,7 @@ def _run(main: Callable[..., Any], rank: int, world_size: int) -> None:
         if os.getpid() == own:
             _write(f"end-{rank}", _error(error))
         raise
-    if os.getpid() != own:  # a child that the programme forked has come back: it is not the rank
+    if os.getpid() != own:  # a child that the program forked has come back: it is not the rank
         return
     _write(f"end-{rank}", end)
     _leave_group()

@@ -1,4 +1,4 @@
-"""How a programme ended, in plain text that can be compared: one form for all ways.
+"""How a program ended, in plain text that can be compared: one form for all ways.
 
 Both sides write values with `text_of`: a plain rank before it leaves, the kernel after a launch.
 """

@@ -1,6 +1,6 @@
-"""Run a programme in new interpreters, as its author would: mp.spawn, or a torchrun job.
+"""Run a program in new interpreters, as its author would: mp.spawn, or a torchrun job.
 
-The script is the programme's source with a tail that starts it. Whatever becomes of it, all of its
+The script is the program's source with a tail that starts it. Whatever becomes of it, all of its
 processes are ended: they inherit a mark in their environment, by which they are found.
 """
 
@@ -47,7 +47,7 @@ if __name__ == "__main__":
 
 
 def run_plainly(entry: Entry) -> Outcome:
-    """Run a programme to its end, or to the end of its budget, and tell how it ended."""
+    """Run a program to its end, or to the end of its budget, and tell how it ended."""
     began, mark = time.monotonic(), secrets.token_hex(8)
     with tempfile.TemporaryDirectory(prefix="cf-", ignore_cleanup_errors=True) as folder:
         place = Path(folder)
@@ -62,7 +62,7 @@ def run_plainly(entry: Entry) -> Outcome:
 def _start(entry: Entry, place: Path, mark: str) -> subprocess.Popen[bytes]:
     for name in ("notes", "work", "temp"):
         (place / name).mkdir()
-    script = place / "programme.py"
+    script = place / "program.py"
     tail = _TORCHRUN if entry.like == "torchrun" else _SPAWN
     script.write_text(entry.source + tail.format(world_size=entry.world_size, init=entry.init))
     command = [sys.executable, str(script)]

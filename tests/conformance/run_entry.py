@@ -1,4 +1,4 @@
-"""All ways of one programme, compared: what the command and the tests share."""
+"""All ways of one program, compared: what the command and the tests share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.conformance.plain import run_plainly
 
 @dataclass
 class Compared:
-    """One programme's outcomes by way, and what differs, by way; "plain" where it is not as declared."""
+    """One program's outcomes by way, and what differs, by way; "plain" where it is not as declared."""
 
     entry: Entry
     outcomes: dict[str, Outcome] = field(default_factory=dict)
@@ -24,14 +24,14 @@ class Compared:
 
 
 class PlainCache:
-    """Plain outcomes kept in a JSON file, each under the programme's name and its source's hash."""
+    """Plain outcomes kept in a JSON file, each under the program's name and its source's hash."""
 
     def __init__(self, file: Path | None = None) -> None:
         self.file = file
         self.kept = json.loads(file.read_text()) if file is not None and file.exists() else {}
 
     def outcome(self, entry: Entry) -> Outcome:
-        """Return the kept outcome, or run the programme plainly and keep how it ended."""
+        """Return the kept outcome, or run the program plainly and keep how it ended."""
         key = hashlib.sha256(entry.source.encode()).hexdigest()[:16]
         held = self.kept.get(entry.path)
         if held is not None and held["source"] == key:
@@ -50,7 +50,7 @@ class PlainCache:
 def compare(
     entry: Entry, cells: Cells | None, plain: PlainCache, ways: Iterable[str] = ENGINE_WAYS
 ) -> Compared:
-    """Run a programme in all ways and say where one differs from plain, or plain from what it says."""
+    """Run a program in all ways and say where one differs from plain, or plain from what it says."""
     compared = Compared(entry)
     seen = compared.outcomes["plain"] = plain.outcome(entry)
     declared = entry.fails or VALUE

@@ -1,4 +1,4 @@
-"""Each programme of this folder ends on forked ranks as in new processes, but for what must differ."""
+"""Each program of this folder ends on forked ranks as in new processes, but for what must differ."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _check(entry: Entry, cells: Cells) -> None:
     assert not told, "\n".join([entry.title, *told])
 
 
-def test_there_are_many_programmes_and_each_difference_says_why() -> None:
+def test_there_are_many_programs_and_each_difference_says_why() -> None:
     assert len(ENTRIES) >= 220 and len({entry.path for entry in ENTRIES}) == len(ENTRIES)
     for entry in ENTRIES:
         assert set(entry.differs) <= set(ENGINE_WAYS)

@@ -80,7 +80,7 @@ def changes(value: Any, rng: random.Random, part: str = "result") -> Iterator[tu
         yield part, -value - 1
     elif isinstance(value, str):
         yield part, value + "x"
-    if value is not False:  # what a programme saw not: None says the same
+    if value is not False:  # what a program saw not: None says the same
         yield f"{part}, None", None if value is not None else 0
 
 

@@ -13,7 +13,7 @@ from helpers.checks.registry import exercises
 from helpers.grading.record import ExerciseRecord
 
 # In 00 nothing is counted.
-WITH_PROGRAMME = [e for e in exercises().values() if e.programme and e.notebook[:2] > "00"]
+WITH_PROGRAMME = [e for e in exercises().values() if e.driver and e.notebook[:2] > "00"]
 
 
 def seen_by_ranks(exercise: Exercise) -> set[str]:

@@ -1,4 +1,4 @@
-"""A grader behind the walls that this machine has, for tests that hand in single notebooks."""
+"""A grader inside the sandbox that this machine has, for tests that hand in single notebooks."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import Grader
 from helpers.grading.references import References
+from helpers.grading.sandbox.levels import NoSandbox, Plan, choose
 from helpers.grading.sandbox.staged import Staged
-from helpers.grading.sandbox.walls import NoWalls, Plan, choose
 
 SOLUTIONS = Path(__file__).parents[2] / "solutions"
 
@@ -25,10 +25,10 @@ def staged() -> Iterator[Staged]:
 
 @pytest.fixture(scope="session")
 def plan(staged: Staged) -> Iterator[Plan]:
-    """The walls asked for, else the strongest that work here; their template is made before tests count."""
+    """The sandbox asked for, else the strongest that works here; its template is made before tests count."""
     try:
         level = choose(os.environ.get("REAL_RANKS_TEST_LEVEL", "auto"), staged)
-    except NoWalls as error:
+    except NoSandbox as error:
         pytest.skip(str(error))
     with Plan(level, staged) as plan:
         if level == "bubblewrap":

@@ -14,8 +14,8 @@ import pytest
 
 from helpers.grading.sandbox import cgroup
 from helpers.grading.sandbox.cgroup import can_bound, put_into_group
+from helpers.grading.sandbox.levels import Plan
 from helpers.grading.sandbox.limits import Limits
-from helpers.grading.sandbox.walls import Plan
 from tests.grading.hostile.attack import graded
 from tests.grading.hostile.conftest import grader_of
 

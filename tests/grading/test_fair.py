@@ -15,7 +15,7 @@ from helpers.checks.draw import plan as plan_draws
 from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import Grader
 from helpers.grading.references import References
-from helpers.grading.sandbox.walls import NoWalls, Plan, choose
+from helpers.grading.sandbox.levels import NoSandbox, Plan, choose
 from helpers.grading.submissions import Job
 from tests.grading.conftest import SOLUTIONS
 from tests.grading.notebooks import HANGS, RIGHT, write_notebook
@@ -123,7 +123,7 @@ def test_points_are_the_same_alone_and_in_any_order(
 ) -> None:
     try:
         choose(level, plan.staged)
-    except NoWalls as error:
+    except NoSandbox as error:
         pytest.skip(str(error))
     order = random.Random(seed).sample(sorted(CLASS), len(CLASS))
     with grader_with(None, replace(plan, level=level)) as grader:

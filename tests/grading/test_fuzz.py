@@ -249,7 +249,7 @@ def records_are_judged(name: str, said: list[list[bytes]]) -> None:
         collector.blocked_in(rank), collector.unfinished(rank)
     trace = collector.trace()
     assert sum(message.recv is not None for message in trace.messages()) <= len(trace)
-    assert all(meeting.calls for meeting in trace.meetings())
+    assert all(collective.calls for collective in trace.collectives())
     with suppress(*OF_RULES):
         judge(exercise, Tried(replace(case, right=None), run_of([None] * ranks, trace)))
 

@@ -15,7 +15,7 @@ from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import FAULT, Grader
 from helpers.grading.record import ExerciseRecord, Record, Status
 from helpers.grading.references import References
-from helpers.grading.sandbox.walls import Plan
+from helpers.grading.sandbox.levels import Plan
 from helpers.grading.submissions import Job
 from helpers.ranks.processes import children_of
 from tests.grading.conftest import SOLUTIONS

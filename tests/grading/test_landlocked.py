@@ -18,8 +18,8 @@ from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import Grader
 from helpers.grading.references import References
 from helpers.grading.sandbox.cgroup import can_bound
+from helpers.grading.sandbox.levels import NoSandbox, Plan, Sandbox, choose
 from helpers.grading.sandbox.staged import Staged
-from helpers.grading.sandbox.walls import NoWalls, Plan, Sandbox, choose
 from helpers.grading.submissions import Job
 from tests.grading.hostile.attack import Attack, hand_in, text_of
 from tests.grading.hostile.conftest import grader_of
@@ -31,7 +31,7 @@ SETTLE_S = 20.0
 def test_a_stopped_server_ends_with_a_grader_that_is_killed(staged: Staged) -> None:
     try:
         plan = Plan(choose("landlock", staged), staged)
-    except NoWalls as error:
+    except NoSandbox as error:
         pytest.skip(str(error))
     read, write = os.pipe()
     grader = os.fork()
@@ -85,7 +85,7 @@ def test_what_is_left_in_shared_memory_is_gone_before_the_next_answer(
 ) -> None:
     try:
         plan = Plan(choose("landlock", staged), staged)
-    except NoWalls as error:
+    except NoSandbox as error:
         pytest.skip(str(error))
     others = [NOTE.with_name(f"{NOTE.name}-{word}") for word in ("before", "public", "open")]
     others[0].touch(0o600)
@@ -118,7 +118,7 @@ def few_cases(monkeypatch: pytest.MonkeyPatch) -> None:
 def behind_landlock(staged: Staged) -> Plan:
     try:
         return Plan(choose("landlock", staged), staged)
-    except NoWalls as error:
+    except NoSandbox as error:
         pytest.skip(str(error))
 
 

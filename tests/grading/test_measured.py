@@ -13,7 +13,7 @@ from helpers.answers.data import Answer
 from helpers.checks.grade import grade
 from helpers.checks.kinds import Kind
 from helpers.checks.registry import exercises, get
-from helpers.checks.stopwatch import MOST_KINDS, MOST_LAPS, Replies
+from helpers.checks.stopwatch import MOST_KINDS, MOST_TIMINGS, Replies
 from helpers.grading.grader import Grader
 from tests.grading.hostile.attack import graded, text_of
 
@@ -63,7 +63,7 @@ def numbers_of(value: Any) -> Iterator[float]:
 
 def searching(name: str, secret: str) -> str:
     cases = get(name).draw(secret)
-    parts = [part for case in cases for part in (case.laps, case.right)]
+    parts = [part for case in cases for part in (case.timings, case.right)]
     truths = {
         n for part in parts for n in numbers_of(part) if len(repr(n)) > 10
     }  # no 0.1 by chance
@@ -80,7 +80,7 @@ def test_the_truth_is_not_in_the_process_that_measures(name: str) -> None:
     assert ": ['planted']" in result.cases[0].message, result.cases[0].message
 
 
-def test_nor_is_it_behind_the_walls(grader: Grader, tmp_path: Any) -> None:
+def test_nor_is_it_behind_the_protection(grader: Grader, tmp_path: Any) -> None:
     record = graded(
         grader, tmp_path, searching("crossover", "visible"), notebook="05_collective_algorithms"
     )
@@ -120,8 +120,8 @@ def test_a_forged_question_costs_its_own_answer(bodies: str, says: str) -> None:
 
 def test_laps_are_capped() -> None:
     replies = Replies([lambda *of: 1.0, None])
-    assert all(replies([0, 7]) == 1.0 for _ in range(MOST_LAPS))
-    assert replies([0, 7]) is None and len(replies.laps[0][7,]) == MOST_LAPS
+    assert all(replies([0, 7]) == 1.0 for _ in range(MOST_TIMINGS))
+    assert replies([0, 7]) is None and len(replies.timings[0][7,]) == MOST_TIMINGS
     replies = Replies([lambda *of: 1.0])
     assert all(replies([0, n]) == 1.0 for n in range(MOST_KINDS))
     assert replies([0, MOST_KINDS]) is None and replies([0, 1]) == 1.0

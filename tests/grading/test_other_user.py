@@ -1,4 +1,4 @@
-"""The hostile tests as somebody else than root, behind each kind of walls.
+"""The hostile tests as somebody else than root, behind each kind of protection.
 
 They run in a pytest of their own, as a user who owns nothing here: what root may do besides (users of
 their own for sandboxes, memory groups, looking into any process) is missing there.
@@ -29,7 +29,7 @@ SETTLE_S = 5.0
 ALL = (
     "hostile/test_hostile.py",
     "hostile/test_notebooks.py",
-    "hostile/test_roads.py",
+    "hostile/test_bypasses.py",
     "hostile/test_used_up.py",
     "test_fair.py",
 )

@@ -1,4 +1,4 @@
-"""Behind the walls every reference solution has all its points, and nobody is asked to look at one."""
+"""Behind the sandbox every reference solution has all its points, and nobody is asked to look at one."""
 
 from __future__ import annotations
 

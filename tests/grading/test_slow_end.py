@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.grading.sandbox.walls import Plan, Sandbox
+from helpers.grading.sandbox.levels import Plan, Sandbox
 from helpers.ranks.processes import family
 
 FREEZER = Path("/sys/fs/cgroup/freezer")

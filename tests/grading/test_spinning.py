@@ -11,9 +11,9 @@ import pytest
 
 from helpers.grading.batch import Setting, grade_all, secret_of
 from helpers.grading.record import Record
+from helpers.grading.sandbox.levels import NoSandbox, choose
 from helpers.grading.sandbox.limits import Limits
 from helpers.grading.sandbox.staged import Staged
-from helpers.grading.sandbox.walls import NoWalls, choose
 from helpers.grading.submissions import find_submissions
 from tests.grading.conftest import SOLUTIONS
 from tests.grading.hostile.spinning import SPINNING
@@ -52,7 +52,7 @@ def test_what_comes_after_an_answer_that_never_ends_has_all_its_points(
 ) -> None:
     try:
         level = choose(level, staged)
-    except NoWalls as error:
+    except NoSandbox as error:
         pytest.skip(str(error))
     ways = make_class(tmp_path / "class")
     out = tmp_path / "out"

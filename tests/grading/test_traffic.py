@@ -19,7 +19,7 @@ from helpers.checks.grade import grade
 from helpers.checks.kinds import Kind
 from helpers.checks.registry import get
 from helpers.grading.explained import LOOK, mismatch
-from helpers.grading.sandbox.walls import Plan, Sandbox
+from helpers.grading.sandbox.levels import Plan, Sandbox
 from helpers.ranks.launcher import run_on_ranks
 from helpers.ranks.run import Run
 from tests.submission_files import PRELUDE, all_samples
@@ -140,7 +140,7 @@ def own_links(rank: int, n: int, forged: bool) -> list[int]:
 def test_connections_of_its_own_are_noticed_however_little_they_carry(
     sandbox: Sandbox, n: int
 ) -> None:
-    """But not where a group is forged that explains them: so `roads` says."""
+    """But not where a group is forged that explains them: so `bypasses` says."""
     for forged in (False, True):
         found = run_on_ranks(own_links, n, args=(forged,), connection=sandbox.connection)
         assert found.values == [[r for r in range(n) if r != rank] for rank in range(n)]

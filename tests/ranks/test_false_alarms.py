@@ -1,4 +1,4 @@
-"""Two thousand slow programmes on a machine that is far too busy: none of them is stuck.
+"""Two thousand slow programs on a machine that is far too busy: none of them is stuck.
 
 Each run is drawn with a fixed seed from `SLOW`. Several processes launch at once, each with a rank
 server of its own, while others do nothing but hold the cores. `REAL_RANKS_SOAK_RUNS` takes fewer
@@ -22,7 +22,7 @@ import pytest
 
 from helpers.ranks.failures import Deadlock
 from helpers.ranks.launcher import disconnect, launch
-from tests.ranks.slow_programmes import SLOW, STOPPED
+from tests.ranks.slow_programs import SLOW, STOPPED
 from tests.ranks.test_watch import stopping_a_rank
 
 RUNS = int(os.environ.get("REAL_RANKS_SOAK_RUNS", "2000"))
@@ -34,7 +34,7 @@ _LAUNCHER_S = 3000
 
 
 def drawn(number: int) -> tuple[str, int, float, bool]:
-    """Return the run of this number: programme, world size, delay, recorded or not."""
+    """Return the run of this number: program, world size, delay, recorded or not."""
     draw = random.Random(number)
     name = draw.choice(sorted(SLOW))
     return name, draw.choice([2, 2, 2, 3, 4]), round(draw.uniform(0.2, 1.5), 2), draw.random() < 0.7

@@ -29,10 +29,10 @@ print("begins", flush=True)
 
 
 @contextmanager
-def child(programme: str) -> Iterator[int]:
-    """Run a programme until the block ends; it has begun when this gives its id."""
+def child(program: str) -> Iterator[int]:
+    """Run a program until the block ends; it has begun when this gives its id."""
     process = subprocess.Popen(
-        [sys.executable, "-c", _HEAD + programme], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", _HEAD + program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     try:
         assert process.stdout is not None
@@ -84,9 +84,9 @@ FOR_ITS_OWN = [
 ]
 
 
-@pytest.mark.parametrize("programme", FOR_ITS_OWN)
-def test_a_wait_for_a_thread_of_the_same_process(programme: str) -> None:
-    with child(programme) as pid:
+@pytest.mark.parametrize("program", FOR_ITS_OWN)
+def test_a_wait_for_a_thread_of_the_same_process(program: str) -> None:
+    with child(program) as pid:
         main = resting(pid, lambda some: some[0].call == "futex")[0]
         assert (main.id, main.state, main.call) == (pid, "S", "futex")
         assert main.ends_in_s == FOREVER and main.private
@@ -105,10 +105,10 @@ FOR_A_WHILE = {
 }
 
 
-@pytest.mark.parametrize("programme", FOR_A_WHILE)
-def test_a_wait_that_ends_by_itself(programme: str) -> None:
-    call = FOR_A_WHILE[programme]
-    with child(programme) as pid:
+@pytest.mark.parametrize("program", FOR_A_WHILE)
+def test_a_wait_that_ends_by_itself(program: str) -> None:
+    call = FOR_A_WHILE[program]
+    with child(program) as pid:
         main = resting(pid, lambda some: some[0].call == call)[0]
         assert main.call == call
         assert 100 - 20 - LATE_S < main.ends_in_s <= 100.1
@@ -125,10 +125,10 @@ FOR_ANYBODY = {
 }
 
 
-@pytest.mark.parametrize("programme", FOR_ANYBODY)
-def test_a_wait_for_whoever_comes(programme: str) -> None:
-    call = FOR_ANYBODY[programme]
-    with child(programme) as pid:
+@pytest.mark.parametrize("program", FOR_ANYBODY)
+def test_a_wait_for_whoever_comes(program: str) -> None:
+    call = FOR_ANYBODY[program]
+    with child(program) as pid:
         main = resting(pid, lambda some: some[0].call == call)[0]
         assert (main.call, main.ends_in_s, main.private) == (call, FOREVER, False)
         assert (main.fd >= 3) == (call == "recvfrom")
@@ -152,9 +152,9 @@ NOTHING_KNOWN = [
 ]
 
 
-@pytest.mark.parametrize("programme", NOTHING_KNOWN)
-def test_other_waits_have_no_name_here(programme: str) -> None:
-    with child(programme) as pid:
+@pytest.mark.parametrize("program", NOTHING_KNOWN)
+def test_other_waits_have_no_name_here(program: str) -> None:
+    with child(program) as pid:
         main = resting(pid, lambda some: some[0].state == "S" and not some[0].call)[0]
         children = [int(word) for word in _read_children(pid)]
         assert (main.state, main.call, main.ends_in_s, main.private) == ("S", "", 0.0, False)
@@ -163,14 +163,14 @@ def test_other_waits_have_no_name_here(programme: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("programme", "own"),
+    ("program", "own"),
     [
         ("r, w = os.pipe(); os.read(r, 1)", True),
         ("os.mkfifo('fifo'); os.read(os.open('fifo', os.O_RDWR), 1)", False),
     ],
 )
-def test_who_can_write_what_a_thread_reads(programme: str, own: bool) -> None:
-    with child(f"import tempfile; os.chdir(tempfile.mkdtemp()); {programme}") as pid:
+def test_who_can_write_what_a_thread_reads(program: str, own: bool) -> None:
+    with child(f"import tempfile; os.chdir(tempfile.mkdtemp()); {program}") as pid:
         main = resting(pid, lambda some: some[0].call in {"read", "recvfrom"})[0]
         assert (main.ends_in_s, main.private) == (FOREVER, own)
 
@@ -200,8 +200,8 @@ def test_a_thread_that_runs_and_a_process_that_is_stopped() -> None:
 
 
 def test_each_thread_is_told_the_main_one_first() -> None:
-    programme = "others(3, threading.Event().wait); others(2, lambda: time.sleep(100)); input()"
-    with child(programme) as pid:
+    program = "others(3, threading.Event().wait); others(2, lambda: time.sleep(100)); input()"
+    with child(program) as pid:
         threads = resting(pid, lambda some: [t.state for t in some] == ["S"] * 6)
         assert threads[0].id == threads[0].inner == pid
         assert sorted(t.call for t in threads) == ["futex"] * 3 + ["read"] + ["sleep"] * 2

@@ -1,4 +1,4 @@
-"""What a programme's text names is imported before the fork; a text that names nothing waits for nothing."""
+"""What a program's text names is imported before the fork; a text that names nothing waits for nothing."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def of(fn: Callable[..., Any]) -> list[str]:
     return wanted_by(load.shared, *load.own)
 
 
-def test_a_programme_that_names_none_of_it_wants_nothing() -> None:
+def test_a_program_that_names_none_of_it_wants_nothing() -> None:
     assert of(plain) == []
 
 

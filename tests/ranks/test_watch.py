@@ -25,8 +25,8 @@ from helpers.ranks.launcher import connect, launch
 from helpers.ranks.processes import children_of
 from helpers.ranks.watch import _PAUSES, Watcher, _Look, _moved
 from helpers.trace.events import Diagnosis
-from tests.ranks.slow_programmes import SLOW, STOPPED
-from tests.ranks.stuck_programmes import STUCK
+from tests.ranks.slow_programs import SLOW, STOPPED
+from tests.ranks.stuck_programs import STUCK
 
 
 def stuck(fn: Callable[[int, int], object], world_size: int = 2) -> Diagnosis:
@@ -159,17 +159,17 @@ def test_functional_collectives_and_futures_that_wait_in_cpp() -> None:
 @pytest.mark.parametrize("recorded", [True, False], ids=["recorded", "unrecorded"])
 @pytest.mark.parametrize("name", STUCK)
 def test_each_way_to_be_stuck_is_named(name: str, recorded: bool) -> None:
-    programme = STUCK[name]
+    program = STUCK[name]
     run = launch(
-        programme.work,
-        programme.world_size,
+        program.work,
+        program.world_size,
         on_failure="return",
         timeout=20,  # so long that only a diagnosis comes sooner
-        init=programme.init,
+        init=program.init,
         trace=recorded,
     )
     assert isinstance(run.failure, Deadlock), run.failure
-    kinds = programme.kinds if recorded else programme.unrecorded
+    kinds = program.kinds if recorded else program.unrecorded
     assert run.failure.diagnosis.kind in kinds, run.failure
 
 
@@ -308,7 +308,7 @@ def test_a_ring_with_wrong_peers_is_not_called_a_cycle_of_sends() -> None:
 def test_other_threads_of_a_stuck_rank_are_shown_with_their_lines() -> None:
     found = stuck(STUCK["locks_taken_in_two_orders"].work)
     shown = found.waits[0].state
-    assert shown.count("its thread 'Thread-") == 2 and shown.count("stuck_programmes.py, line") == 3
+    assert shown.count("its thread 'Thread-") == 2 and shown.count("stuck_programs.py, line") == 3
 
 
 # --- looks as they were on a busy machine: (rank, thread) -> how often it has given up the processor ------

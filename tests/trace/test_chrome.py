@@ -149,7 +149,7 @@ def test_a_profile_becomes_a_trace() -> None:
     assert (reduce.op, reduce.start_ns, reduce.end_ns) == ("all_reduce", 13_500, 17_500)
     assert reduce.asynchronous and reduce.group_ranks == (0, 1)
     assert (recv.op, recv.call) == ("recv", "recvAnySource")
-    assert [meeting.complete for meeting in trace.meetings()] == [True]
+    assert [collective.complete for collective in trace.collectives()] == [True]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from helpers.ranks.display import Quiet
 from helpers.ranks.inside import span
 from helpers.ranks.launcher import carry_out, connect, launch, run_on_ranks
 from helpers.ranks.world import Setting, World
-from tests.trace.programmes import ROADS, reduce_scattered
+from tests.trace.programs import ROADS, reduce_scattered
 
 RUNS = 10
 
@@ -40,19 +40,19 @@ def busy_cores(count: int = 2) -> Iterator[None]:
 
 @pytest.mark.parametrize("road", ROADS)
 def test_each_road_is_recorded_on_every_rank(road: str) -> None:
-    programme, ops = ROADS[road]
-    run = launch(programme, 2, timeout=60)
+    program, ops = ROADS[road]
+    run = launch(program, 2, timeout=60)
     assert ops <= {event.op for event in run.trace}, [e.op for e in run.trace]
     for rank in (0, 1):
         assert run.trace.of(rank)
     for event in run.trace:
         assert event.end_ns is not None and event.end_ns >= event.start_ns, event
         assert event.where is not None and event.where.file == __file__.replace(
-            "test_recorder", "programmes"
+            "test_recorder", "programs"
         ), event
     assert not run.trace.dropped
-    plain = launch(programme, 2, timeout=60, trace=False)
-    assert plain.values == run.values, "recording changed what the programme computes"
+    plain = launch(program, 2, timeout=60, trace=False)
+    assert plain.values == run.values, "recording changed what the program computes"
     assert not plain.trace
 
 

@@ -36,7 +36,7 @@ def test_messages_and_meetings_name_their_bars() -> None:
         ("send→1", "recv←0"),
         ("send→0", "recv←1"),
     ]
-    assert data["meetings"] == [[4, 5]]
+    assert data["collectives"] == [[4, 5]]
 
 
 def test_a_message_that_nobody_receives_and_a_call_without_end_are_told() -> None:

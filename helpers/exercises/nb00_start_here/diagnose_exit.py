@@ -75,4 +75,4 @@ def case(draw: Draw) -> Case:
     )
 
 
-EXERCISE = Exercise(case, kind=Kind.MODULE, programme=run_and_ask, sizes=(1,))
+EXERCISE = Exercise(case, kind=Kind.MODULE, driver=run_and_ask, sizes=(1,))

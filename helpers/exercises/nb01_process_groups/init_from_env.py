@@ -47,7 +47,7 @@ EXERCISE = Exercise(
     (START_TOGETHER,),
     failed=STARTS,
     kind=Kind.MODULE,
-    programme=from_env,
+    driver=from_env,
     sizes=(2, 3, 4, 5),
     count=12,
     own_network=True,

@@ -45,7 +45,7 @@ EXERCISE = Exercise(
     (START_TOGETHER,),
     failed=STARTS,
     kind=Kind.MODULE,
-    programme=from_file,
+    driver=from_file,
     sizes=(2, 3, 4, 5),
     count=12,
     own_network=True,

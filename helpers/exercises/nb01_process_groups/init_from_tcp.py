@@ -40,7 +40,7 @@ EXERCISE = Exercise(
     (START_TOGETHER,),
     failed=STARTS,
     kind=Kind.MODULE,
-    programme=from_tcp,
+    driver=from_tcp,
     sizes=(3, 4, 5, 6),
     count=12,
     own_network=True,

@@ -83,4 +83,4 @@ def why(one: Machine) -> str:
     return "every rank has a GPU of its own, and its tensors are there."
 
 
-EXERCISE = Exercise(case, kind=Kind.JUDGEMENT, programme=for_each_machine, sizes=(1,))
+EXERCISE = Exercise(case, kind=Kind.JUDGEMENT, driver=for_each_machine, sizes=(1,))

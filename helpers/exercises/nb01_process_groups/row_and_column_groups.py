@@ -58,7 +58,7 @@ EXERCISE = Exercise(
         Holds(reduced_once_each, "one all_reduce in the row's group, one in the column's"),
     ),
     kind=Kind.MODULE,
-    programme=in_a_grid,
+    driver=in_a_grid,
     count=16,
     own_network=True,
     reported=("pair", "x"),

@@ -61,6 +61,6 @@ EXERCISE = Exercise(
         Count("recv", lambda case, rank: 0 if rank else 2 * (case.world_size - 1)),
     ),
     kind=Kind.MODULE,
-    programme=one_case_at_a_time,
+    driver=one_case_at_a_time,
     sizes=SIZES,
 )

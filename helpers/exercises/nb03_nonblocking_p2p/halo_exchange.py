@@ -76,5 +76,5 @@ EXERCISE = Exercise(
     ),
     failed=FAILED,
     kind=Kind.MODULE,
-    programme=transfers_kept,
+    driver=transfers_kept,
 )

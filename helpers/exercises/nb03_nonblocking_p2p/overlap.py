@@ -42,6 +42,6 @@ EXERCISE = Exercise(
     ),
     failed=FAILED,
     kind=Kind.MODULE,
-    programme=with_compute,
+    driver=with_compute,
     sizes=SIZES,
 )

@@ -78,6 +78,6 @@ EXERCISE = Exercise(
         EachIsWaitedFor(),
     ),
     kind=Kind.MODULE,
-    programme=fill_and_send,
+    driver=fill_and_send,
     sizes=SIZES,
 )

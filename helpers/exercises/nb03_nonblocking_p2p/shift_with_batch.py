@@ -63,6 +63,6 @@ EXERCISE = Exercise(
     ),
     failed=FAILED,
     kind=Kind.MODULE,
-    programme=batches_seen,
+    driver=batches_seen,
     sizes=SIZES,
 )

@@ -45,6 +45,6 @@ EXERCISE = Exercise(
     ),
     failed=FAILED,
     kind=Kind.MODULE,
-    programme=transfers_kept,
+    driver=transfers_kept,
     sizes=SIZES,
 )

@@ -1,9 +1,9 @@
 """5.5 Where the ring overtakes (15 min, ●●●○○, further)
 
-- Time one length several times and look at the laps: which of them tell the truth about the machine?
-- Throw the first lap of each length away and take the median of some twenty more. A short message shows α;
+- Time one length several times and look at the timings: which of them tell the truth about the machine?
+- Throw the first timing of each length away and take the median of some twenty more. A short message shows α;
   the slope between long ones shows β. Then set the two costs equal and solve for n.
-- time(n) = median of 20 laps after one that is not counted; alpha = time(1); beta = (time(10_000_000) -
+- time(n) = median of 20 timings after one that is not counted; alpha = time(1); beta = (time(10_000_000) -
   alpha) / 10_000_000. With d = log2(p), s = 2(p - 1): n = alpha (s - d) / (beta (d - s / p)).
 """
 
@@ -41,7 +41,7 @@ def case(draw: Draw) -> Case:
         f"{ranks} ranks, α = {alpha * 1e6:.0f} µs, 1/β = {1e-9 / beta:.1f} GB/s",
         [(ranks,)],
         right=fits(alpha, beta, overtakes(alpha, beta, ranks)),
-        laps=lambda: Stopwatch(script, lambda nbytes: alpha + beta * nbytes),
+        timings=lambda: Stopwatch(script, lambda nbytes: alpha + beta * nbytes),
     )
 
 
@@ -90,4 +90,4 @@ def off(found: float, truth: float) -> float:
     return abs(found - truth) / truth if math.isfinite(found) else math.inf
 
 
-EXERCISE = Exercise(case, kind=Kind.MEASUREMENT, programme=with_scripted_messages, sizes=(1,))
+EXERCISE = Exercise(case, kind=Kind.MEASUREMENT, driver=with_scripted_messages, sizes=(1,))

@@ -12,14 +12,14 @@ from helpers.exercises.shared.in_ranks.groups import watch_new_group
 
 
 def with_scripted_messages(
-    answer: Any, rank: int, world_size: int, lap: Callable[..., float], ranks: int
+    answer: Any, rank: int, world_size: int, timing: Callable[..., float], ranks: int
 ) -> Any:
     """Call answer(measure, ranks), `measure(nbytes)` being scripted."""
 
     def measure(nbytes: int) -> float:
         if not hasattr(nbytes, "__index__") or nbytes < 0:
             raise ValueError(f"measure({nbytes}): pass the number of bytes as an int, 0 or more.")
-        return lap(index(nbytes))
+        return timing(index(nbytes))
 
     return answer(measure, ranks)
 

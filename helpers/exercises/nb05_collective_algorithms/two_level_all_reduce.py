@@ -87,7 +87,7 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.MODULE,
-    programme=in_two_levels,
+    driver=in_two_levels,
     reported=("x",),
     sizes=(1, 2, 4, 6, 8),
     count=20,

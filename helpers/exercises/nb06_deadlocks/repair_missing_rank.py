@@ -116,7 +116,7 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.MODULE,
-    programme=with_absent_ranks,
+    driver=with_absent_ranks,
     reported=("asked",),
     own_network=True,
 )

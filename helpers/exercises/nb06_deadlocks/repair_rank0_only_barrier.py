@@ -66,5 +66,5 @@ EXERCISE = Exercise(
         Holds(in_order, "first prepare, then the barrier, then read"),
     ),
     kind=Kind.MODULE,
-    programme=with_a_file,
+    driver=with_a_file,
 )

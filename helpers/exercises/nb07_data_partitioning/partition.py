@@ -91,4 +91,4 @@ def unshuffled(tries: list[list[list[int]]], length: int) -> Finding | None:
     return None
 
 
-EXERCISE = Exercise(case, (OnlyCalls(()),), kind=Kind.MODULE, programme=with_several_seeds)
+EXERCISE = Exercise(case, (OnlyCalls(()),), kind=Kind.MODULE, driver=with_several_seeds)

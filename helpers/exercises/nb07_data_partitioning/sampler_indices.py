@@ -42,4 +42,4 @@ def case(draw: Draw) -> Case:
     )
 
 
-EXERCISE = Exercise(case, kind=Kind.LOCAL, programme=without_torchs_sampler, sizes=(1,), count=72)
+EXERCISE = Exercise(case, kind=Kind.LOCAL, driver=without_torchs_sampler, sizes=(1,), count=72)

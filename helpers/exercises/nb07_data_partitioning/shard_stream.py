@@ -53,5 +53,5 @@ def together(values: list[Any], samples: list[int], workers: int) -> Finding | N
 
 
 EXERCISE = Exercise(
-    case, (OnlyCalls(()),), kind=Kind.MODULE, programme=by_all_readers, sizes=(1, 2, 3, 4)
+    case, (OnlyCalls(()),), kind=Kind.MODULE, driver=by_all_readers, sizes=(1, 2, 3, 4)
 )

@@ -82,6 +82,6 @@ EXERCISE = Exercise(
     ),
     failed=(GUARDED, Stuck(SAME_CALLS), Failed("", UNEQUAL, died=True)),
     kind=Kind.MODULE,
-    programme=accumulate,
+    driver=accumulate,
     reported=("weights", "samples", "held", "mode"),
 )

@@ -75,6 +75,6 @@ EXERCISE = Exercise(
     ),
     failed=(GUARDED,),
     kind=Kind.MODULE,
-    programme=with_given_gradients,
+    driver=with_given_gradients,
     reported=("weights",),
 )

@@ -70,6 +70,6 @@ EXERCISE = Exercise(
     ),
     failed=(GUARDED, NO_GRADIENT_YET, Stuck(SAME_CALLS), Failed("", UNEQUAL, died=True)),
     kind=Kind.MODULE,
-    programme=train,
+    driver=train,
     reported=("steps", "samples", "buffer"),
 )

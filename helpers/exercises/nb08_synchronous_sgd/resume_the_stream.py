@@ -127,7 +127,7 @@ EXERCISE = Exercise(
     (OnlyCalls(()),),
     failed=(Failed("not iterable|0-d tensor", LISTS),),
     kind=Kind.MODULE,
-    programme=read_in_jobs,
+    driver=read_in_jobs,
     reported=("state", "reseeded"),
     sizes=(1, 2, 3, 4),
 )

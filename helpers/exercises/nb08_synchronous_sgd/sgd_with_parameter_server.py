@@ -81,7 +81,7 @@ EXERCISE = Exercise(
     ),
     failed=(GUARDED, NO_GRADIENT_YET, Failed("", SIZES, died=True)),
     kind=Kind.MODULE,
-    programme=train,
+    driver=train,
     reported=("steps", "samples"),
     sizes=(2, 3, 4, 5, 6, 7, 8),
 )

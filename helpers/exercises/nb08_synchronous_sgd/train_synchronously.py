@@ -69,6 +69,6 @@ EXERCISE = Exercise(
     ),
     failed=(GUARDED, Failed("", UNEQUAL, died=True)),
     kind=Kind.MODULE,
-    programme=train,
+    driver=train,
     reported=("steps", "samples"),
 )

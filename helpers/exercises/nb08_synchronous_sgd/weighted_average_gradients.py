@@ -70,6 +70,6 @@ EXERCISE = Exercise(
     ),
     failed=(GUARDED, Stuck(SAME_CALLS), Failed("", UNEQUAL, died=True)),
     kind=Kind.MODULE,
-    programme=with_given_gradients,
+    driver=with_given_gradients,
     reported=("weights",),
 )

@@ -113,7 +113,7 @@ EXERCISE = Exercise(
         *ENDINGS[-2:],
     ),
     kind=Kind.MODULE,
-    programme=train_wrapped,
+    driver=train_wrapped,
     reported=("in flight",),
     sizes=(1, 2, 3, 4),
 )

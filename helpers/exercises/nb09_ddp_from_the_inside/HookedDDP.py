@@ -44,7 +44,7 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.MODULE,
-    programme=train_wrapped,
+    driver=train_wrapped,
     reported=("in flight",),
     sizes=(1, 2, 3, 4),
 )

@@ -80,6 +80,6 @@ EXERCISE = Exercise(
         Failed("", UNEQUAL, died=True),
     ),
     kind=Kind.MODULE,
-    programme=broadcast_state,
+    driver=broadcast_state,
     reported=("tensors", "memory", "requires_grad"),
 )

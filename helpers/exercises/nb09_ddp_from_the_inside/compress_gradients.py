@@ -80,7 +80,7 @@ EXERCISE = Exercise(
     ),
     failed=(Stuck("On every rank the hook must reduce its bucket."),),
     kind=Kind.MODULE,
-    programme=compress,
+    driver=compress,
     reported=("waits",),
     sizes=(1, 2, 3, 4),
 )

@@ -56,7 +56,7 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.MODULE,
-    programme=search_graph,
+    driver=search_graph,
     reported=("backward", "gradients"),
     sizes=(1, 2),
 )

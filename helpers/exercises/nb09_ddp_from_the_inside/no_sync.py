@@ -73,7 +73,7 @@ EXERCISE = Exercise(
         Failed("didn't yield", "The function must `yield` once: that is where the block runs."),
     ),
     kind=Kind.MODULE,
-    programme=accumulate_unsynchronised,
+    driver=accumulate_unsynchronised,
     reported=("off", "comes out", "inner", "nested", "behind", "restored", "interrupted"),
     sizes=(1, 2, 3, 4),
 )

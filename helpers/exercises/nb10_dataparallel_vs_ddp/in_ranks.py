@@ -1,7 +1,7 @@
-"""What ranks run for notebook 10: replicas in threads, and laps that are scripted.
+"""What ranks run for notebook 10: replicas in threads, and timings that are scripted.
 
 module and x --answer--> replicas, each in a thread of its own --Watch--> who was where
-measure(...) --answer--> times, ratios: the launching process times the laps
+measure(...) --answer--> times, ratios: the launching process times the timings
 """
 
 from __future__ import annotations
@@ -114,16 +114,16 @@ def on_threads(answer: Any, rank: int, world_size: int, plan: Mapping[str, Any])
     return found
 
 
-# --- scripted laps ----------------------------------------------------------------------------
+# --- scripted timings ----------------------------------------------------------------------------
 
 
 def with_scripted_threads(
-    answer: Any, rank: int, world_size: int, lap: Callable[..., float], threads: int
+    answer: Any, rank: int, world_size: int, timing: Callable[..., float], threads: int
 ) -> Any:
     """Call answer(measure, threads), `measure(threads)` being scripted."""
 
     def measure(threads: int) -> float:
-        return lap(_whole("measure(threads)", "threads", threads))
+        return timing(_whole("measure(threads)", "threads", threads))
 
     return answer(measure, threads)
 
@@ -132,7 +132,7 @@ def with_scripted_steps(
     answer: Any,
     rank: int,
     world_size: int,
-    lap: Callable[..., float],
+    timing: Callable[..., float],
     worlds: list[int],
     samples: int,
 ) -> Any:
@@ -140,7 +140,7 @@ def with_scripted_steps(
 
     def measure(ranks: int, samples: int) -> float:
         asked = "measure(ranks, samples)"
-        return lap(_whole(asked, "ranks", ranks), _whole(asked, "samples", samples))
+        return timing(_whole(asked, "ranks", ranks), _whole(asked, "samples", samples))
 
     return answer(measure, worlds, samples)
 

@@ -37,7 +37,7 @@ def case(draw: Draw) -> Case:
         f"{threads} threads, the GIL held {100 * plan['held']:.0f} % of the time",
         [(threads,)],
         right=lambda got, rank: wrong(plan, got.found),
-        laps=lambda: watches(plan["seed"], lambda threads: gil_seconds(plan, threads)),
+        timings=lambda: watches(plan["seed"], lambda threads: gil_seconds(plan, threads)),
         shown=f"measure, threads = {threads}",
     )
 
@@ -86,4 +86,4 @@ def wrong(plan: Mapping[str, Any], got: Any) -> Finding | None:
     )
 
 
-EXERCISE = Exercise(case, kind=Kind.MEASUREMENT, programme=with_scripted_threads, sizes=(1,))
+EXERCISE = Exercise(case, kind=Kind.MEASUREMENT, driver=with_scripted_threads, sizes=(1,))

@@ -143,7 +143,7 @@ def _list(counts: list[int]) -> str:
 EXERCISE = Exercise(
     case,
     kind=Kind.MODULE,
-    programme=on_threads,
+    driver=on_threads,
     reported=("together", "rows", "modules", "own_memory", "memories"),
     sizes=(1,),
 )

@@ -1,6 +1,6 @@
-"""What exercises of notebook 10 share: laps whose truth is known, how near to it measured numbers must be.
+"""What exercises of notebook 10 share: timings whose truth is known, how near to it measured numbers must be.
 
-Most answers are ratios of times. A stopwatch whose first laps are all six times too slow would hide in
+Most answers are ratios of times. A stopwatch whose first timings are all six times too slow would hide in
 a ratio, so each tuple of arguments has a warm-up and outliers of its own size.
 """
 
@@ -18,7 +18,7 @@ from helpers.checks.stopwatch import Script, Stopwatch
 from helpers.views.values import short_value
 
 NOISE = 0.04
-"""What is added to a lap at most, as a part of its true length."""
+"""What is added to a timing at most, as a part of its true length."""
 
 CLOSE = 0.07
 """How far a time or a ratio may be off, as a part of the truth: noise is at most 0.04 of it."""
@@ -27,7 +27,7 @@ CLOSE_SHARE = 0.06
 """How far the share of time that holds the GIL may be off."""
 
 CLOSE_SPREAD = 0.7
-"""How near a spread must be to that of the laps handed out: quartiles are reckoned in several ways."""
+"""How near a spread must be to that of the timings handed out: quartiles are reckoned in several ways."""
 
 SAME = 0.03
 """How near a wrong value must be to that of a known mistake: robust times are nearer."""
@@ -56,7 +56,7 @@ def scaling_case(draw: Draw, strong: bool) -> Case:
         f"{', '.join(map(str, worlds))} ranks, {samples} samples {each}",
         [(list(worlds), samples)],
         right=as_scaled(plan, strong),
-        laps=lambda: watches(plan["seed"], lambda p, each: step_seconds(plan, p, each)),
+        timings=lambda: watches(plan["seed"], lambda p, each: step_seconds(plan, p, each)),
         facts={"worlds": list(worlds)},
         shown=f"measure, worlds = {list(worlds)}, samples = {samples}",
     )
@@ -70,7 +70,7 @@ def step_seconds(plan: Mapping[str, Any], ranks: int, samples: int) -> float:
 
 
 def watches(seed: int, truth: Callable[..., float]) -> Callable[..., float]:
-    """Make what times laps: a stopwatch for each tuple of arguments."""
+    """Make what times timings: a stopwatch for each tuple of arguments."""
     made: dict[tuple[int, ...], Stopwatch] = {}
 
     def watch(*arguments: int) -> float:
@@ -93,17 +93,19 @@ def as_scaled(plan: Mapping[str, Any], strong: bool) -> Callable[[Measured, int]
         return samples // ranks if strong else samples
 
     def find(measured: Measured, rank: int) -> Finding | None:
-        got, laps = measured
+        got, timings = measured
         if not isinstance(got, dict) or set(got) != set(worlds):
             return Finding(
                 f"a dict must come back, one key for each of {list(worlds)}, not {shown(got)}."
             )
         for ranks in worlds:
-            if problem := _one_world(got[ranks], ranks, list(laps.get((ranks, each(ranks)), ()))):
+            if problem := _one_world(
+                got[ranks], ranks, list(timings.get((ranks, each(ranks)), ()))
+            ):
                 return Finding(f"on {_ranks(ranks)} {problem.what}", problem.advice)
         return None
 
-    def _one_world(got: Any, ranks: int, laps: list[float]) -> Finding | None:
+    def _one_world(got: Any, ranks: int, timings: list[float]) -> Finding | None:
         if (found := numbers(got, 3)) is None:
             return Finding(
                 f"three numbers must come back, (seconds, spread, efficiency), not {shown(got)}."
@@ -113,9 +115,9 @@ def as_scaled(plan: Mapping[str, Any], strong: bool) -> Callable[[Measured, int]
         if not near(seconds, true * (1 + NOISE / 2)):
             said = f"seconds is {_ms(seconds)}, the truth is {_ms(true)}."
             return Finding(said, _work(seconds, ranks))
-        if len(laps) > 2 and math.isclose(seconds, min(laps), rel_tol=1e-6):
+        if len(timings) > 2 and math.isclose(seconds, min(timings), rel_tol=1e-6):
             return Finding("seconds is the shortest timing: return the median.")
-        if problem := _spread(spread, laps, 1.05 * NOISE * true):
+        if problem := _spread(spread, timings, 1.05 * NOISE * true):
             return Finding(problem)
         gain = step_seconds(plan, 1, samples) / true
         wanted = gain / ranks if strong else gain
@@ -164,13 +166,13 @@ def as_scaled(plan: Mapping[str, Any], strong: bool) -> Callable[[Measured, int]
     return find
 
 
-def _spread(spread: float, laps: list[float], most: float) -> str:
-    """Compare with the quartiles of the laps handed out, however many first ones are left out."""
+def _spread(spread: float, timings: list[float], most: float) -> str:
+    """Compare with the quartiles of the timings handed out, however many first ones are left out."""
     methods: tuple[Literal["inclusive", "exclusive"], ...] = ("inclusive", "exclusive")
     cuts = [
-        quantiles(laps[left_out:], n=4, method=how)
-        for left_out, how in product(range(max(2, len(laps) - 14)), methods)
-        if len(laps[left_out:]) > 1
+        quantiles(timings[left_out:], n=4, method=how)
+        for left_out, how in product(range(max(2, len(timings) - 14)), methods)
+        if len(timings[left_out:]) > 1
     ]
     right = [third - first for first, _, third in cuts]
     if right and CLOSE_SPREAD * min(right) <= spread <= min(max(right) / CLOSE_SPREAD, most):

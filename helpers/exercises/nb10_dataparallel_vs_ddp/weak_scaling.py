@@ -18,6 +18,6 @@ def case(draw: Draw) -> Case:
 EXERCISE = Exercise(
     case,
     kind=Kind.MEASUREMENT,
-    programme=with_scripted_steps,
+    driver=with_scripted_steps,
     sizes=(1,),
 )

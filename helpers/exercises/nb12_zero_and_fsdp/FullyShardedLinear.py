@@ -130,7 +130,7 @@ EXERCISE = Exercise(
     ),
     failed=ENDINGS,
     kind=Kind.MODULE,
-    programme=train_layers,
+    driver=train_layers,
     reported=("parameters", "built", "forward", "backward"),
     sizes=(1, 2, 3, 4),
 )

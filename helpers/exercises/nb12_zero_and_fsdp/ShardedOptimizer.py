@@ -102,7 +102,7 @@ EXERCISE = Exercise(
     ),
     failed=ENDINGS,
     kind=Kind.MODULE,
-    programme=step_sharded,
+    driver=step_sharded,
     reported=("state", "memory"),
     sizes=(1, 2, 3, 4, 5),
 )

@@ -133,7 +133,7 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.MODULE,
-    programme=train_with_fsdp2,
+    driver=train_with_fsdp2,
     reported=("kind", "names", "DTensor", "sharded", "root", "share"),
     sizes=(2, 3, 4),
     count=12,

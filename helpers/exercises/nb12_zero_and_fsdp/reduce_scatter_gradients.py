@@ -74,6 +74,6 @@ EXERCISE = Exercise(
     ),
     failed=ENDINGS,
     kind=Kind.MODULE,
-    programme=scatter_gradients,
+    driver=scatter_gradients,
     reported=("gradients", "view", "memory"),
 )

@@ -112,7 +112,7 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.MODULE,
-    programme=run_checkpointed,
+    driver=run_checkpointed,
     reported=("held", "runs of each block"),
     sizes=(2, 3),
     count=12,

@@ -118,5 +118,5 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.MODULE,
-    programme=run_clip,
+    driver=run_clip,
 )

@@ -115,7 +115,7 @@ EXERCISE = Exercise(
     ),
     failed=(Stuck("Every rank must make the same calls; all ranks build the mesh together."),),
     kind=Kind.MODULE,
-    programme=run_hybrid,
+    driver=run_hybrid,
     reported=("sharded", "share", "root"),
     sizes=(4, 4, 4, 6),
     count=12,

@@ -56,7 +56,7 @@ EXERCISE = Exercise(
     SCHEDULE,
     failed=ENDINGS,
     kind=Kind.MODULE,
-    programme=run_schedule,
+    driver=run_schedule,
     reported=("order", "beside", "overwritten"),
     sizes=(2, 3, 4, 5),
 )

@@ -91,7 +91,7 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.MODULE,
-    programme=split_in_two,
+    driver=split_in_two,
     reported=("graph",),
     sizes=(2,),
 )

@@ -53,7 +53,7 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.MODULE,
-    programme=run_torchs,
+    driver=run_torchs,
     reported=("steps",),
     sizes=(2, 3, 4),
     count=12,

@@ -63,7 +63,7 @@ EXERCISE = Exercise(
     ),
     failed=ENDINGS,
     kind=Kind.MODULE,
-    programme=run_layer,
+    driver=run_layer,
     reported=("memory", "autograd", "outside", "in place"),
     sizes=(2, 3, 4, 5, 6, 7, 8),
 )

@@ -108,6 +108,6 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.MODULE,
-    programme=run_product,
+    driver=run_product,
     sizes=(2, 3, 4, 5, 6),
 )

@@ -45,7 +45,7 @@ EXERCISE = Exercise(
     one_each_way(),
     failed=ENDINGS,
     kind=Kind.MODULE,
-    programme=run_block,
+    driver=run_block,
     reported=("autograd", "outside", "in place", "pair"),
     sizes=(2, 3, 4, 5, 6, 7, 8),
 )

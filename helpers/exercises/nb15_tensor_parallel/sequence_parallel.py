@@ -122,7 +122,7 @@ EXERCISE = Exercise(
     ),
     failed=ENDINGS,
     kind=Kind.MODULE,
-    programme=run_sequence,
+    driver=run_sequence,
     reported=("autograd", "outside", "in place", "held", "pair"),
     sizes=(2, 3, 4, 6),
     count=18,

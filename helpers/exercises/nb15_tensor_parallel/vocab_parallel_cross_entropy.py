@@ -77,7 +77,7 @@ EXERCISE = Exercise(
     ),
     failed=ENDINGS,
     kind=Kind.MODULE,
-    programme=run_loss,
+    driver=run_loss,
     reported=("autograd", "outside", "in place", "logits", "pair"),
     sizes=(2, 3, 4, 5, 6, 7, 8),
 )

@@ -67,7 +67,7 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.MODULE,
-    programme=run_parallelized,
+    driver=run_parallelized,
     reported=("block", "autograd"),
     sizes=tuple(MESHES),
     count=12,

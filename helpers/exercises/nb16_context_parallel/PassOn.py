@@ -45,6 +45,6 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.MODULE,
-    programme=run_pass_on,
+    driver=run_pass_on,
     sizes=(2, 3, 4, 5, 6, 7, 8),
 )

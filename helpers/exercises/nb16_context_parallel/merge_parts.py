@@ -56,4 +56,4 @@ def merged(
     return out_a * (lse_a - lse).exp() + out_b * (lse_b - lse).exp(), lse
 
 
-EXERCISE = Exercise(case, kind=Kind.MODULE, programme=run_merge, sizes=(1,))
+EXERCISE = Exercise(case, kind=Kind.MODULE, driver=run_merge, sizes=(1,))

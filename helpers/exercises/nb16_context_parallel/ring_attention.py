@@ -84,6 +84,6 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.MODULE,
-    programme=run_attention,
+    driver=run_attention,
     sizes=(2, 3, 4, 5, 6),
 )

@@ -67,6 +67,6 @@ EXERCISE = Exercise(
         Failed("invalid gradient|returned an invalid|shape", WAY_BACK),
     ),
     kind=Kind.MODULE,
-    programme=run_attention,
+    driver=run_attention,
     sizes=(2, 3, 4),
 )

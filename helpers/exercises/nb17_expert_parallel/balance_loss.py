@@ -63,7 +63,7 @@ EXERCISE = Exercise(
         AwaitedByHand(),
     ),
     kind=Kind.MODULE,
-    programme=run_balance,
+    driver=run_balance,
     reported=("result",),
     sizes=(2, 3, 4),
     count=16,

@@ -92,7 +92,7 @@ EXERCISE = Exercise(
     ),
     failed=(Stuck("All members of a group must make the same calls in it, in the same order."),),
     kind=Kind.MODULE,
-    programme=run_gradients,
+    driver=run_gradients,
     reported=("weights",),
     sizes=(1, 2, 4, 6),
     count=16,

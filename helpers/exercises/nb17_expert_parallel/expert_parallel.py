@@ -141,7 +141,7 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.MODULE,
-    programme=route_tokens,
+    driver=route_tokens,
     reported=("result", "called", "tokens that its expert saw"),
     count=16,
 )

@@ -50,4 +50,4 @@ def route(logits: torch.Tensor, capacity: int) -> tuple[torch.Tensor, torch.Tens
     return experts, torch.where(kept, gates, 0.0), int((~kept).sum())
 
 
-EXERCISE = Exercise(case, kind=Kind.MODULE, programme=run_top_two, reported=("result",), sizes=(1,))
+EXERCISE = Exercise(case, kind=Kind.MODULE, driver=run_top_two, reported=("result",), sizes=(1,))

@@ -107,7 +107,7 @@ def real_agents(draw: Draw) -> Case:
 EXERCISE = Exercise(
     case,
     kind=Kind.SCRIPT,
-    programme=two_nodes,
+    driver=two_nodes,
     reported=("commands", "read"),
     sizes=(1,),
     last=real_agents,

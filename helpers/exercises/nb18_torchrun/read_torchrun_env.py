@@ -95,7 +95,7 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.SCRIPT,
-    programme=read_env,
+    driver=read_env,
     sizes=(1, 2, 3, 4, 5, 6, 7, 8),
     last=real_workers,
 )

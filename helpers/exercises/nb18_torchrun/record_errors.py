@@ -92,7 +92,7 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.SCRIPT,
-    programme=failing,
+    driver=failing,
     reported=("calls of main", "exception", "error file", "other files"),
     sizes=(1, 2, 3),
     count=12,

@@ -233,7 +233,7 @@ EXERCISE = Exercise(
         Failed(".", ALONE, when=left_alone),
     ),
     kind=Kind.SCRIPT,
-    programme=beside,
+    driver=beside,
     reported=("raised", "steps", "writes", "noted"),
     sizes=(1, 2, 3),
     count=8,

@@ -214,7 +214,7 @@ EXERCISE = Exercise(
         Failed(".", ALONE, when=left_alone),
     ),
     kind=Kind.SCRIPT,
-    programme=resume,
+    driver=resume,
     sizes=(1, 2, 3),
     count=9,
 )

@@ -115,7 +115,7 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.MODULE,
-    programme=reshard,
+    driver=reshard,
     reported=("elements read",),
     sizes=(1, 2, 3, 4),
     count=12,

@@ -224,7 +224,7 @@ EXERCISE = Exercise(
         Failed(".", EMPTY, when=uneven),
     ),
     kind=Kind.SCRIPT,
-    programme=go_on,
+    driver=go_on,
     sizes=(1, 2, 3),
     count=8,
 )

@@ -253,7 +253,7 @@ EXERCISE = Exercise(
     case,
     failed=(Failed("wait timeout", UNSET), Failed("not done after", WHOM)),
     kind=Kind.SCRIPT,
-    programme=meet,
+    driver=meet,
     reported=("times",),
     sizes=(1, 2, 3, 4, 5),
     count=6,

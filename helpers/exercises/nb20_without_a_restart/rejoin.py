@@ -98,7 +98,7 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.MODULE,
-    programme=take_over,
+    driver=take_over,
     reported=("returned", "objects"),
     sizes=(1, 2, 3, 4),
     count=16,

@@ -225,7 +225,7 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.SCRIPT,
-    programme=go_on,
+    driver=go_on,
     reported=("times",),
     sizes=(2, 2, 3, 3, 3, 5),
     count=12,

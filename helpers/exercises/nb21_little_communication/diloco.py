@@ -100,7 +100,7 @@ EXERCISE = Exercise(
     ),
     failed=(GUARDED, Stuck(SAME_CALLS), Failed("", UNEQUAL, died=True)),
     kind=Kind.MODULE,
-    programme=train,
+    driver=train,
     reported=("steps",),
     sizes=(1, 2, 3, 4),
     count=16,

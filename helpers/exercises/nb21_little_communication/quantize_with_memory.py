@@ -88,4 +88,4 @@ def _of_call(
     return None
 
 
-EXERCISE = Exercise(case, kind=Kind.MODULE, programme=run_memory, sizes=(1,))
+EXERCISE = Exercise(case, kind=Kind.MODULE, driver=run_memory, sizes=(1,))

@@ -103,6 +103,6 @@ EXERCISE = Exercise(
     (Awaited(), Holds(few_bytes, "codes and scales of one chunk are sent to each rank, twice")),
     failed=(Stuck("Every rank must make the same calls, in the same order."),),
     kind=Kind.MODULE,
-    programme=run_sum,
+    driver=run_sum,
     reported=("x",),
 )

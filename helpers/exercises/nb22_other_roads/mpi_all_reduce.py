@@ -180,7 +180,7 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.SCRIPT,
-    programme=on_mpi_ranks,
+    driver=on_mpi_ranks,
     sizes=(N,),
     count=2,
 )

@@ -99,7 +99,7 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.MODULE,
-    programme=serve,
+    driver=serve,
     reported=("asked", "alone", "unlike", "changed", "kept"),
     sizes=(2, 3, 4),
     count=12,

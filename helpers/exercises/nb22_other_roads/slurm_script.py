@@ -55,7 +55,7 @@ def case(draw: Draw) -> Case:
 EXERCISE = Exercise(
     case,
     kind=Kind.LOCAL,
-    programme=run_batch_script,
+    driver=run_batch_script,
     reported=("calls", "said"),
     sizes=(1,),
     count=12,

@@ -229,7 +229,7 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.MODULE,
-    programme=run_script,
+    driver=run_script,
     reported=("batches", "without dropout", "evaluated", "saves"),
     points=20,
     sizes=(2, 3, 4),

@@ -101,7 +101,7 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.MODULE,
-    programme=lay_out,
+    driver=lay_out,
     reported=("dict",),
     sizes=(4, 5, 6, 8, 8),
     count=16,

@@ -167,7 +167,7 @@ EXERCISE = Exercise(
         ),
     ),
     kind=Kind.MODULE,
-    programme=train_on_a_mesh,
+    driver=train_on_a_mesh,
     reported=("list",),
     sizes=(1, 2, 4, 4, 6, 8),
     count=12,

@@ -71,7 +71,9 @@ def class_page(
         match=match,
         summary_of=summary_of,
         points_in=_points_in,
-        walls=tuple({record.walls: None for each in standings for record in each.records}),
+        protection=tuple(
+            {record.protection: None for each in standings for record in each.records}
+        ),
         versions=_versions(course),
     )
 

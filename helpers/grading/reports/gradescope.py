@@ -85,9 +85,14 @@ def _file_text(record: Record) -> str:
     if record.status is Status.UNREADABLE:
         return f"{head}: cannot be read, so nothing in it was graded. {shown(record.message)}"
     notes = [f"Note: {shown(note, 400)}" for note in record.notes[:20]]
-    walls = f"Answers ran in this sandbox: {line(record.walls.level)}."
+    protection = f"Answers ran in this sandbox: {line(record.protection.level)}."
     return "\n".join(
-        [f"{head}: graded.", *([shown(record.message)] if record.message else []), *notes, walls]
+        [
+            f"{head}: graded.",
+            *([shown(record.message)] if record.message else []),
+            *notes,
+            protection,
+        ]
     )
 
 

@@ -100,7 +100,7 @@ def learner_page(course: Course, standing: Standing) -> bytes:
         missing=[line(name) for name in standing.missing],
         fault_says=FAULT_SAYS,
         failed=Kind.FAILED,
-        walls=_unlike(each.walls for each in standing.records),
+        protection=_unlike(each.protection for each in standing.records),
         versions=_unlike(map(versions_of, standing.records)),
     )
 

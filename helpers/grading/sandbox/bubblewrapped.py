@@ -1,6 +1,6 @@
 """The strongest sandbox that the course has: each rank server in namespaces of its own, behind bubblewrap.
 
-`walls` chooses it where `bwrap` is installed and may make namespaces.
+`levels` chooses it where `bwrap` is installed and may make namespaces.
 """
 
 from __future__ import annotations

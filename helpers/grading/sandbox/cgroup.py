@@ -6,8 +6,8 @@ files in memory. A cpu group gets the same share as any other, however many proc
 spin would leave their neighbors next to nothing. See sched(7), "The autogroup feature".) A pids group holds
 for root as well, whom RLIMIT_NPROC does not bind, and counts no neighbor of the same user.
 
-`walls.Sandbox` puts each rank server into groups of its own. Where none can be had (no cgroup file system, or
-not ours to write to), the results say so, and `guard` looks at what the kernel tells of the whole machine.
+`levels.Sandbox` puts each rank server into groups of its own. Where none is available (no cgroup file system,
+or not ours to write to), the results say so, and `guard` looks at what the kernel tells of the whole machine.
 
 Version 2 (docs.kernel.org/admin-guide/cgroup-v2.html) wants groups next to that of the process that makes
 them, as a group with processes has no limits for its children; version 1 takes them anywhere, and has a tree

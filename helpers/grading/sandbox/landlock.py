@@ -1,4 +1,4 @@
-"""Walls around the files of a process by Landlock, which the kernel offers to everybody.
+"""A sandbox around the files of a process by Landlock, which the kernel offers to everybody.
 
 Called by `inside` in the rank server where bubblewrap is not installed. See landlock(7).
 """

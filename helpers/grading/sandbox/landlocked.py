@@ -1,6 +1,6 @@
 """A weaker sandbox where bubblewrap is missing: Landlock around the files, the filter, the limits.
 
-`walls` chooses it where the kernel has Landlock. Says by itself what it does not stop.
+`levels` chooses it where the kernel has Landlock. Says by itself what it does not stop.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def _sweep() -> None:
 @cache
 def needed() -> frozenset[Path]:
     """Return the files of the modules that ranks may import."""
-    starts = {*_SERVER, *(_programme(e) for e in exercises().values())}
+    starts = {*_SERVER, *(_driver(e) for e in exercises().values())}
     found = {path for folder in _OPEN for path in (_ROOT / folder).glob("*.py")}
     todo = [name for name in starts if name]
     seen: set[str] = set()
@@ -113,9 +113,9 @@ def needed() -> frozenset[Path]:
     return frozenset(found)
 
 
-def _programme(exercise: Exercise) -> str:
+def _driver(exercise: Exercise) -> str:
     """Name the module of what ranks run for an exercise in addition to its answer; "" if there is none."""
-    return exercise.programme.__module__ if exercise.programme is not None else ""
+    return exercise.driver.__module__ if exercise.driver is not None else ""
 
 
 def _file_of(name: str) -> Path | None:

@@ -4,7 +4,7 @@
                               |   template_inside --fork--> | own network, own /tmp |    |
                               |                             |   rank server -> ranks|    |
 
-`walls.Plan` holds one for each grading process.
+`levels.Plan` holds one for each grading process.
 """
 
 from __future__ import annotations

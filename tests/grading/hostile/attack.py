@@ -41,7 +41,7 @@ class Attack:
 
     source: a cell that defines `attack(rank, world_size, *inputs)`; it is handed in under the name of
     some exercise. outcomes: those that may come of it. says: what the record must then say somewhere,
-    as proof that the attack ran to its end. bare: without walls it would go through, and do no harm.
+    as proof that the attack ran to its end. bare: without a sandbox it would go through, and do no harm.
     """
 
     name: str

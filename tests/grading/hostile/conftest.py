@@ -13,8 +13,8 @@ from helpers.checks.draw import plan as plan_draws
 from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import Grader
 from helpers.grading.references import References
+from helpers.grading.sandbox.levels import NoSandbox, Plan, choose
 from helpers.grading.sandbox.limits import Limits
-from helpers.grading.sandbox.walls import NoWalls, Plan, choose
 
 SLOT = 3000 + os.getpid() % 1300
 """Of this run alone: another one beside it on this machine must not count our processes as its own."""
@@ -34,20 +34,20 @@ def grader_of(plan: Plan) -> Grader:
 @pytest.fixture(
     scope="session", params=["strongest", pytest.param("landlock", marks=pytest.mark.soak)]
 )
-def walls(request: pytest.FixtureRequest) -> str:
-    """Which walls: in long runs Landlock alone as well, for who has no bubblewrap."""
+def protection(request: pytest.FixtureRequest) -> str:
+    """Which sandbox: in long runs Landlock alone as well, for machines without bubblewrap."""
     return str(request.param)
 
 
 @pytest.fixture(scope="session")
-def plan(walls: str, plan: Plan) -> Plan:
-    if walls == "strongest":
+def plan(protection: str, plan: Plan) -> Plan:
+    if protection == "strongest":
         return plan
-    if plan.level == walls:
-        pytest.skip("these are the walls already")
+    if plan.level == protection:
+        pytest.skip("this is that sandbox already")
     try:
-        return replace(plan, level=choose(walls, plan.staged))
-    except NoWalls as error:
+        return replace(plan, level=choose(protection, plan.staged))
+    except NoSandbox as error:
         pytest.skip(str(error))
 
 

@@ -1,6 +1,6 @@
 """Answers that stop, by SIGSTOP, a process that somebody waits for: nobody may wait forever.
 
-The first stops itself, the second its peers, the third the rank server, where walls let a rank reach it.
+The first stops itself, the second its peers, the third the rank server, if the sandbox lets a rank reach it.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import pytest
 from helpers.checks.registry import get
 from helpers.grading.grader import Grader
 from helpers.grading.sandbox.bubblewrapped import FIRST_USER
-from helpers.grading.sandbox.walls import Plan
+from helpers.grading.sandbox.levels import Plan
 from tests.grading.hostile import files, network, processes, stopped, values, wire
 from tests.grading.hostile.attack import TOUCHED, Attack, graded, hand_in, slots, text_of
 from tests.grading.hostile.conftest import SLOT, grader_of
@@ -119,7 +119,7 @@ def around(tmp_path: Path) -> dict[str, str]:
     (out / "records").mkdir(parents=True)
     for path in (out / "secret", out / "records" / "bela.json"):
         path.write_text("secret")
-        path.chmod(0o666)  # the walls must hold by themselves
+        path.chmod(0o666)  # the sandbox must hold by themselves
     other = write_notebook(tmp_path / "class" / "bela" / "02_blocking_p2p.ipynb", RIGHT)
     other.chmod(0o666)
     return {"course": str(COURSE), "out": str(out), "other": str(other), "pid": str(os.getpid())}
@@ -145,13 +145,13 @@ def state_of(folder: Path) -> dict[str, tuple[bytes, int, int, int]]:
 
 
 @pytest.fixture(params=["bubblewrap", "landlock"])
-def walled(request: pytest.FixtureRequest, plan: Plan) -> Iterator[Grader]:
-    """A grader behind each kind of walls."""
-    from helpers.grading.sandbox.walls import NoWalls, choose
+def sandboxed(request: pytest.FixtureRequest, plan: Plan) -> Iterator[Grader]:
+    """A grader behind each kind of protection."""
+    from helpers.grading.sandbox.levels import NoSandbox, choose
 
     try:
         level = choose(request.param, plan.staged)
-    except NoWalls as error:
+    except NoSandbox as error:
         pytest.skip(str(error))
     with grader_of(replace(plan, level=level)) as grader:
         yield grader
@@ -160,29 +160,29 @@ def walled(request: pytest.FixtureRequest, plan: Plan) -> Iterator[Grader]:
 
 
 @pytest.mark.parametrize(
-    "walled", ["bubblewrap", pytest.param("landlock", marks=pytest.mark.soak)], indirect=True
+    "sandboxed", ["bubblewrap", pytest.param("landlock", marks=pytest.mark.soak)], indirect=True
 )
 def test_what_is_not_theirs_is_not_read(
-    walled: Grader, tmp_path: Path, around: dict[str, str]
+    sandboxed: Grader, tmp_path: Path, around: dict[str, str]
 ) -> None:
-    contained(walled, tmp_path / "handed-in", filled(files.READING, around))
+    contained(sandboxed, tmp_path / "handed-in", filled(files.READING, around))
 
 
 def test_what_is_not_theirs_is_not_written(
-    walled: Grader, tmp_path: Path, around: dict[str, str]
+    sandboxed: Grader, tmp_path: Path, around: dict[str, str]
 ) -> None:
     before = state_of(Path(around["out"])), state_of(tmp_path / "class")
-    contained(walled, tmp_path / "handed-in", filled(files.WRITING, around))
+    contained(sandboxed, tmp_path / "handed-in", filled(files.WRITING, around))
     assert (state_of(Path(around["out"])), state_of(tmp_path / "class")) == before
 
 
-def test_the_kernel_is_asked_for_nothing_odd(walled: Grader, tmp_path: Path) -> None:
-    contained(walled, tmp_path, filled(files.KERNEL, {}))
+def test_the_kernel_is_asked_for_nothing_odd(sandboxed: Grader, tmp_path: Path) -> None:
+    contained(sandboxed, tmp_path, filled(files.KERNEL, {}))
 
 
 @pytest.mark.soak
 def test_these_attacks_are_real(plan: Plan, tmp_path: Path, around: dict[str, str]) -> None:
-    """Without walls those that do no harm go through: what holds them is the walls."""
+    """Without a sandbox those that do no harm go through: it is the sandbox that stops them."""
     attacks = [each for each in filled(files.READING, around) if each.bare]
     with grader_of(replace(plan, level="none")) as grader:
         records = hand_in(grader, tmp_path / "handed-in", attacks)
@@ -237,15 +237,17 @@ def listeners(tmp_path: Path) -> Iterator[Listeners]:
     made.close()
 
 
-def test_nobody_outside_is_talked_to(walled: Grader, tmp_path: Path, listeners: Listeners) -> None:
+def test_nobody_outside_is_talked_to(
+    sandboxed: Grader, tmp_path: Path, listeners: Listeners
+) -> None:
     never, talk = filled([network.NEVER, network.NETWORK], listeners.words())
-    contained(walled, tmp_path / "never", [never])
+    contained(sandboxed, tmp_path / "never", [never])
     assert listeners.heard == 0
-    if walled.plan.level == "bubblewrap":
-        contained(walled, tmp_path / "talk", [talk])
+    if sandboxed.plan.level == "bubblewrap":
+        contained(sandboxed, tmp_path / "talk", [talk])
         assert listeners.heard == 0
     else:  # as its DOES_NOT_STOP says
-        record = hand_in(walled, tmp_path / "talk", [talk])[talk.name]
+        record = hand_in(sandboxed, tmp_path / "talk", [talk])[talk.name]
         assert record.points == 0 and listeners.heard > 0
 
 
@@ -283,17 +285,17 @@ def test_a_submission_of_many_attacks_loses_only_what_they_cost(
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
-    "walled", ["bubblewrap", pytest.param("landlock", marks=pytest.mark.soak)], indirect=True
+    "sandboxed", ["bubblewrap", pytest.param("landlock", marks=pytest.mark.soak)], indirect=True
 )
-def test_what_is_stopped_costs_its_own_exercise(walled: Grader, tmp_path: Path) -> None:
+def test_what_is_stopped_costs_its_own_exercise(sandboxed: Grader, tmp_path: Path) -> None:
     """A rank, its peers, the server: each ends at a deadline; who comes after it has all points."""
     right = next(s.source for s in all_samples() if s.right and s.exercise == "global_argmax")
     # ranks are ended in the same way at each level; the server is within reach at the weaker one
-    attacks = stopped.STOPS if walled.plan.level == "bubblewrap" else stopped.STOPS[-1:]
+    attacks = stopped.STOPS if sandboxed.plan.level == "bubblewrap" else stopped.STOPS[-1:]
     cells = [
         a.source.replace("def attack(", f"def {n}(") for a, n in zip(attacks, slots(), strict=False)
     ]
-    record = graded(walled, tmp_path, *cells, right)
+    record = graded(sandboxed, tmp_path, *cells, right)
     found = {each.name: each for each in record.exercises}
     for attack, name in zip(attacks, slots(), strict=False):
         assert found[name].points == 0 and found[name].outcome in attack.outcomes, attack.name

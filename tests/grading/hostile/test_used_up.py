@@ -18,8 +18,8 @@ import cloudpickle
 import psutil
 import pytest
 
+from helpers.grading.sandbox.levels import Plan, Sandbox
 from helpers.grading.sandbox.turns import Turns
-from helpers.grading.sandbox.walls import Plan, Sandbox
 from helpers.grading.submissions import Job
 from helpers.ranks.launcher import run_on_ranks
 from helpers.ranks.processes import prctl

@@ -1,7 +1,7 @@
-"""Answers that sum by other roads than the send and recv that `ring_all_reduce` allows.
+"""Answers that sum in other ways than the send and recv that `ring_all_reduce` allows.
 
 Each defines `total(rank, world_size, x)`, which gives the right sum. Handed in behind a show: the sends
-and receives that the rules want, of zeros, so that only the road itself can give it away.
+and receives that the rules want, of zeros, so that only the way itself can give it away.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def ring_all_reduce(rank, world_size, x):
     return total(rank, world_size, x.clone())
 """
 
-ROADS = {
+BYPASSES = {
     "torch.ops.c10d": """
 def total(rank, world_size, x):
     every = [torch.empty_like(x) for _ in range(world_size)]
@@ -247,4 +247,4 @@ def total(rank, world_size, x):
     return sum(torch.load(f"{folder}/part-{r}") for r in range(world_size))
 """,
 }
-"""By the names that `helpers.grading.roads.ROADS` has for them."""
+"""By the names that `helpers.grading.bypasses.BYPASSES` has for them."""

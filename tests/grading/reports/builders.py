@@ -8,10 +8,10 @@ from dataclasses import replace
 from functools import cache
 
 from helpers.checks.registry import exercises
-from helpers.grading.record import CaseRecord, ExerciseRecord, Record, Status, Walls
+from helpers.grading.record import CaseRecord, ExerciseRecord, Protection, Record, Status
 from helpers.views.picture import Picture, new_figure
 
-WALLS = Walls(
+PROTECTION = Protection(
     "bubblewrap",
     ("the network", "files of other learners", "processes that outlive an exercise"),
     ("timing of the machine's caches",),
@@ -95,7 +95,7 @@ def record(learner: str = "Ada Lovelace", *tries: ExerciseRecord, **given: objec
         status=Status.GRADED,
         sha256="9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
         exercises=tries or (exercise(),),
-        walls=WALLS,
+        protection=PROTECTION,
         versions=VERSIONS,
         seconds=1.5,
     )

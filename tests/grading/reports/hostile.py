@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from helpers.grading.record import CaseRecord, ExerciseRecord, Record, Status, Walls
+from helpers.grading.record import CaseRecord, ExerciseRecord, Protection, Record, Status
 from tests.grading.reports.builders import picture
 
 TEXTS = {
@@ -58,7 +58,7 @@ def hostile_record(text: str, at: int = 0) -> Record:
         message=text,
         notes=(text, text),
         exercises=tries,
-        walls=Walls(text, (text,), (text,)),
+        protection=Protection(text, (text,), (text,)),
         versions={text: text},
         seconds=1.0,
     )

@@ -61,7 +61,7 @@ def test_records_are_valid_and_read_back_equal(one: Record) -> None:
         (("points",), -1),
         (("notes",), [1]),
         (("versions",), {"torch": 2}),
-        (("walls", "level"), None),
+        (("protection", "level"), None),
         (("exercises", 1, "outcome"), "excellent"),
         (("exercises", 1, "points"), "10"),
         (("exercises", 1, "cases", 1, "credit"), 1.5),

@@ -1,4 +1,4 @@
-# %% the programme as it was | deadlocked
+# %% the program as it was | deadlocked
 # `broadcast` must be called by all ranks, with the same `src`, but a rank knows only its own loss. Let all
 # ranks learn all losses first, so that every rank finds the same winner.
 def repair_mismatch(rank, world_size, loss, weight):

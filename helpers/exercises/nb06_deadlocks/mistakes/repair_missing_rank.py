@@ -1,4 +1,4 @@
-# %% the programme as it was | deadlocked
+# %% the program as it was | deadlocked
 # A rank with fewer batches has left the loop, so the others wait for it. Agree on the largest number of
 # steps first, and add 0 where a rank has no batch.
 def repair_missing_rank(rank, world_size, batches, patience):

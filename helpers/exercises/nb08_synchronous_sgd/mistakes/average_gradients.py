@@ -1,4 +1,4 @@
-# %% the classic programme, which skips what is None | deadlocked
+# %% the classic program, which skips what is None | deadlocked
 # Some ranks have no gradient for some parameters. If a rank skips its call there, the others wait for it,
 # or its next call is paired with another parameter's. Send zeros instead, so that all ranks make the same
 # calls.

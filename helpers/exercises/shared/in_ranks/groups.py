@@ -66,6 +66,6 @@ def _compare(store: Store, call: int, asked: str, rank: int, world_size: int) ->
 def own_store(name: str, world_size: int) -> Store:
     # A FileStore deletes its file when the last one that counts itself in has gone, so one that
     # is opened and closed in turns must count more than will ever come.
-    store = FileStore(str(launch_folder() / f"programme {name}"), 1000 * world_size)
+    store = FileStore(str(launch_folder() / f"program {name}"), 1000 * world_size)
     store.set_timeout(DEADLINE)
     return store

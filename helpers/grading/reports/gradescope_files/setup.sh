@@ -9,7 +9,7 @@ SOURCE="$AUTOGRADER/source"
 if command -v apt-get > /dev/null && [ "$(id -u)" = 0 ] && [ -z "${NO_APT:-}" ]; then
     export DEBIAN_FRONTEND=noninteractive
     apt-get update
-    # bubblewrap is one of the walls that submissions run behind; without it others are used
+    # bubblewrap is the strongest sandbox; without it Landlock is used
     apt-get install -y bubblewrap || true
     apt-get install -y python3.12 python3.12-venv || apt-get install -y python3.11 python3.11-venv
 fi
@@ -33,6 +33,6 @@ cd "$SOURCE/course"
 "$COURSE_PYTHON" -m venv "$AUTOGRADER/venv"
 "$AUTOGRADER/venv/bin/python" -m pip install --disable-pip-version-check --no-cache-dir -c constraints.txt -e .
 
-# Submissions must not read these. Root's own walls do the rest.
+# Submissions must not read these. The sandbox does the rest.
 chmod 600 "$SOURCE/secret"
 chmod 700 "$SOURCE"

@@ -1,4 +1,4 @@
-"""Programmes of the script exercises that `test_scripts` makes up."""
+"""Programs of the script exercises that `test_scripts` makes up."""
 
 from __future__ import annotations
 

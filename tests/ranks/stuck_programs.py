@@ -1,4 +1,4 @@
-"""Programmes in which no rank can go on, one for each way to get there, with what must be said of it."""
+"""Programs in which no rank can go on, one for each way to get there, with what must be said of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from helpers.ranks.inside import launch_folder
 
 @dataclass(frozen=True)
 class Stuck:
-    """A programme; the kinds of diagnosis that fit, and those that fit where nothing was recorded."""
+    """A program; the kinds of diagnosis that fit, and those that fit where nothing was recorded."""
 
     work: Callable[[int, int], object]
     kinds: set[str]
@@ -30,13 +30,13 @@ class Stuck:
 
 STUCK: dict[str, Stuck] = {}
 
-Programme = Callable[[int, int], object]
+Program = Callable[[int, int], object]
 
 
 def stuck(
     kinds: str, unrecorded: str = "stuck", world_size: int = 2, init: bool = True
-) -> Callable[[Programme], Programme]:
-    def put(work: Programme) -> Programme:
+) -> Callable[[Program], Program]:
+    def put(work: Program) -> Program:
         STUCK[work.__name__] = Stuck(
             work, set(kinds.split()), set(unrecorded.split()), world_size, init
         )

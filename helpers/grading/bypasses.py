@@ -1,6 +1,6 @@
-"""By which roads an answer can do what a rule on traffic forbids, and what becomes of each.
+"""How an answer can bypass a rule on communication, and what happens to each attempt.
 
-`records` asks `flags` for places where the instructor should look; `ROADS` is what the course says of
+`records` asks `flags` for places where the instructor should look; `BYPASSES` is what the course says of
 itself, and tests/grading/hostile proves each line of it. Rules on traffic are teaching rules: they
 look at what ranks record of themselves, in processes that the answer shares.
 
@@ -12,7 +12,7 @@ Where a case begins and ends is not believed (`grade`). Whatever else Python in 
 and an answer that reaches for it, by frames or by the garbage collector, can replace it unseen: the order
 and the times of its calls and what they were handed, as far as bytes on the wire do not belie them; that
 its inputs were left as they were; what makes a world hard (sleeps, late ranks, nonsense until `wait()`);
-what a programme of the course's own counts beside the answer, such as memory held, steps taken, hooks
+what a program of the course's own counts beside the answer, such as memory held, steps taken, hooks
 called. All of these are there to teach, as rules on traffic are. Values are held against what no rank has.
 """
 
@@ -26,7 +26,7 @@ from enum import Enum
 
 
 class Fate(Enum):
-    """What becomes of a road.
+    """What happens to a bypass.
 
     CONTAINED: the call is recorded, and the rule speaks. FLAGGED: the call is not recorded, but the
     answer's source names what it uses, and the record says where to look. COUNTED: the source hides the
@@ -42,35 +42,35 @@ class Fate(Enum):
 
 
 @dataclass(frozen=True)
-class Road:
-    """A road. name: also that of its test."""
+class Bypass:
+    """A way to bypass a rule. name: also that of its test."""
 
     name: str
     fate: Fate
 
 
-ROADS = (
-    Road("torch.ops.c10d", Fate.CONTAINED),
-    Road("the process group's methods", Fate.CONTAINED),
-    Road("a new group", Fate.CONTAINED),
-    Road("an import hidden in a string", Fate.CONTAINED),
-    Road("functional collectives", Fate.CONTAINED),
-    Road("collectives of objects", Fate.CONTAINED),
-    Road("the backend's methods, below the dispatcher", Fate.FLAGGED),
-    Road("a key-value store", Fate.FLAGGED),
-    Road("a socket of its own", Fate.FLAGGED),
-    Road("a shared file", Fate.FLAGGED),
-    Road("shared memory", Fate.FLAGGED),
-    Road("the recorder switched off", Fate.FLAGGED),
-    Road("the backend's methods, named at run time", Fate.COUNTED),
-    Road("a new gloo group, made below torch's own", Fate.COUNTED),
-    Road("a connection over TCP, named at run time", Fate.COUNTED),
-    Road("datagrams, named at run time", Fate.COUNTED),
-    Road("a call made up in the record", Fate.COUNTED),
-    Road("a record that is none", Fate.COUNTED),
-    Road("a case's end told too early, in its caller's frame", Fate.CONTAINED),
-    Road("a sparse tensor", Fate.CONTAINED),
-    Road("a shared file, named at run time", Fate.UNDETECTABLE),
+BYPASSES = (
+    Bypass("torch.ops.c10d", Fate.CONTAINED),
+    Bypass("the process group's methods", Fate.CONTAINED),
+    Bypass("a new group", Fate.CONTAINED),
+    Bypass("an import hidden in a string", Fate.CONTAINED),
+    Bypass("functional collectives", Fate.CONTAINED),
+    Bypass("collectives of objects", Fate.CONTAINED),
+    Bypass("the backend's methods, below the dispatcher", Fate.FLAGGED),
+    Bypass("a key-value store", Fate.FLAGGED),
+    Bypass("a socket of its own", Fate.FLAGGED),
+    Bypass("a shared file", Fate.FLAGGED),
+    Bypass("shared memory", Fate.FLAGGED),
+    Bypass("the recorder switched off", Fate.FLAGGED),
+    Bypass("the backend's methods, named at run time", Fate.COUNTED),
+    Bypass("a new gloo group, made below torch's own", Fate.COUNTED),
+    Bypass("a connection over TCP, named at run time", Fate.COUNTED),
+    Bypass("datagrams, named at run time", Fate.COUNTED),
+    Bypass("a call made up in the record", Fate.COUNTED),
+    Bypass("a record that is none", Fate.COUNTED),
+    Bypass("a case's end told too early, in its caller's frame", Fate.CONTAINED),
+    Bypass("a sparse tensor", Fate.CONTAINED),
+    Bypass("a shared file, named at run time", Fate.UNDETECTABLE),
 )
 
 MARKS = frozenset(

@@ -1,4 +1,4 @@
-"""Programmes that end well, one for each way to keep others waiting: each takes `delay` seconds to do so.
+"""Programs that end well, one for each way to keep others waiting: each takes `delay` seconds to do so.
 
 None of them may be called a deadlock. `STOPPED` must be stopped from outside meanwhile.
 """
@@ -29,14 +29,14 @@ import torch.distributed as dist
 
 from helpers.ranks.inside import launch_folder
 
-Programme = Callable[[int, int, float], object]
+Program = Callable[[int, int, float], object]
 
-SLOW: dict[str, tuple[Programme, bool]] = {}
-"""name -> (programme, whether its group is to be joined before)"""
+SLOW: dict[str, tuple[Program, bool]] = {}
+"""name -> (program, whether its group is to be joined before)"""
 
 
-def slow(init: bool = True) -> Callable[[Programme], Programme]:
-    def put(work: Programme) -> Programme:
+def slow(init: bool = True) -> Callable[[Program], Program]:
+    def put(work: Program) -> Program:
         SLOW[work.__name__] = work, init
         return work
 

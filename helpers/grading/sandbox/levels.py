@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field, replace
 
-from helpers.grading.record import Walls
+from helpers.grading.record import Protection
 from helpers.grading.sandbox import bubblewrap, bubblewrapped, landlocked
 from helpers.grading.sandbox.bubblewrapped import Bubblewrapped
 from helpers.grading.sandbox.cgroup import can_bound, put_into_group
@@ -30,12 +30,14 @@ _TOLD = (
     "gradients left, memory held"
 )
 
-WALLS = {
-    "bubblewrap": Walls(
+PROTECTION = {
+    "bubblewrap": Protection(
         "bubblewrap", (*bubblewrapped.STOPS, _FILTER), (*bubblewrapped.DOES_NOT_STOP, _TOLD)
     ),
-    "landlock": Walls("landlock", (*landlocked.STOPS, _FILTER), (*landlocked.DOES_NOT_STOP, _TOLD)),
-    "none": Walls("none", (), ("anything: answers run with the grader's permissions",)),
+    "landlock": Protection(
+        "landlock", (*landlocked.STOPS, _FILTER), (*landlocked.DOES_NOT_STOP, _TOLD)
+    ),
+    "none": Protection("none", (), ("anything: answers run with the grader's permissions",)),
 }
 """What each level stops and what not, but for memory."""
 _UNBOUND = {
@@ -48,16 +50,16 @@ _UNBOUND = {
 }
 
 
-def walls_here(level: str) -> Walls:
+def protection_here(level: str) -> Protection:
     """Return what a level stops on this machine and what not, as every result tells it."""
-    walls = WALLS[level]
+    protection = PROTECTION[level]
     if level == "none":
-        return walls
+        return protection
     missing = [words for kind, words in _UNBOUND.items() if not can_bound(kind)]
-    return replace(walls, does_not_stop=(*walls.does_not_stop, *missing))
+    return replace(protection, does_not_stop=(*protection.does_not_stop, *missing))
 
 
-class NoWalls(Exception):
+class NoSandbox(Exception):
     """The sandbox that was asked for is not available here. One line: why, and what to do."""
 
 
@@ -117,7 +119,7 @@ class Plan:
 def choose(asked: str, staged: Staged) -> str:
     """Return the level to use: the one asked for, or for "auto" the strongest that works.
 
-    Raise NoWalls where it does not work here, or where "auto" finds none.
+    Raise NoSandbox where it does not work here, or where "auto" finds none.
     """
     reasons = {"bubblewrap": lambda: bubblewrap.why_not(staged), "landlock": landlocked.why_not}
     if asked == "none":
@@ -129,7 +131,7 @@ def choose(asked: str, staged: Staged) -> str:
                 return level
             said.append(reason)
     why = "; ".join(said) or "sandboxes exist on Linux only"
-    raise NoWalls(
+    raise NoSandbox(
         f"no sandbox: {why}. Install bubblewrap, or give --sandbox none if you trust everybody "
         "who hands in: their code then runs as you."
     )
