@@ -66,7 +66,7 @@ def _of_code(source: str, place: str) -> Iterator[tuple[str, str]]:
             if is_text and " " in token.string:
                 yield f"{place} {token.start[0]}", token.string
     except (tokenize.TokenError, IndentationError, SyntaxError):
-        return  # a cell with magics: its Markdown neighbours say the same
+        return  # a cell with magics: its Markdown neighbors say the same
 
 
 def files() -> list[Path]:

@@ -25,9 +25,9 @@ from helpers.answers.notes import (
     standing_notes,
 )
 from helpers.answers.stub import stub_line
-from helpers.answers.text import normalise
+from helpers.answers.text import normalize
 
-__all__ = ["Answer", "Origin", "Problem", "build_answer", "cell_number", "normalise"]
+__all__ = ["Answer", "Origin", "Problem", "build_answer", "cell_number", "normalize"]
 
 
 def cell_number(index: int) -> str:

@@ -1,6 +1,6 @@
 """The answer that a running kernel holds, taken from what was typed into it.
 
-Called by `check` with the function (or its name) and the kernel's input history. The road is that
+Called by `check` with the function (or its name) and the kernel's input history. The steps are those
 of `build`; here is only how an object leads to the name under which the history knows it.
 """
 

@@ -10,7 +10,7 @@ from helpers.answers.listing import parse_quietly
 _DOCUMENTED = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-def normalise(answer: Answer) -> str:
+def normalize(answer: Answer) -> str:
     """Return the answer's source without comments, docstrings and formatting."""
     try:
         tree = parse_quietly(answer.source)

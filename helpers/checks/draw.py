@@ -89,7 +89,7 @@ class Draw:
         """Draw a tensor whose values show any detour through another dtype.
 
         Negative, zero and odd ones, and by turns decimals that no binary fraction equals, tiny ones, and
-        numbers at the edge of what the dtype can tell apart. No two neighbours are alike.
+        numbers at the edge of what the dtype can tell apart. No two neighbors are alike.
         """
         dtype = self.dtype() if dtype is None else dtype
         shape = self.shape() if shape is None else shape

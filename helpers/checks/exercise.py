@@ -34,7 +34,7 @@ class Exercise:
     case: from a `Draw`, one case; called `count` times for the visible cases, and as often for hidden ones.
     rules: what must hold of the trace of every case. failed: what to say of a run that did not end well.
     driver: for kind MODULE, called on each rank as driver(answer, rank, world_size, *given); it
-    stands in the folder's in_ranks.py. sizes: the world sizes that the text allows. last: one more
+    is in the folder's in_ranks.py. sizes: the world sizes that the text allows. last: one more
     case, which takes seconds, as real agents do, and is tried only if all others have passed. keeps_input:
     the text says that what was given stays as it was. own_network: its ranks make connections other than
     those of the groups that they were given, or close some. reported: parts of what the driver gives back

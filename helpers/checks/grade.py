@@ -8,9 +8,9 @@
 Cases of one world size follow each other in one world, so that dozens cost what a few launches do. What
 passes there passes: its values are right, its rules hold, and nothing of it is left for the next case.
 Everything else is tried again alone, the smallest first, and only that run is judged and told. Where one
-case ends and the next begins is told by the rank itself, which an answer can reach into. So every recorded
-call must belong to some case, and where one breaks a rule, the other cases of its world are tried alone, too:
-there all that was recorded is the case's.
+case ends and the next begins is reported by the rank itself, which an answer can reach into. So every
+recorded call must belong to some case, and where one breaks a rule, the other cases of its world are tried
+alone, too: there all that was recorded is the case's.
 """
 
 from __future__ import annotations
@@ -329,8 +329,8 @@ def _summed(
 def _not_judged(exercise: Exercise, found: Answer, fault: CheckFault) -> CheckResult:
     if fault.is_odd:
         message = (
-            f"What came back could not be judged. {fault}. What does the task ask for? If for this, the "
-            "check is at fault, not your answer: please report it."
+            f"We could not check your return value. {fault}. If this is what the task asks for, the bug is "
+            "ours: please report it."
         )
         result = _result(exercise, found, Outcome.WRONG, message=message)
     else:

@@ -4,8 +4,8 @@
     torch.empty -> holds them too, as memory that was used before may
     time.sleep  -> returns within 3 ms, on no two ranks at once: sleeping does not replace waiting
 
-Only calls that the answer's own lines make are treated so: torch's code knows what it may rely on. What
-stands in for a call's tensors is a copy that gloo reads and writes; `wait()` brings the result home.
+Only calls that the answer's own lines make are treated so: torch's code knows what it may rely on. In place
+of a call's tensors gloo reads and writes a copy; `wait()` brings the result home.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ class _UnderWay:
 
 
 def _version(tensor: torch.Tensor) -> int:
-    """Count the writes to a tensor, NaN into NaN too. 0 for a view: it counts those to its neighbours."""
+    """Count the writes to a tensor, NaN into NaN too. 0 for a view: it counts those to its neighbors."""
     return 0 if tensor._is_view() or tensor.is_inference() else tensor._version
 
 

@@ -2,7 +2,7 @@
 
     rank: measure(n) --[case, n]--> Replies, in the launching process --Stopwatch--> seconds of one timing
 
-What a measurement is to find never lies in the process that measures: not in what `measure` refers to,
+What a measurement is to find is never in the process that measures: not in what `measure` refers to,
 nor anywhere else that an answer could look. The rank asks for each timing over its channel.
 
 A timing lasts as long as `truth` says, and a little more: like on a real machine, nothing makes it
@@ -78,7 +78,7 @@ class Replies:
     """Replies to the ranks of one world, which ask for timings: [case, *arguments] -> seconds.
 
     watches: what times the timings of each case, None where nothing is measured. What asks may be hostile:
-    raise ValueError where that is no question, reply None once more was asked than anybody needs.
+    raise ValueError where that is not a valid question, reply None once more was asked than anybody needs.
     """
 
     watches: Sequence[Callable[..., float] | None]

@@ -156,7 +156,7 @@ def direct_dependencies() -> set[str]:
 
 
 def read_pins(constraints: Path) -> dict[str, str]:
-    """Read `name==version` lines, by normalised name; comments and markers are left out."""
+    """Read `name==version` lines, by normalized name; comments and markers are left out."""
     lines = constraints.read_text(encoding="utf-8").splitlines()
     found = (re.match(r"([\w.-]+)==([^\s;]+)", line) for line in lines)
     return {normal_name(pin[1]): pin[2] for pin in found if pin}

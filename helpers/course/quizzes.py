@@ -1,7 +1,7 @@
 """`predict("id")`: a question to answer before running the cell that shows the answer.
 
 Notebooks call `predict`. The quizzes are data, one TOML file for each notebook, so that no answer
-stands in a notebook:
+is in a notebook:
 
     [[quiz]]
     id = "two-sends"

@@ -1,6 +1,6 @@
 """Handwritten digits as two tensors: what the notebooks train on, from notebook 08 on.
 
-scikit-learn carries 1,797 digits of 8 x 8 pixels in its package: those are the default. Whoever has
+scikit-learn carries 1,797 digits of 8 x 8 pixels in its package: those are the default. A learner with
 MNIST as IDX files names the folder. Nothing downloads.
 """
 

@@ -1,4 +1,4 @@
-// A slider over given labels, as the browser has it: by keyboard, with a name, in the page's colours.
+// A slider over given labels, as the browser has it: by keyboard, with a name, in the page's colors.
 export default {
   render({ model, el }) {
     const label = document.createElement("label"), words = document.createElement("span");

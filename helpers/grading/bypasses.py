@@ -11,8 +11,8 @@ hides what it carries (tests/grading/test_traffic.py).
 Where a case begins and ends is not believed (`grade`). Whatever else Python in a rank tells of itself is,
 and an answer that reaches for it, by frames or by the garbage collector, can replace it unseen: the order
 and the times of its calls and what they were handed, as far as bytes on the wire do not belie them; that
-its inputs were left as they were; what makes a world hard (sleeps, late ranks, nonsense until `wait()`);
-what a program of the course's own counts beside the answer, such as memory held, steps taken, hooks
+its inputs were left as they were; what makes a world hard (sleeps, late ranks, poison values until `wait()`);
+what a program of the course's own counts next to the answer, such as memory held, steps taken, hooks
 called. All of these are there to teach, as rules on traffic are. Values are held against what no rank has.
 """
 

@@ -1,10 +1,10 @@
 """Do the recorded calls explain the bytes that were counted from outside? If not: where to look.
 
-`records` asks `mismatch` for each run in a sandbox that can be looked into (`traffic`). It is not a verdict:
-gloo's framing and algorithms are those of torch 2.13, as the tests beside this hold them against real
-ranks. What it cannot tell apart: calls that move the same bytes between the same ranks, as gloo's own ring
-and one written by hand; what goes by files, memory or Unix sockets behind a show of the right calls; and a
-few kilobytes over connections of one's own, where the record holds a made-up group that explains them.
+`records` asks `mismatch` for each run in a sandbox that can be looked into (`traffic`). It is not a
+verdict: gloo's framing and algorithms are those of torch 2.13, which tests compare with real ranks. What it
+cannot distinguish: calls that move the same bytes between the same ranks, as gloo's own ring and one
+written by hand; what goes by files, memory or Unix sockets behind a show of the right calls; and a few
+kilobytes over connections of one's own, where the record holds a made-up group that explains them.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     file --read_answers (capped child)--> answers --judge_apart (capped child), Sandbox--> Judged --> Record
 
-Points come from the hidden cases (the visible ones can only lower them), what the learner is told from
+Points come from the hidden cases (the visible ones can only lower them); what the learner reads comes from
 the visible ones. Behind Landlock the visible cases of all exercises are tried before any hidden one: whatever
 an answer leaves in its sandbox of a hidden case, by whatever trick, cannot reach what its author reads.
 They may take half of the submission's time, so that the exercises which were tried by then are finished, and
@@ -11,8 +11,8 @@ the time that is left when it begins.
 Behind bubblewrap each set of cases has a sandbox of its own that leaves nothing, and an exercise is finished,
 and kept, before the next one is begun.
 Behind Landlock sandboxes share /dev/shm: what one leaves there is removed before the next, but two that
-run at the same time can talk by it. And no answer can spoil another's: whoever fails has failed in a
-sandbox of its own. Called by `batch`, once for each file; holds one sandbox at a time.
+run at the same time can talk by it. No answer can spoil another one: each that fails has failed in
+a sandbox of its own. Called by `batch`, once for each file; holds one sandbox at a time.
 """
 
 from __future__ import annotations

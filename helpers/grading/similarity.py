@@ -2,7 +2,7 @@
 
 `command` hands in the records that count: of several copies of a notebook one.
 
-records --normalised--> OUT/answers/EXERCISE/LEARNER/EXERCISE.py    which JPlag and compare50 take
+records --normalized--> OUT/answers/EXERCISE/LEARNER/EXERCISE.py    which JPlag and compare50 take
         `--> fingerprints --> groups of learners, for the instructor's page
 """
 
@@ -28,7 +28,7 @@ _MOST_NODES = 20_000
 
 
 def write_answers(records: Sequence[Record], out: Path) -> None:
-    """Write each answer, normalised, where tools that compare programs expect them.
+    """Write each answer, normalized, where tools that compare programs expect them.
 
     Those of earlier runs go: their files may no longer be those that count.
     """
@@ -39,7 +39,7 @@ def write_answers(records: Sequence[Record], out: Path) -> None:
     for record in records:
         learner = Path(names[record.learner]).stem
         for exercise in record.exercises:
-            if text := normalised(exercise.answer):
+            if text := normalized(exercise.answer):
                 path = out / "answers" / exercise.name / learner / f"{exercise.name}.py"
                 write_whole(path, text.encode("utf-8", "replace"))
 
@@ -65,7 +65,7 @@ def similar_answers(records: Sequence[Record]) -> list[Similar]:
     return found
 
 
-def normalised(source: str) -> str:
+def normalized(source: str) -> str:
     """Return an answer without comments, docstrings and the author's layout; "" if it cannot be read."""
     try:
         tree = ast.parse(source)
@@ -81,7 +81,7 @@ def normalised(source: str) -> str:
 def fingerprint(source: str) -> frozenset[str]:
     """Return the pieces of an answer's structure; names that its author chose leave no trace."""
     try:
-        nodes = list(ast.walk(ast.parse(normalised(source))))[:_MOST_NODES]
+        nodes = list(ast.walk(ast.parse(normalized(source))))[:_MOST_NODES]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return frozenset()
     words = [_word(node) for node in nodes]

@@ -39,7 +39,7 @@ class Cluster:
         return inside + between
 
     def message_s(self, nbytes: float, inside: bool) -> float:
-        """Return the seconds of one message to a neighbour, in the same host or in another."""
+        """Return the seconds of one message to a neighbor, in the same host or in another."""
         return self.latency_s + nbytes / (self.host_bandwidth if inside else self.network_bandwidth)
 
 

@@ -3,7 +3,7 @@
     Run of (before, after) pairs -> blocks_of() -> trace the numbers home -> before_after() -> Picture
 
 Notebooks call `before_after` with a run in which each rank returned two things: a copy of what it
-had, and what it has. A cell wears the colour and hatch of the rank that its number came from.
+had, and what it has. A cell wears the color and hatch of the rank that its number came from.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ LOOKS = (
     ("#CC79A7", "xxxx"),
     ("#999999", "----"),
 )
-"""Colour and hatch of the first, second, ... kind of part: weights, gradients, optimizer state, ..."""
+"""Color and hatch of the first, second, ... kind of part: weights, gradients, optimizer state, ..."""
 
 _BAR, _GAP = 0.26, 0.2
 

@@ -1,7 +1,7 @@
 """One look for one kind of event, through the whole course.
 
-Colours are Okabe and Ito's (https://jfly.uni-koeln.de/color/), which stay apart in all common
-forms of colour blindness. Each kind also has a hatch, a marker and a line style of its own, so
+Colors are Okabe and Ito's (https://jfly.uni-koeln.de/color/), which stay apart in all common
+forms of color blindness. Each kind also has a hatch, a marker and a line style of its own, so
 that a picture reads in grey.
 """
 
@@ -17,7 +17,7 @@ from helpers.trace.events import Event
 class Look:
     """How one kind of event is drawn; hatch, marker and line are matplotlib's codes.
 
-    tint: the colour, lightened until black text and the hatch can be read on it.
+    tint: the color, lightened until black text and the hatch can be read on it.
     """
 
     name: str

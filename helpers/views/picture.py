@@ -102,7 +102,7 @@ def _png_of(rgba: Any) -> bytes:
 
     height, width = rgba.shape[:2]
     image = Image.frombytes("RGBA", (width, height), rgba.tobytes()).convert("RGB")
-    # few flat colours and the edges of letters: more than enough of them for both
+    # few flat colors and the edges of letters: more than enough of them for both
     image = image.quantize(_COLOURS, dither=Image.Dither.NONE)
     buffer = BytesIO()
     image.save(buffer, format="png", optimize=True)

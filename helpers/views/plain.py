@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 _ESCAPES = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, cursor movements
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colors, cursor movements
     r"|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)?"  # window titles, hyperlinks
     r"|\x1b[ -/]*[0-~]"  # all other escape sequences
 )

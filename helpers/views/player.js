@@ -28,7 +28,7 @@ class Player {
       new MutationObserver(() => [0, 300, 1500].forEach((ms) => setTimeout(() => this.redraw(), ms))),
     ];
     this.watchers[0].observe(this.root.canvas.parentElement);
-    // a theme's colours come some time after its name
+    // a theme's colors come some time after its name
     const themed = { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] };
     this.watchers[1].observe(document.body, themed);
     this.go(this.run.moments.length);  // who does not play it sees the whole run

@@ -1,4 +1,4 @@
-"""Draw the ranks of a world as a grid, each cell in the colour, hatch and letter of its group.
+"""Draw the ranks of a world as a grid, each cell in the color, hatch and letter of its group.
 
     Run | Trace | groups -> groups_of() -> panels_of() (groups that share no rank) -> rank_grid() -> Picture
 
@@ -40,7 +40,7 @@ def rank_grid(
     what: a list of groups, each a list of global ranks; or a run, for the groups that its ranks
     used. Groups that share a rank are in different panels. Below each rank stand its group's
     letter and its rank within that group. Without `cols`, a row is as long as the longest group of
-    neighbouring ranks. Raises ValueError if `cols` is not positive.
+    neighboring ranks. Raises ValueError if `cols` is not positive.
     """
     groups = groups_of(what)
     world_size = _world_size(what, groups)

@@ -1,8 +1,8 @@
-"""Draw whole matrices and colour each element by the rank that holds it: who has which part.
+"""Draw whole matrices and color each element by the rank that holds it: who has which part.
 
     {name: whole tensor}, Run of {name: own part} -> holders() -> sharding() -> Picture
 
-Notebooks call `sharding` with a run in which each rank returned its parts. Elements are recognised
+Notebooks call `sharding` with a run in which each rank returned its parts. Elements are recognized
 by their values, so give the whole tensors values that occur once.
 """
 

@@ -1,6 +1,6 @@
 """What ties a result to its text and its picture, and nothing else does: results are plain data.
 
-The door (`helpers/__init__`) calls `tie` before it hands out the first name. Whoever has a result
+The door (`helpers/__init__`) calls `tie` before it hands out the first name. Code that has a result
 without the door calls the view itself, as `course check` does.
 """
 

@@ -1,4 +1,4 @@
-"""Draw the traffic of several runs as small heat maps with one colour scale, so that they compare.
+"""Draw the traffic of several runs as small heat maps with one color scale, so that they compare.
 
 {label: Run} -> traffic.traffic_matrix -> traffic_grid() -> Picture
 """
@@ -29,7 +29,7 @@ _Matrix = list[list[int]]
 
 
 def traffic_grid(runs: Mapping[str, Run | Trace], *, columns: int = 4) -> Picture:
-    """Draw for each run who sent how many bytes to whom; one colour scale for all of them.
+    """Draw for each run who sent how many bytes to whom; one color scale for all of them.
 
     columns: how many maps stand side by side. Only messages are shown, as `traffic` counts them.
     Raises TypeError for anything but runs or traces.

@@ -40,7 +40,7 @@ def verdict_text(result: CheckResult) -> str:
 
 def verdict_html(result: CheckResult) -> str:
     """Write a result as HTML that needs no style sheet and survives JupyterLab's sanitizer."""
-    colour = _GREEN if result.passed else _RED
+    color = _GREEN if result.passed else _RED
     parts = [f'<div style="font-weight: bold">{escape(_headline(result))}</div>']
     if result.message:
         parts.append(_paragraph(result.message))
@@ -61,7 +61,7 @@ def verdict_html(result: CheckResult) -> str:
     if _wants_hint(result):
         parts.append(_quiet(f"Stuck? {_hint_call(result)}"))
     return (
-        f'<div style="border-left: 6px solid {colour}; padding: 2px 10px; max-width: 70em">'
+        f'<div style="border-left: 6px solid {color}; padding: 2px 10px; max-width: 70em">'
         f"{''.join(parts)}</div>"
     )
 
@@ -106,7 +106,7 @@ def _case_text(case: CaseVerdict) -> list[str]:
         lines += _indented(case.message, "    ")
     lines += [f"    traffic: {clip(clean(text), 400)}" for text in case.broken]
     if case.advice:
-        lines.append(f"  First look: {case.advice}")
+        lines.append(f"  Start here: {case.advice}")
     return lines
 
 
@@ -149,7 +149,7 @@ def _case_html(case: CaseVerdict) -> str:
         parts.append(_paragraph(case.message))
     parts += [_paragraph("traffic: " + text) for text in case.broken]
     if case.advice:
-        parts.append(f"<div><b>First look:</b> {escape(clean(case.advice))}</div>")
+        parts.append(f"<div><b>Start here:</b> {escape(clean(case.advice))}</div>")
     return "".join(parts)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from helpers.answers.build import Answer, build_answer, normalise
+from helpers.answers.build import Answer, build_answer, normalize
 from helpers.answers.listing import parse_cell
 from helpers.answers.search import may_bind
 
@@ -576,9 +576,9 @@ def test_normalise_sees_through_looks_only() -> None:
     plain = built("def f(x):\n    return x+1")
     dressed = built('# note\ndef f( x ):\n    """Doc."""\n    return (x + 1)  # why')
     other = built("def f(x):\n    return x + 2")
-    assert normalise(plain) == normalise(dressed) != normalise(other)
+    assert normalize(plain) == normalize(dressed) != normalize(other)
     only_doc = built('def f(x):\n    "doc"')
-    assert ast.parse(normalise(only_doc))
+    assert ast.parse(normalize(only_doc))
 
 
 def test_windows_line_ends_and_form_feeds_are_lines() -> None:

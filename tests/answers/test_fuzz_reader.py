@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from helpers.answers.build import Answer, Problem, build_answer, normalise
+from helpers.answers.build import Answer, Problem, build_answer, normalize
 from helpers.answers.history import answer_from_history
 from helpers.answers.listing import parse_quietly
 from helpers.answers.reader import UnreadableNotebook, read_answers, read_notebook
@@ -102,7 +102,7 @@ def check(sources: list[str]) -> None:
     ):
         if isinstance(found, Answer):
             parse_quietly(found.source)
-            normalise(found)
+            normalize(found)
             lines = found.source.count("\n")
             assert all(found.place(line) is not None for line in range(1, lines + 1))
         else:

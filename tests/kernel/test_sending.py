@@ -242,7 +242,7 @@ import copy, dataclasses, enum, functools, io, multiprocessing, pickle, sys, ins
 @dataclasses.dataclass
 class Setting:
     lr: float = 0.1
-class Colour(enum.Enum):
+class Color(enum.Enum):
     RED = 1
 class Net(torch.nn.Module):
     def __init__(self):
@@ -264,7 +264,7 @@ def test_what_a_cell_defines_can_be_pickled_on_a_rank(kernel: Kernel) -> None:
         MAIN
         + """
 def f(rank, n):
-    for thing in (Setting(), Colour.RED, Net(), Mine("a"), double, square, Net):
+    for thing in (Setting(), Color.RED, Net(), Mine("a"), double, square, Net):
         again = pickle.loads(pickle.dumps(thing))
         copy.deepcopy(thing)
         out = [None] * n

@@ -15,7 +15,7 @@ import pytest
 
 from helpers.answers.build import Answer, Problem
 from helpers.answers.reader import read_answers
-from helpers.answers.text import normalise
+from helpers.answers.text import normalize
 from helpers.checks.headless import results_of
 from helpers.checks.result import CheckResult, Outcome
 from helpers.course.build import learner_copy
@@ -161,7 +161,7 @@ def test_what_was_moved_about_is_still_read_and_repairs_are_noted(
         assert isinstance(answer, Answer), f"{name}: {answer}"
         was = before[name]
         if change not in JUDGED_AGAIN:  # the same source is judged as the reference was, above
-            assert isinstance(was, Answer) and normalise(answer) == normalise(was)
+            assert isinstance(was, Answer) and normalize(answer) == normalize(was)
         assert noted in "\n".join(answer.notes) and bool(noted) == bool(answer.notes)
 
 

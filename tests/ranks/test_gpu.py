@@ -13,7 +13,7 @@ needs_gpu = pytest.mark.skipif(not GPUS, reason="needs a GPU")
 
 
 def test_the_server_never_initialises_cuda() -> None:
-    """A rank is forked from the server: what the server had initialised, the rank would find so."""
+    """A rank is forked from the server: what the server had initialized, the rank would find so."""
     assert launch(lambda rank, n: torch.cuda.is_initialized(), 2, backend="gloo").values == [
         False,
         False,

@@ -258,11 +258,11 @@ def test_a_missing_key_is_named() -> None:
     def waits(rank: int, n: int) -> None:
         store = dist.PrefixStore("mine", dist.distributed_c10d._get_default_store())
         if rank:
-            store.wait(["colour", "size"])
+            store.wait(["color", "size"])
 
     found = stuck(waits)
     assert found.kind == "missing_key" and found.guilty == (1,)
-    assert "store.wait" in found.summary and "the keys 'colour', 'size'" in found.summary
+    assert "store.wait" in found.summary and "the keys 'color', 'size'" in found.summary
 
 
 _SETS_LATE = """

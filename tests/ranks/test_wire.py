@@ -199,7 +199,7 @@ class Settings:
     lr: float = 0.1
 
 
-class Colour(enum.Enum):
+class Color(enum.Enum):
     RED = 1
 
 
@@ -222,7 +222,7 @@ def yields() -> Iterator[int]:
         (torch.optim.SGD(torch.nn.Linear(1, 1).parameters()), r"state_dict\(\)"),
         (yields(), r"return list\(...\)"),
         (Settings(), r"dataclasses.asdict"),
-        (Colour.RED, r"\.name or its \.value"),
+        (Color.RED, r"\.name or its \.value"),
         (ValueError("x"), r"Raise it"),
         (np.array(["a", None]), r"\.tolist\(\)"),
     ],

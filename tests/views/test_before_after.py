@@ -23,8 +23,8 @@ def cells(run: Run) -> list[list[str]]:
     return [[text.get_text() for text in axes.texts] for axes in before_after(run).figure.axes]
 
 
-def colours(run: Run) -> list[str]:
-    """Return the colour of each number's frame in the right panel; a hatched edge is no frame."""
+def colors(run: Run) -> list[str]:
+    """Return the color of each number's frame in the right panel; a hatched edge is no frame."""
     frames = [p for p in before_after(run).figure.axes[1].patches if p.get_hatch() is None]
     return [str(frame.get_edgecolor()) for frame in frames]
 
@@ -47,22 +47,22 @@ def test_lists_matrices_numbers_and_nothing() -> None:
     ]
 
 
-def test_a_number_wears_the_colour_of_the_rank_that_had_it() -> None:
+def test_a_number_wears_the_color_of_the_rank_that_had_it() -> None:
     broadcast = run_of((t(1, 2), t(3, 4)), (t(3, 4), t(3, 4)))
-    assert len(set(colours(broadcast))) == 1
+    assert len(set(colors(broadcast))) == 1
     gathered = run_of((t(1, 2), t(1, 2, 3)), (t(3), None))
-    assert len(set(colours(gathered))) == 2
+    assert len(set(colors(gathered))) == 2
 
 
 def test_a_new_number_and_one_that_two_others_had_are_nobodys() -> None:
     run = run_of((t(1), t(9)), (t(2), t(5)), (t(5), t(5)), (t(5), t(1)))
-    nine, other_five, own_five, _ = colours(run)
+    nine, other_five, own_five, _ = colors(run)
     assert nine == other_five != own_five
     bold = [text.get_weight() for text in before_after(run).figure.axes[1].texts]
     assert bold == ["bold", "bold", "normal", "normal"]
 
 
-def test_hatches_tell_the_ranks_apart_without_colour() -> None:
+def test_hatches_tell_the_ranks_apart_without_color() -> None:
     left, _ = before_after(run_of(*[(t(r), t(r)) for r in range(6)])).figure.axes
     assert len({patch.get_hatch() for patch in left.patches} - {None}) == 6
 

@@ -64,7 +64,7 @@ def test_the_points_are_those_that_matplotlib_would_save(width: float) -> None:
         expected = Image.open(saved).convert("RGB")
         found = Image.open(BytesIO(Picture(figure, "")._png(dpi))).convert("RGB")
         assert found.size == expected.size
-        # a palette has fewer colours
+        # a palette has fewer colors
         assert max(high for _, high in ImageChops.difference(found, expected).getextrema()) < 16
 
 

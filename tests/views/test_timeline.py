@@ -265,7 +265,7 @@ def test_labels_name_peer_root_and_tag() -> None:
     assert label_of(event(0, 0, "reduce", 0, 1, root=0)) == "reduce root 0"
 
 
-def test_kinds_can_be_told_apart_without_colour() -> None:
+def test_kinds_can_be_told_apart_without_color() -> None:
     for attribute in ("color", "hatch", "marker", "line"):
         assert len({getattr(look, attribute) for look in KINDS}) == len(KINDS), attribute
     drawn = {

@@ -15,7 +15,7 @@ def test_the_text_says_what_each_map_shows() -> None:
     )
 
 
-def test_all_maps_have_one_colour_scale_that_holds_the_largest_sum() -> None:
+def test_all_maps_have_one_color_scale_that_holds_the_largest_sum() -> None:
     picture = traffic_grid({"small": ping_pong(1), "large": ping_pong(3)})
     images = [image for axes in picture.figure.axes[:2] for image in axes.images]
     assert [image.get_clim() for image in images] == [(0, 1200), (0, 1200)]

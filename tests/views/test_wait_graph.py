@@ -53,7 +53,7 @@ def test_a_timeout_is_drawn_too() -> None:
     assert legend(picture) == ["waits for", "waits in a call", "is in no call"]
 
 
-def test_the_cycle_stands_out_by_more_than_colour() -> None:
+def test_the_cycle_stands_out_by_more_than_color() -> None:
     waits = (
         waiting(0, "recv", 1, peer=1),
         waiting(1, "barrier", 0, 3),

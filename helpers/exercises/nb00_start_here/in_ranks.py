@@ -26,7 +26,7 @@ def run_and_ask(
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "NO_COLOR": "1"},  # newer Pythons may colour their tracebacks
+        env={**os.environ, "NO_COLOR": "1"},  # newer Pythons may color their tracebacks
     )
     try:
         _, stderr = process.communicate(timeout=patience)

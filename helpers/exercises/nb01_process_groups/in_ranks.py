@@ -218,7 +218,7 @@ def meet(what: str, rank: int, world_size: int, started: bool | None = None) -> 
     store.set(f"{what}/{rank}", "here")
     if (
         dist.is_initialized() if started is None else started
-    ):  # whoever started nothing may go: the others see that
+    ):  # a rank that started nothing may go: the others see that
         store.wait([f"{what}/{other}" for other in range(world_size)], DEADLINE)
 
 

@@ -1,6 +1,6 @@
 """1.5 Row and column groups (20 min, ●●●○○)
 
-- `rows + cols` groups, and every rank calls `new_group` for each of them, also where it is no member. Only
+- `rows + cols` groups, and every rank calls `new_group` for each of them, also where it is not a member. Only
   then does it use the two that it is in.
 - Lay the ranks out as `torch.arange(world_size).reshape(rows, cols)`. Loop over its rows, then over its
   columns; keep the group where `rank` is in the list. Reduce clones.

@@ -36,6 +36,6 @@ def to_and_fro(case: Case, rank: int) -> tuple[str, ...]:
 
 EXERCISE = Exercise(
     case,
-    (*TRANSFERS, Order(to_and_fro, "the ball goes there and back once in each round")),
+    (*TRANSFERS, Order(to_and_fro, "the ball goes to rank 1 and back once in each round")),
     sizes=SIZES,
 )

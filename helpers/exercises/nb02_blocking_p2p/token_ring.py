@@ -1,6 +1,6 @@
 """2.2 Token ring (15 min, ●●○○○)
 
-- One rank must begin, or all wait for each other. Which one has the token? And a number travels as a
+- One rank must begin, or all wait for each other. Which one has the token? And a number is sent as a
   tensor: `torch.tensor([token])`.
 - The next rank is `(rank + 1) % world_size`, the one before is `(rank - 1) % world_size`. Rank 0 sends
   first and receives last; the others receive first.

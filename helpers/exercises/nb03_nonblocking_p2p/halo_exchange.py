@@ -2,8 +2,8 @@
 
 - Which cells of its neighbors does a block need for one sweep? And what is in their place at the two
   ends of the rod?
-- In each sweep: two halo tensors of one cell, filled with `left` and `right` where there is no neighbour;
-  an isend and an irecv for each neighbour; wait for all; then `torch.cat([west, block, east])` and one line
+- In each sweep: two halo tensors of one cell, filled with `left` and `right` where there is no neighbor;
+  an isend and an irecv for each neighbor; wait for all; then `torch.cat([west, block, east])` and one line
   of arithmetic.
 - west, east = block.new_tensor([left]), block.new_tensor([right]); if rank > 0: isend block[:1], irecv
   west; if rank < world_size - 1: isend block[-1:], irecv east; wait for all; padded = cat([west, block,
@@ -43,12 +43,12 @@ def case(draw: Draw) -> Case:
     )
 
 
-def neighbours(case: Case, rank: int) -> tuple[int, ...]:
+def neighbors(case: Case, rank: int) -> tuple[int, ...]:
     return tuple(r for r in (rank - 1, rank + 1) if 0 <= r < case.world_size)
 
 
 def edges(case: Case, rank: int) -> int:
-    return int(case.facts["sweeps"]) * len(neighbours(case, rank))
+    return int(case.facts["sweeps"]) * len(neighbors(case, rank))
 
 
 def one_cell_each(trace: Trace, case: Case) -> str:
@@ -56,7 +56,7 @@ def one_cell_each(trace: Trace, case: Case) -> str:
         if event.op == "send" and event.nbytes != case.facts["itemsize"]:
             return (
                 f"rank {event.rank} sends {event.nbytes} bytes of {event.dtype}{at(event)}; one cell of "
-                f"the rod has {case.facts['itemsize']}, and a neighbour needs one cell."
+                f"the rod has {case.facts['itemsize']}, and a neighbor needs one cell."
             )
     return ""
 
@@ -65,12 +65,12 @@ EXERCISE = Exercise(
     case,
     (
         *TRANSFERS,
-        Holds(one_cell_each, "one cell goes to each neighbour", on_each_call=True),
-        Count("send", edges, why="That is one to each neighbour in each sweep."),
-        Count("recv", edges, why="That is one from each neighbour in each sweep."),
-        Peers(neighbours, "each rank sends to its neighbours"),
+        Holds(one_cell_each, "one cell goes to each neighbor", on_each_call=True),
+        Count("send", edges, why="That is one to each neighbor in each sweep."),
+        Count("recv", edges, why="That is one from each neighbor in each sweep."),
+        Peers(neighbors, "each rank sends to its neighbors"),
         InFlightTogether(
-            lambda case, rank: 2 * len(neighbours(case, rank)),
+            lambda case, rank: 2 * len(neighbors(case, rank)),
             "all transfers of a sweep are in flight together",
         ),
     ),

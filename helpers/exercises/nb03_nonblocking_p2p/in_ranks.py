@@ -173,7 +173,7 @@ class _Filling:
 
 
 def _keep_busy() -> None:
-    """Compute for a moment, so that a span can be seen beside the transfers."""
+    """Compute for a moment, so that a span can be seen next to the transfers."""
     busy = torch.full((160, 160), 1 / 160)
     for _ in range(_BUSY_TURNS):
         busy = busy @ busy

@@ -136,7 +136,7 @@ class Job:
         if self.second == "a later failure":
             self._mislead(draw.of("clock", "place", "no time"))
         self.said: list[tuple[float, Line]] = []
-        self.seen: list[str] = []  # what is told of a case that goes wrong
+        self.seen: list[str] = []  # what is shown of a case that goes wrong
         self.asked: set[int] = set()  # to end, by the agent
 
     def _mislead(self, by: str) -> None:

@@ -38,7 +38,7 @@ def as_they_are(trace: Trace, case: Case) -> str:
     for event in trace.calls:
         if event.call.endswith("_object"):
             return (
-                f"rank {event.rank} calls {event.call}, which pickles its tensor; here tensors travel "
+                f"rank {event.rank} calls {event.call}, which pickles its tensor; here tensors are sent "
                 "as they are, once their sizes agree."
             )
     return ""
@@ -53,7 +53,7 @@ EXERCISE = Exercise(
     case,
     (
         Awaited(),
-        Holds(as_they_are, "tensors travel unpickled", forbids=True),
+        Holds(as_they_are, "tensors are sent unpickled", forbids=True),
         OnlyCalls(("all_gather",)),
         Count("all_gather", 2),
         Holds(no_further, "pads to the longest, and no further"),

@@ -57,7 +57,7 @@ def by_all_readers(
 ) -> list[list[int]]:
     """Give what each reader of this rank hands on: in worker processes, or one after the other here.
 
-    Each is tried on an endless stream before. Without processes, torch is told who reads.
+    Each is tried on an endless stream before. Without processes, torch is given the reader.
     """
     readers, shares = max(1, workers), []
     nothing: Any = None

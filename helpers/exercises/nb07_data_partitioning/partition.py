@@ -27,7 +27,7 @@ REPEATED = (
 )
 SHUFFLE_FIRST = "Shuffle all samples first, then deal them out."
 LARGE = 16
-"""Two orders of so many samples are never alike by chance."""
+"""Two orders of that many samples are never alike by chance."""
 
 
 def case(draw: Draw) -> Case:

@@ -1,4 +1,4 @@
-"""8.4 Accumulate, then synchronise once (8 min, ●●○○○)
+"""8.4 Accumulate, then synchronize once (8 min, ●●○○○)
 
 - `backward()` adds to `p.grad`. So what must happen once before the loop, and what once after it?
 - The sum of k mean gradients is k times too large: divide each loss by the number of microbatches before

@@ -36,7 +36,7 @@ def with_given_gradients(
     tied: bool,
     *more: Any,
 ) -> dict[str, Any]:
-    """Let the answer combine gradients that stand in a model as if backward had left them there."""
+    """Let the answer combine gradients that are in a model as if backward had left them there."""
     model, made = nn.Module(), {}
     # Made in another order on each rank, so that a Python set of them has another order there, too.
     for name, value, grad, trained in (*parameters[rank % len(parameters) :], *parameters)[
@@ -169,7 +169,7 @@ def read_in_jobs(
     seed: int,
     jobs: Sequence[tuple[int, int]],
 ) -> dict[str, Any]:
-    """Let the answer read in one job after the other, each of so many of these ranks and so many steps.
+    """Let the answer read in one job after the other, each of that many of these ranks and that many steps.
 
     What a job hands to the next one is rank 0's state, written as JSON. No message is needed for it: each
     rank asks the answer what rank 0 would give.

@@ -1,4 +1,4 @@
-"""8.7 Stop, and go on with other ranks (25 min, ●●●○○, further)
+"""8.7 Stop, and resume with other ranks (25 min, ●●●○○, further)
 
 - What must the state say so that a job of another size can go on? A number of steps means other samples
   there. What is it that no number of ranks changes?

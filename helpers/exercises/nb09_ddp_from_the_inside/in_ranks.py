@@ -206,10 +206,10 @@ def broadcast_module(module: nn.Module, src: int = 0) -> None:
         dist.broadcast(tensor.detach(), src)
 
 
-# --- accumulation without synchronising -----------------------------------------------------------
+# --- accumulation without synchronizing -----------------------------------------------------------
 
 
-def accumulate_unsynchronised(
+def accumulate_unsynchronized(
     answer: Callable[..., Any],
     rank: int,
     world_size: int,
@@ -379,7 +379,7 @@ class Given(nn.Module):
 
 
 def _checked(answer: Callable[..., Any], waits: list[str]) -> Callable[..., Any]:
-    """Refuse what is no Future: DDP, given None, reads memory that is not its own."""
+    """Refuse what is not a Future: DDP, given None, reads memory that is not its own."""
 
     def hook(state: Any, bucket: Any) -> Any:
         with _unwaited(waits):

@@ -10,7 +10,7 @@
 from typing import Any
 
 from helpers.checks.author import *
-from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import accumulate_unsynchronised
+from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import accumulate_unsynchronized
 from helpers.exercises.nb09_ddp_from_the_inside.shared import DDPS_OWN
 from helpers.exercises.shared.gradients import PARITY, draw_samples, draw_weights, gradients
 
@@ -73,7 +73,7 @@ EXERCISE = Exercise(
         Failed("didn't yield", "The function must `yield` once: that is where the block runs."),
     ),
     kind=Kind.MODULE,
-    driver=accumulate_unsynchronised,
+    driver=accumulate_unsynchronized,
     reported=("off", "comes out", "inner", "nested", "behind", "restored", "interrupted"),
     sizes=(1, 2, 3, 4),
 )

@@ -43,7 +43,7 @@ def case(draw: Draw) -> Case:
 
 
 def gil_seconds(plan: Mapping[str, Any], threads: int) -> float:
-    """Give the true seconds of so many pieces of work, each in a thread of its own."""
+    """Give the true seconds of that many pieces of work, each in a thread of its own."""
     held: float = plan["held"]
     seconds: float = plan["seconds"] * (1 - held + held * threads)
     return seconds

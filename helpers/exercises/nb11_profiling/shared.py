@@ -20,7 +20,7 @@ NOTHING = Failed(
 )
 
 SPAN_DIGITS = 3
-"""Whole microseconds: sums of spans are then exact enough to be told from 0, on any of the clocks."""
+"""Whole microseconds: sums of spans are then exact enough to differ from 0, on any of the clocks."""
 DIGITS = 6
 """Milliseconds are rounded to these: what is right is 0, not 1e-13, where nothing remains."""
 

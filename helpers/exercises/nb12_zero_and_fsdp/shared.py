@@ -33,7 +33,7 @@ ENDINGS: tuple[Failed | Stuck, ...] = (
 
 
 def share(elements: int, ranks: int) -> int:
-    """Give the most elements that one of so many equal shards has."""
+    """Give the most elements that one of that many equal shards has."""
     return -(-elements // ranks)
 
 

@@ -95,7 +95,7 @@ def once_between_hosts(trace: Trace, case: Case) -> str:
         if handed > most:
             return (
                 f"rank {rank} hands {handed:,} bytes to calls between hosts; {most:,} are enough, its shard "
-                "of the gradients, once. Before the last microbatch nothing need travel between hosts."
+                "of the gradients, once. Before the last microbatch nothing need be sent between hosts."
             )
     return ""
 

@@ -42,6 +42,6 @@ EXERCISE = Exercise(
     failed=ENDINGS,
     kind=Kind.MODULE,
     driver=run_schedule,
-    reported=("order", "beside", "overwritten"),
+    reported=("order", "extra", "overwritten"),
     sizes=(2, 3, 4, 5),
 )

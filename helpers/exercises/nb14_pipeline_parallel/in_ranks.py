@@ -16,7 +16,7 @@ from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import sequential
 from helpers.ranks.inside import span
 
 FEW = 4
-"""Tensors that travel which a rank may hold beside what its stage has saved."""
+"""Tensors in flight that a rank may keep in addition to what its stage has saved."""
 
 
 def mean_square(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
@@ -93,7 +93,7 @@ class WatchedStage:
         held: Held,
     ) -> None:
         """mine: the microbatches on the first stage, the targets on the last, else empty."""
-        self._held, self._beside = held, 0
+        self._held, self._extra = held, 0
         self._rank, self._last, self._module = rank, world_size - 1, module
         self._mine, self._microbatches = mine, microbatches
         self._blank = blank
@@ -111,7 +111,7 @@ class WatchedStage:
             "stage.empty()."
         )
 
-    def _count_beside(self, grad: torch.Tensor | None) -> None:
+    def _count_extra(self, grad: torch.Tensor | None) -> None:
         """Count the tensors of a message's size that the stage has neither saved nor is given now."""
         size, owned = self._blank.nbytes, [*self._came.values(), *self._back.values()]
         owned += [t for saved in self._saved.values() for t in saved]
@@ -119,12 +119,12 @@ class WatchedStage:
         sizes = self._held.until(
             lambda sizes: sizes.count(size) <= FEW,
             *(*owned, grad, self._blank),
-            patience_s=0 if self._beside > FEW else PATIENCE_S,
+            patience_s=0 if self._extra > FEW else PATIENCE_S,
         )
-        self._beside = max(self._beside, sizes.count(size))
+        self._extra = max(self._extra, sizes.count(size))
 
     def empty(self) -> torch.Tensor:
-        """Give a new tensor of the shape and dtype that travels between stages."""
+        """Give a new tensor of the shape and dtype that is sent between stages."""
         return torch.full_like(self._blank, float("nan"))
 
     def forward(self, i: int, x: torch.Tensor | None = None) -> torch.Tensor:
@@ -153,7 +153,7 @@ class WatchedStage:
             grad = self._fits(grad, "gradient", i)
             self._back[i] = grad.clone()
         if self._microbatches > FEW:  # fewer tell nothing
-            self._count_beside(grad)
+            self._count_extra(grad)
         given, taken, y = self._saved.pop(i)
         if not given.equal(self._came[i]):
             self._overwritten.append(i)
@@ -192,7 +192,7 @@ class WatchedStage:
         lost = f"the activation of microbatch {self._overwritten[0]}" if self._overwritten else ""
         return {
             "order": list(self._done),
-            "beside": self._beside,
+            "extra": self._extra,
             **{f"activation of microbatch {i}": x for i, x in self._came.items()},
             **{f"gradient that came for microbatch {i}": x for i, x in self._back.items()},
             "overwritten": lost and f"{lost} was overwritten before its backward",

@@ -3,8 +3,8 @@
 - Write two helpers, forward(i) and backward(i), with their transfers; they are those of your GPipe. Only the
   order of the calls is new.
 - ahead = min(world_size - 1 - rank, microbatches). First forward(0) to forward(ahead - 1). Then for each i:
-  forward(i + ahead) if there is one, and backward(i). Use isend, or neighbours send to each other at the same
-  time; but keep no more than one Work for each neighbour.
+  forward(i + ahead) if there is one, and backward(i). Use isend, or neighbors send to each other at the same
+  time; but keep no more than one Work for each neighbor.
 - sends = {}; def start(out, peer): if peer in sends: sends[peer].wait(); sends[peer] = dist.isend(out, peer).
   In forward: start(stage.forward(i, x), rank + 1); backward alike with rank - 1. At the end: for work in
   sends.values(): work.wait().
@@ -57,6 +57,6 @@ EXERCISE = Exercise(
     failed=ENDINGS,
     kind=Kind.MODULE,
     driver=run_schedule,
-    reported=("order", "beside", "overwritten"),
+    reported=("order", "extra", "overwritten"),
     sizes=(2, 3, 4, 5),
 )

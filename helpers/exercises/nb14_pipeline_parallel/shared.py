@@ -37,7 +37,7 @@ class Pipeline:
 
     @classmethod
     def of(cls, draw: Draw, microbatches: int, dtype: torch.dtype) -> Pipeline:
-        """Draw one in which tensors of one shape travel between all stages."""
+        """Draw one in which tensors of one shape are sent between all stages."""
         n, width, rows = draw.ranks, draw.whole(2, 5), draw.whole(1, 3)
         kinds = ("Linear", "Tanh")
         states = [
@@ -77,7 +77,7 @@ InOrder = Callable[[Sequence[str], int, int, int], Finding | None]
 
 
 def schedule_case(draw: Draw, order: InOrder, few: int | None = None) -> Case:
-    """Draw the case of a schedule written by hand; few: the tensors that may wait beside its stage."""
+    """Draw the case of a schedule written by hand; few: the tensors that may wait next to its stage."""
     n, m, dtype = draw.ranks, draw.of(1, 2, 3, 4, 5, 9), draw.dtype(torch.float32, torch.float64)
     pipeline = Pipeline.of(draw, m, dtype)
     right, _ = pipeline.truth()
@@ -90,10 +90,10 @@ def schedule_case(draw: Draw, order: InOrder, few: int | None = None) -> Case:
             if missing:
                 return Finding(f"microbatch {missing[0]} never goes {word} through its stage", EACH)
         found = order(done, rank, n, m) or parts[rank](got, 0)
-        if type(got["beside"]) is not int:
-            return Finding(f"{got['beside']!r:.40} is not a number of tensors")
-        if found is None and few is not None and got["beside"] > few:
-            what = f"{got['beside']} tensors of a message's size at once, not counting what its stage saves"
+        if type(got["extra"]) is not int:
+            return Finding(f"{got['extra']!r:.40} is not a number of tensors")
+        if found is None and few is not None and got["extra"] > few:
+            what = f"{got['extra']} tensors of a message's size at once, not counting what its stage saves"
             return Finding(f"its rank holds {what}; {few} are enough")
         return found
 
@@ -114,13 +114,13 @@ EACH = "Every rank calls stage.forward and stage.backward once for each microbat
 # --- rules ----------------------------------------------------------------------------------------
 
 
-def neighbours(case: Case, rank: int) -> tuple[int, ...]:
+def neighbors(case: Case, rank: int) -> tuple[int, ...]:
     return tuple(r for r in (rank - 1, rank + 1) if 0 <= r < case.world_size)
 
 
 def messages(case: Case, rank: int) -> int:
     """One activation onwards and one gradient back for each microbatch."""
-    return int(case.facts["microbatches"]) * len(neighbours(case, rank))
+    return int(case.facts["microbatches"]) * len(neighbors(case, rank))
 
 
 _WORDS = {"F": ("activation", "forward"), "B": ("gradient", "backward")}
@@ -193,7 +193,7 @@ def _held_up_from(event: Event) -> float:
 
 SCHEDULE: tuple[Any, ...] = (
     P2P,
-    Peers(neighbours, "stages talk to their neighbours only"),
+    Peers(neighbors, "stages talk to their neighbors only"),
     Count(
         "send",
         messages,
@@ -211,7 +211,7 @@ SCHEDULE: tuple[Any, ...] = (
 
 
 def somebody_waits(case: Case, run: Any) -> bool:
-    """Tell a deadlock whose cause is no missing wait(), which its message would name."""
+    """Tell a deadlock whose cause is not a missing wait(), which its message would name."""
     return bool(run.failure.diagnosis.kind != "never_waited")
 
 

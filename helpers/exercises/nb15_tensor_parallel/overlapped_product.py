@@ -1,6 +1,6 @@
 """15.8 An overlapped product (15 min, ●●●○○, further)
 
-- A rank has its own rows at once. What can be on its way while it multiplies them?
+- A rank has its own rows at once. What can be in flight while it multiplies them?
 - A ring of world_size rounds. In each: start to send the rows at hand on and to receive those of the rank
   before, multiply the rows at hand, then wait. In round i these are the rows of rank (rank - i) %
   world_size. The last round moves nothing.

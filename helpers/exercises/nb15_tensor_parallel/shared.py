@@ -1,4 +1,4 @@
-"""What exercises of notebook 15 share: dense functions there and back, and parts that come back by name."""
+"""What exercises of notebook 15 share: dense functions forward and backward, and parts by name."""
 
 from __future__ import annotations
 

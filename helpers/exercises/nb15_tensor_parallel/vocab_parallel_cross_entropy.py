@@ -3,7 +3,7 @@
 - The loss of one token needs three numbers: the largest logit m of all words, the sum s of exp(logit - m),
   and the target's logit t. Which of them does a gradient flow through?
 - m: amax of the detached logits, all_reduce with MAX. s: sum of exp(own logits - m), through SumOverRanks. t:
-  own logit where the target lies in [first, first + own words), else 0, through SumOverRanks. The loss is the
+  own logit where the target is in [first, first + own words), else 0, through SumOverRanks. The loss is the
   mean of log(s) + m - t.
 - index = (target - first).clamp(0, logits.shape[1] - 1); own = logits.gather(1, index[:, None])[:, 0];
   inside = (target >= first) & (target < first + logits.shape[1]); t = SumOverRanks.apply(torch.where(inside,

@@ -1,4 +1,4 @@
-"""What the ranks run around an answer of notebook 16: an attention over stretches, there and back.
+"""What the ranks run around an answer of notebook 16: an attention over stretches, forward and backward.
 
 Each gives back plain values by name. The spans "forward" and "backward" tell which call belongs to which.
 """

@@ -20,7 +20,7 @@ class Dense:
     grad: torch.Tensor
 
     def attend(self, visible: torch.Tensor) -> Parts:
-        """Attend where `visible` (time, time) says so; there and back."""
+        """Attend where `visible` (time, time) says so; forward and backward."""
         q, k, v = (x.clone().requires_grad_() for x in (self.q, self.k, self.v))
         output = mix(q, k, v, visible)
         output.backward(self.grad)

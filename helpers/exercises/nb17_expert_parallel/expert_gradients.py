@@ -56,7 +56,7 @@ def case(draw: Draw) -> Case:
             "lines": line,
             "shared": sum(own[0].nbytes for own in shared),
             "experts": sum(own[0].nbytes for own in experts),
-            "neighbours": ep,
+            "neighbors": ep,
         },
     )
 

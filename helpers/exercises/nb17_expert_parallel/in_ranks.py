@@ -35,7 +35,7 @@ def route_tokens(
     weight: torch.Tensor,
     grad: torch.Tensor,
 ) -> dict[str, Any] | None:
-    """Let the answer send this rank's tokens through the experts, there and back."""
+    """Let the answer send this rank's tokens through the experts, forward and backward."""
     x, router = x.clone().requires_grad_(), router.clone().requires_grad_()
     expert, rows = Expert(weight), []
     expert.register_forward_pre_hook(lambda _, given: rows.append(len(given[0])))
@@ -127,7 +127,7 @@ def run_gradients(
     shared: Sequence[torch.Tensor],
     experts: Sequence[torch.Tensor],
 ) -> dict[str, Any]:
-    """Let the answer combine gradients that stand in parameters as if backward had left them there;
+    """Let the answer combine gradients that are in parameters as if backward had left them there;
     its calls of `new_group` are compared across ranks.
     """
     made = {

@@ -221,7 +221,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Give what the answer returned, in types that can travel."""
+    """Give what the answer returned, in types that can be sent."""
     if isinstance(value, (list, tuple)):
         return [_plain(part) for part in value]
     return value if isinstance(value, (str, int, float, type(None))) else repr(value)[:200]

@@ -1,1 +1,1 @@
-"""Exercises of notebook 19: checkpoints that survive any death, in parts, beside the training, exact."""
+"""Exercises of notebook 19: checkpoints that survive any death, in parts, while training continues, exact."""

@@ -1,4 +1,4 @@
-"""19.3 Write beside the training (15 min, ●●●○○, further)
+"""19.3 Write while training continues (15 min, ●●●○○, further)
 
 - What must be whole, and under which name, when a rank is killed while it writes? And who may talk on which
   group while two threads do?
@@ -155,7 +155,7 @@ def case(draw: Draw) -> Case:
         return None
 
     def began(life: Mapping[str, Any], following: Mapping[str, Any]) -> Finding | None:
-        """Say what is wrong with where a life began that follows another."""
+        """Say what is wrong with where an attempt began that follows another."""
         if "first" not in following:
             return None
         first, newest = following["first"], life["died"][0] - every

@@ -97,13 +97,13 @@ def newest_as_text(life: Mapping[str, Any], every: int, newest: int) -> int:
 
 
 def at_the_wrong_time(before: Mapping[str, Any], every: int) -> Finding | None:
-    """Say so where a life was killed in a save that was not due."""
+    """Say so where an attempt was killed in a save that was not due."""
     done = before["died"][0] if "died" in before else 0
     return Finding(f"it saves after {done} steps", AGAIN) if done % every else None
 
 
 def was_made(newest: int, before: Mapping[str, Any]) -> str:
-    """Say what a life could go on from; newest: the steps of the newest whole checkpoint."""
+    """Say what an attempt could resume from; newest: the steps of the newest whole checkpoint."""
     if not newest:
         return "no checkpoint had been made before"
     # after a death in a save it is known that there was one before; else only that there should be one
@@ -112,7 +112,7 @@ def was_made(newest: int, before: Mapping[str, Any]) -> str:
 
 
 def why_from_zero(before: Mapping[str, Any], life: Mapping[str, Any]) -> str:
-    """Say why a life of a job began at step 0, by what it found in the folder and by whether it read it."""
+    """Say why an attempt of a job began at step 0, by what it found in the folder and whether it read it."""
     found, gone = life["found"], set(before["found"]["whole"]) - set(life["found"]["whole"])
     if "died" in before and (gone or not found["whole"]):
         return RENAME
@@ -128,7 +128,7 @@ def half_loaded(case: Case, run: Run) -> bool:
 
 
 def lives_of(run: Run) -> Sequence[Mapping[str, Any]]:
-    """Give what the lives of a job have left, also where the last of them failed."""
+    """Give what the attempts of a job have left, also where the last of them failed."""
     told = next((value for value in run.values if isinstance(value, dict)), {})
     lives = told.get("lives", [])
     return list(lives)

@@ -20,8 +20,8 @@ from helpers.exercises.nb20_without_a_restart.in_ranks.who_is_in import LATE_PAT
 LATE_S = 1.5
 """How much later than asked for a decision may be on a busy machine, in seconds."""
 ONE = (
-    "Each replica reads the store at another moment. Let one proposal count, whoever made it: "
-    "`store.compare_set(key, '', mine)` sets a key that nobody has set, and returns to everybody what is "
+    "Each replica reads the store at another moment. Let one proposal count, no matter which replica made "
+    "it: `store.compare_set(key, '', mine)` sets a key that nobody has set, and returns to everybody what is "
     "there."
 )
 AFTER = (
@@ -204,7 +204,7 @@ def one_round(number: int, now: Any, asked: dict[int, Any], killed: int) -> Find
     for first, r in pairwise(sorted(asked)):
         one, other = asked[first][0], asked[r][0]
         if one != other:
-            return Finding(f"{said} replica {first} is told {one}, and replica {r} {other}", ONE)
+            return Finding(f"{said} replica {first} gets {one}, and replica {r} {other}", ONE)
     return in_time(said, now, asked, killed)
 
 
@@ -220,7 +220,7 @@ def without_the_newest(number: int, now: Any, asked: dict[int, Any]) -> Finding 
 
 
 def in_time(said: str, now: Any, asked: dict[int, Any], killed: int) -> Finding | None:
-    """Judge how long the first decision took, and whether the late one was told at once."""
+    """Judge how long the first decision took, and whether the late one got it at once."""
     roles, patience = now["roles"], now["patience"]
     on_time = [r for r in asked if roles[r] not in ("late", "straggler")]
     if {"meanwhile", "behind"} & set(roles) or not on_time:

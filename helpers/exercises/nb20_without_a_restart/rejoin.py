@@ -1,7 +1,7 @@
 """20.2 Take over (15 min, ●●●○○)
 
-- Who has what the others lack? And what, beside the weights, does the next step depend on?
-- The source is a rank with the most steps, the same for all. Nothing has to travel if all have done as
+- Who has what the others lack? And what, in addition to the weights, does the next step depend on?
+- The source is a rank with the most steps, the same for all. Nothing has to be sent if all have done as
   many. `dist.broadcast_object_list` sends any objects, such as the two `state_dict()`s, of whatever size.
 - most = max(steps); source = steps.index(most). If min(steps) < most: box = [(model.state_dict(),
   optimizer.state_dict())] on the source, [None] elsewhere; dist.broadcast_object_list(box, src=source);

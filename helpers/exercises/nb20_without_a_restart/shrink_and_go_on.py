@@ -5,7 +5,7 @@
 - A failure (RuntimeError) means: no step, leave the group, so that the others' calls fail as well, and ask
   for the next round. A new group is needed if members have changed, their steps are not all equal, or the
   last round failed. A replica that is left out has missed what the others did: it asks again with step -1,
-  and its dict begins anew. And who has done all steps stays until all members have.
+  and its dict starts from scratch. And who has done all steps stays until all members have.
 - while True: number += 1; now = quorum(...); if me not in now: step, met, log = -1, None, {}. If
   min(now.values()) == steps: return log. If me not in now: continue. try: if met !=
   sorted(now) or len(set(now.values())) > 1: met = None; join(store, number, sorted(now), me, patience);
@@ -71,7 +71,7 @@ def case(draw: Draw) -> Case:
     else:
         what, at, stall, hold = draw.of(
             ("killed before", 0, 0.0, 0.0),  # who comes then has done as many, with other weights
-            ("killed meeting", 0, 0.0, 0.0),
+            ("killed joining", 0, 0.0, 0.0),
             ("stalls", at, 1.5, 0.0),
             ("stalls", at, 2.5, 2.5),  # it asks for the next round alone, in which it has nothing
             ("steps alone", at, 0.0, 0.0),
@@ -190,7 +190,7 @@ def describe(event: dict[str, Any], n: int) -> str:
         "killed before": "is killed before its gradients of step {}",
         "killed in": "is killed after the all_reduce of step {}, before optimizer.step",
         "killed after": "is killed right after optimizer.step of step {}",
-        "killed meeting": "is killed as it joins the first group",
+        "killed joining": "is killed as it joins the first group",
         "stalls": "stalls in step {}" + stall,
         "steps alone": "steps in step {}, in which the others' all_reduce fails"
         + (f", and then stalls{stall}" if event["stall"] else ""),

@@ -1,1 +1,1 @@
-"""Exercises of notebook 21: fewer bits, and fewer meetings."""
+"""Exercises of notebook 21: fewer bits, and fewer synchronizations."""

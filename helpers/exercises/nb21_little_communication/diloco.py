@@ -2,12 +2,12 @@
 
 - Two optimizers: `inner` steps on each rank by itself, an outer one of your own steps when the ranks meet.
   Which weights does the outer one change, and what does it take for a gradient?
-- Keep a copy of the weights of the last meeting. At the next one each rank's "gradient" is that copy minus
-  its weights now; average it over the ranks. The outer step starts from the copy, and its result is the
-  copy for the next time.
+- Keep a copy of the weights of the last synchronization. At the next one each rank's "gradient" is that
+  copy minus its weights now; average it over the ranks. The outer step starts from the copy, and its result
+  is the copy for the next time.
 - kept = [p.detach().clone() ...]; outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum,
-  nesterov=True). At a meeting: k.grad = k - p.data; dist.all_reduce(k.grad, op=dist.ReduceOp.AVG) for each
-  pair; outer.step(); p.data.copy_(k).
+  nesterov=True). At a synchronization: k.grad = k - p.data; dist.all_reduce(k.grad, op=dist.ReduceOp.AVG)
+  for each pair; outer.step(); p.data.copy_(k).
 """
 
 import torch
@@ -39,7 +39,7 @@ def case(draw: Draw) -> Case:
     room = PARITY * max(largest(*(value for one in parts for value in one.values())), 1.0)
     right = [{"steps": "", **one} for one in parts]
     return Case(
-        f"{plural(count, 'sample')} each, {plural(steps, 'step')} of {size}, meetings every {every}",
+        f"{plural(count, 'sample')} each, {plural(steps, 'step')} of {size}, synchronized every {every}",
         [(start, rules, x, y, size, every, steps) for x, y in own],
         right=ByName(right, room),
         facts={
@@ -93,8 +93,8 @@ EXERCISE = Exercise(
         OnlyCalls(("all_reduce",)),
         Travels(
             "all_reduce",
-            "as many bytes as the weights have, at each meeting",
-            why="At a meeting each parameter's difference is averaged once, and nothing else is sent.",
+            "as many bytes as the weights have, at each synchronization",
+            why="At a synchronization each difference is averaged once, and nothing else is sent.",
         ),
         Awaited(),
     ),

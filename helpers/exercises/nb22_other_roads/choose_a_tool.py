@@ -1,4 +1,4 @@
-"""22.4 Which road? (8 min, ●●○○○)
+"""22.4 Which tool? (8 min, ●●○○○)
 
 - Two questions, and they are independent but for MPI: how do the ranks talk, how are they started? Answer
   the first one first.

@@ -2,7 +2,7 @@
 
 - `x.numpy()` is the tensor's own memory under another name. What does `Allreduce` do when its first argument
   is `MPI.IN_PLACE`?
-- Reduce `x.contiguous()` in place: where x lies in one piece that is x itself, else it is a copy, which
+- Reduce `x.contiguous()` in place: where x is contiguous that is x itself, else it is a copy, which
   `x.copy_(...)` brings back. A mean is a sum, divided.
 - whole = x.contiguous(); world.Allreduce(MPI.IN_PLACE, whole.numpy(), op=MPI.MAX if op == 'max' else
   MPI.SUM); if op == 'mean': whole /= world.Get_size(); x.copy_(whole)
@@ -32,7 +32,7 @@ class Row:
     given: list[torch.Tensor]
     op: str
     stride: int
-    colour: tuple[int, ...]
+    color: tuple[int, ...]
 
     def reduced(self, ranks: Sequence[int], op: str = "") -> torch.Tensor:
         stacked = torch.stack([self.given[r] for r in ranks])
@@ -41,7 +41,7 @@ class Row:
         return stacked.sum(0) if (op or self.op) == "sum" else stacked.mean(0)
 
     def members(self, rank: int) -> list[int]:
-        return [r for r in range(N) if self.colour[r] == self.colour[rank]]
+        return [r for r in range(N) if self.color[r] == self.color[rank]]
 
     def name(self, rank: int) -> str:
         many = len(self.members(rank))
@@ -62,7 +62,7 @@ def case(draw: Draw) -> Case:
         [r.given for r in rows],
         [r.op for r in rows],
         [r.stride for r in rows],
-        [r.colour for r in rows],
+        [r.color for r in rows],
     )
 
     def problem(got: list[Any], rank: int) -> Finding | None:

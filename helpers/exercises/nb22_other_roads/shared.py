@@ -22,7 +22,7 @@ def of_options(text: str, spec: Mapping[str, Any]) -> str:
     if not lines or not lines[0].startswith("#!"):
         return "the first line must say which program runs the script: #!/bin/bash"
     if not re.match(r"#!\s*(/usr)?/bin/(env\s+(-\S+\s+)?)?(ba)?sh\b", lines[0]):
-        return f"the first line asks for {one_line(lines[0][2:], 40)!r} to run the script, which is no bash"
+        return f"the first line asks for {one_line(lines[0][2:], 40)!r} to run the script, which is not bash"
     if any(re.match(r"\s*#\s+SBATCH|\s+#SBATCH", line) for line in lines):
         return "Slurm reads a line only if `#SBATCH` stands at its beginning, without spaces"
     options, late = sbatch_options(text)
@@ -91,7 +91,7 @@ def _by_long_name(words: Sequence[str]) -> dict[str, str]:
 
 
 def seconds_of(text: str) -> int | None:
-    """Read a time as Slurm does: minutes, m:s, h:m:s, d-h, d-h:m or d-h:m:s. None: it is no time."""
+    """Read a time as Slurm does: minutes, m:s, h:m:s, d-h, d-h:m or d-h:m:s. None: it is not a time."""
     if not re.fullmatch(r"(\d+-)?\d+(:\d+){0,2}", text):
         return None
     days, dash, rest = text.rpartition("-")
@@ -115,7 +115,9 @@ def _time(got: str | None, seconds: int | None, minutes: int) -> str:
     if got is None:
         return "no `#SBATCH --time=...`: without a limit the cluster's default ends the job"
     if seconds is None:
-        return f"--time={got} is no time for Slurm. A plain number is minutes; h:m:s works as well"
+        return (
+            f"--time={got} is not a time for Slurm. A plain number is minutes; h:m:s works as well"
+        )
     return (
         f"--time={got} means {seconds / 60:g} minutes to Slurm; {minutes} were asked for. A plain "
         "number is minutes, m:s has two parts, h:m:s three"
@@ -158,11 +160,11 @@ def _cpus_of(steps: Sequence[Sequence[str]], text: str, spec: Mapping[str, Any])
         cpus = told.get("cpus-per-task", variable.removeprefix("="))
         if not cpus:
             return (
-                "sbatch was told --cpus-per-task, srun was not, and since Slurm 22.05 does not take it "
+                "sbatch has --cpus-per-task, srun was not, and since Slurm 22.05 does not take it "
                 "over: say it again to srun, or export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK"
             )
         if cpus != wanted:
-            return f"srun is told {cpus} CPUs for its task; {wanted} were asked for"
+            return f"srun gets {cpus} CPUs for its task; {wanted} were asked for"
     return ""
 
 
@@ -205,10 +207,10 @@ def _command(
     """step: srun, or srun and the node on which a bash gave these words."""
     nodes, gpus = str(spec["nodes"]), str(spec["gpus_per_node"])
     if str(asked["nnodes"]) not in {nodes, f"{nodes}:{nodes}"}:
-        return f"torchrun is told --nnodes={asked['nnodes']}; there are {nodes}"
+        return f"torchrun gets --nnodes={asked['nnodes']}; there are {nodes}"
     if str(asked["nproc_per_node"]) not in {gpus, "gpu", "auto"}:  # a word: as many as GPUs
         return (
-            f"torchrun is told --nproc-per-node={asked['nproc_per_node']}; a node has "
+            f"torchrun gets --nproc-per-node={asked['nproc_per_node']}; a node has "
             f"{plural(int(gpus), 'GPU')}"
         )
     if asked["rdzv_backend"] != "c10d":

@@ -52,7 +52,7 @@ def case(draw: Draw) -> Case:
 def parts_of(
     outermost: Sequence[str], sizes: Mapping[str, int], per_host: int, xs: Sequence[torch.Tensor]
 ) -> list[dict[str, Any]]:
-    """Give each rank's parts by name, where the dimensions lie in this order."""
+    """Give each rank's parts by name, where the dimensions are in this order."""
     shape = [sizes[name] for name in outermost]
     found = []
     for rank in range(len(xs)):

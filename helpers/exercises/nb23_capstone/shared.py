@@ -76,7 +76,7 @@ class Task:
         }
 
     def traffic(self, mesh: Mesh) -> float:
-        """Give the seconds in which gradients travel."""
+        """Give the seconds in which gradients are sent."""
         dp, tp, pp = mesh
         own = self.model["parameters"] / (tp * pp)
         return 2 * (dp - 1) / dp * 2 * own / self.cluster["network_bandwidth"]

@@ -1,6 +1,6 @@
 """The distribution of totals, as the numbers that an inline SVG in the class's page is drawn from.
 
-A template draws it, not matplotlib: it follows the page's colours, and no text in it is ever mathtext.
+A template draws it, not matplotlib: it follows the page's colors, and no text in it is ever mathtext.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def commonest(course: Course) -> tuple[Mistake, ...]:
     for standing, notebook, exercise in _graded(course):
         if kind_of(exercise.outcome) is Kind.FAILED:
             said = what_was_said(exercise)
-            key = (notebook, exercise.name, exercise.outcome, normalised(said))
+            key = (notebook, exercise.name, exercise.outcome, normalized(said))
             groups.setdefault(key, []).append((standing, said, exercise))
     found = [_mistake(group) for group in groups.values()]
     return tuple(sorted(found, key=lambda one: -len(one.learners)))
@@ -84,7 +84,7 @@ def what_was_said(exercise: ExerciseRecord) -> str:
     return shown(said or exercise.message, _SAID)
 
 
-def normalised(said: str) -> str:
+def normalized(said: str) -> str:
     """Take out what differs from learner to learner: numbers, addresses, lists of numbers, spaces."""
     text = _NUMBER.sub("n", _ADDRESS.sub("n", said.lower()))
     return " ".join(_LIST.sub("n", text).split())

@@ -1,4 +1,4 @@
-"""How an outcome is shown: its kind and mark, which need no colour, and what its author may read of it.
+"""How an outcome is shown: its kind and mark, which need no color, and what its author may read of it.
 
 Read by every report. An unknown outcome is shown as it is, as one that failed.
 """

@@ -58,4 +58,4 @@ def _worst(case: CaseRecord) -> list[str]:
         lines.append(f"    rank {rank}: {said}{': ' if said else ''}{shown(problem, 200)}")
     lines += [shown(case.message)] if case.message else []
     lines += [f"How the ranks talked: {shown(rule, 400)}" for rule in case.broken[:10]]
-    return lines + ([f"First look: {shown(case.advice)}"] if case.advice else [])
+    return lines + ([f"Start here: {shown(case.advice)}"] if case.advice else [])

@@ -118,7 +118,7 @@ class Landlocked:
         time.sleep(_SETTLE_S)
         left = {name for name, _ in _private() - self._before}
         left -= _in_use() if left else set()
-        if self._has_neighbours():
+        if self._has_neighbors():
             left -= {name for name in left if name.startswith(_OF_LIBRARIES) and _is_new(name)}
         for name in left:
             path = _SHARED / name
@@ -128,7 +128,7 @@ class Landlocked:
                 path.unlink(missing_ok=True)
         return sum(not name.startswith(_OF_LIBRARIES) for name in left)
 
-    def _has_neighbours(self) -> bool:
+    def _has_neighbors(self) -> bool:
         own = Path(self.scratch)
         return any(path != own for path in own.parent.glob(f"{_SCRATCH}*-*"))
 

@@ -40,7 +40,7 @@ def test_a_suite_for_each_learner_and_a_case_for_each_exercise() -> None:
     assert {case.get("classname") for case in ada} == {"02_blocking_p2p"}
     (failure,) = ada[1]
     assert failure.tag == "failure" and failure.get("message") == "wrong, 4 of 10 points"
-    assert "First look: Rank 1 kept" in (failure.text or "") and "271828" not in (
+    assert "Start here: Rank 1 kept" in (failure.text or "") and "271828" not in (
         failure.text or ""
     )
     assert [child.tag for case in bob for child in case] == ["failure", "error"]

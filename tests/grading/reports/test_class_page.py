@@ -7,7 +7,7 @@ from dataclasses import replace
 from helpers.grading.record import Record
 from helpers.grading.reports.class_page import Similar, class_page, stuck
 from helpers.grading.reports.histogram import histogram
-from helpers.grading.reports.mistakes import commonest, hardest, normalised
+from helpers.grading.reports.mistakes import commonest, hardest, normalized
 from helpers.grading.reports.standing import course_of
 from tests.grading.reports.builders import (
     SECRET_INPUT,
@@ -63,8 +63,8 @@ def test_mistakes_that_differ_in_numbers_are_one() -> None:
     assert [each.learner for each in first.learners] == ["Ada", "Bob"]
     assert first.said.startswith("Rank 1 kept")
     assert second.outcome == "crashed"
-    assert normalised("Sent [1, 2.5] in  3 ms") == normalised("sent [7] in 12 ms")
-    assert normalised("Rank 1 waits") != normalised("Rank 1 sends")
+    assert normalized("Sent [1, 2.5] in  3 ms") == normalized("sent [7] in 12 ms")
+    assert normalized("Rank 1 waits") != normalized("Rank 1 sends")
 
 
 def test_a_hidden_case_is_not_told_here_either() -> None:

@@ -40,7 +40,7 @@ def test_scores_outputs_and_status() -> None:
     first, second = given["tests"]
     assert (first["name"], first["number"], first["status"]) == ("2.1 Ping-pong", "2.1", "passed")
     assert (second["score"], second["max_score"], second["status"]) == (4.0, 10.0, "failed")
-    assert "First look: Rank 1 kept" in second["output"] and "271828" not in json.dumps(given)
+    assert "Start here: Rank 1 kept" in second["output"] and "271828" not in json.dumps(given)
     assert all(test.keys() <= ALLOWED_IN_TEST for test in given["tests"])
 
 

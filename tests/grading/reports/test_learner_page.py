@@ -63,7 +63,7 @@ def test_total_outcomes_points_and_first_look() -> None:
         and "nothing was returned" in text
     )
     assert "3 messages of 8 bytes, but 2 suffice" in text
-    assert "First look: Rank 1 kept its own x" in text
+    assert "Start here: Rank 1 kept its own x" in text
     assert DEADLOCK in page.text
     assert LOOK.replace("`", "") in text
     assert "bubblewrap" in text and "torch 2.13.0" in text and "9f86d081884c7d65" in text

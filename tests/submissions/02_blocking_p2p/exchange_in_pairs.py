@@ -57,7 +57,7 @@ def exchange_in_pairs(rank, world_size, x):
     return everything[partner] if partner < world_size else x
 
 
-# %% wrong: the neighbour is taken for the partner | deadlocked | says: A cycle: each rank waits for the next one
+# %% wrong: the neighbor is taken for the partner | deadlocked | says: A cycle: each rank waits for the next one
 def exchange_in_pairs(rank, world_size, x):
     partner = (rank + 1) % world_size
     theirs = torch.empty_like(x)

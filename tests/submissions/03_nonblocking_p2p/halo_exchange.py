@@ -78,7 +78,7 @@ def halo_exchange(rank, world_size, block, left, right, sweeps):
     return block
 
 
-# %% wrong: sends the whole block | wrong | says: a neighbour needs one cell
+# %% wrong: sends the whole block | wrong | says: a neighbor needs one cell
 def halo_exchange(rank, world_size, block, left, right, sweeps):
     sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(2)]
     mine = torch.tensor([len(block)])
@@ -115,7 +115,7 @@ def halo_exchange(rank, world_size, block, left, right, sweeps):
     return rod.split([len(b) for b in blocks])[rank]
 
 
-# %% wrong: one neighbour after the other | wrong | says: issue both, then wait
+# %% wrong: one neighbor after the other | wrong | says: issue both, then wait
 def halo_exchange(rank, world_size, block, left, right, sweeps):
     for _ in range(sweeps):
         west, east = block.new_tensor([left]), block.new_tensor([right])

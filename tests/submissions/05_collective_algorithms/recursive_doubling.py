@@ -21,7 +21,7 @@ def recursive_doubling(rank, world_size, x):
     return total
 
 
-# %% right: neighbours fold, as MPICH does, exchange by a batch, far partners first
+# %% right: neighbors fold, as MPICH does, exchange by a batch, far partners first
 def exchange(mine, partner):
     theirs = torch.zeros_like(mine)
     ops = [dist.P2POp(dist.irecv, theirs, partner), dist.P2POp(dist.isend, mine, partner)]

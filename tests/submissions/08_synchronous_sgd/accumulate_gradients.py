@@ -44,7 +44,7 @@ def accumulate_gradients(model, microbatches):
         p.grad = s / len(microbatches)
 
 
-# %% wrong: synchronises in every microbatch | wrong | says: then synchronise once
+# %% wrong: synchronizes in every microbatch | wrong | says: then synchronize once
 def accumulate_gradients(model, microbatches):
     model.zero_grad()
     for x, y in microbatches:
@@ -53,7 +53,7 @@ def accumulate_gradients(model, microbatches):
         average_gradients(model)
 
 
-# %% wrong: right values, but each microbatch's gradient travels | wrong | says: then synchronise once
+# %% wrong: right values, but each microbatch's gradient travels | wrong | says: then synchronize once
 def accumulate_gradients(model, microbatches):
     totals = [torch.zeros_like(p) for p in model.parameters()]
     for x, y in microbatches:

@@ -1,5 +1,5 @@
 class Steps:
-    """A forward and a backward with their transfers: one send at a time to each neighbour."""
+    """A forward and a backward with their transfers: one send at a time to each neighbor."""
 
     def __init__(self, rank, world_size, stage):
         self.rank, self.last, self.stage, self.sends = rank, world_size - 1, stage, {}

@@ -136,7 +136,7 @@ def find_the_bugs(*args, **settings):
     return script(ALL - {"hang"}, *args, **settings)
 
 
-# %% wrong: synchronised with every microbatch | wrong | says: averaged once in each step
+# %% wrong: synchronized with every microbatch | wrong | says: averaged once in each step
 def find_the_bugs(*args, **settings):
     return script({"always"}, *args, **settings)
 

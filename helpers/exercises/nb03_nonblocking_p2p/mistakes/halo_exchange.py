@@ -35,7 +35,7 @@ def halo_exchange(rank, world_size, block, left, right, sweeps):
     return block
 
 
-# %% the halos of the two neighbours are the wrong way round
+# %% the halos of the two neighbors are the wrong way round
 # The two halos are swapped between the neighbors: the cell from rank - 1 belongs before the block, the one
 # from rank + 1 after it.
 def halo_exchange(rank, world_size, block, left, right, sweeps):

@@ -24,7 +24,7 @@ _ROOM = 64
 """Bytes of a few counters."""
 _BRIEF_S = 0.03
 _found_too_much: list[bool] = []
-"""Not empty once waiting was in vain: then it is brief, as such a case is tried again alone."""
+"""Not empty once waiting has not helped: then it is brief, as such a case is tried again alone."""
 
 
 def step_sharded(

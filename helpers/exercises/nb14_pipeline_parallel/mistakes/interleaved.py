@@ -22,7 +22,7 @@ def lists(rank, world_size, stages, microbatches, group=0):
     return forwards, backwards
 
 
-# %% a rank's stages are neighbours
+# %% a rank's stages are neighbors
 # A rank runs a stage that it does not have: stage s belongs to rank s % world_size. A name starts with the
 # stage, counted over all ranks, and ends with the microbatch.
 def interleaved(rank, world_size, stages, microbatches):

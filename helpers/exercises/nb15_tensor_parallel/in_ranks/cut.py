@@ -26,7 +26,7 @@ from helpers.ranks.inside import span
 MULTIPLY = "multiply"
 """What the span of a product is called."""
 _SMALL = 64
-"""Bytes that a layer may keep beside its parts: a number or two."""
+"""Bytes that a layer may keep in addition to its parts: a number or two."""
 
 
 def run_layer(
@@ -73,7 +73,7 @@ def _dense(weight: torch.Tensor, bias: torch.Tensor | None) -> nn.Linear:
 
 
 def _retained(layer: nn.Module, storages: set[int]) -> str:
-    """Say what is kept of the dense layer beside a copy of this rank's parts; "" if nothing is."""
+    """Say what is kept of the dense layer in addition to a copy of this rank's parts; "" if nothing is."""
     own = {n: p for n, p in layer.named_parameters() if n in {"weight", "bias"}}
     for name, parameter in own.items():
         if parameter.untyped_storage().data_ptr() in storages:
@@ -87,7 +87,7 @@ def _retained(layer: nn.Module, storages: set[int]) -> str:
 
 
 def _parameter(layer: nn.Module, name: str) -> Any:
-    """Copy a parameter, or say what stands in its place; None for None."""
+    """Copy a parameter, or say what is in its place; None for None."""
     named = dict(layer.named_parameters())
     if name in named:
         return copy_of(named[name])

@@ -18,7 +18,7 @@ def expert_gradients(rank, world_size, ep, shared, experts):
 
 
 # %% the ep group itself
-# The experts' gradients are summed over {neighbours} consecutive ranks, which hold different experts. The
+# The experts' gradients are summed over {neighbors} consecutive ranks, which hold different experts. The
 # same expert is on every ep-th rank.
 def expert_gradients(rank, world_size, ep, shared, experts):
     groups = [dist.new_group(list(range(f, f + ep))) for f in range(0, world_size, ep)]

@@ -1,4 +1,4 @@
-"""19.3: a training whose checkpoints are written beside it."""
+"""19.3: a training whose checkpoints are written while it continues."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ class Writes:
     _returned: bool = False
 
     def watch(self) -> None:
-        """Put this watch around every write of DCP, whoever asks for it."""
+        """Put this watch around every write of DCP, whichever code asks for it."""
         from torch.distributed.checkpoint import _async_thread_executor as executor
         from torch.distributed.checkpoint import utils
         from torch.distributed.checkpoint.filesystem import FileSystemWriter

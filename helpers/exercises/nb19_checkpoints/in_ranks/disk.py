@@ -34,7 +34,7 @@ class Disk:
     read: the files that were opened to be read. done: the steps done so far; save: the saves begun so far.
     Files outside the folder are on another disk, as they are in a cluster.
 
-    It is there to be killed at moments that matter; it is no evidence, as an answer can go around it. The
+    It is there to be killed at moments that matter; it is not evidence, as an answer can go around it. The
     books compare what it tells with what the kernel saw in the folder.
     """
 

@@ -181,7 +181,7 @@ class Books(Referee):
         if what == HALF:
             os.truncate(
                 where, where.stat().st_size // 2
-            )  # by name: to the kernel that is no closing
+            )  # by name: to the kernel that is not a close
         now.died = min(int(done), 1 + max(now.asked[rank], default=-1)), what
         return Instead.KILL
 
@@ -257,7 +257,7 @@ def ask_for_step(step: int, read: int, rows: Sequence[int] | None = None) -> lis
 
 def meet() -> None:
     """Join the group of this attempt. A file is met at once; a store over TCP may take 0.3 s."""
-    join(here() / f"meeting {life()}", int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
+    join(here() / f"rendezvous {life()}", int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
 
 
 def join(file: Path, rank: int, size: int) -> None:

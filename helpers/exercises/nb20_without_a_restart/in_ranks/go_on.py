@@ -117,7 +117,7 @@ class Scene:
     """Makes happen to one replica what the event says, once, in its step.
 
     killed before, killed in, killed after: its gradients, the step of its optimizer, and that step's end.
-    killed meeting: when it joins the group for the first time after the step. stalls: before its gradients.
+    killed joining: when it joins the group for the first time after the step. stalls: before its gradients.
     hold: how many times `patience` the step takes when it is made once more.
     steps alone: on all others the step's all_reduce fails, on this one it ends well; `stall` then says how
     many times the others' patience it stalls after its step.
@@ -143,7 +143,7 @@ class Scene:
 
         def joining(*args: Any, **kwargs: Any) -> Any:
             if self.step >= self.event["step"] - 1:
-                self.moment("killed meeting", at_once=True)
+                self.moment("killed joining", at_once=True)
             return init(*args, **kwargs)
 
         def reducing(*args: Any, **kwargs: Any) -> Any:

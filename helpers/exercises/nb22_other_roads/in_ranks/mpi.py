@@ -33,14 +33,14 @@ def on_mpi_ranks(
     given: Sequence[Sequence[torch.Tensor]],
     ops: Sequence[str],
     strides: Sequence[int],
-    colours: Sequence[Sequence[int]],
+    colors: Sequence[Sequence[int]],
 ) -> dict[str, Any]:
     """Run the answer on `n` MPI ranks, on every row of `given` (a tensor for each rank).
 
-    strides: each row's tensors are every so many elements of longer ones. colours: ranks of one colour
+    strides: each row's tensors are every so many elements of longer ones. colors: ranks of one color
     reduce a row among themselves.
     """
-    inputs = ([list(row) for row in given], list(ops), list(strides), [list(c) for c in colours])
+    inputs = ([list(row) for row in given], list(ops), list(strides), [list(c) for c in colors])
     script = compose(answer, reduce_all, inputs)
     found = under_mpiexec(script, n, timeout_s=MPIEXEC_S)
     for place in script.parent.glob("*.inside"):
@@ -54,7 +54,7 @@ def reduce_all(
     given: Sequence[Sequence[torch.Tensor]],
     ops: Sequence[str],
     strides: Sequence[int],
-    colours: Sequence[Sequence[int]],
+    colors: Sequence[Sequence[int]],
 ) -> list[dict[str, Any]]:
     """Reduce each tensor in place by the answer; say what became of it and which calls were made."""
     from mpi4py import MPI
@@ -65,8 +65,8 @@ def reduce_all(
     watch = threading.Timer(_ANSWER_S, _give_up, [Path(f"{me}.inside").absolute(), inside])
     watch.daemon = True
     watch.start()
-    for row, op, stride, colour in zip(given, ops, strides, colours, strict=True):
-        world = counting(MPI.COMM_WORLD.Split(colour[me], me), inside)
+    for row, op, stride, color in zip(given, ops, strides, colors, strict=True):
+        world = counting(MPI.COMM_WORLD.Split(color[me], me), inside)
         mine = row[me]
         # a view whose elements are not next to each other; those between belong to somebody else
         longer = torch.stack([mine] * stride, -1).flatten(-2)

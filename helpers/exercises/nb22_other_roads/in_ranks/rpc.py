@@ -92,7 +92,7 @@ def _watch_what_is_sent() -> list[torch.Tensor]:
         sent = [(tensor, tensor._version) for tensor in tensors]
         shown: torch.futures.Future[Any] = torch.futures.Future()
 
-        # a future of its own, which has the answer only when the look is over: whoever waits for it
+        # a future of its own, which has the answer only when the look is over: a caller that waits for it
         # may change what was sent
         def pass_on(answered: torch.futures.Future[Any]) -> None:
             changed.extend(tensor for tensor, version in sent if tensor._version != version)

@@ -1,1 +1,1 @@
-"""What ranks run beside the answers of several notebooks: no truth belongs here."""
+"""What ranks run together with the answers of several notebooks: no truth belongs here."""

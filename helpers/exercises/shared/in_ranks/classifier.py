@@ -1,4 +1,4 @@
-"""A small classifier, and what of it travels: its weights in one vector, its gradients by name."""
+"""A small classifier, and what of it is sent: its weights in one vector, its gradients by name."""
 
 from __future__ import annotations
 

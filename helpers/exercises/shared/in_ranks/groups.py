@@ -45,7 +45,7 @@ def watch_new_group(rank: int, world_size: int) -> Iterator[None]:
     distributed_c10d._new_group_with_tag = watched  # type: ignore[assignment]
     try:
         yield
-        store.set(f"{made + 1}/{rank}", _LEFT)  # whoever waits for its next call need not
+        store.set(f"{made + 1}/{rank}", _LEFT)  # a rank that waits for its next call need not
     finally:
         distributed_c10d._new_group_with_tag = real
 

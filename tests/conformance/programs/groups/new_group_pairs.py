@@ -1,4 +1,4 @@
-"""Pairs of neighbours are groups of their own; every rank makes all of them."""
+"""Pairs of neighbors are groups of their own; every rank makes all of them."""
 
 import torch
 import torch.distributed as dist

@@ -1,4 +1,4 @@
-"""batch_isend_irecv exchanges with both neighbours at once."""
+"""batch_isend_irecv exchanges with both neighbors at once."""
 
 import torch
 import torch.distributed as dist

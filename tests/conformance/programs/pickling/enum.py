@@ -5,12 +5,12 @@ from enum import Enum
 import torch.distributed as dist
 
 
-class Colour(Enum):
+class Color(Enum):
     RED = 1
     BLUE = 2
 
 
 def main(rank, world_size):
-    box = [Colour.BLUE if rank == 0 else None]
+    box = [Color.BLUE if rank == 0 else None]
     dist.broadcast_object_list(box, src=0)
-    return box[0] is Colour.BLUE, box[0].name
+    return box[0] is Color.BLUE, box[0].name

@@ -14,8 +14,8 @@ def main(rank, world_size):
     if rank != 0:
         store = dist.TCPStore("127.0.0.1", port[0], world_size, is_master=False)
     if rank == 0:
-        store.set("colour", "green")
-    got = store.get("colour")
+        store.set("color", "green")
+    got = store.get("color")
     store.add("seen", 1)
     dist.barrier()
     total = store.add("seen", 0)
