@@ -51,6 +51,10 @@ def prose_of(path: Path) -> Iterator[tuple[str, str]]:
                 yield cell["id"], "".join(cell["source"])
             else:
                 yield from _of_code("".join(cell["source"]), cell["id"])
+    elif path.parent.name == "mistakes":  # programs as learners write them, with a sentence above each
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if line.startswith("# ") and not line.startswith("# %%"):
+                yield f"line {number}", line
     elif path.suffix == ".py":
         yield from _of_code(path.read_text(), "line")
     else:
@@ -72,7 +76,7 @@ def _of_code(source: str, place: str) -> Iterator[tuple[str, str]]:
 def files() -> list[Path]:
     found = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("solutions/*.ipynb")]
     found += ROOT.glob("helpers/course/quizzes/*.toml")
-    found += [p for p in ROOT.glob("helpers/**/*.py") if p.parent.name != "mistakes"]
+    found += ROOT.glob("helpers/**/*.py")
     return sorted(found)
 
 

@@ -8,7 +8,7 @@ def compress_gradients(state, bucket):
 
 # %% divides after the sum
 # A number that is sent, or the sum over the ranks, is beyond float16's largest, 65,504. The mean is not:
-# divide by the world size before you add.
+# send each rank's share of it, divided by the world size and not scaled up.
 def compress_gradients(state, bucket):
     half = bucket.buffer().half()
     future = dist.all_reduce(half, async_op=True).get_future()
@@ -17,7 +17,7 @@ def compress_gradients(state, bucket):
 
 # %% AVG, which adds first
 # A number that is sent, or the sum over the ranks, is beyond float16's largest, 65,504. The mean is not:
-# divide by the world size before you add.
+# send each rank's share of it, divided by the world size and not scaled up.
 def compress_gradients(state, bucket):
     half = bucket.buffer().half()
     future = dist.all_reduce(half, op=dist.ReduceOp.AVG, async_op=True).get_future()

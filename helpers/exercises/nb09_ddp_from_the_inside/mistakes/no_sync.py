@@ -43,7 +43,7 @@ def no_sync(ddp):
 
 
 # %% swallows the exception
-# Do not catch the exception: with `finally:` in place of `except:` it leaves the block.
+# Do not swallow the exception: restore the switch in `finally:`, without `except:` or `return` there.
 @contextmanager
 def no_sync(ddp):
     old = ddp.require_backward_grad_sync
@@ -67,7 +67,7 @@ def no_sync(ddp):
 
 
 # %% an exit that returns True
-# Do not catch the exception: with `finally:` in place of `except:` it leaves the block.
+# Do not swallow the exception: restore the switch in `finally:`, without `except:` or `return` there.
 class no_sync:
     def __init__(self, ddp):
         self.ddp = ddp
@@ -82,7 +82,7 @@ class no_sync:
 
 
 # %% raises an error of its own
-# Do not catch the exception: with `finally:` in place of `except:` it leaves the block.
+# Do not swallow the exception: restore the switch in `finally:`, without `except:` or `return` there.
 @contextmanager
 def no_sync(ddp):
     old = ddp.require_backward_grad_sync

@@ -53,7 +53,7 @@ def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, mo
 
 
 # %% the wrong way
-# The outer step goes the wrong way. Its gradient is the weights of the last meeting minus the weights now.
+# The outer step goes the wrong way. Its gradient is the weights of the last synchronization minus the weights now.
 def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
     kept = copies(model)
     outer = nesterov(kept, outer_lr, momentum)
@@ -81,7 +81,7 @@ def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, mo
 
 
 # %% a new outer optimizer each time
-# The outer momentum is lost between meetings. Make the outer optimizer once, before the first step.
+# The outer momentum is lost between synchronizations. Make the outer optimizer once, before the first step.
 def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
     kept = copies(model)
     for step in trained_steps(model, inner, x, y, batch_size):
@@ -111,7 +111,7 @@ def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, mo
 
 # %% an outer optimizer of the model's own weights
 # The outer step starts from the rank's own weights, which have moved already. It starts from the weights of
-# the last meeting, which are the same on all ranks.
+# the last synchronization, which are the same on all ranks.
 def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
     kept = copies(model)
     outer = nesterov(model.parameters(), outer_lr, momentum)
@@ -136,7 +136,7 @@ def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, mo
 
 
 # %% the inner optimizer starts anew
-# The inner optimizer's state is lost after a meeting. Keep it: each rank keeps its own.
+# The inner optimizer's state is lost after a synchronization. Keep it: each rank keeps its own.
 def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
     kept = copies(model)
     outer = nesterov(kept, outer_lr, momentum)
@@ -175,7 +175,7 @@ def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, mo
 
 
 # %% the difference to the first weights
-# The difference is taken to the very first weights each time. After a meeting keep the new weights.
+# The difference is taken to the very first weights each time. After a synchronization keep the new weights.
 def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
     first, kept = copies(model), copies(model)
     outer = nesterov(kept, outer_lr, momentum)
