@@ -51,7 +51,8 @@ def prose_of(path: Path) -> Iterator[tuple[str, str]]:
                 yield cell["id"], "".join(cell["source"])
             else:
                 yield from _of_code("".join(cell["source"]), cell["id"])
-    elif path.parent.name == "mistakes":  # programs as learners write them, with a sentence above each
+    elif path.parent.name == "mistakes":
+        # programs as learners write them, with a sentence above each
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if line.startswith("# ") and not line.startswith("# %%"):
                 yield f"line {number}", line

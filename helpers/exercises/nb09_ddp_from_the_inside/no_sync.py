@@ -16,7 +16,8 @@ from helpers.exercises.shared.gradients import PARITY, draw_samples, draw_weight
 
 ADVICE = {
     "off": "`require_backward_grad_sync` is the switch: it must be False while the block runs.",
-    "comes out": "Do not swallow the exception: restore the switch in `finally:`, without `except:` or `return` there.",
+    "comes out": "Do not swallow the exception: restore the switch in `finally:`, without `except:` or "
+    "`return` there.",
     "inner": "Set the switch to False for the block; do not flip it.",
     "nested": "Restore the switch to what it was before the block, which may have been False.",
     "behind": "Restore the switch to what it was before the block.",
