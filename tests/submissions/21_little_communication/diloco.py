@@ -44,7 +44,7 @@ def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, mo
             model.load_state_dict(theirs.state_dict())
 
 
-# %% wrong: averages gradients as well | wrong | says: Between meetings nothing is averaged|at a meeting each parameter|At a meeting each parameter
+# %% wrong: averages gradients as well | wrong | says: each difference is averaged once, and nothing else is sent
 def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
     kept = [p.detach().clone() for p in model.parameters()]
     outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum, nesterov=True)
@@ -64,7 +64,7 @@ def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, mo
                 p.data.copy_(k)
 
 
-# %% wrong: the last batch, too | wrong | says: make no step
+# %% wrong: the last batch, too | wrong | says: inner.step\(\) is called \d times here; \d times? is right
 def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
     kept = [p.detach().clone() for p in model.parameters()]
     outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum, nesterov=True)

@@ -110,7 +110,14 @@ def run_parallelized(
         for name, p in model.named_parameters()
     }
     same = "" if model is block else "the model that was returned is not the one that was given"
-    return {"block": same, **shapes, **found, "gradient of x": copy_of(x.grad), **grads}
+    return {
+        "block": same,
+        **shapes,
+        "autograd": found["autograd"],
+        "output": found["output"],
+        "gradient of x": copy_of(x.grad),
+        **grads,
+    }
 
 
 def _whole(value: Any) -> Any:

@@ -120,11 +120,9 @@ def run_block(
     )
     if found is None:
         return None
-    changed = [name for name, own in given.items() if not torch.equal(own, tensors[name])]
     return {
         **found,
         **{f"gradient of {name}": grad_of(tensor) for name, tensor in given.items()},
-        "changed": f"the {changed[0]} that were given have changed" if changed else "",
         "pair": wrong_pair(rank, world_size),
     }
 
@@ -138,12 +136,19 @@ def run_loss(
     first: int,
 ) -> dict[str, Any] | None:
     """Let the answer compute a loss from this rank's logits, and run backward."""
-    more = (target.clone(), first)
+    given: list[torch.Tensor] = []
+
+    def watched(own: torch.Tensor, *more: Any) -> Any:
+        given.append(own)
+        return answer(own, *more)
+
+    tensors, more = {"logits": logits}, (target.clone(), first)
     # the largest logit needs no gradient
-    found = run_block(
-        answer, rank, world_size, None, {"logits": logits}, *more, calls_without_gradient=1
-    )
-    return found and found | {"logits": found["changed"]}
+    found = run_block(watched, rank, world_size, None, tensors, *more, calls_without_gradient=1)
+    if found is None:
+        return None
+    changed = not torch.equal(given[0].detach(), logits)
+    return found | {"logits": "the logits that were given have changed" if changed else ""}
 
 
 def run_sequence(
