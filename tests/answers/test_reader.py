@@ -147,13 +147,13 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(tmp_path / "socket"))
     wrong = {
-        tmp_path: "no regular file",
+        tmp_path: "not a regular file",
         tmp_path / "missing": "does not exist",
         tmp_path / "link": "is a symbolic link",
         tmp_path / "circle": "is a symbolic link",
-        tmp_path / "fifo": "no regular file",
+        tmp_path / "fifo": "not a regular file",
         tmp_path / "socket": "cannot be opened",
-        Path("/dev/zero"): "no regular file",
+        Path("/dev/zero"): "not a regular file",
         target / "inside": "cannot be opened",
         tmp_path / ("x" * 400): "cannot be opened",
         tmp_path / "a\0b": "not a file name",

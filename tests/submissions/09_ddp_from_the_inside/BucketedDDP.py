@@ -492,7 +492,7 @@ class BucketedDDP(Common):
         self.begin()
 
 
-# %% wrong: waits in the hook | wrong | says: wait when all of them are on their way
+# %% wrong: waits in the hook | wrong | says: wait when all of them are in flight
 def broadcast_module(module, src=0):
     for tensor in [*module.parameters(), *module.buffers()]:
         dist.broadcast(tensor.detach(), src)

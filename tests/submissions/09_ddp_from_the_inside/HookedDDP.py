@@ -154,7 +154,7 @@ class HookedDDP(Wrapper):
         pass
 
 
-# %% wrong: async_op, and the wait in the hook | wrong | says: wait when all of them are on their way
+# %% wrong: async_op, and the wait in the hook | wrong | says: wait when all of them are in flight
 class HookedDDP(Wrapper):
     def __init__(self, module):
         super().__init__()

@@ -117,7 +117,7 @@ def rpc_parameter_server(trainers, weights, gradient, steps, lr):
     return weights
 
 
-# %% wrong: in place while a call is on its way | wrong | says: `rpc_async` makes no copy
+# %% wrong: in place while a call is in flight | wrong | says: `rpc_async` makes no copy
 def rpc_parameter_server(trainers, weights, gradient, steps, lr):
     w = weights.clone()
     for _ in range(steps):
