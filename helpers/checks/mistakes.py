@@ -30,6 +30,8 @@ from helpers.checks.result import Outcome
 SEALED = ".sealed"
 _EXERCISES = Path(__file__).parents[1] / "exercises"
 _IMPORTS = "import torch\nimport torch.distributed as dist\n"
+_NEVER = (Outcome.PASSED, Outcome.NOT_ATTEMPTED, Outcome.UNREADABLE, Outcome.FAULT)
+_OUTCOMES = [each.value for each in Outcome if each not in _NEVER]
 _MARK = re.compile(r"^# %% (.*)\n((?:#.*\n)*)", re.MULTILINE)
 
 
@@ -53,7 +55,7 @@ def _mistakes_of(notebook: str, name: str) -> tuple[KnownMistake, ...]:
     plain = _EXERCISES / f"nb{notebook}" / "mistakes" / f"{name}.py"
     sealed = plain.with_suffix(SEALED)
     if plain.is_file():
-        return read_mistakes(plain.read_text())
+        return read_mistakes(plain.read_text(), plain.name)
     return read_mistakes(bz2.decompress(sealed.read_bytes()).decode()) if sealed.is_file() else ()
 
 
@@ -80,16 +82,22 @@ def seal(text: str) -> bytes:
     return bz2.compress(text.encode())
 
 
-def read_mistakes(text: str) -> tuple[KnownMistake, ...]:
-    """Cut the text of a file of mistakes into its programs. Raise ValueError where a sentence is missing."""
+def read_mistakes(text: str, file: str = "") -> tuple[KnownMistake, ...]:
+    """Cut the text of a file of mistakes into its programs.
+
+    Raise ValueError, with the file and line, where a sentence is missing or an outcome is unknown.
+    """
     marks = list(_MARK.finditer(text))
     common = _IMPORTS + (text[: marks[0].start()] if marks else "")
     found = []
     for mark, following in zip(marks, [*marks[1:], None], strict=True):
         title, _, outcome = (part.strip() for part in mark[1].partition("|"))
         words = " ".join(line.removeprefix("#").strip() for line in mark[2].splitlines())
+        place = f"{file} line {text[: mark.start()].count(chr(10)) + 1}, `# %% {mark[1]}`"
         if not words:
-            raise ValueError(f"a sentence is missing under the marker `# %% {mark[1]}`")
+            raise ValueError(f"{place}: the sentence is missing, as comment lines under the marker")
+        if (outcome or "wrong") not in _OUTCOMES:
+            raise ValueError(f"{place}: {outcome!r} is not one of {', '.join(_OUTCOMES)}")
         source = common + text[mark.end() : following.start() if following else len(text)]
         found.append(KnownMistake(title, words, source, Outcome(outcome or "wrong")))
     return tuple(found)

@@ -121,12 +121,16 @@ def table(exercise: Exercise, proofs: Sequence[Proof]) -> str:
     for proof in proofs:
         fate = f"{proof.outcome} in {proof.failed} of {proof.of} cases"
         if not proof.is_rejected:
-            why = f"expected: {proof.mistake.outcome.value}"
+            why = (
+                f"expected: {proof.mistake.outcome.value}; the outcome is the word after its title"
+            )
         elif proof.is_own:
             why = "its own sentence"
         elif proof.others:
             why = f"the sentence of: {', '.join(proof.others)}"
         else:
             why = f"not its own sentence, but: {proof.advice or 'none'}"
+            if not proof.advice or proof.advice not in {p.mistake.words for p in proofs}:
+                why += "; if another mistake behaves like this one, give both the same sentence"
         lines.append(f"  {'ok ' if proof.is_good else 'BAD'} {proof.mistake.title}: {fate}; {why}")
     return "\n".join(lines)

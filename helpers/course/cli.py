@@ -232,7 +232,7 @@ def mistakes(exercise: str, add: Path | None, say: str) -> None:
     Says for each whether it is rejected and whether its author reads its own sentence. Exits with 1 if not.
     For example: course mistakes ping_pong --add both_send.py --say "Both ranks send first."
     """
-    from helpers.checks.mistakes import known_mistakes
+    from helpers.checks.mistakes import known_mistakes, path_of
     from helpers.checks.proof import CannotAdd, added, prove, table
     from helpers.checks.registry import find
 
@@ -243,6 +243,8 @@ def mistakes(exercise: str, add: Path | None, say: str) -> None:
         raise click.ClickException(str(error.args[0])) from error
     proofs = [prove(found, mistake) for mistake in known]
     click.echo(table(found, proofs))
+    if add is not None:
+        click.echo(f"Added to {path_of(found)}.")
     sys.exit(not all(proof.is_good for proof in proofs))
 
 

@@ -1,7 +1,7 @@
 """One lane for each rank, in rank order: what it printed, what it returned, how it failed.
 
 `lanes_live_html` is what a notebook shows while a launch runs. Only styles that JupyterLab keeps in a
-notebook it does not trust are used: inline, and of translucent greys in place of theme variables, so
+notebook it does not trust are used: inline, and of translucent grays in place of theme variables, so
 that light and dark themes both show them.
 """
 

@@ -2,7 +2,7 @@
 
 Colors are Okabe and Ito's (https://jfly.uni-koeln.de/color/), which stay apart in all common
 forms of color blindness. Each kind also has a hatch, a marker and a line style of its own, so
-that a picture reads in grey.
+that a picture reads in gray.
 """
 
 from __future__ import annotations

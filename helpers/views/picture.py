@@ -26,7 +26,7 @@ Seen = Run | Trace | list[dict[str, Any]]
 
 _SCREEN_DPI = 110
 _PRINT_DPI = 200
-_COLOURS = 128
+_COLORS = 128
 
 
 @dataclass(frozen=True, repr=False)
@@ -103,7 +103,7 @@ def _png_of(rgba: Any) -> bytes:
     height, width = rgba.shape[:2]
     image = Image.frombytes("RGBA", (width, height), rgba.tobytes()).convert("RGB")
     # few flat colors and the edges of letters: more than enough of them for both
-    image = image.quantize(_COLOURS, dither=Image.Dither.NONE)
+    image = image.quantize(_COLORS, dither=Image.Dither.NONE)
     buffer = BytesIO()
     image.save(buffer, format="png", optimize=True)
     return buffer.getvalue()

@@ -98,9 +98,19 @@ def test_a_file_is_cut_into_programs() -> None:
     assert "SCALE = 2" in second.source and "def total" in second.source
 
 
-def test_a_program_without_a_sentence_is_refused() -> None:
-    with pytest.raises(ValueError, match="a sentence is missing"):
-        read_mistakes("# %% nothing to say\ndef total(rank): ...\n")
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("\n# %% nothing to say\ndef f(): ...\n", "line 2, .*the sentence is missing"),
+        (
+            "# %% it dies | crash\n# Words.\ndef f(): ...\n",
+            "line 1, .*'crash' is not one of wrong, .*crashed",
+        ),
+    ],
+)
+def test_a_marker_that_is_not_in_the_form_is_refused_with_its_place(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=f"mine.py {why}"):
+        read_mistakes(text, "mine.py")
 
 
 def test_what_is_written_is_read_again() -> None:
