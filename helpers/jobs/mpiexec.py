@@ -8,6 +8,7 @@ Called from notebooks; `run_mpiexec` also inside a rank, by checks that run an a
 
 from __future__ import annotations
 
+import locale
 import os
 import shutil
 import sys
@@ -29,6 +30,11 @@ _LOOK_S = 0.02
 _KEY = "mpiexec"
 _ABORT = "Abort("
 """How MPICH's own word on a rank's end begins; it may come before the rank's last or after it."""
+
+if (locale.setlocale(locale.LC_CTYPE) or "C")[:3] in ("tr_", "az_"):
+    # MPICH's usual transport, UCX, compares its own words without regard to case. Where the capital of i has
+    # a dot, it finds "diag" unknown and ends the process: mpich 5.0, seen on `from mpi4py import MPI`.
+    os.environ.setdefault("MPICH_CH4_NETMOD", "ofi")
 
 
 def mpiexec(

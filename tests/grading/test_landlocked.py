@@ -127,8 +127,12 @@ import os, time
 def attack(rank, world_size, *inputs):
     if rank == 0 and not os.fork():
         os.setsid()
+        middle = os.getpid()  # not getppid(): once it has ended, that is the rank server
         if not os.fork():
-            os.kill(os.getppid(), 9)
+            try:
+                os.kill(middle, 9)
+            except ProcessLookupError:
+                pass
             os.execvp("sleep", ["sleep", "{os.getpid()}.5"])
     return "contained"
 """

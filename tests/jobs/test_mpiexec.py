@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -14,7 +17,25 @@ from helpers.jobs.mpiexec import MpiFailed, mpiexec
 from helpers.ranks.failures import LaunchError
 from helpers.views.mpi_lanes import mpi_html, mpi_text
 
+
+def _turkish() -> str:
+    """Return the name of a Turkish locale of this machine, "" if it has none."""
+    known = subprocess.run(["locale", "-a"], capture_output=True, text=True, timeout=20).stdout
+    return next((name for name in known.split() if name.startswith("tr_TR.")), "")
+
+
+TURKISH = _turkish() if shutil.which("locale") else ""
 HEAD = "from mpi4py import MPI\nworld = MPI.COMM_WORLD\n"
+
+
+@pytest.mark.skipif(not TURKISH, reason="there is no Turkish locale here")
+def test_mpi_starts_where_the_capital_of_i_has_a_dot() -> None:
+    program = "from helpers import mpiexec\nfrom mpi4py import MPI\nprint(MPI.COMM_WORLD.size)"
+    env = {**os.environ, "LC_ALL": TURKISH}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=100
+    )
+    assert done.stdout == "1\n", done.stderr
 
 
 def script(folder: Path, body: str) -> Path:
