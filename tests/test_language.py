@@ -28,7 +28,7 @@ INSTEAD = {
     r"\b[Bb]eside\b": "next to, in addition to, compared with",
     r"\bfor ever\b": "forever",
     r"\bin vain\b": "for nothing",
-    r"\b(of|in|for|than) so many\b": "that many",
+    r"\b(of|in|for|than|at most|exactly|needs|has) so many\b": "that many",
     r"\b(stands?|lies?|lay|stood) in\b": "is in",
     r"\banew\b": "again",
     r"\bthere and back\b": "forward and backward",

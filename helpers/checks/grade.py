@@ -48,7 +48,7 @@ _STOP_AFTER = frozenset(
 )
 """Outcomes after which the other cases would only repeat the message, and cost a second each."""
 _MOST_ALONE = 8
-"""Cases that are tried again in worlds of their own: after so many that went wrong alike, others do too."""
+"""Cases that are tried again in worlds of their own: after this many that went wrong alike, others do too."""
 _MOST_PARTS = 3
 """Answers to other exercises that are tried because one that calls them failed."""
 

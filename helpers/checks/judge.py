@@ -93,7 +93,7 @@ class Tried:
     def _finding(self, rank: int) -> Finding | None:
         case, got = self.case, self.run.values[rank]
         if vast := vast_range(got):
-            return Finding(f"{vast} came back: no answer has so many numbers")
+            return Finding(f"{vast} came back: no answer has that many numbers")
         wanted = for_rank(case.right, rank)
         if callable(wanted) or isinstance(wanted, AllRanks):
             if other := like(for_rank(case.like, rank), got):

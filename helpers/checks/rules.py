@@ -65,7 +65,7 @@ class OnlyCalls:
 
 @dataclass(frozen=True)
 class Count:
-    """Each rank makes exactly (or at most) so many calls of an op."""
+    """Each rank makes exactly (or at most) this many calls of an op."""
 
     op: str
     amount: Amount
@@ -95,7 +95,7 @@ class Count:
 
 @dataclass(frozen=True)
 class TotalMessages:
-    """All ranks together send exactly (or at most) so many messages."""
+    """All ranks together send exactly (or at most) this many messages."""
 
     amount: Callable[[Case], int]
     at_most: bool = False
@@ -140,7 +140,7 @@ class Peers:
 
 @dataclass(frozen=True)
 class BytesSent:
-    """Each rank sends at most so many bytes in all its messages."""
+    """Each rank sends at most this many bytes in all its messages."""
 
     amount: Amount
     why: str = ""

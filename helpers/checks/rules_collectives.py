@@ -33,7 +33,7 @@ class HandedIn:
 
 @dataclass(frozen=True)
 class Calls:
-    """Each rank makes at most so many communication calls, and at least one."""
+    """Each rank makes at most this many communication calls, and at least one."""
 
     most: int
     why: str = ""
@@ -59,7 +59,7 @@ class Calls:
 
 @dataclass(frozen=True)
 class Travels:
-    """All calls of `op` on a rank together carry at most so many bytes, in at most so many calls."""
+    """All calls of `op` on a rank together carry at most this many bytes, in at most this many calls."""
 
     op: str
     text: str

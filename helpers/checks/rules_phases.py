@@ -14,7 +14,7 @@ from helpers.views.traffic_ledger import calls_by_phase
 
 @dataclass(frozen=True)
 class CallsIn:
-    """In all its spans of this name together, a rank makes exactly (or at most) so many calls.
+    """In all its spans of this name together, a rank makes exactly (or at most) this many calls.
 
     most_bytes: of what one of them hands in. missing, why, why_large: what to think of where there are
     fewer calls, more calls, larger ones. A rank that never came to the phase breaks nothing.

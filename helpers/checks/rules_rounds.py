@@ -13,7 +13,7 @@ from helpers.views.plain import plural
 
 @dataclass(frozen=True)
 class PortRounds:
-    """All messages together take at most so many rounds.
+    """All messages together take at most this many rounds.
 
     Two messages that leave (or reach) one rank are two rounds, even if neither depends on the other: this is
     what the formulas with latency and bandwidth count.

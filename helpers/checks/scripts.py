@@ -175,7 +175,7 @@ def under_fork(
 
     nproc: how many workers; a list says it for each attempt, as of a job whose size changes. A worker finds
     the environment that torchrun gives. When one fails, the others are ended `grace_s` later (at once if it
-    was killed), and all are started again, so many times; with `others_go_on` nobody is ended. The file for
+    was killed), and all are started again, that many times; with `others_go_on` nobody is ended. The file for
     `@record` is `error_file(script, rank)`.
 
     Workers ask the referee (`script_worker.ask`), who may have them killed: "killed" names those of each

@@ -31,7 +31,7 @@ class DataFileError(ValueError):
 
 
 def read_idx(path: Path, dims: int) -> torch.Tensor:
-    """Read an IDX file of unsigned bytes, plain or packed by gzip, with so many dimensions.
+    """Read an IDX file of unsigned bytes, plain or packed by gzip, with that many dimensions.
 
     Raise DataFileError, which names the file and what is wrong with it.
     """

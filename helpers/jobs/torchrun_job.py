@@ -105,7 +105,7 @@ class TorchrunJob:
         raise LookupError(f"no worker of rank {rank} is alive now; alive: {ranks}.")
 
     def wait_for(self, text: str, count: int = 1) -> None:
-        """Wait until workers have printed `text` so many times, in all rounds together.
+        """Wait until workers have printed `text` that many times, in all rounds together.
 
         Raise TorchrunFailed if the job ends, or its time, before that.
         """

@@ -167,7 +167,9 @@ def decode(body: bytearray, most_parts: int = 0) -> Any:
         (length,) = LENGTH.unpack_from(body)
         text = bytes(memoryview(body)[LENGTH.size : LENGTH.size + length])
         if 0 < most_parts < text.count(b",") + text.count(b"["):
-            raise WireError(f"a value of more than {most_parts:,} parts; no exercise needs so many")
+            raise WireError(
+                f"a value of more than {most_parts:,} parts; no exercise needs that many"
+            )
         tree = json.loads(text)
         return _Reader(body, LENGTH.size + length).value(tree, 0)
     except WireError:

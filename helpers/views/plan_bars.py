@@ -43,7 +43,7 @@ def plan_bars(
     network_gb_s: float | None = None,
     shown: int = SHOWN,
 ) -> Picture:
-    """Draw the fastest layouts of a model that fit on so many GPUs, one for each DP x TP x PP.
+    """Draw the fastest layouts of a model that fit on that many GPUs, one for each DP x TP x PP.
 
     model: "Llama 3 8B", "Llama 3 70B", "GPT-3 175B", "Llama 3 405B" or "GPT 1T". gpu: "H100" or "A100".
     batch: samples in a step, in all. network_gb_s: another network between the hosts, in gigabytes a

@@ -60,7 +60,7 @@ def schedule(plans: Mapping[str, Run | Trace | Plan], *, backward: float = 2.0) 
 
     A run's stages must have recorded spans called F0, B0, F1, ...; one without them is left out. Where
     a rank has several stages ("0F0", "4F0"), those of its second one bear a prime, and so on.
-    backward: how many times as long as a forward it takes. A stage "holds" so many microbatches at
+    backward: how many times as long as a forward it takes. A stage "holds" that many microbatches at
     most, gone forward and not yet backward. The text has no measured times. Raises ValueError for a
     plan that never ends.
     """

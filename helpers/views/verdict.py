@@ -31,7 +31,7 @@ def verdict_text(result: CheckResult) -> str:
         lines += _case_text(worst)
         lines += [f"  {again}"] if (again := _again(result)) else []
     elif result.rules and result.passed:
-        lines.append(f"  how the ranks talked: {'; '.join(result.rules)}")
+        lines.append(f"  how the ranks communicated: {'; '.join(result.rules)}")
     lines += [f"  note: {clip(clean(note), 400)}" for note in result.notes]
     if _wants_hint(result):
         lines.append(f"  Stuck? {_hint_call(result)}")
@@ -56,7 +56,7 @@ def verdict_html(result: CheckResult) -> str:
         parts.append(_case_html(worst))
         parts += [_quiet(again)] if (again := _again(result)) else []
     elif result.rules and result.passed:
-        parts.append(_quiet(f"how the ranks talked: {'; '.join(result.rules)}"))
+        parts.append(_quiet(f"how the ranks communicated: {'; '.join(result.rules)}"))
     parts += [_quiet(f"note: {clip(clean(note), 400)}") for note in result.notes]
     if _wants_hint(result):
         parts.append(_quiet(f"Stuck? {_hint_call(result)}"))

@@ -254,7 +254,7 @@ def test_a_range_without_end_is_not_written_out() -> None:
     for value in ("range(10**9)", "[range(2**70)]", "{'a': (1, range(0, -(10**12), -7))}"):
         result = tried(f"return {value}", replace(SUM, case=judged))
         assert result.outcome is Outcome.WRONG
-        assert "no answer has so many numbers" in verdict_text(result)
+        assert "no answer has that many numbers" in verdict_text(result)
 
 
 def test_a_rank_that_lies_about_its_cases_costs_its_own_answer() -> None:

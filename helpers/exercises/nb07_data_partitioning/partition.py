@@ -72,7 +72,7 @@ def together(values: list[Any], length: int) -> Finding | None:
 
 
 def unshuffled(tries: list[list[list[int]]], length: int) -> Finding | None:
-    """Describe what four seeds have in common that chance does not give to so many samples."""
+    """Describe what four seeds have in common that chance does not give to that many samples."""
     if all(one == tries[0] for one in tries):
         what = "every seed gives the same samples in the same order"
         return Finding(

@@ -200,7 +200,7 @@ def which(got: float, *mistakes: tuple[float, str]) -> tuple[str, ...]:
 
 
 def numbers(got: Any, count: int) -> list[float] | None:
-    """Read so many finite numbers from what came back; None, where it is something else."""
+    """Read that many finite numbers from what came back; None, where it is something else."""
     try:
         if isinstance(got, dict) or len(got) != count:
             return None

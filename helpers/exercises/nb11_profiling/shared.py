@@ -49,7 +49,7 @@ def cut(spans: Iterable[Span], begin: float, end: float) -> list[Span]:
 
 
 def draw_spans(draw: Draw, begin: float, length: int, kinds: dict[str, int]) -> list[Span]:
-    """Draw so many spans of each kind within `length` ms, some nested in others, some the same twice.
+    """Draw that many spans of each kind within `length` ms, some nested in others, some the same twice.
 
     Some meet, and none of their ends need be a simple fraction of a millisecond.
     """

@@ -62,7 +62,7 @@ def case(draw: Draw) -> Case:
 
 
 def task_of(run: tuple[Any, ...], percent: int) -> tuple[str, Task]:
-    """Return the name of a recorded run and the run, its cluster so many percent as fast."""
+    """Return the name of a recorded run and the run, its cluster at a drawn percentage of its speed."""
     label, parameters, layers, hidden, sequence, gpus, per_host, memory, flops, *speeds, batch = run
     model = {"parameters": parameters, "layers": layers, "hidden": hidden, "sequence": sequence}
     cluster = {

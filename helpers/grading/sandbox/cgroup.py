@@ -35,7 +35,7 @@ _STALE_S = 60.0
 """How old the group of a process that nobody sees must be to be removed: its owner may be in a namespace of
 process ids that is not ours, about to put somebody into it."""
 _ROOM = 100
-"""Processes beyond the limit: so many may start before `guard` looks, which then says what was too much."""
+"""Processes beyond the limit: this many may start before `guard` looks, which then says what was too much."""
 _TRIAL = 1 << 22
 """Bytes, or processes, of a group that is made to see whether it can be: more processes than any kernel has
 ids for would be refused."""

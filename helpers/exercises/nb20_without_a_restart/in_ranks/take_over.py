@@ -33,7 +33,7 @@ def backward(model: nn.Module, replica: int, step: int) -> None:
 
 
 def trained(rank: int, steps: int, model_kind: str, kind: str) -> tuple[Any, Any]:
-    """Give the model and the optimizer of a replica that has trained so many steps, by itself."""
+    """Give the model and the optimizer of a replica that has trained that many steps, by itself."""
     model = small_model(7 if steps > 0 else 100 + rank, model_kind)
     optimizer = optimizer_of(model, kind)
     for step in range(steps):

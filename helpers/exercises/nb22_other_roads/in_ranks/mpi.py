@@ -37,7 +37,7 @@ def on_mpi_ranks(
 ) -> dict[str, Any]:
     """Run the answer on `n` MPI ranks, on every row of `given` (a tensor for each rank).
 
-    strides: each row's tensors are every so many elements of longer ones. colors: ranks of one color
+    strides: each row takes every n-th element of a longer tensor, n in `strides`. colors: ranks of one color
     reduce a row among themselves.
     """
     inputs = ([list(row) for row in given], list(ops), list(strides), [list(c) for c in colors])
