@@ -97,7 +97,7 @@ def _draw(axes: Axes, label: str, matrix: _Matrix, most: int) -> AxesImage:
 def _text(label: str, matrix: _Matrix) -> str:
     links = sum(nbytes > 0 for row in matrix for nbytes in row)
     if not links:
-        return f"{one_line(label)}: no messages"
+        return f"{one_line(label)}: no bytes"
     total = short_bytes(sum(map(sum, matrix)))
     link = short_bytes(max(map(max, matrix)))
     through = [sum(row) for row in matrix]

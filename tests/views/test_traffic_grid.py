@@ -11,7 +11,7 @@ def test_the_text_says_what_each_map_shows() -> None:
     picture = traffic_grid({"pair": ping_pong(2), "silent": Trace(3)})
     assert picture.text == (
         "pair: 2 links used, 1.6 kB in all, 800 B at most on one link; rank 0 sends most, 800 B\n"
-        "silent: no messages"
+        "silent: no bytes"
     )
 
 
