@@ -75,7 +75,7 @@ RIGHT = {
             work.wait()
         got[rank] = x
         return sum(got)""",
-    "into rows of one tensor, which are written to beside each other": """
+    "into rows of one tensor, which are written to next to each other": """
         rows = torch.empty(world_size, len(x), dtype=x.dtype)
         works = [dist.irecv(rows[r], r) for r in range(world_size) if r != rank]
         works += [dist.isend(x, r) for r in range(world_size) if r != rank]

@@ -45,7 +45,7 @@ DEAR = {
     "shrink_and_go_on: all are expected forever",
     "swap: waits by polling",
 }
-"""Five seconds and more each, beside others."""
+"""Five seconds and more each, while others run."""
 _BY = {
     (s.exercise if s.outcome == "wrong" else s.notebook, s.outcome): s
     for s in WRONG

@@ -17,7 +17,11 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb19_checkpoints.in_ranks.beside import beside, learn, plans_of
+from helpers.exercises.nb19_checkpoints.in_ranks.while_training import (
+    learn,
+    plans_of,
+    train_and_save,
+)
 from helpers.exercises.nb19_checkpoints.shared import (
     evidence,
     half_loaded,
@@ -233,7 +237,7 @@ EXERCISE = Exercise(
         Failed(".", ALONE, when=left_alone),
     ),
     kind=Kind.SCRIPT,
-    driver=beside,
+    driver=train_and_save,
     reported=("raised", "steps", "writes", "noted"),
     sizes=(1, 2, 3),
     count=8,

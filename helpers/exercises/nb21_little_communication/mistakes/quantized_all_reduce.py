@@ -45,7 +45,7 @@ def quantized_all_reduce(rank, world_size, x, block):
     return (codes * scales[:, None]).flatten()
 
 
-# %% the scales are added, not computed anew
+# %% the scales are added, not computed again
 # The sum is too coarse: its scales are the sum of the ranks' scales. Quantize the sum again, with
 # quantize_blocks.
 def quantized_all_reduce(rank, world_size, x, block):

@@ -36,7 +36,7 @@ HOLD_S = 0.5
 FULL = "no space left on this disk"
 
 
-def beside(
+def train_and_save(
     answer: Source,
     rank: int,
     world_size: int,
