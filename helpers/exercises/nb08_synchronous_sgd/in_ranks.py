@@ -66,8 +66,8 @@ def accumulate(
     """Let the answer accumulate in several steps, the gradients of one left there for the next."""
     lend(average_gradients)
     model = classifier(weights)
-    for p in model.parameters() if stale is not None else ():
-        p.grad = torch.full_like(p, stale)
+    for p in model.parameters():
+        p.grad = None if stale is None else torch.full_like(p, stale)
     inside, most, largest, evaluates = 0, 0, 0, False
 
     def enters(_: Any, given: tuple[Any, ...]) -> None:

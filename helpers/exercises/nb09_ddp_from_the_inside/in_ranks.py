@@ -192,7 +192,7 @@ def _in_flight(seen: list[str]) -> Iterator[None]:
         end(self)
 
     hard._UnderWay.__init__ = begins  # type: ignore[method-assign, assignment]
-    hard._UnderWay.end = ends  # type: ignore[method-assign, assignment]
+    hard._UnderWay.end = ends  # type: ignore[method-assign]
     try:
         yield
     finally:

@@ -12,6 +12,7 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb13_fsdp_in_practice.in_ranks import Block, run_checkpointed
+from helpers.exercises.shared.in_ranks.classifier import grad_of
 from helpers.views.plain import plural
 
 HELD = "After forward, retain only the input of each checkpointed block, and the output of the last block."
@@ -74,7 +75,7 @@ def stepped(
         found.append({"output": h.detach()})
         learnt.append(
             {
-                f"gradient of blocks.{i}.{k}": p.grad
+                f"gradient of blocks.{i}.{k}": grad_of(p)
                 for i, block in enumerate(blocks)
                 for k, p in block.named_parameters()
             }

@@ -87,7 +87,8 @@ def at_least(files: Mapping[str, Any]) -> int:
 
     A file is opened and then written: two events, of which `torch.save` makes the kernel see two closings.
     """
-    return -(-files["closed"] // 2) + int(files["moved"]) + int(files["deleted"])
+    seen: int = -(-files["closed"] // 2) + files["moved"] + files["deleted"]
+    return seen
 
 
 def newest_as_text(life: Mapping[str, Any], every: int, newest: int) -> int:

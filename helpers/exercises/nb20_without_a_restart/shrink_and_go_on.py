@@ -26,6 +26,7 @@ from helpers.exercises.nb20_without_a_restart.in_ranks.take_over import (
     optimizer_of,
     small_model,
 )
+from helpers.exercises.shared.in_ranks.classifier import grad_of
 from helpers.views.plain import plural
 
 CLOSE = 1e-5
@@ -207,7 +208,7 @@ def course(members: dict[int, list[int]], steps: int, divide_by: int = 0) -> tor
         grads = []
         for member in members[step]:
             backward(model, member, step)
-            grads.append([p.grad.clone() for p in model.parameters()])
+            grads.append([grad_of(p).clone() for p in model.parameters()])
         for p, parts in zip(model.parameters(), zip(*grads, strict=True), strict=True):
             p.grad = torch.stack(parts).sum(0) / (divide_by or len(parts))
         optimizer.step()

@@ -21,6 +21,7 @@ from helpers.exercises.nb19_checkpoints.in_ranks.lives import (
     run_attempts,
 )
 from helpers.exercises.nb19_checkpoints.in_ranks.resume import plans_of
+from helpers.exercises.shared.in_ranks.classifier import grad_of
 
 
 class Job:
@@ -55,8 +56,8 @@ class Job:
         total = torch.stack([loss.detach(), torch.tensor(float(len(rows)), dtype=torch.float64)])
         add_up(total)
         for p in self.model.parameters():
-            add_up(p.grad)
-            p.grad /= total[1]
+            add_up(grad_of(p))
+            grad_of(p).div_(total[1])
         self.optimizer.step()
         self.scheduler.step()
         return float(total[0] / total[1])

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
@@ -268,7 +269,7 @@ def _is_main_thread() -> bool:
 
 def _main_thread_waits() -> bool:
     """Tell whether the main thread waits for a future or for the end of a thread."""
-    frame = sys._current_frames()[threading.main_thread().ident or 0]
+    frame: FrameType | None = sys._current_frames()[threading.main_thread().ident or 0]
     names = []
     while frame is not None and "/threading.py" in frame.f_code.co_filename:
         names.append(frame.f_code.co_name)
