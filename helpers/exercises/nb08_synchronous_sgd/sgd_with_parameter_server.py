@@ -9,7 +9,7 @@
 """
 
 from helpers.checks.author import *
-from helpers.exercises.nb08_synchronous_sgd.in_ranks import train
+from helpers.exercises.nb08_synchronous_sgd.in_ranks import Training, train
 from helpers.exercises.nb08_synchronous_sgd.shared import (
     NO_GRADIENT_YET,
     average_grads,
@@ -46,7 +46,7 @@ def case(draw: Draw) -> Case:
     room = PARITY * max(largest(server), 1.0)
     return Case(
         f"{plural(workers, 'worker')}, {plural(steps, 'step')} of {plural(size, 'sample')}",
-        [(starts[r], rule, *own[r], size, steps, 0 if r else steps) for r in range(n)],
+        [(Training(starts[r], rule, *own[r], size, steps, 0 if r else steps),) for r in range(n)],
         right=ByName(right, room),
         facts={
             "messages": [(steps + 1) * workers, *[steps] * workers],

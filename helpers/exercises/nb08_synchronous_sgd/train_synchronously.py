@@ -10,7 +10,7 @@
 """
 
 from helpers.checks.author import *
-from helpers.exercises.nb08_synchronous_sgd.in_ranks import train
+from helpers.exercises.nb08_synchronous_sgd.in_ranks import Training, train
 from helpers.exercises.nb08_synchronous_sgd.shared import draw_rule, loss, trained
 from helpers.exercises.shared.gradients import (
     GUARDED,
@@ -42,7 +42,7 @@ def case(draw: Draw) -> Case:
     scale = {name: PARITY * max(largest(value), 1.0) for name, value in one.items()}
     return Case(
         f"{plural(steps, 'step')} of {plural(size, 'sample')}, momentum {rule[1]:g}",
-        [(start, rule, x, y, size, steps, steps) for start in starts],
+        [(Training(start, rule, x, y, size, steps, steps),) for start in starts],
         right=ByName([right] * n, scale, lambda name, got: SAMPLES if name == "samples" else ""),
         facts={
             "bytes": steps * (before[0].nbytes + 16) + 8,

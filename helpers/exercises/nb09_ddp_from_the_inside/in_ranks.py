@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -136,22 +136,25 @@ def loss_of(model: Any, words: torch.Tensor, route: Route) -> Any:
     return cross_entropy(model(words, route), words.flip(0))
 
 
-def train_wrapped(
-    answer: Callable[..., Any],
-    rank: int,
-    world_size: int,
-    settings: tuple[int, bool, bool, bool],
-    rule: Rule,
-    words: torch.Tensor,
-    routes: Sequence[Route],
-    to_none: bool,
-    second: bool,
-    *more: Any,
-) -> dict[str, Any]:
-    """Train a model, another one on each rank, in the answer's wrapper; one row of words is one step.
+class Wrapped(NamedTuple):
+    """Another model on each rank, and its samples: one row of words, on its route, is one step.
 
     second: another module was wrapped before, and is not trained.
     """
+
+    settings: tuple[int, bool, bool, bool]
+    rule: Rule
+    words: torch.Tensor
+    routes: Sequence[Route]
+    to_none: bool
+    second: bool
+
+
+def train_wrapped(
+    answer: Callable[..., Any], rank: int, world_size: int, drawn: Wrapped, *more: Any
+) -> dict[str, Any]:
+    """Train a model in the answer's wrapper, which is given `more`, too."""
+    settings, rule, words, routes, to_none, second = drawn
     lend(broadcast_module)
     other = answer(nn.Linear(2, 2), *more) if second else None
     model = assorted(*settings)

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb12_zero_and_fsdp.in_ranks.counted import train_layers
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.counted import Layers, train_layers
 from helpers.exercises.nb12_zero_and_fsdp.shared import (
     ENDINGS,
     mean_of,
@@ -79,7 +79,7 @@ def case(draw: Draw) -> Case:
     ]
     return Case(
         f"{plural(count, 'layer')}, widths {', '.join(map(str, widths))}, {dtype}",
-        [(weights, each, lr, trains_x, in_place, most, known) for each in given],
+        [(Layers(weights, each, lr, trains_x, in_place, most, known),) for each in given],
         right=ByName(right, None, lambda name, got: ADVICE.get(name, "")),
         facts={
             "gathers": 2 * count * STEPS,

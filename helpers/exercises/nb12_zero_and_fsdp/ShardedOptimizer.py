@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb12_zero_and_fsdp.in_ranks.counted import step_sharded
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.counted import Steps, step_sharded
 from helpers.exercises.nb12_zero_and_fsdp.shared import (
     ENDINGS,
     draw_shapes,
@@ -64,7 +64,7 @@ def case(draw: Draw) -> Case:
     right = {f"weights after step {k}": each for k, each in enumerate(after, 1)} | seen
     return Case(
         f"{name}, {plural(steps, 'step')}, parameters of {', '.join(str(s) for s in shapes)}, {dtype}",
-        [(weights, grads, name, options, in_place, most, known)] * n,
+        [(Steps(weights, grads, name, options, in_place, most, known),)] * n,
         right=ByName([right] * n, None, lambda first, got: ADVICE.get(first, "")),
         facts={
             "count": count,

@@ -16,8 +16,13 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from helpers.checks.author import *
-from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import sequential, train_with_fsdp2
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import (
+    Training,
+    sequential,
+    train_with_fsdp2,
+)
 from helpers.exercises.nb12_zero_and_fsdp.shared import draw_state, share, step
+from helpers.exercises.shared.in_ranks.classifier import grad_of
 from helpers.trace.events import Trace
 from helpers.views.plain import plural
 
@@ -47,7 +52,8 @@ def case(draw: Draw) -> Case:
     layers = {name.split(".")[0] for name in weights}
 
     data = [(x[r * each :][:each], y[r * each :][:each]) for r in range(n)]
-    given = [(kinds.split(), starts[r], *data[r], steps, lr, sum(rows.values())) for r in range(n)]
+    most = sum(rows.values())
+    given = [(Training(kinds.split(), starts[r], *data[r], steps, lr, most),) for r in range(n)]
 
     return Case(
         f"{kinds.replace(' ', ', ')}, {plural(steps, 'step')} of Adam",
@@ -80,8 +86,7 @@ def trained(
         cross_entropy(model(x), y).backward()
         with torch.no_grad():
             for p, own in zip(model.parameters(), kept, strict=True):
-                assert p.grad is not None
-                step(p, p.grad, own, "Adam", {"lr": lr})
+                step(p, grad_of(p), own, "Adam", {"lr": lr})
     return {k: p.detach().clone() for k, p in model.named_parameters()}
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb13_fsdp_in_practice.in_ranks import Block, run_checkpointed
+from helpers.exercises.nb13_fsdp_in_practice.in_ranks import Block, Checkpointed, run_checkpointed
 from helpers.exercises.shared.in_ranks.classifier import grad_of
 from helpers.views.plain import plural
 
@@ -41,7 +41,10 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{plural(depth, 'block')}, every {every}, {tokens} x {width} of {dtype}, x "
         f"{'learns' if learns else 'does not learn'}",
-        [(weights, xs[r], grads[r], every, seeds[r], learns, most) for r in range(n)],
+        [
+            (Checkpointed(weights, xs[r], grads[r], every, seeds[r], learns, most),)
+            for r in range(n)
+        ],
         right=ByName(
             stepped(weights, xs, grads, seeds, learns, [2 if m else 1 for m in marked]),
             32.0,

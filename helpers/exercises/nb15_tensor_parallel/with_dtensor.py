@@ -11,7 +11,11 @@
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb15_tensor_parallel.in_ranks.block import Block, run_parallelized
+from helpers.exercises.nb15_tensor_parallel.in_ranks.block import (
+    Block,
+    Parallelized,
+    run_parallelized,
+)
 from helpers.exercises.nb15_tensor_parallel.shared import by_name, largest
 
 MESHES = {2: (2,), 3: (3,), 4: (2, 2)}
@@ -40,7 +44,7 @@ def case(draw: Draw) -> Case:
     parts = by_name([right] * n, largest(truth))
     return Case(
         f"a mesh of {' x '.join(map(str, sizes))}, cut over {p} ranks, {heads} heads, {dtype}",
-        [(sizes, "ab"[dimension], state, heads, x, grad)] * n,
+        [(Parallelized(sizes, "ab"[dimension], state, heads, x, grad),)] * n,
         right=parts,
         facts={"p": p},
         seconds=20.0,

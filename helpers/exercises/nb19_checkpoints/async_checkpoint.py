@@ -18,6 +18,7 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb19_checkpoints.in_ranks.while_training import (
+    Saving,
     learn,
     plans_of,
     train_and_save,
@@ -208,7 +209,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{tuple(weight.shape)}, {steps} steps, a checkpoint every {every}, "
         + (", then ".join(said) or "not killed"),
-        [(weight, n, steps, every, deaths, fails, plan == "older removed")] * n,
+        [(Saving(weight, n, steps, every, deaths, fails, plan == "older removed"),)] * n,
         right=problem,
         like={},
         facts={"every": every},

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb19_checkpoints.in_ranks.resume import Training, plans_of, resume
+from helpers.exercises.nb19_checkpoints.in_ranks.resume import Resumed, Training, plans_of, resume
 from helpers.exercises.nb19_checkpoints.shared import (
     AGAIN,
     EARLIER,
@@ -124,7 +124,7 @@ def case(draw: Draw) -> Case:
 
     return Case(
         f"a checkpoint every {every} steps, {said}",
-        [(seed, n, epochs, steps, every, deaths)] * n,
+        [(Resumed(seed, n, epochs, steps, every, deaths),)] * n,
         right=problem,
         like={},
         facts={"every": every},

@@ -14,7 +14,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from helpers.checks.author import *
-from helpers.exercises.nb21_little_communication.in_ranks import Rules, train
+from helpers.exercises.nb21_little_communication.in_ranks import Rules, Training, train
 from helpers.exercises.shared.gradients import (
     GUARDED,
     PARITY,
@@ -40,7 +40,7 @@ def case(draw: Draw) -> Case:
     right = [{"steps": "", **one} for one in parts]
     return Case(
         f"{plural(count, 'sample')} each, {plural(steps, 'step')} of {size}, synchronized every {every}",
-        [(start, rules, x, y, size, every, steps) for x, y in own],
+        [(Training(start, rules, x, y, size, every, steps),) for x, y in own],
         right=ByName(right, room),
         facts={
             "bytes": steps // every * sum(w.nbytes for w in start),

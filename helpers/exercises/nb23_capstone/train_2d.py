@@ -16,7 +16,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from helpers.checks.author import *
-from helpers.exercises.nb23_capstone.in_ranks import train_on_a_mesh
+from helpers.exercises.nb23_capstone.in_ranks import Training, train_on_a_mesh
 from helpers.exercises.nb23_capstone.shared import line_of
 from helpers.trace.events import Event, Trace
 from helpers.trace.mismatch import at
@@ -56,7 +56,7 @@ def case(draw: Draw) -> Case:
     in_dp, in_tp = ([line_of((dp, tp), dim, r)[1] for r in range(n)] for dim in (0, 1))
     return Case(
         f"dp {dp}, tp {tp}, {hidden} hidden, {plural(steps, 'step')} of {plural(size, 'sample')}, {dtype}",
-        [(tp, *start, x, y, size, steps, lr) for start in starts],
+        [(Training(tp, *start, x, y, size, steps, lr),) for start in starts],
         right=ByName(right, scale=scale),
         facts={
             "groups": (in_dp, in_tp),

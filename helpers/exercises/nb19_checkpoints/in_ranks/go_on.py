@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -63,23 +63,25 @@ class Job:
         return float(total[0] / total[1])
 
 
-def go_on(
-    answer: Source,
-    rank: int,
-    world_size: int,
-    seed: int,
-    sizes: list[int],
-    deaths: list[list[int]],
-    samples: int,
-    batch: int,
-    steps: int,
-    every: int,
-) -> dict[str, Any]:
-    """Run jobs of these sizes one after the other on one folder.
+class Jobs(NamedTuple):
+    """Jobs of these sizes, one after the other on one folder.
 
     Job i is killed after step deaths[i][0] or, if it comes before, at event deaths[i][1] of its saves.
     """
-    script = compose(answer, one_job, (seed, deaths, samples, batch, steps, every))
+
+    seed: int
+    sizes: list[int]
+    deaths: list[list[int]]
+    samples: int
+    batch: int
+    steps: int
+    every: int
+
+
+def go_on(answer: Source, rank: int, world_size: int, drawn: Jobs) -> dict[str, Any]:
+    """Run the jobs."""
+    seed, sizes, deaths, *more = drawn
+    script = compose(answer, one_job, (seed, deaths, *more))
     return run_attempts(script, sizes, plans_of(deaths), alone=True)
 
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -37,24 +37,26 @@ HOLD_S = 0.5
 FULL = "no space left on this disk"
 
 
-def train_and_save(
-    answer: Source,
-    rank: int,
-    world_size: int,
-    weight: torch.Tensor,
-    nproc: int,
-    steps: int,
-    every: int,
-    deaths: Sequence[Sequence[int]],
-    fails: Sequence[int],
-    cleans: bool,
-) -> dict[str, Any]:
-    """Run a training whose lives end in saves.
+class Saving(NamedTuple):
+    """A training whose attempts end in saves.
 
-    deaths: for each life the rank that is killed, the event of its save, and the save, counted from 1.
-    fails: (save, rank) of a write that fails; no save has the number 0. cleans: between two lives the oldest
-    checkpoint is removed.
+    deaths: for each attempt the rank that is killed, the event of its save, and the save, counted from 1.
+    fails: (save, rank) of a write that fails; no save has the number 0. cleans: between two attempts the
+    oldest checkpoint is removed.
     """
+
+    weight: torch.Tensor
+    nproc: int
+    steps: int
+    every: int
+    deaths: Sequence[Sequence[int]]
+    fails: Sequence[int]
+    cleans: bool
+
+
+def train_and_save(answer: Source, rank: int, world_size: int, drawn: Saving) -> dict[str, Any]:
+    """Run the training."""
+    weight, nproc, steps, every, deaths, fails, cleans = drawn
     script = compose(answer, train_beside, (weight, steps, every, list(fails), cleans))
     return run_attempts(script, [nproc] * (len(deaths) + 1), plans_of(deaths), alone=False)
 
