@@ -18,6 +18,10 @@ from helpers.checks.rules import (
 )
 from helpers.checks.rules_collectives import Awaited, Calls, HandedIn, Root, Travels
 from helpers.checks.rules_phases import AwaitedByHand, CallsIn
+from helpers.ranks.run import Run
+from helpers.trace.events import Event, Trace
+from helpers.trace.mismatch import at
+from helpers.views.plain import plural
 
 __all__ = [
     "FLOATS",
@@ -34,6 +38,7 @@ __all__ = [
     "Count",
     "Draw",
     "Each",
+    "Event",
     "Exercise",
     "Failed",
     "Finding",
@@ -46,10 +51,14 @@ __all__ = [
     "Parts",
     "Peers",
     "Root",
+    "Run",
     "Stuck",
     "TotalMessages",
+    "Trace",
     "Travels",
+    "at",
     "difference",
     "largest",
+    "plural",
     "same",
 ]

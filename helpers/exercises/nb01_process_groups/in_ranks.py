@@ -21,12 +21,7 @@ from helpers.ranks.inside import launch_folder, span
 
 
 def in_a_grid(
-    answer: Callable[..., Any],
-    rank: int,
-    world_size: int,
-    rows: int,
-    cols: int,
-    x: torch.Tensor,
+    answer: Callable[..., Any], rank: int, world_size: int, rows: int, cols: int, x: torch.Tensor
 ) -> dict[str, Any]:
     """Call the answer, its calls of `new_group` compared across ranks; give both sums by name."""
     before = x.clone()

@@ -12,7 +12,6 @@ from typing import Any
 
 from helpers.checks.author import *
 from helpers.exercises.nb01_process_groups.in_ranks import for_each_machine
-from helpers.views.plain import plural
 
 BOTH = "cpu:gloo,cuda:nccl"
 ALIKE = {"nccl": {"cuda:nccl"}, "gloo": {"cpu:gloo,cuda:gloo"}, BOTH: set[str]()}

@@ -12,7 +12,6 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb01_process_groups.in_ranks import in_a_grid
-from helpers.trace.events import Trace
 
 
 def case(draw: Draw) -> Case:

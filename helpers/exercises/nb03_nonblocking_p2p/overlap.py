@@ -10,11 +10,7 @@
 from helpers.checks.author import *
 from helpers.checks.rules_transfers import SpanInFlight
 from helpers.exercises.nb03_nonblocking_p2p.in_ranks import COMPUTE, with_compute
-from helpers.exercises.nb03_nonblocking_p2p.shared import (
-    FAILED,
-    SIZES,
-    TRANSFERS,
-)
+from helpers.exercises.nb03_nonblocking_p2p.shared import FAILED, SIZES, TRANSFERS
 
 
 def case(draw: Draw) -> Case:

@@ -15,9 +15,6 @@ from helpers.checks.author import *
 from helpers.checks.rules_transfers import EachIsWaitedFor
 from helpers.exercises.nb03_nonblocking_p2p.in_ranks import FILL, fill_and_send
 from helpers.exercises.nb03_nonblocking_p2p.shared import SIZES
-from helpers.trace.events import Trace
-from helpers.trace.mismatch import at
-from helpers.views.plain import plural
 
 
 def case(draw: Draw) -> Case:

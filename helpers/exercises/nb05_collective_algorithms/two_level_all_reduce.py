@@ -17,8 +17,6 @@ import torch
 from helpers.checks.author import *
 from helpers.exercises.nb05_collective_algorithms.in_ranks import in_two_levels
 from helpers.exercises.nb05_collective_algorithms.shared import summands
-from helpers.trace.events import Event, Trace
-from helpers.trace.mismatch import at
 from helpers.trace.volume import bytes_sent
 
 PER_HOST = {1: (1,), 2: (1, 2), 4: (2, 2, 4), 6: (2, 3), 8: (2, 4, 4)}

@@ -14,7 +14,6 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.trace.events import Trace
 
 NEAR = "near each other"
 LOST = {torch.float16: 4e-3, torch.bfloat16: 3e-2}

@@ -23,7 +23,6 @@ from helpers.exercises.shared.gradients import (
     draw_samples,
     draw_weights,
 )
-from helpers.views.plain import plural
 
 
 def case(draw: Draw) -> Case:

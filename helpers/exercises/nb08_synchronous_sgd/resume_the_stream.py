@@ -18,7 +18,6 @@ import torch
 from helpers.checks.author import *
 from helpers.exercises.nb07_data_partitioning.shared import numbers
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import read_in_jobs
-from helpers.views.plain import plural
 
 
 def case(draw: Draw) -> Case:

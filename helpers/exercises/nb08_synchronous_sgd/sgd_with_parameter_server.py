@@ -23,8 +23,6 @@ from helpers.exercises.shared.gradients import (
     draw_samples,
     draw_weights,
 )
-from helpers.trace.events import Trace
-from helpers.views.plain import plural
 
 SIZES = (
     "A message does not have the size of the tensor that receives it. Name the sender in each recv, and go "

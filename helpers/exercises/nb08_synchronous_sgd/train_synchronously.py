@@ -20,7 +20,6 @@ from helpers.exercises.shared.gradients import (
     draw_samples,
     draw_weights,
 )
-from helpers.views.plain import plural
 
 SAMPLES = (
     "Each sample goes through the model once: a rank takes its own share of each batch, and returns the loss "

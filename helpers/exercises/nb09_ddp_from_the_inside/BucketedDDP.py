@@ -22,10 +22,6 @@ from helpers.exercises.nb09_ddp_from_the_inside.shared import (
     ZEROS,
     wrapped,
 )
-from helpers.ranks.run import Run
-from helpers.trace.events import Trace
-from helpers.trace.mismatch import at
-from helpers.views.plain import plural
 
 ONE_ORDER = (
     "Ranks sent different buckets in one call, as their gradients become ready in different orders, or not "

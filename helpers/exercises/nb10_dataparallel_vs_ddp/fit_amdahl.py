@@ -100,8 +100,4 @@ def fitted(
     return find
 
 
-EXERCISE = Exercise(
-    case,
-    kind=Kind.LOCAL,
-    sizes=(1,),
-)
+EXERCISE = Exercise(case, kind=Kind.LOCAL, sizes=(1,))

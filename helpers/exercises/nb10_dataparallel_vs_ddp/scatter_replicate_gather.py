@@ -15,7 +15,6 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb10_dataparallel_vs_ddp.in_ranks import Watched, on_threads, rows
-from helpers.views.plain import plural
 
 
 def case(draw: Draw) -> Case:

@@ -9,7 +9,6 @@
 
 from helpers.checks.author import *
 from helpers.exercises.nb11_profiling.shared import CLOCKS, DIGITS, Span, covered, draw_spans, of
-from helpers.views.plain import plural
 
 SAID = {
     "both": "communication and computation, ",

@@ -20,7 +20,6 @@ from helpers.exercises.nb11_profiling.shared import (
     draw_spans,
     of,
 )
-from helpers.views.plain import plural
 
 KINDS = ("compute", "communication", "data")
 

@@ -19,12 +19,7 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb12_zero_and_fsdp.in_ranks.counted import Layers, train_layers
-from helpers.exercises.nb12_zero_and_fsdp.shared import (
-    ENDINGS,
-    mean_of,
-    share,
-)
-from helpers.views.plain import plural
+from helpers.exercises.nb12_zero_and_fsdp.shared import ENDINGS, mean_of, share
 
 STEPS = 2
 ADVICE = {

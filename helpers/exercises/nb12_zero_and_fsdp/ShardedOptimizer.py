@@ -17,14 +17,7 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb12_zero_and_fsdp.in_ranks.counted import Steps, step_sharded
-from helpers.exercises.nb12_zero_and_fsdp.shared import (
-    ENDINGS,
-    draw_shapes,
-    flat,
-    share,
-    stepped,
-)
-from helpers.views.plain import plural
+from helpers.exercises.nb12_zero_and_fsdp.shared import ENDINGS, draw_shapes, flat, share, stepped
 
 OPTIMIZERS: tuple[tuple[str, dict[str, float], int], ...] = (
     ("SGD", {"lr": 0.2, "momentum": 0.9}, 1),

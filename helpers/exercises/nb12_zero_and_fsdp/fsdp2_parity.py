@@ -23,8 +23,6 @@ from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import (
 )
 from helpers.exercises.nb12_zero_and_fsdp.shared import draw_state, share, step
 from helpers.exercises.shared.in_ranks.classifier import grad_of
-from helpers.trace.events import Trace
-from helpers.views.plain import plural
 
 
 def case(draw: Draw) -> Case:

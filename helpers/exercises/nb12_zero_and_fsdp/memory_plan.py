@@ -10,7 +10,6 @@
 
 from helpers.checks.author import *
 from helpers.exercises.nb12_zero_and_fsdp.shared import share
-from helpers.views.plain import plural
 
 
 def case(draw: Draw) -> Case:

@@ -11,13 +11,7 @@
 
 from helpers.checks.author import *
 from helpers.exercises.nb12_zero_and_fsdp.in_ranks.counted import scatter_gradients
-from helpers.exercises.nb12_zero_and_fsdp.shared import (
-    ENDINGS,
-    draw_shapes,
-    flat,
-    mean_of,
-    shards,
-)
+from helpers.exercises.nb12_zero_and_fsdp.shared import ENDINGS, draw_shapes, flat, mean_of, shards
 
 ADVICE = {
     "gradients": "Set `p.grad = None` for every parameter, which frees its storage.",

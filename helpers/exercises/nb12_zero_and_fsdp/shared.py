@@ -108,11 +108,7 @@ def stepped(
 
 
 def step(
-    w: torch.Tensor,
-    g: torch.Tensor,
-    state: dict[str, Any],
-    name: str,
-    options: Mapping[str, float],
+    w: torch.Tensor, g: torch.Tensor, state: dict[str, Any], name: str, options: Mapping[str, float]
 ) -> None:
     """Step one weight as torch's optimizer does, whose first use would import for a second."""
     given: dict[str, float] = {**_DEFAULTS[name], **options}

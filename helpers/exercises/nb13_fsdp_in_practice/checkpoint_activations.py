@@ -13,7 +13,6 @@ import torch
 from helpers.checks.author import *
 from helpers.exercises.nb13_fsdp_in_practice.in_ranks import Block, Checkpointed, run_checkpointed
 from helpers.exercises.shared.in_ranks.classifier import grad_of
-from helpers.views.plain import plural
 
 HELD = "After forward, retain only the input of each checkpointed block, and the output of the last block."
 

@@ -9,7 +9,6 @@
 """
 
 from helpers.checks.author import *
-from helpers.views.plain import plural
 
 Busy = list[list[tuple[float, float]]]
 

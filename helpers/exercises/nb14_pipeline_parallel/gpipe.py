@@ -15,11 +15,7 @@ from collections.abc import Sequence
 
 from helpers.checks.author import *
 from helpers.exercises.nb14_pipeline_parallel.in_ranks import run_schedule
-from helpers.exercises.nb14_pipeline_parallel.shared import (
-    ENDINGS,
-    SCHEDULE,
-    schedule_case,
-)
+from helpers.exercises.nb14_pipeline_parallel.shared import ENDINGS, SCHEDULE, schedule_case
 
 
 def case(draw: Draw) -> Case:

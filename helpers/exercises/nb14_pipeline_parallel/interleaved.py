@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from helpers.checks.author import *
-from helpers.views.plain import plural
 from helpers.views.schedule_times import most_held, planned
 from helpers.views.values import short_value
 

@@ -14,12 +14,7 @@ from collections.abc import Sequence
 
 from helpers.checks.author import *
 from helpers.exercises.nb14_pipeline_parallel.in_ranks import FEW, run_schedule
-from helpers.exercises.nb14_pipeline_parallel.shared import (
-    ENDINGS,
-    SCHEDULE,
-    schedule_case,
-)
-from helpers.views.plain import plural
+from helpers.exercises.nb14_pipeline_parallel.shared import ENDINGS, SCHEDULE, schedule_case
 from helpers.views.schedule_times import most_held
 
 

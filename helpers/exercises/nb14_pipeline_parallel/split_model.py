@@ -18,12 +18,7 @@ from helpers.checks.rules_transfers import EachIsWaitedFor
 from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import sequential
 from helpers.exercises.nb12_zero_and_fsdp.shared import draw_state
 from helpers.exercises.nb14_pipeline_parallel.in_ranks import gradients, split_in_two
-from helpers.exercises.nb14_pipeline_parallel.shared import (
-    P2P,
-    drawn,
-    somebody_waits,
-)
-from helpers.views.plain import plural
+from helpers.exercises.nb14_pipeline_parallel.shared import P2P, drawn, somebody_waits
 
 MODELS = (
     ("Linear Tanh Linear", 2),

@@ -14,9 +14,6 @@ import torch
 from helpers.checks.author import *
 from helpers.checks.rules_transfers import EachIsWaitedFor, NothingBlocks, named
 from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import MULTIPLY, run_product
-from helpers.trace.events import Event, Trace
-from helpers.trace.mismatch import at
-from helpers.views.plain import plural
 
 
 def case(draw: Draw) -> Case:

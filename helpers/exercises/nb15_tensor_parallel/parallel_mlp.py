@@ -12,12 +12,7 @@ from torch.nn.functional import linear, silu
 
 from helpers.checks.author import *
 from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import run_block
-from helpers.exercises.nb15_tensor_parallel.shared import (
-    ENDINGS,
-    cut_block,
-    one_each_way,
-    unequal,
-)
+from helpers.exercises.nb15_tensor_parallel.shared import ENDINGS, cut_block, one_each_way, unequal
 
 
 def case(draw: Draw) -> Case:

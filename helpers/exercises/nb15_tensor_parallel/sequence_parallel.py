@@ -17,9 +17,6 @@ from torch.nn.functional import linear, silu
 from helpers.checks.author import *
 from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import run_sequence
 from helpers.exercises.nb15_tensor_parallel.shared import ENDINGS, by_name, there_and_back, unequal
-from helpers.trace.events import Trace
-from helpers.trace.mismatch import at
-from helpers.views.plain import plural
 from helpers.views.traffic_ledger import calls_by_phase
 
 

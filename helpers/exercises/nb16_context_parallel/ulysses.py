@@ -11,12 +11,7 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb16_context_parallel.in_ranks import run_attention
-from helpers.exercises.nb16_context_parallel.shared import (
-    draw_dense,
-    judged,
-    shares,
-)
-from helpers.trace.events import Trace
+from helpers.exercises.nb16_context_parallel.shared import draw_dense, judged, shares
 from helpers.views.traffic_ledger import calls_by_phase
 
 WAY_BACK = "The backward of a swap is the reverse swap: split what was joined, join what was split."

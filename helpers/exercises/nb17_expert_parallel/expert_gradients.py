@@ -15,8 +15,6 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb17_expert_parallel.in_ranks import run_gradients
-from helpers.trace.events import Trace
-from helpers.trace.mismatch import at
 
 
 def case(draw: Draw) -> Case:

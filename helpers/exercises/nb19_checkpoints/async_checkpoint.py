@@ -23,13 +23,7 @@ from helpers.exercises.nb19_checkpoints.in_ranks.while_training import (
     plans_of,
     train_and_save,
 )
-from helpers.exercises.nb19_checkpoints.shared import (
-    evidence,
-    half_loaded,
-    left_alone,
-    lives_of,
-)
-from helpers.ranks.run import Run
+from helpers.exercises.nb19_checkpoints.shared import evidence, half_loaded, left_alone, lives_of
 
 ADVICE = {
     "main thread": (

@@ -32,8 +32,6 @@ from helpers.exercises.nb19_checkpoints.shared import (
     was_made,
     why_from_zero,
 )
-from helpers.ranks.run import Run
-from helpers.views.plain import plural
 
 CLOSE = 1e-6
 DRAWN_AGAIN = (

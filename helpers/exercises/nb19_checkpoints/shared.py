@@ -9,7 +9,6 @@ from typing import Any
 from helpers.checks.author import *
 from helpers.exercises.nb19_checkpoints.in_ranks.lives import Plan
 from helpers.ranks.failures import RankFailed, is_consequence
-from helpers.ranks.run import Run
 
 NOTHING = (
     "`folder` was empty when the job began again: no checkpoint had been made. Save after each {every} "

@@ -20,7 +20,6 @@ from helpers.exercises.nb20_without_a_restart.in_ranks.take_over import (
     take_over,
     trained,
 )
-from helpers.trace.events import Trace
 
 NOBODY = "All have made equally many steps, so nothing needs to be sent."
 

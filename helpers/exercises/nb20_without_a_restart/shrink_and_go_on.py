@@ -27,7 +27,6 @@ from helpers.exercises.nb20_without_a_restart.in_ranks.take_over import (
     small_model,
 )
 from helpers.exercises.shared.in_ranks.classifier import grad_of
-from helpers.views.plain import plural
 
 CLOSE = 1e-5
 ALONE = (
@@ -79,14 +78,7 @@ def case(draw: Draw) -> Case:
             ("steps alone", steps - 1, 0.0, 0.0),
         )
         new = (replica + draw.whole(1, n - 1)) % n if what == "killed before" else -1
-    event = {
-        "what": what,
-        "replica": replica,
-        "step": at,
-        "new": new,
-        "stall": stall,
-        "hold": hold,
-    }
+    event = {"what": what, "replica": replica, "step": at, "new": new, "stall": stall, "hold": hold}
     gone = {replica} if what.startswith("killed") else set()
 
     def together(values: list[Any]) -> Finding | None:

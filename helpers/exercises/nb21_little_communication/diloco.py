@@ -25,7 +25,6 @@ from helpers.exercises.shared.gradients import (
     draw_weights,
 )
 from helpers.exercises.shared.in_ranks.classifier import classifier, flat
-from helpers.views.plain import plural
 
 
 def case(draw: Draw) -> Case:

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from helpers.checks.author import *
-from helpers.views.plain import plural
 
 STARTS = ("mp.spawn", "torchrun", "srun torchrun", "mpiexec", "srun")
 TALKS = ("process group", "rpc", "mpi")

@@ -16,8 +16,6 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb22_other_roads.in_ranks.mpi import on_mpi_ranks
-from helpers.ranks.run import Run
-from helpers.views.plain import plural
 from helpers.views.values import short_value
 
 N, ROWS = 3, 12

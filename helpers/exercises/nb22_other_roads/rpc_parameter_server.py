@@ -14,7 +14,6 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb22_other_roads.in_ranks.rpc import serve
-from helpers.views.plain import plural
 
 
 def case(draw: Draw) -> Case:

@@ -15,7 +15,7 @@ from typing import Any
 from helpers.checks.author import *
 from helpers.exercises.nb22_other_roads.in_ranks.slurm import run_batch_script
 from helpers.exercises.nb22_other_roads.shared import of_options, of_the_start
-from helpers.views.plain import one_line, plural
+from helpers.views.plain import one_line
 
 
 def case(draw: Draw) -> Case:
@@ -53,10 +53,5 @@ def case(draw: Draw) -> Case:
 
 
 EXERCISE = Exercise(
-    case,
-    kind=Kind.LOCAL,
-    driver=run_batch_script,
-    reported=("calls", "said"),
-    sizes=(1,),
-    count=12,
+    case, kind=Kind.LOCAL, driver=run_batch_script, reported=("calls", "said"), sizes=(1,), count=12
 )

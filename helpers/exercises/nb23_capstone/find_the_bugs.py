@@ -27,7 +27,6 @@ from helpers.exercises.nb23_capstone.in_ranks import (
     run_script,
     weights,
 )
-from helpers.views.plain import plural
 
 LR, MOMENTUM, PARITY = 0.1, 0.9, 1e-6
 NO_CLIP = 1e6

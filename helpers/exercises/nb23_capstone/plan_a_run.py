@@ -15,7 +15,7 @@ from typing import Any
 
 from helpers.checks.author import *
 from helpers.exercises.nb23_capstone.shared import Mesh, Task
-from helpers.views.plain import plural, short_bytes
+from helpers.views.plain import short_bytes
 
 RUNS = (
     ("many GPUs", 4_982_398_976, 24, 4096, 8192, 4096, 8, 2_470_164_336, 221, 369, 171, 128),

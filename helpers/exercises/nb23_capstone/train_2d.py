@@ -18,9 +18,6 @@ from torch.nn.functional import cross_entropy
 from helpers.checks.author import *
 from helpers.exercises.nb23_capstone.in_ranks import Training, train_on_a_mesh
 from helpers.exercises.nb23_capstone.shared import line_of
-from helpers.trace.events import Event, Trace
-from helpers.trace.mismatch import at
-from helpers.views.plain import plural
 
 Pair = tuple[torch.Tensor, torch.Tensor]
 """Of the weight of `up` and of that of `down`: the whole, or what one rank holds of them."""
@@ -146,10 +143,7 @@ def listed(ranks: Sequence[int]) -> str:
 
 EXERCISE = Exercise(
     case,
-    (
-        Holds(each_in_its_dimension, "each group sums only what belongs there"),
-        AwaitedByHand(),
-    ),
+    (Holds(each_in_its_dimension, "each group sums only what belongs there"), AwaitedByHand()),
     failed=(
         Failed(
             "GroupsDiffer",

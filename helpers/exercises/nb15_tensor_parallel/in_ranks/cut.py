@@ -182,11 +182,7 @@ def run_sequence(
 
 
 def run_product(
-    answer: Callable[..., Any],
-    rank: int,
-    world_size: int,
-    x: torch.Tensor,
-    weight: torch.Tensor,
+    answer: Callable[..., Any], rank: int, world_size: int, x: torch.Tensor, weight: torch.Tensor
 ) -> Any:
     """Hand the answer a `multiply` that records a span of this name."""
 

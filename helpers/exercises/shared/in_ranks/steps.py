@@ -37,10 +37,6 @@ def watch_steps(
         times = {0: "never", 1: "once"}
         called, wanted = (times.get(k, f"{k} times") for k in (made, right))
         wrong = f"this rank calls {call} {called}; {wanted} is right"
-        return {
-            "steps": "" if made == right else wrong,
-            **seen,
-            "weights at the end": flat(model),
-        }
+        return {"steps": "" if made == right else wrong, **seen, "weights at the end": flat(model)}
 
     return noted
