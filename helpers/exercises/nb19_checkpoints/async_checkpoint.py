@@ -23,7 +23,7 @@ from helpers.exercises.nb19_checkpoints.in_ranks.while_training import (
     plans_of,
     train_and_save,
 )
-from helpers.exercises.nb19_checkpoints.shared import evidence, half_loaded, left_alone, lives_of
+from helpers.exercises.nb19_checkpoints.shared import LEFT_ALONE, evidence, half_loaded, lives_of
 
 ADVICE = {
     "main thread": (
@@ -78,10 +78,6 @@ LOST = (
 UNFINISHED = (
     "A rank was killed while it wrote. What it left has no `.metadata`, but was loaded as if it were "
     "whole: ignore a folder without a `.metadata`."
-)
-ALONE = (
-    "One rank waited in a collective for a rank that had already returned: every rank must make the same "
-    "calls, as often as the others."
 )
 PLANS = (
     "no death",
@@ -229,7 +225,7 @@ EXERCISE = Exercise(
     failed=(
         Failed(".", GONE, died=True, when=gone),
         Failed(".", UNFINISHED, died=True, when=unfinished_loaded),
-        Failed(".", ALONE, when=left_alone),
+        LEFT_ALONE,
     ),
     kind=Kind.SCRIPT,
     driver=train_and_save,

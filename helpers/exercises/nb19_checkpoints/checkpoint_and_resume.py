@@ -20,12 +20,12 @@ from helpers.exercises.nb19_checkpoints.shared import (
     AGAIN,
     EARLIER,
     HALF,
+    LEFT_ALONE,
     TEXT,
     at_the_wrong_time,
     evidence,
     half_loaded,
     intruder,
-    left_alone,
     newest_as_text,
     was_made,
     why_from_zero,
@@ -197,12 +197,6 @@ def one_step(
     return mean
 
 
-ALONE = (
-    "One rank waited in a collective for a rank that had already returned: every rank must make the same "
-    "calls, as often as the others."
-)
-
-
 EXERCISE = Exercise(
     case,
     failed=(
@@ -212,7 +206,7 @@ EXERCISE = Exercise(
             "cannot be moved from there in one step. Write the new file into `folder`, under another name.",
         ),
         Failed(".", HALF, died=True, when=half_loaded),
-        Failed(".", ALONE, when=left_alone),
+        LEFT_ALONE,
     ),
     kind=Kind.SCRIPT,
     driver=resume,

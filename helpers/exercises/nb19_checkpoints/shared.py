@@ -144,3 +144,11 @@ def left_alone(case: Case, run: Run) -> bool:
     """Tell whether all that is known is that a peer had gone: one rank was done, others were not."""
     failure = run.failure
     return isinstance(failure, RankFailed) and is_consequence(failure.error)
+
+
+LEFT_ALONE = Failed(
+    ".",
+    "One rank waited in a collective for a rank that had already returned: every rank must make the same "
+    "calls, as often as the others.",
+    when=left_alone,
+)

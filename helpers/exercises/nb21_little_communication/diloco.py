@@ -46,7 +46,6 @@ def case(draw: Draw) -> Case:
             "calls": steps // every * len(start),
             "every": every,
             "twice": 2 * every,
-            "samples": count,
             "steps": steps,
             "size": size,
             "outer_lr": rules[1],
