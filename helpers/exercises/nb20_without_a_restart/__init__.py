@@ -1,1 +1,1 @@
-"""Exercises of notebook 20: who is in, copying the state of a live replica, going on without the dead ones."""
+"""Exercises of notebook 20: who is in, copying the state of a live one, going on without the dead."""
