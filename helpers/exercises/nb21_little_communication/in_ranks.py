@@ -1,4 +1,4 @@
-"""What the ranks run around an answer of notebook 21: a sum in few bytes, and training with rare synchronization.
+"""What the ranks run around an answer of notebook 21: a sum in few bytes, rare synchronization.
 
 Each returns plain values by name. A text describes what no value shows; "" is right.
 """
