@@ -39,7 +39,7 @@ def no_sync(ddp: torch.nn.Module):
         yield ddp
 
 
-# %% wrong: never switched on again | wrong | says: the backward after the block must synchronize
+# %% wrong: never switched on again | wrong | says: in the backward after the block
 @contextmanager
 def no_sync(ddp):
     ddp.require_backward_grad_sync = False
