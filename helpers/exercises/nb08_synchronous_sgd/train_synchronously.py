@@ -3,8 +3,8 @@
 - Two things must be the same on all ranks: the weights at the start, and the gradient in each step. One
   thing must differ: the samples.
 - Broadcast every parameter from rank 0 first. In each step: cut the batch out of x and y, take every
-  world_size-th sample of it from your rank on, then zero_grad, loss, backward, average_gradients(model),
-  optimizer.step().
+  world_size-th sample of it, starting at your rank, then zero_grad, loss, backward,
+  average_gradients(model), optimizer.step().
 - own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size). For the value to return: mean =
   loss.detach(); dist.all_reduce(mean); losses.append(mean.item() / world_size).
 """

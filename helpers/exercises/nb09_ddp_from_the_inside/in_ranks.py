@@ -1,6 +1,6 @@
-"""What the ranks run around an answer of notebook 09: a model, a wrapper, and who looks on.
+"""What the ranks run around an answer of notebook 09: a model, a wrapper, and what watches them.
 
-Each gives back plain values by name. A text tells what was seen that no value shows; "" is right.
+Each returns plain values by name. A text describes what no value shows; "" is right.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ def accumulate_unsynchronized(
 
 
 def _unusual(answer: Callable[..., Any], ddp: Any) -> dict[str, str]:
-    """Tell what the switch says within nested blocks, and after one that an exception has left."""
+    """Tell what the flag says within nested blocks, and after one that an exception has left."""
     seen = {}
     ddp.require_backward_grad_sync = True
     with answer(ddp):
@@ -264,13 +264,13 @@ def _unusual(answer: Callable[..., Any], ddp: Any) -> dict[str, str]:
 
 
 _UNUSUAL = {
-    "off": "inside the block the switch is not False",
+    "off": "inside the block the flag is not False",
     "comes out": "an exception inside the block does not come out of it",
-    "inner": "in a block inside another one, the switch is not False",
-    "nested": "after an inner block, the switch is no longer False in the outer one",
-    "behind": "after two nested blocks, the switch is no longer True",
-    "restored": "after an exception inside the block, the switch is not what it was before",
-    "interrupted": "after a KeyboardInterrupt inside the block, the switch is not what it was before",
+    "inner": "in a block inside another one, the flag is not False",
+    "nested": "after an inner block, the flag is no longer False in the outer one",
+    "behind": "after two nested blocks, the flag is no longer True",
+    "restored": "after an exception inside the block, the flag is not what it was before",
+    "interrupted": "after a KeyboardInterrupt inside the block, the flag is not what it was before",
 }
 
 

@@ -1,7 +1,7 @@
 """12.3 A fully sharded layer (45 min, ●●●●○, further)
 
-- Within a Function autograd does not look on, so `Gather.apply(shard)` is a plain gather there. Who calls
-  it, and how often in one step?
+- Inside a Function autograd records nothing, so `Gather.apply(shard)` is a plain gather there. Where must
+  you call it, and how often in one step?
 - Sharded.forward: gather, `x @ weight.T`, save `x` and the shard. backward: gather again; `grad @ weight` is
   for x; the padded, flat `grad.T @ x` goes through reduce_scatter_single with ReduceOp.AVG and is the
   shard's gradient.
@@ -29,7 +29,7 @@ ADVICE = {
     "storage: `clone()` it. Of the whole weight only the shape is needed later.",
     "forward": "The whole weight is retained after forward. autograd keeps it if it sees `x @ weight.T`; so "
     "do ctx.save_for_backward(weight) and attributes. Save `x` and the shard, and gather again in backward.",
-    "backward": "Something whole is retained after a layer's backward: the gathered weight, or the gradient "
+    "backward": "A whole tensor is retained after a layer's backward: the gathered weight, or the gradient "
     "of the whole weight. Keep only the shard's gradient; a view of a whole gradient keeps all of it.",
 }
 """By the name of what was seen. Its bytes may differ between runs, and so hide a known mistake."""

@@ -30,8 +30,9 @@ OPTIMIZERS: tuple[tuple[str, dict[str, float], int], ...] = (
 ADVICE = {
     "state": "Give the inner optimizer one parameter, this rank's slice of the flat weights: it makes state "
     "for what it is given. Whole parameters are too coarse: one may have most of the elements.",
-    "memory": "Something whole is retained after step(): in an attribute, in a copy of another form, or by a "
-    "view, which keeps all of its storage. `clone()` the slice, and build what is whole inside step().",
+    "memory": "A copy of all weights or all gradients is retained after step(): in an attribute, in another "
+    "form, or by a view, which keeps all of its storage. `clone()` the slice, and build whole tensors only "
+    "inside step().",
 }
 """By the name of what was seen. Its bytes may differ between runs, and so hide a known mistake."""
 

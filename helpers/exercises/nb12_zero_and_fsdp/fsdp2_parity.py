@@ -1,7 +1,7 @@
 """12.4 The same with fully_shard (10 min, ●●○○○)
 
-- In which order: make the weights equal, shard, make the optimizer? Two of the three change which tensors
-  the model has.
+- There are three things to do: make the weights equal, shard, make the optimizer. Sharding replaces the
+  model's parameters. So what must come before it, and what after it?
 - Broadcast every `p.data` from rank 0. Then fully_shard(layer, mesh=mesh) for each layer with parameters, and
   fully_shard(model, mesh=mesh). Then the optimizer, the steps, and `p.full_tensor()` for each parameter.
 - mesh = init_device_mesh('cpu', (world_size,)); for layer in model: if list(layer.parameters()):

@@ -1,6 +1,6 @@
 """13.3 Clip by the norm of all (12 min, ●●●○○)
 
-- Norms do not add up. What does: which sum, taken on each rank, gives the norm of all together?
+- Norms do not add up over the ranks. Which sum does, and gives the norm of all gradients together?
 - Sum |g|^p over this rank's shards, one all_reduce, then add the same sum over the replicated ones, once;
   the p-th root is the norm. For p = inf take the largest in place of the sum.
 - power = torch.zeros((), dtype=sharded[0].dtype); for each g of the shards: power += (g.abs() ** p).sum();

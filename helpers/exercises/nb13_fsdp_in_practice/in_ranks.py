@@ -1,6 +1,6 @@
 """What the ranks run around an answer of notebook 13: a model under fully_shard, a step, counts of bytes.
 
-Each gives back plain values by name. A text tells what was seen that no value shows; "" is right.
+Each returns plain values by name. A text describes what no value shows; "" is right.
 """
 
 from __future__ import annotations

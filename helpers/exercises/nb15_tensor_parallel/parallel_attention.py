@@ -1,6 +1,6 @@
 """15.4 Attention by heads (10 min, ●●●○○, further)
 
-- A head needs its own query, key and value, and nothing of the other heads. Where do heads meet?
+- A head needs its own query, key and value, but nothing from other heads. Where are the heads combined?
 - CopyToRanks once; for each of query, key, value: linear, unflatten(-1, (-1, head_size)), transpose(1, 2).
   Then scaled_dot_product_attention(..., is_causal=True), back to (batch, time, heads * head_size), `out`,
   SumOverRanks.

@@ -1,8 +1,8 @@
 """15.3 A gated MLP (6 min, ●●○○○)
 
 - Which two of the three products read the same x? How often must its gradient be summed?
-- Begin with x = CopyToRanks.apply(x); gate and up both read it. The hidden elements are cut, so silu and the
-  product need nobody. End with SumOverRanks.
+- Begin with x = CopyToRanks.apply(x); gate and up both read it. The hidden elements are split, so silu and
+  the product need no communication. End with SumOverRanks.
 - x = CopyToRanks.apply(x); hidden = silu(linear(x, gate)) * linear(x, up); return
   SumOverRanks.apply(linear(hidden, down))
 """

@@ -2,7 +2,7 @@
 
 - Seven Linear layers: which of them read what every rank has, and which end with a sum?
 - The keys of the plan are paths: attention.q, attention.k, attention.v, attention.o, mlp.gate, mlp.up,
-  mlp.down. Those that read x are ColwiseParallel(), those that give the output back RowwiseParallel(). The
+  mlp.down. Those that read x are ColwiseParallel(), those that produce an output are RowwiseParallel(). The
   norm is not in the plan.
 - plan = {f'attention.{n}': ColwiseParallel() for n in 'qkv'}; plan['attention.o'] = RowwiseParallel(); the
   MLP likewise; return parallelize_module(model, mesh, plan)

@@ -1,7 +1,7 @@
 """19.3 Write while training continues (15 min, ●●●○○, further)
 
-- What must be whole, and under which name, when a rank is killed while it writes? And who may talk on which
-  group while two threads do?
+- A rank may be killed while it writes. Which checkpoint must still be whole then, and how do you find it?
+  And which group may each of the two threads use?
 - Each checkpoint gets a folder of its own, named by the steps done. A folder that has a `.metadata` is
   whole: load the newest of those first. Keep the future of a save, and ask for its `result()` before the
   next one.

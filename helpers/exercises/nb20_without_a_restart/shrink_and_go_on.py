@@ -1,11 +1,11 @@
 """20.3 Shrink, and go on (30 min, ●●●●●, further)
 
-- Every round: ask who is in; meet; take over; train. Where can it fail, and what does a replica do that is
-  not in? When may the last one leave?
+- In every round: call `quorum`, then `join`, then `rejoin`, then train. Which of these calls can fail? What
+  does a replica do that is not a member? And when may a replica that has done all steps return?
 - A failure (RuntimeError) means: no step, leave the group, so that the others' calls fail as well, and ask
   for the next round. A new group is needed if members have changed, their steps are not all equal, or the
   last round failed. A replica that is left out has missed what the others did: it asks again with step -1,
-  and its dict starts from scratch. And who has done all steps stays until all members have.
+  and its dict starts empty. A replica that has done all steps stays until all members have done them.
 - while True: number += 1; now = quorum(...); if me not in now: step, met, log = -1, None, {}. If
   min(now.values()) == steps: return log. If me not in now: continue. try: if met !=
   sorted(now) or len(set(now.values())) > 1: met = None; join(store, number, sorted(now), me, patience);

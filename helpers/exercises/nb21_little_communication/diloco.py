@@ -1,7 +1,7 @@
 """21.4 DiLoCo (25 min, ●●●●○)
 
-- Two optimizers: `inner` steps on each rank by itself, an outer one of your own steps when the ranks meet.
-  Which weights does the outer one change, and what does it take for a gradient?
+- You need two optimizers: `inner` steps on each rank by itself, and your own outer one steps at each
+  synchronization. Which weights does the outer optimizer change, and what is its gradient?
 - Keep a copy of the weights of the last synchronization. At the next one each rank's "gradient" is that
   copy minus its weights now; average it over the ranks. The outer step starts from the copy, and its result
   is the copy for the next time.

@@ -1,6 +1,6 @@
-"""What the ranks run around an answer of notebook 21: a sum in few bytes, and training that seldom meets.
+"""What the ranks run around an answer of notebook 21: a sum in few bytes, rare synchronization.
 
-Each gives back plain values by name. A text tells what was seen that no value shows; "" is right.
+Each returns plain values by name. A text describes what no value shows; "" is right.
 """
 
 from __future__ import annotations

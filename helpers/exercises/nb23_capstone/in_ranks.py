@@ -1,7 +1,7 @@
 """What the ranks run around an answer of notebook 23: a mesh, a training on it, a script.
 
-Each gives back plain values by name; the launching process alone knows what they must be. A text tells
-what was seen that no value shows; "" is right.
+Each returns plain values by name; only the launching process knows what they must be. A text describes
+what no value shows; "" is right.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@
 - Broadcast both weights from rank 0 to all. Cut them by a Block on mesh['tp']. In each step: the batch's
   share of your dp coordinate, forward, backward, all_reduce of each gradient with AVG in the dp group,
   optimizer step, clones of the two parts into the list.
-- mesh = init_device_mesh('cpu', (world_size // tp, tp), mesh_dim_names=('dp', 'tp')); dp = mesh['dp']; block
-  = Block(up, down, mesh['tp']); own = slice of step * batch_size + dp.get_local_rank() * share, share long;
-  dist.all_reduce(p.grad, op=dist.ReduceOp.AVG, group=dp.get_group()).
+- mesh = init_device_mesh('cpu', (world_size // tp, tp), mesh_dim_names=('dp', 'tp')); dp = mesh['dp'];
+  block = Block(up, down, mesh['tp']); own = the slice of `share` samples that starts at step * batch_size +
+  dp.get_local_rank() * share; dist.all_reduce(p.grad, op=dist.ReduceOp.AVG, group=dp.get_group()).
 """
 
 from collections.abc import Sequence
