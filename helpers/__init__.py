@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from helpers.checks.held import storage_bytes, tensors_held
     from helpers.course.hints import hint
     from helpers.course.home import home
+    from helpers.course.next_steps import next_steps
     from helpers.course.quiz_view import predict
     from helpers.course.show_me import show_me
     from helpers.data.digits import digits
@@ -71,6 +72,7 @@ _HOME = {
     "tensors_held": "helpers.checks.held",
     "predict": "helpers.course.quiz_view",
     "launch": "helpers.ranks.launcher",
+    "next_steps": "helpers.course.next_steps",
     "span": "helpers.ranks.inside",
     "free_port": "helpers.jobs.ports",
     "Run": "helpers.ranks.run",
@@ -139,6 +141,7 @@ __all__ = [
     "memory_bars",
     "mesh_groups",
     "mpiexec",
+    "next_steps",
     "plan_bars",
     "predict",
     "process_tree",
@@ -199,9 +202,11 @@ def _greet_kernel() -> None:
         start_in_background()
     shell = ipython()
     if shell is not None:
-        from helpers.ranks.magics import register
+        from helpers.course import after
+        from helpers.ranks import magics
 
-        register(shell)
+        magics.register(shell)
+        after.register(shell)
         _show_results()
 
 
