@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from helpers.checks.held import tensors_held as tensors_held
     from helpers.course.hints import hint as hint
     from helpers.course.home import home as home
+    from helpers.course.next_steps import next_steps as next_steps
     from helpers.course.quiz_view import predict as predict
     from helpers.course.show_me import show_me as show_me
     from helpers.data.digits import digits as digits
@@ -102,9 +103,11 @@ def _greet_kernel() -> None:
         start_in_background()
     shell = ipython()
     if shell is not None:
-        from helpers.ranks.magics import register
+        from helpers.course import after
+        from helpers.ranks import magics
 
-        register(shell)
+        magics.register(shell)
+        after.register(shell)
         _show_results()
 
 

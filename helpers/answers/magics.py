@@ -7,7 +7,7 @@ among 5,000 others); this is one pass.
 
 | in the cell                               | becomes                                            |
 |-------------------------------------------|----------------------------------------------------|
-| `%%time`, `%%timeit`, `%%capture`, `%%prun` | an empty line; the rest is Python                |
+| `%%time`, `%%capture`, `%%after` and the like | an empty line; the rest is Python             |
 | any other `%%magic` (`%%ranks`, `%%bash`) | nothing: the cell is not this kernel's Python      |
 | `%time x = f()`                           | `x = f()`                                          |
 | `%magic`, `!cmd`, `?name`, `name?`, `/f x` | `pass`                                            |
@@ -19,7 +19,7 @@ from __future__ import annotations
 import ast
 import re
 
-_PYTHON_BODY = frozenset({"time", "timeit", "capture", "prun"})
+_PYTHON_BODY = frozenset({"after", "capture", "prun", "time", "timeit"})
 
 _HELP = re.compile(r"%{0,2}[^\W\d][\w*]*(?:\.\w+|\[\d+\])*\?\??\s*;?\s*")
 _ASSIGNED = re.compile(r"(?P<names>[^#\"'=!%]+?)=\s*(?:!(?!=)|%{1,2}(?=[A-Za-z]))")

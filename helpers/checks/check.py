@@ -40,8 +40,11 @@ def check(answer: Any) -> CheckResult:
     if note := _later_attempt(found, inputs):
         found = replace(found, notes=(*found.notes, note))
     source = found.source if isinstance(found, Answer) else ""
+    from helpers.course import after
+
     with as_in_a_new_process():
         result = grade(exercise, found, input_number, watched=Display().watched)
+    after.remember(result.name, passed=result.passed)
     return replace(_recorded(result), source=source)
 
 

@@ -21,10 +21,11 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from helpers.course.links import linked, numbered
 from helpers.course.notebook_file import (
     Notebook,
     NotebookError,
@@ -39,6 +40,7 @@ from helpers.course.notebook_file import (
 
 BEGIN = "### BEGIN SOLUTION"
 END = "### END SOLUTION"
+KEEP_OUTPUT = "keep_output"
 
 EXERCISE_HEADING = re.compile(
     r"^#+[ ]+(?P<title>Exercise[ ]\d+\.\d+:[ ]*\S.*?)"
@@ -69,8 +71,12 @@ def build(solutions_dir: Path, notebooks_dir: Path) -> list[Path]:
     Nothing is written if any notebook has an error (NotebookError). Returns the copies' paths.
     """
     copies: dict[Path, Notebook] = {}
-    for source in sorted(solutions_dir.glob("*.ipynb")):
-        copies[notebooks_dir / source.name] = learner_copy(read_notebook(source), source.name)
+    sources = sorted(solutions_dir.glob("*.ipynb"))
+    files = numbered(source.name for source in sources)
+    for source in sources:
+        copies[notebooks_dir / source.name] = learner_copy(
+            read_notebook(source), source.name, files
+        )
     notebooks_dir.mkdir(parents=True, exist_ok=True)
     for path, notebook in copies.items():
         write_notebook(path, notebook)
@@ -80,8 +86,14 @@ def build(solutions_dir: Path, notebooks_dir: Path) -> list[Path]:
     return list(copies)
 
 
-def learner_copy(notebook: Notebook, name: str = "notebook") -> Notebook:
-    """Return the notebook with stubs for its solutions and without outputs; `name` is for errors."""
+def learner_copy(
+    notebook: Notebook, name: str = "notebook", files: Mapping[str, str] | None = None
+) -> Notebook:
+    """Return the notebook with stubs for its solutions and without outputs; `name` is for errors.
+
+    files: of all notebooks, by number, to which the text gets links. A cell tagged `keep_output` keeps what
+    it gave: a picture that the reader sees before anything has run.
+    """
     check_cell_ids(notebook, name)
     cells = []
     title = ""
@@ -89,6 +101,7 @@ def learner_copy(notebook: Notebook, name: str = "notebook") -> Notebook:
         source = source_of(cell)
         if cell["cell_type"] == "markdown":
             title = _last_exercise_title(source) or title
+            source = linked(source, {n: file for n, file in (files or {}).items() if file != name})
         if cell["cell_type"] == "code":
             try:
                 source = _with_stubs(source, title)
@@ -105,7 +118,7 @@ def _last_exercise_title(markdown: str) -> str | None:
 
 def _blank_cell(cell: Notebook, source: str) -> Notebook:
     blank = {**cell, "source": as_lines(source), "metadata": cell_metadata(cell)}
-    if cell["cell_type"] == "code":
+    if cell["cell_type"] == "code" and KEEP_OUTPUT not in cell["metadata"].get("tags", ()):
         blank |= {"outputs": [], "execution_count": None}
     return blank
 

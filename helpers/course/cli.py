@@ -166,6 +166,18 @@ def check(notebook: Path, only: str) -> None:
 
 
 @main.command()
+def watch() -> None:
+    """Check your notebooks each time you save one.
+
+    Run it in a terminal next to JupyterLab. It checks the exercises that you changed, prints the verdicts,
+    and says which exercise comes next. Ctrl-C ends it.
+    """
+    from helpers.course.watch import watch as watch_folder
+
+    watch_folder(workspaces.find_workspace().work)
+
+
+@main.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Where results go.")
 @click.option(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -45,7 +45,7 @@ class Asked:
 class Place:
     """One notebook. state: "done", "begun", "next" or "to come"; next: its first core exercise to do.
 
-    passed, core: its core exercises; minutes: of those that are left.
+    passed, core: its core exercises; minutes: of those that are left; done: the names of all that passed.
     """
 
     notebook: str
@@ -56,6 +56,7 @@ class Place:
     quizzes: tuple[Asked, ...]
     minutes: int
     next: Heading | None
+    done: frozenset[str] = frozenset()
 
     @property
     def part(self) -> str:
@@ -141,7 +142,10 @@ def home() -> Home:
 
 
 def places(progress: Progress, exercises: Sequence[Heading]) -> tuple[Place, ...]:
-    """Return each notebook's place, in the course's order; the first that nobody has begun is "next"."""
+    """Return each notebook's place, in the course's order.
+
+    Where no notebook is begun, the one after the last that is done is "next", or the first to come.
+    """
     found: list[Place] = []
     for notebook in dict.fromkeys(exercise.notebook for exercise in exercises):
         own = [e for e in exercises if e.notebook == notebook]
@@ -152,8 +156,6 @@ def places(progress: Progress, exercises: Sequence[Heading]) -> tuple[Place, ...
             e.name in {*progress.exercises, *progress.hints} for e in own
         )
         state = "done" if not left else "begun" if begun else "to come"
-        if state == "to come" and not any(place.state == "next" for place in found):
-            state = "next"
         found.append(
             Place(
                 notebook,
@@ -164,8 +166,15 @@ def places(progress: Progress, exercises: Sequence[Heading]) -> tuple[Place, ...
                 asked,
                 sum(e.minutes for e in left),
                 left[0] if left else None,
+                frozenset(e.name for e in own if _passed(progress, e)),
             )
         )
+    states = [place.state for place in found]
+    if "begun" not in states and "to come" in states:
+        done = max((i for i, state in enumerate(states) if state == "done"), default=-1)
+        later = states[max(done, 0) :]
+        after = states.index("to come", max(done, 0) if "to come" in later else 0)
+        found[after] = replace(found[after], state="next")
     return tuple(found)
 
 
@@ -252,12 +261,16 @@ def _asked(progress: Progress, notebook: str) -> tuple[Asked, ...]:
 @cache
 def _cells_of_quizzes(notebook: str) -> Mapping[str, str]:
     """Return the id of the cell that asks each quiz: JupyterLab opens a notebook at a cell by it."""
+    asks = re.compile(r'predict\("([^"]+)"\)')
+    return {quiz: cell for source, cell in sources_of(notebook) for quiz in asks.findall(source)}
+
+
+def sources_of(notebook: str) -> list[tuple[str, str]]:
+    """Return the source and the id of each cell of a notebook; none where the file is not at hand."""
     path = _file_of(notebook)
     if path is None:
-        return {}
-    asks = re.compile(r'predict\("([^"]+)"\)')
-    sources = [(source_of(cell), cell.get("id", "")) for cell in read_notebook(path)["cells"]]
-    return {quiz: cell for source, cell in sources for quiz in asks.findall(source)}
+        return []
+    return [(source_of(cell), cell.get("id", "")) for cell in read_notebook(path)["cells"]]
 
 
 @cache

@@ -29,17 +29,18 @@ def states(progress: Progress) -> list[str]:
     return [place.state for place in places(progress, EXERCISES)]
 
 
-def test_the_first_that_nobody_began_is_next() -> None:
+def test_the_first_is_next_where_nothing_is_begun() -> None:
     assert states(Progress()) == ["next", "to come", "to come"]
 
 
 def test_a_notebook_is_done_with_its_core_exercises_and_begun_by_any_sign() -> None:
     done = Progress().with_score("one", FULL).with_score("two", FULL)
     assert states(done) == ["done", "next", "to come"]
-    assert states(Progress().with_score("one", FULL)) == ["begun", "next", "to come"]
-    assert states(Progress().with_hint("more", 1)) == ["begun", "next", "to come"]
+    assert states(Progress().with_score("one", FULL)) == ["begun", "to come", "to come"]
+    assert states(Progress().with_hint("more", 1)) == ["begun", "to come", "to come"]
+    assert states(Progress().with_score("three", FULL)) == ["to come", "done", "next"]
     answered = Progress().with_answer("recv-first", 0, False, "2026-01-01T00:00:00Z")
-    assert states(answered) == ["begun", "next", "to come"]
+    assert states(answered) == ["begun", "to come", "to come"]
 
 
 def test_minutes_and_counts_are_of_core_exercises() -> None:

@@ -1,4 +1,4 @@
-"""0.3 Diagnose an exit (10 min, ●●○○○)
+"""0.4 Diagnose an exit (10 min, ●●○○○, further)
 
 - Which of the three arguments can be trusted whatever the other two say? Test that one first.
 - First `timed_out`, then a negative `returncode`: it is minus the signal's number, and

@@ -1,4 +1,4 @@
-"""0.4 Threads per rank (3 min, ●○○○○)
+"""0.3 Threads per rank (3 min, ●○○○○)
 
 - All ranks together should have about as many threads as there are cores.
 - Divide and round down. What is the result when there are more ranks than cores?

@@ -1,0 +1,68 @@
+"""`%%after ring_all_reduce`: a cell that works with the reader's own answer, once that has passed its check.
+
+Until then the cell shows one line that says what it waits for, so that running all cells of a fresh notebook
+gives no errors. Several names mean all of them: `%%after gpipe one_f_one_b`.
+
+The line is taken out before IPython sees the cell. The rest then runs as any cell does, with its own line
+numbers, tracebacks and output, and `%%ranks 2` may follow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from helpers.checks.headings import UnknownExercise, find_heading
+
+_MAGIC = "%%after"
+_passed: set[str] = set()  # in this kernel: after a restart the answer itself is gone, too
+
+
+def remember(name: str, *, passed: bool) -> None:
+    """Keep what the last check of an exercise in this kernel gave."""
+    if passed:
+        _passed.add(name)
+    else:
+        _passed.discard(name)
+
+
+@dataclass(frozen=True, repr=False)
+class NotYet:
+    """What such a cell shows before its exercises have passed."""
+
+    waits_for: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        each = " and ".join(map(_called, self.waits_for))
+        verb = "has" if len(self.waits_for) == 1 else "have"
+        return f"This cell uses your own answer. It runs once {each} {verb} passed."
+
+    def _repr_html_(self) -> str:
+        return f'<div style="opacity: 0.75">{escape(repr(self))}</div>'
+
+
+def _called(name: str) -> str:
+    heading = find_heading(name)
+    return f"Exercise {heading.number} ({heading.title})"
+
+
+def only_after(lines: list[str]) -> list[str]:
+    """Transform a cell's lines (IPython calls this for each cell; also to see whether a cell is complete)."""
+    if not lines or not lines[0].startswith(_MAGIC):
+        return lines
+    names = lines[0].removeprefix(_MAGIC).split()
+    try:
+        missing = [name for name in names if find_heading(name).name not in _passed]
+    except UnknownExercise as error:
+        return [f"raise NameError({f'{_MAGIC}: {error}'!r})\n"]
+    if not missing:
+        rest = lines[1:]
+        return rest if rest and rest[0].startswith("%%") else ["\n", *rest]
+    return [f"__import__({__name__!r}, fromlist=['NotYet']).NotYet({tuple(missing)!r})\n"]
+
+
+def register(shell: Any) -> None:
+    """Make `%%after` known to an IPython shell, once."""
+    if only_after not in shell.input_transformers_cleanup:
+        shell.input_transformers_cleanup.append(only_after)

@@ -1,0 +1,35 @@
+"""Links between notebooks, made from the words that name them: "notebook 05" leads to notebook 05.
+
+`build` puts them into the learner's copies, so that the solved notebooks stay readable as text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+# Left alone: fenced blocks, code spans, formulas, links that exist, and headings (a link in a heading
+# would become part of the address that JupyterLab makes for it).
+_KEPT = r"```.*?```|`[^`\n]*`|\$[^$\n]*\$|!?\[[^\]]*\]\([^)]*\)|^#.*?$"
+_NAMED = r"\b[Nn]otebooks? \d\d(?:(?:, | and | or | to |, and )\d\d)*\b"
+_WORDS = re.compile(f"(?P<kept>{_KEPT})|(?P<named>{_NAMED})", re.DOTALL | re.MULTILINE)
+
+
+def numbered(files: Iterable[str]) -> dict[str, str]:
+    """Return notebooks' files by their numbers: {"05": "05_collective_algorithms.ipynb"}."""
+    return {file[:2]: file for file in files}
+
+
+def linked(markdown: str, files: Mapping[str, str]) -> str:
+    """Return the text with a link wherever it names a notebook of `files`, which are by number."""
+    return _WORDS.sub(lambda match: match["kept"] or _links(match["named"], files), markdown)
+
+
+def _links(named: str, files: Mapping[str, str]) -> str:
+    """Link "notebook 05" with its word, and in "notebooks 05 and 06" each number by itself."""
+    pattern = r"\d\d" if named[8:9] == "s" else r"(?:[Nn]otebook )?\d\d"
+    return re.sub(pattern, lambda match: _link(match[0], match[0][-2:], files), named)
+
+
+def _link(words: str, number: str, files: Mapping[str, str]) -> str:
+    return f"[{words}]({files[number]})" if number in files else words

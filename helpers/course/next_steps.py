@@ -1,0 +1,97 @@
+"""`next_steps("05")`, the last cell of each notebook: what is done here, what is left, and where to go on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+
+from helpers.checks.headings import Heading, headings, notebook_called
+from helpers.course.home import FILE, Asked, Place, home, sources_of
+
+_SOLVED = re.compile(r"^check\((\w+)\)|= check\((\w+)\)", re.MULTILINE)
+
+
+@dataclass(frozen=True, repr=False)
+class NextSteps:
+    """One notebook's exercises and quizzes, with links to their cells. cells: of exercises, by name."""
+
+    place: Place
+    passed: tuple[Heading, ...]
+    left: tuple[Heading, ...]
+    cells: Mapping[str, str]
+    following: Place | None
+
+    @property
+    def _open(self) -> list[Asked]:
+        return [quiz for quiz in self.place.quizzes if quiz.state != "right"]
+
+    def __repr__(self) -> str:
+        done = len(self.passed)
+        lines = [f"{self.place.title}: {done} of {done + len(self.left)} exercises passed"]
+        lines += [f"  ● {_words(heading)}" for heading in self.passed]
+        lines += [f"  ○ {_words(heading)}" for heading in self.left]
+        if self._open:
+            lines.append("Predictions to make: " + ", ".join(quiz.id for quiz in self._open))
+        lines.append(f"Next: {self.following.title}" if self.following else "This is the last one.")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            f'<li style="list-style: none"><span aria-label="{state}">{sign}</span> '
+            f"{self._link(self.cells.get(heading.name, ''), _words(heading))}</li>"
+            for sign, state, those in (("●", "passed", self.passed), ("○", "to do", self.left))
+            for heading in those
+        ]
+        asked = ", ".join(self._link(quiz.cell, quiz.id) for quiz in self._open)
+        asked = f"<p>Predictions to make: {asked}</p>" if asked else ""
+        go = f'<a href="{FILE}">Where you are</a>'
+        if self.following:
+            title = f"<b>{escape(self.following.title)}</b>"
+            go = f'Next: <a href="{escape(self.following.file)}">{title}</a> · {go}'
+        done = len(self.passed)
+        return (
+            f"<p><b>{done} of {done + len(self.left)} exercises passed</b></p>"
+            f'<ul style="padding-left: 0">{"".join(rows)}</ul>{asked}<p>{go}</p>'
+        )
+
+    def _link(self, cell: str, words: str) -> str:
+        if not cell:
+            return escape(words)
+        return f'<a href="{escape(self.place.file)}#cell-id={escape(cell)}">{escape(words)}</a>'
+
+
+def next_steps(notebook: str) -> NextSteps:
+    """Show which exercises of a notebook have passed, which are left, and what comes next.
+
+    notebook: its number, such as "05". Raises UnknownExercise if there is no such notebook.
+    """
+    name = notebook_called(notebook)
+    places = home().places
+    index = next(i for i, place in enumerate(places) if place.notebook == name)
+    place = places[index]
+    own = [heading for heading in headings().values() if heading.notebook == name]
+    return NextSteps(
+        place,
+        tuple(heading for heading in own if heading.name in place.done),
+        tuple(heading for heading in own if heading.name not in place.done),
+        _cells(name),
+        places[index + 1] if index + 1 < len(places) else None,
+    )
+
+
+@cache
+def _cells(notebook: str) -> Mapping[str, str]:
+    """Return the id of the cell that checks each exercise."""
+    return {
+        first or second: cell
+        for source, cell in sources_of(notebook)
+        for first, second in _SOLVED.findall(source)
+    }
+
+
+def _words(heading: Heading) -> str:
+    further = ", further" if heading.further else ""
+    return f"{heading.number} {heading.title} ({heading.minutes} min{further})"

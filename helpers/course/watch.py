@@ -1,0 +1,94 @@
+"""`course watch`: check a notebook's exercises each time it is saved, from a terminal next to JupyterLab.
+
+saved file -> answers -> those that changed and are attempted -> checks -> what is next
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from helpers.answers.build import Answer, Problem, cell_number
+from helpers.answers.reader import UnreadableNotebook, read_answers
+from helpers.checks.exercise import VISIBLE_SECRET, Exercise
+from helpers.checks.grade import grade
+from helpers.checks.headless import exercises_of
+from helpers.checks.result import Outcome
+from helpers.course.progress import record
+from helpers.ranks.launcher import disconnect
+from helpers.views.plain import for_log
+from helpers.views.verdict import verdict_text
+
+LOOK_EVERY_S = 0.3
+
+
+def watch(folder: Path) -> None:
+    """Check what is saved in a folder, until Ctrl-C: print each verdict, and the exercise that comes next."""
+    seen = {path: _stamp(path) for path in folder.glob("*.ipynb")}
+    # As they stand: only what is saved from now on counts.
+    before = {path: _sources(_answers(path)[1]) for path in seen}
+    print(f"Watching {folder}: save a notebook, and what you changed is checked. Ctrl-C ends it.")
+    try:
+        for path in saved(folder, seen):
+            before[path] = look(path, before.get(path, {}))
+    except KeyboardInterrupt:
+        print()
+    finally:
+        disconnect()
+
+
+def saved(folder: Path, seen: dict[Path, tuple[int, int]]) -> Iterator[Path]:
+    """Give each notebook of the folder once it is not as it was `seen`, forever."""
+    while True:
+        for path in sorted(folder.glob("*.ipynb")):
+            stamp = _stamp(path)
+            if stamp != seen.get(path):
+                seen[path] = stamp
+                yield path
+        time.sleep(LOOK_EVERY_S)
+
+
+def look(path: Path, before: Mapping[str, str]) -> Mapping[str, str]:
+    """Check the exercises of a notebook that are not as `before`; return all as they are now, by name."""
+    exercises, found = _answers(path)
+    now = _sources(found)
+    for index, exercise in enumerate(exercises):
+        if not now[exercise.name] or now[exercise.name] == before.get(exercise.name):
+            continue
+        result = grade(exercise, found[exercise.name], cell_number, VISIBLE_SECRET)
+        print(f"\n{for_log(verdict_text(result))}", flush=True)
+        if result.outcome is not Outcome.UNREADABLE:
+            record(result.name, result.outcome.value, result.points, result.out_of)
+        following = next((e for e in exercises[index + 1 :] if not now[e.name]), None)
+        if result.passed and following is not None:
+            print(f"Next: Exercise {following.number}, {following.title}", flush=True)
+    return now
+
+
+def _answers(path: Path) -> tuple[list[Exercise], Mapping[str, Answer | Problem]]:
+    try:
+        exercises = exercises_of(path)
+        return exercises, read_answers(path, [exercise.name for exercise in exercises])
+    except (UnreadableNotebook, OSError):  # another file, or one that is being written: next time
+        return [], {}
+
+
+def _sources(found: Mapping[str, Answer | Problem]) -> dict[str, str]:
+    """Return what there is of each answer by name: its source, or why it has none; "" for a stub."""
+    return {
+        name: answer.source
+        if isinstance(answer, Answer)
+        else ""
+        if answer.kind == "not_attempted"
+        else answer.message
+        for name, answer in found.items()
+    }
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        status = path.stat()
+    except OSError:
+        return 0, 0
+    return status.st_mtime_ns, status.st_size

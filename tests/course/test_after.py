@@ -1,0 +1,71 @@
+"""A cell under `%%after` runs once its exercises have passed, and says until then what it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+from helpers.course import after
+
+
+@pytest.fixture
+def shell() -> Iterator[InteractiveShell]:
+    settings = Config()
+    settings.HistoryManager.enabled = False  # it would keep its database open
+    shell = InteractiveShell(config=settings)
+    after.register(shell)
+    yield shell
+    after.remember("hello_rank", passed=False)
+    after.remember("my_slice", passed=False)
+
+
+def run(shell: InteractiveShell, cell: str) -> object:
+    done = shell.run_cell(cell)
+    done.raise_error()
+    return done.result
+
+
+def test_a_cell_waits_for_its_exercise_in_one_line(shell: InteractiveShell) -> None:
+    shown = run(shell, "%%after hello_rank\nrun_at_once = True")
+    assert repr(shown) == (
+        "This cell uses your own answer. It runs once Exercise 0.1 (Hello, rank) has passed."
+    )
+    assert "run_at_once" not in shell.user_ns
+
+
+def test_it_waits_for_all_that_it_names(shell: InteractiveShell) -> None:
+    after.remember("hello_rank", passed=True)
+    assert "Exercise 0.2 (My slice) has passed" in repr(
+        run(shell, "%%after hello_rank my_slice\n1")
+    )
+    after.remember("my_slice", passed=True)
+    assert run(shell, "%%after hello_rank my_slice\n1 + 1") == 2
+
+
+def test_it_waits_again_when_a_later_version_is_wrong(shell: InteractiveShell) -> None:
+    after.remember("hello_rank", passed=True)
+    after.remember("hello_rank", passed=False)
+    assert isinstance(run(shell, "%%after hello_rank\n1"), after.NotYet)
+
+
+def test_lines_are_counted_from_the_cells_first(shell: InteractiveShell) -> None:
+    after.remember("hello_rank", passed=True)
+    with pytest.raises(ZeroDivisionError) as raised:
+        run(shell, "%%after hello_rank\nx = 1\nx / 0")
+    assert raised.traceback[-1].lineno == 2  # counted from 0
+
+
+def test_another_magic_may_follow(shell: InteractiveShell) -> None:
+    after.remember("hello_rank", passed=True)
+    run(shell, "%%after hello_rank\n%%capture caught\nprint('hidden')")
+    assert shell.user_ns["caught"].stdout == "hidden\n"
+
+
+def test_an_unknown_exercise_is_named(shell: InteractiveShell) -> None:
+    with pytest.raises(
+        NameError, match="no exercise is called 'helo_rank'. Did you mean hello_rank"
+    ):
+        run(shell, "%%after helo_rank\n1")

@@ -1,0 +1,35 @@
+"""The last cell of a notebook: what is done, what is left, and links to it and onward."""
+
+from __future__ import annotations
+
+import re
+
+from helpers.checks.headings import headings
+from helpers.course.home import sources_of
+from helpers.course.next_steps import next_steps
+from helpers.course.progress import record, record_quiz
+
+
+def test_what_is_left_leads_to_its_cell() -> None:
+    record("ping_pong", "passed", 10, 10)
+    record_quiz("recv-first", 2, True)
+    shown = next_steps("02")
+    assert "  ● 2.1 " in repr(shown) and "  ○ 2.2 " in repr(shown)
+    assert "recv-first" not in repr(shown)
+    cells = dict(sources_of("02_blocking_p2p"))
+    by_id = {cell: source for source, cell in cells.items()}
+    links = re.findall(
+        r'href="02_blocking_p2p\.ipynb#cell-id=([^"]+)">(2\.\d)', shown._repr_html_()
+    )
+    assert len(links) == len([e for e in headings().values() if e.notebook == "02_blocking_p2p"])
+    for cell, _ in links:
+        assert "check(" in by_id[cell]
+
+
+def test_it_leads_to_the_next_notebook_and_home() -> None:
+    page = next_steps("02")._repr_html_()
+    assert 'href="03_nonblocking_p2p.ipynb"' in page and 'href="home.ipynb"' in page
+
+
+def test_after_the_last_notebook_there_is_none() -> None:
+    assert "This is the last one." in repr(next_steps("23"))

@@ -1,0 +1,76 @@
+"""`course watch`: what was changed is checked when the notebook is saved, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from helpers.course import watch
+from helpers.course.notebook_file import read_notebook, write_notebook
+from helpers.course.progress import read
+from helpers.course.workspace import find_workspace
+
+RIGHT = '    return f"Hello from rank {rank} of {world_size}"\n'
+STUB = '    raise NotImplementedError("Exercise 0.1: Hello, rank")\n'
+
+
+@pytest.fixture
+def notebook(tmp_path: Path) -> Path:
+    path = tmp_path / "00_start_here.ipynb"
+    shutil.copy(find_workspace().notebooks / path.name, path)
+    return path
+
+
+def answer(path: Path, body: str) -> None:
+    """Write an answer to 0.1 over its stub, as saving in JupyterLab does."""
+    content = read_notebook(path)
+    for cell in content["cells"]:
+        cell["source"] = [
+            body if line.rstrip("\n") == STUB.rstrip("\n") else line for line in cell["source"]
+        ]
+    write_notebook(path, content)
+
+
+def test_only_what_changed_is_checked(notebook: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    blank = watch.look(notebook, {})
+    assert not capsys.readouterr().out  # stubs are not attempts
+    answer(notebook, RIGHT)
+    now = watch.look(notebook, blank)
+    shown = capsys.readouterr().out
+    assert "Exercise 0.1: Hello, rank (2 min, ●○○○○): passed" in shown
+    assert "Next: Exercise 0.2, My slice" in shown
+    assert read().exercises["hello_rank"].best.outcome == "passed"
+    assert watch.look(notebook, now) == now
+    assert not capsys.readouterr().out
+
+
+def test_a_file_that_cannot_be_read_is_left_for_later(tmp_path: Path) -> None:
+    broken = tmp_path / "02_blocking_p2p.ipynb"
+    broken.write_text("{")
+    assert watch.look(broken, {}) == {}
+
+
+def test_the_command_checks_at_each_save_until_it_is_interrupted(notebook: Path) -> None:
+    env = os.environ | {"REAL_RANKS_WORK": str(notebook.parent), "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-m", "helpers.course.cli", "watch"]
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout is not None
+        deadline = threading.Timer(100, watching.kill)
+        deadline.start()
+        assert watching.stdout.readline().startswith("Watching ")
+        answer(notebook, RIGHT)
+        for line in watching.stdout:
+            if line.startswith("Next:"):
+                break
+        else:
+            pytest.fail("nothing was checked")
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(timeout=30) == 0
+        deadline.cancel()
