@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from helpers.checks.case import Case, Measured
-from helpers.checks.drive import drive_cases
+from helpers.checks.drive import Turns, drive_cases
 from helpers.checks.exercise import Exercise
 from helpers.checks.judge import Tried
 from helpers.checks.kinds import Kind
@@ -96,13 +96,15 @@ class Worlds:
             drive_cases,
             size,
             args=(
-                list(self.programs),
-                [turn.program for turn in turns],
-                exercise.name,
-                exercise.kind,
-                exercise.driver,
-                [turn.number for turn in turns],
-                second,
+                Turns(
+                    list(self.programs),
+                    [turn.program for turn in turns],
+                    [turn.number for turn in turns],
+                    exercise.name,
+                    exercise.kind,
+                    exercise.driver,
+                    second,
+                ),
             ),
             per_rank=[(_given(turns, rank),) for rank in range(size)],
             env=first.env,
