@@ -11,6 +11,7 @@ of a call's tensors gloo reads and writes a copy; `wait()` brings the result hom
 from __future__ import annotations
 
 import functools
+import math
 import os
 import sys
 import time
@@ -22,7 +23,6 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from helpers.checks.poison import poison_of
 from helpers.trace.frames import API, LEARNER, OTHER, kind_of
 from helpers.trace.kernels import waited
 
@@ -48,6 +48,8 @@ _METHODS = {
     "all_to_all_single": (0, 1),
 }
 """Method of ProcessGroup -> which of its arguments gloo writes, and which it reads."""
+_SECOND = -1234.0
+"""A number that float16 and bfloat16 can hold about as well."""
 _POINT_TO_POINT = frozenset({"send", "recv", "recv_anysource"})
 
 
@@ -111,6 +113,13 @@ def _full_of_poison(second: bool, name: str, real: Callable[..., Any]) -> Callab
         return made
 
     return empty
+
+
+def poison_of(dtype: torch.dtype, second: bool = False) -> float | int:
+    """Return NaN, or the largest whole number. second: another value, to see what depends on it."""
+    if dtype.is_floating_point or dtype.is_complex:
+        return _SECOND if second else math.nan
+    return torch.iinfo(dtype).max - second
 
 
 def _spoil(tensor: torch.Tensor, second: bool) -> None:

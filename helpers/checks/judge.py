@@ -70,11 +70,15 @@ class Unjudged(Exception):
 
 @dataclass(frozen=True)
 class Tried:
-    """One case and what its ranks did. changed[r]: the names of the inputs that rank r has changed."""
+    """One case and what its ranks did.
+
+    changed[r]: the names of the inputs that rank r has changed. number: of the turn, as in `worlds.Turn`.
+    """
 
     case: Case
     run: Run
     changed: Sequence[Sequence[str]] = ()
+    number: int = 0
 
     def findings(self) -> list[Finding | None]:
         """Return what is wrong with each rank's value; None where it is right."""

@@ -72,9 +72,9 @@ class Worlds:
             value = _reported(run.values[0], 0, 1).returned if run.ok else None
             run = replace(run, values=[value])
             script = run_of_script(turn.case.world_size, turn.case.seconds, run, self.place)
-            return Tried(turn.case, script)
+            return Tried(turn.case, script, number=turn.number)
         if not run.ok:
-            return Tried(turn.case, run)
+            return Tried(turn.case, run, number=turn.number)
         return self._apart([turn], run, timings)[0]
 
     def together(self, turns: Sequence[Turn]) -> tuple[list[Tried], Run] | None:
@@ -133,7 +133,7 @@ class Worlds:
                 values = [Measured(found, timings[k]) for found in values]
             part = replace(run, values=values, trace=trace, traffic=run.traffic if alone else None)
             changed = [each.changed for each in reported] if self.exercise.keeps_input else ()
-            parts.append(Tried(turn.case, part, changed))
+            parts.append(Tried(turn.case, part, changed, turn.number))
         return parts
 
 
