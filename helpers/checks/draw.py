@@ -140,6 +140,7 @@ def _asked_from() -> tuple[tuple[str, int], ...]:
     return (*places, (frame.f_code.co_filename, frame.f_lasti + 10_000 * frame.f_lineno))
 
 
+# What numbers of a float are multiplied by; what is added to whole ones: there float32 and float64 end.
 _SCALES = {
     torch.float64: (1.0, 1e-300, 1e12),
     torch.float32: (1.0, 1e-30, 1e6),
@@ -150,7 +151,6 @@ _SCALES = {
     torch.uint8: (0,),
     torch.int8: (0,),
 }
-"""What numbers of a float are multiplied by; what is added to whole ones: there float32 and float64 end."""
 
 
 def worlds(sizes: Sequence[int], count: int, rng: random.Random) -> list[int]:

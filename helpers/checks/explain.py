@@ -33,13 +33,13 @@ from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout
 from helpers.ranks.run import Run
 
 _SECRET = "to tell mistakes apart"
+# How many further wrong cases, and cases that separate two mistakes, are looked at.
 _MOST_OTHERS = 4
-"""How many further wrong cases, and cases that separate two mistakes, are looked at."""
+# What differs from run to run in an error's text: addresses, paths, ports, and the head of a line that torch
+# logs, with its time.
 _PASSING_THINGS = re.compile(
     r"0x[0-9a-f]+|/[\w./-]+|\d+\.\d+\.\d+\.\d+|:\d+\b|\[rank\d+\]|\[[A-Z]\d{4} [^\]]*\]"
 )
-"""What differs from run to run in an error's text: addresses, paths, ports, and the head of a line that torch
-logs, with its time."""
 
 
 Matches = MutableMapping[str, str]

@@ -23,8 +23,7 @@ from itertools import groupby
 
 import torch
 
-from helpers.answers.build import Answer, Problem
-from helpers.answers.text import defined_in
+from helpers.answers.build import Answer, Problem, defined_in
 from helpers.checks.answer_source import FILE
 from helpers.checks.case import Case
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
@@ -42,14 +41,14 @@ from helpers.trace.events import Place
 NameCell = Callable[[int], str]
 """From the index of a cell to what its reader calls it: "cell 7", "cell [12]"."""
 
+# Outcomes after which the other cases would only repeat the message, and cost a second each.
 _STOP_AFTER = frozenset(
     {Outcome.DEADLOCKED, Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.NOT_ATTEMPTED}
 )
-"""Outcomes after which the other cases would only repeat the message, and cost a second each."""
+# Cases that are tried again in worlds of their own: after this many that went wrong alike, others do too.
 _MOST_ALONE = 8
-"""Cases that are tried again in worlds of their own: after this many that went wrong alike, others do too."""
+# Answers to other exercises that are tried because one that calls them failed.
 _MOST_PARTS = 3
-"""Answers to other exercises that are tried because one that calls them failed."""
 MOVES = (
     "Until wait() has returned, the check fills the tensors that an irecv or an asynchronous call writes to "
     "with poison values, and new tensors of torch.empty, too. Your numbers change with those values: "
@@ -258,8 +257,8 @@ class _Trial:
         return MOVES if behave_alike(self.exercise, again, once_more) else ""
 
 
+# Number of a case among those that were tried in one world -> what came of it.
 _Together = Mapping[int, tuple[Tried, CaseVerdict]]
-"""Number of a case among those that were tried in one world -> what came of it."""
 
 
 def all_in_one(worlds: Worlds, group: Sequence[Turn]) -> _Together:

@@ -26,6 +26,7 @@ import torch.distributed as dist
 from helpers.trace.frames import API, LEARNER, OTHER, kind_of
 from helpers.trace.kernels import waited
 
+# Method of ProcessGroup -> which of its arguments gloo writes, and which it reads.
 _METHODS = {
     "send": (None, 0),
     "recv": (0, None),
@@ -47,9 +48,8 @@ _METHODS = {
     "alltoall_base": (0, 1),
     "all_to_all_single": (0, 1),
 }
-"""Method of ProcessGroup -> which of its arguments gloo writes, and which it reads."""
+# A number that float16 and bfloat16 can hold about as well.
 _SECOND = -1234.0
-"""A number that float16 and bfloat16 can hold about as well."""
 _POINT_TO_POINT = frozenset({"send", "recv", "recv_anysource"})
 
 

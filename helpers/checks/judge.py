@@ -33,10 +33,10 @@ _OUT_OF_MEMORY = re.compile(
     r"^MemoryError|can't allocate memory|std::bad_alloc|Cannot allocate memory"
 )
 _FLOAT32 = 1e-6
+# Of what a rank reports of itself; each part of it may have a quarter as many, and so on.
 _MOST_PARTS = 1 << 20
-"""Of what a rank reports of itself; each part of it may have a quarter as many, and so on."""
+# Calls that write to a tensor on each rank that makes them.
 _WRITE = frozenset({"recv", "all_reduce", "all_gather", "reduce_scatter", "all_to_all"})
-"""Calls that write to a tensor on each rank that makes them."""
 NOTHING = "The function returns nothing: is there a `return` on every path?"
 PRINTS = "The function prints, but returns nothing: the value must come back by `return`."
 
@@ -45,6 +45,7 @@ BY_THE_CLOCK = (
     "This was measured by the clock alone, and a busy machine may be the cause: check it again when nothing "
     "else runs."
 )
+# What a value of a kind that nobody expects provokes in a function that judges it.
 _ODD = (
     TypeError,
     ValueError,
@@ -54,7 +55,6 @@ _ODD = (
     MemoryError,
     RuntimeError,
 )
-"""What a value of a kind that nobody expects provokes in a function that judges it."""
 
 
 class Unjudged(Exception):

@@ -50,10 +50,10 @@ os._exit(0)  # no teardown of the interpreter: gloo's threads must not outlive P
 _MAX_TEXT = 20_000
 _WHERE = re.compile(r'  File "([^"]*)", line (\d+) in (\S+)')
 _LOOK_S, _SETTLE_S = 0.01, 0.001
+# How long a worker may take to write down where it stands.
 _DUMP_S = 0.1
-"""How long a worker may take to write down where it stands."""
+# Bytes of a question. A worker that sends more without a line's end is not listened to any more.
 _MOST_ASKED = 1 << 20
-"""Bytes of a question. A worker that sends more without a line's end is not listened to any more."""
 
 
 class Instead(Enum):

@@ -27,8 +27,8 @@ from helpers.trace.events import Place, Trace
 
 MOST_EVENTS = 5_000
 """Calls and spans of each rank in one world: they cost time to read, and no answer makes a tenth of it."""
+# Processor time of a world with many turns, beyond which each case is tried alone, with its own budget.
 _TOGETHER_S = 4.0
-"""Processor time of a world with many turns, beyond which each case is tried alone, with its own budget."""
 
 _Timings = Sequence[Mapping[tuple[int, ...], Sequence[float]]]
 

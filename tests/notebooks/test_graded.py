@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from helpers.answers.build import Answer, Problem
+from helpers.answers.build import Answer, Problem, normalize
 from helpers.answers.reader import read_answers
-from helpers.answers.text import normalize
 from helpers.checks.headless import results_of
 from helpers.checks.result import CheckResult, Outcome
 from helpers.course.build import learner_copy

@@ -10,7 +10,6 @@ import ast
 from collections.abc import Iterable
 
 from helpers.answers.listing import Listing, Position, Statement
-from helpers.answers.lookup import binders_at
 from helpers.answers.names import Path
 
 COURSE = "helpers"
@@ -37,7 +36,7 @@ def outside_source(listing: Listing, statement: Statement) -> str:
     followed: set[Position] = set()
     while pending:
         path = pending.pop()
-        binders = binders_at(listing, path[0], statement.position) if path[0] else []
+        binders = listing.binders_at(path[0], statement.position) if path[0] else []
         if reason := _reason(path, binders):
             return reason
         if len(path) == 1:
