@@ -41,16 +41,15 @@ def main(folder: Path) -> None:
         raise
 
 
-class _Line:
-    """This worker's connection to the process that forked it. DCP's threads write files, and ask as well."""
-
-    connection: socket.socket | None = None
-    lock = threading.Lock()
+_line: socket.socket | None = None
+# DCP's threads write files, and ask as well: one question at a time, or answers would be taken by others.
+_asking = threading.Lock()
 
 
 def connect_to_starter(connection: socket.socket) -> None:
     """Take the connection on which this worker can ask the process that forked it."""
-    _Line.connection = connection
+    global _line
+    _line = connection
 
 
 def ask(*question: Any) -> Any:
@@ -60,9 +59,9 @@ def ask(*question: Any) -> Any:
     worker in place of answering: deaths are not carried out here, since an answer could put anything under
     the name of whatever would do it.
     """
-    with _Line.lock:
-        line = _Line.connection
-        assert line is not None, "this worker was not forked by `under_fork`"
+    line = _line
+    assert line is not None, "this worker was not forked by `under_fork`"
+    with _asking:
         line.sendall(json.dumps(question).encode() + b"\n")
         said = b""
         while not said.endswith(b"\n"):

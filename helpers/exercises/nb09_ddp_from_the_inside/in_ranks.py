@@ -18,7 +18,6 @@ from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
 from helpers.checks import hard
-from helpers.checks.lend import lend
 from helpers.exercises.shared.in_ranks.classifier import (
     Rule,
     Weights,
@@ -27,6 +26,7 @@ from helpers.exercises.shared.in_ranks.classifier import (
     grads_of,
     laid_out,
 )
+from helpers.exercises.shared.in_ranks.lend import lend
 from helpers.ranks.inside import span
 
 Route = Sequence[str]
