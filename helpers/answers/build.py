@@ -59,6 +59,7 @@ class _Build:
     history: bool
 
     def run(self) -> Answer | Problem:
+        # in a kernel cells are edited and run again all the time: that needs no notes
         if self.history:
             return self._build()
         repairs = self._stub_notes()
@@ -89,6 +90,7 @@ class _Build:
         attempts = [s for s in binders if s not in stubs and not s.skipped]
         if not stubs or not attempts:
             return []
+        # whatever their order: a stub below the attempt is a copy of the notebook's own cell
         self.listing.forget(self.name, stubs)
         if stubs[-1].position < attempts[-1].position:
             return []
@@ -101,6 +103,7 @@ class _Build:
 
     def _missing(self) -> Problem | None:
         binders = self.listing.binders(self.name)
+        # A cell that cannot be read may hold the attempt of which only the stub is left.
         last = next((s for s in reversed(binders) if not s.skipped), None)
         if (last is None or stub_line(last.node)) and (problem := self._broken()):
             return problem
@@ -166,6 +169,7 @@ class _Build:
         return None
 
     def _defines(self, text: str) -> bool:
+        # by its text: these cells have no tree to ask
         name = re.escape(self.name)
         pattern = rf"^[ \t]*(?:(?:async[ \t]+)?def|class)[ \t]+{name}\b|^{name}[ \t]*=(?!=)"
         return re.search(pattern, text, re.MULTILINE) is not None
@@ -212,6 +216,7 @@ MAX_SOURCE_CHARS = 200_000
 
 def _compose(name: str, statements: Iterable[Statement]) -> Answer:
     """Join the statements, in the order given, and keep where each was written."""
+    # an error in a rank names a line of this source: `origins` lead it back to the cell
     texts: list[str] = []
     origins: list[Origin] = []
     first = 1
@@ -246,6 +251,7 @@ def _future_imports(listing: Listing) -> list[Statement]:
     found: dict[str, Statement] = {}
     for statement in listing.matching(re.compile("__future__")):
         node = statement.node
+        # the word is found in strings and comments, too
         if not isinstance(node, ast.ImportFrom) or node.module != "__future__":
             continue
         if all(alias.name in __future__.all_feature_names for alias in node.names):
@@ -255,6 +261,7 @@ def _future_imports(listing: Listing) -> list[Statement]:
 
 def _sound(answer: Answer, where: Where) -> Answer | Problem:
     """Reject what is too large, and what only the compiler sees: `return` outside a function."""
+    # it is sent to each rank of each world
     if len(answer.source) > MAX_SOURCE_CHARS:
         message = (
             f"`{answer.name}` and what it needs are {len(answer.source):,} characters long; "
@@ -304,4 +311,5 @@ def _drop_docstring(
     first = node.body[0] if node.body else None
     value = first.value if isinstance(first, ast.Expr) else None
     if isinstance(value, ast.Constant) and isinstance(value.value, str):
+        # a body must hold a statement
         node.body[:1] = [] if len(node.body) > 1 else [ast.Pass()]

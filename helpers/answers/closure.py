@@ -75,12 +75,14 @@ class _Search:
                 self._called_at(statement, point)
             if statement.position not in self.taken:
                 self._take(statement)
+        # what was found by way of calls may have come late: only now all that must come first is known
         ordered = _in_order(self.taken, self.hard, self.soft)
         return Closure(tuple(ordered), self.reached, self.unknown)
 
     def _take(self, statement: Statement) -> None:
         self.taken[statement.position] = statement
         names = statement.names
+        # sorted: sets of texts have another order in each process, and an answer must be the same in all
         for name in sorted(names.now):
             self.follow(name, statement.position, Reached(name, statement, False), self.hard)
         for name in sorted(names.at_once):
@@ -118,6 +120,7 @@ class _Search:
         if not binders and not is_soft:
             self._missing(name, reached)
         for statement in [*binders, *self.listing.changers_of(name, binders)]:
+            # what may be needed only is left out where it cannot be had
             if self._outside(statement):
                 if not is_soft:
                     raise Unresolved(self._outside_message(statement, reached))
@@ -134,6 +137,7 @@ class _Search:
             self.pending.append((statement, point))
 
     def _outside(self, statement: Statement) -> str:
+        # asked again for each way that leads to a statement, and each time its calls are followed
         if statement.position not in self.outside:
             self.outside[statement.position] = outside_source(self.listing, statement)
         return self.outside[statement.position]
@@ -152,6 +156,7 @@ class _Search:
                 "kernel's memory of another cell and not kept in a notebook. "
                 f"Give that value a name of its own. {_ADVICE}"
             )
+        # not an error yet: a builtin, a star import or a `global` may still give it
         self.unknown.setdefault(name, user)
 
     def _outside_message(self, statement: Statement, reached: Reached) -> str:
@@ -234,6 +239,7 @@ def _in_order(taken: Mapping[Position, Statement], hard: _Edges, soft: _Edges) -
                 before.add(other)
         return sorted(before & taken.keys())
 
+    # names may need each other in a circle: each statement is put once, wherever the circle is entered
     def put(position: Position) -> None:
         if position in started:
             return

@@ -184,6 +184,7 @@ class _Recorder(ScopeWalker):
 
     def visit_Call(self, node: ast.Call) -> None:
         path = self._path(node.func)
+        # with its root, so that a call of `open` that is a local name is not taken for the builtin
         self.called[self.deferred].add(path)
         # In a class body or branch: a function that was defined a few lines above.
         self.calls_its_own |= not self.deferred and isinstance(node.func, ast.Name) and not path[0]

@@ -97,6 +97,7 @@ class ScopeWalker(ast.NodeVisitor):
                 self.visit(node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        # in the order in which Python evaluates them, and outside the function
         for decorator in node.decorator_list:
             self.decorator(decorator)
         self.visit_all((*node.args.defaults, *node.args.kw_defaults))
@@ -206,7 +207,7 @@ class ScopeWalker(ast.NodeVisitor):
 
     def visit_For(self, node: ast.For | ast.AsyncFor) -> None:
         self.visit(node.iter)
-        self._block((node.target, *node.body))
+        self._block((node.target, *node.body))  # which may run not even once
         self._block(node.orelse)
 
     def visit_AsyncFor(self, node: ast.AsyncFor) -> None:
@@ -222,6 +223,7 @@ class ScopeWalker(ast.NodeVisitor):
         branches = [self._block((*node.body, *node.orelse))]
         for handler in node.handlers:
             bound = self._block([handler])
+            # after a handler that raises nothing below runs
             if not isinstance(handler.body[-1], ast.Raise):
                 branches.append(bound)
         self._join(branches)

@@ -37,7 +37,7 @@ def check_notebook(path: Path, only: str = "") -> int:
         for result in results:
             print(for_log(verdict_text(result)), end="\n\n")
     finally:
-        disconnect()
+        disconnect()  # the rank server would otherwise stay until this process ends
     print(summary(results))
     return 0 if all(result.passed for result in results) else 1
 
@@ -55,7 +55,7 @@ def exercises_of(path: Path) -> list[Exercise]:
     A file that was renamed is known by the exercises that it defines: read for all of them, it is
     taken for the notebook of which it attempts the most.
     """
-    # by their headings: only those that are looked for are imported, and with them torch's larger parts
+    # by their headings: only the exercises that are looked for are imported
     known = headings()
     notebooks = list(dict.fromkeys(heading.notebook for heading in known.values()))
     named = [each for each in notebooks if path.stem.startswith((each, each[:3]))]

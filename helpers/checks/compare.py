@@ -11,6 +11,7 @@ import torch
 from helpers.views.plain import plural
 from helpers.views.values import short_value
 
+# What a sum over some ranks may lose in a dtype, relative to the largest element: ranks may add in any order.
 _LOST = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 1e-5, torch.float64: 1e-9}
 _NUMBER = 1e-6
 _MOST_IN_A_RANGE = 100_000
@@ -60,6 +61,7 @@ def _tensors(right: torch.Tensor, got: Any, tolerance: float | None, scale: floa
         return f"its shape is {tuple(got.shape)}, not {tuple(right.shape)}"
     if got.dtype != right.dtype:
         return f"its dtype is {_name(got.dtype)}, not {_name(right.dtype)}"
+    # shape and dtype come first: without them elements cannot be compared one by one
     wrong = ~_close(right, got, tolerance, scale)
     if not wrong.any():
         return ""
@@ -76,12 +78,14 @@ def _close(
     right: torch.Tensor, got: torch.Tensor, tolerance: float | None, scale: float | None
 ) -> torch.Tensor:
     """Tell for each element whether it is near enough."""
+    # NaN where NaN is right is right; infinities are equal, while their difference is NaN
     equal = (got == right) | ((got != got) & (right != right))
     if not (right.is_floating_point() or right.is_complex()) or tolerance == 0:
         return equal
     room = tolerance if tolerance is not None else _LOST.get(right.dtype, 1e-5)
     wide = torch.complex128 if right.is_complex() else torch.float64
     sizes = right.to(wide).abs()
+    # of what is finite only: next to an infinity everything else would be near enough
     finite = sizes[sizes.isfinite()]
     largest = finite.max().item() if finite.numel() else 0.0
     near = room * (largest if scale is None else scale)
@@ -91,6 +95,7 @@ def _close(
 def _numbers(right: Any, got: Any, tolerance: float | None) -> str:
     if (isinstance(got, torch.Tensor) and got.numel() == 1) or isinstance(got, np.generic):
         got = got.item()
+    # True is an int to Python, but not a number to anybody who asked for one
     if isinstance(got, bool) or not isinstance(got, (int, float, complex)):
         return f"{_short(got)} is not a number"
     if isinstance(right, int) and not tolerance:  # exactly: isclose reckons in floats
@@ -116,7 +121,7 @@ def _dicts(
     for key in right:
         if key not in got:
             return f"{where}the key {key!r} is missing"
-    for key in got:
+    for key in got:  # whatever a rank has put there: it is written out short
         if key not in right:
             return f"{where}there is a key {_short(key)} too many"
     for key, value in right.items():

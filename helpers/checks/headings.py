@@ -27,6 +27,7 @@ _HEAD = re.compile(
 class UnknownExercise(LookupError):
     """No exercise has this name."""
 
+    # IPython shows this in place of a traceback through the course's own files.
     def _render_traceback_(self) -> list[str]:
         return [f"{type(self).__name__}: {self}"]
 
@@ -71,8 +72,9 @@ def headings() -> Mapping[str, Heading]:
     """Return each exercise's heading by the name of its function, in the course's order."""
     found: dict[str, Heading] = {}
     for path in _FOLDER.glob("nb*/*.py"):
-        if path.stem in _SHARED:
+        if path.stem in _SHARED:  # not an exercise, but what several share
             continue
+        # a learner asks for an exercise by its function's name alone
         if path.stem in found:
             raise ValueError(f"two exercises are called {path.stem}")
         notebook = path.parent.name.removeprefix("nb")
@@ -87,6 +89,7 @@ def _docstring_of(path: Path) -> str:
         return str(ast.literal_eval(next(t.string for t in tokens if t.type == tokenize.STRING)))
 
 
+# Not by text: 10.2 comes after 9.1.
 def _place(number: str) -> tuple[int, ...]:
     return tuple(map(int, number.split(".")))
 

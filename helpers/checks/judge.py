@@ -87,6 +87,7 @@ class Tried:
     def together(self) -> Finding | None:
         """Return what is wrong with the values of all ranks together, where nothing is with any alone."""
         right = self.case.right
+        # a value that is wrong by itself explains why all together are wrong
         if not isinstance(right, AllRanks) or any(self.findings()):
             return None
         try:
@@ -155,6 +156,7 @@ def judge(exercise: Exercise, tried: Tried, others: Sequence[Tried] = ()) -> Cas
         return _failed(exercise, case, run)
     findings, joint = tried.findings(), tried.together()
     doubts = [implausible(exercise.reported, value) for value in run.values]
+    # a count that cannot be is a lie or a broken driver: what was found by it says nothing
     findings = [doubt or found for doubt, found in zip(doubts, findings, strict=True)]
     if case.world_size == 1:
         findings, joint = [findings[0] or joint], None
@@ -178,6 +180,7 @@ def judge(exercise: Exercise, tried: Tried, others: Sequence[Tried] = ()) -> Cas
     if broken:
         forbidden = any(problem and forbids for problem, forbids in problems)
         outcome = Outcome.FORBIDDEN if forbidden else Outcome.WRONG
+        # the right values count as one more rule that holds
         kept = 0.0 if forbidden else 1 - len(broken) / (1 + len(exercise.rules))
         return CaseVerdict(label, outcome, rows, broken, run=run, partial=kept)
     return CaseVerdict(label, Outcome.PASSED, rows, run=run)
@@ -228,6 +231,7 @@ def advise(tried: Sequence[Tried]) -> str:
         return ""
     if all(value is None for each, *_ in wrong for value in each.run.values):
         return PRINTS if any(tried[0].run.output) else NOTHING
+    # a sentence that explains one wrong rank and not another is at best half of the cause
     first, *rest = wrong
     for words in _explanations(*first):
         if all(words in _explanations(*other) for other in rest):
@@ -239,6 +243,7 @@ def _explanations(tried: Tried, rank: int, found: Finding) -> list[str]:
     """Return all sentences that explain what one rank gave back: the exercise's own first."""
     advice = (found.advice,) if isinstance(found.advice, str) else found.advice
     words = [*filter(None, advice)]
+    # a hostile value may raise wherever it is touched: then there is no advice
     with contextlib.suppress(Exception):
         words += _usual(tried.case, rank, tried.run.values[rank])
     return words

@@ -49,6 +49,7 @@ class Rule(Protocol):
 class FirstProblem:
     """A rule that finds its problems one by one, of which the learner reads the first."""
 
+    # not fields: they belong to the kind of rule
     forbids = False
     on_each_call = False
 
@@ -72,6 +73,7 @@ class OnlyCalls(FirstProblem):
         return f"uses only {_and(self.ops)}" if self.ops else "does not communicate"
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
+        # spans are the rank's own marks: only calls that communicate are held against the rule
         allowed = f"only {_and(self.ops)} may be used here" if self.ops else "none is needed"
         for event in trace.calls:
             if event.op not in self.ops:
@@ -118,6 +120,7 @@ class TotalMessages(FirstProblem):
         return "no more messages than needed" if self.at_most else "the right number of messages"
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
+        # of all ranks together: who sends them is left to the answer
         sent = sum(event.op == "send" for event in trace)
         wanted = self.amount(case)
         if is_off(sent, wanted, self.at_most):
@@ -160,6 +163,7 @@ class Peers(FirstProblem):
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for event in trace:
+            # only sends: each message has one, and its receiver may take from any source
             if event.op == "send" and event.peer not in self.allowed(case, event.rank):
                 to = _and(tuple(map(str, self.allowed(case, event.rank)))) or "nobody"
                 yield (
@@ -178,6 +182,7 @@ class BytesSent(FirstProblem):
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for rank in range(case.world_size):
+            # messages only: what a collective sends is gloo's affair
             sent = sum(event.nbytes for event in trace.of(rank) if event.op == "send")
             most = amount_of(self.amount, case, rank)
             if sent > most:
@@ -193,6 +198,7 @@ class Order(FirstProblem):
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for rank in range(case.world_size):
+            # in the order of issue, as a trace has it: waits may come in any other
             made = tuple(event.op for event in trace.calls.of(rank))
             wanted = self.wanted(case, rank)
             if made != wanted:

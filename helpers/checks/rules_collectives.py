@@ -22,6 +22,7 @@ class HandedIn(FirstProblem):
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for event in trace.calls:
+            # each call by itself: what they carry together is for `Travels`
             most = amount_of(self.most, case, event.rank)
             if event.nbytes > most:
                 yield (
@@ -68,6 +69,7 @@ class Travels(FirstProblem):
             made = [event for event in trace.of(rank) if event.op == self.op]
             handed = sum(event.nbytes for event in made)
             most, calls = (amount_of(amount, case, rank) for amount in (self.nbytes, self.calls))
+            # bytes first: too many of them is the larger mistake
             if handed > most:
                 what = f"hands {handed:,} bytes to {self.op} in all; {most:,} are enough."
                 yield f"rank {rank} {what}{then(self.why)}"
@@ -84,6 +86,7 @@ class Awaited(FirstProblem):
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for event in trace.calls:
+            # also one that has ended meanwhile: the answer could not know that
             if event.is_collective and event.asynchronous and event.wait_ns is None:
                 yield (
                     f"rank {event.rank} starts {event.call}{at(event)} with async_op=True and never calls "
@@ -96,6 +99,7 @@ class AwaitedByHand(Awaited):
     """As Awaited, for calls with async_op=True; functional collectives, which wait by themselves, go free."""
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
+        # a functional collective shows in a trace as asynchronous, but its line has no async_op
         by_hand = trace.select(lambda e: e.where is not None and "async_op" in e.where.source)
         yield from super().problems(by_hand, case)
 
@@ -114,6 +118,7 @@ class Root(FirstProblem):
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         root = case.facts[self.named]
         for event in trace.calls:
+            # all_reduce and its like have no root, and may be called as well
             if event.root is not None and event.root != root:
                 yield (
                     f"rank {event.rank} names rank {event.root} in {event.call}{at(event)}; "

@@ -41,6 +41,7 @@ class CallsIn(FirstProblem):
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for rank in range(case.world_size):
             phases = calls_by_phase(trace, rank)
+            # such a rank has broken off before, for a reason that other words explain
             if self.phase not in phases:
                 continue
             calls = phases[self.phase]
@@ -95,6 +96,7 @@ class IssuedInside(FirstProblem):
                         f"{self.span}. Issue each from a hook, as soon as its gradients are there; one "
                         "gradient may make several ready at once."
                     )
+            # each span by itself: waits between two backward passes are as they should be
             for span in spans:
                 yield from self._held_up([c for c in calls if _is_during(span, c.start_ns)])
 
@@ -140,6 +142,7 @@ class SpanInFlight(FirstProblem):
                         f"rank {rank} issues its {named(call)}{at(call)} only after "
                         f"{self.name}() began; issue it before."
                     )
+                # a blocking call waits at once, which is for NothingBlocks to say
                 waits = call.wait_ns if call.asynchronous else None
                 if waits is not None and waits < (span.end_ns or span.start_ns):
                     yield (
@@ -149,6 +152,7 @@ class SpanInFlight(FirstProblem):
 
 
 def _is_during(span: Event, when_ns: int) -> bool:
+    # a span without an end was cut off by the end of the run
     return span.start_ns <= when_ns and (span.end_ns is None or when_ns <= span.end_ns)
 
 

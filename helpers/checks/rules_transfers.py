@@ -40,6 +40,7 @@ class EachIsWaitedFor(FirstProblem):
 
     def problems(self, trace: Trace, case: Case) -> Iterator[str]:
         for event in trace:
+            # one that was seen to end is over, however the rank has seen it
             if event.asynchronous and event.wait_ns is None and event.end_ns is None:
                 # in a loop all transfers stand at one line: a number says which of them it is
                 alike = [e for e in trace.of(event.rank) if _alike(e, event)]
@@ -77,5 +78,6 @@ class InFlightTogether(FirstProblem):
 
 def named(event: Event) -> str:
     """Name a transfer by its call and its peer: "isend to rank 1"."""
+    # batch_isend_irecv starts several under one name: then the op says more
     call = event.call if event.call.startswith("i") or not event.asynchronous else event.op
     return f"{call} {'to' if event.op == 'send' else 'from'} rank {event.peer}"

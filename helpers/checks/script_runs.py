@@ -25,6 +25,7 @@ def run_of_script(world_size: int, seconds: float, run: Run, name_place: NamePla
     seconds: what the case was given.
     """
     said = run.values[0]
+    # the rank that was to start the script has failed itself: its failure is the whole story
     if run.failure is not None or not isinstance(said, Mapping):
         empty: list[Any] = [None] * world_size
         return replace(
@@ -91,6 +92,7 @@ def _own(frames: Any, name_place: NamePlace) -> list[Place]:
     """Return the learner's own lines of what a rank reported."""
     return [
         name_place(str(frame[0]), int(frame[1]), str(frame[2]))
+        # a hostile report may be endless, and its parts anything
         for frame in (frames[-60:] if isinstance(frames, list) else [])
         if isinstance(frame, list) and len(frame) == 3 and isinstance(frame[1], int)
         if is_learner_file(str(frame[0]))

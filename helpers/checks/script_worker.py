@@ -37,6 +37,7 @@ def main(folder: Path) -> None:
         _leave(folder / f"{whoami()}.value", body)
         _finalize_mpi()
     except BaseException as error:
+        # reported, and raised again: the launcher is to see how any script ends
         _leave(folder / f"{whoami()}.error", json.dumps(describe_error(error)).encode())
         raise
 
@@ -94,6 +95,7 @@ def _finalize_mpi() -> None:
 
 def _leave(path: Path, body: bytes) -> None:
     """Write a report so that a reader finds all of it or nothing."""
+    # a worker may be killed at any moment, also in the middle of this
     unfinished = path.with_suffix(".unfinished")
     unfinished.write_bytes(body)
     unfinished.replace(path)

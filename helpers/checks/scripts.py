@@ -169,6 +169,7 @@ def under_fork(
     size, ended = 0, _Ended()
     killed: list[list[int]] = []
     for attempt, size in enumerate(sizes):
+        # a new one for each attempt: the store of the last may still keep its own
         port = free_port()
         referee.begin(attempt, size)
         started: list[_Worker] = []
@@ -226,6 +227,7 @@ def report(
     attempts = 0
     for path in sorted(folder.glob("*-*.*"), key=lambda path: int(path.name.split("-")[0])):
         attempt, _, rank = path.stem.partition("-")
+        # the answer may have written files of such names itself
         if not rank.isdigit() or int(rank) >= world_size:
             continue
         attempts = max(attempts, int(attempt))
@@ -272,7 +274,7 @@ def _fork(
         return _Worker(pid, rank, ours)
     code = 1
     try:
-        os.setsid()
+        os.setsid()  # a signal for the group of one worker is not for the others
         ours.close()
         referee.leave_worker()
         for other in others:  # an answer must not speak to them in the referee's name
@@ -299,6 +301,7 @@ def _fork(
             TORCHELASTIC_ERROR_FILE=str(error_file(script, rank)),
         )
         sys.argv = [str(script)]
+        # in C, so that it answers also while Python waits within gloo
         faulthandler.register(
             signal.SIGUSR2, (script.parent / f"{rank}.stands").open("wb"), all_threads=False
         )
@@ -307,6 +310,7 @@ def _fork(
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
     finally:
+        # no clearing up: this is a copy of the rank, whose exit handlers are not the worker's to run
         os._exit(code)
 
 

@@ -53,11 +53,13 @@ class Stopwatch:
         self._random: dict[Hashable, random.Random] = {}
 
     def __call__(self, *arguments: Hashable) -> float:
+        # of its own for each argument: what is asked in between changes nothing
         rng = self._random.setdefault(
             arguments, random.Random(f"{self._script.seed}/{arguments!r}")
         )
         timing = self._timings.get(arguments, 0)
         self._timings[arguments] = timing + 1
+        # added, never taken away: nothing makes a machine faster than it is
         seconds = self._truth(*arguments) + rng.uniform(0, self._script.noise_s)
         if timing == 0:
             self._next_outlier[arguments] = rng.randint(*FIRST_OUTLIER)
@@ -90,6 +92,7 @@ class Replies:
         self._told = [0 for _ in self.watches]
 
     def __call__(self, question: Any) -> float | None:
+        # `type(n) is not int`: True would be taken for 1
         if not isinstance(question, list) or any(type(n) is not int or n < 0 for n in question):
             raise ValueError("no question")
         case, arguments = question[0], tuple(question[1:])
@@ -100,6 +103,7 @@ class Replies:
             return None
         if self._told[case] >= MOST_TIMINGS:
             return None
+        # counted before it is made: one that fails counts as well
         self._told[case] += 1
         seconds = watch(*arguments)
         timings.setdefault(arguments, []).append(seconds)

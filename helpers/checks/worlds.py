@@ -115,6 +115,7 @@ class Worlds:
             connection=self.connection,
             display=Watched() if self.watched and len(turns) == 1 else None,
         )
+        # before anything reads them: rules and advice take time that grows with the trace
         if len(run.trace) > MOST_EVENTS * size:
             raise Flooded
         return run, replies.timings
@@ -124,6 +125,7 @@ class Worlds:
         parts = []
         alone = len(turns) == 1
         for k, turn in enumerate(turns):
+            # a rank that lies about its turns puts its own calls into the wrong case, and nobody else's
             reported = [_reported(value, k, len(turns)) for value in run.values]
             # a turn that has a world of its own made all of its calls, whatever the rank says
             spans = [(each.first, each.last) for each in reported]
@@ -158,6 +160,7 @@ class _Reported(NamedTuple):
 
 def _reported(value: Any, k: int, count: int) -> _Reported:
     """Read what a rank reported of turn k; nothing, where it is not what `drive_cases` gives."""
+    # a hostile rank may report anything: only what has this form is read
     if isinstance(value, list) and len(value) == count:
         part = value[k]
         if isinstance(part, list) and len(part) == 4 and isinstance(part[1], list):
@@ -173,6 +176,7 @@ def _all_belong(run: Run, count: int) -> bool:
     for value in run.values:
         end = 0
         for each in (_reported(value, k, count) for k in range(count)):
+            # turns follow each other without a gap: a call in one belongs to no case
             if each.first != end or each.last < end:
                 return False
             end = each.last
@@ -186,6 +190,7 @@ def is_clean(trace: Trace) -> bool:
         return False
     if any(message.recv is None for message in trace.messages()):
         return False
+    # a message of another turn may have been paired with a recv of this one: then the numbers differ
     sent = sum(event.op == "send" for event in trace)
     received = sum(event.op == "recv" for event in trace)
     return sent == received and all(collective.complete for collective in trace.collectives())
