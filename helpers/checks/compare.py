@@ -29,20 +29,24 @@ def difference(
     tolerance: largest difference relative to `scale`, or else to the largest element of a tensor, or to a
     number; 0: none.
     """
-    where = f"{path}: " if path else ""
     if isinstance(right, np.ndarray):
         right = torch.as_tensor(right)
+    parts: list[_Part] = []
     if isinstance(right, torch.Tensor):
-        return where + problem if (problem := _tensors(right, got, tolerance, scale)) else ""
-    if isinstance(right, dict):
-        return _dicts(right, got, tolerance, path, scale)
-    if isinstance(right, (list, tuple)):
-        return _sequences(right, got, tolerance, path, scale)
-    if isinstance(right, (int, float, complex)) and not isinstance(right, bool):
-        return where + problem if (problem := _numbers(right, got, tolerance)) else ""
-    if type(got) is not type(right) or got != right:
-        return f"{where}{_short(got)} is not {_short(right)}"
-    return ""
+        problem = _tensors(right, got, tolerance, scale)
+    elif isinstance(right, dict):
+        problem, parts = _in_dicts(right, got)
+    elif isinstance(right, (list, tuple)):
+        problem, parts = _in_sequences(right, got)
+    elif isinstance(right, (int, float, complex)) and not isinstance(right, bool):
+        problem = _numbers(right, got, tolerance)
+    else:
+        is_same = type(got) is type(right) and got == right
+        problem = "" if is_same else f"{_short(got)} is not {_short(right)}"
+    if problem:
+        return f"{path}: {problem}" if path else problem
+    found = (difference(r, g, tolerance, f"{path}[{name}]", scale) for name, r, g in parts)
+    return next(filter(None, found), "")
 
 
 def same(right: Any, got: Any, tolerance: float | None = None, scale: float | None = None) -> bool:
@@ -112,43 +116,32 @@ def _numbers(right: Any, got: Any, tolerance: float | None) -> str:
     return f"{one} is not {other}"
 
 
-def _dicts(
-    right: dict[Any, Any], got: Any, tolerance: float | None, path: str, scale: float | None
-) -> str:
-    where = f"{path}: " if path else ""
+# The name of one part of a value, what it has to be, and what it is.
+_Part = tuple[str, Any, Any]
+
+
+def _in_dicts(right: dict[Any, Any], got: Any) -> tuple[str, list[_Part]]:
     if not isinstance(got, dict):
-        return f"{where}{_short(got)} is not a dict"
+        return f"{_short(got)} is not a dict", []
     for key in right:
         if key not in got:
-            return f"{where}the key {key!r} is missing"
+            return f"the key {key!r} is missing", []
     for key in got:  # whatever a rank has put there: it is written out short
         if key not in right:
-            return f"{where}there is a key {_short(key)} too many"
-    for key, value in right.items():
-        if problem := difference(value, got[key], tolerance, f"{path}[{key!r}]", scale):
-            return problem
-    return ""
+            return f"there is a key {_short(key)} too many", []
+    return "", [(repr(key), value, got[key]) for key, value in right.items()]
 
 
-def _sequences(
-    right: Any, got: Any, tolerance: float | None, path: str, scale: float | None
-) -> str:
+def _in_sequences(right: Any, got: Any) -> tuple[str, list[_Part]]:
     if isinstance(got, torch.Tensor) and all(isinstance(v, (int, float)) for v in right):
         if got.dim() != 1 or got.shape[0] != len(right):  # before tolist(), which may be expensive
-            return (
-                f"{path + ': ' if path else ''}a tensor of shape {tuple(got.shape)}, not "
-                f"{len(right)} numbers"
-            )
+            return f"a tensor of shape {tuple(got.shape)}, not {len(right)} numbers", []
         got = got.tolist()
-    where = f"{path}: " if path else ""
     if not isinstance(got, (list, tuple, torch.Size)):
-        return f"{where}{_short(got)} is not a list or tuple"
+        return f"{_short(got)} is not a list or tuple", []
     if len(got) != len(right):
-        return f"{where}{plural(len(got), 'part')}, not {len(right)}"
-    for index, (one, other) in enumerate(zip(right, got, strict=True)):
-        if problem := difference(one, other, tolerance, f"{path}[{index}]", scale):
-            return problem
-    return ""
+        return f"{plural(len(got), 'part')}, not {len(right)}", []
+    return "", [(str(k), one, other) for k, (one, other) in enumerate(zip(right, got, strict=True))]
 
 
 def _apart(got: Any, right: Any) -> tuple[str, str]:

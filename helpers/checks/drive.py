@@ -130,6 +130,7 @@ def _as_it_was(old: Any, new: Any) -> bool:
 
 
 def _parameter(answer: Any, position: int) -> str:
+    # an answer may be anything that can be called, also without a signature
     try:
         return list(inspect.signature(answer).parameters)[position]
     except (TypeError, ValueError, IndexError):

@@ -67,6 +67,7 @@ def explain(
     key = _digest(exercise, outcome, [shown, *wrong, *passed])
     if key not in matches:
         matches[key] = _match(answer, shown, known, wrong, passed)
+    # by title, since what was matched may have been found for another learner's answer
     words = {mistake.title: mistake.words for mistake in known}.get(matches[key], "")
     return shown.case.say(words)
 
@@ -114,6 +115,7 @@ def _match(
 def _drawn(answer: Worlds, shown: Tried) -> Iterable[Tried]:
     """Draw further cases and run the answer on them."""
     sizes = {shown.case.world_size}
+    # drawn with a secret of their own: the visible cases have not told the mistakes apart
     for case in answer.exercise.draw(_SECRET):
         if case.world_size not in sizes and len(sizes) <= _MOST_OTHERS:
             sizes.add(case.world_size)
@@ -152,6 +154,7 @@ def _run(worlds: Worlds, programs: Sequence[int], turns: Sequence[Turn]) -> list
     if not programs:
         return []
     first = turns[0].case
+    # a world without a group, or with an environment of its own, is for one case alone
     may_share = first.init and first.env is None
     if may_share and (len(programs) > 1 or len(turns) > 1):
         all_turns = [replace(turn, program=program) for program in programs for turn in turns]

@@ -90,6 +90,7 @@ def tensors_held() -> Iterator[Held]:
 
 
 def _found(others: Iterable[torch.Tensor | None]) -> dict[int, int]:
+    # what is garbage already is not held by anybody
     gc.collect()
     tensors = [o for o in gc.get_objects() if issubclass(type(o), torch.Tensor)]
     # a gradient that backward has made is not a Python object until somebody asks for it

@@ -224,6 +224,7 @@ class Holds:
 
 def amount_of(amount: Amount, case: Case, rank: int) -> int:
     """Return the number that an amount is on one rank of a case."""
+    # by name where the case has drawn the number: rules are written once for all cases
     if isinstance(amount, str):
         return int(case.facts[amount])
     return amount if isinstance(amount, int) else amount(case, rank)

@@ -65,6 +65,8 @@ def _failure(
             _waits(said, name_place),
             bool(said.get("by_the_clock")),
         )
+    # No exception was written down, so what is left to tell is how the process ended. SIGTERM is how the
+    # launcher ends those that wait for a rank that has failed.
     exits = said.get("exits")
     codes = exits.items() if isinstance(exits, Mapping) else ()
     told = {error.rank for error in errors}  # these have said why they left

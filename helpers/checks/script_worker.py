@@ -82,6 +82,7 @@ def driver_of(name: str) -> Callable[..., Any]:
 
 def whoami() -> str:
     """Return this process's name in the reports: its attempt and its rank."""
+    # also before a group exists, and where none will: mpiexec starts processes without torch's names
     rank = next((os.environ[name] for name in RANK_NAMES if name in os.environ), "0")
     return f"{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}-{rank}"
 

@@ -107,6 +107,7 @@ def compose(answer: Source, driver: Callable[..., Any], inputs: Sequence[Any]) -
         Path(tempfile.mkdtemp(prefix="script-")),
         f"{driver.__module__}:{driver.__name__}",
     )
+    # as files, by which torchrun's workers get them in the same way as forked ones
     (folder / "answer.py").write_text(answer.text)
     (folder / "job.json").write_text(json.dumps({"answer": answer.name, "driver": name}))
     (folder / "inputs").write_bytes(b"".join(wire.encode(list(inputs))))
@@ -163,6 +164,7 @@ def under_fork(
     Workers ask the referee (`script_worker.ask`), who may have them killed: "killed" names those of each
     attempt. When it stops the job, no attempt follows, and nobody has failed.
     """
+    # of processor time, and of all attempts together: on a busy machine workers wait for a core
     budget = Budget(lambda: living_children(os.getpid()), timeout_s, time.monotonic())
     referee = referee or Referee()
     sizes = [nproc] * (max_restarts + 1) if isinstance(nproc, int) else list(nproc)
@@ -232,8 +234,9 @@ def report(
             continue
         attempts = max(attempts, int(attempt))
         if path.suffix == ".value":
+            # data, never a pickle: the answer can write into this folder
             values[int(rank)] = wire.decode(bytearray(path.read_bytes()))
-            errors[int(rank)] = None
+            errors[int(rank)] = None  # of an earlier attempt, after which it was started again
         elif path.suffix == ".error":
             errors[int(rank)] = json.loads(path.read_text())
     return {
@@ -269,6 +272,7 @@ def _fork(
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid:
+        # kept open here it would never read as closed, however the worker ends
         theirs.close()
         ours.setblocking(False)
         return _Worker(pid, rank, ours)

@@ -61,6 +61,7 @@ class Stopwatch:
         self._timings[arguments] = timing + 1
         # added, never taken away: nothing makes a machine faster than it is
         seconds = self._truth(*arguments) + rng.uniform(0, self._script.noise_s)
+        # the first outlier comes early, so that a learner who takes a few timings meets one
         if timing == 0:
             self._next_outlier[arguments] = rng.randint(*FIRST_OUTLIER)
             return seconds * self._script.warm_up
@@ -99,6 +100,7 @@ class Replies:
         watch, timings = self.watches[case], self.timings[case]
         if watch is None:
             raise ValueError("nothing is measured here")
+        # what was asked is kept, for the judge to see: a hostile rank must not fill the launcher's memory
         if len(timings) >= MOST_KINDS and arguments not in timings:
             return None
         if self._told[case] >= MOST_TIMINGS:

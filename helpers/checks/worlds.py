@@ -90,6 +90,7 @@ class Worlds:
     def _run(self, turns: Sequence[Turn], second: bool = False) -> tuple[Run, _Timings]:
         """Run turns one after another in one world; give also the timings that each asked for."""
         exercise, first = self.exercise, turns[0].case
+        # a script's ranks are processes that the one rank here starts
         size = 1 if exercise.kind is Kind.SCRIPT else first.world_size
         replies = Replies([turn.case.timings and turn.case.timings() for turn in turns])
         run = run_on_ranks(
