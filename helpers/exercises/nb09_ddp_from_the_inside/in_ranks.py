@@ -183,10 +183,10 @@ def _in_flight(seen: list[str]) -> Iterator[None]:
 
     def begins(self: Any, *args: Any) -> None:
         begin(self, *args)
-        self.versions = [own._version for own, _ in self._home]
+        self.versions = [own._version for own, _ in self.home]
 
     def ends(self: Any) -> None:
-        now = [own._version for own, _ in self._home]
+        now = [own._version for own, _ in self.home]
         if not self._over and getattr(self, "versions", now) != now:
             seen.append("a tensor is written to between its all_reduce and the wait() for it")
         end(self)
