@@ -13,7 +13,7 @@ import re
 import sys
 import unicodedata
 import warnings
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -105,7 +105,7 @@ class Listing:
         Where the cells were reordered, so that nothing above binds the name, what is below is taken.
         """
         binders = [statement for statement in self.binders(name) if not statement.skipped]
-        above = binders[: bisect_left(binders, point, key=lambda statement: statement.position)]
+        above = binders[: bisect_left(binders, point, key=_position)]
         chosen: list[Statement] = []
         for statement in reversed(above or binders):
             chosen.append(statement)
@@ -168,7 +168,7 @@ class Listing:
                 self._enter(statement)
 
     def _parse(self, index: int) -> list[Statement]:
-        source = _one_newline(self._sources[index])
+        source = self._sources[index].replace("\r\n", "\n").replace("\r", "\n")
         try:
             return list(parse_cell(source, index))
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -177,10 +177,11 @@ class Listing:
 
     def _enter(self, statement: Statement) -> None:
         binds, changes = _effects(statement)
+        # cells are loaded as they are asked for, in any order
         for name in binds:
-            _insert(self._binders.setdefault(name, []), statement)
+            insort(self._binders.setdefault(name, []), statement, key=_position)
         for name in changes:
-            _insert(self._changers.setdefault(name, []), statement)
+            insort(self._changers.setdefault(name, []), statement, key=_position)
 
 
 def _is_change(statement: Statement, name: str, binder: Statement) -> bool:
@@ -195,14 +196,8 @@ def _is_change(statement: Statement, name: str, binder: Statement) -> bool:
     return name in names.pokes and not binder.is_definition
 
 
-def _insert(statements: list[Statement], new: Statement) -> None:
-    statements.append(new)
-    if len(statements) > 1 and statements[-2].position > new.position:
-        statements.sort(key=lambda statement: statement.position)
-
-
-def _one_newline(source: str) -> str:
-    return source.replace("\r\n", "\n").replace("\r", "\n")
+def _position(statement: Statement) -> Position:
+    return statement.position
 
 
 def _broken(index: int, error: Exception) -> BrokenCell:

@@ -23,15 +23,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from helpers.answers.data import Answer, Origin, Problem
-from helpers.answers.notebook import (
-    Cell,
-    Notebook,
-    UnreadableNotebook,
-    read_notebook,
-    shown_name,
-)
+from helpers.answers.notebook import UnreadableNotebook, shown_name
 
-__all__ = ["Cell", "Notebook", "UnreadableNotebook", "read_answers", "read_notebook"]
+__all__ = ["UnreadableNotebook", "read_answers"]
 
 MAX_REPLY_BYTES = 16_000_000
 _CHUNK = 1 << 16
