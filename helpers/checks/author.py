@@ -25,6 +25,10 @@ from helpers.checks.rules_collectives import (
     Travels,
 )
 from helpers.checks.rules_spans import CallsIn
+from helpers.ranks.run import Run
+from helpers.trace.events import Event, Trace
+from helpers.trace.mismatch import at
+from helpers.views.plain import plural
 
 __all__ = [
     "FLOATS",
@@ -41,6 +45,7 @@ __all__ = [
     "Count",
     "Draw",
     "Each",
+    "Event",
     "Exercise",
     "Failed",
     "Finding",
@@ -53,10 +58,14 @@ __all__ = [
     "Parts",
     "Peers",
     "Root",
+    "Run",
     "Stuck",
     "TotalMessages",
+    "Trace",
     "Travels",
+    "at",
     "difference",
     "largest",
+    "plural",
     "same",
 ]

@@ -1,8 +1,9 @@
 """What stands above each exercise: number, title, minutes, hints. Read from its file's text, without torch.
 
 helpers/exercises/nbNN_topic/NAME.py, one file an exercise; files that several share:
-in_ranks.py (or a folder of that name), the only one that ranks import, and shared.py; exercises of several
-notebooks share the folder helpers/exercises/shared, in which ranks import in_ranks alone
+in_ranks.py (or a folder of that name), the only one that ranks import, and shared.py; pictures.py draws
+what this notebook alone shows. Exercises of several notebooks share the folder helpers/exercises/shared,
+in which ranks import in_ranks alone
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 _FOLDER = Path(__file__).parents[1] / "exercises"
-_SHARED = {"__init__", "in_ranks", "shared"}
+_SHARED = {"__init__", "in_ranks", "pictures", "shared"}
 _HEAD = re.compile(
     r"(?P<number>\d+\.\d+) (?P<title>.+) \((?P<minutes>\d+) min, (?P<dots>[●○]{5})(?P<further>, further)?\)"
 )

@@ -52,27 +52,37 @@ class Published:
 
 
 def _megatron(
-    billions: str, heads: int, hidden: int, layers: int, mesh: tuple[int, int, int], batch: int,
-    teraflops: float, microbatch: int, interleave: int = 1,
-) -> Published:  # fmt: skip
+    model: Model,
+    mesh: tuple[int, int, int],
+    batch: int,
+    teraflops: float,
+    microbatch: int,
+    interleave: int = 1,
+) -> Published:
     tp, pp, gpus = mesh
     layout = Layout(gpus // tp // pp, tp, pp, microbatch, 0, True, interleave)
-    model = gpt(f"GPT {billions}", layers, hidden, heads)
     return Published(MEGATRON, model, a100(gpus), layout, batch, teraflops, 0.0, True)
 
 
 def _recomputation(
-    billions: str, heads: int, hidden: int, layers: int, pp: int, batch: int, microbatch: int,
-    seconds: tuple[float, float], interleave: int,
-) -> tuple[Published, Published]:  # fmt: skip
-    model, cluster = gpt(f"GPT {billions}", layers, hidden, heads), a100(8 * pp)
+    model: Model,
+    pp: int,
+    batch: int,
+    microbatch: int,
+    seconds: tuple[float, float],
+    interleave: int,
+) -> tuple[Published, Published]:
     full, selective = (
         Published(
-            RECOMPUTATION, model, cluster, Layout(1, 8, pp, microbatch, 0, again, interleave), batch,
+            RECOMPUTATION,
+            model,
+            a100(8 * pp),
+            Layout(1, 8, pp, microbatch, 0, again, interleave),
+            batch,
             seconds=seconds[0 if again else 1],
         )
         for again in (True, False)
-    )  # fmt: skip
+    )
     return full, selective
 
 
@@ -89,20 +99,20 @@ def _llama(dp: int, each: int, teraflops: float) -> tuple[Published, Published]:
 
 
 PUBLISHED = (
-    _megatron("1.7B", 24, 2304, 24, (1, 1, 32), 512, 137, 16),
-    _megatron("3.6B", 32, 3072, 30, (2, 1, 64), 512, 138, 16),
-    _megatron("7.5B", 32, 4096, 36, (4, 1, 128), 512, 142, 16),
-    _megatron("18B", 48, 6144, 40, (8, 1, 256), 1024, 135, 8),
-    _megatron("39B", 64, 8192, 48, (8, 2, 512), 1536, 138, 4),
-    _megatron("76B", 80, 10_240, 60, (8, 4, 1024), 1792, 140, 2, 3),
-    _megatron("146B", 96, 12_288, 80, (8, 8, 1536), 2304, 148, 2, 2),
-    _megatron("310B", 128, 16_384, 96, (8, 16, 1920), 2160, 155, 1, 2),
-    _megatron("530B", 128, 20_480, 105, (8, 35, 2520), 2520, 163, 1, 3),
-    _megatron("1008B", 160, 25_600, 128, (8, 64, 3072), 3072, 163, 1),
-    *_recomputation("22B", 64, 6144, 48, 1, 4, 4, (1.42, 1.10), 1),
-    *_recomputation("175B", 96, 12_288, 96, 8, 64, 1, (18.13, 13.75), 3),
-    *_recomputation("530B", 128, 20_480, 105, 35, 280, 1, (49.05, 37.83), 3),
-    *_recomputation("1T", 160, 25_600, 128, 64, 512, 1, (94.42, 71.49), 1),
+    _megatron(gpt("GPT 1.7B", 24, 2304, 24), (1, 1, 32), 512, 137, 16),
+    _megatron(gpt("GPT 3.6B", 30, 3072, 32), (2, 1, 64), 512, 138, 16),
+    _megatron(gpt("GPT 7.5B", 36, 4096, 32), (4, 1, 128), 512, 142, 16),
+    _megatron(gpt("GPT 18B", 40, 6144, 48), (8, 1, 256), 1024, 135, 8),
+    _megatron(gpt("GPT 39B", 48, 8192, 64), (8, 2, 512), 1536, 138, 4),
+    _megatron(gpt("GPT 76B", 60, 10_240, 80), (8, 4, 1024), 1792, 140, 2, 3),
+    _megatron(gpt("GPT 146B", 80, 12_288, 96), (8, 8, 1536), 2304, 148, 2, 2),
+    _megatron(gpt("GPT 310B", 96, 16_384, 128), (8, 16, 1920), 2160, 155, 1, 2),
+    _megatron(gpt("GPT 530B", 105, 20_480, 128), (8, 35, 2520), 2520, 163, 1, 3),
+    _megatron(gpt("GPT 1008B", 128, 25_600, 160), (8, 64, 3072), 3072, 163, 1),
+    *_recomputation(gpt("GPT 22B", 48, 6144, 64), 1, 4, 4, (1.42, 1.10), 1),
+    *_recomputation(gpt("GPT 175B", 96, 12_288, 96), 8, 64, 1, (18.13, 13.75), 3),
+    *_recomputation(gpt("GPT 530B", 105, 20_480, 128), 35, 280, 1, (49.05, 37.83), 3),
+    *_recomputation(gpt("GPT 1T", 128, 25_600, 160), 64, 512, 1, (94.42, 71.49), 1),
     *_llama(64, 32, 430),
     *_llama(128, 16, 400),
 )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from helpers.exercises.nb23_capstone.pictures import published_runs
 from helpers.plan.presets import LLAMA_70B, h100
 from helpers.plan.published import PUBLISHED
 from helpers.plan.search import fastest, one_for_each_mesh
 from helpers.views.plan_bars import plan_bars
-from helpers.views.plan_check import published_runs
 
 
 def test_each_plan_has_a_bar_of_its_time_and_one_of_its_memory() -> None:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from helpers.views.process_tree import process_tree
+from helpers.exercises.nb00_start_here.pictures import process_tree
 
 PARENTS = {41: 40, 42: 41, 43: 41, 44: 41, 40: 7}
 NAMES = {40: "kernel", 41: "rank server", 42: "rank 0", 43: "rank 1", 44: "rank 2"}

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from helpers.exercises.nb05_collective_algorithms.pictures import traffic_grid
 from helpers.trace.events import Trace
-from helpers.views.traffic_grid import traffic_grid
 from tests.views.builders import ping_pong, ring
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from helpers import work_lanes
-from helpers.views.work_lanes import runs
+from helpers.exercises.nb10_dataparallel_vs_ddp.pictures import runs, work_lanes
 
 
 def test_pieces_alike_are_one_stretch_of_work() -> None:

@@ -4,8 +4,8 @@
 - First `timed_out`, then a negative `returncode`: it is minus the signal's number, and
   `signal.Signals(11).name` is the name of number 11. Every other program has named its exception in
   `stderr`: in which line?
-- For an exception: `stderr.strip().splitlines()[-1]` is the last line; the name is what comes before the
-  first ':', and of that what comes after the last '.'.
+- For an exception: `stderr.strip().splitlines()[-1]` is the last line; cut it at the first ':', and of what
+  is before the ':' take the part after the last '.'.
 """
 
 from textwrap import indent

@@ -7,7 +7,6 @@
 """
 
 from helpers.checks.author import *
-from helpers.views.plain import plural
 
 
 def case(draw: Draw) -> Case:

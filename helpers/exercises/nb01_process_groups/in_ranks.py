@@ -21,12 +21,7 @@ from helpers.ranks.inside import launch_folder, span
 
 
 def in_a_grid(
-    answer: Callable[..., Any],
-    rank: int,
-    world_size: int,
-    rows: int,
-    cols: int,
-    x: torch.Tensor,
+    answer: Callable[..., Any], rank: int, world_size: int, rows: int, cols: int, x: torch.Tensor
 ) -> dict[str, Any]:
     """Call the answer, its calls of `new_group` compared across ranks; give both sums by name."""
     before = x.clone()
@@ -154,11 +149,12 @@ def watch_init() -> Iterator[list[str]]:
             pass
 
     def watched_rendezvous(url: str, rank: int = -1, world_size: int = -1, **kwargs: Any) -> Any:
-        said = dict(part.split("=") for part in url.partition("?")[2].split("&") if "=" in part)
+        asked = dict(part.split("=") for part in url.partition("?")[2].split("&") if "=" in part)
         if url.startswith("env://"):
-            said = {"rank": os.environ.get("RANK"), "world_size": os.environ.get("WORLD_SIZE")}
-        who = said.get("rank") if rank < 0 else rank
-        size = said.get("world_size") if world_size < 0 else world_size
+            names = ("RANK", "WORLD_SIZE")
+            asked = {name.lower(): os.environ[name] for name in names if name in os.environ}
+        who = asked.get("rank") if rank < 0 else rank
+        size = asked.get("world_size") if world_size < 0 else world_size
         note(who, size, _shown(url))
         return rendezvous(url, rank, world_size, **kwargs)
 

@@ -3,9 +3,9 @@
 - All ranks of one job must name the same file, two jobs never. What do all ranks of a job know that no other
   job has?
 - Put `job_id` into the file's name. The address is `file://` and an absolute path, so there are three
-  slashes in a row. Say rank and world_size as well.
+  slashes in a row. Pass rank and world_size as well.
 - `folder` begins with a slash already: `init_method=f"file://{folder}/..."`, with the job's name at the
-  end. The environment is not asked here, so hand in `rank=rank` and `world_size=world_size`, too.
+  end. The environment is not read here, so pass `rank=rank` and `world_size=world_size`, too.
 """
 
 from helpers.checks.author import *

@@ -3,8 +3,8 @@
 - When can NCCL not be used at all? There are three reasons, and each of them is enough.
 - NCCL needs tensors on a GPU, a torch that was built with it, and a GPU for each rank. Where one is missing,
   gloo is left.
-- First what ends in gloo: `device == "cpu"`, no `nccl`, or fewer `gpus` than `ranks`. Only then do "cuda"
-  and "both" differ, and NCCL serves the GPU's side of either.
+- First return "gloo" where NCCL cannot be used: `device == "cpu"`, no `nccl`, or fewer `gpus` than `ranks`.
+  In all other cases NCCL takes the tensors on GPUs, and only "both" needs gloo as well.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,6 @@ from typing import Any
 
 from helpers.checks.author import *
 from helpers.exercises.nb01_process_groups.in_ranks import for_each_machine
-from helpers.views.plain import plural
 
 BOTH = "cpu:gloo,cuda:nccl"
 ALIKE = {"nccl": {"cuda:nccl"}, "gloo": {"cpu:gloo,cuda:gloo"}, BOTH: set[str]()}

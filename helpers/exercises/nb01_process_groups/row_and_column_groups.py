@@ -1,9 +1,9 @@
 """1.5 Row and column groups (20 min, ●●●○○)
 
-- `rows + cols` groups, and every rank calls `new_group` for each of them, also where it is not a member. Only
-  then does it use the two that it is in.
+- There are `rows + cols` groups. Every rank calls `new_group` for each of them, even where it is not a
+  member, and then uses the two groups that it is in.
 - Lay the ranks out as `torch.arange(world_size).reshape(rows, cols)`. Loop over its rows, then over its
-  columns; keep the group where `rank` is in the list. Reduce clones.
+  columns; keep the group where `rank` is in the list. Reduce clones of `x`.
 - for ranks in grid.tolist(): g = dist.new_group(ranks); if rank in ranks: row = g. The same with
   grid.T.tolist() for the columns. a, b = x.clone(), x.clone(); all_reduce a in row, b in column; return a, b.
 """
@@ -12,7 +12,6 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb01_process_groups.in_ranks import in_a_grid
-from helpers.trace.events import Trace
 
 
 def case(draw: Draw) -> Case:

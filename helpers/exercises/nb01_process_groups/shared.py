@@ -9,8 +9,6 @@ from itertools import zip_longest
 from helpers.checks.author import *
 from helpers.exercises.nb01_process_groups.in_ranks import INIT
 from helpers.ranks.failures import Deadlock, RankTimeout
-from helpers.ranks.run import Run
-from helpers.trace.events import Trace
 
 ENV = {"RES_OPTIONS": "timeout:1 attempts:1"}
 """For ranks that open a TCPStore: glibc's resolver waits 5 s by default for an answer that is lost."""

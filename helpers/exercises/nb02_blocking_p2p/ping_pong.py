@@ -11,7 +11,6 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb02_blocking_p2p.shared import SIZES, TRANSFERS
-from helpers.views.plain import plural
 
 
 def case(draw: Draw) -> Case:

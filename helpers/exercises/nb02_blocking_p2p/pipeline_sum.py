@@ -13,9 +13,6 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb02_blocking_p2p.shared import SIZES, TRANSFERS
-from helpers.trace.events import Trace
-from helpers.trace.mismatch import at
-from helpers.views.plain import plural
 
 
 def case(draw: Draw) -> Case:

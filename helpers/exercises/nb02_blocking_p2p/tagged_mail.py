@@ -12,8 +12,6 @@ import torch
 from helpers.checks.author import *
 from helpers.exercises.nb02_blocking_p2p.in_ranks import one_case_at_a_time
 from helpers.exercises.nb02_blocking_p2p.shared import SIZES, TRANSFERS
-from helpers.trace.events import Trace
-from helpers.trace.mismatch import at
 
 WRITTEN = {1: "the length, one int64", 2: "the letter itself, float32"}
 

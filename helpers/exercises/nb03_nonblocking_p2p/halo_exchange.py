@@ -16,9 +16,6 @@ from helpers.checks.author import *
 from helpers.checks.rules_transfers import InFlightTogether
 from helpers.exercises.nb03_nonblocking_p2p.in_ranks import transfers_kept
 from helpers.exercises.nb03_nonblocking_p2p.shared import FAILED, TRANSFERS
-from helpers.trace.events import Trace
-from helpers.trace.mismatch import at
-from helpers.views.plain import plural
 
 
 def jacobi(rod: torch.Tensor, left: float, right: float, sweeps: int) -> torch.Tensor:

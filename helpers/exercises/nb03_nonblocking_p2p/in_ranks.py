@@ -2,8 +2,8 @@
 
     answer -- isend, irecv --> Work, kept here too --> ended here if the answer waits for it nowhere
 
-A Work that the answer drops may take its transfer along, or not, as it happens. Kept, it never does: so a
-rule on the trace tells of each that nobody waits for, on every run.
+If the answer drops a Work, its transfer may or may not be lost with it. Here every Work is kept, so on
+every run a rule on the trace can report each one that nobody waits for.
 """
 
 from __future__ import annotations

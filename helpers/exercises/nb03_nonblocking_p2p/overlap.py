@@ -1,6 +1,6 @@
 """3.5 Overlap (10 min, ●●○○○)
 
-- Three steps: issue, compute, wait. Which of them needs what the rank before sends?
+- Three steps: issue, compute, wait. Which of them needs the tensor of the previous rank?
 - Only the sum at the end needs the received tensor. So call `compute()` after isend and irecv, and before
   the first wait.
 - box = torch.empty_like(x); works = [isend x to the next rank, irecv box from the one before]; mine =
@@ -10,11 +10,7 @@
 from helpers.checks.author import *
 from helpers.checks.rules_spans import SpanInFlight
 from helpers.exercises.nb03_nonblocking_p2p.in_ranks import COMPUTE, with_compute
-from helpers.exercises.nb03_nonblocking_p2p.shared import (
-    FAILED,
-    SIZES,
-    TRANSFERS,
-)
+from helpers.exercises.nb03_nonblocking_p2p.shared import FAILED, SIZES, TRANSFERS
 
 
 def case(draw: Draw) -> Case:

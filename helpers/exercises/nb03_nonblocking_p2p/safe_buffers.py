@@ -1,8 +1,8 @@
 """3.2 Safe buffers (15 min, ●●●○○)
 
-- Message 2 goes into the buffer that message 0 came from. When may you fill it?
+- Message 2 goes into the buffer of message 0. When may you fill that buffer?
 - Use the buffers in turn: message i goes into buffer `i % 2`. Keep the work of each message. Before you
-  fill a buffer, wait for the message that was sent from it last.
+  fill a buffer, wait for the last message that was sent from it.
 - works = []; for i in range(count): if i >= 2: works[i - 2].wait(); fill(buffers[i % 2], i);
   works.append(dist.isend(buffers[i % 2], dst)). After the loop: for work in works[-2:]: work.wait().
 """
@@ -15,9 +15,6 @@ from helpers.checks.author import *
 from helpers.checks.rules_transfers import EachIsWaitedFor
 from helpers.exercises.nb03_nonblocking_p2p.in_ranks import FILL, fill_and_send
 from helpers.exercises.nb03_nonblocking_p2p.shared import SIZES
-from helpers.trace.events import Trace
-from helpers.trace.mismatch import at
-from helpers.views.plain import plural
 
 
 def case(draw: Draw) -> Case:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from helpers.checks.author import *
 from helpers.checks.rules_transfers import EachIsWaitedFor, NothingBlocks
 from helpers.ranks.failures import Deadlock
-from helpers.ranks.run import Run
 
 SIZES = (2, 3, 4, 5, 6, 7, 8)
 TRANSFERS = (OnlyCalls(("send", "recv")), NothingBlocks(), EachIsWaitedFor())

@@ -12,8 +12,6 @@ from helpers.checks.author import *
 from helpers.checks.rules_transfers import InFlightTogether
 from helpers.exercises.nb03_nonblocking_p2p.in_ranks import BATCH, batches_seen
 from helpers.exercises.nb03_nonblocking_p2p.shared import FAILED, SIZES, TRANSFERS
-from helpers.trace.events import Trace
-from helpers.trace.mismatch import at
 
 
 def case(draw: Draw) -> Case:

@@ -1,6 +1,6 @@
 """4.1 Broadcast (5 min, ●○○○○)
 
-- Which ranks must call `dist.broadcast`? And what does a rank hand in that has no data?
+- Which ranks must call `dist.broadcast`? And what does a rank without data pass to the call?
 - All ranks make the same call with the same `src`. A rank that receives needs a tensor of the right
   shape and dtype to receive into: `torch.empty(shape, dtype=dtype)`.
 - Where `rank != src`, make the empty tensor and call it `x` as well. Then all ranks run one and the same
@@ -24,6 +24,5 @@ def case(draw: Draw) -> Case:
 
 
 EXERCISE = Exercise(
-    case,
-    (Awaited(), OnlyCalls(("broadcast",)), Root("src"), Count("broadcast", 1, why=WHY)),
+    case, (Awaited(), OnlyCalls(("broadcast",)), Root("src"), Count("broadcast", 1, why=WHY))
 )

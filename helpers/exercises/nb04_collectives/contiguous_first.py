@@ -1,7 +1,7 @@
 """4.8 Contiguous first (10 min, ●●○○○, further)
 
-- A block of columns is a view: its elements do not lie side by side in memory. Which of your tensors are
-  such views? `t.is_contiguous()` says it.
+- A block of columns is a view: its elements are not next to each other in memory. Which of your tensors are
+  such views? `t.is_contiguous()` tells you.
 - Make every part contiguous before the call. And look at the tensor that receives: `torch.empty_like`
   copies the strides of what it is given.
 - each = x.shape[1] // world_size; parts = [p.contiguous() for p in x.chunk(world_size, dim=1)] on src; out =

@@ -1,11 +1,13 @@
 """4.7 Split sum (10 min, ●●○○○)
 
-- `reduce_scatter` adds up and hands each rank its part. What is missing when the length does not divide?
+- `reduce_scatter` adds up and hands each rank its part. What is missing when the length is not a multiple
+  of the world size?
 - Rounded up, a part has `each = -(-len(x) // world_size)` elements. Add zeros at the end until there are
   `each * world_size`: zeros change no sum. Afterwards drop those that were added.
 - padded = torch.cat([x, x.new_zeros(each * world_size - len(x))]); out = x.new_empty(each);
-  dist.reduce_scatter_single(out, padded). Before rank r's part are `r * each` elements: of the `len(x)`
-  real ones it keeps what is left then, which may be less than a part, or nothing.
+  dist.reduce_scatter_single(out, padded). `r * each` elements come before rank r's part. Of the real
+  `len(x)` elements, `len(x) - r * each` are left for rank r and those after it: this may be less than a
+  part, or nothing.
 """
 
 import torch

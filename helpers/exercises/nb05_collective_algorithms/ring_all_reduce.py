@@ -15,14 +15,7 @@ import torch
 from helpers.checks.author import *
 from helpers.checks.rules import Case as RuleCase
 from helpers.checks.rules import PortRounds
-from helpers.exercises.nb05_collective_algorithms.shared import (
-    FAILED,
-    P2P,
-    SEND_FIRST,
-    summands,
-)
-from helpers.trace.events import Trace
-from helpers.trace.mismatch import at
+from helpers.exercises.nb05_collective_algorithms.shared import FAILED, P2P, SEND_FIRST, summands
 
 AT_ONCE = "In a round all ranks send at once: `isend`, then `recv`, then `wait`."
 ONE_CHUNK = "That is 2(p - 1) messages of one chunk; a chunk has at most ⌈N / p⌉ elements."
@@ -36,11 +29,7 @@ def case(draw: Draw) -> Case:
         f"{length} elements of {total.dtype}",
         [(x,) for x in mine],
         right=total,
-        facts={
-            "chunk": chunk,
-            "bytes": 2 * (n - 1) * chunk,
-            "rounds": 2 * (n - 1),
-        },
+        facts={"chunk": chunk, "bytes": 2 * (n - 1) * chunk, "rounds": 2 * (n - 1)},
         scale=largest(*mine),
     )
 

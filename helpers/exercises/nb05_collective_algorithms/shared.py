@@ -9,7 +9,6 @@ import torch
 from helpers.checks.author import *
 from helpers.checks.rules import Case as RuleCase
 from helpers.ranks.failures import Deadlock
-from helpers.ranks.run import Run
 
 P2P = OnlyCalls(("send", "recv"))
 

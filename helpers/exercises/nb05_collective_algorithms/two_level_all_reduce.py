@@ -1,9 +1,10 @@
 """5.6 Two levels (20 min, ●●●●○, further)
 
-- Three steps: inside each host, between the hosts, inside again. What has to be known of a host before
-  anything leaves it, and which rank carries which part of it over?
-- Cut the tensor into `per_host` chunks. In step one, rank i of a host gets the host's sum of chunk i. In step
-  two, the ranks number i of all hosts add up chunk i. In step three, rank i gives its chunk to the others.
+- Three steps: inside each host, between the hosts, inside again. Which sum should a host compute before any
+  of its data leaves it? And which rank sends which part of that sum?
+- Cut the tensor into `per_host` chunks. In step one, rank i of a host gets the host's sum of chunk i. In
+  step two, the ranks at position i in their hosts add up chunk i. In step three, rank i sends its chunk to
+  the others in its host.
 - grid = torch.arange(world_size).reshape(-1, per_host); new_group for each of grid.tolist() and of
   grid.T.tolist(), on every rank. total = x.clone(); chunks = total.tensor_split(per_host). dist.reduce each
   chunk to its owner in the host's group, all_reduce chunks[rank % per_host] between hosts, dist.broadcast
@@ -17,8 +18,6 @@ import torch
 from helpers.checks.author import *
 from helpers.exercises.nb05_collective_algorithms.in_ranks import in_two_levels
 from helpers.exercises.nb05_collective_algorithms.shared import summands
-from helpers.trace.events import Event, Trace
-from helpers.trace.mismatch import at
 from helpers.trace.volume import bytes_sent
 
 PER_HOST = {1: (1,), 2: (1, 2), 4: (2, 2, 4), 6: (2, 3), 8: (2, 4, 4)}

@@ -3,14 +3,14 @@
 - Sort the lines by rank first. For each rank: what is its last line that ends with "done", and what is the
   first ERROR after it? That one is its failure: the rank survived every earlier error, and later ones are
   cleanup.
-- Failures that follow from another rank's end drop out. Of those that remain the first in time is wanted:
-  count each from that rank's last "done", which is the same moment on all ranks. If none remains, ask the
-  agent.
+- Leave out failures that follow from another rank's end. Of the others, return the first in time: measure
+  each one's time from its rank's last "done", which is the same moment on all ranks. If none remains, read
+  what the agent logged.
 - own = [line for line in log if line[1] == rank]; last = max(i for i, line in enumerate(own) if
-  line[3].endswith("done")); errors = [i for i in range(last, len(own)) if own[i][2] == "ERROR"]. The failure
-  is own[errors[0]], its moment the last time that is not None in own[: errors[0] + 1], less own[last][0].
-  Without such a failure: the rank without errors for which the agent says "rank R ended by SIGNAL", and not
-  "sending SIGNAL to rank R"; else the rank without errors.
+  line[3].endswith("done")); errors = [i for i in range(last, len(own)) if own[i][2] == "ERROR"]. The
+  failure is own[errors[0]], its moment the last time that is not None in own[: errors[0] + 1], minus
+  own[last][0]. Without such a failure: the rank without errors for which the agent says "rank R ended by
+  SIGNAL", and not "sending SIGNAL to rank R"; else the rank without errors.
 """
 
 from collections.abc import Callable, Sequence

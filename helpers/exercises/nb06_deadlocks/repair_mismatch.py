@@ -5,7 +5,7 @@
 - `all_gather` the losses: then every rank has the same list, finds the same winner, and all call
   `broadcast(weight, src=winner)`.
 - losses = [torch.empty_like(loss) for _ in range(world_size)]; dist.all_gather(losses, loss); winner =
-  losses.index(min(losses)), which of a tie is the lowest rank; broadcast; return weight and
+  losses.index(min(losses)), the lowest rank if several are equal; broadcast; return weight and
   torch.cat(losses).mean().
 """
 
@@ -14,7 +14,6 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.trace.events import Trace
 
 NEAR = "near each other"
 LOST = {torch.float16: 4e-3, torch.bfloat16: 3e-2}

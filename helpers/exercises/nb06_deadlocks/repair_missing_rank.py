@@ -16,7 +16,6 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb06_deadlocks.in_ranks import with_absent_ranks
-from helpers.trace.events import Trace
 
 
 def case(draw: Draw) -> Case:
@@ -60,12 +59,7 @@ def case(draw: Draw) -> Case:
         f"{who} {never}" if absent else f"{', '.join(map(str, counts))} batches",
         [(mine, patience, absent) for mine in batches],
         right=judged,
-        facts={
-            "absent": absent,
-            "who": who,
-            "never": never,
-            "steps": max(counts),
-        },
+        facts={"absent": absent, "who": who, "never": never, "steps": max(counts)},
         env={} if absent else None,  # in a world of its own: a rank that stays away spoils it
         seconds=6.0,
     )

@@ -7,8 +7,6 @@
 
 from helpers.checks.author import *
 from helpers.exercises.nb06_deadlocks.in_ranks import with_a_file
-from helpers.trace.events import Trace
-from helpers.views.plain import plural
 
 
 def case(draw: Draw) -> Case:

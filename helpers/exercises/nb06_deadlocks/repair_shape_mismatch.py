@@ -11,7 +11,6 @@
 import torch
 
 from helpers.checks.author import *
-from helpers.trace.events import Trace
 
 
 def case(draw: Draw) -> Case:

@@ -10,13 +10,7 @@
 """
 
 from helpers.checks.author import *
-from helpers.exercises.nb06_deadlocks.shared import (
-    Table,
-    dump_of,
-    forget,
-    read_dumps,
-    tables_of,
-)
+from helpers.exercises.nb06_deadlocks.shared import Table, dump_of, forget, read_dumps, tables_of
 
 
 def case(draw: Draw) -> Case:
@@ -48,13 +42,13 @@ def case(draw: Draw) -> Case:
         else f"dumps of {n} ranks, all is well, {lost}",
         [([dump_of(table, n, fault) for table in tables],)],
         right=right,
-        shown=f"at number {right[1]}: {at(tables, right[1])}"
+        shown=f"at number {right[1]}: {calls_at(tables, right[1])}"
         if culprits
         else "dumps without a fault",
     )
 
 
-def at(tables: list[Table], seq: int) -> str:
+def calls_at(tables: list[Table], seq: int) -> str:
     """Describe what each rank has at a number."""
     made = [" ".join(map(str, table[seq])) if seq in table else "nothing" for table in tables]
     return ", ".join(f"rank {rank} {what}" for rank, what in enumerate(made))

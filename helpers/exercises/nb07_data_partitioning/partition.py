@@ -14,7 +14,6 @@ from typing import Any
 from helpers.checks.author import *
 from helpers.exercises.nb07_data_partitioning.in_ranks import with_several_seeds
 from helpers.exercises.nb07_data_partitioning.shared import not_dealt, numbers
-from helpers.views.plain import plural
 
 ONE_ORDER = (
     "The ranks, or the calls, do not draw the same order. Shuffle with a generator seeded with `seed` "

@@ -11,7 +11,6 @@
 
 from helpers.checks.author import *
 from helpers.exercises.nb07_data_partitioning.shared import torch_gives
-from helpers.views.plain import plural
 
 
 def case(draw: Draw) -> Case:
@@ -36,7 +35,4 @@ def case(draw: Draw) -> Case:
     )
 
 
-EXERCISE = Exercise(
-    case,
-    (OnlyCalls(()),),
-)
+EXERCISE = Exercise(case, (OnlyCalls(()),))

@@ -13,7 +13,6 @@ from typing import Any
 from helpers.checks.author import *
 from helpers.exercises.nb07_data_partitioning.in_ranks import by_all_readers
 from helpers.exercises.nb07_data_partitioning.shared import not_dealt, numbers
-from helpers.views.plain import plural
 
 
 def case(draw: Draw) -> Case:

@@ -21,7 +21,6 @@ from helpers.exercises.shared.gradients import (
     draw_weights,
     gradients,
 )
-from helpers.views.plain import plural
 
 NAMES = [f"{layer}.{kind}" for layer in (1, 3) for kind in ("weight", "bias")]
 STEP_COUNT = 2

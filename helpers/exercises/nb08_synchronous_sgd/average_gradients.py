@@ -14,7 +14,6 @@ from helpers.checks.author import *
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import with_given_gradients
 from helpers.exercises.nb08_synchronous_sgd.shared import STEPS, Own, each_total
 from helpers.exercises.shared.gradients import GUARDED, Gradients
-from helpers.views.plain import plural
 
 NAMES = ("table", "first", "second", "shift", "scale")
 FROZEN = "Leave a parameter with requires_grad=False alone: it is not trained, and its `p.grad` stays as is."

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -22,6 +22,7 @@ from helpers.exercises.shared.in_ranks.classifier import (
     laid_out,
 )
 from helpers.exercises.shared.in_ranks.lend import lend
+from helpers.exercises.shared.in_ranks.steps import watch_steps
 
 MOST_STATE = 100
 """Characters that a loader's state may take as JSON."""
@@ -66,8 +67,8 @@ def accumulate(
     """Let the answer accumulate in several steps, the gradients of one left there for the next."""
     lend(average_gradients)
     model = classifier(weights)
-    for p in model.parameters() if stale is not None else ():
-        p.grad = torch.full_like(p, stale)
+    for p in model.parameters():
+        p.grad = None if stale is None else torch.full_like(p, stale)
     inside, most, largest, evaluates = 0, 0, 0, False
 
     def enters(_: Any, given: tuple[Any, ...]) -> None:
@@ -98,62 +99,48 @@ def accumulate(
     }
 
 
-def train(
-    answer: Callable[..., Any],
-    rank: int,
-    world_size: int,
-    weights: Weights,
-    rule: Rule,
-    x: torch.Tensor,
-    y: torch.Tensor,
-    batch_size: int,
-    last: int,
-    steps: int,
-    calls: int = 1,
-    buffer: bool = False,
-) -> dict[str, Any]:
-    """Let the answer train, in one or more calls.
+class Training(NamedTuple):
+    """A rank's own start, rule and samples.
 
-    last: its last argument. steps: how often this rank's optimizer steps in each call. buffer: the model has
-    a buffer of this rank's own, which must stay so.
+    last: the answer's last argument. steps: how often this rank's optimizer steps in each call. buffer: the
+    model has a buffer of this rank's own, which must stay so.
     """
+
+    weights: Weights
+    rule: Rule
+    x: torch.Tensor
+    y: torch.Tensor
+    batch_size: int
+    last: int
+    steps: int
+    calls: int = 1
+    buffer: bool = False
+
+
+def train(
+    answer: Callable[..., Any], rank: int, world_size: int, drawn: Training
+) -> dict[str, Any]:
+    """Let the answer train, in one or more calls."""
     lend(average_gradients)
-    model = classifier(weights)
-    if buffer:
+    model = classifier(drawn.weights)
+    if drawn.buffer:
         model.register_buffer("seen", torch.full((3,), float(rank)))
-    steps *= calls
-    lr, momentum, decay = rule
+    lr, momentum, decay = drawn.rule
     optimizer = torch.optim.SGD(model.parameters(), lr, momentum, weight_decay=decay)
-    seen: dict[str, Any] = {}
-    made, samples = 0, 0
+    samples = 0
 
     def forward(_: Any, given: tuple[Any, ...]) -> None:
         nonlocal samples
         samples += len(given[0])
 
-    def before(*_: Any) -> None:
-        nonlocal made
-        made += 1
-        if made <= steps:
-            seen[f"weights before step {made}"] = flat(model)
-
-    def after(*_: Any) -> None:
-        if made <= steps:
-            seen[f"weights after step {made}"] = flat(model)
-
     model.register_forward_pre_hook(forward)
-    optimizer.register_step_pre_hook(before)
-    optimizer.register_step_post_hook(after)
-    for _ in range(calls):
-        losses = answer(rank, world_size, model, optimizer, x, y, batch_size, last)
-    kept = not buffer or bool((model.get_buffer("seen") == rank).all())
-    times = {0: "never", 1: "once"}
-    called, right = (times.get(k, f"{k} times") for k in (made, steps))
-    wrong = f"this rank calls optimizer.step() {called}; {right} is right"
+    noted = watch_steps(model, optimizer, "optimizer.step()", drawn.steps * drawn.calls)
+    task = drawn.x, drawn.y, drawn.batch_size, drawn.last
+    for _ in range(drawn.calls):
+        losses = answer(rank, world_size, model, optimizer, *task)
+    kept = not drawn.buffer or bool((model.get_buffer("seen") == rank).all())
     return {
-        "steps": "" if made == steps else wrong,
-        **seen,
-        "weights at the end": flat(model),
+        **noted(),
         "samples": samples,
         "losses": losses,
         "buffer": "" if kept else "a buffer has changed; only parameters are averaged",

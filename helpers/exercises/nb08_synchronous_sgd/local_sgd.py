@@ -7,7 +7,7 @@
 """
 
 from helpers.checks.author import *
-from helpers.exercises.nb08_synchronous_sgd.in_ranks import train
+from helpers.exercises.nb08_synchronous_sgd.in_ranks import Training, train
 from helpers.exercises.nb08_synchronous_sgd.shared import (
     NO_GRADIENT_YET,
     average_weights,
@@ -23,7 +23,6 @@ from helpers.exercises.shared.gradients import (
     draw_samples,
     draw_weights,
 )
-from helpers.views.plain import plural
 
 
 def case(draw: Draw) -> Case:
@@ -43,7 +42,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{plural(count, 'sample')} each, {plural(steps, 'step')} of {size}, averaged every {every}"
         + ", called twice" * (calls - 1),
-        [(start, rule, x, y, size, every, steps, calls, True) for x, y in own],
+        [(Training(start, rule, x, y, size, every, steps, calls, True),) for x, y in own],
         right=ByName([{"steps": "", **one, "buffer": ""} for one in parts], room),
         facts={
             "bytes": len(averages) * sum(w.nbytes for w in start),

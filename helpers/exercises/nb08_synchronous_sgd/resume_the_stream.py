@@ -1,9 +1,9 @@
 """8.7 Stop, and resume with other ranks (25 min, ●●●○○, further)
 
-- What must the state say so that a job of another size can go on? A number of steps means other samples
-  there. What is it that no number of ranks changes?
-- How many samples of the epoch's order are used up, by all ranks together: with the epoch's number that is
-  all. The order itself need not be kept: seed and epoch give it again.
+- What must the state say so that a job of another size can go on? With another number of ranks, the same
+  number of steps covers other samples. Which number has the same meaning for any number of ranks?
+- Two numbers are enough: the epoch, and how many samples of its order all ranks together have used. The
+  order itself need not be kept: it can be drawn again from the seed and the epoch.
 - epoch, used = (state["epoch"], state["used"]) if state else (0, 0). In each step: order =
   torch.randperm(samples, generator=torch.Generator().manual_seed(seed + epoch)).tolist(); now = order[used :
   used + batch_size * world_size]; shares.append(now[rank::world_size]); used += len(now); if used == samples:
@@ -18,7 +18,6 @@ import torch
 from helpers.checks.author import *
 from helpers.exercises.nb07_data_partitioning.shared import numbers
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import read_in_jobs
-from helpers.views.plain import plural
 
 
 def case(draw: Draw) -> Case:

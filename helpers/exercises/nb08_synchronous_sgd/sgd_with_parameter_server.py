@@ -9,7 +9,7 @@
 """
 
 from helpers.checks.author import *
-from helpers.exercises.nb08_synchronous_sgd.in_ranks import train
+from helpers.exercises.nb08_synchronous_sgd.in_ranks import Training, train
 from helpers.exercises.nb08_synchronous_sgd.shared import (
     NO_GRADIENT_YET,
     average_grads,
@@ -23,8 +23,6 @@ from helpers.exercises.shared.gradients import (
     draw_samples,
     draw_weights,
 )
-from helpers.trace.events import Trace
-from helpers.views.plain import plural
 
 SIZES = (
     "A message does not have the size of the tensor that receives it. Name the sender in each recv, and go "
@@ -46,7 +44,7 @@ def case(draw: Draw) -> Case:
     room = PARITY * max(largest(server), 1.0)
     return Case(
         f"{plural(workers, 'worker')}, {plural(steps, 'step')} of {plural(size, 'sample')}",
-        [(starts[r], rule, *own[r], size, steps, 0 if r else steps) for r in range(n)],
+        [(Training(starts[r], rule, *own[r], size, steps, 0 if r else steps),) for r in range(n)],
         right=ByName(right, room),
         facts={
             "messages": [(steps + 1) * workers, *[steps] * workers],

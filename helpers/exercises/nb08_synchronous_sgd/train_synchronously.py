@@ -3,14 +3,14 @@
 - Two things must be the same on all ranks: the weights at the start, and the gradient in each step. One
   thing must differ: the samples.
 - Broadcast every parameter from rank 0 first. In each step: cut the batch out of x and y, take every
-  world_size-th sample of it from your rank on, then zero_grad, loss, backward, average_gradients(model),
-  optimizer.step().
+  world_size-th sample of it, starting at your rank, then zero_grad, loss, backward,
+  average_gradients(model), optimizer.step().
 - own = slice(step * batch_size + rank, (step + 1) * batch_size, world_size). For the value to return: mean =
   loss.detach(); dist.all_reduce(mean); losses.append(mean.item() / world_size).
 """
 
 from helpers.checks.author import *
-from helpers.exercises.nb08_synchronous_sgd.in_ranks import train
+from helpers.exercises.nb08_synchronous_sgd.in_ranks import Training, train
 from helpers.exercises.nb08_synchronous_sgd.shared import draw_rule, loss, trained
 from helpers.exercises.shared.gradients import (
     GUARDED,
@@ -20,7 +20,6 @@ from helpers.exercises.shared.gradients import (
     draw_samples,
     draw_weights,
 )
-from helpers.views.plain import plural
 
 SAMPLES = (
     "Each sample goes through the model once: a rank takes its own share of each batch, and returns the loss "
@@ -42,7 +41,7 @@ def case(draw: Draw) -> Case:
     scale = {name: PARITY * max(largest(value), 1.0) for name, value in one.items()}
     return Case(
         f"{plural(steps, 'step')} of {plural(size, 'sample')}, momentum {rule[1]:g}",
-        [(start, rule, x, y, size, steps, steps) for start in starts],
+        [(Training(start, rule, x, y, size, steps, steps),) for start in starts],
         right=ByName([right] * n, scale, lambda name, got: SAMPLES if name == "samples" else ""),
         facts={
             "bytes": steps * (before[0].nbytes + 16) + 8,

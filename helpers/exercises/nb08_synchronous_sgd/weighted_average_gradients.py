@@ -14,7 +14,6 @@ from helpers.checks.author import *
 from helpers.exercises.nb08_synchronous_sgd.in_ranks import with_given_gradients
 from helpers.exercises.nb08_synchronous_sgd.shared import STEPS, Own, each_total
 from helpers.exercises.shared.gradients import GUARDED, PARITY, SAME_CALLS, UNEQUAL, Gradients
-from helpers.views.plain import plural
 
 NAMES = ("weight", "bias", "table", "scale")
 

@@ -1,7 +1,7 @@
 """9.3 Buckets (45 min, ●●●●○, further)
 
-- Keep three things: the list of buckets, which gradients are ready, and how many buckets have left. When a
-  hook runs, which bucket is the next that may leave?
+- Keep three things: the list of buckets, which gradients are ready, and how many buckets have been sent.
+  When a hook runs, which bucket is the next that may be sent?
 - In the hook: add the parameter to a set; while the next bucket is complete, concatenate its flattened
   gradients, start the all_reduce, and go to the one after it. finish(): zeros for missing gradients, start
   the buckets that are left, wait for all, cut the means apart.
@@ -22,10 +22,6 @@ from helpers.exercises.nb09_ddp_from_the_inside.shared import (
     ZEROS,
     wrapped,
 )
-from helpers.ranks.run import Run
-from helpers.trace.events import Trace
-from helpers.trace.mismatch import at
-from helpers.views.plain import plural
 
 ONE_ORDER = (
     "Ranks sent different buckets in one call, as their gradients become ready in different orders, or not "

@@ -1,7 +1,7 @@
 """9.2 Average while backward runs (20 min, ●●●○○)
 
-- Two moments: a gradient is ready (the hook), and all are wanted (finish). What can be done in the first
-  without making backward wait?
+- Two moments matter: when a gradient is ready (the hook), and when all means are needed (finish). What can
+  the hook do without making backward wait?
 - In __init__: `broadcast_module(module)`, an empty list, and a hook for each parameter with requires_grad.
   The hook starts an all_reduce of `p.grad` with async_op=True and keeps parameter and Work.
 - finish(): for p, work in self.started: work.wait(); p.grad /= dist.get_world_size(). Then
@@ -40,7 +40,7 @@ EXERCISE = Exercise(
             "was changed before wait",
             "A gradient is written to between its all_reduce and the wait: wait first, then divide. And "
             "clear "
-            "in finish() what you keep: a Work of the last step says nothing about this one.",
+            "in finish() what you keep: a Work of the last step says nothing about this step.",
         ),
     ),
     kind=Kind.MODULE,

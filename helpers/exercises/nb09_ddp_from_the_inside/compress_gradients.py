@@ -12,9 +12,6 @@ import torch
 from helpers.checks.author import *
 from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import compress
 from helpers.exercises.nb09_ddp_from_the_inside.shared import DDPS_OWN
-from helpers.trace.events import Trace
-from helpers.trace.mismatch import at
-from helpers.views.plain import plural
 
 ROOM = {torch.float32: 4e2, torch.float64: 4e6}
 """How many times coarser than its own usual room a dtype is once it went through float16."""
@@ -44,10 +41,7 @@ def case(draw: Draw) -> Case:
         f"{plural(len(shapes), 'gradient')} of {dtype}" + ", sums beyond 65,504" * large,
         [(weights, dtype == torch.float64, [each[rank] for each in grads]) for rank in range(n)],
         right=judge,
-        facts={
-            "bytes": 2 * 2 * sum(w.numel() for w in weights),
-            "calls": 2 * len(shapes),
-        },
+        facts={"bytes": 2 * 2 * sum(w.numel() for w in weights), "calls": 2 * len(shapes)},
     )
 
 

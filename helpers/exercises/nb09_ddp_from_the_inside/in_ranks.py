@@ -1,6 +1,6 @@
-"""What the ranks run around an answer of notebook 09: a model, a wrapper, and who looks on.
+"""What the ranks run around an answer of notebook 09: a model, a wrapper, and what watches them.
 
-Each gives back plain values by name. A text tells what was seen that no value shows; "" is right.
+Each returns plain values by name. A text describes what no value shows; "" is right.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -136,22 +136,25 @@ def loss_of(model: Any, words: torch.Tensor, route: Route) -> Any:
     return cross_entropy(model(words, route), words.flip(0))
 
 
-def train_wrapped(
-    answer: Callable[..., Any],
-    rank: int,
-    world_size: int,
-    settings: tuple[int, bool, bool, bool],
-    rule: Rule,
-    words: torch.Tensor,
-    routes: Sequence[Route],
-    to_none: bool,
-    second: bool,
-    *more: Any,
-) -> dict[str, Any]:
-    """Train a model, another one on each rank, in the answer's wrapper; one row of words is one step.
+class Wrapped(NamedTuple):
+    """Another model on each rank, and its samples: one row of words, on its route, is one step.
 
     second: another module was wrapped before, and is not trained.
     """
+
+    settings: tuple[int, bool, bool, bool]
+    rule: Rule
+    words: torch.Tensor
+    routes: Sequence[Route]
+    to_none: bool
+    second: bool
+
+
+def train_wrapped(
+    answer: Callable[..., Any], rank: int, world_size: int, drawn: Wrapped, *more: Any
+) -> dict[str, Any]:
+    """Train a model in the answer's wrapper, which is given `more`, too."""
+    settings, rule, words, routes, to_none, second = drawn
     lend(broadcast_module)
     other = answer(nn.Linear(2, 2), *more) if second else None
     model = assorted(*settings)
@@ -192,7 +195,7 @@ def _in_flight(seen: list[str]) -> Iterator[None]:
         end(self)
 
     hard._UnderWay.__init__ = begins  # type: ignore[method-assign, assignment]
-    hard._UnderWay.end = ends  # type: ignore[method-assign, assignment]
+    hard._UnderWay.end = ends  # type: ignore[method-assign]
     try:
         yield
     finally:
@@ -231,7 +234,7 @@ def accumulate_unsynchronized(
 
 
 def _unusual(answer: Callable[..., Any], ddp: Any) -> dict[str, str]:
-    """Tell what the switch says within nested blocks, and after one that an exception has left."""
+    """Tell what the flag says within nested blocks, and after one that an exception has left."""
     seen = {}
     ddp.require_backward_grad_sync = True
     with answer(ddp):
@@ -261,13 +264,13 @@ def _unusual(answer: Callable[..., Any], ddp: Any) -> dict[str, str]:
 
 
 _UNUSUAL = {
-    "off": "inside the block the switch is not False",
+    "off": "inside the block the flag is not False",
     "comes out": "an exception inside the block does not come out of it",
-    "inner": "in a block inside another one, the switch is not False",
-    "nested": "after an inner block, the switch is no longer False in the outer one",
-    "behind": "after two nested blocks, the switch is no longer True",
-    "restored": "after an exception inside the block, the switch is not what it was before",
-    "interrupted": "after a KeyboardInterrupt inside the block, the switch is not what it was before",
+    "inner": "in a block inside another one, the flag is not False",
+    "nested": "after an inner block, the flag is no longer False in the outer one",
+    "behind": "after two nested blocks, the flag is no longer True",
+    "restored": "after an exception inside the block, the flag is not what it was before",
+    "interrupted": "after a KeyboardInterrupt inside the block, the flag is not what it was before",
 }
 
 

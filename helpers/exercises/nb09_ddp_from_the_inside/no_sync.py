@@ -1,6 +1,6 @@
 """9.4 no_sync (6 min, ●●○○○)
 
-- The switch is read by forward. What must be there again when the block ends, however it ends?
+- Forward reads the flag. Which value must the flag have again when the block ends, however it ends?
 - Keep the old value, set False, yield, put the old value back. An exception in the block comes out of the
   `yield`.
 - old = ddp.require_backward_grad_sync; ddp.require_backward_grad_sync = False; try: yield; finally:
@@ -15,14 +15,14 @@ from helpers.exercises.nb09_ddp_from_the_inside.shared import DDPS_OWN
 from helpers.exercises.shared.gradients import PARITY, draw_samples, draw_weights, gradients
 
 ADVICE = {
-    "off": "`require_backward_grad_sync` is the switch: it must be False while the block runs.",
-    "comes out": "Do not swallow the exception: restore the switch in `finally:`, without `except:` or "
+    "off": "`require_backward_grad_sync` is the flag: it must be False while the block runs.",
+    "comes out": "Do not swallow the exception: restore the flag in `finally:`, without `except:` or "
     "`return` there.",
-    "inner": "Set the switch to False for the block; do not flip it.",
-    "nested": "Restore the switch to what it was before the block, which may have been False.",
-    "behind": "Restore the switch to what it was before the block.",
-    "restored": "Restore the switch in `finally:`, around the `yield`.",
-    "interrupted": "Restore the switch in `finally:`: KeyboardInterrupt is not an Exception.",
+    "inner": "Set the flag to False for the block; do not flip it.",
+    "nested": "Restore the flag to what it was before the block, which may have been False.",
+    "behind": "Restore the flag to what it was before the block.",
+    "restored": "Restore the flag in `finally:`, around the `yield`.",
+    "interrupted": "Restore the flag in `finally:`: KeyboardInterrupt is not an Exception.",
 }
 
 

@@ -10,6 +10,7 @@ import torch
 from helpers.checks.author import *
 from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import (
     Route,
+    Wrapped,
     assorted,
     loss_of,
     state,
@@ -139,7 +140,7 @@ def wrapped(
         f"{steps} steps{label}, {'float64' if wide else 'float32'}, momentum {rule[1]:g}"
         + ", set_to_none=False" * (not to_none),
         [
-            (settings[r], (*rule, 0.0), words[r], routes[r], to_none, second, *more)
+            (Wrapped(settings[r], (*rule, 0.0), words[r], routes[r], to_none, second), *more)
             for r in range(n)
         ],
         right=Gradients(

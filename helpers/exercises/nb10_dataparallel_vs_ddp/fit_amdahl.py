@@ -1,8 +1,8 @@
 """10.5 Fit Amdahl's law (10 min, ●●○○○, further)
 
 - Over which quantity, instead of p, is T(p) = a + b / p a straight line?
-- Fit a line through the points (1 / p, T(p)), with `numpy.polyfit` or `statistics.linear_regression`.
-  Its height at 0 is what no rank makes shorter.
+- Fit a line through the points (1 / p, T(p)), with `numpy.polyfit` or `statistics.linear_regression`. Its
+  height at 0 is the time that more ranks do not make shorter.
 - b, a = linear_regression([1 / p for p in times], list(times.values())); s = a / (a + b); return s, 1 /
   (s + (1 - s) / ranks)
 """
@@ -100,8 +100,4 @@ def fitted(
     return find
 
 
-EXERCISE = Exercise(
-    case,
-    kind=Kind.LOCAL,
-    sizes=(1,),
-)
+EXERCISE = Exercise(case, kind=Kind.LOCAL, sizes=(1,))

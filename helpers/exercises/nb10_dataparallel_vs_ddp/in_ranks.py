@@ -56,7 +56,7 @@ class Watch:
 
 def _memory(module: torch.nn.Module) -> tuple[int, ...]:
     layers = [module.get_submodule(name) for name in ("one", "frozen", "two")]
-    return tuple(p.data_ptr() for layer in layers for p in (layer.weight, layer.bias))  # type: ignore[operator, union-attr]
+    return tuple(p.data_ptr() for layer in layers for p in (layer.weight, layer.bias))  # type: ignore[operator]
 
 
 class Watched(torch.nn.Module):

@@ -1,6 +1,6 @@
 """10.1 DataParallel by hand (20 min, ●●●○○)
 
-- Four lines, one for each step. Which of them must the gradient be able to walk back through?
+- Four lines are enough, one for each step. Through which of these steps must the gradient flow back?
 - For each chunk a `deepcopy(module)` and a dict of `p.clone()` by name. `functional_call(replica,
   parameters, (chunk,))` runs in a thread; start all threads before you wait for the first.
 - chunks = x.chunk(workers); for each of them (deepcopy(module), {name: p.clone() for name, p in
@@ -15,7 +15,6 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb10_dataparallel_vs_ddp.in_ranks import Watched, on_threads, rows
-from helpers.views.plain import plural
 
 
 def case(draw: Draw) -> Case:

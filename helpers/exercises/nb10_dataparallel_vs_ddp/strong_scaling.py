@@ -16,9 +16,4 @@ def case(draw: Draw) -> Case:
     return scaling_case(draw, strong=True)
 
 
-EXERCISE = Exercise(
-    case,
-    kind=Kind.MEASUREMENT,
-    driver=with_scripted_steps,
-    sizes=(1,),
-)
+EXERCISE = Exercise(case, kind=Kind.MEASUREMENT, driver=with_scripted_steps, sizes=(1,))

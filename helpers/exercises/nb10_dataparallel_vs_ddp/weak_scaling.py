@@ -15,9 +15,4 @@ def case(draw: Draw) -> Case:
     return scaling_case(draw, strong=False)
 
 
-EXERCISE = Exercise(
-    case,
-    kind=Kind.MEASUREMENT,
-    driver=with_scripted_steps,
-    sizes=(1,),
-)
+EXERCISE = Exercise(case, kind=Kind.MEASUREMENT, driver=with_scripted_steps, sizes=(1,))

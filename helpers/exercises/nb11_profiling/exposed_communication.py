@@ -1,15 +1,14 @@
 """11.1 Exposed communication (8 min, ●●○○○)
 
 - Draw two spans of communication and one of computation that overlap. Which milliseconds are asked for?
-- Some moments have computation, or communication, or both. Exposed are those of "either" that are not those
-  of "computation": `covered` gives the length of any union.
+- Take all moments with computation, communication or both, and remove the moments with computation. What
+  remains is exposed. `covered` returns the length of any union.
 - compute = intervals of kind "compute", communication = those of kind "communication"; return
   covered(compute + communication) - covered(compute).
 """
 
 from helpers.checks.author import *
 from helpers.exercises.nb11_profiling.shared import CLOCKS, DIGITS, Span, covered, draw_spans, of
-from helpers.views.plain import plural
 
 SAID = {
     "both": "communication and computation, ",

@@ -58,9 +58,7 @@ def case(draw: Draw) -> Case:
             break
     traces, rank, phase = job.traces, job.straggler, job.phase
     return Case(
-        f"{len(traces)} ranks, {job.steps} steps: {job.kind}",
-        [(traces,)],
-        right=(rank, phase),
+        f"{len(traces)} ranks, {job.steps} steps: {job.kind}", [(traces,)], right=(rank, phase)
     )
 
 

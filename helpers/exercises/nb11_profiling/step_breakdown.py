@@ -1,8 +1,9 @@
 """11.2 Where a step goes (12 min, ●●●○○)
 
-- Each moment of a step belongs to one of four. In which order do you ask?
-- Cut every span to the step first: `max(start, begin)`, `min(end, stop)`, and leave out what lies outside.
-  Then unite one kind after the other: what a further kind adds is its part.
+- Each moment of a step belongs to one of four parts. In which order do you ask?
+- Cut every span to the step first: `max(start, begin)`, `min(end, stop)`, and leave out spans that are
+  outside. Then measure the union of one kind, of two kinds, of all three: what each further kind adds is
+  its part.
 - upto(kinds) = covered of the cut spans of these kinds. compute = upto(compute); exposed = upto(compute,
   communication) - compute; data = upto(compute, communication, data) - upto(compute, communication); idle =
   stop - begin - upto(compute, communication, data).
@@ -20,7 +21,6 @@ from helpers.exercises.nb11_profiling.shared import (
     draw_spans,
     of,
 )
-from helpers.views.plain import plural
 
 KINDS = ("compute", "communication", "data")
 

@@ -1,7 +1,7 @@
 """12.3 A fully sharded layer (45 min, ●●●●○, further)
 
-- Within a Function autograd does not look on, so `Gather.apply(shard)` is a plain gather there. Who calls
-  it, and how often in one step?
+- Inside a Function autograd records nothing, so `Gather.apply(shard)` is a plain gather there. Where must
+  you call it, and how often in one step?
 - Sharded.forward: gather, `x @ weight.T`, save `x` and the shard. backward: gather again; `grad @ weight` is
   for x; the padded, flat `grad.T @ x` goes through reduce_scatter_single with ReduceOp.AVG and is the
   shard's gradient.
@@ -18,13 +18,8 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb12_zero_and_fsdp.in_ranks.counted import train_layers
-from helpers.exercises.nb12_zero_and_fsdp.shared import (
-    ENDINGS,
-    mean_of,
-    share,
-)
-from helpers.views.plain import plural
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.counted import Layers, train_layers
+from helpers.exercises.nb12_zero_and_fsdp.shared import ENDINGS, mean_of, share
 
 STEPS = 2
 ADVICE = {
@@ -34,7 +29,7 @@ ADVICE = {
     "storage: `clone()` it. Of the whole weight only the shape is needed later.",
     "forward": "The whole weight is retained after forward. autograd keeps it if it sees `x @ weight.T`; so "
     "do ctx.save_for_backward(weight) and attributes. Save `x` and the shard, and gather again in backward.",
-    "backward": "Something whole is retained after a layer's backward: the gathered weight, or the gradient "
+    "backward": "A whole tensor is retained after a layer's backward: the gathered weight, or the gradient "
     "of the whole weight. Keep only the shard's gradient; a view of a whole gradient keeps all of it.",
 }
 """By the name of what was seen. Its bytes may differ between runs, and so hide a known mistake."""
@@ -79,7 +74,7 @@ def case(draw: Draw) -> Case:
     ]
     return Case(
         f"{plural(count, 'layer')}, widths {', '.join(map(str, widths))}, {dtype}",
-        [(weights, each, lr, trains_x, in_place, most, known) for each in given],
+        [(Layers(weights, each, lr, trains_x, in_place, most, known),) for each in given],
         right=ByName(right, None, lambda name, got: ADVICE.get(name, "")),
         facts={
             "gathers": 2 * count * STEPS,

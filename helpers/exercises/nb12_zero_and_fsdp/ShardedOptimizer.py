@@ -16,15 +16,8 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb12_zero_and_fsdp.in_ranks.counted import step_sharded
-from helpers.exercises.nb12_zero_and_fsdp.shared import (
-    ENDINGS,
-    draw_shapes,
-    flat,
-    share,
-    stepped,
-)
-from helpers.views.plain import plural
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.counted import Steps, step_sharded
+from helpers.exercises.nb12_zero_and_fsdp.shared import ENDINGS, draw_shapes, flat, share, stepped
 
 OPTIMIZERS: tuple[tuple[str, dict[str, float], int], ...] = (
     ("SGD", {"lr": 0.2, "momentum": 0.9}, 1),
@@ -37,8 +30,9 @@ OPTIMIZERS: tuple[tuple[str, dict[str, float], int], ...] = (
 ADVICE = {
     "state": "Give the inner optimizer one parameter, this rank's slice of the flat weights: it makes state "
     "for what it is given. Whole parameters are too coarse: one may have most of the elements.",
-    "memory": "Something whole is retained after step(): in an attribute, in a copy of another form, or by a "
-    "view, which keeps all of its storage. `clone()` the slice, and build what is whole inside step().",
+    "memory": "A copy of all weights or all gradients is retained after step(): in an attribute, in another "
+    "form, or by a view, which keeps all of its storage. `clone()` the slice, and build whole tensors only "
+    "inside step().",
 }
 """By the name of what was seen. Its bytes may differ between runs, and so hide a known mistake."""
 
@@ -64,7 +58,7 @@ def case(draw: Draw) -> Case:
     right = {f"weights after step {k}": each for k, each in enumerate(after, 1)} | seen
     return Case(
         f"{name}, {plural(steps, 'step')}, parameters of {', '.join(str(s) for s in shapes)}, {dtype}",
-        [(weights, grads, name, options, in_place, most, known)] * n,
+        [(Steps(weights, grads, name, options, in_place, most, known),)] * n,
         right=ByName([right] * n, None, lambda first, got: ADVICE.get(first, "")),
         facts={
             "count": count,

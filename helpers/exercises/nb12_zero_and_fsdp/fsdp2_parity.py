@@ -1,7 +1,7 @@
 """12.4 The same with fully_shard (10 min, ●●○○○)
 
-- In which order: make the weights equal, shard, make the optimizer? Two of the three change which tensors
-  the model has.
+- There are three things to do: make the weights equal, shard, make the optimizer. Sharding replaces the
+  model's parameters. So what must come before it, and what after it?
 - Broadcast every `p.data` from rank 0. Then fully_shard(layer, mesh=mesh) for each layer with parameters, and
   fully_shard(model, mesh=mesh). Then the optimizer, the steps, and `p.full_tensor()` for each parameter.
 - mesh = init_device_mesh('cpu', (world_size,)); for layer in model: if list(layer.parameters()):
@@ -16,10 +16,13 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from helpers.checks.author import *
-from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import sequential, train_with_fsdp2
+from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import (
+    Training,
+    sequential,
+    train_with_fsdp2,
+)
 from helpers.exercises.nb12_zero_and_fsdp.shared import draw_state, share, step
-from helpers.trace.events import Trace
-from helpers.views.plain import plural
+from helpers.exercises.shared.in_ranks.classifier import grad_of
 
 
 def case(draw: Draw) -> Case:
@@ -47,7 +50,8 @@ def case(draw: Draw) -> Case:
     layers = {name.split(".")[0] for name in weights}
 
     data = [(x[r * each :][:each], y[r * each :][:each]) for r in range(n)]
-    given = [(kinds.split(), starts[r], *data[r], steps, lr, sum(rows.values())) for r in range(n)]
+    most = sum(rows.values())
+    given = [(Training(kinds.split(), starts[r], *data[r], steps, lr, most),) for r in range(n)]
 
     return Case(
         f"{kinds.replace(' ', ', ')}, {plural(steps, 'step')} of Adam",
@@ -80,8 +84,7 @@ def trained(
         cross_entropy(model(x), y).backward()
         with torch.no_grad():
             for p, own in zip(model.parameters(), kept, strict=True):
-                assert p.grad is not None
-                step(p, p.grad, own, "Adam", {"lr": lr})
+                step(p, grad_of(p), own, "Adam", {"lr": lr})
     return {k: p.detach().clone() for k, p in model.named_parameters()}
 
 

@@ -1,8 +1,8 @@
 """12.5 Plan the memory (8 min, ●●○○○, further)
 
-- Write down the bytes of one parameter: how many are weight, gradient, state? Then ask for each stage which
-  of them are cut.
-- own = -(-sum(layers) // ranks). Stage 1: 4 bytes for each element of all, 12 for each of own. Stage 2: 2
+- Write down the bytes of one parameter: how many are weight, gradient, state? Then decide for each stage
+  which of these bytes are sharded.
+- own = -(-sum(layers) // ranks). Stage 1: 4 bytes for each of all elements, 12 for each of own. Stage 2: 2
   and 14. Stage 3: 16 for own, and one layer whole.
 - needs[3] = 16 * own + 4 * max(layers). stage = next((n for n, need in enumerate(needs) if need <= memory),
   None).
@@ -10,7 +10,6 @@
 
 from helpers.checks.author import *
 from helpers.exercises.nb12_zero_and_fsdp.shared import share
-from helpers.views.plain import plural
 
 
 def case(draw: Draw) -> Case:

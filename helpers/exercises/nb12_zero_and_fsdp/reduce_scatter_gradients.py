@@ -1,6 +1,6 @@
 """12.2 Scatter the gradients (6 min, ●●○○○)
 
-- After this call nobody needs a whole gradient any more. Which collective adds up and leaves each rank one
+- After this call no rank needs a whole gradient any more. Which collective adds up and leaves each rank one
   part?
 - Join the flat gradients with torch.cat, pad to a multiple of the world size, and let
   `dist.reduce_scatter_single` write into a new tensor of the share's length.
@@ -11,19 +11,14 @@
 
 from helpers.checks.author import *
 from helpers.exercises.nb12_zero_and_fsdp.in_ranks.counted import scatter_gradients
-from helpers.exercises.nb12_zero_and_fsdp.shared import (
-    ENDINGS,
-    draw_shapes,
-    flat,
-    mean_of,
-    shards,
-)
+from helpers.exercises.nb12_zero_and_fsdp.shared import ENDINGS, draw_shapes, flat, mean_of, shards
 
 ADVICE = {
     "gradients": "Set `p.grad = None` for every parameter, which frees its storage.",
-    "view": "A slice keeps the whole tensor alive. Let reduce_scatter write into a tensor of the shard's "
+    "view": "A slice keeps the whole tensor allocated. Let reduce_scatter write into a tensor of the shard's "
     "length, or `clone()` the slice.",
-    "memory": "Something whole is still retained after the call, in an attribute, a list or another copy.",
+    "memory": "A copy of all gradients is still retained after the call, in an attribute, a list or another "
+    "form.",
     "weights": "The weights have changed: only reduce and scatter the gradients.",
 }
 """By the name of what was seen. Its bytes may differ between runs, and so hide a known mistake."""

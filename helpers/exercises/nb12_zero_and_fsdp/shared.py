@@ -17,10 +17,9 @@ TWO_DTYPES = (
 )
 ONE_LENGTH = (
     "Tensors of different lengths meet in one call. Shards must be equally long on all ranks: round up, "
-    "`size "
-    "= -(-n // world_size)`, and pad with zeros, `torch.nn.functional.pad(flat, (0, size * world_size - "
-    "n))`. "
-    "What belongs to this rank's samples alone is not reduced."
+    "`size = -(-n // world_size)`, and pad with zeros, "
+    "`torch.nn.functional.pad(flat, (0, size * world_size - n))`. "
+    "Do not reduce values that belong to this rank's samples alone, such as the gradient of `x`."
 )
 
 ENDINGS: tuple[Failed | Stuck, ...] = (
@@ -108,11 +107,7 @@ def stepped(
 
 
 def step(
-    w: torch.Tensor,
-    g: torch.Tensor,
-    state: dict[str, Any],
-    name: str,
-    options: Mapping[str, float],
+    w: torch.Tensor, g: torch.Tensor, state: dict[str, Any], name: str, options: Mapping[str, float]
 ) -> None:
     """Step one weight as torch's optimizer does, whose first use would import for a second."""
     given: dict[str, float] = {**_DEFAULTS[name], **options}

@@ -1,7 +1,8 @@
 """13.2 Checkpoint the activations (10 min, ●●○○○)
 
 - torch has this: `torch.utils.checkpoint`. Which of its two ways works where x has no gradient?
-- checkpoint(block, x, use_reentrant=False) in place of block(x), for the blocks whose index `every` divides.
+- checkpoint(block, x, use_reentrant=False) in place of block(x), for the blocks whose index is a multiple
+  of `every`.
 - for i, block in enumerate(blocks): x = checkpoint(block, x, use_reentrant=False) if i % every == 0 else
   block(x). Then return x.
 """
@@ -11,8 +12,8 @@ from collections.abc import Sequence
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb13_fsdp_in_practice.in_ranks import Block, run_checkpointed
-from helpers.views.plain import plural
+from helpers.exercises.nb13_fsdp_in_practice.in_ranks import Block, Checkpointed, run_checkpointed
+from helpers.exercises.shared.in_ranks.classifier import grad_of
 
 HELD = "After forward, retain only the input of each checkpointed block, and the output of the last block."
 
@@ -40,7 +41,10 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{plural(depth, 'block')}, every {every}, {tokens} x {width} of {dtype}, x "
         f"{'learns' if learns else 'does not learn'}",
-        [(weights, xs[r], grads[r], every, seeds[r], learns, most) for r in range(n)],
+        [
+            (Checkpointed(weights, xs[r], grads[r], every, seeds[r], learns, most),)
+            for r in range(n)
+        ],
         right=ByName(
             stepped(weights, xs, grads, seeds, learns, [2 if m else 1 for m in marked]),
             32.0,
@@ -74,7 +78,7 @@ def stepped(
         found.append({"output": h.detach()})
         learnt.append(
             {
-                f"gradient of blocks.{i}.{k}": p.grad
+                f"gradient of blocks.{i}.{k}": grad_of(p)
                 for i, block in enumerate(blocks)
                 for k, p in block.named_parameters()
             }

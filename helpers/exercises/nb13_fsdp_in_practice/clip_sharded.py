@@ -1,6 +1,6 @@
 """13.3 Clip by the norm of all (12 min, ●●●○○)
 
-- Norms do not add up. What does: which sum, taken on each rank, gives the norm of all together?
+- Norms do not add up over the ranks. Which sum does, and gives the norm of all gradients together?
 - Sum |g|^p over this rank's shards, one all_reduce, then add the same sum over the replicated ones, once;
   the p-th root is the norm. For p = inf take the largest in place of the sum.
 - power = torch.zeros((), dtype=sharded[0].dtype); for each g of the shards: power += (g.abs() ** p).sum();
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb13_fsdp_in_practice.in_ranks import run_clip
+from helpers.exercises.nb13_fsdp_in_practice.in_ranks import Clipping, run_clip
 
 
 def case(draw: Draw) -> Case:
@@ -50,6 +50,7 @@ def case(draw: Draw) -> Case:
     ratio = {"clipped": 0.3, "left as they are": 4.0, "just below": 1.001}[kind]
     max_norm = max(norm * ratio, 0.01)
 
+    sizes = [[tuple(own[r].shape) for own in cut] for r in range(n)]
     by = clip_by(norm, max_norm)
     right = [
         {"norm": torch.tensor(norm, dtype=dtype)}
@@ -59,17 +60,7 @@ def case(draw: Draw) -> Case:
     ]
     return Case(
         f"norm {p:g} of {len(wholes)} sharded and {len(copies)} replicated, {dtype}, {kind}",
-        [
-            (
-                sharded[r],
-                [tuple(c.shape) for c in (x[r] for x in cut)],
-                copies,
-                shapes_of,
-                max_norm,
-                p,
-            )
-            for r in range(n)
-        ],
+        [(Clipping(sharded[r], sizes[r], copies, shapes_of, max_norm, p),) for r in range(n)],
         right=ByName(right),
     )
 
@@ -110,7 +101,7 @@ EXERCISE = Exercise(
             "A rank may have no gradient at all, and then `sum(...)` or `max(...)` returns a plain number. "
             "Start from a tensor: `torch.zeros(())`.",
             when=lambda case, run: any(
-                all(g is None or not g.numel() for g in own[0]) for own in case.given
+                all(g is None or not g.numel() for g in drawn.sharded) for (drawn,) in case.given
             ),
         ),
         Stuck(

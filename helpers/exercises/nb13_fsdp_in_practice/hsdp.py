@@ -18,8 +18,6 @@ from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import sequential
 from helpers.exercises.nb12_zero_and_fsdp.shared import draw_state, share
 from helpers.exercises.nb13_fsdp_in_practice.checkpoint_activations import shard_of
 from helpers.exercises.nb13_fsdp_in_practice.in_ranks import run_hybrid
-from helpers.trace.events import Event, Trace
-from helpers.views.plain import plural
 
 MESH = (
     "In the mesh of two dimensions the first replicates and the second shards: (hosts, per_host), with a "
@@ -56,11 +54,7 @@ def case(draw: Draw) -> Case:
         f"{n // per_host} hosts of {per_host}, {', '.join(kinds)}, {plural(count, 'microbatch')}",
         [(kinds, state, batches[r], per_host, shard) for r in range(n)],
         right=ByName(right, 8.0),
-        facts={
-            "per_host": per_host,
-            "shard": shard,
-            "scatters": count * kinds.count("Linear"),
-        },
+        facts={"per_host": per_host, "shard": shard, "scatters": count * kinds.count("Linear")},
         seconds=20.0,
     )
 

@@ -1,12 +1,12 @@
 """What the ranks run around an answer of notebook 13: a model under fully_shard, a step, counts of bytes.
 
-Each gives back plain values by name. A text tells what was seen that no value shows; "" is right.
+Each returns plain values by name. A text describes what no value shows; "" is right.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -19,18 +19,22 @@ Sizes = Sequence[tuple[int, ...]]
 Weights = Mapping[str, torch.Tensor]
 
 
+class Clipping(NamedTuple):
+    """The gradients of a rank's parameters, the sizes of these, and the norm to clip by."""
+
+    sharded: Sequence[torch.Tensor | None]
+    sharded_sizes: Sizes
+    replicated: Sequence[torch.Tensor | None]
+    replicated_sizes: Sizes
+    max_norm: float
+    norm_type: float
+
+
 def run_clip(
-    answer: Callable[..., Any],
-    rank: int,
-    world_size: int,
-    sharded: Sequence[torch.Tensor | None],
-    sharded_sizes: Sizes,
-    replicated: Sequence[torch.Tensor | None],
-    replicated_sizes: Sizes,
-    max_norm: float,
-    norm_type: float,
+    answer: Callable[..., Any], rank: int, world_size: int, drawn: Clipping
 ) -> dict[str, Any] | None:
     """Let the answer clip the gradients of parameters of these sizes, and look at what they are then."""
+    sharded, sharded_sizes, replicated, replicated_sizes, max_norm, norm_type = drawn
     dtype = next(g.dtype for g in (*sharded, *replicated, torch.zeros(0)) if g is not None)
     own = _with_grads(sharded, sharded_sizes, dtype)
     copies = _with_grads(replicated, replicated_sizes, dtype)
@@ -86,23 +90,27 @@ class Stack(nn.Module):
         return self.run(list(self.blocks), x, *self.options)
 
 
+class Checkpointed(NamedTuple):
+    """The blocks' weights and this rank's samples; most: the bytes to hold after forward."""
+
+    weights: Sequence[tuple[torch.Tensor, ...]]
+    x: torch.Tensor
+    grad: torch.Tensor
+    every: int
+    seed: int
+    learns: bool
+    most: int
+
+
 def run_checkpointed(
-    answer: Callable[..., Any],
-    rank: int,
-    world_size: int,
-    weights: Sequence[tuple[torch.Tensor, ...]],
-    x: torch.Tensor,
-    grad: torch.Tensor,
-    every: int,
-    seed: int,
-    learns: bool,
-    most: int,
+    answer: Callable[..., Any], rank: int, world_size: int, drawn: Checkpointed
 ) -> dict[str, Any] | None:
-    """Run the answer's stack under fully_shard, forward and backward. most: bytes to hold after forward."""
+    """Run the answer's stack under fully_shard, forward and backward."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
     mesh = init_device_mesh("cpu", (world_size,))
+    weights, x, grad, every, seed, learns, most = drawn
     blocks = [Block(*own) for own in weights]
     model = Stack(blocks, answer, every)
     for module in (*blocks, model):

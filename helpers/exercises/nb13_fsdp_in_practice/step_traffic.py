@@ -1,16 +1,16 @@
 """13.1 The bytes of a step (10 min, ●●○○○)
 
-- Take one layer and one microbatch first. What does a rank hand to a gather, its shard or the whole? And to a
-  scatter?
-- Each microbatch gathers for forward: n // ranks elements of param_bytes. True gathers the same again for
-  backward, a number k gathers n // k, False nothing. Scatters: n elements of reduce_bytes, each time or once.
+- Take one layer and one microbatch first. What does a rank pass to a gather, its shard or the whole layer?
+  And to a scatter?
+- Each microbatch gathers for forward: n // ranks elements of param_bytes. For backward, True gathers the
+  same again, a number k gathers n // k, and False gathers nothing. A scatter takes n elements of
+  reduce_bytes: one scatter for each microbatch, or one in all.
 - n = sum(layers); again = 0 if reshard is False else n // ranks if reshard is True else n // reshard;
   gathered = microbatches * (n // ranks + again) * param_bytes; scattered = (1 if wait else microbatches) * n
   * reduce_bytes; held = n * reduce_bytes if wait else n // ranks * 4.
 """
 
 from helpers.checks.author import *
-from helpers.views.plain import plural
 
 
 def case(draw: Draw) -> Case:

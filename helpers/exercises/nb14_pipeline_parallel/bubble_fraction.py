@@ -1,15 +1,14 @@
 """14.3 The bubble (5 min, ●○○○○)
 
-- All stages together could have worked for (last end - first start) x number of stages. How much of that did
-  they?
+- All stages together could have worked for (last end - first start) x number of stages. For how much of
+  that time did they work?
 - The first start and the last end are taken over all spans of all stages. Add up the lengths of all spans,
-  divide by the time there was, and subtract from 1.
+  divide by the total time of all stages, and subtract from 1.
 - spans = [span for stage in busy for span in stage]; length = max(end for _, end in spans) - min(start for
   start, _ in spans); 1 - sum(end - start for start, end in spans) / (length * len(busy))
 """
 
 from helpers.checks.author import *
-from helpers.views.plain import plural
 
 Busy = list[list[tuple[float, float]]]
 

@@ -1,7 +1,7 @@
 """14.2 GPipe (10 min, ●●○○○)
 
-- Two loops over the microbatches. Within one: from whom does a stage receive, what does it compute, to whom
-  does it send? The first and the last stage leave one of these out.
+- Two loops over the microbatches. Within each: from which rank does a stage receive, what does it compute,
+  and to which rank does it send? The first and the last stage leave one of these out.
 - First loop, for each i: unless this is stage 0, receive x from rank - 1 into stage.empty(); y =
   stage.forward(i, x); unless this is the last stage, send y to rank + 1. The second loop is its mirror image
   with gradients.
@@ -15,11 +15,7 @@ from collections.abc import Sequence
 
 from helpers.checks.author import *
 from helpers.exercises.nb14_pipeline_parallel.in_ranks import run_schedule
-from helpers.exercises.nb14_pipeline_parallel.shared import (
-    ENDINGS,
-    SCHEDULE,
-    schedule_case,
-)
+from helpers.exercises.nb14_pipeline_parallel.shared import ENDINGS, SCHEDULE, schedule_case
 
 
 def case(draw: Draw) -> Case:

@@ -1,6 +1,6 @@
-"""What the ranks run around an answer of notebook 14: a stage, its microbatches, and who looks on.
+"""What the ranks run around an answer of notebook 14: a stage, its microbatches, and what watches them.
 
-Each gives back plain values by name. A text tells what was seen that no value shows; "" is right.
+Each returns plain values by name. A text describes what no value shows; "" is right.
 """
 
 from __future__ import annotations

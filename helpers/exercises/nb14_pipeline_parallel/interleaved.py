@@ -1,10 +1,10 @@
 """14.6 Interleaved 1F1B (25 min, ●●●●○, further)
 
 - Number this rank's forwards 0, 1, 2, ...: which of its stages and which microbatch has number k? Backwards
-  are numbered alike, with the stages in reverse.
+  are numbered in the same way, with the stages in reverse.
 - A round has world_size * stages forwards. group, place = divmod(k, world_size * stages); turn, i =
-  divmod(place, world_size). The stage is turn * world_size + rank, the microbatch group * world_size + i; for
-  a backward it is stages - 1 - turn in place of turn.
+  divmod(place, world_size). The stage is turn * world_size + rank, the microbatch group * world_size + i.
+  For a backward, use stages - 1 - turn in place of turn.
 - total = microbatches * stages; ahead = min(2 * (world_size - 1 - rank) + (stages - 1) * world_size, total).
   order = [name("F", k) for k in range(ahead)]; for k in range(total): if ahead + k < total:
   order.append(name("F", ahead + k)); order.append(name("B", k)).
@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from helpers.checks.author import *
-from helpers.views.plain import plural
 from helpers.views.schedule_times import most_held, planned
 from helpers.views.values import short_value
 

@@ -5,21 +5,16 @@
 - ahead = min(world_size - 1 - rank, microbatches). First forward(0) to forward(ahead - 1). Then for each i:
   forward(i + ahead) if there is one, and backward(i). Use isend, or neighbors send to each other at the same
   time; but keep no more than one Work for each neighbor.
-- sends = {}; def start(out, peer): if peer in sends: sends[peer].wait(); sends[peer] = dist.isend(out, peer).
-  In forward: start(stage.forward(i, x), rank + 1); backward alike with rank - 1. At the end: for work in
-  sends.values(): work.wait().
+- sends = {}; def start(out, peer): if peer in sends: sends[peer].wait(); sends[peer] = dist.isend(out,
+  peer). In forward: start(stage.forward(i, x), rank + 1); backward in the same way, with rank - 1. At the
+  end: for work in sends.values(): work.wait().
 """
 
 from collections.abc import Sequence
 
 from helpers.checks.author import *
 from helpers.exercises.nb14_pipeline_parallel.in_ranks import FEW, run_schedule
-from helpers.exercises.nb14_pipeline_parallel.shared import (
-    ENDINGS,
-    SCHEDULE,
-    schedule_case,
-)
-from helpers.views.plain import plural
+from helpers.exercises.nb14_pipeline_parallel.shared import ENDINGS, SCHEDULE, schedule_case
 from helpers.views.schedule_times import most_held
 
 

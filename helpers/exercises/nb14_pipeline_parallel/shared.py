@@ -14,9 +14,6 @@ from helpers.checks.rules_transfers import EachIsWaitedFor
 from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import sequential
 from helpers.exercises.nb12_zero_and_fsdp.shared import draw_state
 from helpers.exercises.nb14_pipeline_parallel.in_ranks import gradients, mean_square
-from helpers.trace.events import Event, Trace
-from helpers.trace.mismatch import at
-from helpers.views.plain import plural
 
 P2P = OnlyCalls(("send", "recv"))
 

@@ -1,10 +1,10 @@
 """14.1 Split a model over two ranks (10 min, ●●○○○)
 
-- One tensor crosses the border in forward, one in backward. Which is the second, and on which rank does it
-  come to be?
-- Rank 0: a = model[:cut](x), send a.detach(), receive a tensor like a, a.backward(it). Rank 1: receive into
-  an empty tensor, call requires_grad_() on it, compute the loss, loss.backward(), and send the `.grad` of
-  what it had received.
+- One tensor crosses the border in forward, one in backward. What is the second one, and which rank computes
+  it?
+- Rank 0: a = model[:cut](x), send a.detach(), receive a tensor g of the same shape, a.backward(g). Rank 1:
+  receive into an empty tensor, call requires_grad_() on it, compute the loss, loss.backward(), and send the
+  `.grad` of what it had received.
 - b = torch.empty(len(y), model[cut].in_features, dtype=model[cut].weight.dtype); dist.recv(b, 0);
   b.requires_grad_(); loss = cross_entropy(model[cut:](b), y); loss.backward(); dist.send(b.grad, 0); return
   loss.detach()
@@ -18,12 +18,7 @@ from helpers.checks.rules_transfers import EachIsWaitedFor
 from helpers.exercises.nb12_zero_and_fsdp.in_ranks.fsdp2 import sequential
 from helpers.exercises.nb12_zero_and_fsdp.shared import draw_state
 from helpers.exercises.nb14_pipeline_parallel.in_ranks import gradients, split_in_two
-from helpers.exercises.nb14_pipeline_parallel.shared import (
-    P2P,
-    drawn,
-    somebody_waits,
-)
-from helpers.views.plain import plural
+from helpers.exercises.nb14_pipeline_parallel.shared import P2P, drawn, somebody_waits
 
 MODELS = (
     ("Linear Tanh Linear", 2),

@@ -1,7 +1,7 @@
 """15.1 A column-parallel layer (12 min, ●●●○○)
 
-- Forward needs nothing from anybody. Look again at the two gradients of x that the ranks computed: what is
-  each of them short of?
+- Forward needs nothing from other ranks. Look again at the two gradients of x that the ranks computed: what
+  is missing from each?
 - CopyToRanks.forward returns x.view_as(x); its backward clones the gradient, sums it with all_reduce and
   returns it. The layer keeps `dense.weight.chunk(world_size)[rank]`, cloned, as a Parameter.
 - forward: return linear(CopyToRanks.apply(x), self.weight, self.bias). In __init__: part =

@@ -1,6 +1,6 @@
 """15.2 A row-parallel layer (8 min, ●●○○○)
 
-- Each rank computes one summand of the output. And the bias: how often may it be added?
+- Each rank computes one summand of the output. And how often may the bias be added?
 - SumOverRanks.forward clones x, sums it with all_reduce and returns it; its backward returns the gradient as
   it is. The layer keeps its columns of the weight, `dense.weight.chunk(world_size, dim=1)[rank]`, and the
   whole bias.

@@ -1,9 +1,9 @@
 """15.8 An overlapped product (15 min, ●●●○○, further)
 
-- A rank has its own rows at once. What can be in flight while it multiplies them?
-- A ring of world_size rounds. In each: start to send the rows at hand on and to receive those of the rank
-  before, multiply the rows at hand, then wait. In round i these are the rows of rank (rank - i) %
-  world_size. The last round moves nothing.
+- A rank has its own rows from the start. What can be in flight while it multiplies them?
+- Go around a ring in world_size rounds. In each round, start to send the current rows to the next rank and
+  to receive other rows from the previous rank, multiply the current rows, then wait. In round i the current
+  rows are those of rank (rank - i) % world_size. The last round sends nothing.
 - box = torch.empty_like(rows); works = [dist.isend(rows, (rank + 1) % world_size), dist.irecv(box, (rank -
   1) % world_size)]; out[owner] = multiply(rows, weight); for work in works: work.wait(); rows = box. At
   the end torch.cat(out).
@@ -14,9 +14,6 @@ import torch
 from helpers.checks.author import *
 from helpers.checks.rules_transfers import EachIsWaitedFor, NothingBlocks, named
 from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import MULTIPLY, run_product
-from helpers.trace.events import Event, Trace
-from helpers.trace.mismatch import at
-from helpers.views.plain import plural
 
 
 def case(draw: Draw) -> Case:

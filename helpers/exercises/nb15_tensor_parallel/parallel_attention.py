@@ -1,6 +1,6 @@
 """15.4 Attention by heads (10 min, ●●●○○, further)
 
-- A head needs its own query, key and value, and nothing of the other heads. Where do heads meet?
+- A head needs its own query, key and value, but nothing from other heads. Where are the heads combined?
 - CopyToRanks once; for each of query, key, value: linear, unflatten(-1, (-1, head_size)), transpose(1, 2).
   Then scaled_dot_product_attention(..., is_causal=True), back to (batch, time, heads * head_size), `out`,
   SumOverRanks.
@@ -15,12 +15,7 @@ from torch.nn.functional import linear
 
 from helpers.checks.author import *
 from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import run_block
-from helpers.exercises.nb15_tensor_parallel.shared import (
-    ENDINGS,
-    cut_block,
-    one_each_way,
-    unequal,
-)
+from helpers.exercises.nb15_tensor_parallel.shared import ENDINGS, cut_block, one_each_way, unequal
 
 
 def case(draw: Draw) -> Case:

@@ -1,8 +1,8 @@
 """15.3 A gated MLP (6 min, ●●○○○)
 
 - Which two of the three products read the same x? How often must its gradient be summed?
-- Begin with x = CopyToRanks.apply(x); gate and up both read it. The hidden elements are cut, so silu and the
-  product need nobody. End with SumOverRanks.
+- Begin with x = CopyToRanks.apply(x); gate and up both read it. The hidden elements are split, so silu and
+  the product need no communication. End with SumOverRanks.
 - x = CopyToRanks.apply(x); hidden = silu(linear(x, gate)) * linear(x, up); return
   SumOverRanks.apply(linear(hidden, down))
 """
@@ -12,12 +12,7 @@ from torch.nn.functional import linear, silu
 
 from helpers.checks.author import *
 from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import run_block
-from helpers.exercises.nb15_tensor_parallel.shared import (
-    ENDINGS,
-    cut_block,
-    one_each_way,
-    unequal,
-)
+from helpers.exercises.nb15_tensor_parallel.shared import ENDINGS, cut_block, one_each_way, unequal
 
 
 def case(draw: Draw) -> Case:

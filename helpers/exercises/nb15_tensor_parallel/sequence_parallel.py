@@ -1,10 +1,10 @@
 """15.7 Sequence parallelism (12 min, ●●●○○)
 
-- Two functions, each the other one's backward. And the scale of the norm: which tokens has a rank's copy
-  of it seen?
-- GatherTokens: gather there, scatter_sum back. ScatterSum: scatter_sum there, gather back. Norm before
-  you gather; mask and x after the sum has been scattered. Each rank's tokens give one summand of the
-  scale's gradient: let the norm read CopyToRanks.apply(scale).
+- Each of the two functions is the backward of the other. And which tokens contribute to the gradient of a
+  rank's copy of the norm's scale?
+- GatherTokens: gather in forward, scatter_sum in backward. ScatterSum: scatter_sum in forward, gather in
+  backward. Apply the norm before you gather, and mask and x after the sum has been scattered. Each rank's
+  tokens give one summand of the scale's gradient: let the norm read CopyToRanks.apply(scale).
 - own = rms_norm(x, scale.shape, CopyToRanks.apply(scale)); tokens = GatherTokens.apply(own); hidden =
   silu(linear(tokens, gate)) * linear(tokens, up); return x + mask * ScatterSum.apply(linear(hidden, down))
 """
@@ -17,9 +17,6 @@ from torch.nn.functional import linear, silu
 from helpers.checks.author import *
 from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import run_sequence
 from helpers.exercises.nb15_tensor_parallel.shared import ENDINGS, by_name, there_and_back, unequal
-from helpers.trace.events import Trace
-from helpers.trace.mismatch import at
-from helpers.views.plain import plural
 from helpers.views.traffic_ledger import calls_by_phase
 
 

@@ -16,7 +16,6 @@ from torch.nn.functional import cross_entropy
 from helpers.checks.author import *
 from helpers.exercises.nb15_tensor_parallel.in_ranks.cut import run_loss
 from helpers.exercises.nb15_tensor_parallel.shared import ENDINGS, by_name
-from helpers.views.plain import plural
 
 KINDS = ("around 0", "in the thousands", "far below 0", "one rank's far above the others'")
 

@@ -2,7 +2,7 @@
 
 - Seven Linear layers: which of them read what every rank has, and which end with a sum?
 - The keys of the plan are paths: attention.q, attention.k, attention.v, attention.o, mlp.gate, mlp.up,
-  mlp.down. Those that read x are ColwiseParallel(), those that give the output back RowwiseParallel(). The
+  mlp.down. Those that read x are ColwiseParallel(), those that produce an output are RowwiseParallel(). The
   norm is not in the plan.
 - plan = {f'attention.{n}': ColwiseParallel() for n in 'qkv'}; plan['attention.o'] = RowwiseParallel(); the
   MLP likewise; return parallelize_module(model, mesh, plan)
@@ -11,7 +11,11 @@
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb15_tensor_parallel.in_ranks.block import Block, run_parallelized
+from helpers.exercises.nb15_tensor_parallel.in_ranks.block import (
+    Block,
+    Parallelized,
+    run_parallelized,
+)
 from helpers.exercises.nb15_tensor_parallel.shared import by_name, largest
 
 MESHES = {2: (2,), 3: (3,), 4: (2, 2)}
@@ -40,7 +44,7 @@ def case(draw: Draw) -> Case:
     parts = by_name([right] * n, largest(truth))
     return Case(
         f"a mesh of {' x '.join(map(str, sizes))}, cut over {p} ranks, {heads} heads, {dtype}",
-        [(sizes, "ab"[dimension], state, heads, x, grad)] * n,
+        [(Parallelized(sizes, "ab"[dimension], state, heads, x, grad),)] * n,
         right=parts,
         facts={"p": p},
         seconds=20.0,

@@ -1,7 +1,8 @@
 """16.2 Pass on (5 min, ●●○○○)
 
-- In forward a rank's tensor goes to the next rank. Who uses it there, and so knows its gradient?
-- The gradient goes the way back: to the rank before.
+- In forward a rank's tensor goes to the next rank and is used there. So which rank knows the gradient of
+  that tensor?
+- The gradient goes in the opposite direction: to the previous rank.
 - forward: return shift(x, 1). backward: return shift(grad, -1).
 """
 

@@ -1,6 +1,6 @@
 """What the ranks run around an answer of notebook 16: an attention over stretches, forward and backward.
 
-Each gives back plain values by name. The spans "forward" and "backward" tell which call belongs to which.
+Each returns plain values by name. The spans "forward" and "backward" show which call belongs to which.
 """
 
 from __future__ import annotations

@@ -41,11 +41,7 @@ def case(draw: Draw) -> Case:
     torch.autograd.backward((out, lse), grads)
     learnt = {f"gradient of {name}": x.grad for name, x in leaves.items()}
     parts = ByName([{"out": out.detach(), "lse": lse.detach(), **learnt}], 16.0)
-    return Case(
-        f"{kind}, {tuple(a.shape)} of {dtype}",
-        [(given, grads)],
-        right=parts,
-    )
+    return Case(f"{kind}, {tuple(a.shape)} of {dtype}", [(given, grads)], right=parts)
 
 
 def merged(

@@ -1,6 +1,7 @@
 """16.3 Ring attention (20 min, ●●●●○)
 
-- Begin with your own keys and values. How many more blocks come by, and who sees what of each?
+- Begin with your own keys and values. How many more blocks arrive, and which of their keys does each query
+  see?
 - After the first part: pass k, v and positions on, attend to what came, merge. A query at `own[i]` sees a key
   at `positions[j]` where own[i] >= positions[j].
 - out, lse = attend(q, k, v, own[:, None] >= positions). Then world_size - 1 times: k, v, positions =
@@ -12,12 +13,7 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb16_context_parallel.in_ranks import run_attention
-from helpers.exercises.nb16_context_parallel.shared import (
-    draw_dense,
-    judged,
-    shares,
-)
-from helpers.trace.events import Trace
+from helpers.exercises.nb16_context_parallel.shared import draw_dense, judged, shares
 from helpers.views.traffic_ledger import calls_by_phase
 
 

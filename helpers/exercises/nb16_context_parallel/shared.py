@@ -37,7 +37,7 @@ def mix(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, visible: torch.Tensor
     scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
     scores = scores.masked_fill(~visible, -1e30)
     # the largest is taken away first: exp would overflow
-    weights = (scores - scores.detach().amax(-1, keepdim=True)).exp()
+    weights: torch.Tensor = (scores - scores.detach().amax(-1, keepdim=True)).exp()
     return weights / weights.sum(-1, keepdim=True) @ v
 
 

@@ -1,8 +1,9 @@
 """16.5 Ulysses (12 min, ●●●○○, further)
 
-- A head needs all tokens, and nothing of other heads. What must be cut, and what whole, while you attend?
+- A head needs all tokens, but nothing from other heads. So which dimension must be cut while you attend,
+  and which must be whole?
 - Swap.apply(x, 1, 2) cuts the heads (dimension 1) and joins the tokens (dimension 2). Its backward is the
-  swap of the other way round.
+  swap in the opposite direction.
 - backward: return Swap.apply(grad, join, cut), None, None. Then q, k, v = (Swap.apply(x, 1, 2) for x in (q,
   k, v)); scaled_dot_product_attention(q, k, v, is_causal=True); Swap.apply(..., 2, 1).
 """
@@ -11,12 +12,7 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb16_context_parallel.in_ranks import run_attention
-from helpers.exercises.nb16_context_parallel.shared import (
-    draw_dense,
-    judged,
-    shares,
-)
-from helpers.trace.events import Trace
+from helpers.exercises.nb16_context_parallel.shared import draw_dense, judged, shares
 from helpers.views.traffic_ledger import calls_by_phase
 
 WAY_BACK = "The backward of a swap is the reverse swap: split what was joined, join what was split."

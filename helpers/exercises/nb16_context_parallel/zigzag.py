@@ -1,8 +1,9 @@
 """16.4 Zigzag (8 min, ●●○○○)
 
-- A token late in the sequence sees many, an early one few. Which chunk should go with the latest one?
-- Cut the sequence into 2 * world_size chunks. Rank 0 takes the first and the last, rank 1 the second and the
-  last but one.
+- A token late in the sequence sees many tokens, an early token sees few. Which chunk should a rank have in
+  addition to the last one?
+- Cut the sequence into 2 * world_size chunks. Rank 0 takes the first and the last, rank 1 the second and
+  the second to last.
 - chunks = torch.arange(length).chunk(2 * world_size); return torch.cat([chunks[rank], chunks[2 * world_size -
   1 - rank]]).
 """
@@ -10,7 +11,6 @@
 import torch
 
 from helpers.checks.author import *
-from helpers.views.plain import plural
 
 
 def case(draw: Draw) -> Case:

@@ -1,7 +1,6 @@
 """17.4 Who averages what (12 min, ●●●○○)
 
-- Which ranks hold the same expert? And whose tokens has an expert's gradient seen already, when it stands
-  on one rank?
+- Which ranks hold the same expert? And which ranks' tokens does the gradient of one copy already cover?
 - Shared parameters: the mean over all ranks. Experts: the sum over the ranks that hold the same expert,
   rank % ep, divided by the world size: every rank's loss is a mean over its own tokens, and there are
   world_size of them.
@@ -15,8 +14,6 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb17_expert_parallel.in_ranks import run_gradients
-from helpers.trace.events import Trace
-from helpers.trace.mismatch import at
 
 
 def case(draw: Draw) -> Case:

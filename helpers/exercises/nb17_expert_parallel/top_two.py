@@ -1,10 +1,10 @@
 """17.2 Two experts for each token (15 min, ●●●○○)
 
-- Who gets a place where there are too few: does it go by token, or by choice? And the gates of a token:
-  what do they add up to before anybody is turned away?
+- If an expert has too few places, in which order are they given: token by token, or all first choices
+  first? And what do the gates of a token add up to before any token is turned away?
 - topk(2) of the softmax gives probabilities and experts, both (tokens, 2). Divide the probabilities by
-  their sum. Then count: all first choices in the order of the tokens, after them all second ones; a token
-  that comes to an expert that is full gets a gate of 0.
+  their sum. Then count: all first choices in the order of the tokens, after them all second ones; a pair
+  whose expert is already full gets a gate of 0.
 - pairs in order: experts.T.flatten(). one = one_hot(pairs, E); place = (one.cumsum(0) * one).sum(1) counts
   from 1; kept = (place <= capacity).view(2, -1).T; gates = torch.where(kept, gates, 0); dropped =
   (~kept).sum().item().

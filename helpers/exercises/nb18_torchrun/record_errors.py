@@ -11,7 +11,6 @@ from typing import Any
 
 from helpers.checks.author import *
 from helpers.exercises.nb18_torchrun.in_ranks import ERRORS, failing
-from helpers.views.plain import plural
 
 CALLED = (
     "`record(main)` returns a function. Call that one, once, and do not call main in any other way."

@@ -1,7 +1,7 @@
 """19.3 Write while training continues (15 min, ●●●○○, further)
 
-- What must be whole, and under which name, when a rank is killed while it writes? And who may talk on which
-  group while two threads do?
+- A rank may be killed while it writes. Which checkpoint must still be whole then, and how do you find it?
+  And which group may each of the two threads use?
 - Each checkpoint gets a folder of its own, named by the steps done. A folder that has a `.metadata` is
   whole: load the newest of those first. Keep the future of a save, and ask for its `result()` before the
   next one.
@@ -18,17 +18,12 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb19_checkpoints.in_ranks.while_training import (
+    Saving,
     learn,
     plans_of,
     train_and_save,
 )
-from helpers.exercises.nb19_checkpoints.shared import (
-    evidence,
-    half_loaded,
-    left_alone,
-    lives_of,
-)
-from helpers.ranks.run import Run
+from helpers.exercises.nb19_checkpoints.shared import LEFT_ALONE, evidence, half_loaded, lives_of
 
 ADVICE = {
     "main thread": (
@@ -83,10 +78,6 @@ LOST = (
 UNFINISHED = (
     "A rank was killed while it wrote. What it left has no `.metadata`, but was loaded as if it were "
     "whole: ignore a folder without a `.metadata`."
-)
-ALONE = (
-    "One rank waited in a collective for a rank that had already returned: every rank must make the same "
-    "calls, as often as the others."
 )
 PLANS = (
     "no death",
@@ -208,7 +199,7 @@ def case(draw: Draw) -> Case:
     return Case(
         f"{tuple(weight.shape)}, {steps} steps, a checkpoint every {every}, "
         + (", then ".join(said) or "not killed"),
-        [(weight, n, steps, every, deaths, fails, plan == "older removed")] * n,
+        [(Saving(weight, n, steps, every, deaths, fails, plan == "older removed"),)] * n,
         right=problem,
         like={},
         facts={"every": every},
@@ -234,7 +225,7 @@ EXERCISE = Exercise(
     failed=(
         Failed(".", GONE, died=True, when=gone),
         Failed(".", UNFINISHED, died=True, when=unfinished_loaded),
-        Failed(".", ALONE, when=left_alone),
+        LEFT_ALONE,
     ),
     kind=Kind.SCRIPT,
     driver=train_and_save,

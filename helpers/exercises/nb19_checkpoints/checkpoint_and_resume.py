@@ -15,21 +15,22 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb19_checkpoints.in_ranks.resume import Training, plans_of, resume
+from helpers.exercises.nb19_checkpoints.in_ranks.resume import Resumed, Training, plans_of, resume
 from helpers.exercises.nb19_checkpoints.shared import (
     AGAIN,
     EARLIER,
     HALF,
+    LEFT_ALONE,
     TEXT,
     at_the_wrong_time,
     evidence,
     half_loaded,
     intruder,
-    left_alone,
     newest_as_text,
     was_made,
     why_from_zero,
 )
+from helpers.exercises.shared.in_ranks.classifier import grad_of
 
 CLOSE = 1e-5
 LOST = {
@@ -123,7 +124,7 @@ def case(draw: Draw) -> Case:
 
     return Case(
         f"a checkpoint every {every} steps, {said}",
-        [(seed, n, epochs, steps, every, deaths)] * n,
+        [(Resumed(seed, n, epochs, steps, every, deaths),)] * n,
         right=problem,
         like={},
         facts={"every": every},
@@ -189,17 +190,11 @@ def one_step(
         mean += training.backward(epoch, step, rank, shift) / n
         states[rank] = torch.get_rng_state()
         for part, parameter in zip(total, training.parameters(), strict=True):
-            part += parameter.grad
+            part += grad_of(parameter)
     for part, parameter in zip(total, training.parameters(), strict=True):
         parameter.grad = part / n
     training.optimizer.step()
     return mean
-
-
-ALONE = (
-    "One rank waited in a collective for a rank that had already returned: every rank must make the same "
-    "calls, as often as the others."
-)
 
 
 EXERCISE = Exercise(
@@ -211,7 +206,7 @@ EXERCISE = Exercise(
             "cannot be moved from there in one step. Write the new file into `folder`, under another name.",
         ),
         Failed(".", HALF, died=True, when=half_loaded),
-        Failed(".", ALONE, when=left_alone),
+        LEFT_ALONE,
     ),
     kind=Kind.SCRIPT,
     driver=resume,

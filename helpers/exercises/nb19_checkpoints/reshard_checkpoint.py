@@ -14,8 +14,6 @@ import torch
 from helpers.checks.author import *
 from helpers.exercises.nb19_checkpoints.in_ranks.reshard import reshard
 from helpers.ranks.failures import RankFailed
-from helpers.ranks.run import Run
-from helpers.views.plain import plural
 
 SHAPES = (
     "Your DTensors need the whole shapes: `zeros(shape, device_mesh=mesh, placements=[Shard(0)])` also "
@@ -107,13 +105,7 @@ def in_load(case: Case, run: Run) -> bool:
 
 EXERCISE = Exercise(
     case,
-    failed=(
-        Failed(
-            "size|shape|stride",
-            SHAPES,
-            when=in_load,
-        ),
-    ),
+    failed=(Failed("size|shape|stride", SHAPES, when=in_load),),
     kind=Kind.MODULE,
     driver=reshard,
     reported=("elements read",),

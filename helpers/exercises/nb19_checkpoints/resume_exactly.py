@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from helpers.checks.author import *
-from helpers.exercises.nb19_checkpoints.in_ranks.go_on import Job, go_on
+from helpers.exercises.nb19_checkpoints.in_ranks.go_on import Job, Jobs, go_on
 from helpers.exercises.nb19_checkpoints.in_ranks.resume import plans_of
 from helpers.exercises.nb19_checkpoints.shared import (
     AGAIN,
@@ -32,8 +32,6 @@ from helpers.exercises.nb19_checkpoints.shared import (
     was_made,
     why_from_zero,
 )
-from helpers.ranks.run import Run
-from helpers.views.plain import plural
 
 CLOSE = 1e-6
 DRAWN_AGAIN = (
@@ -147,7 +145,7 @@ def case(draw: Draw) -> Case:
     where = f", killed at event {event} of the saves" if event else ""
     return Case(
         f"{samples} samples in batches of {batch}, a checkpoint every {every} steps, {said} ranks{where}",
-        [(seed, sizes, deaths, samples, batch, steps, every)] * after,
+        [(Jobs(seed, sizes, deaths, samples, batch, steps, every),)] * after,
         right=AllRanks(lambda got: None, together),
         like={},
         facts={"every": every},

@@ -9,7 +9,6 @@ from typing import Any
 from helpers.checks.author import *
 from helpers.exercises.nb19_checkpoints.in_ranks.lives import Plan
 from helpers.ranks.failures import RankFailed, is_consequence
-from helpers.ranks.run import Run
 
 NOTHING = (
     "`folder` was empty when the job began again: no checkpoint had been made. Save after each {every} "
@@ -87,7 +86,8 @@ def at_least(files: Mapping[str, Any]) -> int:
 
     A file is opened and then written: two events, of which `torch.save` makes the kernel see two closings.
     """
-    return -(-files["closed"] // 2) + int(files["moved"]) + int(files["deleted"])
+    seen: int = -(-files["closed"] // 2) + files["moved"] + files["deleted"]
+    return seen
 
 
 def newest_as_text(life: Mapping[str, Any], every: int, newest: int) -> int:
@@ -144,3 +144,11 @@ def left_alone(case: Case, run: Run) -> bool:
     """Tell whether all that is known is that a peer had gone: one rank was done, others were not."""
     failure = run.failure
     return isinstance(failure, RankFailed) and is_consequence(failure.error)
+
+
+LEFT_ALONE = Failed(
+    ".",
+    "One rank waited in a collective for a rank that had already returned: every rank must make the same "
+    "calls, as often as the others.",
+    when=left_alone,
+)

@@ -1,1 +1,1 @@
-"""Exercises of notebook 20: who is in, taking over from a replica that lives, going on without the dead."""
+"""Exercises of notebook 20: who is in, copying the state of a live one, going on without the dead."""

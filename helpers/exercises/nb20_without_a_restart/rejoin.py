@@ -1,8 +1,9 @@
 """20.2 Take over (15 min, ●●●○○)
 
 - Who has what the others lack? And what, in addition to the weights, does the next step depend on?
-- The source is a rank with the most steps, the same for all. Nothing has to be sent if all have done as
-  many. `dist.broadcast_object_list` sends any objects, such as the two `state_dict()`s, of whatever size.
+- The source is a rank with the most steps, the same for all. If all have done the same number of steps,
+  nothing has to be sent. `dist.broadcast_object_list` sends any objects, such as the two `state_dict()`s,
+  of whatever size.
 - most = max(steps); source = steps.index(most). If min(steps) < most: box = [(model.state_dict(),
   optimizer.state_dict())] on the source, [None] elsewhere; dist.broadcast_object_list(box, src=source);
   where steps[rank] < most: model.load_state_dict(box[0][0]); optimizer.load_state_dict(box[0][1]). Return
@@ -20,7 +21,6 @@ from helpers.exercises.nb20_without_a_restart.in_ranks.take_over import (
     take_over,
     trained,
 )
-from helpers.trace.events import Trace
 
 NOBODY = "All have made equally many steps, so nothing needs to be sent."
 

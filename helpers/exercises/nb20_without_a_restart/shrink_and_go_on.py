@@ -1,11 +1,11 @@
 """20.3 Shrink, and go on (30 min, ●●●●●, further)
 
-- Every round: ask who is in; meet; take over; train. Where can it fail, and what does a replica do that is
-  not in? When may the last one leave?
+- In every round: call `quorum`, then `join`, then `rejoin`, then train. Which of these calls can fail? What
+  does a replica do that is not a member? And when may a replica that has done all steps return?
 - A failure (RuntimeError) means: no step, leave the group, so that the others' calls fail as well, and ask
   for the next round. A new group is needed if members have changed, their steps are not all equal, or the
   last round failed. A replica that is left out has missed what the others did: it asks again with step -1,
-  and its dict starts from scratch. And who has done all steps stays until all members have.
+  and its dict starts empty. A replica that has done all steps stays until all members have done them.
 - while True: number += 1; now = quorum(...); if me not in now: step, met, log = -1, None, {}. If
   min(now.values()) == steps: return log. If me not in now: continue. try: if met !=
   sorted(now) or len(set(now.values())) > 1: met = None; join(store, number, sorted(now), me, patience);
@@ -26,7 +26,7 @@ from helpers.exercises.nb20_without_a_restart.in_ranks.take_over import (
     optimizer_of,
     small_model,
 )
-from helpers.views.plain import plural
+from helpers.exercises.shared.in_ranks.classifier import grad_of
 
 CLOSE = 1e-5
 ALONE = (
@@ -78,14 +78,7 @@ def case(draw: Draw) -> Case:
             ("steps alone", steps - 1, 0.0, 0.0),
         )
         new = (replica + draw.whole(1, n - 1)) % n if what == "killed before" else -1
-    event = {
-        "what": what,
-        "replica": replica,
-        "step": at,
-        "new": new,
-        "stall": stall,
-        "hold": hold,
-    }
+    event = {"what": what, "replica": replica, "step": at, "new": new, "stall": stall, "hold": hold}
     gone = {replica} if what.startswith("killed") else set()
 
     def together(values: list[Any]) -> Finding | None:
@@ -207,7 +200,7 @@ def course(members: dict[int, list[int]], steps: int, divide_by: int = 0) -> tor
         grads = []
         for member in members[step]:
             backward(model, member, step)
-            grads.append([p.grad.clone() for p in model.parameters()])
+            grads.append([grad_of(p).clone() for p in model.parameters()])
         for p, parts in zip(model.parameters(), zip(*grads, strict=True), strict=True):
             p.grad = torch.stack(parts).sum(0) / (divide_by or len(parts))
         optimizer.step()

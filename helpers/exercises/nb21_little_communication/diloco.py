@@ -1,7 +1,7 @@
 """21.4 DiLoCo (25 min, ●●●●○)
 
-- Two optimizers: `inner` steps on each rank by itself, an outer one of your own steps when the ranks meet.
-  Which weights does the outer one change, and what does it take for a gradient?
+- You need two optimizers: `inner` steps on each rank by itself, and your own outer one steps at each
+  synchronization. Which weights does the outer optimizer change, and what is its gradient?
 - Keep a copy of the weights of the last synchronization. At the next one each rank's "gradient" is that
   copy minus its weights now; average it over the ranks. The outer step starts from the copy, and its result
   is the copy for the next time.
@@ -14,7 +14,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from helpers.checks.author import *
-from helpers.exercises.nb21_little_communication.in_ranks import Rules, train
+from helpers.exercises.nb21_little_communication.in_ranks import Rules, Training, train
 from helpers.exercises.shared.gradients import (
     GUARDED,
     PARITY,
@@ -25,7 +25,6 @@ from helpers.exercises.shared.gradients import (
     draw_weights,
 )
 from helpers.exercises.shared.in_ranks.classifier import classifier, flat
-from helpers.views.plain import plural
 
 
 def case(draw: Draw) -> Case:
@@ -40,14 +39,13 @@ def case(draw: Draw) -> Case:
     right = [{"steps": "", **one} for one in parts]
     return Case(
         f"{plural(count, 'sample')} each, {plural(steps, 'step')} of {size}, synchronized every {every}",
-        [(start, rules, x, y, size, every, steps) for x, y in own],
+        [(Training(start, rules, x, y, size, every, steps),) for x, y in own],
         right=ByName(right, room),
         facts={
             "bytes": steps // every * sum(w.nbytes for w in start),
             "calls": steps // every * len(start),
             "every": every,
             "twice": 2 * every,
-            "samples": count,
             "steps": steps,
             "size": size,
             "outer_lr": rules[1],

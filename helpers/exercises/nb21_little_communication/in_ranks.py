@@ -1,17 +1,18 @@
-"""What the ranks run around an answer of notebook 21: a sum in few bytes, and training that seldom meets.
+"""What the ranks run around an answer of notebook 21: a sum in few bytes, rare synchronization.
 
-Each gives back plain values by name. A text tells what was seen that no value shows; "" is right.
+Each returns plain values by name. A text describes what no value shows; "" is right.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
-from helpers.exercises.shared.in_ranks.classifier import Weights, classifier, flat
+from helpers.exercises.shared.in_ranks.classifier import Weights, classifier
 from helpers.exercises.shared.in_ranks.lend import lend
+from helpers.exercises.shared.in_ranks.steps import watch_steps
 
 
 def quantize_blocks(x: torch.Tensor, block: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -52,39 +53,26 @@ Rules = tuple[float, float, float]
 """Learning rate within a rank; learning rate and momentum between ranks."""
 
 
+class Training(NamedTuple):
+    """A rank's own samples, and how it trains on them. steps: how often its own optimizer steps."""
+
+    weights: Weights
+    rules: Rules
+    x: torch.Tensor
+    y: torch.Tensor
+    batch_size: int
+    every: int
+    steps: int
+
+
 def train(
-    answer: Callable[..., Any],
-    rank: int,
-    world_size: int,
-    weights: Weights,
-    rules: Rules,
-    x: torch.Tensor,
-    y: torch.Tensor,
-    batch_size: int,
-    every: int,
-    steps: int,
+    answer: Callable[..., Any], rank: int, world_size: int, drawn: Training
 ) -> dict[str, Any]:
-    """Let the answer train. steps: how often this rank's own optimizer steps."""
-    model = classifier(weights)
-    lr, outer_lr, momentum = rules
+    """Let the answer train."""
+    model = classifier(drawn.weights)
+    lr, *outer = drawn.rules
     inner = torch.optim.AdamW(model.parameters(), lr)
-    seen: dict[str, Any] = {}
-    made = 0
-
-    def before(*_: Any) -> None:
-        nonlocal made
-        made += 1
-        if made <= steps:
-            seen[f"weights before step {made}"] = flat(model)
-
-    def after(*_: Any) -> None:
-        if made <= steps:
-            seen[f"weights after step {made}"] = flat(model)
-
-    inner.register_step_pre_hook(before)
-    inner.register_step_post_hook(after)
-    answer(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum)
-    times = {0: "never", 1: "once"}
-    called, right = (times.get(k, f"{k} times") for k in (made, steps))
-    wrong = f"inner.step() is called {called} here; {right} is right"
-    return {"steps": "" if made == steps else wrong, **seen, "weights at the end": flat(model)}
+    noted = watch_steps(model, inner, "inner.step()", drawn.steps)
+    task = drawn.x, drawn.y, drawn.batch_size, drawn.every
+    answer(rank, world_size, model, inner, *task, *outer)
+    return noted()

@@ -1,8 +1,8 @@
 """21.3 Keep what was lost (8 min, ●●○○○)
 
-- What a call could not send is not gone: it is known here. When can it go out?
-- Quantize x + memory in place of x. What is lost is the difference between that and what can be read out of
-  the codes.
+- What a call could not send is not gone: this rank knows it. When can the rank send it?
+- Quantize x + memory in place of x. What is lost is the difference between that sum and what the codes and
+  scales represent.
 - total = x + memory; codes, scales = quantize_blocks(total, block); memory.copy_(total - (codes * scales[:,
   None]).flatten()); return codes, scales.
 """

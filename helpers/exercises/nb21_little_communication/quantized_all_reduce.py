@@ -15,8 +15,6 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb21_little_communication.in_ranks import quantize_blocks, run_sum
-from helpers.trace.events import Trace
-from helpers.trace.mismatch import at
 from helpers.trace.volume import bytes_sent
 
 ROUNDING = 1.0 + 1e-4
@@ -41,9 +39,7 @@ def case(draw: Draw) -> Case:
         [(x, block) for x in xs],
         right=AllRanks(own_of(total, room), together),
         like={"x": "", "sum": total},
-        facts={
-            "most": 2 * (n - 1) * (chunk + chunk // block * 4),
-        },
+        facts={"most": 2 * (n - 1) * (chunk + chunk // block * 4)},
     )
 
 

@@ -1,7 +1,7 @@
 """22.4 Which tool? (8 min, ●●○○○)
 
-- Two questions, and they are independent but for MPI: how do the ranks talk, how are they started? Answer
-  the first one first.
+- There are two questions: how do the ranks talk, and how are they started? Except for MPI, the answers are
+  independent. Begin with how they talk.
 - Go through the table from top to bottom, with `if` and `return`: MPI decides about both. After it comes
   Slurm, then `mp.spawn` with its three conditions; torchrun is the rest.
 - if job['speaks_mpi']: return ('srun' if job['slurm'] else 'mpiexec', 'mpi'); talk = 'process group' if
@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from helpers.checks.author import *
-from helpers.views.plain import plural
 
 STARTS = ("mp.spawn", "torchrun", "srun torchrun", "mpiexec", "srun")
 TALKS = ("process group", "rpc", "mpi")

@@ -2,8 +2,8 @@
 
 - `x.numpy()` is the tensor's own memory under another name. What does `Allreduce` do when its first argument
   is `MPI.IN_PLACE`?
-- Reduce `x.contiguous()` in place: where x is contiguous that is x itself, else it is a copy, which
-  `x.copy_(...)` brings back. A mean is a sum, divided.
+- Reduce `x.contiguous()` in place. If x is contiguous, that is x itself; otherwise it is a copy, and
+  `x.copy_(...)` copies the result back. A mean is a sum divided by the number of ranks.
 - whole = x.contiguous(); world.Allreduce(MPI.IN_PLACE, whole.numpy(), op=MPI.MAX if op == 'max' else
   MPI.SUM); if op == 'mean': whole /= world.Get_size(); x.copy_(whole)
 """
@@ -16,8 +16,6 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb22_other_roads.in_ranks.mpi import on_mpi_ranks
-from helpers.ranks.run import Run
-from helpers.views.plain import plural
 from helpers.views.values import short_value
 
 N, ROWS = 3, 12

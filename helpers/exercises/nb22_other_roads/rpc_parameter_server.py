@@ -2,8 +2,8 @@
 
 - Your function runs on the server alone. In each step it asks every trainer one question: what is your
   gradient at these weights?
-- `rpc.rpc_async(trainer, gradient, args=(w,))` starts a call and gives a future. Start all of a step, and
-  only then `wait()` for each.
+- `rpc.rpc_async(trainer, gradient, args=(w,))` starts a call and returns a future. Start all calls of a
+  step, and only then `wait()` for each future.
 - futures = [rpc.rpc_async(t, gradient, args=(w,)) for t in trainers]; mean = sum(f.wait() for f in futures) /
   len(trainers); w = w - lr * mean. All this `steps` times.
 """
@@ -14,7 +14,6 @@ import torch
 
 from helpers.checks.author import *
 from helpers.exercises.nb22_other_roads.in_ranks.rpc import serve
-from helpers.views.plain import plural
 
 
 def case(draw: Draw) -> Case:

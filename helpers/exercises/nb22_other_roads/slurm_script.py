@@ -4,7 +4,7 @@
   which does bash fill in on the cluster?
 - --job-name, --nodes, --ntasks-per-node=1, --gpus-per-node, --cpus-per-task={8 * gpus_per_node},
   --time={minutes}; then the lines with export and scontrol, then srun torchrun with --nnodes,
-  --nproc-per-node and three --rdzv.
+  --nproc-per-node and three options that begin with --rdzv.
 - return f"""#!/bin/bash\\n#SBATCH --job-name={name}\\n ... srun torchrun --nnodes={nodes}
   --nproc-per-node={gpus_per_node} --rdzv-id=$SLURM_JOB_ID ... {script}\\n""" : the `$` words stay as they
   are. No empty line before #!.
@@ -15,7 +15,7 @@ from typing import Any
 from helpers.checks.author import *
 from helpers.exercises.nb22_other_roads.in_ranks.slurm import run_batch_script
 from helpers.exercises.nb22_other_roads.shared import of_options, of_the_start
-from helpers.views.plain import one_line, plural
+from helpers.views.plain import one_line
 
 
 def case(draw: Draw) -> Case:
@@ -53,10 +53,5 @@ def case(draw: Draw) -> Case:
 
 
 EXERCISE = Exercise(
-    case,
-    kind=Kind.LOCAL,
-    driver=run_batch_script,
-    reported=("calls", "said"),
-    sizes=(1,),
-    count=12,
+    case, kind=Kind.LOCAL, driver=run_batch_script, reported=("calls", "said"), sizes=(1,), count=12
 )

@@ -2,8 +2,8 @@
 
 - Let the check lead you: it names one effect at a time. Ask for each line of the script: on which ranks does
   it run, how often, and on whose data?
-- One collective stands under `if rank == 0`. Of the three lines around backward: which microbatch is the
-  last, how large is its loss, when is the gradient complete? And what does an epoch need at its beginning?
+- One collective is under `if rank == 0`. Of the three lines around backward: which microbatch is the last,
+  how large is its loss, when is the gradient complete? And what does an epoch need at its beginning?
 - last = (i + 1) % accumulate == 0; loss / accumulate; clip once, before the step; at the top of an epoch
   sampler.set_epoch(epoch) and model.train(); test on Subset(test, range(rank, len(test), world_size));
   all_reduce and append on every rank; save on rank 0 only.
@@ -27,7 +27,6 @@ from helpers.exercises.nb23_capstone.in_ranks import (
     run_script,
     weights,
 )
-from helpers.views.plain import plural
 
 LR, MOMENTUM, PARITY = 0.1, 0.9, 1e-6
 NO_CLIP = 1e6

@@ -1,7 +1,7 @@
 """What the ranks run around an answer of notebook 23: a mesh, a training on it, a script.
 
-Each gives back plain values by name; the launching process alone knows what they must be. A text tells
-what was seen that no value shows; "" is right.
+Each returns plain values by name; only the launching process knows what they must be. A text describes
+what no value shows; "" is right.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -50,20 +50,24 @@ def lay_out(
 # --- training on a mesh ---------------------------------------------------------------------------
 
 
+class Training(NamedTuple):
+    """A mesh's tp size, this rank's own weights of two layers, and the samples of all."""
+
+    tp: int
+    up: torch.Tensor
+    down: torch.Tensor
+    x: torch.Tensor
+    y: torch.Tensor
+    batch_size: int
+    steps: int
+    lr: float
+
+
 def train_on_a_mesh(
-    answer: Callable[..., Any],
-    rank: int,
-    world_size: int,
-    tp: int,
-    up: torch.Tensor,
-    down: torch.Tensor,
-    x: torch.Tensor,
-    y: torch.Tensor,
-    batch_size: int,
-    steps: int,
-    lr: float,
+    answer: Callable[..., Any], rank: int, world_size: int, drawn: Training
 ) -> dict[str, Any] | None:
     """Let the answer train two layers, which begin with this rank's own weights; give its parts by step."""
+    tp, up, down, x, y, batch_size, steps, lr = drawn
     layers = [_linear(weight) for weight in (up, down)]
     with watch_new_group(rank, world_size):
         got = answer(rank, world_size, tp, *layers, x.clone(), y.clone(), batch_size, steps, lr)

@@ -18,7 +18,6 @@ import torch
 from helpers.checks.author import *
 from helpers.exercises.nb23_capstone.in_ranks import lay_out
 from helpers.exercises.nb23_capstone.shared import line_of
-from helpers.trace.events import Trace
 
 SHAPES = {
     4: ((2, 2), (2, 1, 2), (4, 1)),

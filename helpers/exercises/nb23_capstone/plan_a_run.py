@@ -1,7 +1,7 @@
 """23.4 Plan a run (20 min, ●●●●○, further)
 
-- How many layouts are there at all? Two loops, over tp and pp, give the third number. Which of them does one
-  of the three conditions forbid?
+- How many layouts are there at all? Two loops, over tp and pp, are enough, because dp follows from them.
+  Which layouts do the three conditions exclude?
 - Write two small functions of (dp, tp, pp) first, one for the bytes and one for the seconds, and compare them
   with the worked example. Then collect (seconds, layout, bytes) of all that fit: `min` of such tuples is the
   fastest.
@@ -15,7 +15,7 @@ from typing import Any
 
 from helpers.checks.author import *
 from helpers.exercises.nb23_capstone.shared import Mesh, Task
-from helpers.views.plain import plural, short_bytes
+from helpers.views.plain import short_bytes
 
 RUNS = (
     ("many GPUs", 4_982_398_976, 24, 4096, 8192, 4096, 8, 2_470_164_336, 221, 369, 171, 128),

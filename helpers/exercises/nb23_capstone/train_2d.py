@@ -5,9 +5,9 @@
 - Broadcast both weights from rank 0 to all. Cut them by a Block on mesh['tp']. In each step: the batch's
   share of your dp coordinate, forward, backward, all_reduce of each gradient with AVG in the dp group,
   optimizer step, clones of the two parts into the list.
-- mesh = init_device_mesh('cpu', (world_size // tp, tp), mesh_dim_names=('dp', 'tp')); dp = mesh['dp']; block
-  = Block(up, down, mesh['tp']); own = slice of step * batch_size + dp.get_local_rank() * share, share long;
-  dist.all_reduce(p.grad, op=dist.ReduceOp.AVG, group=dp.get_group()).
+- mesh = init_device_mesh('cpu', (world_size // tp, tp), mesh_dim_names=('dp', 'tp')); dp = mesh['dp'];
+  block = Block(up, down, mesh['tp']); own = the slice of `share` samples that starts at step * batch_size +
+  dp.get_local_rank() * share; dist.all_reduce(p.grad, op=dist.ReduceOp.AVG, group=dp.get_group()).
 """
 
 from collections.abc import Sequence
@@ -16,11 +16,8 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from helpers.checks.author import *
-from helpers.exercises.nb23_capstone.in_ranks import train_on_a_mesh
+from helpers.exercises.nb23_capstone.in_ranks import Training, train_on_a_mesh
 from helpers.exercises.nb23_capstone.shared import line_of
-from helpers.trace.events import Event, Trace
-from helpers.trace.mismatch import at
-from helpers.views.plain import plural
 
 Pair = tuple[torch.Tensor, torch.Tensor]
 """Of the weight of `up` and of that of `down`: the whole, or what one rank holds of them."""
@@ -56,7 +53,7 @@ def case(draw: Draw) -> Case:
     in_dp, in_tp = ([line_of((dp, tp), dim, r)[1] for r in range(n)] for dim in (0, 1))
     return Case(
         f"dp {dp}, tp {tp}, {hidden} hidden, {plural(steps, 'step')} of {plural(size, 'sample')}, {dtype}",
-        [(tp, *start, x, y, size, steps, lr) for start in starts],
+        [(Training(tp, *start, x, y, size, steps, lr),) for start in starts],
         right=ByName(right, scale=scale),
         facts={
             "groups": (in_dp, in_tp),
@@ -146,10 +143,7 @@ def listed(ranks: Sequence[int]) -> str:
 
 EXERCISE = Exercise(
     case,
-    (
-        Holds(each_in_its_dimension, "each group sums only what belongs there"),
-        AwaitedByHand(),
-    ),
+    (Holds(each_in_its_dimension, "each group sums only what belongs there"), AwaitedByHand()),
     failed=(
         Failed(
             "GroupsDiffer",

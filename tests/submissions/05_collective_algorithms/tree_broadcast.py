@@ -129,7 +129,7 @@ def tree_broadcast(rank, world_size, x, src):
         step *= 2
 
 
-# %% wrong: nobody waits for what comes | wrong | says: read before its `wait\(\)` returned
+# %% wrong: nobody waits for what comes | wrong | says: before the `wait\(\)` of its receive returned
 def tree_broadcast(rank, world_size, x, src):
     me, step, got = (rank - src) % world_size, 1, x.clone()
     while step < world_size:

@@ -39,14 +39,14 @@ def no_sync(ddp: torch.nn.Module):
         yield ddp
 
 
-# %% wrong: never switched on again | wrong | says: the backward after the block must synchronize
+# %% wrong: never switched on again | wrong | says: in the backward after the block
 @contextmanager
 def no_sync(ddp):
     ddp.require_backward_grad_sync = False
     yield
 
 
-# %% wrong: switches nothing off | wrong | says: is the switch
+# %% wrong: switches nothing off | wrong | says: is the flag
 @contextmanager
 def no_sync(ddp):
     yield
@@ -64,7 +64,7 @@ def no_sync(ddp):
     return ddp.no_sync()
 
 
-# %% wrong: another switch | wrong | says: `require_backward_grad_sync` is the switch
+# %% wrong: another switch | wrong | says: `require_backward_grad_sync` is the flag
 @contextmanager
 def no_sync(ddp):
     old = ddp.require_forward_param_sync
@@ -110,7 +110,7 @@ def no_sync(ddp):
         raise
 
 
-# %% wrong: switched off before the yield and on before it too | wrong | says: is the switch
+# %% wrong: switched off before the yield and on before it too | wrong | says: is the flag
 @contextmanager
 def no_sync(ddp):
     old = ddp.require_backward_grad_sync

@@ -115,8 +115,8 @@ def diagnose_exit(returncode, stderr, timed_out):
 
 
 # %% the last word that ends in Error
-# You look for words that end in "Error". A message may hold such words, and not every exception is named
-# so: take the beginning of the last line.
+# You look for words that end in "Error". A message may contain such words, and not every exception's name
+# ends in "Error": take the beginning of the last line.
 def diagnose_exit(returncode, stderr, timed_out):
     if timed_out:
         return "timeout"
@@ -126,8 +126,8 @@ def diagnose_exit(returncode, stderr, timed_out):
 
 
 # %% the last word that ends in Error, or a timeout
-# You look for words that end in "Error". A message may hold such words, and not every exception is named
-# so: take the beginning of the last line.
+# You look for words that end in "Error". A message may contain such words, and not every exception's name
+# ends in "Error": take the beginning of the last line.
 def diagnose_exit(returncode, stderr, timed_out):
     if timed_out:
         return "timeout"
@@ -147,8 +147,8 @@ def diagnose_exit(returncode, stderr, timed_out):
 
 
 # %% the whole last line
-# This is the whole last line of stderr. Return only the exception's name: what is before the first colon,
-# and of that what follows the last dot.
+# This is the whole last line of stderr. Return only the exception's name: cut the line at the first colon,
+# then take what follows the last dot.
 def diagnose_exit(returncode, stderr, timed_out):
     if timed_out:
         return "timeout"

@@ -61,7 +61,8 @@ def my_slice(rank, world_size, n):
 
 
 # %% one more for some, but the start ignores it
-# `start` ignores the additional elements of the ranks before: each of them that took one moves it by one.
+# `start` ignores the additional elements of the ranks before: each rank before that took one moves `start`
+# by one.
 def my_slice(rank, world_size, n):
     share, extra = divmod(n, world_size)
     start = rank * share
@@ -69,7 +70,7 @@ def my_slice(rank, world_size, n):
 
 
 # %% start moved, stop not
-# `stop` is this rank's `start` plus its length, and the length counts the additional element.
+# `stop` is this rank's `start` plus the length of its slice, which includes the additional element.
 def my_slice(rank, world_size, n):
     share, extra = divmod(n, world_size)
     start = rank * share + min(rank, extra)

@@ -17,8 +17,8 @@ def threads_per_rank(cores, ranks):
 
 
 # %% rounded to the nearest
-# The quotient is rounded to the nearest integer; where that is up, all ranks together run more threads than
-# there are cores. Round down.
+# The quotient is rounded to the nearest integer. Where it is rounded up, all ranks together run more
+# threads than there are cores. Round down.
 def threads_per_rank(cores, ranks):
     return max(1, round(cores / ranks))
 

@@ -1,6 +1,6 @@
 # %% receives into its own tensor before it is sent
-# A rank of the pair gets its own tensor back: `x` is received into before it was sent, or returned as it
-# is. Receive into a separate tensor, `torch.empty_like(x)`.
+# A rank of the pair gets its own tensor back: a rank receives into `x` before it sends `x`, or returns `x`
+# as it is. Receive into a separate tensor, `torch.empty_like(x)`.
 def exchange_in_pairs(rank, world_size, x):
     partner = rank ^ 1
     if partner >= world_size:

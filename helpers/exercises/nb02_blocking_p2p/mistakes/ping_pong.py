@@ -112,7 +112,7 @@ def ping_pong(rank, world_size, ball, rounds):
 
 
 # %% one round only
-# Only one round is played. The calls belong into a loop over `range(rounds)`.
+# Only one round is played. The calls belong in a loop over `range(rounds)`.
 def ping_pong(rank, world_size, ball, rounds):
     if rank == 0:
         dist.send(ball, 1)

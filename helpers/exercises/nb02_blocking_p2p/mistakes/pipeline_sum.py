@@ -1,5 +1,5 @@
 # %% hands on its own part, not the sum
-# Each rank sends its own chunk on. Send the sum so far: what was received plus the own chunk.
+# Each rank sends its own chunk on. Send the sum so far: what was received plus this rank's own chunk.
 def pipeline_sum(rank, world_size, x, chunk):
     sums = []
     for part in x.split(chunk):

@@ -155,7 +155,7 @@ def halo_exchange(rank, world_size, block, left, right, sweeps):
 
 
 # %% sweeps at least once
-# A sweep is done although `sweeps` is 0. Then the block is returned as it is.
+# A sweep is done although `sweeps` is 0. With 0 sweeps, return the block as it is.
 def halo_exchange(rank, world_size, block, left, right, sweeps):
     while True:
         west, east = block.new_tensor([left]), block.new_tensor([right])

@@ -12,8 +12,8 @@ def shift_with_batch(rank, world_size, x, by):
 
 
 # %% the transfer is started, not described | crashed
-# A P2POp takes the function `dist.isend` or `dist.irecv` itself: not a call of it, and neither of the
-# blocking ones.
+# A P2POp takes the function `dist.isend` or `dist.irecv` itself. Do not call it, and do not pass the
+# blocking `dist.send` or `dist.recv`.
 def shift_with_batch(rank, world_size, x, by):
     if by % world_size == 0:
         return x
@@ -44,8 +44,9 @@ def shift_with_batch(rank, world_size, x, by):
 
 
 # %% nobody waits
-# What is returned was read before its `wait()` returned, or nothing was received into it. Until then a
-# tensor that receives holds no data. `batch_isend_irecv` returns the Works to wait for.
+# The tensor that you return was read before the `wait()` of its receive returned, or nothing was received
+# into it. A buffer holds no received data until `wait()` returns. `batch_isend_irecv` returns the Works to
+# wait for.
 def shift_with_batch(rank, world_size, x, by):
     if by % world_size == 0:
         return x
@@ -87,8 +88,8 @@ def shift_with_batch(rank, world_size, x, by):
 
 
 # %% blocking functions in the descriptions | crashed
-# A P2POp takes the function `dist.isend` or `dist.irecv` itself: not a call of it, and neither of the
-# blocking ones.
+# A P2POp takes the function `dist.isend` or `dist.irecv` itself. Do not call it, and do not pass the
+# blocking `dist.send` or `dist.recv`.
 def shift_with_batch(rank, world_size, x, by):
     if by % world_size == 0:
         return x

@@ -1,6 +1,6 @@
 # %% the received tensor is returned before wait
-# What is returned was read before its `wait()` returned, or nothing was received into it. Until then a
-# tensor that receives holds no data.
+# The tensor that you return was read before the `wait()` of its receive returned, or nothing was received
+# into it. A buffer holds no received data until `wait()` returns.
 def swap(rank, world_size, x):
     partner = world_size - 1 - rank
     if partner == rank:
@@ -28,8 +28,8 @@ def swap(rank, world_size, x):
 
 
 # %% sleeps, then takes the data, then waits
-# What is returned was read before its `wait()` returned, or nothing was received into it. Until then a
-# tensor that receives holds no data.
+# The tensor that you return was read before the `wait()` of its receive returned, or nothing was received
+# into it. A buffer holds no received data until `wait()` returns.
 def swap(rank, world_size, x):
     import time
 

@@ -6,7 +6,8 @@ def broadcast_from(rank, world_size, x, shape, dtype, src):
 
 
 # %% returns what it was given
-# Only rank {src} returns the tensor; the others return None. Return what was received into.
+# Only rank {src} returns the tensor; the others return None. Return the tensor into which the rank has
+# received.
 def broadcast_from(rank, world_size, x, shape, dtype, src):
     box = x if rank == src else torch.empty(shape, dtype=dtype)
     dist.broadcast(box, src=src)

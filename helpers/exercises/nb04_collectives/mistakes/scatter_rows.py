@@ -48,8 +48,8 @@ def scatter_rows(rank, world_size, x, src):
 
 
 # %% tensor_split's fair shares
-# The rows are spread evenly, as `tensor_split` does. Here each rank gets {each} rows as long as there are
-# some; the last ranks get fewer.
+# The rows are spread evenly, as `tensor_split` does. Here each rank gets {each} rows while there are enough
+# left; the last ranks get fewer, or none.
 def scatter_rows(rank, world_size, x, src):
     rows, columns = x.shape
     shares = [len(part) for part in x.tensor_split(world_size)]

@@ -48,8 +48,8 @@ def split_sum(rank, world_size, x):
 
 
 # %% fair shares
-# The elements are spread evenly, as `tensor_split` does. Here each rank gets {each} elements as long as
-# there are some; the last ranks get fewer.
+# The elements are spread evenly, as `tensor_split` does. Here each rank gets {each} elements while there
+# are enough left; the last ranks get fewer, or none.
 def split_sum(rank, world_size, x):
     parts = [part.clone() for part in x.tensor_split(world_size)]
     out = torch.empty_like(parts[rank])

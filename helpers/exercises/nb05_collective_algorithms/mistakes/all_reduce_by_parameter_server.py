@@ -71,8 +71,8 @@ def all_reduce_by_parameter_server(rank, world_size, x, server):
 
 
 # %% the pushes are added before they are waited for
-# What was added or returned was read before its `wait()` returned, so it held no data yet. Wait first, then
-# use it.
+# A tensor was added or returned before the `wait()` of its receive returned, so it held no data yet. Wait
+# first, then use the tensor.
 def all_reduce_by_parameter_server(rank, world_size, x, server):
     import time
 

@@ -16,7 +16,8 @@ def ring_all_reduce(rank, world_size, x):
 
 
 # %% adds on the second trip too
-# Chunks are added on the second trip as well. There, what arrives is finished and replaces the chunk.
+# Chunks are added on the second trip as well. On that trip, each chunk that arrives is finished: copy it,
+# do not add it.
 def ring_all_reduce(rank, world_size, x):
     after, before = (rank + 1) % world_size, (rank - 1) % world_size
     total = x.clone()
@@ -85,8 +86,8 @@ def ring_all_reduce(rank, world_size, x):
 
 
 # %% it sleeps in place of waiting
-# What was added or returned was read before its `wait()` returned, so it held no data yet. Wait first, then
-# use it.
+# A tensor was added or returned before the `wait()` of its receive returned, so it held no data yet. Wait
+# first, then use the tensor.
 def ring_all_reduce(rank, world_size, x):
     import time
 

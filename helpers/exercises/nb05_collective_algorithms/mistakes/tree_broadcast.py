@@ -29,8 +29,8 @@ def tree_broadcast(rank, world_size, x, src):
 
 
 # %% the receiver does not wait
-# What was added or returned was read before its `wait()` returned, so it held no data yet. Wait first, then
-# use it.
+# A tensor was added or returned before the `wait()` of its receive returned, so it held no data yet. Wait
+# first, then use the tensor.
 def tree_broadcast(rank, world_size, x, src):
     import time
 

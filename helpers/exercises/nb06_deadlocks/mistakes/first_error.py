@@ -195,7 +195,7 @@ def first_error(log):
 
 
 # %% memory is an exception, too
-# The message holds "memory", so the cause is "memory".
+# The message contains "memory", so the cause is "memory".
 def first_error(log):
     found = failures(log)
     own = {r: f for r, f in found.items() if not follows(f[1])}
@@ -207,8 +207,8 @@ def first_error(log):
 
 
 # %% nobody is ever killed
-# This is not what the agent's lines say. A rank without a failure was killed if a signal ended it that the
-# agent had not sent to it; otherwise it was stuck.
+# This is not what the agent's lines say. A rank without a failure was killed if it was ended by a signal
+# that the agent had not sent to it. Otherwise it was stuck.
 def first_error(log):
     found = failures(log)
     own = {r: f for r, f in found.items() if not follows(f[1])}

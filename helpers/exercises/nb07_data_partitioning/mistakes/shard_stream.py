@@ -28,7 +28,7 @@ def shard_stream(stream, rank, world_size):
 
 
 # %% the stride is the number of ranks only
-# The step is the number of ranks. There are `world_size * workers` readers: take every such sample.
+# The step is the number of ranks. There are `world_size * workers` readers, so that number is the step.
 def shard_stream(stream, rank, world_size):
     info = get_worker_info()
     worker, workers = (info.id, info.num_workers) if info else (0, 1)

@@ -100,8 +100,8 @@ def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
 
 
 # %% counts steps from 0
-# The weights are averaged one step after the right one. Count the steps from 1: the first average is after
-# step {every}.
+# The weights are averaged one step too late. Count the steps from 1: the first average is after step
+# {every}.
 def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
     for step in range(len(x) // batch_size):
         own = slice(step * batch_size, (step + 1) * batch_size)
@@ -113,7 +113,8 @@ def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
 
 
 # %% once more at the end
-# The weights are also averaged at the end: steps after the last multiple of {every} stay a rank's own.
+# The weights are averaged once more at the end. Do not average after the last steps, those after the last
+# multiple of {every}.
 def local_sgd(rank, world_size, model, optimizer, x, y, batch_size, every):
     steps = len(x) // batch_size
     for step in range(1, steps + 1):

@@ -38,8 +38,8 @@ def resume_the_stream(rank, world_size, samples, batch_size, seed, steps, state)
 
 
 # %% steps are kept
-# The position is kept as a number of steps, but a step of another world size has another number of samples.
-# Keep the number of samples that all ranks together have used.
+# The position is kept as a number of steps, but with another world size a step has a different number of
+# samples. Keep the number of samples that all ranks together have used.
 def resume_the_stream(rank, world_size, samples, batch_size, seed, steps, state):
     epoch, step = (state["epoch"], state["step"]) if state else (0, 0)
     shares = []
@@ -75,7 +75,7 @@ def resume_the_stream(rank, world_size, samples, batch_size, seed, steps, state)
 
 
 # %% the short step is left out
-# The last, short step of an epoch is left out: return it, even if it is short.
+# The last step of an epoch is left out: return it, even if it is short.
 def resume_the_stream(rank, world_size, samples, batch_size, seed, steps, state):
     epoch, used = (state["epoch"], state["used"]) if state else (0, 0)
     shares, whole = [], batch_size * world_size
@@ -136,7 +136,7 @@ def resume_the_stream(rank, world_size, samples, batch_size, seed, steps, state)
 
 
 # %% a step has batch_size samples in all
-# A step takes only `batch_size` samples for all ranks together: it takes that many for each rank.
+# A step takes only `batch_size` samples for all ranks together. It should take that many for each rank.
 def resume_the_stream(rank, world_size, samples, batch_size, seed, steps, state):
     epoch, used = (state["epoch"], state["used"]) if state else (0, 0)
     shares = []
@@ -202,8 +202,8 @@ def resume_the_stream(rank, world_size, samples, batch_size, seed, steps, state)
 
 
 # %% steps are counted through all epochs
-# The position is kept as a number of steps, but a step of another world size has another number of samples.
-# Keep the number of samples that all ranks together have used.
+# The position is kept as a number of steps, but with another world size a step has a different number of
+# samples. Keep the number of samples that all ranks together have used.
 def resume_the_stream(rank, world_size, samples, batch_size, seed, steps, state):
     done = state["steps"] if state else 0
     size = batch_size * world_size

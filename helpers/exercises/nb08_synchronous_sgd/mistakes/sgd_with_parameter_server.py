@@ -120,7 +120,7 @@ def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_si
 
 
 # %% weights go out only once
-# The workers compute all gradients at the first weights: the server must send its current weights in each
+# The workers compute all gradients with the first weights: the server must send its current weights in each
 # step.
 def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_size, steps):
     def hand_out():
@@ -144,7 +144,8 @@ def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_si
 
 # %% all send first | deadlocked
 # Server and workers must agree on the order: in each step the server sends weights, then receives
-# gradients, while a worker receives, then sends. At the end, weights once more.
+# gradients, while a worker receives, then sends. After the last step the server sends the weights once
+# more.
 def sgd_with_parameter_server(rank, world_size, model, optimizer, x, y, batch_size, steps):
     if rank == 0:
         for w in range(1, world_size):

@@ -81,7 +81,8 @@ def weighted_average_gradients(model, samples):
 
 
 # %% divided by the number of samples and by the world size
-# The weighted sum is divided by the number of all samples, which is right, but by the world size as well.
+# The weighted sum is divided by the number of all samples, which is right, but also by the world size,
+# which is not.
 def weighted_average_gradients(model, samples):
     total = torch.tensor(float(samples))
     dist.all_reduce(total)

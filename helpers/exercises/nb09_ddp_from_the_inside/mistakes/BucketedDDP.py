@@ -144,8 +144,8 @@ class BucketedDDP(Common):
 
 
 # %% a bucket is sent one gradient too early
-# A bucket is sent before all its gradients are ready: count how many are still missing, and start it when
-# none is.
+# A bucket is sent before all its gradients are ready: count how many are still missing, and start the
+# bucket when none is missing.
 class BucketedDDP(Common):
     def complete(self, bucket):
         return sum(p not in self.ready for p in bucket) <= 1

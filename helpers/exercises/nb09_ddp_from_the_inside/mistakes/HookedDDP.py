@@ -51,7 +51,7 @@ class HookedDDP(Common):
 
 # %% the list is never emptied | crashed
 # A gradient is written to between its all_reduce and the wait: wait first, then divide. And clear in
-# finish() what you keep: a Work of the last step says nothing about this one.
+# finish() what you keep: a Work of the last step says nothing about this step.
 class HookedDDP(Common):
     def finish(self):
         for p, work in self.works:
@@ -88,7 +88,7 @@ class HookedDDP(Common):
 
 # %% divides before it waits | crashed
 # A gradient is written to between its all_reduce and the wait: wait first, then divide. And clear in
-# finish() what you keep: a Work of the last step says nothing about this one.
+# finish() what you keep: a Work of the last step says nothing about this step.
 class HookedDDP(Common):
     def finish(self):
         for p, work in self.works:
@@ -111,7 +111,7 @@ class HookedDDP(Common):
 
 
 # %% the buffers are no longer broadcast
-# The buffers differ at the end: leave the broadcast of the buffers in forward().
+# The buffers differ at the end: keep the broadcast of the buffers in forward().
 class HookedDDP(Common):
     def forward(self, *inputs):
         return self.module(*inputs)

@@ -48,7 +48,7 @@ def broadcast_module(module, src=0):
 
 
 # %% takes the gradient away from all parameters
-# requires_grad has changed: broadcast `p.detach()`, then it need not.
+# requires_grad has changed. Broadcast `p.detach()`: then requires_grad can stay as it is.
 def broadcast_module(module, src=0):
     for t in [*module.parameters(), *module.buffers()]:
         t.requires_grad_(False)

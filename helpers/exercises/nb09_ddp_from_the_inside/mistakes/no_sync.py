@@ -2,7 +2,7 @@ from contextlib import contextmanager
 
 
 # %% True afterwards, whatever it was
-# After the block the switch is True: restore what it was before, which may have been False.
+# After the block the flag is True: restore what it was before, which may have been False.
 @contextmanager
 def no_sync(ddp):
     ddp.require_backward_grad_sync = False
@@ -13,7 +13,7 @@ def no_sync(ddp):
 
 
 # %% no finally
-# Restore the switch in `finally:`, around the `yield`.
+# Restore the flag in `finally:`, around the `yield`.
 @contextmanager
 def no_sync(ddp):
     old = ddp.require_backward_grad_sync
@@ -43,7 +43,7 @@ def no_sync(ddp):
 
 
 # %% swallows the exception
-# Do not swallow the exception: restore the switch in `finally:`, without `except:` or `return` there.
+# Do not swallow the exception: restore the flag in `finally:`, without `except:` or `return` there.
 @contextmanager
 def no_sync(ddp):
     old = ddp.require_backward_grad_sync
@@ -56,7 +56,7 @@ def no_sync(ddp):
 
 
 # %% the switch is flipped
-# Set the switch to False for the block; do not flip it.
+# Set the flag to False for the block; do not flip it.
 @contextmanager
 def no_sync(ddp):
     ddp.require_backward_grad_sync = not ddp.require_backward_grad_sync
@@ -67,7 +67,7 @@ def no_sync(ddp):
 
 
 # %% an exit that returns True
-# Do not swallow the exception: restore the switch in `finally:`, without `except:` or `return` there.
+# Do not swallow the exception: restore the flag in `finally:`, without `except:` or `return` there.
 class no_sync:
     def __init__(self, ddp):
         self.ddp = ddp
@@ -82,7 +82,7 @@ class no_sync:
 
 
 # %% raises an error of its own
-# Do not swallow the exception: restore the switch in `finally:`, without `except:` or `return` there.
+# Do not swallow the exception: restore the flag in `finally:`, without `except:` or `return` there.
 @contextmanager
 def no_sync(ddp):
     old = ddp.require_backward_grad_sync
@@ -96,7 +96,7 @@ def no_sync(ddp):
 
 
 # %% catches Exception, which KeyboardInterrupt is not
-# Restore the switch in `finally:`: KeyboardInterrupt is not an Exception.
+# Restore the flag in `finally:`: KeyboardInterrupt is not an Exception.
 @contextmanager
 def no_sync(ddp):
     old = ddp.require_backward_grad_sync

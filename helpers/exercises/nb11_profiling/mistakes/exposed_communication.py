@@ -47,7 +47,7 @@ def exposed_communication(spans):
 
 
 # %% the end of the span before
-# A span may lie within one that began earlier: keep the latest end so far, not the end of the span before.
+# A span may be inside one that began earlier: keep the latest end so far, not the end of the previous span.
 def exposed_communication(spans):
     def length(intervals):
         total, until = 0.0, float("-inf")
@@ -79,7 +79,7 @@ def exposed_communication(spans):
 
 
 # %% what is counted begins at -1000
-# The clock may begin anywhere, even far below 0: the end so far must start at `float("-inf")`.
+# The clock may begin anywhere, even far below 0: start the latest end so far at `float("-inf")`.
 def exposed_communication(spans):
     def length(intervals):
         total, until = 0.0, -1000.0
@@ -94,7 +94,7 @@ def exposed_communication(spans):
 
 
 # %% what is counted begins at 0
-# The clock may begin anywhere, even far below 0: the end so far must start at `float("-inf")`.
+# The clock may begin anywhere, even far below 0: start the latest end so far at `float("-inf")`.
 def exposed_communication(spans):
     def length(intervals):
         total = until = 0.0
@@ -109,7 +109,7 @@ def exposed_communication(spans):
 
 
 # %% united without an order
-# The spans come in no order: sort them before you merge them one after another.
+# The spans are in no order: sort them before you merge them one after another.
 def exposed_communication(spans):
     def length(intervals):
         total, until = 0.0, float("-inf")
@@ -140,7 +140,7 @@ def exposed_communication(spans):
 
 
 # %% united in the order of the spans
-# The spans come in no order: sort them before you merge them one after another.
+# The spans are in no order: sort them before you merge them one after another.
 def exposed_communication(spans):
     def length(intervals):
         total, until = 0.0, float("-inf")

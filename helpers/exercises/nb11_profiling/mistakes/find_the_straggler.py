@@ -33,8 +33,8 @@ def find_the_straggler(traces):
 
 
 # %% the mean in place of the median
-# The rank is right, but the phase is not: compare with the *median* of all ranks. One rank that is far off
-# moves a mean, and may itself be the minimum or maximum.
+# The rank is right, but the phase is not: compare with the *median* of all ranks. A single rank that is far
+# off moves the mean, and may itself be the minimum or the maximum.
 def find_the_straggler(traces):
     work = [work_of(trace) for trace in traces]
     rank = max(range(len(work)), key=lambda r: sum(work[r].values()))
@@ -150,8 +150,8 @@ def find_the_straggler(traces):
 
 
 # %% the least in place of the median
-# The rank is right, but the phase is not: compare with the *median* of all ranks. One rank that is far off
-# moves a mean, and may itself be the minimum or maximum.
+# The rank is right, but the phase is not: compare with the *median* of all ranks. A single rank that is far
+# off moves the mean, and may itself be the minimum or the maximum.
 def find_the_straggler(traces):
     rank = min(range(len(traces)), key=lambda r: waited(traces[r]))
     work = [work_of(trace) for trace in traces]
@@ -159,8 +159,8 @@ def find_the_straggler(traces):
 
 
 # %% the mean of all ranks
-# The rank is right, but the phase is not: compare with the *median* of all ranks. One rank that is far off
-# moves a mean, and may itself be the minimum or maximum.
+# The rank is right, but the phase is not: compare with the *median* of all ranks. A single rank that is far
+# off moves the mean, and may itself be the minimum or the maximum.
 def find_the_straggler(traces):
     rank = min(range(len(traces)), key=lambda r: waited(traces[r]))
     work = [work_of(trace) for trace in traces]

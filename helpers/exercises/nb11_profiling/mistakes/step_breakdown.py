@@ -135,7 +135,7 @@ def step_breakdown(spans, steps):
 
 
 # %% what crosses a border is dropped
-# A span that crosses the border of a step is left out: cut it to the step, and leave out only what lies
+# A span that crosses the border of a step is left out: cut it to the step, and leave out only what is
 # wholly outside.
 def step_breakdown(spans, steps):
     found = []
@@ -151,7 +151,7 @@ def step_breakdown(spans, steps):
 
 
 # %% what began before is dropped
-# A span that crosses the border of a step is left out: cut it to the step, and leave out only what lies
+# A span that crosses the border of a step is left out: cut it to the step, and leave out only what is
 # wholly outside.
 def step_breakdown(spans, steps):
     found = []
@@ -167,7 +167,7 @@ def step_breakdown(spans, steps):
 
 
 # %% what ends after is dropped
-# A span that crosses the border of a step is left out: cut it to the step, and leave out only what lies
+# A span that crosses the border of a step is left out: cut it to the step, and leave out only what is
 # wholly outside.
 def step_breakdown(spans, steps):
     found = []
@@ -218,7 +218,7 @@ def step_breakdown(spans, steps):
 
 
 # %% what is counted begins at 0
-# The clock may begin anywhere, even far below 0: the end so far must start at `float("-inf")`.
+# The clock may begin anywhere, even far below 0: start the latest end so far at `float("-inf")`.
 def step_breakdown(spans, steps):
     def from_zero(intervals):
         total = until = 0.0

@@ -1,6 +1,6 @@
 """What the ranks run around an answer of 12.1 to 12.3: a few steps, and a count of what is held.
 
-Each gives back plain values by name. A text tells what was seen that no value shows; "" is right.
+Each returns plain values by name. A text describes what no value shows; "" is right.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import gc
 import sys
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -27,23 +27,27 @@ _found_too_much: list[bool] = []
 """Not empty once waiting has not helped: then it is brief, as such a case is tried again alone."""
 
 
-def step_sharded(
-    answer: Callable[..., Any],
-    rank: int,
-    world_size: int,
-    weights: Sequence[torch.Tensor],
-    grads: Sequence[Sequence[torch.Tensor]],
-    name: str,
-    options: Mapping[str, Any],
-    in_place: bool,
-    most: tuple[int, int],
-    known: Mapping[int, str],
-) -> dict[str, Any]:
-    """Step with the answer, all ranks from the same gradients, and count what it keeps.
+class Steps(NamedTuple):
+    """Weights, the gradients of each step, and an optimizer of torch.optim with its options.
 
     in_place: gradients are zeroed and filled again, not set to None. most: the bytes that are enough, of
     state, and in all. known, here and below: from how many bytes a tensor is something whole, and what.
     """
+
+    weights: Sequence[torch.Tensor]
+    grads: Sequence[Sequence[torch.Tensor]]
+    optimizer: str
+    options: Mapping[str, Any]
+    in_place: bool
+    most: tuple[int, int]
+    known: Mapping[int, str]
+
+
+def step_sharded(
+    answer: Callable[..., Any], rank: int, world_size: int, drawn: Steps
+) -> dict[str, Any]:
+    """Step with the answer, all ranks from the same gradients, and count what it keeps."""
+    weights, grads, name, options, in_place, most, known = drawn
     found: dict[str, Any] = {}
     with tensors_held() as held:
         params = [nn.Parameter(w.clone()) for w in weights]
@@ -118,23 +122,26 @@ def scatter_gradients(
     }
 
 
-def train_layers(
-    answer: Callable[..., Any],
-    rank: int,
-    world_size: int,
-    weights: Sequence[torch.Tensor],
-    steps: Sequence[tuple[torch.Tensor, torch.Tensor]],
-    lr: float,
-    trains_x: bool,
-    in_place: bool,
-    most: tuple[int, int, int],
-    known: Mapping[int, str],
-) -> dict[str, Any]:
-    """Train a stack of the answer's layers, tanh between them, counting between the layers.
+class Layers(NamedTuple):
+    """A stack's weights; steps: this rank's samples and the gradient of what comes out.
 
-    steps: this rank's samples and the gradient of what comes out. most: the bytes that are enough once
-    the layers are built, in forward, and in backward.
+    most: the bytes that are enough once the layers are built, in forward, and in backward.
     """
+
+    weights: Sequence[torch.Tensor]
+    steps: Sequence[tuple[torch.Tensor, torch.Tensor]]
+    lr: float
+    trains_x: bool
+    in_place: bool
+    most: tuple[int, int, int]
+    known: Mapping[int, str]
+
+
+def train_layers(
+    answer: Callable[..., Any], rank: int, world_size: int, drawn: Layers
+) -> dict[str, Any]:
+    """Train a stack of the answer's layers, tanh between them, counting between the layers."""
+    weights, steps, lr, trains_x, in_place, most, known = drawn
     found: dict[str, Any] = {"parameters": "", "built": "", "forward": "", "backward": ""}
     with tensors_held() as held:
         layers = [answer(w.clone()) for w in weights]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -27,22 +27,26 @@ def sequential(kinds: Sequence[str], state: Mapping[str, torch.Tensor]) -> nn.Se
     return model
 
 
+class Training(NamedTuple):
+    """A model, and this rank's samples; most: the bytes of its shards, by rows."""
+
+    kinds: Sequence[str]
+    state: Mapping[str, torch.Tensor]
+    x: torch.Tensor
+    y: torch.Tensor
+    steps: int
+    lr: float
+    most: int
+
+
 def train_with_fsdp2(
-    answer: Callable[..., Any],
-    rank: int,
-    world_size: int,
-    kinds: Sequence[str],
-    state: Mapping[str, torch.Tensor],
-    x: torch.Tensor,
-    y: torch.Tensor,
-    steps: int,
-    lr: float,
-    most: int,
+    answer: Callable[..., Any], rank: int, world_size: int, drawn: Training
 ) -> dict[str, Any] | None:
-    """Let the answer shard and train a model. most: the bytes of this rank's shards, by rows."""
+    """Let the answer shard and train a model."""
     from torch.distributed.fsdp import FSDPModule
     from torch.distributed.tensor import DTensor
 
+    kinds, state, x, y, steps, lr, most = drawn
     model = sequential(kinds, state)
     returned = answer(rank, world_size, model, x, y, steps, lr)
     if returned is None:

@@ -196,7 +196,7 @@ class FullyShardedLinear(nn.Module):
 
 
 # %% the shard's gradient is a view of the whole gradient
-# Something whole is retained after a layer's backward: the gathered weight, or the gradient of the whole
+# A whole tensor is retained after a layer's backward: the gathered weight, or the gradient of the whole
 # weight. Keep only the shard's gradient; a view of a whole gradient keeps all of it.
 class Viewed(Gathered):
     @staticmethod

@@ -75,8 +75,8 @@ class ShardedOptimizer:
 
 
 # %% the shard is a view of the flat weights
-# Something whole is retained after step(): in an attribute, in a copy of another form, or by a view, which
-# keeps all of its storage. `clone()` the slice, and build what is whole inside step().
+# A copy of all weights or all gradients is retained after step(): in an attribute, in another form, or by a
+# view, which keeps all of its storage. `clone()` the slice, and build whole tensors only inside step().
 class ShardedOptimizer(Base):
     def __init__(self, params, optimizer_class, **options):
         super().__init__(params, optimizer_class, **options)
@@ -103,8 +103,8 @@ class ShardedOptimizer(Base):
 
 # %% shards of unequal length meet in one all_gather | crashed
 # Tensors of different lengths meet in one call. Shards must be equally long on all ranks: round up, `size =
-# -(-n // world_size)`, and pad with zeros, `torch.nn.functional.pad(flat, (0, size * world_size - n))`.
-# What belongs to this rank's samples alone is not reduced.
+# -(-n // world_size)`, and pad with zeros, `torch.nn.functional.pad(flat, (0, size * world_size - n))`. Do
+# not reduce values that belong to this rank's samples alone, such as the gradient of `x`.
 class ShardedOptimizer:
     def __init__(self, params, optimizer_class, **options):
         self.params, self.p = params, dist.get_world_size()
@@ -151,8 +151,8 @@ class ShardedOptimizer(Base):
 
 
 # %% the flat gradients stay in an attribute
-# Something whole is retained after step(): in an attribute, in a copy of another form, or by a view, which
-# keeps all of its storage. `clone()` the slice, and build what is whole inside step().
+# A copy of all weights or all gradients is retained after step(): in an attribute, in another form, or by a
+# view, which keeps all of its storage. `clone()` the slice, and build whole tensors only inside step().
 class ShardedOptimizer(Base):
     def gradients(self):
         self.grads = super().gradients()
@@ -170,8 +170,8 @@ class ShardedOptimizer(Base):
 
 
 # %% the weights are kept whole as an array
-# Something whole is retained after step(): in an attribute, in a copy of another form, or by a view, which
-# keeps all of its storage. `clone()` the slice, and build what is whole inside step().
+# A copy of all weights or all gradients is retained after step(): in an attribute, in another form, or by a
+# view, which keeps all of its storage. `clone()` the slice, and build whole tensors only inside step().
 class ShardedOptimizer(Base):
     def step(self):
         super().step()
@@ -179,8 +179,8 @@ class ShardedOptimizer(Base):
 
 
 # %% the weights are kept whole as a list
-# Something whole is retained after step(): in an attribute, in a copy of another form, or by a view, which
-# keeps all of its storage. `clone()` the slice, and build what is whole inside step().
+# A copy of all weights or all gradients is retained after step(): in an attribute, in another form, or by a
+# view, which keeps all of its storage. `clone()` the slice, and build whole tensors only inside step().
 class ShardedOptimizer(Base):
     def step(self):
         super().step()
@@ -188,8 +188,8 @@ class ShardedOptimizer(Base):
 
 
 # %% a closure keeps the flat gradients
-# Something whole is retained after step(): in an attribute, in a copy of another form, or by a view, which
-# keeps all of its storage. `clone()` the slice, and build what is whole inside step().
+# A copy of all weights or all gradients is retained after step(): in an attribute, in another form, or by a
+# view, which keeps all of its storage. `clone()` the slice, and build whole tensors only inside step().
 class ShardedOptimizer(Base):
     def step(self):
         grads = self.gradients()

@@ -18,8 +18,8 @@ def memory_plan(layers, ranks, memory):
 
 
 # %% nothing is gathered in stage 3
-# ZeRO-3 lacks the layer that is gathered: one layer's weight and gradient are whole for a moment, 4 bytes
-# an element.
+# The need of ZeRO-3 lacks the gathered layer: for a moment one layer's weight and gradient are whole, 4
+# bytes per element.
 def memory_plan(layers, ranks, memory):
     total = sum(layers)
     own = -(-total // ranks)
@@ -48,8 +48,8 @@ def memory_plan(layers, ranks, memory):
 
 
 # %% the stage with the least memory
-# This is the stage that needs least: return the first one that fits, as each further stage communicates no
-# less.
+# This is the stage that needs least: return the first one that fits, because a later stage never
+# communicates less.
 def memory_plan(layers, ranks, memory):
     total = sum(layers)
     own = -(-total // ranks)
@@ -68,7 +68,7 @@ def memory_plan(layers, ranks, memory):
 
 
 # %% 3 where nothing fits
-# No need fits into `memory`: the stage is None.
+# No stage fits into `memory`: return None as the stage.
 def memory_plan(layers, ranks, memory):
     total = sum(layers)
     own = -(-total // ranks)
@@ -102,7 +102,7 @@ def memory_plan(layers, ranks, memory):
 
 
 # %% float32 Adam
-# The need without sharding is wrong: 2 + 2 + 12 bytes for each element of all layers.
+# The number of bytes without sharding is wrong: 2 + 2 + 12 bytes for each element of all layers.
 def memory_plan(layers, ranks, memory):
     total, own = sum(layers), -(-sum(layers) // ranks)
     needs = [14 * total, 4 * total + 12 * own, 2 * total + 14 * own, 16 * own + 4 * max(layers)]

@@ -40,7 +40,7 @@ def reduce_scatter_gradients(params):
 
 
 # %% the shard is written into the flat gradients
-# A slice keeps the whole tensor alive. Let reduce_scatter write into a tensor of the shard's length, or
+# A slice keeps the whole tensor allocated. Let reduce_scatter write into a tensor of the shard's length, or
 # `clone()` the slice.
 def reduce_scatter_gradients(params):
     flat = torch.cat([p.grad.flatten() for p in params])
@@ -56,8 +56,8 @@ def reduce_scatter_gradients(params):
 
 # %% no padding | crashed
 # Tensors of different lengths meet in one call. Shards must be equally long on all ranks: round up, `size =
-# -(-n // world_size)`, and pad with zeros, `torch.nn.functional.pad(flat, (0, size * world_size - n))`.
-# What belongs to this rank's samples alone is not reduced.
+# -(-n // world_size)`, and pad with zeros, `torch.nn.functional.pad(flat, (0, size * world_size - n))`. Do
+# not reduce values that belong to this rank's samples alone, such as the gradient of `x`.
 def reduce_scatter_gradients(params):
     flat = torch.cat([p.grad.flatten() for p in params])
     shard = flat.new_empty(len(flat) // dist.get_world_size())
@@ -156,7 +156,7 @@ def reduce_scatter_gradients(params):
 
 
 # %% the gradients stay in a list outside
-# Something whole is still retained after the call, in an attribute, a list or another copy.
+# A copy of all gradients is still retained after the call, in an attribute, a list or another form.
 from torch.nn.functional import pad
 
 
@@ -181,7 +181,7 @@ def reduce_scatter_gradients(params):
 
 
 # %% the gradients stay as an array on the function
-# Something whole is still retained after the call, in an attribute, a list or another copy.
+# A copy of all gradients is still retained after the call, in an attribute, a list or another form.
 from torch.nn.functional import pad
 
 

@@ -92,8 +92,8 @@ def checkpoint_activations(blocks, x, every):
 
 
 # %% reentrant
-# The first block's weights get no gradient: where `x` needs none, torch's reentrant checkpoint
-# (`use_reentrant=True`) drops theirs, too.
+# The first block's weights get no gradient: if `x` needs no gradient, torch's reentrant checkpoint
+# (`use_reentrant=True`) drops the gradients of the weights, too.
 def checkpoint_activations(blocks, x, every):
     for i, block in enumerate(blocks):
         x = block(x) if i % every else checkpoint(block, x, use_reentrant=True)

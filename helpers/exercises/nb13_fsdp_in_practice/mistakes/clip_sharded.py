@@ -99,8 +99,8 @@ def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
 
 
 # %% the largest of nothing | crashed
-# A rank may have no element at all: every shard empty, or no gradient. Its sum and its largest are then 0,
-# and it still makes the call.
+# A rank may have no element at all, because every shard is empty or has no gradient. Its sum and its
+# largest |g| are then 0, and the rank must still make the call.
 def clip_sharded(sharded, replicated, max_norm, norm_type=2.0):
     total = torch.zeros((), dtype=sharded[0].dtype)
     for p in sharded + (replicated if dist.get_rank() == 0 else []):

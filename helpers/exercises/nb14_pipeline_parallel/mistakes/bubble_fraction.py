@@ -36,7 +36,7 @@ def bubble_fraction(busy):
 
 
 # %% a stage that never works is left out
-# A stage without spans is left out. It counts, too: it is idle all the time.
+# A stage without spans is left out. Such a stage counts, too: it is idle all the time.
 def bubble_fraction(busy):
     busy = [stage for stage in busy if stage]
     spans = [span for stage in busy for span in stage]

@@ -64,7 +64,7 @@ def gpipe(rank, world_size, stage, microbatches):
 
 # %% the last stage sends on to rank 0 | deadlocked
 # There is no ring: the last stage sends no activation and the first no gradient, and nobody receives from
-# them. Test for the first and the last rank.
+# them. Treat the first and the last rank differently.
 def gpipe(rank, world_size, stage, microbatches):
     for i in range(microbatches):
         x = stage.empty()

@@ -18,7 +18,7 @@ def back(model, cut, y):
 
 
 # %% requires_grad_ forgotten | crashed
-# The received tensor has no gradient: a tensor that arrives by recv does not track one. Call
+# The received tensor has no gradient: autograd does not track a tensor that `recv` has filled. Call
 # requires_grad_() on it before the layers use it; after backward its `.grad` can be sent.
 def split_model(rank, model, cut, x, y):
     if rank == 0:
@@ -34,7 +34,8 @@ def split_model(rank, model, cut, x, y):
 
 # %% sends the gradient of a weight
 # What rank 0 passes to its backward is not the gradient of its activation. Rank 1 sends `.grad` of the
-# tensor that it received, which has the activation's shape, and rank 0 waits for all of it.
+# tensor that it received, which has the activation's shape, and rank 0 must wait until that gradient has
+# arrived.
 def split_model(rank, model, cut, x, y):
     if rank == 0:
         front(model, cut, x)

@@ -197,7 +197,7 @@ def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y)
 
 
 # %% as many microbatches as ranks
-# The batch is split into another number of microbatches. Pass `microbatches` to Schedule1F1B.
+# The batch is split into a different number of microbatches. Pass `microbatches` to Schedule1F1B.
 def with_torch_pipelining(rank, world_size, layers, microbatches, loss_fn, x, y):
     stage = PipelineStage(layers, rank, world_size, torch.device("cpu"))
     schedule, losses = Schedule1F1B(stage, world_size, loss_fn=loss_fn), []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -81,18 +81,22 @@ def _mesh(sizes: tuple[int, ...]) -> Any:
     return init_device_mesh("cpu", sizes, mesh_dim_names=("a", "b")[: len(sizes)])
 
 
+class Parallelized(NamedTuple):
+    """A mesh's sizes, the dimension to cut over, the block's parameters, and what goes through it."""
+
+    sizes: tuple[int, ...]
+    dimension: str
+    state: Mapping[str, torch.Tensor]
+    heads: int
+    x: torch.Tensor
+    grad: torch.Tensor
+
+
 def run_parallelized(
-    answer: Callable[..., Any],
-    rank: int,
-    world_size: int,
-    sizes: tuple[int, ...],
-    dimension: str,
-    state: Mapping[str, torch.Tensor],
-    heads: int,
-    x: torch.Tensor,
-    grad: torch.Tensor,
+    answer: Callable[..., Any], rank: int, world_size: int, drawn: Parallelized
 ) -> dict[str, Any] | None:
     """Let the answer cut a block over a mesh; tell what each rank holds and computes."""
+    sizes, dimension, state, heads, x, grad = drawn
     block = Block.of(state, heads)
     model = answer(block, _mesh(sizes)[dimension])
     if not isinstance(model, nn.Module):

@@ -1,7 +1,7 @@
 """What the ranks run around all answers of notebook 15 but 15.6: a layer or a block that is cut over ranks.
 
-Each gives back plain values by name: the output, gradients, what the parameters hold. A text tells what was
-seen that no value shows; "" is right.
+Each returns plain values by name: the output, gradients, what the parameters hold. A text describes
+what no value shows; "" is right.
 """
 
 from __future__ import annotations
@@ -182,11 +182,7 @@ def run_sequence(
 
 
 def run_product(
-    answer: Callable[..., Any],
-    rank: int,
-    world_size: int,
-    x: torch.Tensor,
-    weight: torch.Tensor,
+    answer: Callable[..., Any], rank: int, world_size: int, x: torch.Tensor, weight: torch.Tensor
 ) -> Any:
     """Hand the answer a `multiply` that records a span of this name."""
 

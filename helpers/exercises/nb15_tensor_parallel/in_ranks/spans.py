@@ -1,6 +1,6 @@
 """Run what a learner wrote forward and backward, and note what no value shows.
 
-The spans "forward" and "backward" let rules tell which call belongs to which. A text tells what was seen; ""
+The spans "forward" and "backward" show rules which call belongs to which. A text describes what was seen; ""
 is right.
 """
 

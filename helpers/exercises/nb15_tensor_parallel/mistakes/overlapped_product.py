@@ -15,8 +15,8 @@ def overlapped_product(rank, world_size, x, weight, multiply):
 
 
 # %% the ring turns the other way
-# These are the products of all ranks' rows, but not each at its rank's place. Whose rows does this rank
-# have in round i?
+# These are the products of all ranks' rows, but some of them are in the place of another rank's. Whose rows
+# does this rank have in round i?
 def overlapped_product(rank, world_size, x, weight, multiply):
     rows, parts = x, [None] * world_size
     for i in range(world_size):
@@ -64,8 +64,8 @@ def overlapped_product(rank, world_size, x, weight, multiply):
 
 
 # %% the product goes into the place of the rows that come next
-# These are the products of all ranks' rows, but not each at its rank's place. Whose rows does this rank
-# have in round i?
+# These are the products of all ranks' rows, but some of them are in the place of another rank's. Whose rows
+# does this rank have in round i?
 def overlapped_product(rank, world_size, x, weight, multiply):
     rows, parts = x, [None] * world_size
     for i in range(world_size):
@@ -81,8 +81,8 @@ def overlapped_product(rank, world_size, x, weight, multiply):
 
 
 # %% counted from rank 0
-# These are the products of all ranks' rows, but not each at its rank's place. Whose rows does this rank
-# have in round i?
+# These are the products of all ranks' rows, but some of them are in the place of another rank's. Whose rows
+# does this rank have in round i?
 def overlapped_product(rank, world_size, x, weight, multiply):
     rows, parts = x, [None] * world_size
     for i in range(world_size):

@@ -81,7 +81,7 @@ def parallel_attention(x, query, key, value, out, head_size):
 
 
 # %% interleaved heads
-# The rows are split into heads in the wrong order: one head has `head_size` rows in a row. Use
+# The rows are split into heads in the wrong order: one head has `head_size` consecutive rows. Use
 # unflatten(-1, (-1, head_size)), where the number of heads comes first.
 def parallel_attention(x, query, key, value, out, head_size):
     x = CopyToRanks.apply(x)

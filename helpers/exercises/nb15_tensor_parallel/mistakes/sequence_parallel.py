@@ -222,7 +222,7 @@ def sequence_parallel(x, scale, gate, up, down, mask):
 
 
 # %% x is detached everywhere
-# No gradient reaches x: it is detached, or something on each way to the output is.
+# No gradient reaches x. Either x is detached, or something on every path from x to the output is.
 def sequence_parallel(x, scale, gate, up, down, mask):
     x = x.detach()
     tokens = GatherTokens.apply(rms_norm(x, scale.shape, CopyToRanks.apply(scale)))

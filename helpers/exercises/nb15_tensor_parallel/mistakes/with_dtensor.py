@@ -121,7 +121,7 @@ def with_dtensor(model, mesh):
 
 # %% names without the path
 # No weight is split. parallelize_module splits the layers of the plan; its keys are paths such as
-# `attention.q` and `mlp.gate`, and a name that no module has is only a warning.
+# `attention.q` and `mlp.gate`, and a name that no module has only causes a warning.
 def with_dtensor(model, mesh):
     plan = {f"attention.{name}": ColwiseParallel() for name in "qkv"}
     plan |= {f"mlp.{name}": ColwiseParallel() for name in ("gate", "up")}
@@ -158,6 +158,6 @@ def with_dtensor(model, mesh):
 
 # %% the model as it is
 # No weight is split. parallelize_module splits the layers of the plan; its keys are paths such as
-# `attention.q` and `mlp.gate`, and a name that no module has is only a warning.
+# `attention.q` and `mlp.gate`, and a name that no module has only causes a warning.
 def with_dtensor(model, mesh):
     return model

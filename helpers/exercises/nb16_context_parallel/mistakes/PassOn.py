@@ -22,8 +22,8 @@ class PassOn(torch.autograd.Function):
 
 
 # %% the gradient goes on as well
-# The gradient did not go back to the rank that x came from: what arrived from rank - 1 in forward has its
-# gradient sent back there in backward, `shift(grad, -1)`.
+# The gradient did not go back to the rank that x came from: in backward, send the gradient of what arrived
+# from rank - 1 back to rank - 1, `shift(grad, -1)`.
 class PassOn(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -35,8 +35,8 @@ class PassOn(torch.autograd.Function):
 
 
 # %% the gradient stays
-# The gradient did not go back to the rank that x came from: what arrived from rank - 1 in forward has its
-# gradient sent back there in backward, `shift(grad, -1)`.
+# The gradient did not go back to the rank that x came from: in backward, send the gradient of what arrived
+# from rank - 1 back to rank - 1, `shift(grad, -1)`.
 class PassOn(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):

@@ -49,8 +49,8 @@ def merge_parts(out_a, lse_a, out_b, lse_b):
 
 
 # %% lse is detached
-# The values are right, the gradients are not: both results depend on all four inputs, and so on both lse.
-# Is something detached, or computed under no_grad?
+# The values are right, the gradients are not: both results depend on all four inputs, also on `lse_a` and
+# `lse_b`. Is something detached, or computed under no_grad?
 def merge_parts(out_a, lse_a, out_b, lse_b):
     lse = torch.logaddexp(lse_a, lse_b).detach()
     return out_a * (lse_a - lse).exp() + out_b * (lse_b - lse).exp(), lse

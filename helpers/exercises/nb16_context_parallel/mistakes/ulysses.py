@@ -47,7 +47,8 @@ def ulysses(q, k, v):
 
 
 # %% not swapped back
-# The output still has some heads of all tokens. Swap it back: Swap.apply(output, 2, 1).
+# The output has some heads of all tokens, not all heads of this rank's tokens. Swap it back:
+# Swap.apply(output, 2, 1).
 def ulysses(q, k, v):
     q, k, v = (Swap.apply(x, 1, 2) for x in (q, k, v))
     return scaled_dot_product_attention(q, k, v, is_causal=True)

@@ -50,7 +50,8 @@ def balance_loss(logits):
 
 
 # %% probabilities in place of counts
-# Both factors are probabilities. One is a count: the share of the tokens whose likeliest expert it is.
+# Both factors are probabilities. One of them must be a count: the share of the tokens for which this expert
+# is the likeliest.
 def balance_loss(logits):
     e = logits.shape[1]
     own = logits.softmax(1).sum(0)

@@ -64,9 +64,9 @@ def expert_parallel(rank, world_size, x, router, expert):
 
 
 # %% an expert without tokens is left out | deadlocked
-# A rank leaves out an exchange that the others wait for. Every rank makes the same five, three forward and
-# two backward, even without a token. backward makes its call only if the tensor that was exchanged has a
-# graph: the expert's output for no rows has one, a new empty tensor has none.
+# A rank leaves out an exchange that the others wait for. Every rank makes the same five exchanges, three
+# forward and two backward, even without a token. backward makes its call only if the tensor that was
+# exchanged has a graph: the expert's output for no rows has one, a new empty tensor has none.
 def expert_parallel(rank, world_size, x, router, expert):
     return route(rank, world_size, x, router, expert, skip=True)
 
@@ -86,8 +86,8 @@ def expert_parallel(rank, world_size, x, router, expert):
 
 
 # %% an expert without tokens is not called
-# An expert without tokens is not called, so its weights have no gradient (None), on which an optimizer or
-# DDP may stumble. Call it with no rows, too.
+# An expert without tokens is not called, so its weights have no gradient (None): an optimizer would skip
+# them, and DDP would report an error. Call the expert with no rows, too.
 def expert_parallel(rank, world_size, x, router, expert):
     gate, order, sends, receives = sent(world_size, x, router)
     arrived = Exchange.apply(x[order], sends, receives)
@@ -98,9 +98,9 @@ def expert_parallel(rank, world_size, x, router, expert):
 
 
 # %% a rank that neither has nor gets tokens leaves the way back out | deadlocked
-# A rank leaves out an exchange that the others wait for. Every rank makes the same five, three forward and
-# two backward, even without a token. backward makes its call only if the tensor that was exchanged has a
-# graph: the expert's output for no rows has one, a new empty tensor has none.
+# A rank leaves out an exchange that the others wait for. Every rank makes the same five exchanges, three
+# forward and two backward, even without a token. backward makes its call only if the tensor that was
+# exchanged has a graph: the expert's output for no rows has one, a new empty tensor has none.
 def expert_parallel(rank, world_size, x, router, expert):
     gate, order, sends, receives = sent(world_size, x, router)
     done = expert(Exchange.apply(x[order], sends, receives))
@@ -152,9 +152,9 @@ def expert_parallel(rank, world_size, x, router, expert):
 
 
 # %% a rank without tokens returns at once | deadlocked
-# A rank leaves out an exchange that the others wait for. Every rank makes the same five, three forward and
-# two backward, even without a token. backward makes its call only if the tensor that was exchanged has a
-# graph: the expert's output for no rows has one, a new empty tensor has none.
+# A rank leaves out an exchange that the others wait for. Every rank makes the same five exchanges, three
+# forward and two backward, even without a token. backward makes its call only if the tensor that was
+# exchanged has a graph: the expert's output for no rows has one, a new empty tensor has none.
 def expert_parallel(rank, world_size, x, router, expert):
     if len(x) == 0:
         return x

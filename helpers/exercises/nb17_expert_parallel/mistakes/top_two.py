@@ -60,7 +60,7 @@ def top_two(logits, capacity):
 
 
 # %% the likeliest tokens first
-# Places were given to the likeliest tokens first. They go in the order of the tokens.
+# Places were given to the likeliest tokens first. Places are given in the order of the tokens.
 def top_two(logits, capacity):
     probabilities, experts = logits.softmax(1).topk(2)
     gates = probabilities / probabilities.sum(1, keepdim=True)

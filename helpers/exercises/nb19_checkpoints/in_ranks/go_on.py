@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -21,6 +21,7 @@ from helpers.exercises.nb19_checkpoints.in_ranks.lives import (
     run_attempts,
 )
 from helpers.exercises.nb19_checkpoints.in_ranks.resume import plans_of
+from helpers.exercises.shared.in_ranks.classifier import grad_of
 
 
 class Job:
@@ -55,30 +56,32 @@ class Job:
         total = torch.stack([loss.detach(), torch.tensor(float(len(rows)), dtype=torch.float64)])
         add_up(total)
         for p in self.model.parameters():
-            add_up(p.grad)
-            p.grad /= total[1]
+            add_up(grad_of(p))
+            grad_of(p).div_(total[1])
         self.optimizer.step()
         self.scheduler.step()
         return float(total[0] / total[1])
 
 
-def go_on(
-    answer: Source,
-    rank: int,
-    world_size: int,
-    seed: int,
-    sizes: list[int],
-    deaths: list[list[int]],
-    samples: int,
-    batch: int,
-    steps: int,
-    every: int,
-) -> dict[str, Any]:
-    """Run jobs of these sizes one after the other on one folder.
+class Jobs(NamedTuple):
+    """Jobs of these sizes, one after the other on one folder.
 
     Job i is killed after step deaths[i][0] or, if it comes before, at event deaths[i][1] of its saves.
     """
-    script = compose(answer, one_job, (seed, deaths, samples, batch, steps, every))
+
+    seed: int
+    sizes: list[int]
+    deaths: list[list[int]]
+    samples: int
+    batch: int
+    steps: int
+    every: int
+
+
+def go_on(answer: Source, rank: int, world_size: int, drawn: Jobs) -> dict[str, Any]:
+    """Run the jobs."""
+    seed, sizes, deaths, *more = drawn
+    script = compose(answer, one_job, (seed, deaths, *more))
     return run_attempts(script, sizes, plans_of(deaths), alone=True)
 
 

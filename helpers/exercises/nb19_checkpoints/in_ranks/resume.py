@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -47,18 +47,20 @@ class Training:
         return list(self.model.parameters())
 
 
-def resume(
-    answer: Source,
-    rank: int,
-    world_size: int,
-    seed: int,
-    nproc: int,
-    epochs: int,
-    steps: int,
-    every: int,
-    deaths: Sequence[tuple[int, int]],
-) -> dict[str, Any]:
-    """Run a training. deaths: for each attempt the step after which it is killed, or the event of a save."""
+class Resumed(NamedTuple):
+    """A training; deaths: for each attempt the step after which it is killed, or the event of a save."""
+
+    seed: int
+    nproc: int
+    epochs: int
+    steps: int
+    every: int
+    deaths: Sequence[tuple[int, int]]
+
+
+def resume(answer: Source, rank: int, world_size: int, drawn: Resumed) -> dict[str, Any]:
+    """Run a training in as many attempts as it needs."""
+    seed, nproc, epochs, steps, every, deaths = drawn
     script = compose(answer, train, (seed, epochs, steps, every))
     return run_attempts(script, [nproc] * (len(deaths) + 1), plans_of(deaths), alone=True)
 

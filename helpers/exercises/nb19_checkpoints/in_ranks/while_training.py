@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -36,24 +37,26 @@ HOLD_S = 0.5
 FULL = "no space left on this disk"
 
 
-def train_and_save(
-    answer: Source,
-    rank: int,
-    world_size: int,
-    weight: torch.Tensor,
-    nproc: int,
-    steps: int,
-    every: int,
-    deaths: Sequence[Sequence[int]],
-    fails: Sequence[int],
-    cleans: bool,
-) -> dict[str, Any]:
-    """Run a training whose lives end in saves.
+class Saving(NamedTuple):
+    """A training whose attempts end in saves.
 
-    deaths: for each life the rank that is killed, the event of its save, and the save, counted from 1.
-    fails: (save, rank) of a write that fails; no save has the number 0. cleans: between two lives the oldest
-    checkpoint is removed.
+    deaths: for each attempt the rank that is killed, the event of its save, and the save, counted from 1.
+    fails: (save, rank) of a write that fails; no save has the number 0. cleans: between two attempts the
+    oldest checkpoint is removed.
     """
+
+    weight: torch.Tensor
+    nproc: int
+    steps: int
+    every: int
+    deaths: Sequence[Sequence[int]]
+    fails: Sequence[int]
+    cleans: bool
+
+
+def train_and_save(answer: Source, rank: int, world_size: int, drawn: Saving) -> dict[str, Any]:
+    """Run the training."""
+    weight, nproc, steps, every, deaths, fails, cleans = drawn
     script = compose(answer, train_beside, (weight, steps, every, list(fails), cleans))
     return run_attempts(script, [nproc] * (len(deaths) + 1), plans_of(deaths), alone=False)
 
@@ -268,7 +271,7 @@ def _is_main_thread() -> bool:
 
 def _main_thread_waits() -> bool:
     """Tell whether the main thread waits for a future or for the end of a thread."""
-    frame = sys._current_frames()[threading.main_thread().ident or 0]
+    frame: FrameType | None = sys._current_frames()[threading.main_thread().ident or 0]
     names = []
     while frame is not None and "/threading.py" in frame.f_code.co_filename:
         names.append(frame.f_code.co_name)

@@ -40,12 +40,7 @@ class FarStore(Store):
     """
 
     def __init__(
-        self,
-        real: Store,
-        seed: int,
-        number: int,
-        slow: float,
-        written: Callable[[], None] | None,
+        self, real: Store, seed: int, number: int, slow: float, written: Callable[[], None] | None
     ) -> None:
         super().__init__()
         self.real, self.rng, self.written = real, random.Random(seed), written
@@ -128,11 +123,7 @@ def meet(
 
 
 def take_part(
-    answer: Callable[..., Any],
-    port: int,
-    rounds: list[dict[str, Any]],
-    replicas: int,
-    dies: int,
+    answer: Callable[..., Any], port: int, rounds: list[dict[str, Any]], replicas: int, dies: int
 ) -> dict[str, Any]:
     """Take part in each round as this replica's role says. Times are of one clock for all processes."""
     me = int(os.environ["RANK"])

@@ -10,8 +10,8 @@ def rejoin(rank, world_size, steps, model, optimizer):
 
 
 # %% the optimizer is forgotten
-# The weights are those of the source; the state of the optimizer that was passed in is not, or not all of it.
-# Send the source's whole `state_dict()`, and load it into that optimizer.
+# The weights are those of the source, but the state of the given optimizer is not, or not all of it. Send
+# the whole `state_dict()` of the source's optimizer, and load it into the given optimizer.
 def rejoin(rank, world_size, steps, model, optimizer):
     most = max(steps)
     if min(steps) < most:
@@ -61,7 +61,7 @@ def rejoin(rank, world_size, steps, model, optimizer):
 
 
 # %% received, and not loaded
-# This is still the state from before. Load what was received into the model and the optimizer.
+# This is still the old state. Load what was received into the model and the optimizer.
 def rejoin(rank, world_size, steps, model, optimizer):
     most = max(steps)
     if min(steps) < most:
@@ -90,8 +90,8 @@ def rejoin(rank, world_size, steps, model, optimizer):
 
 
 # %% the optimizer keeps a learning rate of its own
-# The weights are those of the source; the state of the optimizer that was passed in is not, or not all of it.
-# Send the source's whole `state_dict()`, and load it into that optimizer.
+# The weights are those of the source, but the state of the given optimizer is not, or not all of it. Send
+# the whole `state_dict()` of the source's optimizer, and load it into the given optimizer.
 def rejoin(rank, world_size, steps, model, optimizer):
     most = max(steps)
     if min(steps) < most:
@@ -147,8 +147,8 @@ def rejoin(rank, world_size, steps, model, optimizer):
 
 
 # %% a new optimizer, which only the function knows
-# The weights are those of the source; the state of the optimizer that was passed in is not, or not all of it.
-# Send the source's whole `state_dict()`, and load it into that optimizer.
+# The weights are those of the source, but the state of the given optimizer is not, or not all of it. Send
+# the whole `state_dict()` of the source's optimizer, and load it into the given optimizer.
 def rejoin(rank, world_size, steps, model, optimizer):
     most = max(steps)
     if min(steps) < most:

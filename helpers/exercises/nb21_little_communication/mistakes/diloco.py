@@ -33,9 +33,9 @@ def hand_back(model, kept):
 
 
 # %% never meets
-# These are the weights of ranks that never meet. After steps {every}, {twice}, ... copy the result of the
-# outer step into the model. It starts from a clone of the weights; without `clone()` the difference is
-# always zero.
+# These are the weights of ranks that never synchronize. After steps {every}, {twice}, ... copy the result
+# of the outer step into the model. It starts from a clone of the weights; without `clone()` the difference
+# is always zero.
 def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
     for _ in trained_steps(model, inner, x, y, batch_size):
         pass
@@ -125,8 +125,8 @@ def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, mo
 
 
 # %% counts from 0
-# The ranks meet after the wrong steps. Count the steps from 1: they meet after steps {every}, {twice}, ...
-# and at no other time.
+# The ranks synchronize after the wrong steps. Count the steps from 1: they synchronize after steps {every},
+# {twice}, ... and at no other time.
 def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
     kept = copies(model)
     outer = nesterov(kept, outer_lr, momentum)
@@ -147,9 +147,9 @@ def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, mo
 
 
 # %% the weights are not handed back
-# These are the weights of ranks that never meet. After steps {every}, {twice}, ... copy the result of the
-# outer step into the model. It starts from a clone of the weights; without `clone()` the difference is
-# always zero.
+# These are the weights of ranks that never synchronize. After steps {every}, {twice}, ... copy the result
+# of the outer step into the model. It starts from a clone of the weights; without `clone()` the difference
+# is always zero.
 def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
     kept = copies(model)
     outer = nesterov(kept, outer_lr, momentum)
@@ -189,8 +189,8 @@ def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, mo
 
 
 # %% meets at the end, too
-# The ranks also meet after steps that are left over at the end. They meet after steps {every}, {twice}, ...
-# and at no other time.
+# The ranks also synchronize after the steps that are left over at the end. They synchronize after steps
+# {every}, {twice}, ... and at no other time.
 def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
     kept = copies(model)
     outer = nesterov(kept, outer_lr, momentum)

@@ -28,6 +28,13 @@ def flat(model: nn.Module) -> torch.Tensor:
     return torch.cat([p.detach().flatten() for p in model.parameters()])
 
 
+def grad_of(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the gradient that backward has left. Raises RuntimeError where there is none."""
+    if tensor.grad is None:
+        raise RuntimeError("backward has left no gradient here")
+    return tensor.grad
+
+
 def grads_of(model: nn.Module) -> dict[str, Any]:
     named = model.named_parameters()
     return {n: None if p.grad is None else p.grad.detach().clone() for n, p in named}

@@ -42,7 +42,7 @@ def watch_new_group(rank: int, world_size: int) -> Iterator[None]:
                 _compare(store, made, str(asked), rank, world_size)
             return real(ranks, *args, **kwargs)
 
-    distributed_c10d._new_group_with_tag = watched  # type: ignore[assignment]
+    distributed_c10d._new_group_with_tag = watched
     try:
         yield
         store.set(f"{made + 1}/{rank}", _LEFT)  # a rank that waits for its next call need not

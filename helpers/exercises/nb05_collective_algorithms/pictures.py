@@ -75,11 +75,7 @@ def _draw(axes: Axes, label: str, matrix: _Matrix, most: int) -> AxesImage:
     size = len(matrix)
     values = np.array([[*row, 0, sum(row)] for row in matrix], dtype=float)
     image = axes.imshow(
-        np.ma.masked_array(values, mask=values == 0),
-        cmap=_COLORS,
-        vmin=0,
-        vmax=most,
-        aspect="auto",
+        np.ma.masked_array(values, mask=values == 0), cmap=_COLORS, vmin=0, vmax=most, aspect="auto"
     )
     ranks = range(0, size, -(-size // 8))
     axes.set_xticks([*ranks, size + 1], [*map(str, ranks), "all"])

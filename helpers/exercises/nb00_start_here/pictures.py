@@ -6,6 +6,7 @@ parents: process id -> that of its parent, names: process id -> label  ->  proce
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import count
 from typing import TYPE_CHECKING
 
 from helpers.views.palette import FAINT, INK, SPAN
@@ -29,9 +30,8 @@ def process_tree(parents: Mapping[int, int], names: Mapping[int, str]) -> Pictur
     """
     if not names:
         raise ValueError("process_tree was given no names: give {process id: label}.")
-    tree = _flatten(parents, names)
+    tree, rows = _placed(parents, names)
     depth = 1 + max(level for _, level in tree)
-    rows = _rows(tree)
     figure = new_figure(_INCHES * _COLUMN * depth, _ROW_INCHES * (1 + max(rows.values())) + 0.4)
     axes = figure.add_subplot()
     axes.set_axis_off()
@@ -46,39 +46,29 @@ def process_tree(parents: Mapping[int, int], names: Mapping[int, str]) -> Pictur
     return Picture(figure, "\n".join([f"tree of {plural(len(tree), 'process')}:", *lines]))
 
 
-def _flatten(parents: Mapping[int, int], names: Mapping[int, str]) -> list[tuple[int, int]]:
-    """Return (process id, level), each process after its parent and before its siblings."""
-    tree: list[tuple[int, int]] = []
+def _placed(
+    parents: Mapping[int, int], names: Mapping[int, str]
+) -> tuple[list[tuple[int, int]], dict[int, float]]:
+    """Return (process id, level), each process after its parent and before its siblings; and the rows.
 
-    def add(pid: int, level: int) -> None:
+    Each leaf has a row of its own, and a parent is in the middle of its children.
+    """
+    tree: list[tuple[int, int]] = []
+    rows: dict[int, float] = {}
+    leaves = count()
+
+    def place(pid: int, level: int) -> float:
         tree.append((pid, level))
-        for child in names:
-            if parents.get(child) == pid:
-                add(child, level + 1)
+        children = [place(child, level + 1) for child in names if parents.get(child) == pid]
+        rows[pid] = (children[0] + children[-1]) / 2 if children else next(leaves)
+        return rows[pid]
 
     for pid in names:
         if parents.get(pid) not in names:
-            add(pid, 0)
+            place(pid, 0)
     if len(tree) < len(names):
         raise ValueError("process_tree: a process is its own ancestor; look at `parents`.")
-    return tree
-
-
-def _rows(tree: list[tuple[int, int]]) -> dict[int, float]:
-    """Return each leaf a row of its own, and put a parent in the middle of its children."""
-    rows: dict[int, float] = {}
-    leaf = 0
-    below: list[tuple[int, float]] = []  # (level, row) of what has no parent yet, last child first
-    for pid, level in reversed(tree):
-        children = []
-        while below and below[-1][0] == level + 1:
-            children.append(below.pop()[1])
-        if children:
-            rows[pid] = (min(children) + max(children)) / 2
-        else:
-            rows[pid], leaf = float(leaf), leaf + 1
-        below.append((level, rows[pid]))
-    return {pid: leaf - 1 - row for pid, row in rows.items()}
+    return tree, rows
 
 
 def _draw_branch(axes: Axes, parent_row: float, spot: tuple[float, float]) -> None:
