@@ -8,24 +8,18 @@ executed here.
 """
 
 from __future__ import annotations
+import __future__
 
 import ast
 import re
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from helpers.answers.closure import Unresolved, find_closure
-from helpers.answers.compose import compose, future_imports, sound
 from helpers.answers.data import Answer, Origin, Problem, ProblemKind, Where
-from helpers.answers.listing import Listing, Statement
-from helpers.answers.notes import (
-    await_notes,
-    broken_note,
-    repair_notes,
-    standing_notes,
-)
-from helpers.answers.stub import stub_line
-from helpers.answers.text import normalize
+from helpers.answers.listing import DEFINITIONS, Listing, Statement, parse_quietly
+from helpers.answers.notes import await_notes, broken_note, repair_notes, standing_notes
 
 __all__ = ["Answer", "Origin", "Problem", "build_answer", "cell_number", "normalize"]
 
@@ -65,6 +59,7 @@ class _Build:
     history: bool
 
     def run(self) -> Answer | Problem:
+        # in a kernel cells are edited and run again all the time: that needs no notes
         if self.history:
             return self._build()
         repairs = self._stub_notes()
@@ -81,8 +76,8 @@ class _Build:
             return self._problem("unresolved", str(error))
         notes = [] if self.history else [*repair_notes(self.listing, closure, self.where)]
         notes += standing_notes(closure, self.where)
-        answer = compose(self.name, [*future_imports(self.listing), *closure.statements])
-        return sound(replace(answer, notes=tuple(notes)), self.where)
+        answer = _compose(self.name, [*_future_imports(self.listing), *closure.statements])
+        return _sound(replace(answer, notes=tuple(notes)), self.where)
 
     def _cell_notes(self) -> list[str]:
         broken = [broken_note(cell, self.where) for cell in self.listing.broken()]
@@ -95,6 +90,7 @@ class _Build:
         attempts = [s for s in binders if s not in stubs and not s.skipped]
         if not stubs or not attempts:
             return []
+        # whatever their order: a stub below the attempt is a copy of the notebook's own cell
         self.listing.forget(self.name, stubs)
         if stubs[-1].position < attempts[-1].position:
             return []
@@ -107,6 +103,7 @@ class _Build:
 
     def _missing(self) -> Problem | None:
         binders = self.listing.binders(self.name)
+        # A cell that cannot be read may hold the attempt of which only the stub is left.
         last = next((s for s in reversed(binders) if not s.skipped), None)
         if (last is None or stub_line(last.node)) and (problem := self._broken()):
             return problem
@@ -172,6 +169,147 @@ class _Build:
         return None
 
     def _defines(self, text: str) -> bool:
+        # by its text: these cells have no tree to ask
         name = re.escape(self.name)
         pattern = rf"^[ \t]*(?:(?:async[ \t]+)?def|class)[ \t]+{name}\b|^{name}[ \t]*=(?!=)"
         return re.search(pattern, text, re.MULTILINE) is not None
+
+
+# --- is it still the stub? ------------------------------------------------------------------------
+
+
+def stub_line(node: ast.stmt) -> int:
+    """Return the line of the `raise NotImplementedError("Exercise ...")` in a definition, or 0.
+
+    Code that is given before the stub does not count as an attempt; a stub after a `return` is dead
+    code, and does not count as a stub. One unwritten method leaves a class not attempted.
+    """
+    return _in_block(node.body) if isinstance(node, DEFINITIONS) else 0
+
+
+def _in_block(body: Sequence[ast.stmt]) -> int:
+    for statement in body:
+        if _is_stub(statement):
+            return statement.lineno
+        if isinstance(statement, (ast.Return, ast.Raise)):
+            return 0
+        if isinstance(statement, (*DEFINITIONS, ast.With, ast.For, ast.While)) and (
+            line := _in_block(statement.body)
+        ):
+            return line
+    return 0
+
+
+def _is_stub(statement: ast.stmt) -> bool:
+    call = statement.exc if isinstance(statement, ast.Raise) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or not call.args:
+        return False
+    text = call.args[0].value if isinstance(call.args[0], ast.Constant) else None
+    is_text = isinstance(text, str) and text.startswith("Exercise")
+    return call.func.id == "NotImplementedError" and is_text
+
+
+# --- one source text of them all ------------------------------------------------------------------
+
+MAX_SOURCE_CHARS = 200_000
+
+
+def _compose(name: str, statements: Iterable[Statement]) -> Answer:
+    """Join the statements, in the order given, and keep where each was written."""
+    # an error in a rank names a line of this source: `origins` lead it back to the cell
+    texts: list[str] = []
+    origins: list[Origin] = []
+    first = 1
+    for statement in _without_repeats(statements):
+        count = statement.text.count("\n") + 1
+        origins.append(Origin(first, count, statement.cell, statement.line))
+        texts.append(statement.text)
+        first += count
+    return Answer(name, "\n".join([*texts, ""]), tuple(origins))
+
+
+def _without_repeats(statements: Iterable[Statement]) -> Iterator[Statement]:
+    """Leave out `import torch` when it still holds from above: many cells begin with it."""
+    imported: dict[str, set[str]] = {}
+    for statement in statements:
+        names = statement.names
+        if statement.is_import:
+            bound = names.binds | names.maybe
+            if bound and all(statement.text in imported.get(name, ()) for name in bound):
+                continue
+            for name in bound:
+                kept = imported.get(name, set()) if name in names.maybe else set()
+                imported[name] = kept | {statement.text}
+        else:
+            for name in names.binds | names.maybe:
+                imported.pop(name, None)
+        yield statement
+
+
+def _future_imports(listing: Listing) -> list[Statement]:
+    """Imports from __future__, each once: in a kernel they hold for all cells after them."""
+    found: dict[str, Statement] = {}
+    for statement in listing.matching(re.compile("__future__")):
+        node = statement.node
+        # the word is found in strings and comments, too
+        if not isinstance(node, ast.ImportFrom) or node.module != "__future__":
+            continue
+        if all(alias.name in __future__.all_feature_names for alias in node.names):
+            found.setdefault(statement.text, statement)
+    return list(found.values())
+
+
+def _sound(answer: Answer, where: Where) -> Answer | Problem:
+    """Reject what is too large, and what only the compiler sees: `return` outside a function."""
+    # it is sent to each rank of each world
+    if len(answer.source) > MAX_SOURCE_CHARS:
+        message = (
+            f"`{answer.name}` and what it needs are {len(answer.source):,} characters long; "
+            f"{MAX_SOURCE_CHARS:,} are allowed. Leave out data that is written into the cells."
+        )
+        return Problem("too_large", message, answer.name, answer.notes)
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            compile(answer.source, "<answer>", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        line = error.lineno if isinstance(error, SyntaxError) else None
+        place = answer.place(line or 0)
+        at = f"{where(place[0])}, line {place[1]}" if place else f"`{answer.name}`"
+        reason = error.msg if isinstance(error, SyntaxError) else str(error)
+        return Problem("syntax_error", f"{at}: {reason}.", answer.name, answer.notes)
+    return answer
+
+
+# --- what answers hold ----------------------------------------------------------------------------
+
+
+def normalize(answer: Answer) -> str:
+    """Return the answer's source without comments, docstrings and formatting."""
+    try:
+        tree = parse_quietly(answer.source)
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.Module, *DEFINITIONS)):
+                _drop_docstring(node)
+        return ast.unparse(tree)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return answer.source
+
+
+def defined_in(answer: Answer) -> list[str]:
+    """Return the names of the functions and classes that the answer's source defines, each once."""
+    try:
+        tree = parse_quietly(answer.source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    names = (node.name for node in tree.body if isinstance(node, DEFINITIONS))
+    return list(dict.fromkeys(names))
+
+
+def _drop_docstring(
+    node: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef,
+) -> None:
+    first = node.body[0] if node.body else None
+    value = first.value if isinstance(first, ast.Expr) else None
+    if isinstance(value, ast.Constant) and isinstance(value.value, str):
+        # a body must hold a statement
+        node.body[:1] = [] if len(node.body) > 1 else [ast.Pass()]

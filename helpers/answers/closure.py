@@ -12,18 +12,17 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from helpers.answers.listing import Listing, Position, Statement
-from helpers.answers.lookup import END, binders_at, changers_of
-from helpers.answers.order import in_order
-from helpers.answers.origin import outside_source
+from helpers.answers.listing import END, Listing, Position, Statement
+from helpers.answers.outside import outside_source
 
 # Which functions a statement calls as it runs is a guess, and its cost grows as the square of the
 # closure's size: beyond this many only names' last definitions are followed.
 _MAX_CALLS = 20_000
 _STAR_IMPORT = re.compile(r"\bimport\s*\*")
+_Edges = Mapping[Position, set[Position]]
 _KERNEL_MEMORY = re.compile(r"_{1,3}|_\d+|_i+|_i\d+|_oh|_ih|_dh|Out|In")
 
 
@@ -76,12 +75,14 @@ class _Search:
                 self._called_at(statement, point)
             if statement.position not in self.taken:
                 self._take(statement)
-        ordered = in_order(self.taken, self.hard, self.soft)
+        # what was found by way of calls may have come late: only now all that must come first is known
+        ordered = _in_order(self.taken, self.hard, self.soft)
         return Closure(tuple(ordered), self.reached, self.unknown)
 
     def _take(self, statement: Statement) -> None:
         self.taken[statement.position] = statement
         names = statement.names
+        # sorted: sets of texts have another order in each process, and an answer must be the same in all
         for name in sorted(names.now):
             self.follow(name, statement.position, Reached(name, statement, False), self.hard)
         for name in sorted(names.at_once):
@@ -102,7 +103,7 @@ class _Search:
         for name in sorted(statement.names.later):
             self.follow(name, point, Reached(name, user, False), self.soft)
         for name in sorted(statement.names.now | statement.names.at_once):
-            for kept in binders_at(self.listing, name, statement.position):
+            for kept in self.listing.binders_at(name, statement.position):
                 if not self._outside(kept):
                     self._put(kept, point, Reached(name, user, False))
 
@@ -115,10 +116,11 @@ class _Search:
     ) -> None:
         """Put what gives `name` its value at `point` on the list. Soft edges never fail."""
         is_soft = edges is self.soft
-        binders = binders_at(self.listing, name, point)
+        binders = self.listing.binders_at(name, point)
         if not binders and not is_soft:
             self._missing(name, reached)
-        for statement in [*binders, *changers_of(self.listing, name, binders)]:
+        for statement in [*binders, *self.listing.changers_of(name, binders)]:
+            # what may be needed only is left out where it cannot be had
             if self._outside(statement):
                 if not is_soft:
                     raise Unresolved(self._outside_message(statement, reached))
@@ -135,6 +137,7 @@ class _Search:
             self.pending.append((statement, point))
 
     def _outside(self, statement: Statement) -> str:
+        # asked again for each way that leads to a statement, and each time its calls are followed
         if statement.position not in self.outside:
             self.outside[statement.position] = outside_source(self.listing, statement)
         return self.outside[statement.position]
@@ -153,6 +156,7 @@ class _Search:
                 "kernel's memory of another cell and not kept in a notebook. "
                 f"Give that value a name of its own. {_ADVICE}"
             )
+        # not an error yet: a builtin, a star import or a `global` may still give it
         self.unknown.setdefault(name, user)
 
     def _outside_message(self, statement: Statement, reached: Reached) -> str:
@@ -217,3 +221,45 @@ def _star_imports(listing: Listing) -> list[Statement]:
     """Kept always: which names they give cannot be known without importing."""
     stars = [s for s in listing.matching(_STAR_IMPORT) if "*" in s.text and s.names.star]
     return [s for s in stars if not s.skipped and not outside_source(listing, s)]
+
+
+# --- the order in which they run ------------------------------------------------------------------
+
+
+def _in_order(taken: Mapping[Position, Statement], hard: _Edges, soft: _Edges) -> list[Statement]:
+    """Sort by position, but what a statement needs (hard) or may need (soft) goes before it."""
+    done: dict[Position, None] = {}
+    started: set[Position] = set()
+
+    def needed_first(position: Position) -> list[Position]:
+        before = set(hard.get(position, ()))
+        for other in soft.get(position, set()) - before:
+            # What may be needed is moved up only where that breaks nothing that is needed for sure.
+            if other < position or not _depends(other, position, hard):
+                before.add(other)
+        return sorted(before & taken.keys())
+
+    # names may need each other in a circle: each statement is put once, wherever the circle is entered
+    def put(position: Position) -> None:
+        if position in started:
+            return
+        started.add(position)
+        for other in needed_first(position):
+            put(other)
+        done[position] = None
+
+    for position in sorted(taken):
+        put(position)
+    return [taken[position] for position in done]
+
+
+def _depends(start: Position, goal: Position, hard: _Edges) -> bool:
+    pending, seen = [start], {start}
+    while pending:
+        for other in hard.get(pending.pop(), ()):
+            if other == goal:
+                return True
+            if other not in seen:
+                seen.add(other)
+                pending.append(other)
+    return False

@@ -40,6 +40,7 @@ class Answer:
 
     def place(self, line: int) -> tuple[int, int] | None:
         """Return (cell, line in that cell) of a line of `source`; None where there is none."""
+        # line by line of the statements that were joined; between them there is nothing
         for origin in self.origins:
             if origin.first <= line < origin.first + origin.count:
                 return origin.cell, origin.line + line - origin.first

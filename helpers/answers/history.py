@@ -45,6 +45,7 @@ def answer_from_history(
     if not name:
         message = "This object has no name of its own: pass a function or class of your own."
         return Problem("unresolved", message)
+    # a name alone is not enough: an import or `%run` may have bound it since the cell that defines it
     at_home = _is_at_home(target, inner, name, namespace) and not _is_in_a_file(inner)
     if not at_home or not listing.binders(name):
         return _from_elsewhere(inner, name)
@@ -69,9 +70,11 @@ def _own_namespace(inner: object) -> Mapping[str, object]:
 
 def _known_as(target: object, namespace: Mapping[str, object], listing: Listing) -> str:
     """The variable that holds the very object: a lambda or partial has no telling name itself."""
+    # a copy: the kernel's names may change meanwhile, as in a callback of a widget
     names = [name for name, value in list(namespace.items()) if value is target]
     if (own := _own_name(target)) in names:
         return own
+    # `_` and `_12` are what the kernel calls results: no cell has bound them
     typed = [name for name in names if not name.startswith("_") and listing.binders(name)]
     return typed[-1] if typed else ""
 

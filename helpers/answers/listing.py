@@ -1,16 +1,19 @@
 """Cells as numbered top-level statements, found by the names that they bind or change.
 
 `build` makes one `Listing` of a notebook (or of a kernel's history) and asks it for every answer;
-`closure` asks it who binds a name. A cell is parsed when a name that occurs in its text is first
-asked for: in a long history most cells have nothing to do with the answer.
+`closure` asks it who binds a name, at a point of the program: the position of a statement, or END, when
+all cells have run, which is when the answer is called. A cell is parsed when a name that its text may bind
+is first asked for: in a long history most cells have nothing to do with the answer.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+import sys
 import unicodedata
 import warnings
+from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,13 +22,13 @@ from typing import Literal
 from helpers.answers.magics import has_stored_magics, strip_magics
 from helpers.answers.names import Names, names_of
 from helpers.answers.scopes import imported_name
-from helpers.answers.search import may_bind
 
 Position = tuple[int, int]  # (cell, how many statements of that cell come before)
+END: Position = (sys.maxsize, 0)
 Skip = Literal["", "await", "main"]
 
 AWAIT = re.compile(r"\bawait\b|\basync\s+(?:for|with)\b")
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +57,7 @@ class Statement:
 
     @property
     def is_definition(self) -> bool:
-        return isinstance(self.node, _DEFINITIONS)
+        return isinstance(self.node, DEFINITIONS)
 
     @property
     def is_import(self) -> bool:
@@ -96,6 +99,37 @@ class Listing:
         self._ask(name)
         return self._changers.get(name, [])
 
+    def binders_at(self, name: str, point: Position) -> list[Statement]:
+        """The statements that may have bound `name` by then, latest first, back to one that must have.
+
+        Where the cells were reordered, so that nothing above binds the name, what is below is taken.
+        """
+        binders = [statement for statement in self.binders(name) if not statement.skipped]
+        above = binders[: bisect_left(binders, point, key=_position)]
+        chosen: list[Statement] = []
+        for statement in reversed(above or binders):
+            chosen.append(statement)
+            if name in statement.names.binds:
+                break
+        return chosen
+
+    def changers_of(self, name: str, chosen: list[Statement]) -> Iterator[Statement]:
+        """The statements that change the object which `chosen` (from `binders_at`) bound to `name`."""
+        if not chosen:
+            return
+        latest, first = chosen[0], chosen[-1]
+        binders = [statement for statement in self.binders(name) if not statement.skipped]
+        later = (b for b in binders if b.position > latest.position and name in b.names.binds)
+        until = next(later, None)
+        for statement in self.changers(name):
+            orphan = statement.position < binders[0].position  # a patch above what it patches
+            after = statement.position > first.position
+            before_next = until is None or statement.position < until.position
+            if statement in chosen or statement.skipped or not (orphan or after and before_next):
+                continue
+            if _is_change(statement, name, latest):
+                yield statement
+
     def forget(self, name: str, statements: Sequence[Statement]) -> None:
         """Take these out of what binds `name`."""
         self._binders[name] = [s for s in self.binders(name) if s not in statements]
@@ -134,7 +168,7 @@ class Listing:
                 self._enter(statement)
 
     def _parse(self, index: int) -> list[Statement]:
-        source = _one_newline(self._sources[index])
+        source = self._sources[index].replace("\r\n", "\n").replace("\r", "\n")
         try:
             return list(parse_cell(source, index))
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -143,20 +177,27 @@ class Listing:
 
     def _enter(self, statement: Statement) -> None:
         binds, changes = _effects(statement)
+        # cells are loaded as they are asked for, in any order
         for name in binds:
-            _insert(self._binders.setdefault(name, []), statement)
+            insort(self._binders.setdefault(name, []), statement, key=_position)
         for name in changes:
-            _insert(self._changers.setdefault(name, []), statement)
+            insort(self._changers.setdefault(name, []), statement, key=_position)
 
 
-def _insert(statements: list[Statement], new: Statement) -> None:
-    statements.append(new)
-    if len(statements) > 1 and statements[-2].position > new.position:
-        statements.sort(key=lambda statement: statement.position)
+def _is_change(statement: Statement, name: str, binder: Statement) -> bool:
+    names = statement.names
+    if name in names.stores:
+        return True
+    if binder.is_import:
+        return False  # `torch.manual_seed(0)`, `@torch.no_grad()`: no change to what is imported
+    if name in names.registers:
+        return True
+    # `xs.append(1)` makes xs what it is; `Tree.show()` is somebody trying out their class.
+    return name in names.pokes and not binder.is_definition
 
 
-def _one_newline(source: str) -> str:
-    return source.replace("\r\n", "\n").replace("\r", "\n")
+def _position(statement: Statement) -> Position:
+    return statement.position
 
 
 def _broken(index: int, error: Exception) -> BrokenCell:
@@ -169,8 +210,7 @@ def _broken(index: int, error: Exception) -> BrokenCell:
 
 def parse_quietly(source: str) -> ast.Module:
     """Parse, without the warnings on odd escapes that a learner has seen when the cell ran."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return ast.parse(source)
 
 
@@ -239,7 +279,7 @@ def _is_main_guard(test: ast.expr) -> bool:
 def _effects(statement: Statement) -> tuple[Sequence[str], Sequence[str]]:
     """(names bound, names changed); common forms are read off without walking the whole tree."""
     node, text = statement.node, statement.text
-    if isinstance(node, _DEFINITIONS) and not node.decorator_list and ":=" not in text:
+    if isinstance(node, DEFINITIONS) and not node.decorator_list and ":=" not in text:
         return [node.name], []
     if isinstance(node, ast.Import):
         return [imported_name(alias) for alias in node.names], []
@@ -251,3 +291,68 @@ def _effects(statement: Statement) -> tuple[Sequence[str], Sequence[str]]:
             return names, []
     found = statement.names
     return [*found.binds, *found.maybe], [*found.stores, *found.registers, *found.pokes]
+
+
+# --- cells that need not be parsed ----------------------------------------------------------------
+#
+# Parsing 10,000 lines takes a third of a second, more than a whole check; looking at the lines that hold a
+# name takes milliseconds. A cell that is passed over wrongly would be missing from an answer, so whatever is
+# in doubt may bind.
+
+_MAX_LINE = 1_000
+
+_BINDING_WORD = re.compile(
+    r"\b(?:import|as|del|case|setattr|delattr)\b|\b(?:def|class|type)\s+$"
+    r"|\bfor\b(?:(?!\bin\b).)*$"
+)
+_AT_START = re.compile(r"(?:^|[;:]|%time)[\s(\[*@]*$")
+_ALONE_AFTER = re.compile(r"[\s,\w\])*]*(?:#.*)?\\?$")
+_BRACKET_OR_ASSIGNMENT = re.compile(r"[()\[\]{}]|(?<![=!<>])=(?!=)|<<=|>>=")
+_BRANCHING = re.compile(r"^(?:if|for|while|with|try|match|async)\b|\A\s*\n?[ \t]", re.MULTILINE)
+
+
+def may_bind(name: str, text: str) -> bool:
+    """Tell whether a cell with this text may bind `name` or change the object of that name."""
+    position = text.find(name)
+    if position < 0:
+        return False
+    if has_stored_magics(text):
+        return True
+    flat = _BRANCHING.search(text) is None
+    while position >= 0:
+        start = text.rfind("\n", 0, position) + 1
+        end = text.find("\n", position)
+        end = len(text) if end < 0 else end
+        after = position + len(name)
+        if end - start > _MAX_LINE or _line_may_bind(text[start:position], text[after:end], flat):
+            return True
+        position = text.find(name, after)
+    return False
+
+
+def _line_may_bind(before: str, after: str, flat: bool) -> bool:
+    """`flat`: the cell has no top-level branches, so an indented `xs.append(1)` is a function's."""
+    if _is_word_character(before[-1:]) or _is_word_character(after[:1]):
+        return False  # part of a longer name
+    if _BINDING_WORD.search(before) or ("=" in after and _is_assigned(after)):
+        return True
+    if flat and before[:1].isspace() and after[:1] in (".", "[", "("):
+        return False
+    return _AT_START.search(before) is not None or _ALONE_AFTER.fullmatch(after) is not None
+
+
+def _is_word_character(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+def _is_assigned(after: str) -> bool:
+    """Whether an assignment's `=`, not a keyword argument's, follows on the line."""
+    depth = 0
+    for found in _BRACKET_OR_ASSIGNMENT.finditer(after):
+        if found[0] in "([{":
+            depth += 1
+        elif found[0] in ")]}":
+            depth -= 1
+        elif depth <= 0:
+            return True
+    return False

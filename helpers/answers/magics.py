@@ -61,6 +61,7 @@ def _as_typed(source: str) -> str:
     except SyntaxError:
         return source
     arguments = call.args if isinstance(call, ast.Call) else []
+    # name, line, cell: anything else was not made by IPython
     parts = [part.value for part in arguments if isinstance(part, ast.Constant)]
     if len(parts) != 3:
         return source
@@ -102,6 +103,7 @@ def _without_line_magics(source: str) -> str:
     while position < len(source):
         line_end = source.index("\n", position)
         line = source[position:line_end]
+        # asked only at the start of a logical line: within a string or brackets `%` is Python's
         replaced = _replaced(line)
         if replaced is None:
             end = _logical_end(source, position)
@@ -145,7 +147,7 @@ def _logical_end(source: str, position: int) -> int:
         if text in "([{":
             depth += 1
         elif text in ")]}":
-            depth = max(0, depth - 1)
+            depth = max(0, depth - 1)  # one bracket too many must not hide the lines below
         elif text == "\n" and depth == 0:
             return position
     return len(source)

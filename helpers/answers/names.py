@@ -13,8 +13,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from helpers.answers.scopes import imported_name, root_name
-from helpers.answers.walk import ScopeWalker
+from helpers.answers.scopes import ScopeWalker, imported_name, root_name
 
 _SETTERS = frozenset({"setattr", "delattr"})
 
@@ -113,26 +112,18 @@ class _Recorder(ScopeWalker):
         elif owner.kind == "class":
             owner.bound.add(name)  # a function's names are known before its body is walked
 
-    def visit_Name(self, node: ast.Name) -> None:
-        if not isinstance(node.ctx, ast.Store):
-            self.use(node.id)
-        if not isinstance(node.ctx, ast.Load):
-            self.bind(node.id)
-
-    def visit_Import(self, node: ast.Import) -> None:
+    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
         for alias in node.names:
-            if alias.asname or self.scope is not self.module:
-                self.bind(imported_name(alias))
-            else:
-                # `import torch` after `import torch.nn.utils` adds to one object: both are kept.
-                self.ever_bound.add(imported_name(alias))
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        for alias in node.names:
-            if alias.name == "*":
+            name = imported_name(alias)
+            if name == "*":
                 self.star = True
+            elif isinstance(node, ast.Import) and not alias.asname and self.scope is self.module:
+                # `import torch` after `import torch.nn.utils` adds to one object: both are kept.
+                self.ever_bound.add(name)
             else:
-                self.bind(imported_name(alias))
+                self.bind(name)
+
+    visit_ImportFrom = visit_Import
 
     def annotation(self, node: ast.expr | None) -> None:
         if node is None:
@@ -193,6 +184,7 @@ class _Recorder(ScopeWalker):
 
     def visit_Call(self, node: ast.Call) -> None:
         path = self._path(node.func)
+        # with its root, so that a call of `open` that is a local name is not taken for the builtin
         self.called[self.deferred].add(path)
         # In a class body or branch: a function that was defined a few lines above.
         self.calls_its_own |= not self.deferred and isinstance(node.func, ast.Name) and not path[0]

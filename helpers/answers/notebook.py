@@ -120,7 +120,7 @@ def _decode(content: bytes, name: str) -> str:
     if not content.strip():
         raise UnreadableNotebook(f"{name} is empty: save the notebook again.")
     try:
-        return content.decode("utf-8-sig")
+        return content.decode("utf-8-sig")  # some editors on Windows put a mark before the text
     except UnicodeDecodeError as error:
         raise UnreadableNotebook(
             f"{name} is not UTF-8 text (byte {error.start:,}): it is not a notebook, or damaged. "
@@ -135,6 +135,7 @@ def _parse(content: str, name: str) -> Any:
     try:
         return json.loads(content)
     except json.JSONDecodeError as error:
+        # a download that broke off is the usual cause, and has another remedy
         ended = error.pos >= len(content.rstrip()) or error.msg.startswith("Unterminated")
         what = "is cut off" if ended else "is not valid JSON"
         raise UnreadableNotebook(
@@ -156,6 +157,7 @@ def _cells(content: Any, name: str) -> list[Any]:
         )
     if "cells" not in content and isinstance(content.get("worksheets"), list):
         return list(_worksheet_cells(content["worksheets"]))
+    # nothing in a hostile file need have the type that it has in nbformat
     cells = content.get("cells")
     if not isinstance(cells, list):
         what = "has no cells" if cells is None else "has something else in place of its cells"
@@ -180,6 +182,7 @@ def _worksheet_cells(worksheets: list[Any]) -> Iterator[Any]:
 
 def _cell(index: int, raw: Any, repairs: list[str]) -> Cell:
     """Make a cell of whatever is in its place; an unusable one stays as an empty cell."""
+    # an unusable cell keeps its place: the numbers in messages are those that the author sees
     number = f"cell {index + 1}"
     if not isinstance(raw, dict):
         repairs.append(f"{number} is not a cell: skipped")

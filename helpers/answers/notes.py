@@ -15,6 +15,7 @@ from helpers.answers.listing import AWAIT, BrokenCell, Listing, Statement
 
 Where = Callable[[int], str]
 
+# What Python, IPython and a class body give without a definition.
 _GIVEN = frozenset(dir(builtins)) | {"__file__", "__annotations__", "__class__", "display"}
 
 
@@ -31,6 +32,7 @@ def _redefinitions(listing: Listing, closure: Closure, where: Where) -> Iterator
     for name in dict.fromkeys(name for s in definitions for name in sorted(s.names.binds)):
         rivals = [s for s in listing.binders(name) if s.is_definition and not s.skipped]
         last = rivals[-1] if rivals else None
+        # where an earlier definition is needed as well, as by a decorator, nothing was chosen
         if last in taken and len(rivals) > 1 and any(s not in taken for s in rivals):
             times = len(rivals)
             yield f"`{name}` is defined {times} times: the last one is taken ({_at(last, where)})"
@@ -54,6 +56,7 @@ def _below(closure: Closure, where: Where) -> Iterator[str]:
 
 
 def _moved(closure: Closure, where: Where) -> Iterator[str]:
+    # from the end: what comes before a statement of an earlier cell was moved up to it
     highest = -1
     for statement in reversed(closure.statements):
         reached = closure.reached[statement.position]

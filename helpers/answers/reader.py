@@ -23,15 +23,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from helpers.answers.data import Answer, Origin, Problem
-from helpers.answers.notebook import (
-    Cell,
-    Notebook,
-    UnreadableNotebook,
-    read_notebook,
-    shown_name,
-)
+from helpers.answers.notebook import UnreadableNotebook, shown_name
 
-__all__ = ["Cell", "Notebook", "UnreadableNotebook", "read_answers", "read_notebook"]
+__all__ = ["UnreadableNotebook", "read_answers"]
 
 MAX_REPLY_BYTES = 16_000_000
 _CHUNK = 1 << 16
@@ -58,6 +52,7 @@ def read_answers(
     try:
         data = json.loads(reply)
     except ValueError:
+        # a reply that broke off: it was ended by one of its limits, or crashed
         why = f"its reader {_ending(status)}"
         raise UnreadableNotebook(f"{name} could not be read: {why}. {_ADVICE}") from None
     if "unreadable" in data:
@@ -68,6 +63,7 @@ def read_answers(
 def _ask_child(request: bytes, deadline: float) -> tuple[bytes | None, int]:
     """Return (what the child wrote, its exit status); None if it was not done by the deadline."""
     child = subprocess.Popen(
+        # -P: the current folder may hold a student's json.py
         [sys.executable, "-P", "-m", _CHILD],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -77,6 +73,7 @@ def _ask_child(request: bytes, deadline: float) -> tuple[bytes | None, int]:
     )
     assert child.stdin is not None and child.stdout is not None  # both are pipes
     try:
+        # it may have ended before it has read its request
         with suppress(BrokenPipeError), child.stdin:
             child.stdin.write(request)
         reply = _read_until(child.stdout, deadline)
@@ -84,6 +81,7 @@ def _ask_child(request: bytes, deadline: float) -> tuple[bytes | None, int]:
     except subprocess.TimeoutExpired:
         return None, 0
     finally:
+        # also where it has closed its output and runs on
         child.kill()
         child.wait()
         child.stdout.close()

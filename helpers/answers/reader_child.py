@@ -29,6 +29,7 @@ def main() -> None:
         reply = json.dumps({"answers": _answers(request["path"], request["names"])})
     except UnreadableNotebook as error:
         reply = json.dumps({"unreadable": str(error)})
+    # the limits of this process work as exceptions first, so that they can be reported
     except (MemoryError, RecursionError):
         name = shown_name(request["path"])
         reply = json.dumps({"unreadable": f"{name} needs more memory than any notebook does."})
@@ -37,6 +38,7 @@ def main() -> None:
 
 def _answers(path: str, names: Sequence[str]) -> dict[str, Any]:
     notebook = read_notebook(path)
+    # one for all names: each cell is parsed once
     listing = Listing([cell.code for cell in notebook.cells])
     found = {name: build_answer(listing, name) for name in names}
     return {

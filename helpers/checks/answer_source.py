@@ -12,6 +12,7 @@ places in the learner's notebook."""
 
 def build(source: str, name: str) -> Any:
     """Execute an answer's source in `__main__` and return the object called `name`."""
+    # not a namespace of its own: pickle finds by name in `__main__` what an answer sends to other ranks
     namespace = sys.modules["__main__"].__dict__
     exec(compile(source, FILE, "exec"), namespace)
     return namespace[name]

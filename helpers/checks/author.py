@@ -16,8 +16,15 @@ from helpers.checks.rules import (
     Peers,
     TotalMessages,
 )
-from helpers.checks.rules_collectives import Awaited, Calls, HandedIn, Root, Travels
-from helpers.checks.rules_phases import AwaitedByHand, CallsIn
+from helpers.checks.rules_collectives import (
+    Awaited,
+    AwaitedByHand,
+    Calls,
+    HandedIn,
+    Root,
+    Travels,
+)
+from helpers.checks.rules_spans import CallsIn
 from helpers.ranks.run import Run
 from helpers.trace.events import Event, Trace
 from helpers.trace.mismatch import at

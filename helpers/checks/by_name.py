@@ -48,6 +48,7 @@ class ByName:
                 other = f"{value}, not {wanted}" if wanted else str(value)
                 problem = "" if isinstance(value, str) and value == wanted else other
             elif isinstance(value, str):
+                # the driver could not get the value, and says why
                 problem = value
             elif value is None and wanted is not None:
                 problem = "there is none"
@@ -59,6 +60,7 @@ class ByName:
 
     def same(self, one: Any, other: Any, rank: int) -> bool:
         """Whether two programs gave back the same, in the parts that are judged."""
+        # what a hostile rank returns need not be what the driver gave
         if not (isinstance(one, dict) and isinstance(other, dict)):
             return one is None and other is None
         return all(

@@ -86,12 +86,14 @@ class Case:
     @property
     def size(self) -> tuple[int, int]:
         """How large it is to look at: ranks, then elements; a single rank shows least."""
+        # with one rank nothing is sent: where two ranks fail as well, they show more of what is wrong
         ranks = self.world_size if self.world_size > 1 else 1 << 20
         return ranks, sum(_elements(value) for part in self.given for value in part)
 
     def say(self, words: str) -> str:
         """Fill the facts of this case into words."""
         known = {"n": self.world_size, **self.facts}
+        # not str.format: words may hold code with braces of its own, and an unknown name must not raise
         return re.sub(r"\{(\w+)\}", lambda m: str(known.get(m[1], m[0])), words)
 
 

@@ -30,6 +30,7 @@ def check(answer: Any) -> CheckResult:
     if shell is None:
         message = "check() reads the cells of a notebook. For a file, run: course check NOTEBOOK"
         return CheckResult(str(answer), "", Outcome.UNREADABLE, message=message)
+    # as typed, with magics; `In` holds what IPython has made of it, and is there without a history, too
     inputs = getattr(shell.history_manager, "input_hist_raw", shell.user_ns.get("In", []))
     found = answer_from_history(answer, inputs, shell.user_ns)
     try:
@@ -42,6 +43,8 @@ def check(answer: Any) -> CheckResult:
     source = found.source if isinstance(found, Answer) else ""
     from helpers.course import after
 
+    # what earlier cells have set here, such as a default dtype, must not change what is drawn: a grader has
+    # none of that
     with as_in_a_new_process():
         result = grade(exercise, found, input_number, watched=Display().watched)
     after.remember(result.name, passed=result.passed)
@@ -53,6 +56,7 @@ def _later_attempt(found: Answer | Problem, inputs: Sequence[str]) -> str:
     if isinstance(found, Problem) or not found.origins:
         return ""
     checked = max(origin.cell for origin in found.origins)
+    # a cell that does not compile has bound nothing, so the kernel still holds the version before it
     starts = re.compile(rf"^(async def|def|class) {re.escape(found.name)}\b", re.MULTILINE)
     for index in range(len(inputs) - 1, checked, -1):
         if starts.search(inputs[index]) and not _is_python(inputs[index]):
@@ -73,6 +77,7 @@ def _is_python(source: str) -> bool:
 
 def _recorded(result: CheckResult) -> CheckResult:
     """Keep the outcome in the learner's progress; a note, not an error, if that cannot be done."""
+    # checks are below the course: it is asked only here, in a learner's kernel
     from helpers.course.progress import record
 
     if result.outcome in {Outcome.NOT_ATTEMPTED, Outcome.UNREADABLE}:

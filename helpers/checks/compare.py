@@ -11,6 +11,7 @@ import torch
 from helpers.views.plain import plural
 from helpers.views.values import short_value
 
+# What a sum over some ranks may lose in a dtype, relative to the largest element: ranks may add in any order.
 _LOST = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 1e-5, torch.float64: 1e-9}
 _NUMBER = 1e-6
 _MOST_IN_A_RANGE = 100_000
@@ -28,20 +29,24 @@ def difference(
     tolerance: largest difference relative to `scale`, or else to the largest element of a tensor, or to a
     number; 0: none.
     """
-    where = f"{path}: " if path else ""
     if isinstance(right, np.ndarray):
         right = torch.as_tensor(right)
+    parts: list[_Part] = []
     if isinstance(right, torch.Tensor):
-        return where + problem if (problem := _tensors(right, got, tolerance, scale)) else ""
-    if isinstance(right, dict):
-        return _dicts(right, got, tolerance, path, scale)
-    if isinstance(right, (list, tuple)):
-        return _sequences(right, got, tolerance, path, scale)
-    if isinstance(right, (int, float, complex)) and not isinstance(right, bool):
-        return where + problem if (problem := _numbers(right, got, tolerance)) else ""
-    if type(got) is not type(right) or got != right:
-        return f"{where}{_short(got)} is not {_short(right)}"
-    return ""
+        problem = _tensors(right, got, tolerance, scale)
+    elif isinstance(right, dict):
+        problem, parts = _in_dicts(right, got)
+    elif isinstance(right, (list, tuple)):
+        problem, parts = _in_sequences(right, got)
+    elif isinstance(right, (int, float, complex)) and not isinstance(right, bool):
+        problem = _numbers(right, got, tolerance)
+    else:
+        is_same = type(got) is type(right) and got == right
+        problem = "" if is_same else f"{_short(got)} is not {_short(right)}"
+    if problem:
+        return f"{path}: {problem}" if path else problem
+    found = (difference(r, g, tolerance, f"{path}[{name}]", scale) for name, r, g in parts)
+    return next(filter(None, found), "")
 
 
 def same(right: Any, got: Any, tolerance: float | None = None, scale: float | None = None) -> bool:
@@ -60,6 +65,7 @@ def _tensors(right: torch.Tensor, got: Any, tolerance: float | None, scale: floa
         return f"its shape is {tuple(got.shape)}, not {tuple(right.shape)}"
     if got.dtype != right.dtype:
         return f"its dtype is {_name(got.dtype)}, not {_name(right.dtype)}"
+    # shape and dtype come first: without them elements cannot be compared one by one
     wrong = ~_close(right, got, tolerance, scale)
     if not wrong.any():
         return ""
@@ -76,12 +82,14 @@ def _close(
     right: torch.Tensor, got: torch.Tensor, tolerance: float | None, scale: float | None
 ) -> torch.Tensor:
     """Tell for each element whether it is near enough."""
+    # NaN where NaN is right is right; infinities are equal, while their difference is NaN
     equal = (got == right) | ((got != got) & (right != right))
     if not (right.is_floating_point() or right.is_complex()) or tolerance == 0:
         return equal
     room = tolerance if tolerance is not None else _LOST.get(right.dtype, 1e-5)
     wide = torch.complex128 if right.is_complex() else torch.float64
     sizes = right.to(wide).abs()
+    # of what is finite only: next to an infinity everything else would be near enough
     finite = sizes[sizes.isfinite()]
     largest = finite.max().item() if finite.numel() else 0.0
     near = room * (largest if scale is None else scale)
@@ -91,6 +99,7 @@ def _close(
 def _numbers(right: Any, got: Any, tolerance: float | None) -> str:
     if (isinstance(got, torch.Tensor) and got.numel() == 1) or isinstance(got, np.generic):
         got = got.item()
+    # True is an int to Python, but not a number to anybody who asked for one
     if isinstance(got, bool) or not isinstance(got, (int, float, complex)):
         return f"{_short(got)} is not a number"
     if isinstance(right, int) and not tolerance:  # exactly: isclose reckons in floats
@@ -107,43 +116,32 @@ def _numbers(right: Any, got: Any, tolerance: float | None) -> str:
     return f"{one} is not {other}"
 
 
-def _dicts(
-    right: dict[Any, Any], got: Any, tolerance: float | None, path: str, scale: float | None
-) -> str:
-    where = f"{path}: " if path else ""
+# The name of one part of a value, what it has to be, and what it is.
+_Part = tuple[str, Any, Any]
+
+
+def _in_dicts(right: dict[Any, Any], got: Any) -> tuple[str, list[_Part]]:
     if not isinstance(got, dict):
-        return f"{where}{_short(got)} is not a dict"
+        return f"{_short(got)} is not a dict", []
     for key in right:
         if key not in got:
-            return f"{where}the key {key!r} is missing"
-    for key in got:
+            return f"the key {key!r} is missing", []
+    for key in got:  # whatever a rank has put there: it is written out short
         if key not in right:
-            return f"{where}there is a key {_short(key)} too many"
-    for key, value in right.items():
-        if problem := difference(value, got[key], tolerance, f"{path}[{key!r}]", scale):
-            return problem
-    return ""
+            return f"there is a key {_short(key)} too many", []
+    return "", [(repr(key), value, got[key]) for key, value in right.items()]
 
 
-def _sequences(
-    right: Any, got: Any, tolerance: float | None, path: str, scale: float | None
-) -> str:
+def _in_sequences(right: Any, got: Any) -> tuple[str, list[_Part]]:
     if isinstance(got, torch.Tensor) and all(isinstance(v, (int, float)) for v in right):
         if got.dim() != 1 or got.shape[0] != len(right):  # before tolist(), which may be expensive
-            return (
-                f"{path + ': ' if path else ''}a tensor of shape {tuple(got.shape)}, not "
-                f"{len(right)} numbers"
-            )
+            return f"a tensor of shape {tuple(got.shape)}, not {len(right)} numbers", []
         got = got.tolist()
-    where = f"{path}: " if path else ""
     if not isinstance(got, (list, tuple, torch.Size)):
-        return f"{where}{_short(got)} is not a list or tuple"
+        return f"{_short(got)} is not a list or tuple", []
     if len(got) != len(right):
-        return f"{where}{plural(len(got), 'part')}, not {len(right)}"
-    for index, (one, other) in enumerate(zip(right, got, strict=True)):
-        if problem := difference(one, other, tolerance, f"{path}[{index}]", scale):
-            return problem
-    return ""
+        return f"{plural(len(got), 'part')}, not {len(right)}", []
+    return "", [(str(k), one, other) for k, (one, other) in enumerate(zip(right, got, strict=True))]
 
 
 def _apart(got: Any, right: Any) -> tuple[str, str]:

@@ -97,8 +97,10 @@ class Draw:
         for size in shape:
             count *= size
         numbers = [self.whole(-99, 99) for _ in range(count)]
+        # an answer that is off by one element must differ
         for i in range(1, count):
             numbers[i] += numbers[i] == numbers[i - 1]
+        # one zero and no more: a tensor that was never filled may hold zeros, too
         if count > 1:
             zero = self.rng.randrange(count)
             numbers = [n or 7 for n in numbers]
@@ -106,7 +108,7 @@ class Draw:
         values = torch.tensor(numbers, dtype=torch.float64).reshape(tuple(shape))
         scale = self.of(*_SCALES[dtype]) if scale is None else scale
         if dtype.is_floating_point:
-            return (values / 7 * scale).to(dtype)
+            return (values / 7 * scale).to(dtype)  # sevenths: no binary fraction equals them
         values = values.to(torch.int64)
         if dtype is torch.uint8:
             values = values.remainder(255)
@@ -133,6 +135,7 @@ class Draw:
 
 def _asked_from() -> tuple[tuple[str, int], ...]:
     """Name the place from which something is dealt: the line of content, and those between it and here."""
+    # By instruction, not by line: two draws on one line have decks of their own.
     frame, places = sys._getframe(2), []
     while frame.f_code.co_filename == __file__ and frame.f_back is not None:
         places.append(("", frame.f_lasti + 10_000 * frame.f_lineno))
@@ -140,6 +143,7 @@ def _asked_from() -> tuple[tuple[str, int], ...]:
     return (*places, (frame.f_code.co_filename, frame.f_lasti + 10_000 * frame.f_lineno))
 
 
+# What numbers of a float are multiplied by; what is added to whole ones: there float32 and float64 end.
 _SCALES = {
     torch.float64: (1.0, 1e-300, 1e12),
     torch.float32: (1.0, 1e-30, 1e6),
@@ -150,7 +154,6 @@ _SCALES = {
     torch.uint8: (0,),
     torch.int8: (0,),
 }
-"""What numbers of a float are multiplied by; what is added to whole ones: there float32 and float64 end."""
 
 
 def worlds(sizes: Sequence[int], count: int, rng: random.Random) -> list[int]:
@@ -160,6 +163,7 @@ def worlds(sizes: Sequence[int], count: int, rng: random.Random) -> list[int]:
     weights = [1 if size == 1 < len(chosen) else 3 if size <= 4 else 2 for size in chosen]
     total = sum(weights)
     counts = [count * weight // total for weight in weights]
+    # what is left over by rounding goes to the larger sizes, the last ones first
     for i in range(count - sum(counts)):
         counts[-1 - i % len(counts)] += 1
     return [size for size, times in zip(chosen, counts, strict=True) for _ in range(times)]

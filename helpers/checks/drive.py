@@ -11,6 +11,7 @@ import random
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -24,39 +25,46 @@ _LATE_S = 0.003
 _MOST_RANKS = 1_000
 
 
-def drive_cases(
-    rank: int,
-    world_size: int,
-    sources: Sequence[str],
-    programs: Sequence[int],
-    name: str,
-    kind: Kind,
-    driver: Callable[..., Any] | None,
-    numbers: Sequence[int],
-    second: bool,
-    given: Sequence[Sequence[Any]],
-) -> list[list[Any]]:
-    """Call programs on cases, one turn after another. Runs in ranks only.
+@dataclass(frozen=True)
+class Turns:
+    """What all ranks of a world do: they call programs on cases, one turn after another.
 
-    sources[programs[k]] is called in turn k. kind: how it is called; a script's driver gets its source.
-    numbers[k]: says which rank comes late to turn k, if any, and seeds the random numbers of each rank.
-    second: see `hard_world`. given[k]: this rank's inputs there; where it measures, the driver gets before
-    them the function that measures. Return for each turn what was returned, the names of the inputs that were
-    changed, and the numbers of the first and of the last call that were recorded meanwhile.
+    sources[programs[k]] defines the answer, `name`, that is called in turn k. kind: how it is called; a
+    script's driver gets its source. numbers[k]: says which rank comes late to turn k, if any, and seeds the
+    random numbers of each rank. second: see `hard_world`.
+    """
+
+    sources: Sequence[str]
+    programs: Sequence[int]
+    numbers: Sequence[int]
+    name: str
+    kind: Kind
+    driver: Callable[..., Any] | None
+    second: bool = False
+
+
+def drive_cases(
+    rank: int, world_size: int, turns: Turns, given: Sequence[Sequence[Any]]
+) -> list[list[Any]]:
+    """Call programs on cases. Runs in ranks only.
+
+    given[k]: this rank's inputs in turn k; where it measures, the driver gets before them the function that
+    measures. Return for each turn what was returned, the names of the inputs that were changed, and the
+    numbers of the first and of the last call that were recorded meanwhile.
     """
     from helpers.checks.hard import hard_world
 
+    # taken before the answer runs, and before the world is hard: what is late here is late indeed
     sleep, results = time.sleep, []
-    alone = kind.is_alone
+    kind, driver, alone = turns.kind, turns.driver, turns.kind.is_alone
     built: int | None = None
     known = set(vars(sys.modules["__main__"]))
-    with hard_world(second) if kind.is_hard else contextlib.nullcontext():
-        for k, (inputs, number) in enumerate(zip(given, numbers, strict=True)):
-            if programs[k] != built:  # an answer is built once: it may count its calls
-                built = programs[k]
-                source = sources[built]
+    with hard_world(turns.second) if kind.is_hard else contextlib.nullcontext():
+        for k, (inputs, number) in enumerate(zip(given, turns.numbers, strict=True)):
+            if turns.programs[k] != built:  # an answer is built once: it may count its calls
+                built = turns.programs[k]
                 _forget(known)  # a program must not find what another one has defined
-                answer: Any = _source(source, name) if kind is Kind.SCRIPT else build(source, name)
+                answer: Any = _built(turns.sources[built], turns.name, kind)
             before = [_copy(value) for value in inputs]
             first = calls_made()
             # Of its own on each rank, as in new processes; yet the same each time a case is tried.
@@ -88,7 +96,9 @@ def _timing(case: int, *arguments: int) -> float:
     return float(seconds)
 
 
-def _source(source: str, name: str) -> Any:
+def _built(source: str, name: str, kind: Kind) -> Any:
+    if kind is not Kind.SCRIPT:
+        return build(source, name)
     from helpers.checks.scripts import Source  # a tenth of a second, which other kinds need not pay
 
     return Source(source, name)
@@ -120,6 +130,7 @@ def _as_it_was(old: Any, new: Any) -> bool:
 
 
 def _parameter(answer: Any, position: int) -> str:
+    # an answer may be anything that can be called, also without a signature
     try:
         return list(inspect.signature(answer).parameters)[position]
     except (TypeError, ValueError, IndexError):

@@ -71,13 +71,14 @@ class Exercise:
     def draw(self, secret: str = VISIBLE_SECRET) -> tuple[Case, ...]:
         """Return the cases that belong to a secret, small ones first: always the same for one secret."""
         draws = plan(self.sizes, self.count, f"{secret}/{self.name}")
+        # `map` draws in the order of the plan; sorted afterwards, so that the smallest that fails comes first
         cases = sorted(map(self.case, draws), key=lambda case: case.size)
         return (*cases, self.last(draws[0])) if self.last is not None else tuple(cases)
 
     @cached_property
     def is_together(self) -> bool:
         """Tell whether many cases may share a world."""
-        return self.kind is not Kind.SCRIPT
+        return self.kind is not Kind.SCRIPT  # each script starts processes and a folder of its own
 
 
 def read(module: ModuleType, heading: Heading) -> Exercise:

@@ -15,7 +15,7 @@ import hashlib
 import re
 from collections.abc import Iterable, MutableMapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -33,21 +33,13 @@ from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout
 from helpers.ranks.run import Run
 
 _SECRET = "to tell mistakes apart"
+# How many further wrong cases, and cases that separate two mistakes, are looked at.
 _MOST_OTHERS = 4
-"""How many further wrong cases, and cases that separate two mistakes, are looked at."""
+# What differs from run to run in an error's text: addresses, paths, ports, and the head of a line that torch
+# logs, with its time.
 _PASSING_THINGS = re.compile(
     r"0x[0-9a-f]+|/[\w./-]+|\d+\.\d+\.\d+\.\d+|:\d+\b|\[rank\d+\]|\[[A-Z]\d{4} [^\]]*\]"
 )
-"""What differs from run to run in an error's text: addresses, paths, ports, and the head of a line that torch
-logs, with its time."""
-
-
-@dataclass(frozen=True)
-class Seen:
-    """One turn of the answer, and what came of it."""
-
-    turn: Turn
-    tried: Tried
 
 
 Matches = MutableMapping[str, str]
@@ -56,10 +48,10 @@ Matches = MutableMapping[str, str]
 
 def explain(
     answer: Worlds,
-    shown: Seen,
+    shown: Tried,
     outcome: Outcome,
-    wrong: Sequence[Seen],
-    passed: Sequence[Seen],
+    wrong: Sequence[Tried],
+    passed: Sequence[Tried],
     matches: Matches,
 ) -> str:
     """Return the sentence of the mistake that behaves as the answer does, or "".
@@ -75,17 +67,18 @@ def explain(
     key = _digest(exercise, outcome, [shown, *wrong, *passed])
     if key not in matches:
         matches[key] = _match(answer, shown, known, wrong, passed)
+    # by title, since what was matched may have been found for another learner's answer
     words = {mistake.title: mistake.words for mistake in known}.get(matches[key], "")
-    return shown.tried.case.say(words)
+    return shown.case.say(words)
 
 
-def _digest(exercise: Exercise, outcome: Outcome, seen: Sequence[Seen]) -> str:
+def _digest(exercise: Exercise, outcome: Outcome, seen: Sequence[Tried]) -> str:
     """Name what an answer did in some cases. Two that differ in a last digit have different names."""
     found = hashlib.sha256(f"{exercise.name} {outcome.value}".encode())
     for each in seen:
-        run = each.tried.run
-        found.update(f"{run.world_size} {each.turn.number} {each.tried.changed}".encode())
-        found.update(f"{_broken(exercise, each.tried)} {_reason(run)}".encode())
+        run = each.run
+        found.update(f"{run.world_size} {each.number} {each.changed}".encode())
+        found.update(f"{_broken(exercise, each)} {_reason(run)}".encode())
         for value in run.values:
             value = value.found if isinstance(value, Measured) else value
             for chunk in wire.encode(value):
@@ -95,15 +88,15 @@ def _digest(exercise: Exercise, outcome: Outcome, seen: Sequence[Seen]) -> str:
 
 def _match(
     answer: Worlds,
-    shown: Seen,
+    shown: Tried,
     known: Sequence[KnownMistake],
-    wrong: Sequence[Seen],
-    passed: Sequence[Seen],
+    wrong: Sequence[Tried],
+    passed: Sequence[Tried],
 ) -> str:
     """Return the title of the mistake that behaves as the answer does, or ""."""
-    size = shown.turn.case.world_size
-    near = [each for each in wrong if each.turn.case.world_size == size]
-    far = [each for each in wrong if each.turn.case.world_size != size][:_MOST_OTHERS]
+    size = shown.case.world_size
+    near = [each for each in wrong if each.case.world_size == size]
+    far = [each for each in wrong if each.case.world_size != size][:_MOST_OTHERS]
     # a mistake that is wrong where the answer is right is another mistake
     ends = [*passed[:1], *passed[1:][-1:]]
     left = _alike(answer, known, [shown, *near[:1], *ends])
@@ -119,33 +112,31 @@ def _match(
     return left[0].title if len(sentences) == 1 else ""
 
 
-def _drawn(answer: Worlds, shown: Seen) -> Iterable[Seen]:
+def _drawn(answer: Worlds, shown: Tried) -> Iterable[Tried]:
     """Draw further cases and run the answer on them."""
-    sizes = {shown.turn.case.world_size}
+    sizes = {shown.case.world_size}
+    # drawn with a secret of their own: the visible cases have not told the mistakes apart
     for case in answer.exercise.draw(_SECRET):
         if case.world_size not in sizes and len(sizes) <= _MOST_OTHERS:
             sizes.add(case.world_size)
-            turn = Turn(case, 0)
-            yield Seen(turn, answer.alone(turn))
+            yield answer.alone(Turn(case, 0))
 
 
 def _alike(
-    answer: Worlds, mistakes: Sequence[KnownMistake], cases: Sequence[Seen]
+    answer: Worlds, mistakes: Sequence[KnownMistake], cases: Sequence[Tried]
 ) -> list[KnownMistake]:
     """Return the mistakes that behave as the answer did in all of these cases."""
     left = list(mistakes)
-    for _, group in groupby(
-        cases, key=lambda seen: (seen.turn.case.world_size, id(seen.turn.case.env))
-    ):
+    for _, group in groupby(cases, key=lambda tried: (tried.case.world_size, id(tried.case.env))):
         seen = list(group)
         worlds = replace(answer, programs=[mistake.source for mistake in left], watched=False)
-        came = _run(worlds, range(len(left)), [each.turn for each in seen])
+        came = _run(worlds, range(len(left)), [Turn(each.case, each.number) for each in seen])
         left = [
             mistake
             for mistake, tries in zip(left, came, strict=True)
             if len(tries) == len(seen)
             and all(
-                behave_alike(answer.exercise, each.tried, tried)
+                behave_alike(answer.exercise, each, tried)
                 for each, tried in zip(seen, tries, strict=True)
             )
         ]
@@ -163,6 +154,7 @@ def _run(worlds: Worlds, programs: Sequence[int], turns: Sequence[Turn]) -> list
     if not programs:
         return []
     first = turns[0].case
+    # a world without a group, or with an environment of its own, is for one case alone
     may_share = first.init and first.env is None
     if may_share and (len(programs) > 1 or len(turns) > 1):
         all_turns = [replace(turn, program=program) for program in programs for turn in turns]
@@ -193,7 +185,8 @@ def behave_alike(exercise: Exercise, one: Tried, other: Tried) -> bool:
     inputs changed; the same rules broken; or the same failure.
     """
     if one.run.failure is not None or other.run.failure is not None:
-        return _same_failure(one.run, other.run)
+        alike = type(one.run.failure) is type(other.run.failure)
+        return alike and _reason(one.run) == _reason(other.run)
     case = one.case
     try:
         if not all(
@@ -220,10 +213,6 @@ def _same_value(case: Case, rank: int, one: Any, other: Any) -> bool:
 
 def _broken(exercise: Exercise, tried: Tried) -> list[bool]:
     return [bool(rule.problem(tried.run.trace, tried.case)) for rule in exercise.rules]
-
-
-def _same_failure(one: Run, other: Run) -> bool:
-    return type(one.failure) is type(other.failure) and _reason(one) == _reason(other)
 
 
 def _reason(run: Run) -> list[Any]:

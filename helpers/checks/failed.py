@@ -29,6 +29,7 @@ class Failed:
         if failure is None or (self.when is not None and not self.when(case, run)):
             return False
         if isinstance(failure, RankDied):
+            # gloo aborts the process where sizes differ, and its last words are lost with it
             return self.died
         text = str(failure.error) if isinstance(failure, RankFailed) else str(failure)
         return bool(self.said) and re.search(self.said, text) is not None

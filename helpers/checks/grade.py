@@ -17,21 +17,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
 
 import torch
 
-from helpers.answers.build import Answer, Problem
-from helpers.answers.text import defined_in
+from helpers.answers.build import Answer, Problem, defined_in
 from helpers.checks.answer_source import FILE
 from helpers.checks.case import Case
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
-from helpers.checks.explain import Matches, Seen, behave_alike, explain
+from helpers.checks.explain import Matches, behave_alike, explain
 from helpers.checks.judge import Tried, Unjudged, judge, label_of
 from helpers.checks.kinds import Kind
-from helpers.checks.poison import MOVES
 from helpers.checks.registry import exercises
 from helpers.checks.result import CaseVerdict, CheckResult, Outcome
 from helpers.checks.worlds import MOST_EVENTS, Flooded, Turn, Worlds, is_clean
@@ -43,14 +41,19 @@ from helpers.trace.events import Place
 NameCell = Callable[[int], str]
 """From the index of a cell to what its reader calls it: "cell 7", "cell [12]"."""
 
+# Outcomes after which the other cases would only repeat the message, and cost a second each.
 _STOP_AFTER = frozenset(
     {Outcome.DEADLOCKED, Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.NOT_ATTEMPTED}
 )
-"""Outcomes after which the other cases would only repeat the message, and cost a second each."""
+# Cases that are tried again in worlds of their own: after this many that went wrong alike, others do too.
 _MOST_ALONE = 8
-"""Cases that are tried again in worlds of their own: after this many that went wrong alike, others do too."""
+# Answers to other exercises that are tried because one that calls them failed.
 _MOST_PARTS = 3
-"""Answers to other exercises that are tried because one that calls them failed."""
+MOVES = (
+    "Until wait() has returned, the check fills the tensors that an irecv or an asynchronous call writes to "
+    "with poison values, and new tensors of torch.empty, too. Your numbers change with those values: "
+    "something was read before wait(), or nothing was ever received into it."
+)
 
 
 class CheckFault(Exception):
@@ -84,34 +87,15 @@ def grade(
     if isinstance(found, Problem):
         outcome = Outcome.NOT_ATTEMPTED if found.kind == "not_attempted" else Outcome.UNREADABLE
         return _result(exercise, found, outcome, message=found.message)
+    visible = secret == VISIBLE_SECRET
+    worlds = Worlds(exercise, [found.source], _places(found, name_cell), connection, watched)
+    # of a hidden case nobody sees the advice
+    advice = {} if matches is None and visible else matches
     with _one_thread():
-        visible = secret == VISIBLE_SECRET
-        if matches is None and visible:  # of a hidden case nobody sees the advice
-            matches = {}
-        result = _tried(
-            exercise, found, name_cell, secret, every_case, connection, watched, matches
-        )
+        result = _tried(_Trial(worlds, every_case, advice), found, secret)
         if result.passed or result.outcome is Outcome.FAULT or not visible:
             return result
-        wrong = _wrong_parts(exercise, found, name_cell, connection)
-        return replace(result, notes=(*result.notes, *wrong))
-
-
-def _wrong_parts(
-    exercise: Exercise, found: Answer, name_cell: NameCell, connection: Connection | None
-) -> list[str]:
-    """Say which answers to other exercises, of those that this one calls, are wrong themselves."""
-    said = []
-    others = [name for name in defined_in(found) if name in exercises() and name != exercise.name]
-    for name in others[:_MOST_PARTS]:
-        part = exercises()[name]
-        own = replace(found, name=name)
-        if not _tried(part, own, name_cell, VISIBLE_SECRET, False, connection).passed:
-            said.append(
-                f"`{name}` ({part.number}), which this answer calls, does not pass its own check: "
-                "begin there."
-            )
-    return said
+        return replace(result, notes=(*result.notes, *_wrong_parts(worlds, found)))
 
 
 @contextmanager
@@ -123,41 +107,6 @@ def _one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
-
-
-def _tried(
-    exercise: Exercise,
-    found: Answer,
-    name_cell: NameCell,
-    secret: str,
-    every_case: bool,
-    connection: Connection | None,
-    watched: bool = False,
-    matches: Matches | None = None,
-) -> CheckResult:
-    worlds = Worlds(exercise, [found.source], _places(found, name_cell), connection, watched)
-    cases = exercise.draw(secret)
-    drawn = cases[:-1] if exercise.last is not None else cases
-    numbered = [
-        [Turn(case, number) for number, case in enumerate(group)]
-        for _, group in groupby(drawn, key=lambda case: case.world_size)
-    ]
-    verdicts: list[CaseVerdict] = []
-    try:
-        for each in _verdicts(worlds, numbered, every_case, matches):
-            verdicts.append(each)
-        if exercise.last is not None and all(verdict.passed for verdict in verdicts):
-            verdicts += _verdicts(worlds, [[Turn(cases[-1], 0)]], every_case, matches)
-    except CheckFault as fault:
-        return _not_judged(exercise, found, fault)
-    except LaunchError as error:
-        return _result(exercise, found, Outcome.CRASHED, message=str(error))
-    result = _summed(exercise, found, tuple(verdicts), len(cases))
-    if exercise.kind is Kind.LOCAL and secret == VISIBLE_SECRET:
-        # up to the first that failed there is a verdict for each case
-        failed = next((k for k, verdict in enumerate(verdicts) if not verdict.passed), None)
-        return replace(result, given=() if failed is None else tuple(cases[failed].given[0]))
-    return result
 
 
 def _places(answer: Answer, name_cell: NameCell) -> Callable[[str, int, str], Place]:
@@ -174,102 +123,145 @@ def _places(answer: Answer, name_cell: NameCell) -> Callable[[str, int, str], Pl
     return place
 
 
-_Together = Mapping[int, tuple[Seen, CaseVerdict]]
-"""Number of a case among those that were tried in one world -> what came of it."""
+def _wrong_parts(worlds: Worlds, found: Answer) -> list[str]:
+    """Say which answers to other exercises, of those that this one calls, are wrong themselves."""
+    said = []
+    own = worlds.exercise.name
+    others = [name for name in defined_in(found) if name in exercises() and name != own]
+    for name in others[:_MOST_PARTS]:
+        part = exercises()[name]
+        trial = _Trial(replace(worlds, exercise=part, watched=False), every_case=False)
+        if not _tried(trial, replace(found, name=name), VISIBLE_SECRET).passed:
+            said.append(
+                f"`{name}` ({part.number}), which this answer calls, does not pass its own check: "
+                "begin there."
+            )
+    return said
 
 
-def _verdicts(
-    worlds: Worlds, groups: Sequence[Sequence[Turn]], every_case: bool, matches: Matches | None
-) -> Iterator[CaseVerdict]:
-    """Judge cases, each group of one world size: first all together, then alone what did not pass there.
+def _tried(trial: _Trial, found: Answer, secret: str) -> CheckResult:
+    exercise = trial.exercise
+    cases = exercise.draw(secret)
+    drawn = cases[:-1] if exercise.last is not None else cases
+    numbered = [
+        [Turn(case, number) for number, case in enumerate(group)]
+        for _, group in groupby(drawn, key=lambda case: case.world_size)
+    ]
+    try:
+        verdicts = list(trial.verdicts(numbered))
+        if exercise.last is not None and all(verdict.passed for verdict in verdicts):
+            verdicts += trial.verdicts([[Turn(cases[-1], 0)]])
+    except CheckFault as fault:
+        return _not_judged(exercise, found, fault)
+    except LaunchError as error:
+        return _result(exercise, found, Outcome.CRASHED, message=str(error))
+    result = _summed(exercise, found, tuple(verdicts), len(cases))
+    if exercise.kind is Kind.LOCAL and secret == VISIBLE_SECRET:
+        # up to the first that failed there is a verdict for each case
+        failed = next((k for k, verdict in enumerate(verdicts) if not verdict.passed), None)
+        return replace(result, given=() if failed is None else tuple(cases[failed].given[0]))
+    return result
 
-    matches: see `explain`, by which the first case that fails gets its advice; None: it gets none.
-    """
-    alone = 0
-    any_failed = False
 
-    @cache
-    def together(k: int) -> _Together:
-        return _all_in_one(worlds, groups[k]) if k < len(groups) else {}
+@dataclass(frozen=True)
+class _Trial:
+    """How an answer's cases are tried. matches: of `explain`, which advises; None: nobody reads advice."""
 
-    for k, group in enumerate(groups):
-        try:
-            seen = together(k)
-            wrong = _seen(seen, passed=False)
-            if wrong:  # what is advised must be true of cases of another size, too
-                wrong += _seen(together(k + 1), passed=False)
-        except Flooded:
-            yield _flood(worlds.exercise, group[0].case)
-            return
-        # what breaks a rule here may belong to another case than the rank says
-        doubted = any(verdict.broken for _, verdict in seen.values())
-        for turn in group:
-            known = seen[turn.number][1] if turn.number in seen else None
-            passes = known is not None and known.passed
-            if known is not None and (not doubted if passes else alone >= _MOST_ALONE):
-                verdict = known
-            else:
-                alone += not passes
-                try:
-                    tried, verdict = _alone(worlds, turn, [each.tried for each in wrong])
-                    if matches is not None and not (verdict.passed or any_failed):  # it is shown
-                        others = [each for each in wrong if each.turn is not turn]
-                        shown = Seen(turn, tried)
-                        fine = _seen(seen, passed=True)
-                        verdict = _advised(worlds, shown, verdict, others, fine, matches)
-                except Flooded:
-                    yield _flood(worlds.exercise, turn.case)
-                    return
-                any_failed |= not verdict.passed
-            yield verdict
-            if verdict.outcome in _STOP_AFTER or _took_minutes(verdict):
+    worlds: Worlds
+    every_case: bool
+    matches: Matches | None = None
+
+    @property
+    def exercise(self) -> Exercise:
+        return self.worlds.exercise
+
+    def verdicts(self, groups: Sequence[Sequence[Turn]]) -> Iterator[CaseVerdict]:
+        """Judge cases, each group of one world size: first all together, then alone what did not pass there.
+
+        The first case that fails is the one that is shown, so it alone gets the best advice.
+        """
+
+        @cache
+        def together(k: int) -> _Together:
+            return all_in_one(self.worlds, groups[k]) if k < len(groups) else {}
+
+        alone, failed = 0, 0
+        for k, group in enumerate(groups):
+            turn = group[0]
+            try:
+                seen = together(k)
+                wrong = _seen(seen, passed=False)
+                if wrong:  # what is advised must be true of cases of another size, too
+                    wrong += _seen(together(k + 1), passed=False)
+                # what breaks a rule here may belong to another case than the rank says
+                doubted = any(verdict.broken for _, verdict in seen.values())
+                for turn in group:
+                    verdict = seen[turn.number][1] if turn.number in seen else None
+                    passes = verdict is not None and verdict.passed
+                    # of many that went wrong together it is enough to try some again
+                    is_settled = not doubted if passes else alone >= _MOST_ALONE
+                    if verdict is None or not is_settled:
+                        alone += not passes
+                        tried, verdict = self._alone(turn, wrong)
+                        if not (verdict.passed or failed):
+                            verdict = self._advised(tried, verdict, wrong, _seen(seen, passed=True))
+                        failed += not verdict.passed
+                    yield verdict
+                    if verdict.outcome in _STOP_AFTER or _took_minutes(verdict):
+                        return
+                    if not (self.every_case or verdict.passed):
+                        return
+            except Flooded:
+                yield _flood(self.exercise, turn.case)
                 return
-            if not (every_case or verdict.passed):
-                return
-        if any_failed and not every_case:
-            return
+
+    def _alone(self, turn: Turn, wrong: Sequence[Tried]) -> tuple[Tried, CaseVerdict]:
+        """Judge one case in a world of its own."""
+        tried = self.worlds.alone(turn)
+        verdict = _judge(self.exercise, tried, wrong)
+        if verdict.outcome is Outcome.TOO_SLOW and not _took_minutes(verdict):
+            # Something else may have run at that moment.
+            tried = self.worlds.alone(turn)
+            verdict = _judge(self.exercise, tried, wrong)
+        return tried, verdict
+
+    def _advised(
+        self,
+        shown: Tried,
+        verdict: CaseVerdict,
+        wrong: Sequence[Tried],
+        passed: Sequence[Tried],
+    ) -> CaseVerdict:
+        """Add the best advice to the verdict that is shown: a mistake that was run, if one fits."""
+        if self.matches is None:
+            return verdict
+        advice = verdict.advice
+        if any(row.problem for row in verdict.rows) or verdict.message:  # a broken rule says it all
+            others = [each for each in wrong if each.case is not shown.case]
+            found = explain(self.worlds, shown, verdict.outcome, others, passed, self.matches)
+            advice = found or advice
+        if verdict.outcome is Outcome.WRONG and not advice:
+            advice = self._moves(shown)
+        return replace(verdict, advice=advice)
+
+    def _moves(self, tried: Tried) -> str:
+        """Say so if the wrong values come from poison: other poison values give others, twice the same."""
+        if not self.exercise.kind.is_hard:
+            return ""
+        turn = Turn(tried.case, tried.number)
+        again = self.worlds.alone(turn, second=True)
+        if not again.run.ok or behave_alike(self.exercise, tried, again):
+            return ""
+        # a program that is not the same from run to run reads something else than poison
+        once_more = self.worlds.alone(turn, second=True)
+        return MOVES if behave_alike(self.exercise, again, once_more) else ""
 
 
-def _alone(worlds: Worlds, turn: Turn, wrong: Sequence[Tried]) -> tuple[Tried, CaseVerdict]:
-    """Judge one case in a world of its own."""
-    tried = worlds.alone(turn)
-    verdict = _judge(worlds.exercise, tried, wrong)
-    if verdict.outcome is Outcome.TOO_SLOW and not _took_minutes(verdict):
-        # Something else may have run at that moment.
-        tried = worlds.alone(turn)
-        verdict = _judge(worlds.exercise, tried, wrong)
-    return tried, verdict
+# Number of a case among those that were tried in one world -> what came of it.
+_Together = Mapping[int, tuple[Tried, CaseVerdict]]
 
 
-def _advised(
-    worlds: Worlds,
-    shown: Seen,
-    verdict: CaseVerdict,
-    wrong: Sequence[Seen],
-    passed: Sequence[Seen],
-    matches: Matches,
-) -> CaseVerdict:
-    """Add the best advice to the verdict that the learner will see: a mistake that was run, if one fits."""
-    advice = verdict.advice
-    if any(row.problem for row in verdict.rows) or verdict.message:  # a broken rule says it all
-        advice = explain(worlds, shown, verdict.outcome, wrong, passed, matches) or advice
-    if verdict.outcome is Outcome.WRONG and not advice:
-        advice = _moves(worlds, shown.turn, shown.tried)
-    return replace(verdict, advice=advice)
-
-
-def _took_minutes(verdict: CaseVerdict) -> bool:
-    """Whether a run used up its wall time, so that trying it again would take minutes more."""
-    run = verdict.run
-    return verdict.outcome is Outcome.TOO_SLOW and run is not None and run.failure is not None
-
-
-def _flood(exercise: Exercise, case: Case) -> CaseVerdict:
-    message = f"More than {MOST_EVENTS:,} calls of a rank were recorded; no answer needs that many."
-    return CaseVerdict(label_of(exercise, case), Outcome.FLOODED, message=message)
-
-
-def _all_in_one(worlds: Worlds, group: Sequence[Turn]) -> _Together:
+def all_in_one(worlds: Worlds, group: Sequence[Turn]) -> _Together:
     """Try cases in one world; return what is known of each: nothing, where one of them has ended it."""
     turns = [turn for turn in group if turn.case.init and turn.case.env is None]
     if not worlds.exercise.is_together or len(turns) < 2:
@@ -279,10 +271,14 @@ def _all_in_one(worlds: Worlds, group: Sequence[Turn]) -> _Together:
         return {}
     parts, world = shared
     return {
-        turn.number: (Seen(turn, tried), replace(_judge(worlds.exercise, tried), world=world))
-        for turn, tried in zip(turns, parts, strict=True)
+        tried.number: (tried, replace(_judge(worlds.exercise, tried), world=world))
+        for tried in parts
         if is_clean(tried.run.trace)
     }
+
+
+def _seen(together: _Together, passed: bool) -> list[Tried]:
+    return [tried for tried, verdict in together.values() if verdict.passed is passed]
 
 
 def _judge(exercise: Exercise, tried: Tried, others: Sequence[Tried] = ()) -> CaseVerdict:
@@ -296,19 +292,15 @@ def _judge(exercise: Exercise, tried: Tried, others: Sequence[Tried] = ()) -> Ca
         raise CheckFault(f"case {tried.case.label}: {said}") from error
 
 
-def _moves(worlds: Worlds, turn: Turn, tried: Tried) -> str:
-    """Say so if the wrong values come from poison: other poison values give others, twice the same."""
-    if not worlds.exercise.kind.is_hard:
-        return ""
-    again = worlds.alone(turn, second=True)
-    if not again.run.ok or behave_alike(worlds.exercise, tried, again):
-        return ""
-    once_more = worlds.alone(turn, second=True)
-    return MOVES if behave_alike(worlds.exercise, again, once_more) else ""
+def _took_minutes(verdict: CaseVerdict) -> bool:
+    """Whether a run used up its wall time, so that trying it again would take minutes more."""
+    run = verdict.run
+    return verdict.outcome is Outcome.TOO_SLOW and run is not None and run.failure is not None
 
 
-def _seen(together: _Together, passed: bool) -> list[Seen]:
-    return [seen for seen, verdict in together.values() if verdict.passed is passed]
+def _flood(exercise: Exercise, case: Case) -> CaseVerdict:
+    message = f"More than {MOST_EVENTS:,} calls of a rank were recorded; no answer needs that many."
+    return CaseVerdict(label_of(exercise, case), Outcome.FLOODED, message=message)
 
 
 def _summed(

@@ -11,6 +11,7 @@ of a call's tensors gloo reads and writes a copy; `wait()` brings the result hom
 from __future__ import annotations
 
 import functools
+import math
 import os
 import sys
 import time
@@ -22,10 +23,10 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from helpers.checks.poison import poison_of
 from helpers.trace.frames import API, LEARNER, OTHER, kind_of
 from helpers.trace.kernels import waited
 
+# Method of ProcessGroup -> which of its arguments gloo writes, and which it reads.
 _METHODS = {
     "send": (None, 0),
     "recv": (0, None),
@@ -47,7 +48,8 @@ _METHODS = {
     "alltoall_base": (0, 1),
     "all_to_all_single": (0, 1),
 }
-"""Method of ProcessGroup -> which of its arguments gloo writes, and which it reads."""
+# A number that float16 and bfloat16 can hold about as well.
+_SECOND = -1234.0
 _POINT_TO_POINT = frozenset({"send", "recv", "recv_anysource"})
 
 
@@ -80,6 +82,7 @@ def _replace(owner: Any, name: str, by: Callable[[str, Any], Any]) -> tuple[Any,
 def _asked_by_the_answer() -> bool:
     """Tell whether the answer's own lines made the call that is under way, with torch.distributed's help."""
     frame = sys._getframe(2)
+    # torch's own layers, such as DDP's hooks, also call methods of the group: they know when to wait
     while frame is not None and kind_of(frame.f_code) in {API, OTHER}:
         if frame.f_code.co_filename.endswith(_DRIVER):
             return False
@@ -87,6 +90,7 @@ def _asked_by_the_answer() -> bool:
     return frame is not None and kind_of(frame.f_code) is LEARNER
 
 
+# The check's own calls stand below its driver: they are not the answer's, and are left as they are.
 _DRIVER = os.path.join("checks", "drive.py")
 _LONGEST_SLEEP_S = 0.003
 
@@ -94,8 +98,8 @@ _LONGEST_SLEEP_S = 0.003
 def _at_once(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
     def sleep(seconds: float) -> None:
         if kind_of(sys._getframe(1).f_code) is LEARNER and seconds >= 0:
-            # As long on no two ranks, so that it orders nothing; not 0, or who polls would hold a core. The
-            # learner's own random numbers stay as they are.
+            # As long on no two ranks, so that it orders nothing; not 0, or a rank that polls would keep a
+            # core busy. From the kernel: the learner's own random numbers stay as they are.
             real(os.urandom(1)[0] * _LONGEST_SLEEP_S / 255)
         else:
             real(seconds)
@@ -113,9 +117,16 @@ def _full_of_poison(second: bool, name: str, real: Callable[..., Any]) -> Callab
     return empty
 
 
+def poison_of(dtype: torch.dtype, second: bool = False) -> float | int:
+    """Return NaN, or the largest whole number. second: another value, to see what depends on it."""
+    if dtype.is_floating_point or dtype.is_complex:
+        return _SECOND if second else math.nan
+    return torch.iinfo(dtype).max - second
+
+
 def _spoil(tensor: torch.Tensor, second: bool) -> None:
     with torch.no_grad():
-        if tensor.dtype is not torch.bool:
+        if tensor.dtype is not torch.bool:  # of two values neither would be seen
             tensor.fill_(poison_of(tensor.dtype, second))
 
 
@@ -138,55 +149,44 @@ def _is_asynchronous(name: str, args: tuple[Any, ...]) -> bool:
     return name in _POINT_TO_POINT or bool(getattr(args[-1], "asyncOp", False) if args else False)
 
 
+_Pairs = list[tuple[torch.Tensor, torch.Tensor]]
+
+
 class _UnderWay:
-    """The tensors of one call: the answer's own, and those that gloo has in their place."""
+    """The tensors of one call, each of the answer's own with the one that gloo has in its place.
+
+    args: the call's arguments, as gloo gets them. home: the pairs to which gloo writes.
+    """
 
     def __init__(
         self, args: tuple[Any, ...], writes: int | None, reads: int | None, second: bool
     ) -> None:
         self.args: tuple[Any, ...] = args
-        self._home: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self.home: _Pairs = []
+        self._sent: _Pairs = []
         self._versions: list[int] = []
-        self._sent: list[tuple[torch.Tensor, torch.Tensor]] = []
         self._over = False
         places = {place for place in (writes, reads) if place is not None}
-        tensors = [t for place in places for t in _tensors(args[place])]
-        if not all(_may_be_copied(t) for t in tensors):
+        if not all(_may_be_copied(t) for place in places for t in _tensors(args[place])):
             return  # gloo takes it as it is, or says what it does not like about it
-        given = list(args)
-        if reads is not None:
-            given[reads] = self._stand_ins(args[reads], self._sent)
-        if writes is not None:
-            source = given[writes] if writes == reads else args[writes]
-            self._home = [
-                (own, copy)
-                for own, copy in zip(_tensors(args[writes]), _tensors(source), strict=True)
-            ]
-            if writes != reads:
-                self._home = []
-                given[writes] = self._stand_ins(args[writes], self._home)
-            for own, _ in self._home:
-                _spoil(own, second)
-            self._versions = [_version(own) for own, _ in self._home]
-            written = [own for own, _ in self._home]
-            self._sent = [
-                (own, copy)
-                for own, copy in self._sent
-                if not any(_share(own, other) for other in written)
-            ]
-            self._sent = [(own, copy.clone()) for own, copy in self._sent]
-        self.args = tuple(given)
-
-    def _stand_ins(self, given: Any, pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> Any:
-        if isinstance(given, (list, tuple)):
-            return [self._stand_ins(part, pairs) for part in given]
-        if not isinstance(given, torch.Tensor):
-            return given
-        with torch.no_grad():
-            copy = torch.empty_strided(given.shape, given.stride(), dtype=given.dtype)
-            copy.copy_(given)
-        pairs.append((given, copy))
-        return copy
+        given = {place: _stand_ins(args[place]) for place in places}
+        self.args = tuple(given.get(place, each) for place, each in enumerate(args))
+        pairs: dict[int | None, _Pairs] = {
+            place: list(zip(_tensors(args[place]), _tensors(copies), strict=True))
+            for place, copies in given.items()
+        }
+        self.home = pairs.get(writes, [])
+        written = [own for own, _ in self.home]
+        for own in written:
+            _spoil(own, second)
+        # taken after the poison is in: what is counted from here on is the answer's own writing
+        self._versions = [_version(own) for own in written]
+        # gloo may reduce within the buffer that it reads: what was handed in is kept in a copy of its own
+        self._sent = [
+            (own, copy.clone())
+            for own, copy in pairs.get(reads, [])
+            if not any(_share(own, other) for other in written)
+        ]
 
     def end(self) -> None:
         """Bring home what the call has written; raise BufferInUse if its tensors were changed meanwhile."""
@@ -200,14 +200,25 @@ class _UnderWay:
                     "value, the new one, or some of both. Wait before you write, or write into another "
                     "tensor."
                 )
-        if self._versions != [_version(own) for own, _ in self._home]:
+        if self._versions != [_version(own) for own, _ in self.home]:
             raise BufferInUse(
                 "a tensor that a call writes its result to was changed before wait(): the result may come "
                 "after that and replace it, before it, or in the middle. Wait before you write."
             )
         with torch.no_grad():
-            for own, copy in self._home:
+            for own, copy in self.home:
                 own.copy_(copy)
+
+
+def _stand_ins(given: Any) -> Any:
+    """Copy the tensors of one argument, in lists as they are, with the strides that they have."""
+    if isinstance(given, (list, tuple)):
+        return [_stand_ins(part) for part in given]
+    if not isinstance(given, torch.Tensor):
+        return given
+    with torch.no_grad():
+        copy = torch.empty_strided(given.shape, given.stride(), dtype=given.dtype)
+        return copy.copy_(given)
 
 
 def _version(tensor: torch.Tensor) -> int:
@@ -234,6 +245,7 @@ class _Held(dist.Work):
     def is_completed(self) -> bool:
         done = self._work.is_completed()
         if done:
+            # gloo has written its result: to the recorder this is as good as a wait
             waited(self._work)
             self._under_way.end()
         return done
@@ -243,7 +255,8 @@ class _Held(dist.Work):
             value = future.value()
             waited(self._work)
             self._under_way.end()
-            homes = [own for own, _ in self._under_way._home]
+            # the future's tensors are gloo's copies: the answer gets its own in their place
+            homes = [own for own, _ in self._under_way.home]
             return homes if isinstance(value, list) and len(value) == len(homes) else value
 
         return self._work.get_future().then(arrived)
@@ -262,7 +275,7 @@ class _Held(dist.Work):
 
     def result(self) -> list[torch.Tensor]:
         self._under_way.end()
-        return [own for own, _ in self._under_way._home]
+        return [own for own, _ in self._under_way.home]
 
 
 def _tensors(given: Any) -> list[torch.Tensor]:

@@ -90,6 +90,7 @@ def tensors_held() -> Iterator[Held]:
 
 
 def _found(others: Iterable[torch.Tensor | None]) -> dict[int, int]:
+    # what is garbage already is not held by anybody
     gc.collect()
     tensors = [o for o in gc.get_objects() if issubclass(type(o), torch.Tensor)]
     # a gradient that backward has made is not a Python object until somebody asks for it
@@ -107,7 +108,7 @@ def _storages(tensors: Iterable[torch.Tensor]) -> dict[int, int]:
         if hasattr(tensor, "__tensor_flatten__"):
             tensor = getattr(tensor, "_local_tensor", tensor)
         storage = tensor.untyped_storage()
-        if storage.device.type != "meta" and storage.nbytes():
+        if storage.device.type != "meta" and storage.nbytes():  # meta tensors hold no memory
             storages[storage.data_ptr()] = storage.nbytes()
     return storages
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from helpers.checks.result import CaseVerdict, Outcome, Row
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout
 from helpers.ranks.run import Run
 from helpers.ranks.world import FLOOD
+from helpers.trace.events import Event
 from helpers.trace.mismatch import at
 from helpers.views.plain import plural
 from helpers.views.values import short_value
@@ -33,10 +34,10 @@ _OUT_OF_MEMORY = re.compile(
     r"^MemoryError|can't allocate memory|std::bad_alloc|Cannot allocate memory"
 )
 _FLOAT32 = 1e-6
+# Of what a rank reports of itself; each part of it may have a quarter as many, and so on.
 _MOST_PARTS = 1 << 20
-"""Of what a rank reports of itself; each part of it may have a quarter as many, and so on."""
+# Calls that write to a tensor on each rank that makes them.
 _WRITE = frozenset({"recv", "all_reduce", "all_gather", "reduce_scatter", "all_to_all"})
-"""Calls that write to a tensor on each rank that makes them."""
 NOTHING = "The function returns nothing: is there a `return` on every path?"
 PRINTS = "The function prints, but returns nothing: the value must come back by `return`."
 
@@ -45,6 +46,7 @@ BY_THE_CLOCK = (
     "This was measured by the clock alone, and a busy machine may be the cause: check it again when nothing "
     "else runs."
 )
+# What a value of a kind that nobody expects provokes in a function that judges it.
 _ODD = (
     TypeError,
     ValueError,
@@ -54,7 +56,6 @@ _ODD = (
     MemoryError,
     RuntimeError,
 )
-"""What a value of a kind that nobody expects provokes in a function that judges it."""
 
 
 class Unjudged(Exception):
@@ -70,11 +71,15 @@ class Unjudged(Exception):
 
 @dataclass(frozen=True)
 class Tried:
-    """One case and what its ranks did. changed[r]: the names of the inputs that rank r has changed."""
+    """One case and what its ranks did.
+
+    changed[r]: the names of the inputs that rank r has changed. number: of the turn, as in `worlds.Turn`.
+    """
 
     case: Case
     run: Run
     changed: Sequence[Sequence[str]] = ()
+    number: int = 0
 
     def findings(self) -> list[Finding | None]:
         """Return what is wrong with each rank's value; None where it is right."""
@@ -83,6 +88,7 @@ class Tried:
     def together(self) -> Finding | None:
         """Return what is wrong with the values of all ranks together, where nothing is with any alone."""
         right = self.case.right
+        # a value that is wrong by itself explains why all together are wrong
         if not isinstance(right, AllRanks) or any(self.findings()):
             return None
         try:
@@ -150,8 +156,11 @@ def judge(exercise: Exercise, tried: Tried, others: Sequence[Tried] = ()) -> Cas
     if run.failure is not None:
         return _failed(exercise, case, run)
     findings, joint = tried.findings(), tried.together()
+    # nothing but the rank vouches for these, so at least they must be possible
     doubts = [implausible(exercise.reported, value) for value in run.values]
+    # a count that cannot be is a lie or a broken driver: what was found by it says nothing
     findings = [doubt or found for doubt, found in zip(doubts, findings, strict=True)]
+    # what is wrong with all values of one rank is wrong with its own, and is shown there
     if case.world_size == 1:
         findings, joint = [findings[0] or joint], None
     rows = tuple(_row(exercise, tried, rank, found) for rank, found in enumerate(findings))
@@ -174,6 +183,7 @@ def judge(exercise: Exercise, tried: Tried, others: Sequence[Tried] = ()) -> Cas
     if broken:
         forbidden = any(problem and forbids for problem, forbids in problems)
         outcome = Outcome.FORBIDDEN if forbidden else Outcome.WRONG
+        # the right values count as one more rule that holds
         kept = 0.0 if forbidden else 1 - len(broken) / (1 + len(exercise.rules))
         return CaseVerdict(label, outcome, rows, broken, run=run, partial=kept)
     return CaseVerdict(label, Outcome.PASSED, rows, run=run)
@@ -224,6 +234,7 @@ def advise(tried: Sequence[Tried]) -> str:
         return ""
     if all(value is None for each, *_ in wrong for value in each.run.values):
         return PRINTS if any(tried[0].run.output) else NOTHING
+    # a sentence that explains one wrong rank and not another is at best half of the cause
     first, *rest = wrong
     for words in _explanations(*first):
         if all(words in _explanations(*other) for other in rest):
@@ -235,6 +246,7 @@ def _explanations(tried: Tried, rank: int, found: Finding) -> list[str]:
     """Return all sentences that explain what one rank gave back: the exercise's own first."""
     advice = (found.advice,) if isinstance(found.advice, str) else found.advice
     words = [*filter(None, advice)]
+    # a hostile value may raise wherever it is touched: then there is no advice
     with contextlib.suppress(Exception):
         words += _usual(tried.case, rank, tried.run.values[rank])
     return words
@@ -281,6 +293,7 @@ def _related(case: Case, right: Any, got: Any) -> Iterator[str]:
         return
     if type(got) is not type(right) or isinstance(right, bool):
         return
+    # from here on it is about numbers, and one is compared like a tensor of one element
     if not isinstance(right, (int, float, torch.Tensor)):
         return
     one, other = torch.as_tensor(right), torch.as_tensor(got)
@@ -296,16 +309,10 @@ def _related(case: Case, right: Any, got: Any) -> Iterator[str]:
     is_whole = not one.is_floating_point()
     one, other = one.double(), other.double()
     if case.world_size > 1:
-        for factor, words in (
-            (
-                case.world_size,
-                "This is {n} times too large: is a division by the world size missing?",
-            ),
-            (
-                1 / case.world_size,
-                "This is {n} times too small: is it divided by the world size once too often?",
-            ),
-        ):
+        n = case.world_size
+        large = "This is {n} times too large: is a division by the world size missing?"
+        small = "This is {n} times too small: is it divided by the world size once too often?"
+        for factor, words in ((n, large), (1 / n, small)):
             # a mean of whole numbers is rounded
             whole = other.abs().max() > 8 and bool(((one * factor - other).abs() <= 1).all())
             if same(one * factor, other, 1e-4) or (whole and is_whole):
@@ -345,6 +352,7 @@ def _failed(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
     elif isinstance(failure, RankDied) and failure.signal == "SIGXCPU":
         outcome = Outcome.TIMED_OUT
         advice = "A rank has used all of the processor time that there is."
+    # the exercise's own words know the task: they come before what can be said of any
     if outcome is not Outcome.NOT_ATTEMPTED:
         words = (each.words for each in exercise.failed if each.fits(case, run))
         advice = next(words, advice)
@@ -390,25 +398,30 @@ def _at_different_lines(failure: RankTimeout) -> str:
 
 def _full_until_wait(run: Run) -> str:
     """Name a call that writes to a tensor and that nobody has waited for; "" if there is none."""
-    for event in run.trace.calls:
-        if event.op in _WRITE and event.asynchronous and event.wait_ns is event.end_ns is None:
-            peer = "" if event.peer is None else f" from rank {event.peer}"
-            return (
-                f"Rank {event.rank} never waits for its {event.call}{peer}{at(event)}. What the call writes "
-                "to must not be read before wait() has returned: until then the check keeps NaN there, or "
-                "the largest whole number."
-            )
-    return ""
+    event = _never_waited_for(run, _WRITE)
+    if event is None:
+        return ""
+    peer = "" if event.peer is None else f" from rank {event.peer}"
+    return (
+        f"Rank {event.rank} never waits for its {event.call}{peer}{at(event)}. What the call writes "
+        "to must not be read before wait() has returned: until then the check keeps NaN there, or "
+        "the largest whole number."
+    )
 
 
 def _unwaited(run: Run) -> str:
     """Name a transfer that nobody has waited for and that was not seen to end."""
-    for event in run.trace.calls:
-        if event.asynchronous and event.wait_ns is None and event.end_ns is None:
-            peer = "" if event.peer is None else f" with rank {event.peer}"
-            return (
-                f"Rank {event.rank} never waits for its {event.call}{peer}{at(event)}. Under gloo a "
-                "transfer is over, and sure to happen at all, only when wait() has returned: keep the "
-                "Work that the call returns. is_completed() stays False until then."
-            )
-    return ""
+    event = _never_waited_for(run)
+    if event is None:
+        return ""
+    peer = "" if event.peer is None else f" with rank {event.peer}"
+    return (
+        f"Rank {event.rank} never waits for its {event.call}{peer}{at(event)}. Under gloo a "
+        "transfer is over, and sure to happen at all, only when wait() has returned: keep the "
+        "Work that the call returns. is_completed() stays False until then."
+    )
+
+
+def _never_waited_for(run: Run, ops: Container[str] | None = None) -> Event | None:
+    unwaited = (e for e in run.trace.calls if e.asynchronous and e.wait_ns is e.end_ns is None)
+    return next((event for event in unwaited if ops is None or event.op in ops), None)

@@ -26,6 +26,7 @@ class Kind(Enum):
     @property
     def is_hard(self) -> bool:
         """The world of its answers takes every liberty that it has (`hard.py`)."""
+        # scripts run as they would anywhere; the others do not communicate
         return self in {Kind.RANKS, Kind.MODULE}
 
     @property

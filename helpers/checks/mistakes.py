@@ -52,6 +52,7 @@ def known_mistakes(exercise: Exercise) -> tuple[KnownMistake, ...]:
 
 @cache
 def _mistakes_of(notebook: str, name: str) -> tuple[KnownMistake, ...]:
+    # a learner's bundle has the sealed file only
     plain = _EXERCISES / f"nb{notebook}" / "mistakes" / f"{name}.py"
     sealed = plain.with_suffix(SEALED)
     if plain.is_file():
@@ -72,6 +73,7 @@ def forget_known() -> None:
 def written(title: str, words: str, outcome: Outcome, source: str) -> str:
     """Return a mistake as its file has it."""
     suffix = "" if outcome is Outcome.WRONG else f" | {outcome.value}"
+    # a path or a name must come out as it went in: words are cut at spaces only
     lines = textwrap.wrap(words, 106, break_long_words=False, break_on_hyphens=False)
     comment = "\n".join(f"# {line}" for line in lines)
     return f"# %% {title}{suffix}\n{comment}\n" + source.strip("\n") + "\n"
@@ -87,6 +89,7 @@ def read_mistakes(text: str, file: str = "") -> tuple[KnownMistake, ...]:
 
     Raise ValueError, with the file and line, where a sentence is missing or an outcome is unknown.
     """
+    # read as text: the programs of a file all define the same name
     marks = list(_MARK.finditer(text))
     common = _IMPORTS + (text[: marks[0].start()] if marks else "")
     found = []

@@ -90,10 +90,12 @@ def added(exercise: Exercise, file: Path, words: str) -> tuple[KnownMistake, ...
         raise CannotAdd('say what its author must read: --say "..."')
     if any(mistake.title == title for mistake in known_mistakes(exercise)):
         raise CannotAdd(f"{path.name} has a mistake called {title!r} already: rename {file.name}")
+    # what does not parse would be rejected as such in a notebook, and reach no case
     try:
         ast.parse(source)
     except (SyntaxError, ValueError) as error:
         raise CannotAdd(f"{file.name} is not valid Python: {error}") from None
+    # by way of its file's form: what is proven is what will be read
     mistake = read_mistakes(written(title, words, Outcome.WRONG, source))[0]
     outcome = _checked(exercise, mistake, VISIBLE_SECRET, every_case=False).outcome
     if outcome is Outcome.PASSED:
@@ -111,6 +113,7 @@ def added(exercise: Exercise, file: Path, words: str) -> tuple[KnownMistake, ...
 
 def is_sentence(words: str, shown: str) -> bool:
     """Whether a sentence that was shown is this one, with facts of some case filled in."""
+    # a fact may be anything, so braces match anything
     pattern = re.sub(r"\\\{\w+\\\}", ".*", re.escape(words))
     return re.fullmatch(pattern, shown, re.DOTALL) is not None
 
@@ -130,6 +133,7 @@ def table(exercise: Exercise, proofs: Sequence[Proof]) -> str:
             why = f"the sentence of: {', '.join(proof.others)}"
         else:
             why = f"not its own sentence, but: {proof.advice or 'none'}"
+            # two that behave alike silence each other, as `explain` shows neither sentence
             if not proof.advice or proof.advice not in {p.mistake.words for p in proofs}:
                 why += "; if another mistake behaves like this one, give both the same sentence"
         lines.append(f"  {'ok ' if proof.is_good else 'BAD'} {proof.mistake.title}: {fate}; {why}")

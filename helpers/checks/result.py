@@ -104,6 +104,7 @@ class CheckResult:
 
     @property
     def run(self) -> Run | None:
+        # what a learner wants to look at next is what went wrong
         for case in self.cases:
             if not case.passed:
                 return case.run

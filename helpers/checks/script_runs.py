@@ -25,6 +25,7 @@ def run_of_script(world_size: int, seconds: float, run: Run, name_place: NamePla
     seconds: what the case was given.
     """
     said = run.values[0]
+    # the rank that was to start the script has failed itself: its failure is the whole story
     if run.failure is not None or not isinstance(said, Mapping):
         empty: list[Any] = [None] * world_size
         return replace(
@@ -64,6 +65,8 @@ def _failure(
             _waits(said, name_place),
             bool(said.get("by_the_clock")),
         )
+    # No exception was written down, so what is left to tell is how the process ended. SIGTERM is how the
+    # launcher ends those that wait for a rank that has failed.
     exits = said.get("exits")
     codes = exits.items() if isinstance(exits, Mapping) else ()
     told = {error.rank for error in errors}  # these have said why they left
@@ -91,6 +94,7 @@ def _own(frames: Any, name_place: NamePlace) -> list[Place]:
     """Return the learner's own lines of what a rank reported."""
     return [
         name_place(str(frame[0]), int(frame[1]), str(frame[2]))
+        # a hostile report may be endless, and its parts anything
         for frame in (frames[-60:] if isinstance(frames, list) else [])
         if isinstance(frame, list) and len(frame) == 3 and isinstance(frame[1], int)
         if is_learner_file(str(frame[0]))

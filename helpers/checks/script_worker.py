@@ -37,20 +37,20 @@ def main(folder: Path) -> None:
         _leave(folder / f"{whoami()}.value", body)
         _finalize_mpi()
     except BaseException as error:
+        # reported, and raised again: the launcher is to see how any script ends
         _leave(folder / f"{whoami()}.error", json.dumps(describe_error(error)).encode())
         raise
 
 
-class _Line:
-    """This worker's connection to the process that forked it. DCP's threads write files, and ask as well."""
-
-    connection: socket.socket | None = None
-    lock = threading.Lock()
+_line: socket.socket | None = None
+# DCP's threads write files, and ask as well: one question at a time, or answers would be taken by others.
+_asking = threading.Lock()
 
 
 def connect_to_starter(connection: socket.socket) -> None:
     """Take the connection on which this worker can ask the process that forked it."""
-    _Line.connection = connection
+    global _line
+    _line = connection
 
 
 def ask(*question: Any) -> Any:
@@ -60,9 +60,9 @@ def ask(*question: Any) -> Any:
     worker in place of answering: deaths are not carried out here, since an answer could put anything under
     the name of whatever would do it.
     """
-    with _Line.lock:
-        line = _Line.connection
-        assert line is not None, "this worker was not forked by `under_fork`"
+    line = _line
+    assert line is not None, "this worker was not forked by `under_fork`"
+    with _asking:
         line.sendall(json.dumps(question).encode() + b"\n")
         said = b""
         while not said.endswith(b"\n"):
@@ -82,6 +82,7 @@ def driver_of(name: str) -> Callable[..., Any]:
 
 def whoami() -> str:
     """Return this process's name in the reports: its attempt and its rank."""
+    # also before a group exists, and where none will: mpiexec starts processes without torch's names
     rank = next((os.environ[name] for name in RANK_NAMES if name in os.environ), "0")
     return f"{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}-{rank}"
 
@@ -95,6 +96,7 @@ def _finalize_mpi() -> None:
 
 def _leave(path: Path, body: bytes) -> None:
     """Write a report so that a reader finds all of it or nothing."""
+    # a worker may be killed at any moment, also in the middle of this
     unfinished = path.with_suffix(".unfinished")
     unfinished.write_bytes(body)
     unfinished.replace(path)

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from helpers.checks import script_worker
+from helpers.checks.answer_source import build
 from helpers.jobs.owned import head_of
 from helpers.jobs.ports import free_port
 from helpers.jobs.run import TorchrunRun
@@ -50,10 +51,10 @@ os._exit(0)  # no teardown of the interpreter: gloo's threads must not outlive P
 _MAX_TEXT = 20_000
 _WHERE = re.compile(r'  File "([^"]*)", line (\d+) in (\S+)')
 _LOOK_S, _SETTLE_S = 0.01, 0.001
+# How long a worker may take to write down where it stands.
 _DUMP_S = 0.1
-"""How long a worker may take to write down where it stands."""
+# Bytes of a question. A worker that sends more without a line's end is not listened to any more.
 _MOST_ASKED = 1 << 20
-"""Bytes of a question. A worker that sends more without a line's end is not listened to any more."""
 
 
 class Instead(Enum):
@@ -93,8 +94,6 @@ class Source:
 
     def build(self) -> Any:
         """Execute the source in this rank and give the answer itself."""
-        from helpers.checks.answer_source import build
-
         return build(self.text, self.name)
 
 
@@ -108,6 +107,7 @@ def compose(answer: Source, driver: Callable[..., Any], inputs: Sequence[Any]) -
         Path(tempfile.mkdtemp(prefix="script-")),
         f"{driver.__module__}:{driver.__name__}",
     )
+    # as files, by which torchrun's workers get them in the same way as forked ones
     (folder / "answer.py").write_text(answer.text)
     (folder / "job.json").write_text(json.dumps({"answer": answer.name, "driver": name}))
     (folder / "inputs").write_bytes(b"".join(wire.encode(list(inputs))))
@@ -116,49 +116,32 @@ def compose(answer: Source, driver: Callable[..., Any], inputs: Sequence[Any]) -
 
 
 def under_torchrun(
-    script: Path,
-    nproc_per_node: int,
-    *,
-    nnodes: int = 1,
-    rdzv: str = "c10d",
-    max_restarts: int = 0,
-    env: Mapping[str, str] | None = None,
-    timeout_s: float = 12.0,
+    script: Path, nproc: int, env: Mapping[str, str] | None = None, timeout_s: float = 12.0
 ) -> dict[str, Any]:
-    """Run a composed script under real torchrun agents and give its report."""
-    run = run_under_torchrun(
-        script,
-        nproc_per_node,
-        nnodes=nnodes,
-        rdzv=rdzv,
-        max_restarts=max_restarts,
-        env=env,
-        timeout_s=timeout_s,
-    )
-    return report(script.parent, nproc_per_node * nnodes, endings_of(run), run.output)
+    """Run a composed script under a real torchrun agent and give its report."""
+    return report_of(run_under_torchrun(script, nproc, env, timeout_s), script, nproc)
 
 
 def run_under_torchrun(
-    script: Path,
-    nproc_per_node: int,
-    *,
-    nnodes: int = 1,
-    rdzv: str = "c10d",
-    max_restarts: int = 0,
-    env: Mapping[str, str] | None = None,
-    timeout_s: float = 12.0,
+    script: Path, nproc: int, env: Mapping[str, str] | None = None, timeout_s: float = 12.0
 ) -> TorchrunRun:
-    """Run a composed script under real torchrun agents and give all that they told."""
-    with start_job(
-        script,
-        nproc_per_node,
-        nnodes=nnodes,
-        rdzv=rdzv,
-        max_restarts=max_restarts,
-        env={"PYTHONPATH": ROOT, **(env or {})},
-        timeout=timeout_s,
-    ) as job:
+    """Run a composed script under a real torchrun agent and give all that it reported."""
+    # the workers are new interpreters, which find this package by its place alone
+    everywhere = {"PYTHONPATH": ROOT, **(env or {})}
+    with start_job(script, nproc, env=everywhere, timeout=timeout_s) as job:
         return job.wait()
+
+
+def report_of(run: TorchrunRun, script: Path, nproc: int) -> dict[str, Any]:
+    """Give the report of a composed script that has run under torchrun."""
+    failed = {worker.rank: worker.exitcode for worker in run.workers if worker.exitcode is not None}
+    endings = {"late": is_late(run.failure), "exits": failed}
+    return report(script.parent, nproc, endings, run.output)
+
+
+def is_late(failure: Exception | None) -> bool:
+    """Whether a job failed because its time was up."""
+    return failure is not None and str(failure).startswith("not done after")
 
 
 def under_fork(
@@ -181,14 +164,14 @@ def under_fork(
     Workers ask the referee (`script_worker.ask`), who may have them killed: "killed" names those of each
     attempt. When it stops the job, no attempt follows, and nobody has failed.
     """
+    # of processor time, and of all attempts together: on a busy machine workers wait for a core
     budget = Budget(lambda: living_children(os.getpid()), timeout_s, time.monotonic())
     referee = referee or Referee()
-    exits: dict[int, int] = {}
     sizes = [nproc] * (max_restarts + 1) if isinstance(nproc, int) else list(nproc)
-    size = 0
+    size, ended = 0, _Ended()
     killed: list[list[int]] = []
-    stopped = False
     for attempt, size in enumerate(sizes):
+        # a new one for each attempt: the store of the last may still keep its own
         port = free_port()
         referee.begin(attempt, size)
         started: list[_Worker] = []
@@ -196,22 +179,20 @@ def under_fork(
             started.append(
                 _fork(script, rank, size, attempt, len(sizes) - 1, port, started, referee)
             )
-        wait = _Waiting(started, budget, float("inf") if others_go_on else grace_s, referee)
-        exits = wait.for_all()
+        ended = _wait(started, budget, float("inf") if others_go_on else grace_s, referee)
         referee.end()
-        killed.append(sorted(wait.killed))
-        stopped = wait.stopped
-        if stopped or not any(exits.values()) or budget.is_spent(time.monotonic()):
+        killed.append(sorted(ended.killed))
+        is_over = ended.stopped or not any(ended.exits.values())
+        if is_over or budget.is_spent(time.monotonic()):
             break
         if attempt + 1 < len(sizes):
             # what they said is settled: the next ones go on from there
-            for path in script.parent.glob(f"{attempt}-*.error"):
-                path.unlink()
-    late = budget.is_spent(time.monotonic()) and not stopped
-    if stopped:  # what the others said since can only follow from that
+            _forget_errors(script, f"{attempt}-*.error")
+    late = budget.is_spent(time.monotonic()) and not ended.stopped
+    exits = ended.exits
+    if ended.stopped:  # what the others said since can only follow from that
         exits = {}
-        for path in script.parent.glob("*.error"):
-            path.unlink()
+        _forget_errors(script, "*.error")
     endings = {"late": late, "exits": exits, "by_the_clock": late and budget.by_the_clock}
     output = [head_of(script.parent / f"{rank}.output", _MAX_TEXT) for rank in range(size)]
     stands = {rank: _stands(script, rank) for rank in range(size) if late and rank not in exits}
@@ -221,6 +202,11 @@ def under_fork(
         "seconds": timeout_s,
         "stands": {rank: frames for rank, frames in stands.items() if frames},
     }
+
+
+def _forget_errors(script: Path, pattern: str) -> None:
+    for path in script.parent.glob(pattern):
+        path.unlink()
 
 
 def error_file(script: Path, rank: int) -> Path:
@@ -243,12 +229,14 @@ def report(
     attempts = 0
     for path in sorted(folder.glob("*-*.*"), key=lambda path: int(path.name.split("-")[0])):
         attempt, _, rank = path.stem.partition("-")
+        # the answer may have written files of such names itself
         if not rank.isdigit() or int(rank) >= world_size:
             continue
         attempts = max(attempts, int(attempt))
         if path.suffix == ".value":
+            # data, never a pickle: the answer can write into this folder
             values[int(rank)] = wire.decode(bytearray(path.read_bytes()))
-            errors[int(rank)] = None
+            errors[int(rank)] = None  # of an earlier attempt, after which it was started again
         elif path.suffix == ".error":
             errors[int(rank)] = json.loads(path.read_text())
     return {
@@ -259,13 +247,6 @@ def report(
         "by_the_clock": bool(endings.get("by_the_clock")),
         "exits": dict(endings["exits"]),
     }
-
-
-def endings_of(run: TorchrunRun) -> dict[str, Any]:
-    """Say whether a job's time was up, and with what its workers ended that failed."""
-    failed = {worker.rank: worker.exitcode for worker in run.workers if worker.exitcode is not None}
-    late = run.failure is not None and str(run.failure).startswith("not done after")
-    return {"late": late, "exits": failed}
 
 
 @dataclass
@@ -291,12 +272,13 @@ def _fork(
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid:
+        # kept open here it would never read as closed, however the worker ends
         theirs.close()
         ours.setblocking(False)
         return _Worker(pid, rank, ours)
     code = 1
     try:
-        os.setsid()
+        os.setsid()  # a signal for the group of one worker is not for the others
         ours.close()
         referee.leave_worker()
         for other in others:  # an answer must not speak to them in the referee's name
@@ -323,6 +305,7 @@ def _fork(
             TORCHELASTIC_ERROR_FILE=str(error_file(script, rank)),
         )
         sys.argv = [str(script)]
+        # in C, so that it answers also while Python waits within gloo
         faulthandler.register(
             signal.SIGUSR2, (script.parent / f"{rank}.stands").open("wb"), all_threads=False
         )
@@ -331,87 +314,92 @@ def _fork(
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
     finally:
+        # no clearing up: this is a copy of the rank, whose exit handlers are not the worker's to run
         os._exit(code)
 
 
-@dataclass
-class _Waiting:
-    """Waits for the workers of one attempt, and lets the referee answer what they ask.
+@dataclass(frozen=True)
+class _Ended:
+    """How the workers of an attempt ended: exit codes of those that did so themselves or were killed.
+
+    killed: by the referee. stopped: it has ended the whole job.
+    """
+
+    exits: dict[int, int] = field(default_factory=dict)
+    killed: frozenset[int] = frozenset()
+    stopped: bool = False
+
+
+def _wait(workers: Sequence[_Worker], budget: Budget, grace_s: float, referee: Referee) -> _Ended:
+    """Wait for the workers of one attempt, and let the referee answer what they ask.
 
     When one has failed, the others get a moment (none if it was killed) and are ended.
     """
+    exits: dict[int, int] = {}
+    killed: set[int] = set()
+    stopped = False
+    give_up = float("inf")
+    while len(exits) < len(workers) and not stopped:
+        for worker in workers:
+            if worker.rank in exits:
+                continue
+            instead = _listen(worker, referee)
+            stopped |= instead is Instead.STOP
+            if instead is Instead.KILL:
+                _kill(worker.pid, signal.SIGKILL)
+                killed.add(worker.rank)
+            # a death that the referee has ordered is over before anybody is answered again
+            pid, status = os.waitpid(worker.pid, 0 if worker.rank in killed else os.WNOHANG)
+            if pid:
+                code = exits[worker.rank] = os.waitstatus_to_exitcode(status)
+                if code and grace_s < float("inf"):
+                    # a killed worker had no word to say: those of the others can only follow from that
+                    moment_s = 0.0 if code == -signal.SIGKILL else grace_s
+                    give_up = min(give_up, time.monotonic() + moment_s)
+        now = time.monotonic()
+        if now >= give_up or budget.is_spent(now):
+            break
+        left = [worker for worker in workers if worker.rank not in exits]
+        lines = [worker.line for worker in left if worker.line is not None]
+        # one that has closed its line has ended, or is about to
+        select.select(lines, [], [], _LOOK_S if len(lines) == len(left) else _SETTLE_S)
+    still = [worker for worker in workers if worker.rank not in exits]
+    if still and budget.is_spent(time.monotonic()):
+        for worker in still:  # faulthandler's answer, also from within C++
+            _kill(worker.pid, signal.SIGUSR2)
+        select.select([], [], [], _DUMP_S)
+    for worker in still:
+        _kill(worker.pid, signal.SIGKILL)
+        os.waitpid(worker.pid, 0)
+    for worker in workers:
+        if worker.line is not None:
+            worker.line.close()
+    return _Ended(exits, frozenset(killed), stopped)
 
-    workers: Sequence[_Worker]
-    budget: Budget
-    grace_s: float
-    referee: Referee
-    killed: set[int] = field(default_factory=set)
-    stopped: bool = False
 
-    def for_all(self) -> dict[int, int]:
-        """Return the exit code of each worker that ended by itself or was killed by the referee."""
-        exits: dict[int, int] = {}
-        give_up = float("inf")
-        while len(exits) < len(self.workers) and not self.stopped:
-            for worker in self.workers:
-                if worker.rank in exits:
-                    continue
-                self._listen(worker)
-                status = os.waitpid(worker.pid, 0 if worker.rank in self.killed else os.WNOHANG)
-                if status[0]:
-                    code = exits[worker.rank] = os.waitstatus_to_exitcode(status[1])
-                    if code and self.grace_s < float("inf"):
-                        # a killed worker had no word to say: those of the others can only follow from that
-                        was_killed = code == -signal.SIGKILL
-                        grace_s = 0.0 if was_killed else self.grace_s
-                        give_up = min(give_up, time.monotonic() + grace_s)
-            now = time.monotonic()
-            if now >= give_up or self.budget.is_spent(now):
-                break
-            left = [worker for worker in self.workers if worker.rank not in exits]
-            lines = [worker.line for worker in left if worker.line is not None]
-            # one that has closed its line has ended, or is about to
-            select.select(lines, [], [], _LOOK_S if len(lines) == len(left) else _SETTLE_S)
-        self._end([worker for worker in self.workers if worker.rank not in exits])
-        return exits
+def _listen(worker: _Worker, referee: Referee) -> Instead | None:
+    """Answer a worker's next question, if it has asked one; never wait for it.
 
-    def _listen(self, worker: _Worker) -> None:
-        """Answer a worker's next question, if it has asked one; never wait for it."""
-        if worker.line is None:
-            return
-        with contextlib.suppress(BlockingIOError, ConnectionError):
-            part = worker.line.recv(1 << 16)
-            worker.heard += part
-            if not part or len(worker.heard) > _MOST_ASKED:
-                worker.line.close()
-                worker.line = None
-                return
-            if not worker.heard.endswith(b"\n"):
-                return
+    Return what the referee wants in place of an answer, if anything.
+    """
+    if worker.line is None:
+        return None
+    with contextlib.suppress(BlockingIOError, ConnectionError):
+        part = worker.line.recv(1 << 16)
+        worker.heard += part
+        if not part or len(worker.heard) > _MOST_ASKED:
+            worker.line.close()
+            worker.line = None
+        elif worker.heard.endswith(b"\n"):
             said, worker.heard = worker.heard, b""
             try:
-                told = self.referee.answer(worker.rank, json.loads(said))
+                told = referee.answer(worker.rank, json.loads(said))
             except (ValueError, TypeError, LookupError, AttributeError):
                 told = None  # no driver of the check asks what cannot be answered
-            if told is Instead.KILL:
-                _kill(worker.pid, signal.SIGKILL)
-                self.killed.add(worker.rank)
-            elif told is Instead.STOP:
-                self.stopped = True
-            else:
-                worker.line.send(json.dumps(told).encode() + b"\n")
-
-    def _end(self, still: Sequence[_Worker]) -> None:
-        if still and self.budget.is_spent(time.monotonic()):
-            for worker in still:  # faulthandler's answer, also from within C++
-                _kill(worker.pid, signal.SIGUSR2)
-            select.select([], [], [], _DUMP_S)
-        for worker in still:
-            _kill(worker.pid, signal.SIGKILL)
-            os.waitpid(worker.pid, 0)
-        for worker in self.workers:
-            if worker.line is not None:
-                worker.line.close()
+            if isinstance(told, Instead):
+                return told
+            worker.line.send(json.dumps(told).encode() + b"\n")
+    return None
 
 
 def _kill(pid: int, number: int) -> None:

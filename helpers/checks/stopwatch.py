@@ -53,12 +53,15 @@ class Stopwatch:
         self._random: dict[Hashable, random.Random] = {}
 
     def __call__(self, *arguments: Hashable) -> float:
+        # of its own for each argument: what is asked in between changes nothing
         rng = self._random.setdefault(
             arguments, random.Random(f"{self._script.seed}/{arguments!r}")
         )
         timing = self._timings.get(arguments, 0)
         self._timings[arguments] = timing + 1
+        # added, never taken away: nothing makes a machine faster than it is
         seconds = self._truth(*arguments) + rng.uniform(0, self._script.noise_s)
+        # the first outlier comes early, so that a learner who takes a few timings meets one
         if timing == 0:
             self._next_outlier[arguments] = rng.randint(*FIRST_OUTLIER)
             return seconds * self._script.warm_up
@@ -90,16 +93,19 @@ class Replies:
         self._told = [0 for _ in self.watches]
 
     def __call__(self, question: Any) -> float | None:
+        # `type(n) is not int`: True would be taken for 1
         if not isinstance(question, list) or any(type(n) is not int or n < 0 for n in question):
             raise ValueError("no question")
         case, arguments = question[0], tuple(question[1:])
         watch, timings = self.watches[case], self.timings[case]
         if watch is None:
             raise ValueError("nothing is measured here")
+        # what was asked is kept, for the judge to see: a hostile rank must not fill the launcher's memory
         if len(timings) >= MOST_KINDS and arguments not in timings:
             return None
         if self._told[case] >= MOST_TIMINGS:
             return None
+        # counted before it is made: one that fails counts as well
         self._told[case] += 1
         seconds = watch(*arguments)
         timings.setdefault(arguments, []).append(seconds)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from helpers.checks.case import Case, Measured
-from helpers.checks.drive import drive_cases
+from helpers.checks.drive import Turns, drive_cases
 from helpers.checks.exercise import Exercise
 from helpers.checks.judge import Tried
 from helpers.checks.kinds import Kind
@@ -27,8 +27,8 @@ from helpers.trace.events import Place, Trace
 
 MOST_EVENTS = 5_000
 """Calls and spans of each rank in one world: they cost time to read, and no answer makes a tenth of it."""
+# Processor time of a world with many turns, beyond which each case is tried alone, with its own budget.
 _TOGETHER_S = 4.0
-"""Processor time of a world with many turns, beyond which each case is tried alone, with its own budget."""
 
 _Timings = Sequence[Mapping[tuple[int, ...], Sequence[float]]]
 
@@ -72,9 +72,9 @@ class Worlds:
             value = _reported(run.values[0], 0, 1).returned if run.ok else None
             run = replace(run, values=[value])
             script = run_of_script(turn.case.world_size, turn.case.seconds, run, self.place)
-            return Tried(turn.case, script)
+            return Tried(turn.case, script, number=turn.number)
         if not run.ok:
-            return Tried(turn.case, run)
+            return Tried(turn.case, run, number=turn.number)
         return self._apart([turn], run, timings)[0]
 
     def together(self, turns: Sequence[Turn]) -> tuple[list[Tried], Run] | None:
@@ -90,19 +90,22 @@ class Worlds:
     def _run(self, turns: Sequence[Turn], second: bool = False) -> tuple[Run, _Timings]:
         """Run turns one after another in one world; give also the timings that each asked for."""
         exercise, first = self.exercise, turns[0].case
+        # a script's ranks are processes that the one rank here starts
         size = 1 if exercise.kind is Kind.SCRIPT else first.world_size
         replies = Replies([turn.case.timings and turn.case.timings() for turn in turns])
         run = run_on_ranks(
             drive_cases,
             size,
             args=(
-                list(self.programs),
-                [turn.program for turn in turns],
-                exercise.name,
-                exercise.kind,
-                exercise.driver,
-                [turn.number for turn in turns],
-                second,
+                Turns(
+                    list(self.programs),
+                    [turn.program for turn in turns],
+                    [turn.number for turn in turns],
+                    exercise.name,
+                    exercise.kind,
+                    exercise.driver,
+                    second,
+                ),
             ),
             per_rank=[(_given(turns, rank),) for rank in range(size)],
             env=first.env,
@@ -113,6 +116,7 @@ class Worlds:
             connection=self.connection,
             display=Watched() if self.watched and len(turns) == 1 else None,
         )
+        # before anything reads them: rules and advice take time that grows with the trace
         if len(run.trace) > MOST_EVENTS * size:
             raise Flooded
         return run, replies.timings
@@ -122,6 +126,7 @@ class Worlds:
         parts = []
         alone = len(turns) == 1
         for k, turn in enumerate(turns):
+            # a rank that lies about its turns puts its own calls into the wrong case, and nobody else's
             reported = [_reported(value, k, len(turns)) for value in run.values]
             # a turn that has a world of its own made all of its calls, whatever the rank says
             spans = [(each.first, each.last) for each in reported]
@@ -131,7 +136,7 @@ class Worlds:
                 values = [Measured(found, timings[k]) for found in values]
             part = replace(run, values=values, trace=trace, traffic=run.traffic if alone else None)
             changed = [each.changed for each in reported] if self.exercise.keeps_input else ()
-            parts.append(Tried(turn.case, part, changed))
+            parts.append(Tried(turn.case, part, changed, turn.number))
         return parts
 
 
@@ -156,6 +161,7 @@ class _Reported(NamedTuple):
 
 def _reported(value: Any, k: int, count: int) -> _Reported:
     """Read what a rank reported of turn k; nothing, where it is not what `drive_cases` gives."""
+    # a hostile rank may report anything: only what has this form is read
     if isinstance(value, list) and len(value) == count:
         part = value[k]
         if isinstance(part, list) and len(part) == 4 and isinstance(part[1], list):
@@ -171,6 +177,7 @@ def _all_belong(run: Run, count: int) -> bool:
     for value in run.values:
         end = 0
         for each in (_reported(value, k, count) for k in range(count)):
+            # turns follow each other without a gap: a call in one belongs to no case
             if each.first != end or each.last < end:
                 return False
             end = each.last
@@ -184,6 +191,7 @@ def is_clean(trace: Trace) -> bool:
         return False
     if any(message.recv is None for message in trace.messages()):
         return False
+    # a message of another turn may have been paired with a recv of this one: then the numbers differ
     sent = sum(event.op == "send" for event in trace)
     received = sum(event.op == "recv" for event in trace)
     return sent == received and all(collective.complete for collective in trace.collectives())

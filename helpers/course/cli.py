@@ -157,7 +157,7 @@ def check(notebook: Path, only: str) -> None:
         click.echo(for_log(str(error)))
         sys.exit(2)
 
-    from helpers.checks.headless import check_notebook
+    from helpers.checks.check_notebook import check_notebook
 
     try:
         sys.exit(check_notebook(notebook, only))

@@ -27,9 +27,9 @@ from pathlib import Path
 from helpers.answers.build import Answer, Problem, cell_number
 from helpers.answers.notebook import bytes_of
 from helpers.answers.reader import UnreadableNotebook, read_answers
+from helpers.checks.check_notebook import exercises_of
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.grade import grade
-from helpers.checks.headless import exercises_of
 from helpers.checks.result import Outcome
 from helpers.grading import pictures
 from helpers.grading.cache import Cache, key_of

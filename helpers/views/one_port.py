@@ -1,6 +1,6 @@
 """Sort a run's messages into rounds: in a round, a rank sends one message and takes one.
 
-    Trace -> port_rounds() -> views/rounds (the picture), exercises/rules_rounds (the rule)
+    Trace -> port_rounds() -> views/rounds (the picture), checks/rules (the rule)
 
 This is the one-port model of the cost formulas: two messages that leave the same rank cost two
 rounds, and so do two that arrive at the same rank; a rank can send in the round in which it takes.

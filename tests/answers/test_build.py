@@ -19,8 +19,7 @@ from typing import Any
 import pytest
 
 from helpers.answers.build import Answer, build_answer, normalize
-from helpers.answers.listing import parse_cell
-from helpers.answers.search import may_bind
+from helpers.answers.listing import may_bind, parse_cell
 
 
 def cells(text: str) -> list[str]:

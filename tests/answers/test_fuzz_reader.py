@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from helpers.answers.build import Answer, Problem, build_answer, normalize
 from helpers.answers.history import answer_from_history
 from helpers.answers.listing import parse_quietly
-from helpers.answers.reader import UnreadableNotebook, read_answers, read_notebook
+from helpers.answers.notebook import UnreadableNotebook, read_notebook
+from helpers.answers.reader import read_answers
 
 QUICK = settings(
     max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None

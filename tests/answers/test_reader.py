@@ -12,8 +12,13 @@ import psutil
 import pytest
 
 from helpers.answers.build import Answer, Problem
-from helpers.answers.notebook import MAX_CELL_CHARS, MAX_FILE_BYTES
-from helpers.answers.reader import UnreadableNotebook, read_answers, read_notebook
+from helpers.answers.notebook import (
+    MAX_CELL_CHARS,
+    MAX_FILE_BYTES,
+    UnreadableNotebook,
+    read_notebook,
+)
+from helpers.answers.reader import read_answers
 
 
 def code(source: Any, **more: Any) -> dict[str, Any]:

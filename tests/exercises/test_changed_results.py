@@ -20,7 +20,7 @@ import torch
 from helpers.answers.data import Answer
 from helpers.answers.reader import read_answers
 from helpers.checks.compare import _LOST
-from helpers.checks.grade import _all_in_one
+from helpers.checks.grade import all_in_one
 from helpers.checks.judge import Tried, judge
 from helpers.checks.kinds import Kind
 from helpers.checks.registry import exercises, get
@@ -50,8 +50,8 @@ def results(name: str) -> list[Tried]:
     tried = []
     for group in groups[:3]:
         turns = [Turn(case, number) for number, case in enumerate(group)]
-        together = _all_in_one(worlds, turns)
-        tried += [each.tried for each, _ in together.values()]
+        together = all_in_one(worlds, turns)
+        tried += [each for each, _ in together.values()]
         tried += [worlds.alone(turn) for turn in turns if turn.number not in together][:ALONE]
     return tried
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from helpers.checks.script_mpi import under_mpiexec
 from helpers.checks.scripts import Source, compose
+from helpers.exercises.nb22_other_roads.in_ranks.mpi import under_mpiexec
 from helpers.jobs.mpiexec import MpiFailed, mpiexec
 from helpers.ranks.failures import LaunchError
 from helpers.views.mpi_lanes import mpi_html, mpi_text

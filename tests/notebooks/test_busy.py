@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from helpers.checks.check_notebook import results_of
 from helpers.checks.exercise import VISIBLE_SECRET
-from helpers.checks.headless import results_of
 from helpers.views.verdict import verdict_text
 from tests.notebooks.solved import each_solved
 

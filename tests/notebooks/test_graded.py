@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 
-from helpers.answers.build import Answer, Problem
+from helpers.answers.build import Answer, Problem, normalize
 from helpers.answers.reader import read_answers
-from helpers.answers.text import normalize
-from helpers.checks.headless import results_of
+from helpers.checks.check_notebook import results_of
 from helpers.checks.result import CheckResult, Outcome
 from helpers.course.build import learner_copy
 from helpers.course.notebook_file import Notebook, read_notebook, source_of, write_notebook

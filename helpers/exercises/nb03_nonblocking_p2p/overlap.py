@@ -8,7 +8,7 @@
 """
 
 from helpers.checks.author import *
-from helpers.checks.rules_transfers import SpanInFlight
+from helpers.checks.rules_spans import SpanInFlight
 from helpers.exercises.nb03_nonblocking_p2p.in_ranks import COMPUTE, with_compute
 from helpers.exercises.nb03_nonblocking_p2p.shared import FAILED, SIZES, TRANSFERS
 

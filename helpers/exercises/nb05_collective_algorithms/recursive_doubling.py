@@ -13,7 +13,7 @@
 import torch
 
 from helpers.checks.author import *
-from helpers.checks.rules_rounds import PortRounds
+from helpers.checks.rules import PortRounds
 from helpers.exercises.nb05_collective_algorithms.shared import (
     FAILED,
     P2P,

@@ -14,7 +14,7 @@ import torch
 
 from helpers.checks.author import *
 from helpers.checks.rules import Case as RuleCase
-from helpers.checks.rules_rounds import PortRounds
+from helpers.checks.rules import PortRounds
 from helpers.exercises.nb05_collective_algorithms.shared import FAILED, P2P, SEND_FIRST, summands
 
 AT_ONCE = "In a round all ranks send at once: `isend`, then `recv`, then `wait`."

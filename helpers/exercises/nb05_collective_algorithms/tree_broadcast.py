@@ -11,7 +11,7 @@
 """
 
 from helpers.checks.author import *
-from helpers.checks.rules_rounds import PortRounds
+from helpers.checks.rules import PortRounds
 from helpers.exercises.nb05_collective_algorithms.shared import FAILED, P2P
 
 ALL_SEND = "Every rank that has the tensor can pass it on: let all of them send in each round."

@@ -13,7 +13,6 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from helpers.checks.lend import lend
 from helpers.exercises.shared.in_ranks.classifier import (
     Rule,
     Weights,
@@ -22,6 +21,7 @@ from helpers.exercises.shared.in_ranks.classifier import (
     grads_of,
     laid_out,
 )
+from helpers.exercises.shared.in_ranks.lend import lend
 from helpers.exercises.shared.in_ranks.steps import watch_steps
 
 MOST_STATE = 100

@@ -9,7 +9,7 @@
 """
 
 from helpers.checks.author import *
-from helpers.checks.rules_overlap import IssuedInside
+from helpers.checks.rules_spans import IssuedInside
 from helpers.exercises.nb09_ddp_from_the_inside.in_ranks import train_wrapped
 from helpers.exercises.nb09_ddp_from_the_inside.shared import (
     BOTH,

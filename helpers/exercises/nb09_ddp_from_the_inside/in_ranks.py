@@ -18,7 +18,6 @@ from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
 from helpers.checks import hard
-from helpers.checks.lend import lend
 from helpers.exercises.shared.in_ranks.classifier import (
     Rule,
     Weights,
@@ -27,6 +26,7 @@ from helpers.exercises.shared.in_ranks.classifier import (
     grads_of,
     laid_out,
 )
+from helpers.exercises.shared.in_ranks.lend import lend
 from helpers.ranks.inside import span
 
 Route = Sequence[str]
@@ -186,10 +186,10 @@ def _in_flight(seen: list[str]) -> Iterator[None]:
 
     def begins(self: Any, *args: Any) -> None:
         begin(self, *args)
-        self.versions = [own._version for own, _ in self._home]
+        self.versions = [own._version for own, _ in self.home]
 
     def ends(self: Any) -> None:
-        now = [own._version for own, _ in self._home]
+        now = [own._version for own, _ in self.home]
         if not self._over and getattr(self, "versions", now) != now:
             seen.append("a tensor is written to between its all_reduce and the wait() for it")
         end(self)

@@ -20,9 +20,9 @@ from helpers.checks.scripts import (
     ROOT,
     Source,
     compose,
-    endings_of,
     error_file,
     report,
+    report_of,
     run_under_torchrun,
     under_fork,
     under_torchrun,
@@ -144,7 +144,7 @@ def failing(
     if real:
         # the agent itself reads the error file: what counts is what it reports of it
         run = run_under_torchrun(script, nproc, timeout_s=AGENTS_S)
-        found = report(script.parent, nproc, endings_of(run), run.output)
+        found = report_of(run, script, nproc)
         told = {worker.rank: worker.error for worker in run.workers}
     else:
         found = under_fork(script, nproc, grace_s=5.0)

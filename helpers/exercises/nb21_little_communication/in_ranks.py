@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from helpers.checks.lend import lend
 from helpers.exercises.shared.in_ranks.classifier import Weights, classifier
+from helpers.exercises.shared.in_ranks.lend import lend
 from helpers.exercises.shared.in_ranks.steps import watch_steps
 
 

@@ -15,7 +15,6 @@ import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import PrefixStore
 
-from helpers.checks.lend import lend
 from helpers.checks.script_worker import ask as ask_starter
 from helpers.checks.scripts import Instead, Referee, Source, compose
 from helpers.exercises.nb20_without_a_restart.in_ranks.lent import join, quorum, rejoin
@@ -32,6 +31,7 @@ from helpers.exercises.nb20_without_a_restart.in_ranks.take_over import (
     optimizer_of,
     small_model,
 )
+from helpers.exercises.shared.in_ranks.lend import lend
 
 
 def go_on(

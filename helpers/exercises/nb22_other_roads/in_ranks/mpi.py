@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from helpers.checks.script_mpi import under_mpiexec
-from helpers.checks.scripts import Source, compose
+from helpers.checks.scripts import ROOT, Source, compose, is_late, report
+from helpers.jobs.mpiexec import run_mpiexec
 
 MPIEXEC_S = 25.0
 """How long the ranks may take: 2 s are usual, but thirty learners may share the machine."""
@@ -47,6 +47,16 @@ def on_mpi_ranks(
         found["values"][int(place.stem)] = {"waits_in": place.read_text()}
         found |= {"late": True, "seconds": _ANSWER_S}
     return found
+
+
+def under_mpiexec(script: Path, n: int, timeout_s: float) -> dict[str, Any]:
+    """Run a composed script on `n` MPI ranks and give its report.
+
+    The worker calls `MPI.Finalize()` once its report is written; an exception in one rank ends all
+    (`python -m mpi4py`).
+    """
+    run = run_mpiexec(script, n, module="mpi4py", env={"PYTHONPATH": ROOT}, timeout=timeout_s)
+    return report(script.parent, n, {"late": is_late(run.failure), "exits": {}}, run.output)
 
 
 def reduce_all(

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 from helpers.answers.build import Answer, Problem, cell_number
 from helpers.answers.reader import UnreadableNotebook, read_answers
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.grade import grade
-from helpers.checks.registry import exercises, find
+from helpers.checks.headings import headings
+from helpers.checks.registry import find, get
 from helpers.checks.result import CheckResult, Outcome
 from helpers.ranks.launcher import disconnect
 from helpers.views.plain import for_log
 from helpers.views.verdict import verdict_text
 
-NO_WALLS = (
+UNSANDBOXED = (
     "Nothing stands between this machine and the answers: they run as you. Other people's notebooks are for "
     "`course grade`.\n"
 )
@@ -30,12 +32,12 @@ def check_notebook(path: Path, only: str = "") -> int:
     except UnreadableNotebook as error:
         print(for_log(str(error)))
         return 2
-    print(NO_WALLS)
+    print(UNSANDBOXED)
     try:
         for result in results:
             print(for_log(verdict_text(result)), end="\n\n")
     finally:
-        disconnect()
+        disconnect()  # the rank server would otherwise stay until this process ends
     print(summary(results))
     return 0 if all(result.passed for result in results) else 1
 
@@ -53,18 +55,18 @@ def exercises_of(path: Path) -> list[Exercise]:
     A file that was renamed is known by the exercises that it defines: read for all of them, it is
     taken for the notebook of which it attempts the most.
     """
-    known = list(exercises().values())
-    named = [e for e in known if path.stem.startswith((e.notebook, e.notebook[:3]))]
-    if named:
-        return named
-    found = read_answers(path, [exercise.name for exercise in known])
-    attempts = [e.notebook for e in known if isinstance(found[e.name], Answer)]
-    if not attempts:
-        attempts = [e.notebook for e in known if _is_named(found[e.name])]
-    if not attempts:
-        raise UnreadableNotebook(f"{path.name}: no exercise of this course is in it.")
-    notebook = max(attempts, key=attempts.count)
-    return [exercise for exercise in known if exercise.notebook == notebook]
+    # by their headings: only the exercises that are looked for are imported
+    known = headings()
+    notebooks = list(dict.fromkeys(heading.notebook for heading in known.values()))
+    named = [each for each in notebooks if path.stem.startswith((each, each[:3]))]
+    if not named:
+        found = read_answers(path, list(known))
+        attempts = [known[name] for name in known if isinstance(found[name], Answer)]
+        attempts = attempts or [known[name] for name in known if _is_named(found[name])]
+        if not attempts:
+            raise UnreadableNotebook(f"{path.name}: no exercise of this course is in it.")
+        named = [Counter(each.notebook for each in attempts).most_common(1)[0][0]]
+    return [get(name) for name, heading in known.items() if heading.notebook in named]
 
 
 def _is_named(found: Answer | Problem) -> bool:

@@ -23,8 +23,8 @@ _OVERFLOW, _IGNORED, _IS_FOLDER = 0x4000, 0x8000, 0x40000000
 _EVERYTHING = _MODIFY | _CLOSE_WRITE | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
 _HEAD = struct.Struct("iIII")
 _READ, _MOST_READS = 1 << 16, 64
+# Folders and reads that no right answer needs: a hostile one must not keep this process busy.
 _MOST_FOLDERS = 1000
-"""Folders and reads that no right answer needs: a hostile one must not keep this process busy."""
 
 
 @dataclass

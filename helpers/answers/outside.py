@@ -10,7 +10,6 @@ import ast
 from collections.abc import Iterable
 
 from helpers.answers.listing import Listing, Position, Statement
-from helpers.answers.lookup import binders_at
 from helpers.answers.names import Path
 
 COURSE = "helpers"
@@ -33,14 +32,16 @@ def outside_source(listing: Listing, statement: Statement) -> str:
     Calls are followed through the learner's own functions; what those do with a function that they
     are handed is not.
     """
+    # Calls only: to hand a function on, as a callback, computes no value here.
     pending = sorted(statement.names.calls_now)
     followed: set[Position] = set()
     while pending:
         path = pending.pop()
-        binders = binders_at(listing, path[0], statement.position) if path[0] else []
+        binders = listing.binders_at(path[0], statement.position) if path[0] else []
         if reason := _reason(path, binders):
             return reason
         if len(path) == 1:
+            # functions may call each other in a circle
             fresh = [b for b in binders if _is_function(b) and b.position not in followed]
             followed.update(b.position for b in fresh)
             pending.extend(call for b in fresh for call in sorted(b.names.calls_later))
@@ -58,6 +59,7 @@ def _reason(path: Path, binders: Iterable[Statement]) -> str:
     if len(path) > 1 and path[-1] in _READERS:
         return f"reads a file (`{path[-1]}`)"
     binders = list(binders)
+    # without an import, too: a cell that says `from helpers import *` binds names that nobody can list
     if not binders and path[0] in _RUNS:
         return f"calls `{path[0]}`"
     if not binders:
@@ -71,6 +73,7 @@ def _imported_reason(path: Path, node: ast.stmt) -> str:
     module, name = imported_from(node, path[0])
     called = name or path[-1]
     top = module.split(".")[0]
+    # whatever comes from the course belongs to the notebook, but for what ranks call as well
     if top == COURSE and called not in _WORKS_IN_RANKS:
         return f"calls `{called}`"
     if top == "subprocess":

@@ -1,0 +1,162 @@
+"""Rules on the spans that a rank records of its own work: which calls it makes in them, and around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from helpers.checks.rules import Amount, Case, FirstProblem, amount_of, is_off, number_is, then
+from helpers.checks.rules_transfers import P2P, named
+from helpers.trace.events import Event, Trace
+from helpers.trace.mismatch import at
+from helpers.views.plain import plural
+from helpers.views.traffic_ledger import calls_by_phase
+
+
+@dataclass(frozen=True)
+class CallsIn(FirstProblem):
+    """In all its spans of this name together, a rank makes exactly (or at most) this many calls.
+
+    most_bytes: of what one of them hands in. missing, why, why_large: what to think of where there are
+    fewer calls, more calls, larger ones. A rank that never came to the phase breaks nothing.
+    """
+
+    phase: str
+    amount: Amount
+    at_most: bool = False
+    most_bytes: Amount | None = None
+    missing: str = ""
+    why: str = ""
+    why_large: str = ""
+
+    @property
+    def text(self) -> str:
+        if self.amount == 0:
+            return f"{self.phase} does not communicate"
+        how = "at most " if self.at_most else ""
+        if isinstance(self.amount, int):
+            return f"{how}{plural(self.amount, 'call')} in {self.phase}"
+        return f"{how}only needed calls in {self.phase}"
+
+    def problems(self, trace: Trace, case: Case) -> Iterator[str]:
+        for rank in range(case.world_size):
+            phases = calls_by_phase(trace, rank)
+            # such a rank has broken off before, for a reason that other words explain
+            if self.phase not in phases:
+                continue
+            calls = phases[self.phase]
+            wanted = amount_of(self.amount, case, rank)
+            if is_off(len(calls), wanted, self.at_most):
+                made = ", ".join(f"{call.call}{at(call)}" for call in calls[:4])
+                many = f"{plural(len(calls), 'call')} in {self.phase}: {made}"
+                why = self.why if len(calls) > wanted else self.missing
+                right = f"{number_is(wanted)} right" if wanted else "none is needed"
+                yield (
+                    f"rank {rank} makes {many if calls else f'no call in {self.phase}'}; "
+                    f"{right}.{then(why)}"
+                )
+            if self.most_bytes is None:
+                continue
+            most = amount_of(self.most_bytes, case, rank)
+            for call in calls:
+                if call.nbytes > most:
+                    yield (
+                        f"rank {rank} hands {call.nbytes:,} bytes to {call.call}{at(call)} in "
+                        f"{self.phase}; {most:,} are enough.{then(self.why_large)}"
+                    )
+
+
+@dataclass(frozen=True)
+class IssuedInside(FirstProblem):
+    """Every call of `op` is issued within a span of this name, without waiting for one of them there.
+
+    Waiting counts as too early while later calls of the same span are still to be issued. applies:
+    the cases in which it must hold.
+    """
+
+    span: str
+    op: str = "all_reduce"
+    applies: Callable[[Case], bool] = lambda case: True
+
+    @property
+    def text(self) -> str:
+        return f"every {self.op} starts before {self.span} ends, and nobody waits in between"
+
+    def problems(self, trace: Trace, case: Case) -> Iterator[str]:
+        for rank in range(case.world_size) if self.applies(case) else ():
+            calls = [event for event in trace.of(rank) if event.op == self.op]
+            spans = [e for e in trace.of(rank) if e.op == "span" and e.call == self.span]
+            if not calls:
+                yield f"rank {rank} never calls {self.op}."
+            for call in calls:
+                if not any(_is_during(span, call.start_ns) for span in spans):
+                    ended = any((span.end_ns or call.start_ns) < call.start_ns for span in spans)
+                    yield (
+                        f"rank {rank} calls {self.op}{at(call)} {'after' if ended else 'before'} "
+                        f"{self.span}. Issue each from a hook, as soon as its gradients are there; one "
+                        "gradient may make several ready at once."
+                    )
+            # each span by itself: waits between two backward passes are as they should be
+            for span in spans:
+                yield from self._held_up([c for c in calls if _is_during(span, c.start_ns)])
+
+    def _held_up(self, calls: list[Event]) -> Iterator[str]:
+        last = max((call.start_ns for call in calls), default=0)
+        for call in calls:
+            if not call.asynchronous:
+                yield (
+                    f"rank {call.rank} calls {call.call}{at(call)}, which waits at once: "
+                    f"{self.span} stands still until all ranks have answered. Pass async_op=True."
+                )
+            if call.wait_ns is not None and call.wait_ns < last:
+                yield (
+                    f"rank {call.rank} waits for {call.call}{at(call)} while others are still to be "
+                    f"issued: {self.span} stands still. Nobody waits in a hook; wait when all of them "
+                    "are in flight."
+                )
+
+
+@dataclass(frozen=True)
+class SpanInFlight(FirstProblem):
+    """Each rank does its span of this name once, after all its calls and before its first wait."""
+
+    name: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.name}() runs while the transfers are in flight"
+
+    def problems(self, trace: Trace, case: Case) -> Iterator[str]:
+        for rank in range(case.world_size):
+            named_so = [e for e in trace.of(rank) if e.op == "span" and e.call == self.name]
+            # the learner may have put a span of this name around the call, which has its own
+            spans = [e for e in named_so if not any(_is_within(other, e) for other in named_so)]
+            if len(spans) != 1:
+                often = f"{len(spans)} times" if spans else "never"
+                yield f"rank {rank} calls {self.name}() {often}; once is right."
+                continue
+            [span] = spans
+            for call in (event for event in trace.of(rank) if event.op in P2P):
+                if call.start_ns > span.start_ns:
+                    yield (
+                        f"rank {rank} issues its {named(call)}{at(call)} only after "
+                        f"{self.name}() began; issue it before."
+                    )
+                # a blocking call waits at once, which is for NothingBlocks to say
+                waits = call.wait_ns if call.asynchronous else None
+                if waits is not None and waits < (span.end_ns or span.start_ns):
+                    yield (
+                        f"rank {rank} waits for its {named(call)}{at(call)} before "
+                        f"{self.name}() is done; wait after it."
+                    )
+
+
+def _is_during(span: Event, when_ns: int) -> bool:
+    # a span without an end was cut off by the end of the run
+    return span.start_ns <= when_ns and (span.end_ns is None or when_ns <= span.end_ns)
+
+
+def _is_within(inner: Event, outer: Event) -> bool:
+    if inner is outer or inner.end_ns is None or outer.end_ns is None:
+        return False
+    return outer.start_ns <= inner.start_ns and inner.end_ns <= outer.end_ns

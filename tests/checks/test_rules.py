@@ -1,0 +1,366 @@
+"""Each rule in a row: a trace that keeps it, one that breaks it, and the sentence that its author reads.
+
+The traces are written by hand, so no rank is started. Times are small whole numbers: a call is issued at
+`start`, somebody waits for it at `wait`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+
+from helpers.checks import rules, rules_collectives, rules_spans, rules_transfers
+from helpers.checks.case import Case
+from helpers.checks.rules import (
+    BytesSent,
+    Count,
+    FirstProblem,
+    Holds,
+    OnlyCalls,
+    Order,
+    Peers,
+    PortRounds,
+    Rule,
+    TotalMessages,
+)
+from helpers.checks.rules_collectives import (
+    Awaited,
+    AwaitedByHand,
+    Calls,
+    HandedIn,
+    Root,
+    Travels,
+)
+from helpers.checks.rules_spans import CallsIn, IssuedInside, SpanInFlight
+from helpers.checks.rules_transfers import EachIsWaitedFor, InFlightTogether, NothingBlocks
+from helpers.trace.events import Event, Place, Trace
+
+CASE = Case("a case", [(torch.zeros(2),)] * 2, None, facts={"src": 1, "bytes": 8, "calls": 1})
+LINE = Place("answer", 7, "f", "cell 3", "work = dist.all_reduce(x, async_op=True)")
+
+
+def send(rank: int = 0, peer: int = 1, **more: Any) -> Event:
+    return _call(Event(rank, 0, "send", "send", peer=peer, nbytes=8), more)
+
+
+def recv(rank: int = 1, peer: int = 0, **more: Any) -> Event:
+    return _call(Event(rank, 0, "recv", "recv", peer=peer, nbytes=8), more)
+
+
+def isend(rank: int = 0, peer: int = 1, **more: Any) -> Event:
+    return send(rank, peer, **{"call": "isend", "asynchronous": True, **more})
+
+
+def irecv(rank: int = 1, peer: int = 0, **more: Any) -> Event:
+    return recv(rank, peer, **{"call": "irecv", "asynchronous": True, **more})
+
+
+def collective(rank: int, op: str = "all_reduce", **more: Any) -> Event:
+    return _call(Event(rank, 0, op, op, "0", (0, 1), nbytes=8), more)
+
+
+def started(rank: int, op: str = "all_reduce", **more: Any) -> Event:
+    return collective(rank, op, **{"asynchronous": True, "where": LINE, **more})
+
+
+def span(rank: int, name: str = "forward", start: int = 0, end: int = 9) -> Event:
+    return Event(rank, 0, "span", name, start_ns=start, end_ns=end)
+
+
+def _call(event: Event, more: dict[str, Any]) -> Event:
+    times = {"start_ns": more.pop("start", 1), "wait_ns": more.pop("wait", None)}
+    return replace(event, **{**times, **more})
+
+
+def both(call: Event) -> list[Event]:
+    """Return the same call on both ranks."""
+    return [replace(call, rank=rank) for rank in (0, 1)]
+
+
+class Row(NamedTuple):
+    rule: Rule
+    keeps: list[Event]
+    breaks: list[Event]
+    says: str
+
+
+IN_BACKWARD = [
+    *[span(0, "backward"), started(0, wait=20), started(0, start=8, wait=21)],
+    *[span(1, "backward"), started(1, wait=20), started(1, start=8, wait=21)],
+]
+# the first rank's span is within another of its name, as where a learner has put one around the call
+MEANWHILE = [
+    *[isend(wait=6), span(0, "work", 2, 5), span(0, "work", 1, 6)],
+    *[irecv(wait=6), span(1, "work", 2, 5)],
+]
+TABLE = [
+    # --- which calls, and how many --------------------------------------------------------------
+    Row(
+        OnlyCalls(("send", "recv")),
+        [send(), recv()],
+        [send(), collective(1, "barrier", where=LINE)],
+        "rank 1 calls barrier (cell 3, line 7); only send and recv may be used here.",
+    ),
+    Row(OnlyCalls(()), [span(0)], [send()], "rank 0 calls send; none is needed."),
+    Row(
+        Count("broadcast", 1, why="One moves it all."),
+        both(collective(0, "broadcast")),
+        [collective(0, "broadcast"), *both(collective(1, "broadcast"))],
+        "rank 0 calls broadcast 2 times; once is right. One moves it all.",
+    ),
+    Row(
+        Count("broadcast", "calls"),
+        both(collective(0, "broadcast")),
+        [collective(0, "broadcast")],
+        "rank 1 calls broadcast 0 times; once is right.",
+    ),
+    Row(
+        Count("send", lambda case, rank: 1 - rank, at_most=True),
+        [],
+        [send(1, 0)],
+        "rank 1 calls send once; at most 0 times is right.",
+    ),
+    Row(
+        Calls(1, why="Put them into one tensor."),
+        both(collective(0)),
+        [*both(collective(0)), collective(1, "barrier")],
+        "rank 1 makes 2 calls (all_reduce, barrier); 1 are enough. Put them into one tensor.",
+    ),
+    Row(
+        Calls(2),
+        both(collective(0)),
+        [collective(0), span(1)],
+        "rank 1 makes no call: it cannot know what the other ranks have.",
+    ),
+    Row(
+        TotalMessages(lambda case: case.world_size - 1),
+        [send(), recv()],
+        [send(), send(1, 0)],
+        "the ranks send 2 messages in all; 1 is needed.",
+    ),
+    Row(
+        PortRounds(lambda case: 1),
+        [send(0, 1), recv(1, 0)],
+        [send(0, 1), send(0, 1, start=2), recv(1, 0), recv(1, 0, start=2)],
+        "the messages take 2 rounds; 1 is enough (in the last one: 0 → 1).",
+    ),
+    Row(
+        Order(lambda case, rank: ("send", "barrier") if rank == 0 else (), "sends first"),
+        [send(), span(0), collective(0, "barrier")],
+        [collective(0, "barrier"), send()],
+        "rank 0 makes the calls barrier, send; wanted: send, barrier.",
+    ),
+    Row(
+        Order(lambda case, rank: () if rank else ("send",), "rank 0 sends"),
+        [send()],
+        [send(), recv()],
+        "rank 1 makes the calls recv; wanted: none.",
+    ),
+    Row(
+        Peers(lambda case, rank: (rank + 1,), "sends on"),
+        [send(0, 1)],
+        [send(0, 1), send(1, 0, where=LINE)],
+        "rank 1 sends to rank 0 (cell 3, line 7); here it sends only to 2.",
+    ),
+    Row(
+        Peers(lambda case, rank: (1,) if rank == 0 else (), "only rank 0 sends"),
+        [send()],
+        [send(1, 0)],
+        "rank 1 sends to rank 0; here it sends only to nobody.",
+    ),
+    # --- how much -------------------------------------------------------------------------------
+    Row(
+        BytesSent("bytes", why="Send what changed."),
+        [send(), recv(nbytes=4096)],
+        [send(), send(nbytes=1024)],
+        "rank 0 sends 1,032 bytes; 8 are enough. Send what changed.",
+    ),
+    Row(
+        HandedIn("bytes", "one chunk at a time"),
+        both(collective(0)) * 2,
+        [collective(0), collective(1, nbytes=16, where=LINE)],
+        "rank 1 hands 16 bytes to all_reduce (cell 3, line 7); 8 are enough.",
+    ),
+    Row(
+        Travels("all_reduce", "no more than needed", why="Half of it is known."),
+        [*both(collective(0)), *both(collective(0, "barrier", nbytes=99))],
+        both(collective(0, nbytes=16)),
+        "rank 0 hands 16 bytes to all_reduce in all; 8 are enough. Half of it is known.",
+    ),
+    Row(
+        Travels("all_reduce", "in one call"),
+        both(collective(0)),
+        [collective(0), *[collective(1, nbytes=4)] * 2],
+        "rank 1 makes 2 calls of all_reduce; 1 are enough.",
+    ),
+    # --- collectives ----------------------------------------------------------------------------
+    Row(
+        Root("src"),
+        both(collective(0, "broadcast", root=1)),
+        [collective(0, "broadcast", root=0, where=LINE), collective(1, "broadcast", root=1)],
+        "rank 0 names rank 0 in broadcast (cell 3, line 7); `src` is 1 in this case.",
+    ),
+    Row(
+        Awaited(),
+        [started(0, wait=2), collective(1)],
+        [started(0, wait=2), started(1)],
+        "rank 1 starts all_reduce (cell 3, line 7) with async_op=True and never calls wait() on its "
+        "Work: the tensor is used before it is ready.",
+    ),
+    Row(
+        AwaitedByHand(),
+        [started(0, wait=2), started(1, where=replace(LINE, source="y = all_reduce(x)"))],
+        [started(0, wait=2), started(1)],
+        "rank 1 starts all_reduce (cell 3, line 7) with async_op=True and never calls wait() on its "
+        "Work: the tensor is used before it is ready.",
+    ),
+    # --- transfers ------------------------------------------------------------------------------
+    Row(
+        NothingBlocks(),
+        [isend(), irecv(), *both(collective(0))],
+        [isend(), recv(where=LINE)],
+        "rank 1 calls recv (cell 3, line 7), which waits at once; call irecv and wait later.",
+    ),
+    Row(
+        EachIsWaitedFor(),
+        [isend(wait=2), irecv(end_ns=3), send(1, 0)],
+        [isend(wait=2), irecv()],
+        "rank 1 never waits for its irecv from rank 0: until wait() has returned nobody knows whether "
+        "it is over.",
+    ),
+    Row(
+        EachIsWaitedFor(),
+        [],
+        [isend(wait=2, where=LINE), isend(start=3, where=LINE)],
+        "rank 0 never waits for its isend to rank 1 (cell 3, line 7), number 2 of 2: until wait() has "
+        "returned nobody knows whether it is over.",
+    ),
+    Row(
+        InFlightTogether(2),
+        [isend(wait=3), irecv(0, 1, start=2, wait=4), isend(start=5, wait=6)],
+        [isend(wait=2), irecv(0, 1, start=3, wait=4)],
+        "rank 0 waits for its isend to rank 1 before it has issued its irecv from rank 1; issue both, "
+        "then wait.",
+    ),
+    # --- spans of a rank's own work -------------------------------------------------------------
+    Row(
+        CallsIn("forward", 1, missing="Nobody has the sum."),
+        [span(0), collective(0), collective(0, start=20)],
+        [span(0), collective(0, start=20)],
+        "rank 0 makes no call in forward; 1 is right. Nobody has the sum.",
+    ),
+    Row(
+        CallsIn("forward", 0, why="Each rank has all of it."),
+        [span(0), collective(0, start=20)],
+        [span(1), collective(1, where=LINE)],
+        "rank 1 makes 1 call in forward: all_reduce (cell 3, line 7); none is needed. Each rank has "
+        "all of it.",
+    ),
+    Row(
+        CallsIn("forward", 2, at_most=True, most_bytes="bytes", why_large="Send the shard."),
+        [span(0), collective(0)],
+        [span(0), collective(0, nbytes=16)],
+        "rank 0 hands 16 bytes to all_reduce in forward; 8 are enough. Send the shard.",
+    ),
+    Row(
+        IssuedInside("backward"),
+        IN_BACKWARD,
+        [span(0, "backward"), started(0, start=12, wait=20)],
+        "rank 0 calls all_reduce (cell 3, line 7) after backward. Issue each from a hook, as soon as "
+        "its gradients are there; one gradient may make several ready at once.",
+    ),
+    Row(
+        IssuedInside("backward"),
+        IN_BACKWARD,
+        [span(0, "backward"), collective(0)],
+        "rank 0 calls all_reduce, which waits at once: backward stands still until all ranks have "
+        "answered. Pass async_op=True.",
+    ),
+    Row(
+        IssuedInside("backward"),
+        IN_BACKWARD,
+        [span(0, "backward"), started(0, wait=2), started(0, start=3, wait=20)],
+        "rank 0 waits for all_reduce (cell 3, line 7) while others are still to be issued: backward "
+        "stands still. Nobody waits in a hook; wait when all of them are in flight.",
+    ),
+    Row(
+        IssuedInside("backward"),
+        IN_BACKWARD,
+        IN_BACKWARD[:3],
+        "rank 1 never calls all_reduce.",
+    ),
+    Row(
+        IssuedInside("backward", applies=lambda case: case.world_size == 2),
+        IN_BACKWARD,
+        [span(0, "backward", start=5), started(0, wait=20)],
+        "rank 0 calls all_reduce (cell 3, line 7) before backward. Issue each from a hook, as soon as "
+        "its gradients are there; one gradient may make several ready at once.",
+    ),
+    Row(
+        SpanInFlight("work"),
+        MEANWHILE,
+        [isend(wait=6), span(0, "work", 2, 5), span(1, "work", 2, 5), irecv(start=4, wait=6)],
+        "rank 1 issues its irecv from rank 0 only after work() began; issue it before.",
+    ),
+    Row(
+        SpanInFlight("work"),
+        MEANWHILE,
+        [isend(wait=3), span(0, "work", 2, 5)],
+        "rank 0 waits for its isend to rank 1 before work() is done; wait after it.",
+    ),
+    Row(
+        SpanInFlight("work"),
+        MEANWHILE,
+        [span(0, "work", 2, 5), span(0, "work", 6, 7)],
+        "rank 0 calls work() 2 times; once is right.",
+    ),
+    # --- one of the author's own ----------------------------------------------------------------
+    Row(
+        Holds(lambda trace, case: "" if trace.calls else "nobody says anything.", "they talk"),
+        [send()],
+        [span(0)],
+        "nobody says anything.",
+    ),
+]
+
+
+def trace_of(events: list[Event]) -> Trace:
+    """Number the calls of each rank in the order in which they are written down."""
+    by_rank = sorted(events, key=lambda event: event.rank)
+    return Trace(2, tuple(replace(event, seq=seq) for seq, event in enumerate(by_rank)))
+
+
+@pytest.mark.parametrize(
+    "row", TABLE, ids=lambda row: f"{type(row.rule).__name__}: {row.says[:40]}"
+)
+def test_a_rule_holds_or_says_what_breaks_it(row: Row) -> None:
+    assert row.rule.problem(trace_of(row.keeps), CASE) == ""
+    assert row.rule.problem(trace_of(row.breaks), CASE) == row.says
+
+
+def test_every_rule_has_a_row() -> None:
+    kinds = {
+        kind
+        for module in (rules, rules_collectives, rules_spans, rules_transfers)
+        for kind in vars(module).values()
+        if inspect.isclass(kind) and issubclass(kind, (FirstProblem, Holds))
+    }
+    assert kinds - {FirstProblem} == {type(row.rule) for row in TABLE}
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: type(row.rule).__name__)
+def test_a_rule_says_what_it_wants_in_half_a_sentence(row: Row) -> None:
+    assert row.rule.text and not row.rule.text.endswith(".")
+
+
+def test_a_rank_that_never_came_to_a_phase_breaks_nothing_there() -> None:
+    assert CallsIn("forward", 1).problem(trace_of([span(0, "backward")]), CASE) == ""
+
+
+def test_where_a_rule_does_not_apply_nothing_breaks_it() -> None:
+    rule = IssuedInside("backward", applies=lambda case: False)
+    assert rule.problem(trace_of([]), CASE) == ""
