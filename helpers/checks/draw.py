@@ -27,11 +27,12 @@ T = TypeVar("T")
 
 @dataclass
 class Draw:
-    """What one case is drawn from. ranks: its world size."""
+    """What one case is drawn from. ranks: its world size. small: tensors hold small whole numbers."""
 
     rng: random.Random
     ranks: int
     decks: dict[Any, list[int]] = field(default_factory=dict)
+    small: bool = False
 
     def of(self, *options: T) -> T:
         """Deal one of the options. In a loop, or a function that is called often, all calls share a deck."""
@@ -106,7 +107,10 @@ class Draw:
             numbers = [n or 7 for n in numbers]
             numbers[zero] = 0
         values = torch.tensor(numbers, dtype=torch.float64).reshape(tuple(shape))
+        # dealt even if it is not used: what is drawn next must not depend on `small`
         scale = self.of(*_SCALES[dtype]) if scale is None else scale
+        if self.small:
+            return _small(numbers).reshape(tuple(shape)).to(dtype)
         if dtype.is_floating_point:
             return (values / 7 * scale).to(dtype)  # sevenths: no binary fraction equals them
         values = values.to(torch.int64)
@@ -131,6 +135,15 @@ class Draw:
         if way == "every second" and x.dim():
             return torch.stack([x, torch.zeros_like(x)], dim=-1).flatten(-2)[..., ::2]
         return x
+
+
+def _small(numbers: Sequence[int]) -> torch.Tensor:
+    """Return whole numbers from 0 to 10, made of any others, no two neighbors alike."""
+    small: list[int] = []
+    for number in numbers:
+        digit = abs(number) % 10
+        small.append(digit + 1 if small[-1:] == [digit] else digit)
+    return torch.tensor(small, dtype=torch.float64)
 
 
 def _asked_from() -> tuple[tuple[str, int], ...]:
@@ -169,8 +182,11 @@ def worlds(sizes: Sequence[int], count: int, rng: random.Random) -> list[int]:
     return [size for size, times in zip(chosen, counts, strict=True) for _ in range(times)]
 
 
-def plan(sizes: Sequence[int], count: int, seed: str) -> list[Draw]:
-    """Return the draws of `count` cases: always the same ones for the same seed."""
+def plan(sizes: Sequence[int], count: int, seed: str, *, small: bool = False) -> list[Draw]:
+    """Return the draws of `count` cases: always the same ones for the same seed.
+
+    small: the same sizes, shapes, dtypes and roots, but small whole numbers in tensors.
+    """
     rng = random.Random(seed)
     decks: dict[Any, list[int]] = {}
-    return [Draw(rng, size, decks) for size in worlds(sizes, count, rng)]
+    return [Draw(rng, size, decks, small) for size in worlds(sizes, count, rng)]

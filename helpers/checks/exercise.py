@@ -68,9 +68,12 @@ class Exercise:
         further = ", further" if self.further else ""
         return f"Exercise {self.number}: {self.title} ({self.minutes} min, {dots}{further})"
 
-    def draw(self, secret: str = VISIBLE_SECRET) -> tuple[Case, ...]:
-        """Return the cases that belong to a secret, small ones first: always the same for one secret."""
-        draws = plan(self.sizes, self.count, f"{secret}/{self.name}")
+    def draw(self, secret: str = VISIBLE_SECRET, *, small: bool = False) -> tuple[Case, ...]:
+        """Return the cases that belong to a secret, small ones first: always the same for one secret.
+
+        small: each with small whole numbers in place of its own, to be read with ease.
+        """
+        draws = plan(self.sizes, self.count, f"{secret}/{self.name}", small=small)
         # `map` draws in the order of the plan; sorted afterwards, so that the smallest that fails comes first
         cases = sorted(map(self.case, draws), key=lambda case: case.size)
         return (*cases, self.last(draws[0])) if self.last is not None else tuple(cases)

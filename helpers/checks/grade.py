@@ -54,6 +54,11 @@ MOVES = (
     "with poison values, and new tensors of torch.empty, too. Your numbers change with those values: "
     "something was read before wait(), or nothing was ever received into it."
 )
+# Said of a case that fails, while the same one with small numbers passes.
+SMALL_PASSES = (
+    "With small whole numbers, of the same dtype and shape, this case passes. It is these numbers that your "
+    "answer changes: they are large, tiny, or not whole."
+)
 
 
 class CheckFault(Exception):
@@ -142,6 +147,17 @@ def _wrong_parts(worlds: Worlds, found: Answer) -> list[str]:
 def _tried(trial: _Trial, found: Answer, secret: str) -> CheckResult:
     exercise = trial.exercise
     cases = exercise.draw(secret)
+
+    def small(case: Case) -> Case | None:
+        """Return the same case with small whole numbers, if it has others."""
+        if not has_hard_numbers(case):
+            return None
+        drawn = exercise.draw(secret, small=True)
+        twin = next(two for one, two in zip(cases, drawn, strict=True) if one is case)
+        # where a size depends on a number that was drawn, it is another case
+        return twin if twin.label == case.label else None
+
+    trial = replace(trial, small=small)
     drawn = cases[:-1] if exercise.last is not None else cases
     numbered = [
         [Turn(case, number) for number, case in enumerate(group)]
@@ -165,11 +181,16 @@ def _tried(trial: _Trial, found: Answer, secret: str) -> CheckResult:
 
 @dataclass(frozen=True)
 class _Trial:
-    """How an answer's cases are tried. matches: of `explain`, which advises; None: nobody reads advice."""
+    """How an answer's cases are tried.
+
+    matches: of `explain`, which advises; None: nobody reads advice. small: the same case with small whole
+    numbers, None where there is none.
+    """
 
     worlds: Worlds
     every_case: bool
     matches: Matches | None = None
+    small: Callable[[Case], Case | None] = lambda case: None
 
     @property
     def exercise(self) -> Exercise:
@@ -202,9 +223,10 @@ class _Trial:
                     is_settled = not doubted if passes else alone >= _MOST_ALONE
                     if verdict is None or not is_settled:
                         alone += not passes
-                        tried, verdict = self._alone(turn, wrong)
-                        if not (verdict.passed or failed):
-                            verdict = self._advised(tried, verdict, wrong, _seen(seen, passed=True))
+                        if failed or self.matches is None:
+                            _, verdict = self._alone(turn, wrong)
+                        else:
+                            verdict = self._to_be_shown(turn, wrong, _seen(seen, passed=True))
                         failed += not verdict.passed
                     yield verdict
                     if verdict.outcome in _STOP_AFTER or _took_minutes(verdict):
@@ -224,6 +246,29 @@ class _Trial:
             tried = self.worlds.alone(turn)
             verdict = _judge(self.exercise, tried, wrong)
         return tried, verdict
+
+    def _to_be_shown(
+        self, turn: Turn, wrong: Sequence[Tried], passed: Sequence[Tried]
+    ) -> CaseVerdict:
+        """Judge the case that is shown if it fails: if it can be, with numbers that are easy to read."""
+        twin = self.small(turn.case)
+        small = None if twin is None else replace(turn, case=twin)
+        is_known = any(each.case is turn.case for each in wrong)  # to fail with its own numbers
+        tried, verdict = self._alone(small if small and is_known else turn, wrong)
+        message = verdict.message
+        if small and is_known and verdict.passed:
+            tried, verdict = self._alone(turn, wrong)
+            message = verdict.message or SMALL_PASSES
+        elif small and not (is_known or verdict.passed):
+            easier, easily = self._alone(small, wrong)
+            if easily.passed:
+                message = verdict.message or SMALL_PASSES
+            else:
+                tried, verdict, message = easier, easily, easily.message
+        if verdict.passed:
+            return verdict
+        verdict = self._advised(tried, verdict, wrong, passed)
+        return replace(verdict, message=message) if verdict.outcome is Outcome.WRONG else verdict
 
     def _advised(
         self,
@@ -255,6 +300,13 @@ class _Trial:
         # a program that is not the same from run to run reads something else than poison
         once_more = self.worlds.alone(turn, second=True)
         return MOVES if behave_alike(self.exercise, again, once_more) else ""
+
+
+def has_hard_numbers(case: Case) -> bool:
+    """Whether a rank is given a tensor with numbers that are not whole, or of two digits and more."""
+    tensors = (x for part in case.given for x in part if isinstance(x, torch.Tensor))
+    numbers = (x.detach().to(torch.float64) for x in tensors if not x.is_complex())
+    return any(bool(((x.abs() > 10) | (x != x.round())).any()) for x in numbers)
 
 
 # Number of a case among those that were tried in one world -> what came of it.
