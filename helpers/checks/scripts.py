@@ -30,7 +30,7 @@ from helpers.checks import script_worker
 from helpers.jobs.owned import head_of
 from helpers.jobs.ports import free_port
 from helpers.jobs.run import TorchrunRun
-from helpers.jobs.torchrun_job import start_job
+from helpers.jobs.torchrun import Asked, start_job
 from helpers.ranks import wire
 from helpers.ranks.budget import Budget
 from helpers.ranks.processes import living_children
@@ -149,15 +149,16 @@ def run_under_torchrun(
     timeout_s: float = 12.0,
 ) -> TorchrunRun:
     """Run a composed script under real torchrun agents and give all that they told."""
-    with start_job(
+    asked = Asked(
         script,
         nproc_per_node,
-        nnodes=nnodes,
+        nnodes,
         rdzv=rdzv,
         max_restarts=max_restarts,
         env={"PYTHONPATH": ROOT, **(env or {})},
         timeout=timeout_s,
-    ) as job:
+    )
+    with start_job(asked) as job:
         return job.wait()
 
 

@@ -115,7 +115,7 @@ class _Reader:
             self.rounds[-1] = replace(self.rounds[-1], ending=ending, ended_s=at_s)
 
     def close(self, at_s: float) -> None:
-        """Return the round that is open the output that has come since it began."""
+        """Give the round that is open the output that has come since it began."""
         if not self.rounds:
             return
         self._end("ended", at_s)

@@ -43,12 +43,6 @@ class Quiet:
         """Show a run at the end of the cell if nothing else does."""
 
 
-class Watched(Quiet):
-    """Shows nothing now: a run that the check of an answer may hand to its author."""
-
-    watched = True
-
-
 class Display(Quiet):
     """Shows a launch in the notebook's cell that made it."""
 

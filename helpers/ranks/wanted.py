@@ -63,10 +63,9 @@ def wanted_by(*texts: bytes) -> list[str]:
     return list(dict.fromkeys([*found, *drivers, *programs]))
 
 
-def of_torch(said: object) -> list[str]:
+def of_torch(names: Iterable[str]) -> list[str]:
     """Return the modules of torch among what a rank says that it has imported."""
-    names = said if isinstance(said, list) else []
-    return [name for name in names if isinstance(name, str) and _OF_TORCH.fullmatch(name)]
+    return [name for name in names if _OF_TORCH.fullmatch(name)]
 
 
 def _sources(names: Iterable[str]) -> list[bytes]:

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from helpers.ranks.budget import BACKSTOP
 from helpers.ranks.processes import living_children
-from helpers.ranks.status import SOON_S
+from helpers.ranks.status import SOON_S, Status
 from helpers.ranks.threads import FOREVER, GLOO_LOOP, Thread, listens, threads_of
 from helpers.ranks.unread import queues_of
 from helpers.ranks.worker import CHANNEL_FD
@@ -145,7 +145,9 @@ class Watcher:
         Not for long: a rank that has found its key goes on to something else.
         """
         found = any(
-            member.keys is not None and not member.keys.port and some[0].call not in _POLLS
+            member.status.keys is not None
+            and not member.status.keys.port
+            and some[0].call not in _POLLS
             for member in live
             if (some := threads[member.rank])
         )
@@ -161,7 +163,7 @@ class Watcher:
         main = threads[0]
         waits = main.call in {"?", "read"} or main.call in _POLLS or main.call in _WAITS_OF_TORCH
         return waits and all(
-            thread.state == "S" or _looks_round(thread) or thread.inner in member.idle
+            thread.state == "S" or _looks_round(thread) or thread.inner in member.status.idle
             for thread in threads
         )
 
@@ -241,8 +243,8 @@ class Watcher:
         """Tell a thread that may run and nothing has happened: it listens to us, polls, passes time."""
         if thread.id == member.pid:
             polls = thread.call in _POLLS or thread.ends_in_s > _NAME_S
-            return bool(member.meets) and polls and self.budget_s <= SOON_S
-        listens = thread.fd == CHANNEL_FD or thread.inner in member.idle
+            return bool(member.status.meets) and polls and self.budget_s <= SOON_S
+        listens = thread.fd == CHANNEL_FD or thread.inner in member.status.idle
         return listens or thread.name.startswith((_STORE, *_GPUS))
 
     def _is_proven(self, live: list[Member]) -> bool:
@@ -252,21 +254,24 @@ class Watcher:
             return False  # what is missing may be the call that answers
         return all(
             collector.blocked_in(member.rank) is not None
-            or (member.inside in {"backward", "grad"} and bool(collector.unfinished(member.rank)))
+            or (
+                member.status.inside in {"backward", "grad"}
+                and bool(collector.unfinished(member.rank))
+            )
             or self._misses_ranks(member, live)
             for member in live
         )
 
     def _misses_ranks(self, member: Member, live: list[Member]) -> bool:
         """Tell whether a rank is in a rendezvous to which not all can come who are needed."""
-        there = {other.rank for other in live if other.meets == member.meets}
-        needed = member.needs or range(self.world.setting.world_size)
-        return bool(member.meets) and not there.issuperset(needed)
+        there = {other.rank for other in live if other.status.meets == member.status.meets}
+        needed = member.status.needs or range(self.world.options.world_size)
+        return bool(member.status.meets) and not there.issuperset(needed)
 
     def _is_stuck(self, member: Member, threads: list[Thread]) -> bool:
         """Tell whether no thread of a rank can go on unless another rank makes it."""
-        gives_up = member.keys is not None and member.keys.ends_in_s <= self.budget_s
-        if member.alarm or gives_up or any(map(_may_act, living_children(member.pid))):
+        gives_up = member.status.keys is not None and member.status.keys.ends_in_s <= self.budget_s
+        if member.status.alarm or gives_up or any(map(_may_act, living_children(member.pid))):
             return False
         return all(self._waits(member, thread) for thread in threads)
 
@@ -285,7 +290,9 @@ class Watcher:
 
     def _others_may_set(self, live: list[Member]) -> bool:
         """Whether a rank waits for a key of a store that no rank serves: the notebook may, or another job."""
-        ports = {m.keys.port for m in live if m.keys is not None and m.keys.port}
+        ports = {
+            m.status.keys.port for m in live if m.status.keys is not None and m.status.keys.port
+        }
         servers = [member.pid for member in self.world.members if member.exitcode is None]
         return any(not any(listens(pid, port) for pid in servers) for port in ports)
 
@@ -317,7 +324,7 @@ class Watcher:
         if thread.call == "read" and thread.private:
             # A worker that loads data answers by such a pipe, and is not counted among those that may act.
             return not living_children(member.pid)
-        if main and member.asleep and thread.call.startswith("epoll"):
+        if main and member.status.asleep and thread.call.startswith("epoll"):
             return thread.ends_in_s == FOREVER
         of_torch = thread.name.startswith(_TORCHS) or (main and self._in_torch(member))
         if not of_torch or thread.call not in _WAITS_OF_TORCH or thread.ends_in_s <= self.budget_s:
@@ -328,24 +335,25 @@ class Watcher:
     def _in_torch(self, member: Member) -> bool:
         """Tell whether the main thread is in torch's code: by its own word, or where it cannot speak."""
         if member.answered >= member.asked:
-            return bool(member.inside)
+            return bool(member.status.inside)
         return self.world.collector.blocked_in(member.rank) is not None
 
     def states(self) -> list[RankState]:
         """Return what is known of each rank, for the diagnosis or for the reader of a live view."""
-        return [
-            RankState(
-                member.rank,
-                member.state,
-                self.world.collector.blocked_in(member.rank) if not member.done else None,
-                self.world.collector.unfinished(member.rank),
-                member.inside,
-                str(member.at) if member.at else "",
-                member.keys.keys if member.keys is not None else (),
-                tuple((name, str(place)) for name, place in member.others),
-            )
-            for member in self.world.members
-        ]
+        return [self._state(member, member.status) for member in self.world.members]
+
+    def _state(self, member: Member, said: Status) -> RankState:
+        collector = self.world.collector
+        return RankState(
+            member.rank,
+            member.state,
+            collector.blocked_in(member.rank) if not member.done else None,
+            collector.unfinished(member.rank),
+            said.inside,
+            str(collector.place(said.at)) if said.at else "",
+            said.keys.keys if said.keys is not None else (),
+            tuple((name, str(collector.place(at))) for name, at in said.others),
+        )
 
 
 def waits_now(watcher: Watcher) -> Diagnosis:
@@ -358,8 +366,9 @@ def waits_now(watcher: Watcher) -> Diagnosis:
 
 def _said(member: Member) -> tuple[object, ...]:
     """Return what a rank has said of itself, so far as it stays the same while the rank waits."""
-    number = member.keys.number if member.keys is not None else 0
-    return member.at, member.inside, member.meets, number, member.answered >= member.asked
+    said = member.status
+    number = said.keys.number if said.keys is not None else 0
+    return said.at, said.inside, said.meets, number, member.answered >= member.asked
 
 
 def _moved(first: _Look, look: _Look) -> bool:

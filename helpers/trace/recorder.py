@@ -151,7 +151,7 @@ class Recorder:
             time.sleep(0.0002)
         self._task_began = self._seq
         with suppress(Exception):  # torch's own tables, which the learner's code may have changed
-            self._write(json.dumps(["groups", *_gloo_groups()]).encode())
+            self._write(json.dumps(["groups", _gloo_groups()]).encode())
 
     def ended(self, seq: int, error: str = "", source: int | None = None) -> None:
         """Record that a call's Work has finished, once."""
