@@ -24,12 +24,12 @@ from helpers.ranks.failures import LaunchError, Stopped
 from helpers.ranks.inside import refuse_where_ranks_must_not_start
 from helpers.ranks.stop import one_stop
 
+# Characters that are kept of what one rank printed.
 MOST_OUTPUT = 200_000
-"""Characters that are kept of what one rank printed."""
 _LOOK_S = 0.02
 _KEY = "mpiexec"
+# How MPICH's own word on a rank's end begins; it may come before the rank's last or after it.
 _ABORT = "Abort("
-"""How MPICH's own word on a rank's end begins; it may come before the rank's last or after it."""
 
 if (locale.setlocale(locale.LC_CTYPE) or "C")[:3] in ("tr_", "az_"):
     # MPICH's usual transport, UCX, compares its own words without regard to case. Where the capital of i has

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from helpers.ranks.failures import RankError, is_consequence
 
+# An address in a message of gloo: other ports in each run, and of no use to a reader.
 _ADDRESS = re.compile(r"\[?127\.0\.0\.1\]?:\d+[$\d]*")
-"""An address in a message of gloo: other ports in each run, and of no use to a reader."""
 
 
 @dataclass(frozen=True)

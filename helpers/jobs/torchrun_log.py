@@ -16,8 +16,8 @@ from typing import Any
 from helpers.jobs.owned import Piece
 from helpers.jobs.run import Round, Worker
 
+# Put before a worker's line by the agent, by TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE.
 MARK = "\x1f${rank}/${local_rank}\x1e"
-"""Put before a worker's line by the agent, by TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE."""
 _MARKED = re.compile(r"\x1f(\d+)/(\d+)\x1e([^\n\x1f]*\n?)")
 _ROUND = re.compile(r"Rendezvous complete for workers\. Result:")
 _FIELD = re.compile(r"\]   (\w+)=(.*)$")

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from helpers.ranks.watch import Watcher
     from helpers.ranks.world import World
 
+# Environment variable: "0" turns the live view off, for notebooks whose outputs are compared.
 LIVE = "REAL_RANKS_LIVE"
-"""Environment variable: "0" turns the live view off, for notebooks whose outputs are compared."""
 
 SHOW_AFTER_S = 0.6
 SAY_WHO_AFTER_S = 2.0
@@ -27,8 +27,8 @@ EVERY_S = 0.3
 class Quiet:
     """Shows nothing: launches outside a notebook, checks, graders."""
 
+    # Whether somebody may step through the run afterwards, and see what was in its tensors.
     watched = False
-    """Whether somebody may step through the run afterwards, and see what was in its tensors."""
 
     def update(self, world: World, watcher: Watcher, seconds: float) -> None:
         """Show what ranks do `seconds` after the launch began."""

@@ -71,6 +71,7 @@ class RankError:
         return "\n".join(lines)
 
 
+# (kind, what the message says, what to do) for errors whose own words show no way out here.
 _ADVICE: tuple[tuple[str, str, str], ...] = (
     (
         "",
@@ -104,7 +105,6 @@ _ADVICE: tuple[tuple[str, str, str], ...] = (
         "launch(f, args=(text,)).",
     ),
 )
-"""(kind, what the message says, what to do) for errors whose own words show no way out here."""
 
 
 def advice_for(error: RankError) -> str:
@@ -115,12 +115,12 @@ def advice_for(error: RankError) -> str:
     return ""
 
 
+# What gloo, the stores and NCCL say when the process at the other end has gone.
 _PEER_WENT = re.compile(
     r"connection (closed|reset|was closed|was likely closed)|broken pipe|closed by peer|remote process|"
     r"application timeout caused pair closure|\[[^\]]*gloo/transport",
     re.IGNORECASE,
 )
-"""What gloo, the stores and NCCL say when the process at the other end has gone."""
 
 
 def is_consequence(error: RankError) -> bool:

@@ -24,12 +24,12 @@ from helpers.ranks.world import Member, World
 from helpers.trace.events import Event
 from helpers.trace.mismatch import mismatch_in
 
+# How long the others may go on after a rank has failed, to say what became of them.
 GRACE_S = 1.0
-"""How long the others may go on after a rank has failed, to say what became of them."""
+# While rank 0 still asks the others one by one in monitored_barrier, which then names the missing.
 GRACE_MONITORED_S = 3.0
-"""While rank 0 still asks the others one by one in monitored_barrier, which then names the missing."""
+# How long ranks whose time is up are given to say where they are.
 _LAST_WORDS_S = 0.5
-"""How long ranks whose time is up are given to say where they are."""
 
 
 def follow(world: World, timeout: float, display: Quiet) -> RankFailure | None:

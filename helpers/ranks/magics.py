@@ -119,8 +119,8 @@ def _not_python(error: SyntaxError, cell: str) -> LaunchError:
     )
 
 
+# What IPython makes of a line that begins with such a sign.
 _IPYTHONS = {"system": "!", "getoutput": "!", "run_line_magic": "%", "run_cell_magic": "%%"}
-"""What IPython makes of a line that begins with such a sign."""
 
 
 def _magic_in(source: str) -> str:

@@ -12,8 +12,8 @@ import socket
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+# Descriptors that go with one message: the kernel takes 253.
 MAX_FDS = 240
-"""Descriptors that go with one message: the kernel takes 253."""
 
 
 class Messages:

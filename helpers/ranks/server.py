@@ -38,8 +38,8 @@ from helpers.ranks.processes import (
 )
 from helpers.ranks.scratch import empty, remove_tree
 
+# How long to go on ending what ranks have left behind, while it goes on making more of itself.
 _ORPHANS_S = 10.0
-"""How long to go on ending what ranks have left behind, while it goes on making more of itself."""
 
 
 def main(
@@ -66,15 +66,15 @@ def main(
 class _Server:
     control: Messages
     start_method: str
+    # The folder of all worlds, and those to empty when a launch has ended.
     own: tuple[str, tuple[str, ...]]
-    """The folder of all worlds, and those to empty when a launch has ended."""
     idle_s: float = 0.0
+    # process id -> (launch, rank)
     ranks: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """process id -> (launch, rank)"""
+    # launch -> the folder with its files
     folders: dict[int, Path] = field(default_factory=dict)
-    """launch -> the folder with its files"""
+    # launch -> what holds its MASTER_PORT: no other program is given it while the ranks live
     ports: dict[int, socket.socket] = field(default_factory=dict)
-    """launch -> what holds its MASTER_PORT: no other program is given it while the ranks live"""
     _wake: int = -1
 
     def warm_up(self) -> None:

@@ -156,8 +156,8 @@ def _handled_signals() -> dict[int, Any]:
     return {int(number): signal.getsignal(number) for number in signal.valid_signals()}
 
 
+# Handlers that Python and the notebook's own machinery have set up.
 _SIGNALS = _handled_signals()
-"""Handlers that Python and the notebook's own machinery have set up."""
 
 
 def _own_handlers() -> dict[int, Any]:
@@ -218,8 +218,8 @@ def _umask() -> int:
     return mask
 
 
+# Those of Python, IPython and what was imported until now: a new process has its own.
 _FILTERS = list(warnings.filters)
-"""Those of Python, IPython and what was imported until now: a new process has its own."""
 
 
 def _filters() -> list[Any]:
@@ -253,12 +253,12 @@ def _reducers() -> dict[type, Any]:
     }
 
 
+# Handlers that the notebook's own machinery has set up.
 _HANDLERS = tuple(
     handler
     for logger in (logging.root, *logging.root.manager.loggerDict.values())
     for handler in getattr(logger, "handlers", ())
 )
-"""Handlers that the notebook's own machinery has set up."""
 
 
 def own_loggers() -> Iterator[tuple[str, logging.Logger]]:

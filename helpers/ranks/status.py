@@ -24,12 +24,13 @@ from msgspec import Meta
 from helpers.ranks.stores import KeyWait, wait_of
 from helpers.trace.frames import LEARNER, At, clipped, kind_of, learner_frame, place, whereabouts
 
+# Functions of torch that poll a store until other ranks have come.
 RENDEZVOUS = frozenset({"init_process_group", "new_group", "split_group", "init_rpc"})
-"""Functions of torch that poll a store until other ranks have come."""
+# A rendezvous that gives up sooner than this goes on by itself. Where nobody asks for less, it gives up
+# after five minutes, torch's default for a store, or later.
 SOON_S = 300.0
-"""A rendezvous that gives up sooner than this goes on by itself. Where nobody asks for less, it gives up
-after five minutes, torch's default for a store, or later."""
 
+# What may be asked of plain values and of `_MODULES`. Not among them: `set`, which wakes who waits.
 _ATTRIBUTES = frozenset(
     """
     sleep time time_ns monotonic monotonic_ns perf_counter perf_counter_ns process_time strftime
@@ -38,7 +39,6 @@ _ATTRIBUTES = frozenset(
     sqrt sin cos exp log floor ceil pi
     """.split()  # noqa: SIM905
 )
-"""What may be asked of plain values and of `_MODULES`. Not among them: `set`, which wakes who waits."""
 _BUILTINS = frozenset(
     """
     print len range int float str bool list dict tuple set min max sum abs round enumerate zip sorted
@@ -63,8 +63,8 @@ _ATOMS = frozenset(
 _CONTAINERS = frozenset({list, tuple, set, frozenset, dict, collections.deque})
 _STREAMS = frozenset({io.TextIOWrapper, io.StringIO, type(None)})
 _MOST_VALUES = 10_000
+# How long a name is in what a rank says, and how many other threads and ranks it names.
 _MAX_NAME, _MOST_THREADS, _MOST_RANKS = 80, 8, 1024
-"""How long a name is in what a rank says, and how many other threads and ranks it names."""
 _READS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"})
 _ASKS = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _REACHES_OUT = frozenset(
@@ -77,8 +77,8 @@ _REACHES_OUT = frozenset(
         "LOAD_BUILD_CLASS",
     }
 )
+# Threads of libraries that wake up to look at their own data, for as long as the process lives.
 _MONITORS = frozenset({"tqdm._monitor.TMonitor"})
-"""Threads of libraries that wake up to look at their own data, for as long as the process lives."""
 
 
 _Name = Annotated[str, Meta(max_length=_MAX_NAME)]

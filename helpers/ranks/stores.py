@@ -24,8 +24,8 @@ from msgspec import Meta
 
 from helpers.trace.frames import clipped, is_ours
 
+# From the arguments of a call: the keys that it waits for, and for how long.
 _Given = Callable[..., tuple[list[str], timedelta]]
-"""From the arguments of a call: the keys that it waits for, and for how long."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.0005, 0.02
 _MAX_NAME, _MAX_KEYS = 80, 8
 _LIBC = ctypes.CDLL(None)

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOREVER = float("inf")
+# What gloo calls the thread that looks at its connections, every 10 ms as long as the process lives.
 GLOO_LOOP = "gloo_tcp_loop"
-"""What gloo calls the thread that looks at its connections, every 10 ms as long as the process lives."""
 
 # Numbers of system calls, by machine: asm/unistd_64.h and asm-generic/unistd.h.
 _CALLS = {
@@ -45,10 +45,10 @@ _CALLS = {
     },
 }.get(platform.machine(), {})
 _FUTEX_PRIVATE, _FUTEX_REALTIME, _FUTEX_WAIT, _FUTEX_WAIT_BITSET = 128, 256, 0, 9
+# The state of a socket in /proc/net/tcp; from TCP_LISTEN in the kernel's tcp_states.h.
 _LISTEN = "0A"
-"""The state of a socket in /proc/net/tcp; from TCP_LISTEN in the kernel's tcp_states.h."""
+# time.sleep() sleeps until a moment; torch, when it polls a store, for a while.
 _TIMER_ABSTIME = 1
-"""time.sleep() sleeps until a moment; torch, when it polls a store, for a while."""
 _TIMESPEC = struct.Struct("=qq")
 
 

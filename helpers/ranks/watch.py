@@ -36,34 +36,34 @@ from helpers.trace.diagnosis import RankState, can_complete, diagnose
 from helpers.trace.events import Diagnosis
 
 LOOK_S = 0.1
+# The pause before the next look while nobody seems to be able to go on.
 LOOK_AGAIN_S = 0.02
-"""The pause before the next look while nobody seems to be able to go on."""
+# How long nothing may move where the records do not prove that nothing can: a store is polled, a transfer
+# has both its ends, nothing is recorded.
 STUCK_UNPROVEN_S = 0.6
-"""How long nothing may move where the records do not prove that nothing can: a store is polled, a transfer
-has both its ends, nothing is recorded."""
+# The same where the kernel does not tell in which system calls ranks wait: in a grader's sandbox.
 HIDDEN_S = 5.0
-"""The same where the kernel does not tell in which system calls ranks wait: in a grader's sandbox."""
+# How often each of `_LOOPS` must have looked at its connections meanwhile; gloo's does so every 10 ms. On a
+# machine so busy that it cannot, nothing is known. And how often we must have looked at what it does.
 _LOOKS = 10
-"""How often each of `_LOOPS` must have looked at its connections meanwhile; gloo's does so every 10 ms. On
-a machine so busy that it cannot, nothing is known. And how often we must have looked at what it does."""
+# How long a rank is given to say where it is. One that a call in C++ keeps from it is judged without.
 _ANSWER_S = 1.0
-"""How long a rank is given to say where it is. One that a call in C++ keeps from it is judged without."""
 
+# Threads that look again and again whether a message has come: gloo's, and RPC's, which never rests.
 _LOOPS = frozenset({GLOO_LOOP, "TP_SHM_reactor"})
-"""Threads that look again and again whether a message has come: gloo's, and RPC's, which never rests."""
+# How threads that torch makes for itself are called. What they wait for comes from other ranks.
 _TORCHS = ("gloo_", "pt_", "TP_")
-"""How threads that torch makes for itself are called. What they wait for comes from other ranks."""
+# Such threads look at their GPUs every now and then, for as long as the process lives.
 _GPUS = ("pt_nccl", "cuda")
-"""Such threads look at their GPUs every now and then, for as long as the process lives."""
 _WAITS_OF_TORCH = frozenset({"futex", "poll", "ppoll", "epoll_wait", "epoll_pwait"})
 _POLLS = frozenset({"nanosleep", "clock_nanosleep"})
+# Processes next to a rank that do nothing of their own accord.
 _HELPERS = (b"pt_data_worker", b"multiprocessing.resource_tracker", b"torch_shm_manager")
-"""Processes next to a rank that do nothing of their own accord."""
+# A wait in a rendezvous that ends sooner may be for the name of a machine, which a slow DNS will give: the
+# C library asks each server for up to 30 s.
 _NAME_S = 60.0
-"""A wait in a rendezvous that ends sooner may be for the name of a machine, which a slow DNS will give: the
-C library asks each server for up to 30 s."""
+# In how many looks on end a main thread that polled may be found at something else: at its question.
 _PAUSES = 5
-"""In how many looks on end a main thread that polled may be found at something else: at its question."""
 _STORE = "pt_tcpstore"
 
 
@@ -90,11 +90,11 @@ class Watcher:
 
     world: World
     budget_s: float
+    # After how many seconds to look again.
     next_s: float = LOOK_S
-    """After how many seconds to look again."""
     _first: _Look | None = None
+    # How many looks have found gloo's threads busy, and the connections as they were then.
     _queues: tuple[int, dict[int, tuple[int, int]]] = (0, {})
-    """How many looks have found gloo's threads busy, and the connections as they were then."""
     _asked: float | None = None
     _pauses: int = 0
     _skipped: int = 0

@@ -49,15 +49,15 @@ from helpers.ranks.raised import describe_error
 from helpers.ranks.settings import apply_settings
 from helpers.ranks.status import status
 
+# The only descriptors that a rank has besides 0, 1 and 2.
 CHANNEL_FD, LOG_FD = 3, 4
-"""The only descriptors that a rank has besides 0, 1 and 2."""
+# Set in every rank's environment: nothing may be launched from there.
 MARK = "REAL_RANKS_INSIDE"
-"""Set in every rank's environment: nothing may be launched from there."""
 
+# Modules whose import takes so long that the server had better do it, once for all ranks.
 _MANY = 50
-"""Modules whose import takes so long that the server had better do it, once for all ranks."""
+# How long a rank waits for a reply: the launcher's own deadlines are shorter.
 _REPLY_S = 60.0
-"""How long a rank waits for a reply: the launcher's own deadlines are shorter."""
 
 
 def main(sock: socket.socket) -> None:

@@ -32,12 +32,12 @@ from helpers.trace.collector import Collector
 from helpers.trace.events import Place
 from helpers.trace.log import Logs
 
+# Bytes kept of what one rank prints in one launch: half from its beginning, half from its end.
 MAX_OUTPUT = 100_000
-"""Bytes kept of what one rank prints in one launch: half from its beginning, half from its end."""
+# Bytes of the end of it that a view sees while it runs.
 LATEST = 4_000
-"""Bytes of the end of it that a view sees while it runs."""
+# The kind of error of a rank that printed more than its site allows.
 FLOOD = "Flood"
-"""The kind of error of a rank that printed more than its site allows."""
 
 # Strict: what a hostile rank sends is one of these, of limited size, or an error.
 _STATUS, _RAISED = json.Decoder(Status), json.Decoder(Raised)
@@ -53,25 +53,25 @@ class Member:
     output_fd: int
     reader: wire.FrameReader = field(default_factory=wire.FrameReader)
     pid: int = 0
+    # "running", "returned", "failed" or "died".
     state: str = "running"
-    """"running", "returned", "failed" or "died"."""
     value: Any = None
     error: RankError | None = None
     exitcode: int | None = None
     ended_ns: int = 0
+    # What Python wrote about its threads when a signal ended it.
     fault: str = ""
-    """What Python wrote about its threads when a signal ended it."""
+    # What it has said of itself when it was last asked.
     status: Status = Status()
-    """What it has said of itself when it was last asked."""
     asked: int = 0
+    # How often it was asked where it is, and how often it has said so.
     answered: int = 0
-    """How often it was asked where it is, and how often it has said so."""
     _first: bytearray = field(default_factory=bytearray)
     _last: bytearray = field(default_factory=bytearray)
+    # Bytes that were not kept: they stood between `_first` and `_last`.
     _between: int = 0
-    """Bytes that were not kept: they stood between `_first` and `_last`."""
+    # Bytes in the life of this rank, those included that were not kept.
     printed: int = 0
-    """Bytes in the life of this rank, those included that were not kept."""
 
     @property
     def done(self) -> bool:
@@ -152,8 +152,8 @@ class World:
         self.launch = connection.new_launch()
         self.members: list[Member] = []
         self.server_gone = False
+        # Modules of torch that ranks had to import: a server of their own can do it for the next.
         self.imported: list[str] = []
-        """Modules of torch that ranks had to import: a server of their own can do it for the next."""
         self.ended = False
         self.traffic: Traffic | None = None
         self.collector = Collector(options.world_size, caller.place_of)

@@ -52,6 +52,7 @@ OPS = {
     "monitored_barrier_": Op("barrier", "monitored_barrier"),
 }
 
+# An argument's name in a schema -> the field of the options object that it goes into.
 _OPTION = {
     "reduce_op": "reduceOp",
     "root_rank": "rootRank",
@@ -59,9 +60,8 @@ _OPTION = {
     "async_op": "asyncOp",
     "device_ids": "device_ids",
 }
-"""An argument's name in a schema -> the field of the options object that it goes into."""
+# An argument's name in a schema -> what the record of the call says it is.
 _TELLS = {"src": "peer", "dst": "peer", "tag": "tag", "root_rank": "root"}
-"""An argument's name in a schema -> what the record of the call says it is."""
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
@@ -109,8 +109,8 @@ def plain_call(
     return read
 
 
+# run(process group, tensors, asynchronous, do, about, fills): make the call do(backend), and record it.
 Run = Callable[..., Any]
-"""run(process group, tensors, asynchronous, do, about, fills): make the call do(backend), and record it."""
 
 
 def kernel_for(name: str, op: Op, device: torch.device, run: Run) -> Callable[..., Any]:
@@ -163,8 +163,8 @@ def _tensors_and_work(tensors: Any, work: Any) -> Any:
     return tensors, work
 
 
+# From an op's arguments to a function that asks a backend.
 Asks = Callable[[list[Any]], Callable[[Any], Any]]
-"""From an op's arguments to a function that asks a backend."""
 
 
 def _by_method(op: Op, names: Sequence[str], lists: Sequence[int], device: torch.device) -> Asks:

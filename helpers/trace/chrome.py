@@ -14,14 +14,14 @@ from typing import Any
 
 from helpers.trace.events import COLLECTIVES, Event, Message, Trace
 
+# Nanoseconds in the format's unit, a microsecond.
 _US = 1e3
-"""Nanoseconds in the format's unit, a microsecond."""
 
+# Rows of calls are numbered from here, below those of spans.
 _FIRST_CALL_ROW = 1000
-"""Rows of calls are numbered from here, below those of spans."""
 
+# How the names of those labels begin that torch itself puts into a profile.
 _TORCHS_OWN = ("DistributedDataParallel.", "Optimizer.", "ProfilerStep#")
-"""How the names of those labels begin that torch itself puts into a profile."""
 
 
 def chrome_trace(trace: Trace) -> dict[str, Any]:

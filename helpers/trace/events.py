@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+# Every collective `Event.op` that is recorded, in torch's words.
 COLLECTIVES = frozenset(
     {
         "all_gather",
@@ -23,7 +24,6 @@ COLLECTIVES = frozenset(
         "scatter",
     }
 )
-"""Every collective `Event.op` that is recorded, in torch's words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +135,10 @@ class Trace:
 
     world_size: int
     events: tuple[Event, ...] = ()
+    # Events beyond the cap on a run's trace: counted, not kept.
     dropped: int = 0
-    """Events beyond the cap on a run's trace: counted, not kept."""
+    # The global ranks of each process group over gloo that there was at the end, used or not.
     groups: tuple[tuple[int, ...], ...] = ()
-    """The global ranks of each process group over gloo that there was at the end, used or not."""
 
     def __iter__(self) -> Iterator[Event]:
         return iter(self.events)

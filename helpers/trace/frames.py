@@ -17,10 +17,10 @@ _STDLIB = str(Path(os.__file__).parent) + os.sep
 _API_FILES = ("distributed_c10d.py", "_functional_collectives.py", "_ops.py")
 _WRAPPERS = frozenset({"wrapper", "call", "wait"})
 
+# A line of code as a rank names it: file, line, function.
 At = tuple[str, int, str]
-"""A line of code as a rank names it: file, line, function."""
+# Kinds of functions: a learner's, one of torch's that learners call to communicate, torch's, others'.
 LEARNER, API, TORCH, OTHER = "learner", "api", "torch", "other"
-"""Kinds of functions: a learner's, one of torch's that learners call to communicate, torch's, others'."""
 
 
 @functools.cache

@@ -27,6 +27,7 @@ import torch.distributed as dist
 from helpers.trace.c10d_ops import OPS, Op, flat, kernel_for, plain_call
 from helpers.trace.recorder import Recorder
 
+# Methods of ProcessGroup that always take the long way through the dispatcher.
 _OTHERS = (
     "allgather_into_tensor_coalesced",
     "all_gather_single",
@@ -37,7 +38,6 @@ _OTHERS = (
     "all_to_all_single",
     "barrier",
 )
-"""Methods of ProcessGroup that always take the long way through the dispatcher."""
 
 
 class _Installed:

@@ -16,10 +16,10 @@ import struct
 import tempfile
 import threading
 
+# Bytes for each rank: some 200,000 calls. Only what is written takes memory.
 SLICE = 32 << 20
-"""Bytes for each rank: some 200,000 calls. Only what is written takes memory."""
+# How many bytes of lines there are, and how many lines found no room.
 _HEAD = struct.Struct("=QQ")
-"""How many bytes of lines there are, and how many lines found no room."""
 _MOST_AT_ONCE = 8 << 20
 
 

@@ -26,8 +26,8 @@ from helpers.trace.frames import API, LEARNER, kind_of, learner_frame, place
 from helpers.trace.glance import glance
 
 MAX_EVENTS = 50_000
+# Calls of a task whose tensors are looked into: as many as a page plays of each rank.
 MOST_GLANCES = 2_000
-"""Calls of a task whose tensors are looked into: as many as a page plays of each rank."""
 SETTLE_S = 0.1
 _BLOCKING_P2P = frozenset({"send", "recv"})
 
@@ -55,8 +55,8 @@ class Recorder:
         self._groups: dict[str, tuple[str, list[int]]] = {}
         self._sites: dict[tuple[Any, ...], int] = {}
         self._from_any: set[int] = set()
+        # Not in a process that the rank has forked: there a lock may be held by a thread that is not.
         self.active = True
-        """Not in a process that the rank has forked: there a lock may be held by a thread that is not."""
 
     def bind(self, work: dist.Work | None) -> None:
         """Take note that `work` is what the call that this thread made last has returned."""
