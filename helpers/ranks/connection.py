@@ -56,6 +56,7 @@ class Connection:
         atexit.register(self.close)
 
     def _start(self) -> None:
+        # A pair without a name: nobody else can connect to it, and its end is the end of either process.
         ours, theirs = socket.socketpair()
         ours.setblocking(True)  # whatever a cell has given to socket.setdefaulttimeout
         theirs.setblocking(True)
@@ -137,6 +138,7 @@ class Connection:
 
         folder: made by the server, for the files of this launch. log: the memory for their records.
         """
+        # The kernel limits how many descriptors one message may carry, so large worlds take several.
         step = (MAX_FDS - 1) // 2
         for first in range(0, len(ends), step):
             some = ends[first : first + step]

@@ -87,19 +87,17 @@ class Display(Quiet):
         self.clear()
         shell = ipython()
         if shell is not None and any(run.output):
-            _AtCellEnd(shell, run)
+            _show_at_cell_end(shell, run)
 
 
-class _AtCellEnd:
-    """Draws a run when its cell has ended, unless the run was the cell's own value."""
+def _show_at_cell_end(shell: Any, run: Run) -> None:
+    """Draw a run when its cell has ended, unless the run is the cell's own value."""
 
-    def __init__(self, shell: Any, run: Run) -> None:
-        self.shell, self.run = shell, run
-        shell.events.register("post_run_cell", self)
-
-    def __call__(self, result: Any) -> None:
+    def show(result: Any) -> None:
         from IPython.display import display
 
-        self.shell.events.unregister("post_run_cell", self)
-        if getattr(result, "result", None) is not self.run:
-            display(self.run)
+        shell.events.unregister("post_run_cell", show)
+        if getattr(result, "result", None) is not run:
+            display(run)
+
+    shell.events.register("post_run_cell", show)

@@ -40,6 +40,7 @@ def follow(world: World, timeout: float, display: Quiet) -> RankFailure | None:
     next_look, give_up = start + LOOK_S, float("inf")
     while True:
         world.pump(max(0.0, min(next_look, give_up) - time.monotonic()))
+        # After the wait: what came in meanwhile counts before any deadline does.
         now = time.monotonic()
         if all(member.done for member in world.members) or world.server_gone:
             return failure_of(world)

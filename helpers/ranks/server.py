@@ -85,6 +85,8 @@ class _Server:
         )  # as `site.Spawned` has blocked it
         adopt_orphans()  # what a rank leaves behind when it ends
         self._wake, write = os.pipe()
+        # select() goes on waiting after a signal's handler has run (PEP 475), and sleeps through one that came
+        # just before it. The byte that Python writes here at each signal wakes it.
         os.set_blocking(self._wake, False)
         os.set_blocking(write, False)
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
@@ -157,6 +159,7 @@ class _Server:
                 start_new_session=True,
                 env={**os.environ, "PYTHONPATH": path, "MASTER_PORT": str(port)},
             ).pid
+        # Safe because this process has one thread: nobody else can hold a lock that the child would need.
         server = os.getpid()
         pid = os.fork()
         if pid == 0:
@@ -164,11 +167,12 @@ class _Server:
                 os.environ["MASTER_PORT"] = str(port)
                 self._become_rank(fds, server)
             finally:
-                os._exit(70)
+                os._exit(70)  # never back into the server's own loop, whatever was raised
         return pid
 
     def _become_rank(self, fds: tuple[int, ...], server: int) -> None:
-        os.setsid()
+        os.setsid()  # a group of its own, so that one signal ends all that it starts
+        # Else signals of this process would wake the server, whose pipe this is.
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         end_with_parent()
@@ -195,6 +199,7 @@ class _Server:
 
     def end(self, launch: int) -> None:
         """End all ranks of a launch, and every process that they made."""
+        # All are signaled before the first is waited for: taking down memory takes each of them a while.
         for pid, (of, _) in list(self.ranks.items()):
             if of == launch:
                 end_group(pid)

@@ -28,8 +28,7 @@ from pathlib import Path
 from helpers.ranks.budget import BACKSTOP
 from helpers.ranks.processes import living_children
 from helpers.ranks.status import SOON_S, Status
-from helpers.ranks.threads import FOREVER, GLOO_LOOP, Thread, listens, threads_of
-from helpers.ranks.unread import queues_of
+from helpers.ranks.threads import FOREVER, GLOO_LOOP, Thread, listens, queues_of, threads_of
 from helpers.ranks.worker import CHANNEL_FD
 from helpers.ranks.world import Member, World
 from helpers.trace.diagnosis import RankState, can_complete, diagnose

@@ -64,6 +64,7 @@ class CannotReturn(TypeError):
 def send_frame(sock: socket.socket, kind: int, *chunks: bytes | bytearray | memoryview) -> None:
     """Send one frame whose body is the concatenation of `chunks`."""
     head = HEADER.pack(kind, sum(len(chunk) for chunk in chunks))
+    # Small ones in one piece: each call of the kernel may wake the other side, for a header alone.
     if sum(len(chunk) for chunk in chunks) < 65536:
         sock.sendall(head + b"".join(chunks))
         return

@@ -228,7 +228,8 @@ class _Rank:
                 elif kind == wire.ASK:
                     self.channel.send(wire.STATUS, json.encode(status(main, own)))
         except (EOFError, OSError):
-            os._exit(0)  # the launcher has gone
+            # The launcher has gone. The main thread may be deep inside C++, where no exception reaches it.
+            os._exit(0)
 
     def _leave_child_alone(self) -> None:
         """In a process that the learner forks, a DataLoader's worker for example: it is not the rank."""
@@ -372,6 +373,8 @@ def stream_output() -> None:
 def start(fd: int, output_fd: int, log_fd: int) -> None:
     """Make this process the rank whose channel is `fd`, printing to `output_fd`. Never returns."""
     null = os.open(os.devnull, os.O_RDONLY)
+    # From here on the only descriptors are these five: those of the server, and of other ranks' channels,
+    # would keep connections open that must be seen to end, and an answer could write to them.
     os.dup2(null, 0)
     os.dup2(output_fd, 1)
     os.dup2(output_fd, 2)

@@ -176,6 +176,7 @@ class World:
                 limits = {**wire.MAX_BYTES, wire.RESULT: self.connection.site.most_result}
                 member = Member(rank, mine, -1, wire.FrameReader(limits))
                 self.members.append(member)
+                # Output has a pipe of its own: what a rank prints can never be taken for a frame.
                 member.output_fd, write = os.pipe()
                 ends.append((other.fileno(), write))
                 os.set_blocking(member.output_fd, False)
@@ -192,6 +193,7 @@ class World:
                 "`course doctor` tells how many this machine allows."
             ) from None
         finally:
+            # The server has copies. While one of these is open, the end of a rank would not be seen.
             for other in theirs:
                 other.close()
             for _, write in ends:
@@ -297,9 +299,7 @@ class World:
             return
         except (EOFError, ConnectionError):
             self._forget(member.sock)
-        except (
-            Exception
-        ) as error:  # whatever a hostile rank provokes is one thing: not a word of ours
+        except Exception as error:  # whatever a hostile rank provokes is one thing: no word of ours
             self._forget(member.sock)
             self._fail(member, RankError(member.rank, "WireError", str(error)[:200]))
 
@@ -309,6 +309,7 @@ class World:
                 return
             member.status = _STATUS.decode(body)
             member.answered += 1
+        # One answer to a task: of a rank that sends more, the first counts.
         elif kind == wire.RESULT and not member.done:
             member.value = wire.decode(body, self.connection.site.most_parts)
             member.state, member.ended_ns = "returned", time.monotonic_ns()

@@ -47,6 +47,7 @@ def chrome_trace(trace: Trace) -> dict[str, Any]:
 
 def _rows(trace: Trace, rank: int) -> Iterator[tuple[Event, int]]:
     """Give each event of a rank its row: the first in which all has ended when it begins."""
+    # Perfetto draws what overlaps on one thread wrongly: what overlaps gets rows of its own.
     for first, spans in ((0, True), (_FIRST_CALL_ROW, False)):
         ends: list[float] = []
         for event in sorted(trace.of(rank), key=lambda e: (e.start_ns, e.seq)):

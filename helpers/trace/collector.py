@@ -34,6 +34,7 @@ class _Site(Struct, array_like=True, tag="site"):
     where: At | None
 
     def take(self, known: Collector, rank: int) -> None:
+        # Each kind of op has its own rules of what answers it: one that nobody knows would break them.
         if self.op not in _OPS or not 0 <= self.id < MAX_SITES:
             raise ValueError(self)
         where = known.place(self.where) if self.where else None
@@ -84,6 +85,7 @@ class _Called(Struct, array_like=True, tag="call"):
 
     def take(self, known: Collector, rank: int) -> None:
         calls, source = known._calls[rank], known._sites[rank, self.site]
+        # A number that comes again would rewrite what was seen before.
         if len(calls) >= MAX_EVENTS or self.seq in calls:
             known.dropped += 1
             return
@@ -221,7 +223,7 @@ class Collector:
         records: list[Any]
         try:
             records = _MANY.decode(b"[" + b",".join(lines) + b"]")  # all at once is faster
-        except (DecodeError, RecursionError):
+        except (DecodeError, RecursionError):  # one bad line spoils the array, not the other lines
             records = [_parsed(line) for line in lines]
         for record in records:
             self.changes += 1

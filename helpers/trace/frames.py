@@ -27,6 +27,7 @@ LEARNER, API, TORCH, OTHER = "learner", "api", "torch", "other"
 def kind_of(code: CodeType) -> str:
     """Tell whose a function is."""
     name = code.co_filename
+    # By where its file is, not by its module's name, which code can choose.
     ours = (_TORCH, _HELPERS, _STDLIB, "<frozen", "<string>")  # the last is the server's own start
     if not (name.startswith(ours) or "site-packages" in name):
         return LEARNER
@@ -66,6 +67,7 @@ def whereabouts(thread: int | None) -> tuple[At | None, str, FrameType | None]:
 
     The function is "" unless the thread is inside torch at this moment. The innermost frame comes with it.
     """
+    # A look from another thread, which may be stale when it is read: a thread that waits stays where it is.
     frame = sys._current_frames().get(thread or 0)
     recorded = ""
     while frame is not None and frame.f_code.co_filename.startswith(_RECORDS):

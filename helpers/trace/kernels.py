@@ -70,6 +70,7 @@ def install(device_type: str = "cpu") -> None:
 
 def uninstall() -> None:
     """Take the kernels away again, for a rank that is not to be recorded."""
+    # torch's own kernels come back when the library that overrides them is destroyed.
     for library in _Installed.libraries.values():
         library._destroy()
     _Installed.libraries.clear()
@@ -109,11 +110,13 @@ def _run(
     seq = recorder.issued(op, pg, tensors, asynchronous=asynchronous, **about)
     if looks and tensors:
         recorder.look(seq, tensors, flat(fills))
+    # From here the GIL is given up, in C++: gloo's threads need it to free tensors.
     try:
         work = do(backend)
     except BaseException as error:
         recorder.ended(seq, str(error) or type(error).__name__)
         raise
+    # A Work that nobody keeps must be dropped, recorded or not: gloo then takes its transfer along.
     recorder.follow(seq, work, asynchronous)
     return work.boxed() if work is not None else None
 
@@ -128,6 +131,7 @@ def _uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
     As torch.compiler.disable does, which would import the compiler, a second's work, to do it.
     """
+    # dynamo's hook is in C, and asks a table by code object: no module of the compiler is needed for it.
     frames = torch._C._dynamo.eval_frame
     skip = frames._FrameAction.SKIP
     strategy = frames._FrameExecStrategy(skip, skip)  # this frame, and those below it
@@ -204,6 +208,7 @@ def _waiting(method: Callable[..., Any]) -> Callable[..., Any]:
         seq = recorder.seq_of(work) if recorder is not None else None
         if recorder is None or seq is None:
             return method(work, *args, **kwargs)
+        # Written before the wait, which may never end: the diagnosis reads it from outside.
         recorder.waits(seq, time.monotonic_ns())
         try:
             result = method(work, *args, **kwargs)
@@ -235,6 +240,7 @@ def _source_of(work: dist.Work) -> int | None:
 @contextmanager
 def _quiet_stderr() -> Iterator[None]:
     """Hide C++'s own warning about overridden kernels, which no Python filter reaches."""
+    # Nothing of the learner's runs yet, so nothing else that is printed can get lost meanwhile.
     saved, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(null, 2)

@@ -110,6 +110,7 @@ class Recorder:
                     # gloo does not look: it would read memory not its own, and hang or crash by chance
                     raise ValueError(_no_such_peer(call, named, len(ranks)))
                 more[key] = ranks[named] if 0 <= named < len(ranks) else named
+        # The lock is held for the number alone: never while gloo or the learner's code may run.
         with self._lock:
             seq = self._seq
             self._seq += 1
@@ -137,6 +138,7 @@ class Recorder:
                 future = work.get_future()
             except RuntimeError:
                 return  # sends and receives have no future: they are seen to end when waited for
+            # Kept so that `settle` sees which transfers are over while their callback is still to run.
             self._futures[seq] = future
             future.add_done_callback(lambda done: self.ended(seq))
 
@@ -158,6 +160,7 @@ class Recorder:
         if not self.active:
             return
         now = time.monotonic_ns()
+        # A Work's wait() and its future's callback, on a thread of gloo's, both come here: the first counts.
         with self._lock:
             if seq not in self._open:
                 return
