@@ -80,13 +80,13 @@ class _Server:
     def warm_up(self) -> None:
         """Import what every rank needs, then say so."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a rank may send what it likes
-        signal.pthread_sigmask(
-            signal.SIG_UNBLOCK, {signal.SIGINT}
-        )  # as `site.Spawned` has blocked it
+        # `site.Spawned` has blocked it until this line, so that no Stop of the kernel's ends a server that
+        # does not ignore it yet.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         adopt_orphans()  # what a rank leaves behind when it ends
         self._wake, write = os.pipe()
-        # select() goes on waiting after a signal's handler has run (PEP 475), and sleeps through one that came
-        # just before it. The byte that Python writes here at each signal wakes it.
+        # select() goes on waiting after a signal's handler has run (PEP 475), and sleeps through one that
+        # came just before it. The byte that Python writes here at each signal wakes it.
         os.set_blocking(self._wake, False)
         os.set_blocking(write, False)
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
