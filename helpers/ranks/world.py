@@ -41,7 +41,7 @@ FLOOD = "Flood"
 
 # Strict: what a hostile rank sends is one of these, of limited size, or an error.
 _STATUS, _RAISED = json.Decoder(Status), json.Decoder(Raised)
-_NAMES = json.Decoder(list[str])
+NAMES = json.Decoder(list[str])
 
 
 @dataclass
@@ -323,7 +323,7 @@ class World:
             with contextlib.suppress(OSError):  # who does not read the replies gets no more
                 wire.send_frame(member.sock, wire.REPLY, text)
         elif kind == wire.IMPORTED:
-            self.imported = of_torch(_NAMES.decode(body))
+            self.imported = of_torch(NAMES.decode(body))
 
     def read_logs(self) -> None:
         """Take in what the ranks have recorded until now."""
