@@ -19,6 +19,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -40,26 +41,30 @@ _OTHERS = (
 )
 
 
+@dataclass
 class _Installed:
     """What is in place in this process, and the recorder of the rank that it is, if it is one."""
 
-    libraries: dict[str, torch.library.Library] = {}
-    methods: dict[tuple[type, str], Any] = {}
+    libraries: dict[str, torch.library.Library] = field(default_factory=dict)
+    methods: dict[tuple[type, str], Any] = field(default_factory=dict)
     recorder: Recorder | None = None
+
+
+_installed = _Installed()
 
 
 def install(device_type: str = "cpu") -> None:
     """Put the kernels for tensors on this kind of device in place, once in a process."""
-    if device_type in _Installed.libraries:
+    if device_type in _installed.libraries:
         return
-    if not _Installed.libraries:
+    if not _installed.libraries:
         for op in OPS.values():
             if op.method and op.method not in _OTHERS and hasattr(dist.ProcessGroup, op.method):
                 _wrap(dist.ProcessGroup, op.method, functools.partial(_straight, op))
         for name in filter(functools.partial(hasattr, dist.ProcessGroup), _OTHERS):
             _wrap(dist.ProcessGroup, name, _binding)
         _wrap(dist.Work, "wait", _waiting)
-    library = _Installed.libraries[device_type] = torch.library.Library("c10d", "IMPL")  # noqa: TOR901
+    library = _installed.libraries[device_type] = torch.library.Library("c10d", "IMPL")  # noqa: TOR901
     device = torch.device(device_type)
     with warnings.catch_warnings(), _quiet_stderr():
         warnings.simplefilter("ignore")  # that we override kernels is the purpose
@@ -71,21 +76,21 @@ def install(device_type: str = "cpu") -> None:
 def uninstall() -> None:
     """Take the kernels away again, for a rank that is not to be recorded."""
     # torch's own kernels come back when the library that overrides them is destroyed.
-    for library in _Installed.libraries.values():
+    for library in _installed.libraries.values():
         library._destroy()
-    _Installed.libraries.clear()
-    for (owner, name), method in _Installed.methods.items():
+    _installed.libraries.clear()
+    for (owner, name), method in _installed.methods.items():
         setattr(owner, name, method)
-    _Installed.methods.clear()
+    _installed.methods.clear()
 
 
 def record_with(recorder: Recorder) -> None:
     """Give all calls of this process, from now on, to `recorder`."""
-    _Installed.recorder = recorder
+    _installed.recorder = recorder
 
 
 def _active() -> Recorder | None:
-    recorder = _Installed.recorder
+    recorder = _installed.recorder
     return recorder if recorder is not None and recorder.active else None
 
 
@@ -122,7 +127,7 @@ def _run(
 
 
 def _wrap(owner: type, name: str, wrapper: Callable[..., Any]) -> None:
-    _Installed.methods[owner, name] = vars(owner)[name]  # getattr would give what no longer binds
+    _installed.methods[owner, name] = vars(owner)[name]  # getattr would give what no longer binds
     setattr(owner, name, _uncompiled(wrapper(getattr(owner, name))))
 
 

@@ -130,8 +130,8 @@ def own_links(rank: int, n: int, forged: bool) -> list[int]:
     if forged:
         kernels = importlib.import_module("helpers.trace.kernels")
         groups = json.dumps(["groups", ["0", list(range(n))], ["mine", list(range(n))]]).encode()
-        write = kernels._Installed.recorder._write
-        kernels._Installed.recorder._write = lambda line: write(
+        write = kernels._installed.recorder._write
+        kernels._installed.recorder._write = lambda line: write(
             groups if line.startswith(b'["groups"') else line
         )
     return sorted(link.recv(1)[0] for link in (*calls, *answered))
