@@ -104,7 +104,7 @@ def _settle(left: Callable[[], set[object]], what: str) -> None:
 
 def _processes() -> set[object]:
     """The processes below this one, but for the rank server."""
-    held = launcher._Held.connection
+    held = launcher.connected()
     found = set()
     for process in psutil.Process().children(recursive=True):
         try:
@@ -119,7 +119,7 @@ def _processes() -> set[object]:
 
 def _descriptors() -> set[object]:
     """What this process holds open, but for the connection to the rank server."""
-    held = launcher._Held.connection
+    held = launcher.connected()
     own = (
         {held.control.fileno(), held._log.fileno()}
         if held is not None and not held.closed
@@ -138,7 +138,7 @@ def _descriptors() -> set[object]:
 
 def _folders() -> set[object]:
     """Folders of ranks in the temp directory, and of worlds that have not ended."""
-    held = launcher._Held.connection
+    held = launcher.connected()
     mine = Path(held.site.scratch) if held is not None and not held.closed else None
     found: set[object] = set(Path(tempfile.gettempdir()).glob(f"real-ranks-{os.getpid()}-*"))
     found.discard(mine)

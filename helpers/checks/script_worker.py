@@ -14,13 +14,14 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from helpers.checks.answer_source import build
 from helpers.ranks import wire
-from helpers.ranks.worker import describe_error
+from helpers.ranks.raised import describe_error
 
 RANK_NAMES = ("RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK")
 """Where launchers say which rank a process is: torchrun, MPICH's mpiexec, Open MPI's."""
@@ -38,7 +39,7 @@ def main(folder: Path) -> None:
         _finalize_mpi()
     except BaseException as error:
         # reported, and raised again: the launcher is to see how any script ends
-        _leave(folder / f"{whoami()}.error", json.dumps(describe_error(error)).encode())
+        _leave(folder / f"{whoami()}.error", json.dumps(asdict(describe_error(error))).encode())
         raise
 
 

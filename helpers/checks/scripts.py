@@ -31,7 +31,7 @@ from helpers.checks.answer_source import build
 from helpers.jobs.owned import head_of
 from helpers.jobs.ports import free_port
 from helpers.jobs.run import TorchrunRun
-from helpers.jobs.torchrun_job import start_job
+from helpers.jobs.torchrun import Asked, start_job
 from helpers.ranks import wire
 from helpers.ranks.budget import Budget
 from helpers.ranks.processes import living_children
@@ -128,7 +128,7 @@ def run_under_torchrun(
     """Run a composed script under a real torchrun agent and give all that it reported."""
     # the workers are new interpreters, which find this package by its place alone
     everywhere = {"PYTHONPATH": ROOT, **(env or {})}
-    with start_job(script, nproc, env=everywhere, timeout=timeout_s) as job:
+    with start_job(Asked(script, nproc, env=everywhere, timeout=timeout_s)) as job:
         return job.wait()
 
 

@@ -20,8 +20,8 @@ from helpers.checks.script_runs import run_of_script
 from helpers.checks.stopwatch import Replies
 from helpers.ranks.cells import place_of
 from helpers.ranks.connection import Connection
-from helpers.ranks.display import Watched
 from helpers.ranks.launcher import run_on_ranks
+from helpers.ranks.options import Caller, Options
 from helpers.ranks.run import Run
 from helpers.trace.events import Place, Trace
 
@@ -95,7 +95,13 @@ class Worlds:
         replies = Replies([turn.case.timings and turn.case.timings() for turn in turns])
         run = run_on_ranks(
             drive_cases,
-            size,
+            Options(
+                size,
+                env=first.env,
+                init=first.init and not exercise.kind.is_alone,
+                timeout=_TOGETHER_S if len(turns) > 1 else first.seconds,
+                watched=self.watched and len(turns) == 1,
+            ),
             args=(
                 Turns(
                     list(self.programs),
@@ -108,13 +114,8 @@ class Worlds:
                 ),
             ),
             per_rank=[(_given(turns, rank),) for rank in range(size)],
-            env=first.env,
-            init=first.init and not exercise.kind.is_alone,
-            timeout=_TOGETHER_S if len(turns) > 1 else first.seconds,
-            name_place=self.place,
-            reply=replies if exercise.kind is Kind.MEASUREMENT else None,
+            caller=Caller(self.place, replies if exercise.kind is Kind.MEASUREMENT else None),
             connection=self.connection,
-            display=Watched() if self.watched and len(turns) == 1 else None,
         )
         # before anything reads them: rules and advice take time that grows with the trace
         if len(run.trace) > MOST_EVENTS * size:

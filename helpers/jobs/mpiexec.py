@@ -18,18 +18,18 @@ from pathlib import Path
 
 from helpers.jobs.owned import Owned, head_of
 from helpers.jobs.run import MpiFailed, MpiRun, describe_exit
-from helpers.jobs.torchrun_command import NOT_INHERITED
+from helpers.jobs.torchrun import NOT_INHERITED, script_path
 from helpers.ranks.budget import Budget
 from helpers.ranks.failures import LaunchError, Stopped
 from helpers.ranks.inside import refuse_where_ranks_must_not_start
 from helpers.ranks.stop import one_stop
 
+# Characters that are kept of what one rank printed.
 MOST_OUTPUT = 200_000
-"""Characters that are kept of what one rank printed."""
 _LOOK_S = 0.02
 _KEY = "mpiexec"
+# How MPICH's own word on a rank's end begins; it may come before the rank's last or after it.
 _ABORT = "Abort("
-"""How MPICH's own word on a rank's end begins; it may come before the rank's last or after it."""
 
 if (locale.setlocale(locale.LC_CTYPE) or "C")[:3] in ("tr_", "az_"):
     # MPICH's usual transport, UCX, compares its own words without regard to case. Where the capital of i has
@@ -78,9 +78,7 @@ def run_mpiexec(
     timeout: float = 30.0,
 ) -> MpiRun:
     """Do what `mpiexec` does, also inside a rank. Never raises for a failure of the script."""
-    path = Path(script).resolve()
-    if not path.is_file():
-        raise LaunchError(f"there is no script {str(script)!r}. Give the path of a file.")
+    path = script_path(script)
     if not 1 <= n <= 64:
         raise LaunchError(f"n must be between 1 and 64; got {n}.")
     program = mpiexec_path()

@@ -41,10 +41,10 @@ class Owned:
     """A folder of its own, and the programs started there. Use it in a `with` statement."""
 
     folder: Path = field(default_factory=lambda: _new_folder())
+    # Every program that was started, by its key; also those that have ended.
     pids: dict[str, int] = field(default_factory=dict)
-    """Every program that was started, by its key; also those that have ended."""
+    # How each program ended: its exit code, or minus the number of the signal that ended it.
     exits: dict[str, int] = field(default_factory=dict)
-    """How each program ended: its exit code, or minus the number of the signal that ended it."""
     _ended: bool = False
 
     def __enter__(self) -> Owned:

@@ -7,9 +7,10 @@ import signal
 from dataclasses import dataclass
 
 from helpers.ranks.failures import RankError, is_consequence
+from helpers.ranks.run import PlainError
 
+# An address in a message of gloo: other ports in each run, and of no use to a reader.
 _ADDRESS = re.compile(r"\[?127\.0\.0\.1\]?:\d+[$\d]*")
-"""An address in a message of gloo: other ports in each run, and of no use to a reader."""
 
 
 @dataclass(frozen=True)
@@ -95,13 +96,10 @@ class TorchrunRun:
         return [worker.output for worker in self.workers]
 
 
-class TorchrunFailed(Exception):
+class TorchrunFailed(PlainError):
     """A job under torchrun did not end well. `.run` is what was seen until then."""
 
     run: TorchrunRun | None = None
-
-    def _render_traceback_(self) -> list[str]:
-        return [f"{type(self).__name__}: {self}"]
 
 
 @dataclass(frozen=True)
@@ -123,13 +121,10 @@ class MpiRun:
         return self.failure is None
 
 
-class MpiFailed(Exception):
+class MpiFailed(PlainError):
     """A job under mpiexec did not end well. `.run` is what was seen until then."""
 
     run: MpiRun | None = None
-
-    def _render_traceback_(self) -> list[str]:
-        return [f"{type(self).__name__}: {self}"]
 
 
 def failure_of(agents: tuple[Agent, ...], late: str) -> TorchrunFailed | None:

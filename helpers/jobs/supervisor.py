@@ -29,11 +29,11 @@ from typing import IO, Any
 from helpers.ranks.messages import Messages
 from helpers.ranks.processes import adopt_orphans, children_of, end_group, end_with_parent
 
+# Before each piece of output in a program's file: stream (1 or 2), time in ns, length in bytes.
 RECORD = struct.Struct("!BQI")
-"""Before each piece of output in a program's file: stream (1 or 2), time in ns, length in bytes."""
 MAX_OUTPUT = 4 << 20
+# No program may write a larger file: one that prints forever must not fill the disk.
 MAX_FILE = 256 << 20
-"""No program may write a larger file: one that prints forever must not fill the disk."""
 _LOOK_S = 0.2
 
 
@@ -56,8 +56,8 @@ class _Program:
     key: str
     process: subprocess.Popen[bytes]
     record: IO[bytes]
+    # descriptor -> 1 for stdout, 2 for stderr
     streams: dict[int, int]
-    """descriptor -> 1 for stdout, 2 for stderr"""
     written: int = 0
 
 

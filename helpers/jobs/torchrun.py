@@ -5,20 +5,288 @@ script --command--> Owned.start (an agent for each node) --> workers --output-->
                   start_torchrun: kill, add_node, wait                         TorchrunRun
 whatever happens: the supervisor behind `Owned` ends every process
 
-Called from notebooks. Nothing here runs in the workers: a script is what it is outside as well.
+Called from notebooks; `start_job` also inside a rank, by checks that run an answer as a script. Nothing here
+runs in the workers: a script is what it is outside as well.
 """
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from helpers.jobs.run import TorchrunRun
-from helpers.jobs.torchrun_job import TorchrunJob, start_job
+from helpers.jobs.owned import Owned
+from helpers.jobs.ports import held_port
+from helpers.jobs.run import Agent, TorchrunFailed, TorchrunRun, failure_of
+from helpers.jobs.torchrun_log import MARK, own_words, rounds_of
+from helpers.ranks.budget import Budget
 from helpers.ranks.cells import ipython
+from helpers.ranks.connection import RESOLVER
 from helpers.ranks.failures import LaunchError, Stopped
 from helpers.ranks.inside import refuse_where_ranks_must_not_start
+from helpers.ranks.stop import one_stop
+
+# What says which rank a process is: those that it starts are others.
+NOT_INHERITED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK", "ROLE_RANK")
+_LOOK_S = 0.05
+# How long other agents may go on after one has failed: static ones would wait for minutes.
+_ENDING_S = 3.0
+
+
+def script_path(script: str | Path) -> Path:
+    """Return the whole path of a script. Raise LaunchError if there is no such file."""
+    path = Path(script).resolve()
+    if not path.is_file():
+        raise LaunchError(f"there is no script {str(script)!r}. Give the path of a file.")
+    return path
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What to run under torchrun. See `torchrun` for the fields."""
+
+    script: Path
+    nproc_per_node: int = 2
+    nnodes: int | str = 1
+    args: Sequence[str] = ()
+    rdzv: str = "c10d"
+    max_restarts: int = 0
+    env: Mapping[str, str] | None = None
+    timeout: float = 60.0
+
+    def __post_init__(self) -> None:
+        """Raise LaunchError for what no job can be."""
+        low, high = self.nodes
+        if not 1 <= self.nproc_per_node <= 64:
+            raise LaunchError(
+                f"nproc_per_node must be between 1 and 64; got {self.nproc_per_node}."
+            )
+        if self.rdzv not in {"static", "c10d"}:
+            raise LaunchError(f"rdzv must be 'static' or 'c10d'; got {self.rdzv!r}.")
+        if not 1 <= low <= high <= 16:
+            raise LaunchError(
+                f"nnodes must be a number or a range 'low:high' up to 16; got {self.nnodes!r}."
+            )
+        if low != high and self.rdzv == "static":
+            raise LaunchError(
+                "static rendezvous has a fixed number of nodes; a range needs rdzv='c10d'."
+            )
+
+    @property
+    def nodes(self) -> tuple[int, int]:
+        """The lowest and the highest number of nodes: 1 and 3 for "1:3"."""
+        low, _, high = str(self.nnodes).partition(":")
+        try:
+            return int(low), int(high or low)
+        except ValueError:
+            return 0, 0
+
+    def options(self, port: int) -> tuple[str, ...]:
+        """Return the flags that every agent has; port: where they meet, if one must be named.
+
+        Each is one that the installed torchrun has: a test asks `torchrun --help`.
+        """
+        alone = self.rdzv == "c10d" and self.nodes == (1, 1)
+        # Alone it meets at a port that the agent itself lets the system choose.
+        flags = ["--standalone"] if alone else ["--nnodes", str(self.nnodes)]
+        flags += ["--nproc-per-node", str(self.nproc_per_node)]
+        if self.max_restarts:
+            flags += ["--max-restarts", str(self.max_restarts)]
+        if alone:
+            return tuple(flags)
+        if self.rdzv == "static":
+            return (*flags, "--master-addr", "127.0.0.1", "--master-port", str(port))
+        flags += ["--rdzv-backend", "c10d", "--local-addr", "127.0.0.1"]
+        flags += ["--rdzv-endpoint", f"127.0.0.1:{port}", "--rdzv-id", "job"]
+        # How long to wait for more nodes once the lower number is there: 30 s would be the default.
+        return (*flags, "--rdzv-conf", "last_call_timeout=1,join_timeout=60")
+
+
+def environment_of(more: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Return what agents inherit: this process's environment, without what makes it a worker or rank."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in NOT_INHERITED
+        and not name.startswith(("TORCHELASTIC_", "REAL_RANKS_", "LOCAL_"))
+    }
+    return {
+        **kept,
+        **RESOLVER,
+        "OMP_NUM_THREADS": "1",
+        "LOGLEVEL": "INFO",  # torchrun reports rounds and exit codes at this level
+        "PYTHONUNBUFFERED": "1",  # what a worker printed before a kill -9 is not lost
+        "TMPDIR": str(folder),
+        "GLOO_SOCKET_IFNAME": "lo0" if sys.platform == "darwin" else "lo",
+        "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": MARK,
+        **more,
+    }
+
+
+@dataclass(frozen=True)
+class LiveWorker:
+    """A worker process that is alive now."""
+
+    node: int
+    rank: int
+    local_rank: int
+    world_size: int
+    restart: int
+    pid: int
+
+
+@dataclass
+class TorchrunJob:
+    """A job that runs: look at it, hurt it, change its size, and wait for its end."""
+
+    asked: Asked
+    owned: Owned
+    port: int
+    start_s: float
+    budget: Budget
+    commands: list[tuple[str, ...]] = field(default_factory=list)
+    removed: set[int] = field(default_factory=set)
+
+    def add_node(self) -> int:
+        """Start one more agent, as another machine would; give its node number."""
+        node = len(self.commands)
+        asked = self.asked
+        own = ("--node-rank", str(node)) if asked.rdzv == "static" else ()
+        words = (*asked.options(self.port), *own, str(asked.script), *map(str, asked.args))
+        self.commands.append(("torchrun", *words))
+        kept = ("--log-dir", str(self._logs(node)), "--tee", "3")
+        argv = (sys.executable, "-m", "torch.distributed.run", *kept, *words)
+        env = environment_of(asked.env or {}, self.owned.folder)
+        try:
+            self.owned.start(f"node{node}", argv, env=env, cwd=asked.script.parent)
+        except OSError as error:
+            raise LaunchError(f"the agent of node {node} could not start: {error}") from None
+        return node
+
+    def remove_node(self, node: int) -> None:
+        """End a node: SIGTERM to its agent, which ends its workers. The others notice after a while."""
+        self.removed.add(node)
+        self.owned.send(f"node{node}", signal.SIGTERM)
+
+    def workers(self) -> list[LiveWorker]:
+        """Return the workers that are alive now, in rank order."""
+        import psutil
+
+        found = []
+        for key, pid in self.owned.pids.items():
+            if key not in self.owned.running():
+                continue
+            try:
+                children = psutil.Process(pid).children()
+            except psutil.Error:
+                continue
+            for child in children:
+                try:
+                    found.append(_live(int(key.removeprefix("node")), child.pid, child.environ()))
+                except (psutil.Error, KeyError, ValueError):
+                    continue  # between its fork and its exec, or gone
+        return sorted(found, key=lambda worker: (worker.rank, worker.node))
+
+    def kill(self, rank: int, number: int = signal.SIGKILL) -> None:
+        """Send a signal to the worker of this rank. Raise LookupError if none is alive."""
+        alive = self.workers()
+        for worker in alive:
+            if worker.rank == rank:
+                os.kill(worker.pid, number)
+                return
+        ranks = ", ".join(str(worker.rank) for worker in alive) or "none"
+        raise LookupError(f"no worker of rank {rank} is alive now; alive: {ranks}.")
+
+    def wait_for(self, text: str, count: int = 1) -> None:
+        """Wait until workers have printed `text` that many times, in all rounds together.
+
+        Raise TorchrunFailed if the job ends, or its time, before that.
+        """
+        while self._printed().count(text) < count:
+            over = not self.owned.running()
+            if over and self._printed().count(text) >= count:
+                return
+            if over or self.budget.is_spent(time.monotonic()):
+                raise self._failed(
+                    f"{text!r} was not printed {count} times before the job's "
+                    + ("end." if over else f"time was up ({self.asked.timeout:g} s).")
+                )
+            self.owned.look(_LOOK_S)
+
+    def wait(self) -> TorchrunRun:
+        """Wait until every agent has ended and give back what happened. Never raises for a failure."""
+        give_up, late = float("inf"), ""
+        while self.owned.running():
+            now = time.monotonic()
+            gone = {f"node{node}" for node in self.removed}
+            if any(code for key, code in self.owned.exits.items() if key not in gone):
+                give_up = min(give_up, now + _ENDING_S)
+            if self.budget.is_spent(now):
+                late = (
+                    f"not done after {self.asked.timeout:g} s; all agents and workers were ended."
+                )
+                break
+            if now >= give_up:
+                break
+            self.owned.look(_LOOK_S)
+        exits = dict(self.owned.exits)
+        self.owned.end()
+        return self._result(exits, late)
+
+    def _result(self, exits: Mapping[str, int], late: str) -> TorchrunRun:
+        agents = []
+        for node, command in enumerate(self.commands):
+            pieces = self.owned.pieces(f"node{node}")
+            rounds = rounds_of(node, pieces, self._logs(node))
+            exitcode = exits.get(f"node{node}")
+            agents.append(Agent(node, command, exitcode, own_words(pieces), rounds))
+        failure = failure_of(tuple(a for a in agents if a.node not in self.removed), late)
+        seconds = time.monotonic() - self.start_s
+        run = TorchrunRun(tuple(agents), failure, seconds)
+        if failure is not None:
+            failure.run = run
+        return run
+
+    def _failed(self, why: str) -> TorchrunFailed:
+        exits = dict(self.owned.exits)
+        self.owned.end()
+        failure = self._result(exits, why).failure
+        assert failure is not None
+        return failure
+
+    def _printed(self) -> str:
+        pieces = [p for key in self.owned.pids for p in self.owned.pieces(key) if p.stream == 1]
+        return "".join(piece.text for piece in pieces)
+
+    def _logs(self, node: int) -> Path:
+        return self.owned.folder / f"logs{node}"
+
+
+def _live(node: int, pid: int, env: Mapping[str, str]) -> LiveWorker:
+    return LiveWorker(
+        node,
+        int(env["RANK"]),
+        int(env["LOCAL_RANK"]),
+        int(env["WORLD_SIZE"]),
+        int(env["TORCHELASTIC_RESTART_COUNT"]),
+        pid,
+    )
+
+
+@contextmanager
+def start_job(asked: Asked) -> Iterator[TorchrunJob]:
+    """Do what `start_torchrun` does, also inside a rank: what the program of a check calls."""
+    with one_stop(), Owned() as owned, held_port() as port:
+        start = time.monotonic()
+        job = TorchrunJob(asked, owned, port, start, Budget(owned.alive, asked.timeout, start))
+        for _ in range(asked.nodes[0]):
+            job.add_node()
+        yield job
 
 
 @contextmanager
@@ -38,15 +306,9 @@ def start_torchrun(
     See there for the arguments. When the `with` block ends, every process of the job is ended.
     """
     refuse_where_ranks_must_not_start()
+    path = script_path(script)
     with start_job(
-        script,
-        nproc_per_node,
-        nnodes=nnodes,
-        args=args,
-        rdzv=rdzv,
-        max_restarts=max_restarts,
-        env=env,
-        timeout=timeout,
+        Asked(path, nproc_per_node, nnodes, args, rdzv, max_restarts, env, timeout)
     ) as job:
         yield job
 
@@ -74,18 +336,12 @@ def torchrun(
     """
     if on_failure not in {"raise", "return"}:
         raise LaunchError(f"on_failure must be 'raise' or 'return'; got {on_failure!r}.")
+    refuse_where_ranks_must_not_start()
+    path = script_path(script)
+    asked = Asked(path, nproc_per_node, nnodes, args, rdzv, max_restarts, env, timeout)
     job: TorchrunJob | None = None
     try:
-        with start_torchrun(
-            script,
-            nproc_per_node,
-            nnodes=nnodes,
-            args=args,
-            rdzv=rdzv,
-            max_restarts=max_restarts,
-            env=env,
-            timeout=timeout,
-        ) as job:
+        with start_job(asked) as job:
             run = job.wait()
     except KeyboardInterrupt:
         if job is None:

@@ -16,8 +16,8 @@ from typing import Any
 from helpers.jobs.owned import Piece
 from helpers.jobs.run import Round, Worker
 
+# Put before a worker's line by the agent, by TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE.
 MARK = "\x1f${rank}/${local_rank}\x1e"
-"""Put before a worker's line by the agent, by TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE."""
 _MARKED = re.compile(r"\x1f(\d+)/(\d+)\x1e([^\n\x1f]*\n?)")
 _ROUND = re.compile(r"Rendezvous complete for workers\. Result:")
 _FIELD = re.compile(r"\]   (\w+)=(.*)$")
@@ -115,7 +115,7 @@ class _Reader:
             self.rounds[-1] = replace(self.rounds[-1], ending=ending, ended_s=at_s)
 
     def close(self, at_s: float) -> None:
-        """Return the round that is open the output that has come since it began."""
+        """Give the round that is open the output that has come since it began."""
         if not self.rounds:
             return
         self._end("ended", at_s)

@@ -3,7 +3,14 @@
 launch() -> rank server --fork--> ranks -> frames (values, events, output) -> Run
 launcher.py  server.py            worker.py  wire.py                           run.py
 
-`%%ranks` (magics.py) goes the same way, with ranks that stay (world.py) from cell to cell. What the
-launcher and the server say to each other is messages.py; what keeps a process from being left behind
-is processes.py.
+`%%ranks` (magics.py) goes the same way, with ranks that stay (world.py) from cell to cell.
+
+| asked for  | options (from launch to the rank), payload, sending (the function, pickled), unsendable, |
+|            | operators, cells                                                                          |
+| launching  | launcher, magics, connection, site (the server's other end), messages, stop, display      |
+| the server | server, warm and wanted (what it imports for all ranks), processes, scratch               |
+| a rank     | worker, new_process (as under torchrun), torch_fixes, stores, inside (what code may ask)  |
+| its words  | wire (values), raised (errors), status (where it is); none of them is trusted             |
+| following  | world, follow (how it ends), watch and threads (is it stuck?), budget, run, failures      |
+| a kernel's | settings, setting_kinds, seeds, own_modules (sent to ranks), neutral (kept from checks)   |
 """

@@ -18,8 +18,8 @@ from helpers.ranks.processes import living_children
 from helpers.ranks.threads import GLOO_LOOP, times_of
 from helpers.ranks.world import World
 
+# No world may take longer than this many times its budget, however busy the machine is.
 BACKSTOP = 10
-"""No world may take longer than this many times its budget, however busy the machine is."""
 _MOST_PROCESSES = 1000
 _EVERY_S = 0.05
 

@@ -19,15 +19,15 @@ from helpers.ranks.failures import LaunchError
 from helpers.ranks.messages import MAX_FDS, Messages
 from helpers.ranks.site import Beside, Site
 
+# Environment variable: "fork" or "spawn"; by default fork on Linux and spawn elsewhere.
 START_METHOD = "REAL_RANKS_START"
-"""Environment variable: "fork" or "spawn"; by default fork on Linux and spawn elsewhere."""
 
+# A TCPStore looks up the name of each client. Where an answer of the DNS is lost, glibc would wait 5 s for
+# it by default, and nothing would move for so long.
 RESOLVER = {"RES_OPTIONS": "timeout:1 attempts:1"}
-"""A TCPStore looks up the name of each client. Where an answer of the DNS is lost, glibc would wait
-5 s for it by default, and nothing would move for so long."""
+# The server's heap in huge pages from the beginning; `warm` gathers the rest. Ranks' own children do not
+# inherit the setting.
 HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
-"""The server's heap in huge pages from the beginning; `warm` gathers the rest. Ranks' own children do not
-inherit the setting."""
 
 READY_S = 120.0
 
@@ -44,8 +44,8 @@ class Connection:
         self.owner = os.getpid()
         self.site = site or Beside()
         self.pid = 0
+        # The server's end of the socket has closed.
         self.gone = False
-        """The server's end of the socket has closed."""
         self.closed = False
         self._ready = False
         self._wanted: set[str] = set()
@@ -56,6 +56,7 @@ class Connection:
         atexit.register(self.close)
 
     def _start(self) -> None:
+        # A pair without a name: nobody else can connect to it, and its end is the end of either process.
         ours, theirs = socket.socketpair()
         ours.setblocking(True)  # whatever a cell has given to socket.setdefaulttimeout
         theirs.setblocking(True)
@@ -137,6 +138,7 @@ class Connection:
 
         folder: made by the server, for the files of this launch. log: the memory for their records.
         """
+        # The kernel limits how many descriptors one message may carry, so large worlds take several.
         step = (MAX_FDS - 1) // 2
         for first in range(0, len(ends), step):
             some = ends[first : first + step]

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from helpers.ranks.watch import Watcher
     from helpers.ranks.world import World
 
+# Environment variable: "0" turns the live view off, for notebooks whose outputs are compared.
 LIVE = "REAL_RANKS_LIVE"
-"""Environment variable: "0" turns the live view off, for notebooks whose outputs are compared."""
 
 SHOW_AFTER_S = 0.6
 SAY_WHO_AFTER_S = 2.0
@@ -27,8 +27,8 @@ EVERY_S = 0.3
 class Quiet:
     """Shows nothing: launches outside a notebook, checks, graders."""
 
+    # Whether somebody may step through the run afterwards, and see what was in its tensors.
     watched = False
-    """Whether somebody may step through the run afterwards, and see what was in its tensors."""
 
     def update(self, world: World, watcher: Watcher, seconds: float) -> None:
         """Show what ranks do `seconds` after the launch began."""
@@ -41,12 +41,6 @@ class Quiet:
 
     def remember(self, run: Run) -> None:
         """Show a run at the end of the cell if nothing else does."""
-
-
-class Watched(Quiet):
-    """Shows nothing now: a run that the check of an answer may hand to its author."""
-
-    watched = True
 
 
 class Display(Quiet):
@@ -93,19 +87,17 @@ class Display(Quiet):
         self.clear()
         shell = ipython()
         if shell is not None and any(run.output):
-            _AtCellEnd(shell, run)
+            _show_at_cell_end(shell, run)
 
 
-class _AtCellEnd:
-    """Draws a run when its cell has ended, unless the run was the cell's own value."""
+def _show_at_cell_end(shell: Any, run: Run) -> None:
+    """Draw a run when its cell has ended, unless the run is the cell's own value."""
 
-    def __init__(self, shell: Any, run: Run) -> None:
-        self.shell, self.run = shell, run
-        shell.events.register("post_run_cell", self)
-
-    def __call__(self, result: Any) -> None:
+    def show(result: Any) -> None:
         from IPython.display import display
 
-        self.shell.events.unregister("post_run_cell", self)
-        if getattr(result, "result", None) is not self.run:
-            display(self.run)
+        shell.events.unregister("post_run_cell", show)
+        if getattr(result, "result", None) is not run:
+            display(run)
+
+    shell.events.register("post_run_cell", show)

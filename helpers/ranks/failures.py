@@ -18,16 +18,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from helpers.ranks.run import RankFailure
+from helpers.ranks.run import PlainError, RankFailure
 from helpers.trace.events import Diagnosis, Event, Place, Wait
 
 
-class LaunchError(Exception):
+class LaunchError(PlainError):
     """The launch could not be made: wrong arguments, or no rank could be started."""
-
-    def _render_traceback_(self) -> list[str]:
-        # IPython shows these lines in place of a traceback: the frames of the engine teach nothing.
-        return [f"{type(self).__name__}: {self}"]
 
 
 class CannotSend(LaunchError):
@@ -71,6 +67,7 @@ class RankError:
         return "\n".join(lines)
 
 
+# (kind, what the message says, what to do) for errors whose own words show no way out here.
 _ADVICE: tuple[tuple[str, str, str], ...] = (
     (
         "",
@@ -104,7 +101,6 @@ _ADVICE: tuple[tuple[str, str, str], ...] = (
         "launch(f, args=(text,)).",
     ),
 )
-"""(kind, what the message says, what to do) for errors whose own words show no way out here."""
 
 
 def advice_for(error: RankError) -> str:
@@ -115,12 +111,12 @@ def advice_for(error: RankError) -> str:
     return ""
 
 
+# What gloo, the stores and NCCL say when the process at the other end has gone.
 _PEER_WENT = re.compile(
     r"connection (closed|reset|was closed|was likely closed)|broken pipe|closed by peer|remote process|"
     r"application timeout caused pair closure|\[[^\]]*gloo/transport",
     re.IGNORECASE,
 )
-"""What gloo, the stores and NCCL say when the process at the other end has gone."""
 
 
 def is_consequence(error: RankError) -> bool:
@@ -160,13 +156,9 @@ class RankFailed(RankFailure):
 class RankDied(RankFailure):
     """A rank's process ended without a word. `signal` is "SIGSEGV", ... or "", `exitcode` its status."""
 
-    def __init__(
-        self, rank: int, signal: str, exitcode: int, advice: str, last_words: str = ""
-    ) -> None:
+    def __init__(self, rank: int, signal: str, exitcode: int, advice: str) -> None:
         how = f"was ended by {signal}" if signal else f"left with exit code {exitcode}"
         text = f"rank {rank} {how}. {advice}"
-        if last_words:
-            text += f"\n  its last words: {last_words}"
         super().__init__(text)
         self.rank = rank
         self.signal = signal

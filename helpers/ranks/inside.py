@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,27 +16,21 @@ if TYPE_CHECKING:
     from helpers.trace.recorder import Recorder
 
 
+@dataclass
 class _Here:
     """What the rank that this process is was given; nothing in every other process."""
 
-    recorder: Recorder | None = None
     folder: str = ""
     ask: Callable[[list[Any]], Any] | None = None
+    recorder: Recorder | None = None
 
 
-def set_recorder(recorder: Recorder) -> None:
-    """Tell this process that it is a rank whose calls go to `recorder`."""
-    _Here.recorder = recorder
+_here = _Here()
 
 
-def set_folder(folder: str) -> None:
-    """Tell this process that it is a rank whose launch keeps its files in `folder`."""
-    _Here.folder = folder
-
-
-def set_ask(ask: Callable[[list[Any]], Any]) -> None:
-    """Tell this process that it is a rank, and how it asks its launcher."""
-    _Here.ask = ask
+def become_rank(folder: str, ask: Callable[[list[Any]], Any], recorder: Recorder | None) -> None:
+    """Note that this process is a rank: its launch's folder, how it asks its launcher, who records it."""
+    _here.folder, _here.ask, _here.recorder = folder, ask, recorder
 
 
 def ask_launcher(question: list[Any]) -> Any:
@@ -43,21 +38,21 @@ def ask_launcher(question: list[Any]) -> Any:
 
     Raise TimeoutError if none comes.
     """
-    if _Here.ask is None:
+    if _here.ask is None:
         raise RuntimeError("only a rank has a launcher that it can ask")
-    return _Here.ask(question)
+    return _here.ask(question)
 
 
 def launch_folder() -> Path:
     """Return the folder that all ranks of this launch have in common; it goes when the launch ends."""
-    if not _Here.folder:
+    if not _here.folder:
         raise RuntimeError("only a rank has a folder of its launch")
-    return Path(_Here.folder)
+    return Path(_here.folder)
 
 
 def calls_made() -> int:
     """Return how many calls and spans this rank has recorded until now."""
-    return _Here.recorder.count if _Here.recorder is not None else 0
+    return _here.recorder.count if _here.recorder is not None else 0
 
 
 def inside_rank() -> bool:
@@ -98,8 +93,8 @@ def span(name: str) -> Iterator[None]:
     Use it around work that is not communication, so that the timeline shows what overlaps with
     what. Outside a rank it does nothing.
     """
-    if _Here.recorder is None:
+    if _here.recorder is None:
         yield
         return
-    with _Here.recorder.span(name):
+    with _here.recorder.span(name):
         yield

@@ -14,25 +14,22 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any
 
-from helpers.ranks import payload as payloads
-from helpers.ranks.cells import in_kernel, own_cells, place_of
+from helpers.ranks.cells import in_kernel, own_cells
 from helpers.ranks.connection import Connection, ServerGone
 from helpers.ranks.display import Display, Quiet
 from helpers.ranks.failures import LaunchError, Stopped
 from helpers.ranks.follow import follow
 from helpers.ranks.inside import refuse_where_ranks_must_not_start
+from helpers.ranks.options import Caller, Options, Task, check_world_size
+from helpers.ranks.payload import make_payload
 from helpers.ranks.run import RankFailure, Run
 from helpers.ranks.settings import NONE, Carried, news, read_settings
 from helpers.ranks.stop import one_stop
 from helpers.ranks.wanted import wanted_by
-from helpers.ranks.world import Setting, World
-from helpers.trace.events import Place
-
-WITH_GPUS = "cpu:gloo,cuda:nccl"
-"""The group where there is a GPU for each rank: NCCL for tensors on GPUs, gloo for those on the CPU."""
+from helpers.ranks.world import World
 
 
 def launch(
@@ -68,22 +65,21 @@ def launch(
     if on_failure not in {"raise", "return", "go on"}:
         raise LaunchError(f"on_failure must be 'raise', 'return' or 'go on'; got {on_failure!r}.")
     display = Display() if in_kernel() else Quiet()
+    options = Options(
+        world_size,
+        env,
+        timeout,
+        backend,
+        init,
+        trace,
+        watched=display.watched,
+        others_go_on=on_failure == "go on",
+        own_temp=False,
+    )
     with stop_is_one_line(world_size):
         settings = read_settings(*own_cells())
         run = run_on_ranks(
-            fn,
-            world_size,
-            args=args,
-            per_rank=per_rank,
-            env=env,
-            timeout=timeout,
-            backend=backend,
-            init=init,
-            trace=trace,
-            others_go_on=on_failure == "go on",
-            own_temp=False,
-            settings=settings,
-            display=display,
+            fn, options, args=args, per_rank=per_rank, settings=settings, display=display
         )
     if run.failure is not None and on_failure == "raise":
         display.keep(run)
@@ -94,59 +90,37 @@ def launch(
 
 def run_on_ranks(
     fn: Callable[..., Any],
-    world_size: int,
+    options: Options,
     *,
     args: Sequence[Any] = (),
     per_rank: Sequence[Sequence[Any]] | None = None,
-    env: Mapping[str, str] | Sequence[Mapping[str, str]] | None = None,
-    timeout: float = 30.0,
-    backend: str = "auto",
-    init: bool = True,
-    trace: bool = True,
-    others_go_on: bool = False,
-    own_temp: bool = True,
     settings: Carried = NONE,
     display: Quiet | None = None,
-    name_place: Callable[[str, int, str], Place] = place_of,
-    reply: Callable[[Any], Any] | None = None,
+    caller: Caller | None = None,
     connection: Connection | None = None,
 ) -> Run:
     """Do what `launch` does, but always return the Run: what checks and graders call.
 
-    others_go_on: a rank that fails or dies does not end the others.
-    own_temp: what ranks leave in the temp directory goes when they end. Under `launch` it stays, as
-    under torchrun: one cell saves, another loads. Of checks each case must find what the first found.
-    settings: what this process has set, for the ranks to set as well.
-    name_place: names a line of the code that ran for the reader, as a place in their notebook.
-    reply: answers what ranks ask by `ask_launcher`.
-    connection: the rank server to use, by default this process's own.
+    settings: what this process has set, for the ranks to set as well. connection: the rank server to use,
+    by default this process's own.
     """
     began = time.monotonic()
-    payloads.check_world_size(world_size)
+    size = check_world_size(options.world_size)
     if connection is None:
         refuse_where_ranks_must_not_start()
-    load = payloads.make_payload(fn, world_size, args, per_rank, settings)
-    setting = make_setting(world_size, backend, init, trace, env)
-    setting = replace(
-        setting,
-        others_go_on=others_go_on,
-        place_of=name_place,
-        own_temp=own_temp,
-        reply=reply,
-    )
+    load = make_payload(fn, size, args, per_rank, settings)
+    options = options.checked()
     display = display or Quiet()
-    setting = replace(setting, watched=display.watched)
-    heads = [{"do": "call", **load.head()}] * world_size
     bodies = [(load.shared, own) for own in load.own]
     wanted = wanted_by(load.shared, *load.own)
     for attempt in (1, 2):
         server = connection or connect()
         try:
-            with undisturbed(server, world_size, display):
+            with undisturbed(server, size, display):
                 notes = taken_notes()
                 server.want(wanted)
-                world = World(server, setting)
-                failure = carry_out(world, heads, bodies, timeout, display)
+                world = World(server, options, caller or Caller())
+                failure = carry_out(world, load.task(), bodies, options.timeout, display)
                 if connection is None:  # in a sandbox ranks name nothing into a server
                     with suppress(ServerGone):
                         server.want(world.imported)
@@ -186,7 +160,7 @@ def undisturbed(connection: Connection, world_size: int, display: Quiet) -> Iter
 
 def carry_out(
     world: World,
-    heads: Sequence[Mapping[str, Any]],
+    task: Task,
     bodies: Sequence[Sequence[bytes]],
     timeout: float,
     display: Quiet,
@@ -202,7 +176,7 @@ def carry_out(
             if not world.members:
                 world.connection.site.starting()
                 world.start()
-            world.give(heads, bodies)
+            world.give(task, bodies)
             failure = follow(world, timeout, display)
             if failure is None:
                 world.traffic = world.connection.site.traffic([m.pid for m in world.members])
@@ -223,12 +197,12 @@ def make_run(
     """Put what a world's ranks said into a Run, once they have answered or the world has ended."""
     world.read_logs()
     run = Run(
-        world.setting.world_size,
+        world.options.world_size,
         [member.value for member in world.members],
         [member.output for member in world.members],
         world.collector.trace(),
         failure,
-        world.setting.backend if world.setting.init else "",
+        world.options.backend if world.options.init else "",
         seconds,
         notes,
         world.traffic,
@@ -238,65 +212,41 @@ def make_run(
     return run
 
 
-def make_setting(
-    world_size: int,
-    backend: str,
-    init: bool,
-    trace: bool,
-    env: Mapping[str, str] | Sequence[Mapping[str, str]] | None,
-) -> Setting:
-    """Check and complete what the caller asked for. Raise LaunchError with what to write instead."""
-    if backend not in {"auto", "gloo", "nccl"}:
-        raise LaunchError(f"backend must be 'auto', 'gloo' or 'nccl'; got {backend!r}.")
-    if backend == "auto":
-        backend = WITH_GPUS if _gpus() >= world_size else "gloo"
-    elif backend == "nccl" and _gpus() < world_size:
-        raise LaunchError(
-            f"NCCL needs one GPU for each rank: this machine has {_gpus()}, and {world_size} ranks "
-            "were asked for. Use backend='gloo'."
-        )
-    envs = [env] * world_size if isinstance(env, Mapping) or env is None else list(env)
-    if len(envs) != world_size:
-        raise LaunchError(f"env needs one mapping for each of {world_size} ranks; got {len(envs)}.")
-    texts = tuple({str(k): str(v) for k, v in (one or {}).items()} for one in envs)
-    return Setting(world_size, backend, init, trace, texts)
-
-
-def _gpus() -> int:
-    """Count GPUs without starting CUDA in this process: that would make later forks unsafe."""
-    if not os.path.exists("/dev/nvidiactl") and not os.path.exists("/dev/dxg"):
-        return 0
-    import torch
-
-    return torch.cuda.device_count()
-
-
-class _Held:
-    """The one connection of this process, and what to tell about it at the next launch."""
+@dataclass
+class _OwnServer:
+    """The one rank server of this process, if there is one, and what the next Run says about it."""
 
     connection: Connection | None = None
     note: str = ""
 
 
+_own = _OwnServer()
+
+
+def connected() -> Connection | None:
+    """Return the connection to this process's rank server, if it has one."""
+    return _own.connection
+
+
 def connect() -> Connection:
     """Return this process's rank server, starting one if there is none or if it has gone."""
-    held = _Held.connection
+    held = _own.connection
     if held is not None and (held.gone or not held.alive()):
         if held.owner == os.getpid():
             if not held.has_retired():
-                _Held.note = "the rank server had been ended from outside; a new one was started"
+                _own.note = "the rank server had been ended from outside; a new one was started"
             held.close()
         held = None
     if held is None:
-        held = _Held.connection = Connection()
+        held = _own.connection = Connection()
     return held
 
 
 def disconnect() -> None:
     """End this process's rank server, if there is one. The next launch starts another."""
-    if _Held.connection is not None:
-        _Held.connection.close()
-        _Held.connection = None
+    if _own.connection is not None:
+        _own.connection.close()
+        _own.connection = None
 
 
 def start_in_background() -> None:
@@ -311,7 +261,7 @@ def start_in_background() -> None:
 
 def prepare_for(source: str) -> None:
     """Have the rank server import what a cell is likely to need soon, if the server has time for it."""
-    held = _Held.connection
+    held = _own.connection
     if held is not None and held.alive() and held.lock.acquire(blocking=False):
         try:
             with suppress(ServerGone):
@@ -322,5 +272,5 @@ def prepare_for(source: str) -> None:
 
 def taken_notes() -> tuple[str, ...]:
     """Return what the reader of the next Run should know, once."""
-    notes, _Held.note = (_Held.note,) if _Held.note else (), ""
+    notes, _own.note = (_own.note,) if _own.note else (), ""
     return notes

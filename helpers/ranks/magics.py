@@ -7,7 +7,7 @@ import importlib
 import inspect
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from helpers.ranks.cells import Source, cell_name, in_kernel, own_cells
@@ -18,7 +18,6 @@ from helpers.ranks.launcher import (
     carry_out,
     connect,
     make_run,
-    make_setting,
     prepare_for,
     start_in_background,
     stop_is_one_line,
@@ -26,8 +25,9 @@ from helpers.ranks.launcher import (
     undisturbed,
 )
 from helpers.ranks.neutral import remember_start
+from helpers.ranks.options import Caller, Options, check_world_size
 from helpers.ranks.own_modules import remember_imports
-from helpers.ranks.payload import check_world_size, names_payload
+from helpers.ranks.payload import names_payload
 from helpers.ranks.run import Run
 from helpers.ranks.seeds import follow
 from helpers.ranks.settings import news, read_settings
@@ -53,11 +53,15 @@ class _Asked:
     trace: bool = True
 
 
+@dataclass
 class _Live:
     """The ranks that stay between the cells of this kernel, if there are any."""
 
     world: World | None = None
     ended_because: str = ""
+
+
+_live = _Live()
 
 
 def ranks(line: str, cell: str) -> Run:
@@ -115,8 +119,8 @@ def _not_python(error: SyntaxError, cell: str) -> LaunchError:
     )
 
 
+# What IPython makes of a line that begins with such a sign.
 _IPYTHONS = {"system": "!", "getoutput": "!", "run_line_magic": "%", "run_cell_magic": "%%"}
-"""What IPython makes of a line that begins with such a sign."""
 
 
 def _magic_in(source: str) -> str:
@@ -150,9 +154,8 @@ def run_cell(asked: _Asked, source: str, file: str, names: Mapping[str, Any]) ->
                 payload = names_payload(names, settings)
                 notes = (*notes, *news(settings))
             payload.sources[file] = Source(cell_name(file), source)
-            heads = [{"do": "cell", "source": source, "file": file, **payload.head()}] * size
-            bodies = [(payload.shared,)] * size
-            failure = carry_out(world, heads, bodies, asked.timeout, display, stays=True)
+            task, bodies = payload.task(source, file), [(payload.shared,)] * size
+            failure = carry_out(world, task, bodies, asked.timeout, display, stays=True)
         except BaseException as error:
             stopped = isinstance(error, KeyboardInterrupt)
             end_live_world("you stopped it" if stopped else "of an error")
@@ -171,28 +174,24 @@ def run_cell(asked: _Asked, source: str, file: str, names: Mapping[str, Any]) ->
 def _live_world(connection: Connection, asked: _Asked) -> tuple[World, tuple[str, ...]]:
     """Return the live world, or a new one that is yet to start, and what the reader should know of it."""
     notes = list(taken_notes())
-    if _Live.world is not None and (because := _why_not(_Live.world, connection, asked)):
+    if _live.world is not None and (because := _why_not(_live.world, connection, asked)):
         end_live_world(because)
-    if _Live.world is None:
-        if _Live.ended_because:
+    if _live.world is None:
+        if _live.ended_because:
             notes.append(
-                f"new ranks, with nothing defined yet: the old ones ended because {_Live.ended_because}"
+                f"new ranks, with nothing defined yet: the old ones ended because {_live.ended_because}"
             )
-        _Live.ended_because = ""
-        _Live.world = World(
-            connection,
-            replace(
-                make_setting(asked.world_size, "auto", True, asked.trace, None),
-                watched=Display().watched,
-            ),
-        )
-    return _Live.world, tuple(notes)
+        _live.ended_because = ""
+        watched = Display().watched
+        options = Options(asked.world_size, trace=asked.trace, watched=watched, own_temp=False)
+        _live.world = World(connection, options.checked(), Caller())
+    return _live.world, tuple(notes)
 
 
 def _why_not(world: World, connection: Connection, asked: _Asked) -> str:
     """Say why the live ranks cannot serve; "" if they can."""
     world.pump(0.0)
-    size, recorded = world.setting.world_size, world.setting.trace
+    size, recorded = world.options.world_size, world.options.trace
     if world.connection is not connection or any(m.exitcode is not None for m in world.members):
         return "their processes had gone"
     if asked.fresh:
@@ -207,11 +206,11 @@ def _why_not(world: World, connection: Connection, asked: _Asked) -> str:
 
 def end_live_world(because: str) -> None:
     """End the ranks that stay between cells; the next `%%ranks` says why it starts new ones."""
-    if _Live.world is not None:
-        _Live.ended_because = because
-        if not _Live.world.ended:
-            _Live.world.end()
-        _Live.world = None  # not before: a Stop in between must find it again
+    if _live.world is not None:
+        _live.ended_because = because
+        if not _live.world.ended:
+            _live.world.end()
+        _live.world = None  # not before: a Stop in between must find it again
 
 
 def _parse(line: str) -> _Asked:

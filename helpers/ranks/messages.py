@@ -12,8 +12,8 @@ import socket
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+# Descriptors that go with one message: the kernel takes 253.
 MAX_FDS = 240
-"""Descriptors that go with one message: the kernel takes 253."""
 
 
 class Messages:
@@ -42,7 +42,9 @@ class Messages:
 
     def send(self, message: Mapping[str, Any], fds: Sequence[int] = ()) -> None:
         """Send a message. Raise OSError if nobody can hear it any more."""
+        # No line's end is in a message itself: JSON escapes those of its texts.
         data = json.dumps(message).encode() + b"\n"
+        # The kernel may take a part of them. The descriptors go with the first byte, once.
         sent = socket.send_fds(self.sock, [data], fds) if fds else 0
         self.sock.sendall(data[sent:])
 
@@ -58,7 +60,7 @@ class Messages:
                 return []
         try:
             data = self._read()
-        except ConnectionError:
+        except ConnectionError:  # reset: it went with words of ours unread
             data = b""
         if not data:
             raise EOFError("the other end has gone")

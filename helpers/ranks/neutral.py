@@ -34,6 +34,7 @@ _OF_PYTHON = (
     "the locale",
     "the start method",
 )
+# What a new process has. A kernel may import torch only after a cell, so it cannot be read there.
 _OF_TORCH: dict[str, Callable[[Any], Any]] = {
     "the default dtype": lambda torch: torch.float32,
     "grad mode": lambda torch: True,
@@ -47,7 +48,6 @@ _OF_TORCH: dict[str, Callable[[Any], Any]] = {
     "autocast": lambda torch: [(False, torch.bfloat16), (False, torch.float16)],
     "hooks of all modules": lambda torch: {},
 }
-"""What a new process has. A kernel may import torch only after a cell, so it cannot be read there."""
 
 
 @dataclass(frozen=True)

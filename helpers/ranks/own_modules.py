@@ -26,11 +26,11 @@ from typing import Any
 
 from helpers.ranks.cells import is_learner_file
 
+# Of a value with more parts than this, the others are only looked at for being other objects.
 _MOST_PARTS = 2_000
-"""Of a value with more parts than this, the others are only looked at for being other objects."""
 _NOTHING = object()
+# module -> what its names held when its import had ended
 _IMPORTED: dict[str, dict[str, Any]] = {}
-"""module -> what its names held when its import had ended"""
 
 
 class _Remembering(SourceFileLoader):

@@ -13,9 +13,8 @@ from typing import Any
 
 from helpers.ranks.cells import Source
 from helpers.ranks.failures import CannotSend, LaunchError
+from helpers.ranks.options import Task
 from helpers.ranks.settings import NONE, Carried
-
-MAX_WORLD_SIZE = 256
 
 
 @dataclass(frozen=True)
@@ -31,25 +30,9 @@ class Payload:
     settings: bool = False
     sources: dict[str, Source] = field(default_factory=dict)
 
-    def head(self) -> dict[str, Any]:
-        """Return what a rank must know to read it."""
-        cells = {file: [source.name, source.text] for file, source in self.sources.items()}
-        return {"settings": self.settings, "shared": len(self.shared), "cells": cells}
-
-
-def check_world_size(world_size: Any) -> int:
-    """Return a usable number of ranks. Raise LaunchError with what to write instead."""
-    if isinstance(world_size, bool) or not isinstance(world_size, int):
-        advice = f" Write {world_size}." if str(world_size).isdigit() else ""
-        raise LaunchError(
-            f"world_size must be a whole number of ranks; got {world_size!r}, "
-            f"a {type(world_size).__name__}.{advice}"
-        )
-    if not 1 <= world_size <= MAX_WORLD_SIZE:
-        raise LaunchError(
-            f"world_size must be from 1 to {MAX_WORLD_SIZE} on one machine; got {world_size}."
-        )
-    return world_size
+    def task(self, source: str | None = None, file: str = "") -> Task:
+        """Return what a rank must know to read it; source, file: of a cell to run in place of `fn`."""
+        return Task(len(self.shared), self.settings, self.sources, source, file)
 
 
 def make_payload(

@@ -20,8 +20,8 @@ NO_NEW_PRIVS = 38
 _PDEATHSIG, _CHILD_SUBREAPER = 1, 36
 _ENDED = frozenset({"Z", "X", ""})
 _FAMILY_S, _EMPTY_LOOKS = 10.0, 3
+# Opened before any fork: a new rank, or a program before its exec, is not a place to load a library.
 _LIBC = ctypes.CDLL(None, use_errno=True)
-"""Opened before any fork: a new rank, or a program before its exec, is not a place to load a library."""
 
 
 def prctl(option: int, *arguments: Any) -> None:

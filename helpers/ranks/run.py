@@ -27,7 +27,14 @@ class Traffic:
     problem: str = ""
 
 
-class RankFailure(Exception):
+class PlainError(Exception):
+    """An error of which IPython shows the message alone: the frames of the engine teach nothing."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"{type(self).__name__}: {self}"]
+
+
+class RankFailure(PlainError):
     """Base of all failures that a launch's ranks had. `.run` is what was seen until then."""
 
     run: Run | None = None
@@ -36,9 +43,6 @@ class RankFailure(Exception):
     def title(self) -> str:
         """One line: what happened, without the details."""
         return str(self).split("\n", 1)[0]
-
-    def _render_traceback_(self) -> list[str]:
-        return [f"{type(self).__name__}: {self}"]
 
 
 @dataclass(frozen=True)

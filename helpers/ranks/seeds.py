@@ -18,12 +18,12 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+# torch seeds itself with 64 random bits: one new process in half a million has a seed below this.
 _CHOSEN_BELOW = 1 << 45
-"""torch seeds itself with 64 random bits: one new process in half a million has a seed below this."""
 _RESTORE = frozenset({"setstate", "set_state"})
 _WORDS = 624
+# How many blocks of 624 words to follow: six million draws between two cells. It takes 0.1 s, once.
 _MOST_BLOCKS = 10_000
-"""How many blocks of 624 words to follow: six million draws between two cells. It takes 0.1 s, once."""
 
 _Words = tuple[int, ...]
 

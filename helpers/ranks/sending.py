@@ -36,8 +36,8 @@ from cloudpickle.cloudpickle import (
 from helpers.ranks.cells import Source, cell_name
 from helpers.ranks.operators import describe_operator, make_operator
 
+# What a script's functions may ask their `__main__` for; a notebook's has no file.
 _OF_MAIN = ("__file__", "__package__")
-"""What a script's functions may ask their `__main__` for; a notebook's has no file."""
 
 
 def dumps(

@@ -38,8 +38,8 @@ from helpers.ranks.processes import (
 )
 from helpers.ranks.scratch import empty, remove_tree
 
+# How long to go on ending what ranks have left behind, while it goes on making more of itself.
 _ORPHANS_S = 10.0
-"""How long to go on ending what ranks have left behind, while it goes on making more of itself."""
 
 
 def main(
@@ -66,25 +66,27 @@ def main(
 class _Server:
     control: Messages
     start_method: str
+    # The folder of all worlds, and those to empty when a launch has ended.
     own: tuple[str, tuple[str, ...]]
-    """The folder of all worlds, and those to empty when a launch has ended."""
     idle_s: float = 0.0
+    # process id -> (launch, rank)
     ranks: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """process id -> (launch, rank)"""
+    # launch -> the folder with its files
     folders: dict[int, Path] = field(default_factory=dict)
-    """launch -> the folder with its files"""
+    # launch -> what holds its MASTER_PORT: no other program is given it while the ranks live
     ports: dict[int, socket.socket] = field(default_factory=dict)
-    """launch -> what holds its MASTER_PORT: no other program is given it while the ranks live"""
     _wake: int = -1
 
     def warm_up(self) -> None:
         """Import what every rank needs, then say so."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a rank may send what it likes
-        signal.pthread_sigmask(
-            signal.SIG_UNBLOCK, {signal.SIGINT}
-        )  # as `site.Spawned` has blocked it
+        # `site.Spawned` has blocked it until this line, so that no Stop of the kernel's ends a server that
+        # does not ignore it yet.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         adopt_orphans()  # what a rank leaves behind when it ends
         self._wake, write = os.pipe()
+        # select() goes on waiting after a signal's handler has run (PEP 475), and sleeps through one that
+        # came just before it. The byte that Python writes here at each signal wakes it.
         os.set_blocking(self._wake, False)
         os.set_blocking(write, False)
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
@@ -157,6 +159,7 @@ class _Server:
                 start_new_session=True,
                 env={**os.environ, "PYTHONPATH": path, "MASTER_PORT": str(port)},
             ).pid
+        # Safe because this process has one thread: nobody else can hold a lock that the child would need.
         server = os.getpid()
         pid = os.fork()
         if pid == 0:
@@ -164,11 +167,12 @@ class _Server:
                 os.environ["MASTER_PORT"] = str(port)
                 self._become_rank(fds, server)
             finally:
-                os._exit(70)
+                os._exit(70)  # never back into the server's own loop, whatever was raised
         return pid
 
     def _become_rank(self, fds: tuple[int, ...], server: int) -> None:
-        os.setsid()
+        os.setsid()  # a group of its own, so that one signal ends all that it starts
+        # Else signals of this process would wake the server, whose pipe this is.
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         end_with_parent()
@@ -195,6 +199,7 @@ class _Server:
 
     def end(self, launch: int) -> None:
         """End all ranks of a launch, and every process that they made."""
+        # All are signaled before the first is waited for: taking down memory takes each of them a while.
         for pid, (of, _) in list(self.ranks.items()):
             if of == launch:
                 end_group(pid)

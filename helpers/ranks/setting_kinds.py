@@ -8,8 +8,10 @@ from __future__ import annotations
 import copyreg
 import decimal
 import gc
+import importlib
 import locale
 import logging
+import multiprocessing
 import os
 import signal
 import socket
@@ -40,29 +42,12 @@ def torch_here() -> Any:
     return sys.modules["torch"]
 
 
-def _print_options() -> dict[str, Any]:
-    return dict(vars(torch_here()._tensor_str.PRINT_OPTS))
-
-
-def _set_print_options(options: Mapping[str, Any]) -> None:
-    vars(torch_here()._tensor_str.PRINT_OPTS).update(options)
-
-
 def _deterministic() -> tuple[bool, bool]:
     torch = torch_here()
     return (
         torch.are_deterministic_algorithms_enabled(),
         torch.is_deterministic_algorithms_warn_only_enabled(),
     )
-
-
-def _set_deterministic(value: tuple[bool, bool]) -> None:
-    torch_here().use_deterministic_algorithms(value[0], warn_only=value[1])
-
-
-def _anomalies() -> tuple[bool, bool]:
-    torch = torch_here()
-    return torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
 
 
 _SDP = ("flash", "mem_efficient", "math", "cudnn")
@@ -75,14 +60,6 @@ def _attention() -> list[bool]:
 def _set_attention(enabled: Sequence[bool]) -> None:
     for kind, value in zip(_SDP, enabled, strict=True):
         getattr(torch_here().backends.cuda, f"enable_{kind}_sdp")(value)
-
-
-def _sharing() -> str:
-    return str(torch_here().multiprocessing.get_sharing_strategy())
-
-
-def _safe_globals() -> list[Any]:
-    return list(torch_here().serialization.get_safe_globals())
 
 
 def _pytree_nodes() -> list[tuple[Any, ...]]:
@@ -156,8 +133,8 @@ def _handled_signals() -> dict[int, Any]:
     return {int(number): signal.getsignal(number) for number in signal.valid_signals()}
 
 
+# Handlers that Python and the notebook's own machinery have set up.
 _SIGNALS = _handled_signals()
-"""Handlers that Python and the notebook's own machinery have set up."""
 
 
 def _own_handlers() -> dict[int, Any]:
@@ -195,21 +172,7 @@ def _set_limits(found: tuple[Any, ...]) -> None:
 
 
 def _numpy() -> Any:
-    import numpy
-
-    return numpy
-
-
-def _start_method() -> str | None:
-    import multiprocessing
-
-    return multiprocessing.get_start_method(allow_none=True)
-
-
-def _set_start_method(method: str | None) -> None:
-    import multiprocessing
-
-    multiprocessing.set_start_method(method, force=True)
+    return importlib.import_module("numpy")  # only where a cell has used it
 
 
 def _umask() -> int:
@@ -218,8 +181,8 @@ def _umask() -> int:
     return mask
 
 
+# Those of Python, IPython and what was imported until now: a new process has its own.
 _FILTERS = list(warnings.filters)
-"""Those of Python, IPython and what was imported until now: a new process has its own."""
 
 
 def _filters() -> list[Any]:
@@ -253,12 +216,12 @@ def _reducers() -> dict[type, Any]:
     }
 
 
+# Handlers that the notebook's own machinery has set up.
 _HANDLERS = tuple(
     handler
     for logger in (logging.root, *logging.root.manager.loggerDict.values())
     for handler in getattr(logger, "handlers", ())
 )
-"""Handlers that the notebook's own machinery has set up."""
 
 
 def own_loggers() -> Iterator[tuple[str, logging.Logger]]:
@@ -330,15 +293,25 @@ SETTINGS = (
         "float32 matmul precision", "get_float32_matmul_precision", "set_float32_matmul_precision"
     ),
     _of_torch("warn_always", "is_warn_always_enabled", "set_warn_always"),
-    Setting("deterministic algorithms", _deterministic, _set_deterministic),
     Setting(
-        "anomaly detection", _anomalies, lambda v: torch_here().autograd.set_detect_anomaly(*v)
+        "deterministic algorithms",
+        _deterministic,
+        lambda v: torch_here().use_deterministic_algorithms(v[0], warn_only=v[1]),
     ),
-    Setting("print options of torch", _print_options, _set_print_options),
+    Setting(
+        "anomaly detection",
+        lambda: (torch_here().is_anomaly_enabled(), torch_here().is_anomaly_check_nan_enabled()),
+        lambda v: torch_here().autograd.set_detect_anomaly(*v),
+    ),
+    Setting(
+        "print options of torch",
+        lambda: dict(vars(torch_here()._tensor_str.PRINT_OPTS)),
+        lambda v: vars(torch_here()._tensor_str.PRINT_OPTS).update(v),
+    ),
     Setting("attention backends", _attention, _set_attention),
     Setting(
         "the sharing strategy",
-        _sharing,
+        lambda: str(torch_here().multiprocessing.get_sharing_strategy()),
         lambda v: torch_here().multiprocessing.set_sharing_strategy(v),
     ),
     Setting(
@@ -370,7 +343,7 @@ SETTINGS = (
     Setting("limits of the interpreter", _limits, _set_limits),
     Setting(
         "safe globals",
-        _safe_globals,
+        lambda: list(torch_here().serialization.get_safe_globals()),
         lambda v: torch_here().serialization.add_safe_globals(v),
         _calls("add_safe_globals"),
     ),
@@ -388,8 +361,8 @@ SETTINGS = (
     ),
     Setting(
         "the start method",
-        _start_method,
-        _set_start_method,
+        lambda: multiprocessing.get_start_method(allow_none=True),
+        lambda v: multiprocessing.set_start_method(v, force=True),
         _calls("set_start_method"),
     ),
     Setting(

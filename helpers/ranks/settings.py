@@ -45,8 +45,8 @@ class Carried:
 
 
 NONE = Carried()
+# What is not on the ranks, by the last note or one before it.
 _TOLD: set[str] = set()
-"""What is not on the ranks, by the last note or one before it."""
 
 
 @dataclass(frozen=True)
@@ -93,11 +93,11 @@ def _open_contexts() -> Iterator[str]:
             yield type(mode).__name__
 
 
+# Calls that set what no process can read.
 _NOT_CARRIED = {
     "seterrcall": "numpy's error callback",
     "showwarning": "warnings.showwarning",
 }
-"""Calls that set what no process can read."""
 
 
 # --- what the cells say ---------------------------------------------------------------------------

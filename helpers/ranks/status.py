@@ -15,19 +15,22 @@ import sys
 import threading
 import types
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import dataclass
 from types import CodeType, FrameType
-from typing import Any
+from typing import Annotated, Any
 
-from helpers.ranks.stores import wait_of
-from helpers.trace.frames import LEARNER, kind_of, learner_frame, place, whereabouts
+from msgspec import Meta
 
+from helpers.ranks.stores import KeyWait, wait_of
+from helpers.trace.frames import LEARNER, At, clipped, kind_of, learner_frame, place, whereabouts
+
+# Functions of torch that poll a store until other ranks have come.
 RENDEZVOUS = frozenset({"init_process_group", "new_group", "split_group", "init_rpc"})
-"""Functions of torch that poll a store until other ranks have come."""
+# A rendezvous that gives up sooner than this goes on by itself. Where nobody asks for less, it gives up
+# after five minutes, torch's default for a store, or later.
 SOON_S = 300.0
-"""A rendezvous that gives up sooner than this goes on by itself. Where nobody asks for less, it gives up
-after five minutes, torch's default for a store, or later."""
 
+# What may be asked of plain values and of `_MODULES`. Not among them: `set`, which wakes who waits.
 _ATTRIBUTES = frozenset(
     """
     sleep time time_ns monotonic monotonic_ns perf_counter perf_counter_ns process_time strftime
@@ -36,7 +39,6 @@ _ATTRIBUTES = frozenset(
     sqrt sin cos exp log floor ceil pi
     """.split()  # noqa: SIM905
 )
-"""What may be asked of plain values and of `_MODULES`. Not among them: `set`, which wakes who waits."""
 _BUILTINS = frozenset(
     """
     print len range int float str bool list dict tuple set min max sum abs round enumerate zip sorted
@@ -61,8 +63,8 @@ _ATOMS = frozenset(
 _CONTAINERS = frozenset({list, tuple, set, frozenset, dict, collections.deque})
 _STREAMS = frozenset({io.TextIOWrapper, io.StringIO, type(None)})
 _MOST_VALUES = 10_000
-_MOST_THREADS = 8
-"""So many other threads of a rank a reader is shown."""
+# How long a name is in what a rank says, and how many other threads and ranks it names.
+_MAX_NAME, _MOST_THREADS, _MOST_RANKS = 80, 8, 1024
 _READS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"})
 _ASKS = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _REACHES_OUT = frozenset(
@@ -75,11 +77,37 @@ _REACHES_OUT = frozenset(
         "LOAD_BUILD_CLASS",
     }
 )
+# Threads of libraries that wake up to look at their own data, for as long as the process lives.
 _MONITORS = frozenset({"tqdm._monitor.TMonitor"})
-"""Threads of libraries that wake up to look at their own data, for as long as the process lives."""
 
 
-def status(main: int, listener: int) -> dict[str, Any]:
+_Name = Annotated[str, Meta(max_length=_MAX_NAME)]
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a rank is in, in its own words: the launcher reads it with these limits.
+
+    at: the learner's line. inside: the function of torch that the main thread is in, or "". meets: the
+    rendezvous that it is in ("init_process_group", "store.get", ...), or "". needs: the ranks that must come
+    to it; none are named where all of the world must. keys: those of a store that it waits for. asleep: its
+    main thread is in an event loop that only its own threads can wake. others: name and line of its other
+    threads that are in the learner's code. idle: its threads from which no other rank need expect anything,
+    by their ids as the rank knows them. alarm: a signal is going to reach it when its timer runs out.
+    """
+
+    at: At | None = None
+    inside: _Name = ""
+    meets: _Name = ""
+    needs: Annotated[tuple[int, ...], Meta(max_length=_MOST_RANKS)] = ()
+    keys: KeyWait | None = None
+    asleep: bool = False
+    others: Annotated[tuple[tuple[_Name, At], ...], Meta(max_length=_MOST_THREADS)] = ()
+    idle: frozenset[int] = frozenset()
+    alarm: bool = False
+
+
+def status(main: int, listener: int) -> Status:
     """Return what this rank is in. main, listener: the ids of those two threads."""
     at, inside, frame = whereabouts(main)
     meets, needs, gives_up = _rendezvous(frame)
@@ -87,17 +115,17 @@ def status(main: int, listener: int) -> dict[str, Any]:
     if waits is not None:
         inside = inside or waits.call
         meets = meets or waits.call
-    return {
-        "at": at,
-        "inside": inside,
-        "meets": meets,
-        "needs": needs,
-        "keys": None if waits is None else asdict(waits),
-        "asleep": _waits_for_its_own_event_loop(frame),
-        "others": _other_threads(main),
-        "idle": [listener, *_threads_that_pass_time()],
-        "alarm": gives_up or signal.getitimer(signal.ITIMER_REAL)[0] > 0,
-    }
+    return Status(
+        at,
+        inside[:_MAX_NAME],
+        meets,
+        needs,
+        waits,
+        _waits_for_its_own_event_loop(frame),
+        _other_threads(main),
+        frozenset([listener, *_threads_that_pass_time()]),
+        gives_up or signal.getitimer(signal.ITIMER_REAL)[0] > 0,
+    )
 
 
 def _waits_for_its_own_event_loop(frame: FrameType | None) -> bool:
@@ -116,34 +144,34 @@ def _waits_for_its_own_event_loop(frame: FrameType | None) -> bool:
     return False
 
 
-def _other_threads(main: int) -> list[list[Any]]:
+def _other_threads(main: int) -> tuple[tuple[str, At], ...]:
     """Return name and place of each other thread that is in the learner's code, a few of them."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     found = []
     for ident, frame in sys._current_frames().items():
         learner = learner_frame(frame) if ident != main and ident in names else None
         if learner is not None:
-            found.append([names[ident][:80], place(learner)])
-    return found[:_MOST_THREADS]
+            found.append((clipped(names[ident], _MAX_NAME), place(learner)))
+    return tuple(found[:_MOST_THREADS])
 
 
-def _rendezvous(frame: FrameType | None) -> tuple[str, list[int], bool]:
+def _rendezvous(frame: FrameType | None) -> tuple[str, tuple[int, ...], bool]:
     """Tell in which rendezvous a thread is, who must come to it, and whether it gives up soon.
 
-    [] stands for all ranks of the world.
+    () stands for all ranks of the world.
     """
     while frame is not None and kind_of(frame.f_code) is not LEARNER:
         name, given = frame.f_code.co_name, frame.f_locals
         if name in RENDEZVOUS:
             size, ranks = given.get("world_size"), given.get("ranks")
-            needs: list[int] = []
-            if name == "init_process_group" and type(size) is int and 0 < size <= 1024:
-                needs = list(range(size))
+            needs: tuple[int, ...] = ()
+            if name == "init_process_group" and type(size) is int and 0 < size <= _MOST_RANKS:
+                needs = tuple(range(size))
             elif given.get("use_local_synchronization") and isinstance(ranks, list):
-                needs = [rank for rank in ranks if type(rank) is int][:1024]
+                needs = tuple(rank for rank in ranks if type(rank) is int)[:_MOST_RANKS]
             return name, needs, _gives_up_soon(given)
         frame = frame.f_back
-    return "", [], False
+    return "", (), False
 
 
 def _gives_up_soon(given: Mapping[str, Any]) -> bool:

@@ -18,13 +18,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from types import FrameType
-from typing import Any
+from typing import Annotated, Any
 
-from helpers.trace.frames import is_ours
+from msgspec import Meta
 
+from helpers.trace.frames import clipped, is_ours
+
+# From the arguments of a call: the keys that it waits for, and for how long.
 _Given = Callable[..., tuple[list[str], timedelta]]
-"""From the arguments of a call: the keys that it waits for, and for how long."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.0005, 0.02
+_MAX_NAME, _MAX_KEYS = 80, 8
 _LIBC = ctypes.CDLL(None)
 
 
@@ -36,8 +39,10 @@ class KeyWait:
     ends_in_s: when the call gives up. number: another one for each wait of this process.
     """
 
-    call: str
-    keys: tuple[str, ...]
+    call: Annotated[str, Meta(max_length=_MAX_NAME)]
+    keys: Annotated[
+        tuple[Annotated[str, Meta(max_length=_MAX_NAME)], ...], Meta(max_length=_MAX_KEYS)
+    ]
     port: int
     ends_in_s: float
     number: int
@@ -115,18 +120,9 @@ def wait_of(frame: FrameType | None) -> KeyWait | None:
                     None  # what runs around an answer uses keys of which its author knows nothing
                 )
             port = getattr(given["base"], "port", 0)
-            keys = tuple(str(key)[:80] for key in given["keys"][:8])
+            keys = tuple(clipped(str(key), _MAX_NAME) for key in given["keys"][:_MAX_KEYS])
             ends_s = given["ends_s"]
             name = f"store.{given['name']}"
             return KeyWait(name, keys, port, ends_s - time.monotonic(), int(1e9 * ends_s))
         frame = frame.f_back
     return None
-
-
-def read_wait(said: Any) -> KeyWait | None:
-    """Read what a rank says of its wait, which may be anything."""
-    if said is None:
-        return None
-    keys = tuple(str(key)[:80] for key in said["keys"][:8])
-    port, number = int(said["port"]), int(said["number"])
-    return KeyWait(str(said["call"])[:80], keys, port, float(said["ends_in_s"]), number)

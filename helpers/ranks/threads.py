@@ -1,4 +1,4 @@
-"""What the kernel shows of a process's threads: does one run, wait forever, or until when?
+"""What the kernel shows of a process: does a thread run, wait forever, or until when? What is in its sockets?
 
 A thread that waits is in a system call, whose number and arguments are in /proc/PID/task/TID/syscall
 for processes that may trace it (see proc(5)); the time until which it waits is in its memory.
@@ -12,12 +12,13 @@ import platform
 import struct
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 FOREVER = float("inf")
+# What gloo calls the thread that looks at its connections, every 10 ms as long as the process lives.
 GLOO_LOOP = "gloo_tcp_loop"
-"""What gloo calls the thread that looks at its connections, every 10 ms as long as the process lives."""
 
 # Numbers of system calls, by machine: asm/unistd_64.h and asm-generic/unistd.h.
 _CALLS = {
@@ -45,10 +46,10 @@ _CALLS = {
     },
 }.get(platform.machine(), {})
 _FUTEX_PRIVATE, _FUTEX_REALTIME, _FUTEX_WAIT, _FUTEX_WAIT_BITSET = 128, 256, 0, 9
+# The state of a socket in /proc/net/tcp; from TCP_LISTEN in the kernel's tcp_states.h.
 _LISTEN = "0A"
-"""The state of a socket in /proc/net/tcp; from TCP_LISTEN in the kernel's tcp_states.h."""
+# time.sleep() sleeps until a moment; torch, when it polls a store, for a while.
 _TIMER_ABSTIME = 1
-"""time.sleep() sleeps until a moment; torch, when it polls a store, for a while."""
 _TIMESPEC = struct.Struct("=qq")
 
 
@@ -118,7 +119,7 @@ def _thread(pid: int, tid: int) -> Thread:
             inner = int(value.split()[-1])
         elif key in {"voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"}:
             switches += int(value)
-    if state != "S":
+    if state != "S":  # one that runs is in no system call that it waits in
         return Thread(tid, inner, name, state, switches)
     try:
         words = _read(f"{folder}/syscall").split()
@@ -175,19 +176,47 @@ def _is_pipe_without_a_name(pid: int, fd: int) -> bool:
 
 def listens(pid: int, port: int) -> bool:
     """Whether a process serves a TCP port, in the network as it sees it. False where that is hidden."""
-    sockets = set()
-    for table in ("tcp", "tcp6"):
-        with contextlib.suppress(OSError):
-            text = Path(f"/proc/{pid}/net/{table}").read_text()
-            for fields in map(str.split, text.splitlines()[1:]):
-                if fields[3] == _LISTEN and int(fields[1].rpartition(":")[2], 16) == port:
-                    sockets.add(f"socket:[{fields[9]}]")
-    with contextlib.suppress(OSError):
-        for fd in os.listdir(f"/proc/{pid}/fd") if sockets else ():
-            with contextlib.suppress(OSError):
-                if os.readlink(f"/proc/{pid}/fd/{fd}") in sockets:
-                    return True
+    with contextlib.suppress(OSError, ValueError):
+        served = {
+            int(fields[9])
+            for fields in _connections(pid)
+            if fields[3] == _LISTEN and int(fields[1].rpartition(":")[2], 16) == port
+        }
+        return bool(served) and not served.isdisjoint(_sockets(pid))
     return False
+
+
+def queues_of(pid: int) -> dict[int, tuple[int, int]] | None:
+    """Return (bytes not yet sent off, bytes not yet read) for each TCP connection of a process, by its inode.
+
+    None where the kernel does not tell: the process has ended, or is in a sandbox.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        own = _sockets(pid)
+        found = {}
+        for fields in _connections(pid):
+            if fields[3] != _LISTEN and int(fields[9]) in own:
+                sent, unread = fields[4].split(":")
+                found[int(fields[9])] = int(sent, 16), int(unread, 16)
+        return found
+    return None
+
+
+def _connections(pid: int) -> Iterator[list[str]]:
+    """Yield the fields of each TCP socket in the network of a process; see proc(5), /proc/net/tcp."""
+    for table in ("tcp", "tcp6"):
+        yield from map(str.split, Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:])
+
+
+def _sockets(pid: int) -> set[int]:
+    """Return the inodes of the sockets that a process holds open."""
+    found = set()
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):  # closed meanwhile
+            target = os.readlink(f"/proc/{pid}/fd/{fd}")
+            if target.startswith("socket:["):
+                found.add(int(target[8:-1]))
+    return found
 
 
 def _milliseconds(argument: int) -> float:
@@ -196,6 +225,8 @@ def _milliseconds(argument: int) -> float:
 
 
 def _timespec(pid: int, address: int) -> float:
+    # A process's memory, like its `syscall` file, is open to those who may trace it (ptrace(2)). Where Yama
+    # restricts that to descendants: ranks are some.
     fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
     try:
         seconds, nanoseconds = _TIMESPEC.unpack(os.pread(fd, _TIMESPEC.size, address))

@@ -39,14 +39,14 @@ _WORDS: dict[str, tuple[str, ...]] = {
     r"numpy|np\.": ("numpy.random",),
 }
 _ALL = {re.compile(words.encode()): modules for words, modules in _WORDS.items()}
+# Programs of exercises. The engine's own modules, which a payload names as well, are imported already.
 _OURS = re.compile(rb"helpers\.exercises(?:\.\w+)+")
-"""Programs of exercises. The engine's own modules, which a payload names as well, are imported already."""
+# Inductor starts processes when it is imported: a rank server makes none but ranks.
 _OF_TORCH = re.compile(r"torch(?!\._inductor)(?:\.[A-Za-z_]\w*)+", re.ASCII)
-"""Inductor starts processes when it is imported: a rank server makes none but ranks."""
 _CHECKED = b"helpers.checks.drive"
 _DRIVERS = ("helpers.checks.drive", "helpers.checks.hard")
+# Bytes that are looked through: beyond them are tensors, not names.
 _MOST = 1 << 20
-"""Bytes that are looked through: beyond them are tensors, not names."""
 
 
 def wanted_by(*texts: bytes) -> list[str]:
@@ -63,10 +63,9 @@ def wanted_by(*texts: bytes) -> list[str]:
     return list(dict.fromkeys([*found, *drivers, *programs]))
 
 
-def of_torch(said: object) -> list[str]:
+def of_torch(names: Iterable[str]) -> list[str]:
     """Return the modules of torch among what a rank says that it has imported."""
-    names = said if isinstance(said, list) else []
-    return [name for name in names if isinstance(name, str) and _OF_TORCH.fullmatch(name)]
+    return [name for name in names if _OF_TORCH.fullmatch(name)]
 
 
 def _sources(names: Iterable[str]) -> list[bytes]:

@@ -12,8 +12,11 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+# What a grader's rank servers import, because each takes a fork's first user 0.1 to 1 s. A learner's server
+# imports only what `wanted` has found in a program's text.
 PRELOAD = (
     "numpy.random",
     "torch.nn.parallel",
@@ -29,14 +32,16 @@ PRELOAD = (
     "torch._dynamo",
     "torch.utils.data",
 )
-"""What a grader's rank servers import, because each takes a fork's first user 0.1 to 1 s. A learner's
-server imports only what `wanted` has found in a program's text."""
 
 
-class _Own:
-    """The process that has imported all, or none yet."""
+@dataclass
+class _Importer:
+    """The process that has imported all, or 0 while none has."""
 
-    pid = 0
+    pid: int = 0
+
+
+_importer = _Importer()
 
 
 _HUGE = 2 << 20
@@ -61,7 +66,7 @@ def import_all(more: Sequence[str] = ()) -> None:
         importlib.import_module(name)
     gc.freeze()  # keeps the collector from touching, and so copying, pages shared by fork
     gc.enable()
-    _Own.pid = os.getpid()
+    _importer.pid = os.getpid()
     _into_huge_pages()
 
 
@@ -86,7 +91,7 @@ def _into_huge_pages() -> None:
     Fork then copies some hundred entries of the page table in place of forty thousand, and a rank's end
     gives as few back. A rank that writes splits its own view of such a page and copies 4 kB, as before.
     """
-    if _Own.pid != os.getpid():
+    if _importer.pid != os.getpid():
         return  # all of it is shared with the process that forked this one: it would be copied whole
     if not (maps := Path("/proc/self/maps")).exists():
         return

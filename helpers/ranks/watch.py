@@ -27,43 +27,42 @@ from pathlib import Path
 
 from helpers.ranks.budget import BACKSTOP
 from helpers.ranks.processes import living_children
-from helpers.ranks.status import SOON_S
-from helpers.ranks.threads import FOREVER, GLOO_LOOP, Thread, listens, threads_of
-from helpers.ranks.unread import queues_of
+from helpers.ranks.status import SOON_S, Status
+from helpers.ranks.threads import FOREVER, GLOO_LOOP, Thread, listens, queues_of, threads_of
 from helpers.ranks.worker import CHANNEL_FD
 from helpers.ranks.world import Member, World
 from helpers.trace.diagnosis import RankState, can_complete, diagnose
 from helpers.trace.events import Diagnosis
 
 LOOK_S = 0.1
+# The pause before the next look while nobody seems to be able to go on.
 LOOK_AGAIN_S = 0.02
-"""The pause before the next look while nobody seems to be able to go on."""
+# How long nothing may move where the records do not prove that nothing can: a store is polled, a transfer
+# has both its ends, nothing is recorded.
 STUCK_UNPROVEN_S = 0.6
-"""How long nothing may move where the records do not prove that nothing can: a store is polled, a transfer
-has both its ends, nothing is recorded."""
+# The same where the kernel does not tell in which system calls ranks wait: in a grader's sandbox.
 HIDDEN_S = 5.0
-"""The same where the kernel does not tell in which system calls ranks wait: in a grader's sandbox."""
+# How often each of `_LOOPS` must have looked at its connections meanwhile; gloo's does so every 10 ms. On a
+# machine so busy that it cannot, nothing is known. And how often we must have looked at what it does.
 _LOOKS = 10
-"""How often each of `_LOOPS` must have looked at its connections meanwhile; gloo's does so every 10 ms. On
-a machine so busy that it cannot, nothing is known. And how often we must have looked at what it does."""
+# How long a rank is given to say where it is. One that a call in C++ keeps from it is judged without.
 _ANSWER_S = 1.0
-"""How long a rank is given to say where it is. One that a call in C++ keeps from it is judged without."""
 
+# Threads that look again and again whether a message has come: gloo's, and RPC's, which never rests.
 _LOOPS = frozenset({GLOO_LOOP, "TP_SHM_reactor"})
-"""Threads that look again and again whether a message has come: gloo's, and RPC's, which never rests."""
+# How threads that torch makes for itself are called. What they wait for comes from other ranks.
 _TORCHS = ("gloo_", "pt_", "TP_")
-"""How threads that torch makes for itself are called. What they wait for comes from other ranks."""
+# Such threads look at their GPUs every now and then, for as long as the process lives.
 _GPUS = ("pt_nccl", "cuda")
-"""Such threads look at their GPUs every now and then, for as long as the process lives."""
 _WAITS_OF_TORCH = frozenset({"futex", "poll", "ppoll", "epoll_wait", "epoll_pwait"})
 _POLLS = frozenset({"nanosleep", "clock_nanosleep"})
+# Processes next to a rank that do nothing of their own accord.
 _HELPERS = (b"pt_data_worker", b"multiprocessing.resource_tracker", b"torch_shm_manager")
-"""Processes next to a rank that do nothing of their own accord."""
+# A wait in a rendezvous that ends sooner may be for the name of a machine, which a slow DNS will give: the
+# C library asks each server for up to 30 s.
 _NAME_S = 60.0
-"""A wait in a rendezvous that ends sooner may be for the name of a machine, which a slow DNS will give: the
-C library asks each server for up to 30 s."""
+# In how many looks on end a main thread that polled may be found at something else: at its question.
 _PAUSES = 5
-"""In how many looks on end a main thread that polled may be found at something else: at its question."""
 _STORE = "pt_tcpstore"
 
 
@@ -90,11 +89,11 @@ class Watcher:
 
     world: World
     budget_s: float
+    # After how many seconds to look again.
     next_s: float = LOOK_S
-    """After how many seconds to look again."""
     _first: _Look | None = None
+    # How many looks have found gloo's threads busy, and the connections as they were then.
     _queues: tuple[int, dict[int, tuple[int, int]]] = (0, {})
-    """How many looks have found gloo's threads busy, and the connections as they were then."""
     _asked: float | None = None
     _pauses: int = 0
     _skipped: int = 0
@@ -145,7 +144,9 @@ class Watcher:
         Not for long: a rank that has found its key goes on to something else.
         """
         found = any(
-            member.keys is not None and not member.keys.port and some[0].call not in _POLLS
+            member.status.keys is not None
+            and not member.status.keys.port
+            and some[0].call not in _POLLS
             for member in live
             if (some := threads[member.rank])
         )
@@ -161,7 +162,7 @@ class Watcher:
         main = threads[0]
         waits = main.call in {"?", "read"} or main.call in _POLLS or main.call in _WAITS_OF_TORCH
         return waits and all(
-            thread.state == "S" or _looks_round(thread) or thread.inner in member.idle
+            thread.state == "S" or _looks_round(thread) or thread.inner in member.status.idle
             for thread in threads
         )
 
@@ -241,8 +242,8 @@ class Watcher:
         """Tell a thread that may run and nothing has happened: it listens to us, polls, passes time."""
         if thread.id == member.pid:
             polls = thread.call in _POLLS or thread.ends_in_s > _NAME_S
-            return bool(member.meets) and polls and self.budget_s <= SOON_S
-        listens = thread.fd == CHANNEL_FD or thread.inner in member.idle
+            return bool(member.status.meets) and polls and self.budget_s <= SOON_S
+        listens = thread.fd == CHANNEL_FD or thread.inner in member.status.idle
         return listens or thread.name.startswith((_STORE, *_GPUS))
 
     def _is_proven(self, live: list[Member]) -> bool:
@@ -252,21 +253,24 @@ class Watcher:
             return False  # what is missing may be the call that answers
         return all(
             collector.blocked_in(member.rank) is not None
-            or (member.inside in {"backward", "grad"} and bool(collector.unfinished(member.rank)))
+            or (
+                member.status.inside in {"backward", "grad"}
+                and bool(collector.unfinished(member.rank))
+            )
             or self._misses_ranks(member, live)
             for member in live
         )
 
     def _misses_ranks(self, member: Member, live: list[Member]) -> bool:
         """Tell whether a rank is in a rendezvous to which not all can come who are needed."""
-        there = {other.rank for other in live if other.meets == member.meets}
-        needed = member.needs or range(self.world.setting.world_size)
-        return bool(member.meets) and not there.issuperset(needed)
+        there = {other.rank for other in live if other.status.meets == member.status.meets}
+        needed = member.status.needs or range(self.world.options.world_size)
+        return bool(member.status.meets) and not there.issuperset(needed)
 
     def _is_stuck(self, member: Member, threads: list[Thread]) -> bool:
         """Tell whether no thread of a rank can go on unless another rank makes it."""
-        gives_up = member.keys is not None and member.keys.ends_in_s <= self.budget_s
-        if member.alarm or gives_up or any(map(_may_act, living_children(member.pid))):
+        gives_up = member.status.keys is not None and member.status.keys.ends_in_s <= self.budget_s
+        if member.status.alarm or gives_up or any(map(_may_act, living_children(member.pid))):
             return False
         return all(self._waits(member, thread) for thread in threads)
 
@@ -285,7 +289,9 @@ class Watcher:
 
     def _others_may_set(self, live: list[Member]) -> bool:
         """Whether a rank waits for a key of a store that no rank serves: the notebook may, or another job."""
-        ports = {m.keys.port for m in live if m.keys is not None and m.keys.port}
+        ports = {
+            m.status.keys.port for m in live if m.status.keys is not None and m.status.keys.port
+        }
         servers = [member.pid for member in self.world.members if member.exitcode is None]
         return any(not any(listens(pid, port) for pid in servers) for port in ports)
 
@@ -317,7 +323,7 @@ class Watcher:
         if thread.call == "read" and thread.private:
             # A worker that loads data answers by such a pipe, and is not counted among those that may act.
             return not living_children(member.pid)
-        if main and member.asleep and thread.call.startswith("epoll"):
+        if main and member.status.asleep and thread.call.startswith("epoll"):
             return thread.ends_in_s == FOREVER
         of_torch = thread.name.startswith(_TORCHS) or (main and self._in_torch(member))
         if not of_torch or thread.call not in _WAITS_OF_TORCH or thread.ends_in_s <= self.budget_s:
@@ -328,24 +334,25 @@ class Watcher:
     def _in_torch(self, member: Member) -> bool:
         """Tell whether the main thread is in torch's code: by its own word, or where it cannot speak."""
         if member.answered >= member.asked:
-            return bool(member.inside)
+            return bool(member.status.inside)
         return self.world.collector.blocked_in(member.rank) is not None
 
     def states(self) -> list[RankState]:
         """Return what is known of each rank, for the diagnosis or for the reader of a live view."""
-        return [
-            RankState(
-                member.rank,
-                member.state,
-                self.world.collector.blocked_in(member.rank) if not member.done else None,
-                self.world.collector.unfinished(member.rank),
-                member.inside,
-                str(member.at) if member.at else "",
-                member.keys.keys if member.keys is not None else (),
-                tuple((name, str(place)) for name, place in member.others),
-            )
-            for member in self.world.members
-        ]
+        return [self._state(member, member.status) for member in self.world.members]
+
+    def _state(self, member: Member, said: Status) -> RankState:
+        collector = self.world.collector
+        return RankState(
+            member.rank,
+            member.state,
+            collector.blocked_in(member.rank) if not member.done else None,
+            collector.unfinished(member.rank),
+            said.inside,
+            str(collector.place(said.at)) if said.at else "",
+            said.keys.keys if said.keys is not None else (),
+            tuple((name, str(collector.place(at))) for name, at in said.others),
+        )
 
 
 def waits_now(watcher: Watcher) -> Diagnosis:
@@ -358,8 +365,9 @@ def waits_now(watcher: Watcher) -> Diagnosis:
 
 def _said(member: Member) -> tuple[object, ...]:
     """Return what a rank has said of itself, so far as it stays the same while the rank waits."""
-    number = member.keys.number if member.keys is not None else 0
-    return member.at, member.inside, member.meets, number, member.answered >= member.asked
+    said = member.status
+    number = said.keys.number if said.keys is not None else 0
+    return said.at, said.inside, said.meets, number, member.answered >= member.asked
 
 
 def _moved(first: _Look, look: _Look) -> bool:

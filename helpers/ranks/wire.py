@@ -40,17 +40,17 @@ MAX_BYTES = {
 MAX_DEPTH = 60
 MAX_DIMENSIONS = 64
 MAX_NODES = 2_000_000
+# Kinds of named tuple in one value; of more the parts come without names.
 MAX_NAMED = 50
-"""Kinds of named tuple in one value; of more the parts come without names."""
 MAX_FIELDS = 200
+# Parts of a set, or keys of a dict, that may have the same hash.
 MAX_ALIKE = 64
-"""Parts of a set, or keys of a dict, that may have the same hash."""
 _MAX_NAME = 80
 _ALIGN = 16
 _SEVERAL: dict[str, Any] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 _BIG_INT = 1 << 63
+# Bytes of the JSON text: its length is written in four.
 _MAX_TREE = (1 << 32) - 1
-"""Bytes of the JSON text: its length is written in four."""
 
 
 class WireError(Exception):
@@ -64,6 +64,7 @@ class CannotReturn(TypeError):
 def send_frame(sock: socket.socket, kind: int, *chunks: bytes | bytearray | memoryview) -> None:
     """Send one frame whose body is the concatenation of `chunks`."""
     head = HEADER.pack(kind, sum(len(chunk) for chunk in chunks))
+    # Small ones in one piece: each call of the kernel may wake the other side, for a header alone.
     if sum(len(chunk) for chunk in chunks) < 65536:
         sock.sendall(head + b"".join(chunks))
         return

@@ -7,33 +7,41 @@ keeps one from cell to cell. `end` is always called, and leaves nothing behind.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
+import pickle
 import selectors
 import signal
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from msgspec import json
+
 from helpers.ranks import wire
-from helpers.ranks.cells import is_learner_file, place_of
+from helpers.ranks.cells import is_learner_file
 from helpers.ranks.connection import HUGE_PAGES, Connection, ServerGone
 from helpers.ranks.failures import LaunchError, RankError
+from helpers.ranks.options import Caller, Identity, Options, Task
+from helpers.ranks.raised import Raised
 from helpers.ranks.run import Traffic
-from helpers.ranks.stores import KeyWait, read_wait
+from helpers.ranks.status import Status
 from helpers.ranks.wanted import of_torch
 from helpers.trace.collector import Collector
 from helpers.trace.events import Place
 from helpers.trace.log import Logs
 
+# Bytes kept of what one rank prints in one launch: half from its beginning, half from its end.
 MAX_OUTPUT = 100_000
-"""Bytes kept of what one rank prints in one launch: half from its beginning, half from its end."""
+# Bytes of the end of it that a view sees while it runs.
 LATEST = 4_000
-"""Bytes of the end of it that a view sees while it runs."""
+# The kind of error of a rank that printed more than its site allows.
 FLOOD = "Flood"
-"""The kind of error of a rank that printed more than its site allows."""
+
+# Strict: what a hostile rank sends is one of these, of limited size, or an error.
+_STATUS, _RAISED = json.Decoder(Status), json.Decoder(Raised)
+NAMES = json.Decoder(list[str])
 
 
 @dataclass
@@ -45,39 +53,25 @@ class Member:
     output_fd: int
     reader: wire.FrameReader = field(default_factory=wire.FrameReader)
     pid: int = 0
+    # "running", "returned", "failed" or "died".
     state: str = "running"
-    """"running", "returned", "failed" or "died"."""
     value: Any = None
     error: RankError | None = None
     exitcode: int | None = None
     ended_ns: int = 0
+    # What Python wrote about its threads when a signal ended it.
     fault: str = ""
-    """What Python wrote about its threads when a signal ended it."""
-    at: Place | None = None
-    inside: str = ""
-    meets: str = ""
-    """The rendezvous that it is in: "init_process_group", "new_group", ... or ""."""
-    needs: tuple[int, ...] = ()
-    """The ranks that must come to it; none are named where all of the world must."""
-    keys: KeyWait | None = None
-    """The keys of a store that it waits for."""
-    asleep: bool = False
-    """Its main thread is in an event loop that only its own threads can wake."""
-    others: tuple[tuple[str, Place], ...] = ()
-    """Its other threads that are in the learner's code, by their names."""
-    alarm: bool = False
-    """A signal is going to reach it when its timer runs out."""
-    idle: frozenset[int] = frozenset()
-    """Its threads from which no other rank need expect anything, by their ids as the rank knows them."""
+    # What it has said of itself when it was last asked.
+    status: Status = Status()
     asked: int = 0
+    # How often it was asked where it is, and how often it has said so.
     answered: int = 0
-    """How often it was asked where it is, and how often it has said so."""
     _first: bytearray = field(default_factory=bytearray)
     _last: bytearray = field(default_factory=bytearray)
+    # Bytes that were not kept: they stood between `_first` and `_last`.
     _between: int = 0
-    """Bytes that were not kept: they stood between `_first` and `_last`."""
+    # Bytes in the life of this rank, those included that were not kept.
     printed: int = 0
-    """Bytes in the life of this rank, those included that were not kept."""
 
     @property
     def done(self) -> bool:
@@ -119,27 +113,6 @@ class Member:
         return f"{begin}\n{gap}\n{last.decode('utf-8', 'replace')}"
 
 
-@dataclass(frozen=True)
-class Setting:
-    """How the ranks of a world are set up; the same for all tasks that the world is given."""
-
-    world_size: int
-    backend: str = "gloo"
-    init: bool = True
-    trace: bool = True
-    env: tuple[Mapping[str, str], ...] = ()
-    watched: bool = False
-    """Records say what was in the tensors of calls, too: for a reader who will step through the run."""
-    others_go_on: bool = False
-    """A rank that fails or dies does not end the others; who is done leaves, as under torchrun."""
-    own_temp: bool = False
-    """Temporary files go into a folder of this world, and with it; else where the launcher's go."""
-    place_of: Callable[[str, int, str], Place] = place_of
-    """Names a line for the reader, from what a rank calls its file, line and function."""
-    reply: Callable[[Any], Any] | None = None
-    """Replies to what ranks ask: plain JSON, made by anybody. What it raises is the asking rank's failure."""
-
-
 def _as_torchrun(rank: int, world_size: int) -> dict[str, str]:
     """Return what `torchrun --nproc-per-node WORLD_SIZE` sets for a worker, but for what needs its agent.
 
@@ -172,21 +145,22 @@ def _as_torchrun(rank: int, world_size: int) -> dict[str, str]:
 class World:
     """Ranks that are alive. Use under the connection's lock; call `end` in a `finally`."""
 
-    def __init__(self, connection: Connection, setting: Setting) -> None:
+    def __init__(self, connection: Connection, options: Options, caller: Caller) -> None:
         self.connection = connection
-        self.setting = setting
+        self.options = options
+        self.caller = caller
         self.launch = connection.new_launch()
         self.members: list[Member] = []
         self.server_gone = False
+        # Modules of torch that ranks had to import: a server of their own can do it for the next.
         self.imported: list[str] = []
-        """Modules of torch that ranks had to import: a server of their own can do it for the next."""
         self.ended = False
         self.traffic: Traffic | None = None
-        self.collector = Collector(setting.world_size, setting.place_of)
-        self.logs = Logs(setting.world_size)
+        self.collector = Collector(options.world_size, caller.place_of)
+        self.logs = Logs(options.world_size)
         self._selector = selectors.DefaultSelector()
         self._selector.register(connection, selectors.EVENT_READ, None)
-        self._fresh = True
+        self._given = False
         self.folder = f"{connection.site.scratch}/world-{self.launch}"
 
     def start(self) -> None:
@@ -194,7 +168,7 @@ class World:
         ends: list[tuple[int, int]] = []
         theirs: list[socket.socket] = []
         try:
-            for rank in range(self.setting.world_size):
+            for rank in range(self.options.world_size):
                 mine, other = socket.socketpair()
                 # After socket.setdefaulttimeout in a cell, the rank would get an end that does not wait.
                 other.setblocking(True)
@@ -202,6 +176,7 @@ class World:
                 limits = {**wire.MAX_BYTES, wire.RESULT: self.connection.site.most_result}
                 member = Member(rank, mine, -1, wire.FrameReader(limits))
                 self.members.append(member)
+                # Output has a pipe of its own: what a rank prints can never be taken for a frame.
                 member.output_fd, write = os.pipe()
                 ends.append((other.fileno(), write))
                 os.set_blocking(member.output_fd, False)
@@ -214,54 +189,52 @@ class World:
             self.server_gone = True
         except OSError as error:
             raise LaunchError(
-                f"{self.setting.world_size} ranks could not be started: {error.strerror or error}. "
+                f"{self.options.world_size} ranks could not be started: {error.strerror or error}. "
                 "`course doctor` tells how many this machine allows."
             ) from None
         finally:
+            # The server has copies. While one of these is open, the end of a rank would not be seen.
             for other in theirs:
                 other.close()
             for _, write in ends:
                 os.close(write)
 
-    def give(self, heads: Sequence[Mapping[str, Any]], payloads: Sequence[Sequence[bytes]]) -> None:
-        """Send each rank its task. The first one also tells it who it is."""
+    def give(self, task: Task, payloads: Sequence[Sequence[bytes]]) -> None:
+        """Send each rank its task. The first one also says who it is."""
         self.read_logs()  # what a former task's threads have left there
         self.collector = self.collector.next()
-        again = {"rewind": self.logs.rewind_if_full()}
-        for member, head, payload in zip(self.members, heads, payloads, strict=True):
+        first = not self._given
+        task = replace(task, rewind=not first and self.logs.rewind_if_full())
+        for member, payload in zip(self.members, payloads, strict=True):
             member.state, member.value, member.error = "running", None, None
             member.forget_output()
-            full = {**(self._identity(member.rank) if self._fresh else again), **head}
-            text = json.dumps(full).encode()
+            own = replace(task, identity=self._identity(member.rank)) if first else task
+            head = pickle.dumps(own)
+            # A rank whose task is large, and which has been stopped, must not keep its launcher forever.
             member.sock.settimeout(30.0)
             with contextlib.suppress(OSError):  # it died: its exit, not this, tells how
-                wire.send_frame(member.sock, wire.TASK, wire.LENGTH.pack(len(text)), text, *payload)
+                wire.send_frame(member.sock, wire.TASK, wire.LENGTH.pack(len(head)), head, *payload)
             member.sock.setblocking(False)
-        self._fresh = False
+        self._given = True
 
-    def _identity(self, rank: int) -> dict[str, Any]:
-        setting, site = self.setting, self.connection.site
-        changed, removed = site.environment()
+    def _identity(self, rank: int) -> Identity:
+        options, site = self.options, self.connection.site
+        changed, unset = site.environment()
         # As torchrun does: a tutorial's first cell sets a port that may be taken.
         changed.pop("MASTER_PORT", None)
-        env = {**changed, **_as_torchrun(rank, setting.world_size)}
-        # It was asked for by name, so even a port of its own is what is wanted.
-        env |= setting.env[rank] if setting.env else {}
-        return {
-            "rank": rank,
-            "world_size": setting.world_size,
-            "backend": setting.backend,
-            "init": setting.init,
-            "trace": setting.trace,
-            "watched": setting.watched,
-            "env": env,
-            "unset": [*removed, *(name for name in HUGE_PAGES if name not in os.environ)],
-            "folder": self.folder,
-            "temp": f"{self.folder}/temp" if setting.own_temp else "",
-            "most_result": site.most_result,
-            "cwd": site.cwd(),
-            "path": site.path(),
-        }
+        own = options.env[rank] if isinstance(options.env, tuple) else {}
+        return Identity(
+            rank,
+            replace(options, env=None),  # no rank learns the others' environment
+            # What was asked for by name counts most, even a port.
+            {**changed, **_as_torchrun(rank, options.world_size), **own},
+            [*unset, *(name for name in HUGE_PAGES if name not in os.environ)],
+            self.folder,
+            f"{self.folder}/temp" if options.own_temp else "",
+            site.cwd(),
+            site.path(),
+            site.most_result,
+        )
 
     def pump(self, wait_s: float) -> None:
         """Take in what ranks and server have to say, waiting at most `wait_s` for the first word."""
@@ -326,9 +299,7 @@ class World:
             return
         except (EOFError, ConnectionError):
             self._forget(member.sock)
-        except (
-            Exception
-        ) as error:  # whatever a hostile rank provokes is one thing: not a word of ours
+        except Exception as error:  # whatever a hostile rank provokes is one thing: no word of ours
             self._forget(member.sock)
             self._fail(member, RankError(member.rank, "WireError", str(error)[:200]))
 
@@ -336,35 +307,23 @@ class World:
         if kind == wire.STATUS:
             if member.answered >= member.asked:  # nobody has asked: it is not even read
                 return
-            said = json.loads(body)
-            member.at = self.collector.place(said["at"])
-            member.inside = str(said["inside"])[:80]
-            member.meets = str(said["meets"])[:80]
-            member.needs = tuple(int(rank) for rank in said["needs"][:1024])
-            member.keys = read_wait(said["keys"])
-            member.asleep = bool(said["asleep"])
-            member.others = tuple(
-                (str(name)[:80], place)
-                for name, at in said["others"][:8]
-                if (place := self.collector.place(at)) is not None
-            )
-            member.alarm = bool(said["alarm"])
-            member.idle = frozenset(int(tid) for tid in said["idle"][:1000])
+            member.status = _STATUS.decode(body)
             member.answered += 1
+        # One answer to a task: of a rank that sends more, the first counts.
         elif kind == wire.RESULT and not member.done:
             member.value = wire.decode(body, self.connection.site.most_parts)
             member.state, member.ended_ns = "returned", time.monotonic_ns()
             self._let_go(member)
         elif kind == wire.ERROR and not member.done:
-            self._fail(member, self._read_error(member.rank, json.loads(body)))
+            self._fail(member, self._error_of(member.rank, _RAISED.decode(body)))
         elif kind == wire.QUESTION and not member.done:
-            if self.setting.reply is None:
+            if self.caller.reply is None:
                 raise wire.WireError("a question that nobody can answer")
-            text = json.dumps(self.setting.reply(json.loads(body))).encode()
+            text = json.encode(self.caller.reply(json.decode(body)))
             with contextlib.suppress(OSError):  # who does not read the replies gets no more
                 wire.send_frame(member.sock, wire.REPLY, text)
         elif kind == wire.IMPORTED:
-            self.imported = of_torch(json.loads(body))
+            self.imported = of_torch(NAMES.decode(body))
 
     def read_logs(self) -> None:
         """Take in what the ranks have recorded until now."""
@@ -398,7 +357,7 @@ class World:
 
     def _let_go(self, member: Member) -> None:
         """Have a rank that is done end its process: what others wait for from it must fail, not last."""
-        if self.setting.others_go_on:
+        if self.options.others_go_on:
             with contextlib.suppress(OSError):
                 member.sock.shutdown(socket.SHUT_WR)
 
@@ -458,17 +417,12 @@ class World:
         engine = f"{self.connection.site.root}/helpers/"  # where ranks see it, in a sandbox
         return is_learner_file(file) and not file.startswith(engine)
 
-    def _read_error(self, rank: int, said: dict[str, Any]) -> RankError:
-        place = self.setting.place_of
-        own = [
-            place(str(file), int(line), str(function))
-            for file, line, function in said["frames"][:60]
-            if self._is_learners(str(file))
-        ]
-        kind, message = str(said["kind"])[:200], str(said["message"])[:20_000]
-        return RankError(rank, kind, message, tuple(own[-8:]), int(said["when_ns"]))
+    def _error_of(self, rank: int, said: Raised) -> RankError:
+        place = self.caller.place_of
+        own = [place(*frame) for frame in said.frames if self._is_learners(frame[0])]
+        return RankError(rank, said.kind, said.message, tuple(own[-8:]), said.when_ns)
 
     def _fault_line(self, line: str) -> Place:
         file, _, rest = line.removeprefix('  File "').partition('", line ')
         number, _, function = rest.partition(" in ")
-        return self.setting.place_of(file, int(number), function)
+        return self.caller.place_of(file, int(number), function)

@@ -52,6 +52,7 @@ OPS = {
     "monitored_barrier_": Op("barrier", "monitored_barrier"),
 }
 
+# An argument's name in a schema -> the field of the options object that it goes into.
 _OPTION = {
     "reduce_op": "reduceOp",
     "root_rank": "rootRank",
@@ -59,9 +60,8 @@ _OPTION = {
     "async_op": "asyncOp",
     "device_ids": "device_ids",
 }
-"""An argument's name in a schema -> the field of the options object that it goes into."""
+# An argument's name in a schema -> what the record of the call says it is.
 _TELLS = {"src": "peer", "dst": "peer", "tag": "tag", "root_rank": "root"}
-"""An argument's name in a schema -> what the record of the call says it is."""
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
@@ -109,8 +109,8 @@ def plain_call(
     return read
 
 
+# run(process group, tensors, asynchronous, do, about, fills): make the call do(backend), and record it.
 Run = Callable[..., Any]
-"""run(process group, tensors, asynchronous, do, about, fills): make the call do(backend), and record it."""
 
 
 def kernel_for(name: str, op: Op, device: torch.device, run: Run) -> Callable[..., Any]:
@@ -124,7 +124,7 @@ def kernel_for(name: str, op: Op, device: torch.device, run: Run) -> Callable[..
     ]
     at_pg = names.index("process_group")
     asks = _METHODS.get(name, _by_method)(op, names, lists, device)
-    gives = {0: _nothing, 1: _work, 2: _tensors_and_work}[len(schema.returns)]
+    returns = len(schema.returns)  # nothing, a Work, or tensors and a Work
     counts = lists[-1:] if op.records != "barrier" else []
     tells = [(names.index(given), said) for given, said in _TELLS.items() if given in names]
     at_op = names.index("reduce_op") if "reduce_op" in names else None
@@ -135,7 +135,7 @@ def kernel_for(name: str, op: Op, device: torch.device, run: Run) -> Callable[..
         given = [*args, *defaults[len(args) :]]
         about = {said: given[at] for at, said in tells}
         if at_op is not None:
-            given[at_op], about["reduce_op"] = _reduce_op(given[at_op])
+            given[at_op], about["reduce_op"] = _reduction(given[at_op].op())
         tensors = flat(given[counts[0]]) if counts else []
         asynchronous = not waits if at_async is None else given[at_async]
         work = run(
@@ -146,25 +146,13 @@ def kernel_for(name: str, op: Op, device: torch.device, run: Run) -> Callable[..
             about,
             given[lists[0]] if counts else [],
         )
-        return gives(given[lists[0]], work)
+        return (given[lists[0]], work) if returns == 2 else work if returns else None
 
     return kernel
 
 
-def _nothing(tensors: Any, work: Any) -> None:
-    return None
-
-
-def _work(tensors: Any, work: Any) -> Any:
-    return work
-
-
-def _tensors_and_work(tensors: Any, work: Any) -> Any:
-    return tensors, work
-
-
+# From an op's arguments to a function that asks a backend.
 Asks = Callable[[list[Any]], Callable[[Any], Any]]
-"""From an op's arguments to a function that asks a backend."""
 
 
 def _by_method(op: Op, names: Sequence[str], lists: Sequence[int], device: torch.device) -> Asks:
@@ -225,6 +213,7 @@ def _scatter_into(op: Op, names: Sequence[str], lists: Sequence[int], device: to
                 return backend.reduce_scatter_tensor_coalesced(outs, ins, options)
             pairs = zip(outs, ins, strict=True)
             works = [backend._reduce_scatter_base(out, inp, options) for out, inp in pairs]
+            # gloo runs them on several threads: the last may end first
             for work in works[:-1]:
                 work.wait()
             return works[-1]
@@ -267,13 +256,10 @@ def flat(lists: Any) -> list[torch.Tensor]:
     return [tensor for item in lists for tensor in flat(item)]
 
 
-def _reduce_op(boxed: Any) -> tuple[dist.ReduceOp, str]:
-    """Return the reduction that an op's argument stands for, and its name."""
-    return _known_reduction(boxed.op())
-
-
 @functools.cache
-def _known_reduction(number: int) -> tuple[dist.ReduceOp, str]:
+def _reduction(number: int) -> tuple[dist.ReduceOp, str]:
+    """Return the reduction that an op's argument stands for, and its name."""
+    # The op's box gives only a number: what else a ReduceOp carries stays in C++.
     kind = dist.ReduceOp.RedOpType(number)
     if kind.name == "PREMUL_SUM":
         raise RuntimeError(

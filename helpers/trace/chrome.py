@@ -14,14 +14,14 @@ from typing import Any
 
 from helpers.trace.events import COLLECTIVES, Event, Message, Trace
 
+# Nanoseconds in the format's unit, a microsecond.
 _US = 1e3
-"""Nanoseconds in the format's unit, a microsecond."""
 
+# Rows of calls are numbered from here, below those of spans.
 _FIRST_CALL_ROW = 1000
-"""Rows of calls are numbered from here, below those of spans."""
 
+# How the names of those labels begin that torch itself puts into a profile.
 _TORCHS_OWN = ("DistributedDataParallel.", "Optimizer.", "ProfilerStep#")
-"""How the names of those labels begin that torch itself puts into a profile."""
 
 
 def chrome_trace(trace: Trace) -> dict[str, Any]:
@@ -47,6 +47,7 @@ def chrome_trace(trace: Trace) -> dict[str, Any]:
 
 def _rows(trace: Trace, rank: int) -> Iterator[tuple[Event, int]]:
     """Give each event of a rank its row: the first in which all has ended when it begins."""
+    # Perfetto draws what overlaps on one thread wrongly: what overlaps gets rows of its own.
     for first, spans in ((0, True), (_FIRST_CALL_ROW, False)):
         ends: list[float] = []
         for event in sorted(trace.of(rank), key=lambda e: (e.start_ns, e.seq)):

@@ -48,6 +48,8 @@ _IN_OWN_CODE = (
 def diagnose(states: Sequence[RankState], trace: Trace) -> Diagnosis:
     """Explain a world in which no rank can go on; `states` holds one for each rank, in order."""
     waits = tuple(_wait_of(state, states, trace) for state in states)
+    # The order matters: what is certain (calls that contradict each other) comes before what is only missing,
+    # and what has a cause of its own before the cycles that follow from it.
     for explain in (
         _different_shapes,
         _mismatch,
@@ -93,6 +95,7 @@ def can_complete(states: Sequence[RankState], trace: Trace) -> bool:
     """Tell whether some pending call has all its counterparts, so that the world may yet go on."""
     for collective in trace.collectives():
         open_calls = [call for call in collective.calls if not call.finished]
+        # Complete means that all members are in it: gloo may just not have told all of them yet.
         if open_calls and collective.complete and problem_of(collective) is None:
             return True
     blocked = {(s.rank, s.blocked.seq) for s in states if s.blocked is not None}
@@ -203,6 +206,7 @@ def _odd_ones(collective: Collective, problem: str) -> tuple[int, ...]:
     for call in collective.calls:
         counts.setdefault(key_of(call, problem), []).append(call.rank)
     most = max(len(ranks) for ranks in counts.values())
+    # Two halves that disagree: none of them is the odd one.
     if sum(len(ranks) == most for ranks in counts.values()) > 1:
         return tuple(call.rank for call in collective.calls)
     return tuple(r for ranks in counts.values() if len(ranks) < most for r in sorted(ranks))
@@ -271,6 +275,7 @@ def _keys(keys: Sequence[str]) -> str:
 
 def _left(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagnosis | None:
     gone = {state.rank for state in states if state.gone}
+    # A rank that has returned makes no more calls, so a wait for it never ends.
     for wait in waits:
         left = [rank for rank in wait.waits_for if rank in gone]
         if left and wait.event is not None:

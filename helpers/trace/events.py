@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+# Every collective `Event.op` that is recorded, in torch's words.
 COLLECTIVES = frozenset(
     {
         "all_gather",
@@ -23,7 +24,6 @@ COLLECTIVES = frozenset(
         "scatter",
     }
 )
-"""Every collective `Event.op` that is recorded, in torch's words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +135,10 @@ class Trace:
 
     world_size: int
     events: tuple[Event, ...] = ()
+    # Events beyond the cap on a run's trace: counted, not kept.
     dropped: int = 0
-    """Events beyond the cap on a run's trace: counted, not kept."""
+    # The global ranks of each process group over gloo that there was at the end, used or not.
     groups: tuple[tuple[int, ...], ...] = ()
-    """The global ranks of each process group over gloo that there was at the end, used or not."""
 
     def __iter__(self) -> Iterator[Event]:
         return iter(self.events)
@@ -174,12 +174,14 @@ class Trace:
         Between two ranks of a group, messages with the same tag are taken in the order sent.
         """
         waiting: dict[tuple[str, int | None, int, int], list[Event]] = defaultdict(list)
+        # A receive from any rank is filed under its sender once it has ended, and until then under None.
         for event in self.events:
             if event.op == "recv":
                 waiting[event.group, event.peer, event.rank, event.tag].append(event)
         pairs = []
         for event in self.events:
             if event.op == "send" and event.peer is not None:
+                # gloo keeps the order of messages with one tag between two ranks, and of no others
                 queue = waiting[event.group, event.rank, event.peer, event.tag]
                 pairs.append(Message(event, queue.pop(0) if queue else None))
         return tuple(pairs)
@@ -190,6 +192,7 @@ class Trace:
         met: dict[tuple[str, tuple[int, ...], int], list[Event]] = defaultdict(list)
         for event in self.events:
             if event.is_collective:
+                # by the order of the calls, as backends do: a collective has no name that is sent along
                 index = counts[event.group, event.rank]
                 counts[event.group, event.rank] += 1
                 met[event.group, event.group_ranks, index].append(event)

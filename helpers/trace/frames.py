@@ -8,7 +8,6 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
 
 _SPEC = find_spec("torch")  # not imported: the launcher reads this too, before torch is in
 _TORCH = str(Path(str(_SPEC and _SPEC.origin)).parent) + os.sep
@@ -18,14 +17,17 @@ _STDLIB = str(Path(os.__file__).parent) + os.sep
 _API_FILES = ("distributed_c10d.py", "_functional_collectives.py", "_ops.py")
 _WRAPPERS = frozenset({"wrapper", "call", "wait"})
 
+# A line of code as a rank names it: file, line, function.
+At = tuple[str, int, str]
+# Kinds of functions: a learner's, one of torch's that learners call to communicate, torch's, others'.
 LEARNER, API, TORCH, OTHER = "learner", "api", "torch", "other"
-"""Kinds of functions: a learner's, one of torch's that learners call to communicate, torch's, others'."""
 
 
 @functools.cache
 def kind_of(code: CodeType) -> str:
     """Tell whose a function is."""
     name = code.co_filename
+    # By where its file is, not by its module's name, which code can choose.
     ours = (_TORCH, _HELPERS, _STDLIB, "<frozen", "<string>")  # the last is the server's own start
     if not (name.startswith(ours) or "site-packages" in name):
         return LEARNER
@@ -46,18 +48,26 @@ def learner_frame(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
-def place(frame: FrameType) -> list[Any]:
-    """Return a frame's place as a rank writes it: [file, line, function]."""
+def place(frame: FrameType) -> At:
+    """Return a frame's place as a rank reports it."""
     # on the way back to a loop's begin a frame has no line
     line = frame.f_lineno or frame.f_code.co_firstlineno
-    return [frame.f_code.co_filename, line, frame.f_code.co_name]
+    return clipped(frame.f_code.co_filename), line, frame.f_code.co_name
 
 
-def whereabouts(thread: int | None) -> tuple[list[Any] | None, str, FrameType | None]:
+def clipped(text: str, most: int = 4096) -> str:
+    """Return at most that many characters of a text, as a plain str that JSON can hold."""
+    # str's own method: one of a class of its own may do anything when it is cut or joined. A file's name or a
+    # message may hold bytes that are not UTF-8, as surrogates, at which a strict decoder would give up.
+    return str.encode(str.__getitem__(text, slice(most)), errors="backslashreplace").decode()[:most]
+
+
+def whereabouts(thread: int | None) -> tuple[At | None, str, FrameType | None]:
     """Tell where a thread of this process is: the learner's line, and the torch function it called.
 
     The function is "" unless the thread is inside torch at this moment. The innermost frame comes with it.
     """
+    # A look from another thread, which may be stale when it is read: a thread that waits stays where it is.
     frame = sys._current_frames().get(thread or 0)
     recorded = ""
     while frame is not None and frame.f_code.co_filename.startswith(_RECORDS):

@@ -42,6 +42,7 @@ def _one(tensor: torch.Tensor) -> str:
     begin = tensor.storage_offset() * size
     if tensor.untyped_storage().nbytes() < begin + count * size:  # freed, as FSDP does
         return "?"
+    # The memory is this process's own and is not freed meanwhile: the caller holds the tensor.
     raw = ctypes.string_at(tensor.data_ptr(), min(count * size, _MOST_BYTES))
     few = count <= _MOST_NUMBERS
     numbers = _numbers(raw[: (count if few else 3) * size], kind, tensor.dtype)

@@ -19,6 +19,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -27,6 +28,7 @@ import torch.distributed as dist
 from helpers.trace.c10d_ops import OPS, Op, flat, kernel_for, plain_call
 from helpers.trace.recorder import Recorder
 
+# Methods of ProcessGroup that always take the long way through the dispatcher.
 _OTHERS = (
     "allgather_into_tensor_coalesced",
     "all_gather_single",
@@ -37,29 +39,32 @@ _OTHERS = (
     "all_to_all_single",
     "barrier",
 )
-"""Methods of ProcessGroup that always take the long way through the dispatcher."""
 
 
+@dataclass
 class _Installed:
     """What is in place in this process, and the recorder of the rank that it is, if it is one."""
 
-    libraries: dict[str, torch.library.Library] = {}
-    methods: dict[tuple[type, str], Any] = {}
+    libraries: dict[str, torch.library.Library] = field(default_factory=dict)
+    methods: dict[tuple[type, str], Any] = field(default_factory=dict)
     recorder: Recorder | None = None
+
+
+_installed = _Installed()
 
 
 def install(device_type: str = "cpu") -> None:
     """Put the kernels for tensors on this kind of device in place, once in a process."""
-    if device_type in _Installed.libraries:
+    if device_type in _installed.libraries:
         return
-    if not _Installed.libraries:
+    if not _installed.libraries:
         for op in OPS.values():
             if op.method and op.method not in _OTHERS and hasattr(dist.ProcessGroup, op.method):
                 _wrap(dist.ProcessGroup, op.method, functools.partial(_straight, op))
         for name in filter(functools.partial(hasattr, dist.ProcessGroup), _OTHERS):
             _wrap(dist.ProcessGroup, name, _binding)
         _wrap(dist.Work, "wait", _waiting)
-    library = _Installed.libraries[device_type] = torch.library.Library("c10d", "IMPL")  # noqa: TOR901
+    library = _installed.libraries[device_type] = torch.library.Library("c10d", "IMPL")  # noqa: TOR901
     device = torch.device(device_type)
     with warnings.catch_warnings(), _quiet_stderr():
         warnings.simplefilter("ignore")  # that we override kernels is the purpose
@@ -70,21 +75,22 @@ def install(device_type: str = "cpu") -> None:
 
 def uninstall() -> None:
     """Take the kernels away again, for a rank that is not to be recorded."""
-    for library in _Installed.libraries.values():
+    # torch's own kernels come back when the library that overrides them is destroyed.
+    for library in _installed.libraries.values():
         library._destroy()
-    _Installed.libraries.clear()
-    for (owner, name), method in _Installed.methods.items():
+    _installed.libraries.clear()
+    for (owner, name), method in _installed.methods.items():
         setattr(owner, name, method)
-    _Installed.methods.clear()
+    _installed.methods.clear()
 
 
 def record_with(recorder: Recorder) -> None:
     """Give all calls of this process, from now on, to `recorder`."""
-    _Installed.recorder = recorder
+    _installed.recorder = recorder
 
 
 def _active() -> Recorder | None:
-    recorder = _Installed.recorder
+    recorder = _installed.recorder
     return recorder if recorder is not None and recorder.active else None
 
 
@@ -109,17 +115,19 @@ def _run(
     seq = recorder.issued(op, pg, tensors, asynchronous=asynchronous, **about)
     if looks and tensors:
         recorder.look(seq, tensors, flat(fills))
+    # From here the GIL is given up, in C++: gloo's threads need it to free tensors.
     try:
         work = do(backend)
     except BaseException as error:
         recorder.ended(seq, str(error) or type(error).__name__)
         raise
+    # A Work that nobody keeps must be dropped, recorded or not: gloo then takes its transfer along.
     recorder.follow(seq, work, asynchronous)
     return work.boxed() if work is not None else None
 
 
 def _wrap(owner: type, name: str, wrapper: Callable[..., Any]) -> None:
-    _Installed.methods[owner, name] = vars(owner)[name]  # getattr would give what no longer binds
+    _installed.methods[owner, name] = vars(owner)[name]  # getattr would give what no longer binds
     setattr(owner, name, _uncompiled(wrapper(getattr(owner, name))))
 
 
@@ -128,6 +136,7 @@ def _uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
     As torch.compiler.disable does, which would import the compiler, a second's work, to do it.
     """
+    # dynamo's hook is in C, and asks a table by code object: no module of the compiler is needed for it.
     frames = torch._C._dynamo.eval_frame
     skip = frames._FrameAction.SKIP
     strategy = frames._FrameExecStrategy(skip, skip)  # this frame, and those below it
@@ -204,6 +213,7 @@ def _waiting(method: Callable[..., Any]) -> Callable[..., Any]:
         seq = recorder.seq_of(work) if recorder is not None else None
         if recorder is None or seq is None:
             return method(work, *args, **kwargs)
+        # Written before the wait, which may never end: the diagnosis reads it from outside.
         recorder.waits(seq, time.monotonic_ns())
         try:
             result = method(work, *args, **kwargs)
@@ -235,6 +245,7 @@ def _source_of(work: dist.Work) -> int | None:
 @contextmanager
 def _quiet_stderr() -> Iterator[None]:
     """Hide C++'s own warning about overridden kernels, which no Python filter reaches."""
+    # Nothing of the learner's runs yet, so nothing else that is printed can get lost meanwhile.
     saved, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(null, 2)

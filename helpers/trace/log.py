@@ -16,10 +16,10 @@ import struct
 import tempfile
 import threading
 
+# Bytes for each rank: some 200,000 calls. Only what is written takes memory.
 SLICE = 32 << 20
-"""Bytes for each rank: some 200,000 calls. Only what is written takes memory."""
+# How many bytes of lines there are, and how many lines found no room.
 _HEAD = struct.Struct("=QQ")
-"""How many bytes of lines there are, and how many lines found no room."""
 _MOST_AT_ONCE = 8 << 20
 
 
@@ -27,6 +27,7 @@ class Log:
     """The rank's side of its slice. Any thread may write."""
 
     def __init__(self, fd: int, rank: int) -> None:
+        # Shared with the launcher, which reads on when this process has been killed.
         self._map = mmap.mmap(fd, SLICE, offset=rank * SLICE)
         self._lock = threading.RLock()  # a signal's handler may write in the middle of a write
         self._end = _HEAD.size
@@ -37,6 +38,7 @@ class Log:
         """Append one record, which must not hold a line's end itself."""
         with self._lock:
             start, end = self._end, self._end + len(line) + 1
+            # A full slice loses records rather than the rank's time: they are counted.
             if end > SLICE or not self.open:
                 self._lost += 1
                 end = start
@@ -65,6 +67,7 @@ class Logs:
         if self.fd < 0:
             return lines
         while chunk := self._chunk(rank):
+            # A hostile rank may announce any length, and write no line's end: then there is nothing to read.
             whole = chunk.rfind(b"\n") + 1
             if not whole:
                 break

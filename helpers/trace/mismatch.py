@@ -15,6 +15,7 @@ def problem_of(collective: Collective) -> str | None:
     op = calls[0].op
     given = [call for call in calls if call.shapes]
     if op in {"all_reduce", "reduce", "broadcast", "all_gather", "gather", "reduce_scatter"}:
+        # By bytes, not by shape: a (2, 3) and a (6,) do not disturb each other.
         if len({call.nbytes for call in given}) > 1:
             return "shape"
         if len({call.dtype for call in given}) > 1:

@@ -26,8 +26,8 @@ from helpers.trace.frames import API, LEARNER, kind_of, learner_frame, place
 from helpers.trace.glance import glance
 
 MAX_EVENTS = 50_000
+# Calls of a task whose tensors are looked into: as many as a page plays of each rank.
 MOST_GLANCES = 2_000
-"""Calls of a task whose tensors are looked into: as many as a page plays of each rank."""
 SETTLE_S = 0.1
 _BLOCKING_P2P = frozenset({"send", "recv"})
 
@@ -55,8 +55,8 @@ class Recorder:
         self._groups: dict[str, tuple[str, list[int]]] = {}
         self._sites: dict[tuple[Any, ...], int] = {}
         self._from_any: set[int] = set()
+        # Not in a process that the rank has forked: there a lock may be held by a thread that is not.
         self.active = True
-        """Not in a process that the rank has forked: there a lock may be held by a thread that is not."""
 
     def bind(self, work: dist.Work | None) -> None:
         """Take note that `work` is what the call that this thread made last has returned."""
@@ -110,6 +110,7 @@ class Recorder:
                     # gloo does not look: it would read memory not its own, and hang or crash by chance
                     raise ValueError(_no_such_peer(call, named, len(ranks)))
                 more[key] = ranks[named] if 0 <= named < len(ranks) else named
+        # The lock is held for the number alone: never while gloo or the learner's code may run.
         with self._lock:
             seq = self._seq
             self._seq += 1
@@ -137,6 +138,7 @@ class Recorder:
                 future = work.get_future()
             except RuntimeError:
                 return  # sends and receives have no future: they are seen to end when waited for
+            # Kept so that `settle` sees which transfers are over while their callback is still to run.
             self._futures[seq] = future
             future.add_done_callback(lambda done: self.ended(seq))
 
@@ -151,13 +153,14 @@ class Recorder:
             time.sleep(0.0002)
         self._task_began = self._seq
         with suppress(Exception):  # torch's own tables, which the learner's code may have changed
-            self._write(json.dumps(["groups", *_gloo_groups()]).encode())
+            self._write(json.dumps(["groups", _gloo_groups()]).encode())
 
     def ended(self, seq: int, error: str = "", source: int | None = None) -> None:
         """Record that a call's Work has finished, once."""
         if not self.active:
             return
         now = time.monotonic_ns()
+        # A Work's wait() and its future's callback, on a thread of gloo's, both come here: the first counts.
         with self._lock:
             if seq not in self._open:
                 return

@@ -21,6 +21,7 @@ from helpers.checks.registry import get
 from helpers.grading.explained import LOOK, mismatch
 from helpers.grading.sandbox.levels import Plan, Sandbox
 from helpers.ranks.launcher import run_on_ranks
+from helpers.ranks.options import Options
 from helpers.ranks.run import Run
 from tests.submission_files import PRELUDE, all_samples
 
@@ -80,7 +81,7 @@ CALLS: dict[str, Callable[[int, int, int], object]] = {
 
 
 def run(sandbox: Sandbox, name: str, n: int, count: int) -> Run:
-    run = run_on_ranks(CALLS[name], n, args=(count,), connection=sandbox.connection)
+    run = run_on_ranks(CALLS[name], Options(n), args=(count,), connection=sandbox.connection)
     assert run.failure is None and run.traffic is not None
     return run
 
@@ -110,7 +111,7 @@ def test_a_call_that_was_not_made_is_noticed(sandbox: Sandbox, name: str) -> Non
 def test_who_closes_its_sockets_is_noticed(sandbox: Sandbox) -> None:
     run = run_on_ranks(
         lambda rank, n: (dist.barrier(), dist.destroy_process_group()),
-        3,
+        Options(3),
         connection=sandbox.connection,
     )
     assert "were closed before" in mismatch(run)
@@ -129,8 +130,8 @@ def own_links(rank: int, n: int, forged: bool) -> list[int]:
     if forged:
         kernels = importlib.import_module("helpers.trace.kernels")
         groups = json.dumps(["groups", ["0", list(range(n))], ["mine", list(range(n))]]).encode()
-        write = kernels._Installed.recorder._write
-        kernels._Installed.recorder._write = lambda line: write(
+        write = kernels._installed.recorder._write
+        kernels._installed.recorder._write = lambda line: write(
             groups if line.startswith(b'["groups"') else line
         )
     return sorted(link.recv(1)[0] for link in (*calls, *answered))
@@ -142,7 +143,7 @@ def test_connections_of_its_own_are_noticed_however_little_they_carry(
 ) -> None:
     """But not where a group is forged that explains them: so `bypasses` says."""
     for forged in (False, True):
-        found = run_on_ranks(own_links, n, args=(forged,), connection=sandbox.connection)
+        found = run_on_ranks(own_links, Options(n), args=(forged,), connection=sandbox.connection)
         assert found.values == [[r for r in range(n) if r != rank] for rank in range(n)]
         assert ("connections are open" in mismatch(found)) is not forged, mismatch(found)
 
@@ -154,7 +155,9 @@ def test_sends_that_never_end_count_where_somebody_receives(sandbox: Sandbox) ->
 
 
 def test_monitored_barriers_are_explained(sandbox: Sandbox) -> None:
-    found = run_on_ranks(lambda rank, n: dist.monitored_barrier(), 2, connection=sandbox.connection)
+    found = run_on_ranks(
+        lambda rank, n: dist.monitored_barrier(), Options(2), connection=sandbox.connection
+    )
     assert found.failure is None and mismatch(found) == ""
 
 
@@ -189,5 +192,5 @@ def again(rank: int, n: int) -> float:
 
 
 def test_ranks_behind_walls_find_a_port_that_is_free_there(sandbox: Sandbox) -> None:
-    run = run_on_ranks(again, 3, init=False, connection=sandbox.connection)
+    run = run_on_ranks(again, Options(3, init=False), connection=sandbox.connection)
     assert run.values == [3.0] * 3, run.failure

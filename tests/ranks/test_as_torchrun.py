@@ -22,6 +22,7 @@ import torch.distributed as dist
 
 from helpers.ranks.failures import LaunchError, RankFailed
 from helpers.ranks.launcher import launch, run_on_ranks
+from helpers.ranks.options import Options
 
 NOT_HERE = {
     "TORCHELASTIC_ERROR_FILE",
@@ -240,7 +241,7 @@ def test_what_checks_leave_in_the_temp_directory_goes_with_their_world() -> None
         (folder / f"{rank}").write_text("mine")
         return str(folder), found
 
-    first, second = run_on_ranks(save, 2).values, run_on_ranks(save, 2).values
+    first, second = (run_on_ranks(save, Options(2)).values for _ in range(2))
     assert first[0] == first[1] and first[0] != second[0]
     assert [found for _, found in [*first, *second]] == [[], [], [], []]
     deadline = time.monotonic() + 5  # ranks that ended well go in their own time

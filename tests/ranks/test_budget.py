@@ -16,7 +16,8 @@ from helpers.ranks.budget import BACKSTOP, Budget, ranks_of
 from helpers.ranks.connection import Connection
 from helpers.ranks.failures import RankTimeout
 from helpers.ranks.launcher import connect, launch
-from helpers.ranks.world import Member, Setting, World
+from helpers.ranks.options import Caller, Options
+from helpers.ranks.world import Member, World
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel tells it on Linux")
 
@@ -84,7 +85,7 @@ def test_an_endless_loop_ends_on_a_busy_machine_as_well() -> None:
 def _world_of(*pids: int) -> World:
     """A world that is not started: its members are processes of the test."""
     connection: Connection = connect()
-    world = World(connection, Setting(len(pids)))
+    world = World(connection, Options(len(pids)), Caller())
     world.members = [Member(rank, None, -1, pid=pid) for rank, pid in enumerate(pids)]  # type: ignore[arg-type]
     return world
 

@@ -6,7 +6,8 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from helpers.ranks.launcher import WITH_GPUS, launch
+from helpers.ranks.launcher import launch
+from helpers.ranks.options import WITH_GPUS
 
 GPUS = torch.cuda.device_count()
 needs_gpu = pytest.mark.skipif(not GPUS, reason="needs a GPU")

@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from msgspec import DecodeError, json
 
-from helpers.ranks.status import _threads_that_pass_time, status
+from helpers.ranks.status import Status, _threads_that_pass_time, status
 
 _ends = threading.Event()
 _seen: list[float] = []
@@ -377,5 +378,25 @@ def test_a_list_too_long_to_look_through() -> None:
 
 def test_what_a_rank_says_of_itself() -> None:
     said = status(threading.main_thread().ident or 0, 7)
-    assert said["at"][0] == __file__ and said["inside"] == ""
-    assert said["meets"] == "" and said["needs"] == [] and said["idle"][0] == 7
+    assert said.at is not None and said.at[0] == __file__ and said.inside == ""
+    assert said.meets == "" and said.needs == () and 7 in said.idle
+    assert json.decode(json.encode(said), type=Status) == said
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"inside": 3}',
+        b'{"at": ["f", "line", "g"]}',
+        b'{"needs": [0, "1"]}',
+        b'{"idle": {"7": 1}}',
+        b'{"keys": {"call": "get"}}',
+        json.encode({"inside": "x" * 81}),
+        json.encode({"needs": [0] * 1025}),
+        json.encode({"others": [["name", ["f", 1, "g"]]] * 9}),
+        b"[" * 100_000,
+    ],
+)
+def test_what_a_hostile_rank_says_of_itself(body: bytes) -> None:
+    with pytest.raises((DecodeError, RecursionError)):
+        json.decode(body, type=Status)

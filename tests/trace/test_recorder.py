@@ -17,7 +17,8 @@ import torch.distributed as dist
 from helpers.ranks.display import Quiet
 from helpers.ranks.inside import span
 from helpers.ranks.launcher import carry_out, connect, launch, run_on_ranks
-from helpers.ranks.world import Setting, World
+from helpers.ranks.options import Caller, Options, Task
+from helpers.ranks.world import World
 from tests.trace.programs import ROADS, reduce_scattered
 
 RUNS = 10
@@ -161,7 +162,7 @@ def test_no_event_is_lost_while_others_are_on_their_way() -> None:
 def test_each_task_of_a_world_that_stays_may_have_as_many_events() -> None:
     server = connect()
     server.wait_until_ready()
-    world = World(server, Setting(1))
+    world = World(server, Options(1).checked(), Caller())
     source = (
         "from helpers.ranks.inside import span\n"
         "for _ in range(30_000):\n"
@@ -170,15 +171,8 @@ def test_each_task_of_a_world_that_stays_may_have_as_many_events() -> None:
     )
     try:
         for _ in range(3):
-            head = {
-                "do": "cell",
-                "source": source,
-                "file": "cell",
-                "settings": False,
-                "shared": 0,
-                "cells": {},
-            }
-            assert carry_out(world, [head], [(b"",)], 60, Quiet(), stays=True) is None
+            task = Task(source=source, file="cell")
+            assert carry_out(world, task, [(b"",)], 60, Quiet(), stays=True) is None
             trace = world.collector.trace()
             assert (len(trace), trace.dropped) == (30_000, 0)
     finally:
@@ -225,15 +219,11 @@ def _meets(rank: int, world_size: int) -> None:
         work.wait()
 
 
-class _Watched(Quiet):
-    watched = True
-
-
 def test_what_tensors_held_is_recorded_where_somebody_watches() -> None:
-    run = run_on_ranks(_meets, 2, display=_Watched())
+    run = run_on_ranks(_meets, Options(2, watched=True))
     seen = {(e.rank, e.op): (e.before, e.after) for e in run.trace}
     assert seen[0, "all_reduce"] == ("[1]", "[3]") and seen[1, "all_reduce"] == ("[2]", "[3]")
     assert seen[1, "all_gather"] == ("[6]", "[3], [6]")
     assert seen[0, "send"][0] == "[5 6]"
     assert seen[1, "recv"] == ("[0 0]", "[5 6]")
-    assert not any(e.before or e.after for e in run_on_ranks(_meets, 2).trace)
+    assert not any(e.before or e.after for e in run_on_ranks(_meets, Options(2)).trace)

@@ -29,7 +29,7 @@ from helpers.checks.scripts import (
 )
 from helpers.jobs.owned import Owned
 from helpers.jobs.ports import held_port
-from helpers.jobs.torchrun_command import environment_of
+from helpers.jobs.torchrun import environment_of
 
 AGENTS_S = 40.0
 """How long real agents may take: 2 to 5 s are usual, but thirty learners may share the machine."""

@@ -22,6 +22,7 @@ from helpers.grading.sandbox.levels import Plan, Sandbox
 from helpers.grading.sandbox.turns import Turns
 from helpers.grading.submissions import Job
 from helpers.ranks.launcher import run_on_ranks
+from helpers.ranks.options import Options
 from helpers.ranks.processes import prctl
 from tests.grading.hostile import used_up
 from tests.grading.hostile.conftest import SLOT, grader_of
@@ -54,7 +55,10 @@ def _hold_in_a_sandbox(plan: Plan, use: Use, told: int) -> None:
     own = Plan(plan.level, plan.staged, plan.limits, plan.turns)  # with a template of its own
     with own, Sandbox(own, SLOT + 1) as sandbox, own.turns.with_others():
         run = run_on_ranks(
-            hold, 1, args=(use, HOLDS, HOLD_S), timeout=100, connection=sandbox.connection
+            hold,
+            Options(1, timeout=100),
+            args=(use, HOLDS, HOLD_S),
+            connection=sandbox.connection,
         )
     assert run.ok, run.failure
     os.write(told, json.dumps(run.values[0]).encode())

@@ -1,0 +1,192 @@
+"""A forked rank begins and ends as a new process under torchrun does, and so do the processes it starts.
+
+Called by `worker`, in the rank. A fork copies the server's random states, exit handlers and `__main__`; and a
+rank has no script, which a forked child would run to its end, and a spawned one would import again.
+"""
+
+from __future__ import annotations
+
+import atexit
+import builtins
+import multiprocessing.process
+import multiprocessing.spawn
+import os
+import random
+import sys
+import tempfile
+import threading
+import traceback
+import types
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+from helpers.trace.frames import LEARNER, kind_of
+
+
+def fresh_main() -> dict[str, Any]:
+    """Give this process an empty `__main__`, as a new interpreter has, in place of the server's."""
+    module = types.ModuleType("__main__")
+    module.__dict__["__builtins__"] = builtins
+    sys.modules["__main__"] = module
+    return module.__dict__
+
+
+def use_temp(folder: str) -> None:
+    """Use `folder` for temporary files; "": the launcher's, as processes under torchrun do.
+
+    There what one rank saves is there for all, and for the next launch: notebooks save in one cell
+    and load in another.
+    """
+    if folder:
+        Path(folder).mkdir(exist_ok=True)
+        os.environ["TMPDIR"] = folder
+    tempfile.tempdir = None  # what the server found: the environment may say something else now
+
+
+def seed_like_a_new_process() -> None:
+    """Undo what the fork copied: all random states begin where nobody knows.
+
+    So it is in every new process: torch.initial_seed(), random and numpy's global state differ
+    from rank to rank and from run to run under torchrun and mp.spawn (measured with torch 2.13).
+    One thing cannot be undone: hash() of a text is the same on all forked ranks, where new processes
+    have each its own, because strings that live already know their hash.
+    """
+    import torch
+
+    torch.default_generator.seed()
+    random.seed()
+    if "numpy.random" in sys.modules:  # otherwise it seeds itself when it is first imported
+        sys.modules["numpy.random"].seed()
+
+
+_OF_THE_SERVER: list[object] = []
+
+
+def forget_the_servers_end() -> None:
+    """Leave to the server what it would do at its end."""
+    atexit._clear()
+    if (logging := sys.modules.get("logging")) is not None:  # what a new process registers as well
+        atexit.register(logging.shutdown)
+    if (util := sys.modules.get("multiprocessing.util")) is not None:
+        atexit.register(util._exit_function)
+    # Not emptied but kept elsewhere: each page with one of them would have to be copied.
+    finalize: Any = weakref.finalize
+    _OF_THE_SERVER.append(finalize._registry)
+    finalize._registry = {}
+
+
+def join_threads() -> None:
+    """Wait for threads that are not daemons, as Python does when its main program has ended."""
+    for call in reversed(getattr(threading, "_threading_atexits", ())):
+        call()  # a pool's threads wait forever until this tells them to go
+    threading.__dict__.get("_threading_atexits", []).clear()
+    own = threading.current_thread()
+    while left := [t for t in threading.enumerate() if t is not own and not t.daemon]:
+        left[0].join()
+
+
+def end_as_a_process_does() -> None:
+    """Run what the learner's code has asked to be run at the end: the rank itself is killed later."""
+    atexit._run_exitfuncs()
+    for finalizer in list(vars(weakref.finalize)["_registry"]):
+        if finalizer.atexit:
+            finalizer()
+
+
+@contextmanager
+def leaving_well_is_returning() -> Iterator[None]:
+    """Take sys.exit(), or sys.exit(0), for an end without a value, as programs that start processes do."""
+    try:
+        yield
+    except SystemExit as leave:
+        if leave.code not in (None, 0):
+            raise
+        join_threads()
+
+
+_MAIN = """\
+import pickle
+
+with open({path!r}, "rb") as file:
+    globals().update(pickle.load(file))
+"""
+
+
+def let_spawned_children_find_main(folder: Path) -> None:
+    """Give `multiprocessing` a file from which a spawned child imports this rank's `__main__`.
+
+    The file is written when a child is spawned: what `__main__` holds by then is what the child can need.
+    Only code of this rank's own learner is pickled, and only a child of this rank reads it.
+    """
+    vars(multiprocessing.process)["ORIGINAL_DIR"] = (
+        os.getcwd()
+    )  # where the child begins; not the server's
+    plain = multiprocessing.spawn.get_preparation_data
+
+    def with_main(name: str) -> dict[str, Any]:
+        data = plain(name)
+        if not data.keys() & {"init_main_from_name", "init_main_from_path"}:
+            data["init_main_from_path"] = str(_main_as_file(folder))
+        return data
+
+    multiprocessing.spawn.get_preparation_data = with_main
+
+
+def _main_as_file(folder: Path) -> Path:
+    names = {
+        name: value
+        for name, value in vars(sys.modules["__main__"]).items()
+        if not name.startswith("__")
+    }
+    pickled, script = folder / "main.pickle", folder / "main.py"
+    pickled.write_bytes(_pickled(names))
+    script.write_text(_MAIN.format(path=str(pickled)))
+    return script
+
+
+def _pickled(names: Mapping[str, Any]) -> bytes:
+    from helpers.ranks.sending import dumps
+
+    try:
+        return dumps(names)[0]
+    except Exception:  # pickling runs the learner's own code, which may raise anything
+        return dumps({name: value for name, value in names.items() if _can_be_pickled(value)})[0]
+
+
+def _can_be_pickled(value: object) -> bool:
+    from helpers.ranks.sending import dumps
+
+    try:
+        dumps(value)
+    except Exception:
+        return False
+    return True
+
+
+def end_forked_child(error: BaseException | None) -> NoReturn:
+    """End a child of `os.fork()` as Python ends a script: 0 after a return, 1 and a traceback after an error.
+
+    Without this the child would go back to the rank's loop, and wait forever for a task.
+    """
+    code = 0
+    if isinstance(error, SystemExit):
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+        if isinstance(error.code, str):
+            print(error.code, file=sys.stderr)
+    elif error is not None:
+        traceback.print_exception(error.with_traceback(_from_the_learner(error.__traceback__)))
+        code = 1
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code & 0xFF)
+
+
+def _from_the_learner(trace: types.TracebackType | None) -> types.TracebackType | None:
+    """Cut off the frames of the machinery that called the learner's code."""
+    while trace is not None and kind_of(trace.tb_frame.f_code) is not LEARNER:
+        trace = trace.tb_next
+    return trace

@@ -1,0 +1,97 @@
+"""An exception of a rank as plain data: its kind, its text, its places.
+
+Its class may be the learner's own, and any attribute of it something else than Python's: whatever comes of
+reading them, the rank has raised, and says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import types
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from helpers.trace.frames import At, clipped
+
+_MAX_KIND, _MAX_MESSAGE, _MAX_FRAMES = 200, 20_000, 60
+_MOST_NOTES = 20
+_UNREADABLE = "(its message could not be read)"
+
+
+@dataclass(frozen=True)
+class Raised:
+    """What a rank says of an exception. frames: innermost last. when_ns: orders failures in time."""
+
+    kind: Annotated[str, Meta(max_length=_MAX_KIND)]
+    message: Annotated[str, Meta(max_length=_MAX_MESSAGE)]
+    frames: Annotated[list[At], Meta(max_length=_MAX_FRAMES)]
+    when_ns: int
+
+
+def describe_error(error: BaseException) -> Raised:
+    """Put an exception into plain data."""
+    try:
+        frames, text = _frames_of(error), _text_of(error)
+    except BaseException:  # an attribute's own code may raise anything
+        frames, text = [], _UNREADABLE
+    return Raised(_kind_of(error), text, frames, time.monotonic_ns())
+
+
+def _kind_of(error: BaseException) -> str:
+    # Not by its metaclass, which may say something else, or raise.
+    return clipped(vars(type)["__name__"].__get__(type(error)), _MAX_KIND)
+
+
+def _frames_of(error: BaseException) -> list[At]:
+    frames: list[At] = []
+    trace: types.TracebackType | None = _own(error, "__traceback__")
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        frames.append((clipped(code.co_filename), trace.tb_lineno or 0, code.co_name))
+        trace = trace.tb_next
+    if issubclass(type(error), SyntaxError):  # isinstance asks the object
+        file, line = (vars(SyntaxError)[name].__get__(error) for name in ("filename", "lineno"))
+        if type(file) is str and file:
+            frames.append((clipped(file), line if type(line) is int else 0, "<module>"))
+    return frames[-_MAX_FRAMES:]
+
+
+def _text_of(error: BaseException) -> str:
+    parts = [_message_of(error)]
+    notes = _own(error, "__dict__").get("__notes__")  # an answer may have set it to anything
+    if type(notes) in {list, tuple}:
+        parts += [f"\n{_said(note)}" for note in notes[:_MOST_NOTES]]
+    if (cause := _own(error, "__cause__")) is not None:
+        parts.append(f"\n(raised because of {_kind_of(cause)}: {_message_of(cause)})")
+    return "".join(parts)[:_MAX_MESSAGE]
+
+
+def _own(error: BaseException, name: str) -> Any:
+    """Read what Python itself keeps of an exception, and not what its class has under that name."""
+    return vars(BaseException)[name].__get__(error)
+
+
+def _message_of(error: BaseException) -> str:
+    if _kind_of(error) == "CheckpointException":
+        with contextlib.suppress(Exception):
+            return _of_each_rank(error)
+    return _said(error)
+
+
+def _said(value: object) -> str:
+    """Return the text of an object, whatever kind of str its own code gives for it."""
+    try:
+        return clipped(str(value), _MAX_MESSAGE)
+    except BaseException:  # SystemExit as well
+        return _UNREADABLE
+
+
+def _of_each_rank(error: Any) -> str:
+    """Say what torch's CheckpointException holds. Its own text is the whole traceback of each rank."""
+    ranks: dict[str, list[str]] = {}
+    for rank, (cause, _) in error.failures.items():
+        ranks.setdefault(f"{_kind_of(cause)}: {_message_of(cause)}", []).append(str(rank))
+    return "; ".join(f"on rank {', '.join(who)}: {said}" for said, who in ranks.items())

@@ -1,0 +1,157 @@
+"""Records what was known of real stuck worlds at the moment of their diagnosis, a JSON file each.
+
+`PYTHONPATH=. python -m tests.trace.deadlocks.record [NAME ...]` runs the programs and writes the files again.
+`tests/trace/test_diagnosis.py` explains the stored worlds, in milliseconds, without a rank.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+import torch
+import torch.distributed as dist
+
+from helpers.ranks import watch
+from helpers.ranks.failures import Deadlock
+from helpers.ranks.launcher import launch
+from helpers.trace.diagnosis import RankState, diagnose
+from helpers.trace.events import Diagnosis, Event, Place, Trace
+from tests.ranks.stuck_programs import STUCK
+
+FOLDER = Path(__file__).parent
+Program = Callable[[int, int], object]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A stuck world: what was known of each rank, and all that they had recorded."""
+
+    states: tuple[RankState, ...]
+    trace: Trace
+
+
+def stored(name: str) -> Stored:
+    return msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=Stored)
+
+
+def one() -> torch.Tensor:
+    return torch.ones(1)
+
+
+def different_roots(rank: int, n: int) -> None:
+    dist.broadcast(one(), rank)
+
+
+def cycle_of_a_send_and_a_collective(rank: int, n: int) -> None:
+    if rank == 0:
+        dist.barrier()
+    else:
+        dist.send(one(), 0)
+
+
+def isend_that_nobody_waits_for(rank: int, n: int) -> None:
+    if rank == 0:
+        dist.isend(torch.ones(1 << 20), 1)
+        dist.recv(one(), 1, tag=1)
+    else:
+        dist.recv(torch.ones(1 << 20), 0)
+
+
+def left_before_a_recv(rank: int, n: int) -> None:
+    if rank:
+        dist.send(one(), 0)
+
+
+OWN: dict[str, tuple[Program, int]] = {
+    program.__name__: (program, 2)
+    for program in (
+        different_roots,
+        cycle_of_a_send_and_a_collective,
+        isend_that_nobody_waits_for,
+        left_before_a_recv,
+    )
+}
+FROM_STUCK = (
+    "cycle_of_receives",
+    "cycle_of_sends",
+    "left_before_a_collective",
+    "another_collective",
+    "different_shapes",
+    "tags",
+    "two_groups_crosswise",
+    "new_group_without_a_rank",
+    "new_group_beside_a_receive",
+    "init_with_a_wrong_world_size",
+    "skipped_backward",
+    "lock_of_its_own",
+    "key_of_a_peer_that_waits",
+    "queue_of_the_peer",
+    "ring_that_receives_from_the_wrong_side",
+    "locks_taken_in_two_orders",
+)
+
+
+def record(program: Program, world_size: int, init: bool) -> Stored:
+    """Run a program that gets stuck; keep what the watcher has handed to `diagnose`."""
+    found: list[Stored] = []
+
+    def keep(states: Sequence[RankState], trace: Trace) -> Diagnosis:
+        found.append(Stored(tuple(states), trace))
+        return diagnose(states, trace)
+
+    watch.diagnose = keep  # type: ignore[attr-defined]
+    try:
+        run = launch(program, world_size, init=init, on_failure="return", timeout=20)
+    finally:
+        watch.diagnose = diagnose  # type: ignore[attr-defined]
+    assert isinstance(run.failure, Deadlock), run.failure
+    return _plain(found[-1])
+
+
+def _plain(world: Stored) -> Stored:
+    """Take out what belongs to one machine and one moment: folders, and when the clock began."""
+    began = min((event.start_ns for event in world.trace), default=0)
+
+    def since(when: int | None) -> int | None:
+        return None if when is None else when - began
+
+    def plain(event: Event) -> Event:
+        where = event.where and Place(
+            Path(event.where.file).name, event.where.line, event.where.function, event.where.cell
+        )
+        return replace(
+            event,
+            where=where,
+            start_ns=event.start_ns - began,
+            wait_ns=since(event.wait_ns),
+            end_ns=since(event.end_ns),
+        )
+
+    states = tuple(
+        replace(
+            state,
+            blocked=state.blocked and plain(state.blocked),
+            pending=tuple(map(plain, state.pending)),
+        )
+        for state in world.states
+    )
+    return Stored(states, replace(world.trace, events=tuple(map(plain, world.trace))))
+
+
+def main(names: Sequence[str]) -> None:
+    programs = {
+        name: (s.work, s.world_size, s.init) for name, s in STUCK.items() if name in FROM_STUCK
+    }
+    programs |= {name: (program, size, True) for name, (program, size) in OWN.items()}
+    for name in names or programs:
+        text = msgspec.json.encode(record(*programs[name]))
+        (FOLDER / f"{name}.json").write_bytes(text + b"\n")
+        print(name, diagnose(stored(name).states, stored(name).trace).summary)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,141 @@
+"""What is said of each kind of deadlock, from worlds that real ranks got stuck in and that were stored."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from helpers.trace.diagnosis import can_complete, diagnose
+from helpers.trace.events import Event, Trace
+from helpers.trace.mismatch import mismatch_in
+from tests.trace.deadlocks.record import FOLDER, FROM_STUCK, OWN, stored
+
+EXPECTED = {
+    "cycle_of_receives": ("cycle", (0, 1, 2), "cycle of receives", "send before it receives"),
+    "cycle_of_sends": ("cycle", (0, 1, 2), "cycle of sends", "receive first"),
+    "cycle_of_a_send_and_a_collective": ("cycle", (0, 1), "A cycle: each rank", "into an order"),
+    "left_before_a_collective": (
+        "rank_left",
+        (0,),
+        "Rank 0 has returned, but rank 1 still waits for it in all_reduce",
+        "Either rank 0 must call all_reduce too, or nobody may.",
+    ),
+    "left_before_a_recv": ("rank_left", (0,), "still waits for it in send", "make the recv"),
+    "new_group_without_a_rank": ("rank_left", (1,), "still wait in new_group", "need every rank"),
+    "another_collective": (
+        "mismatched_collectives",
+        (0,),
+        "rank 0 calls all_reduce",
+        "the same collectives in the same order",
+    ),
+    "different_roots": ("mismatched_collectives", (0, 1), "broadcast with root 1", "same order"),
+    "two_groups_crosswise": (
+        "mismatched_collectives",
+        (0, 1),
+        "Two groups are used in different orders",
+        "must use them in the same order",
+    ),
+    "different_shapes": ("different_shapes", (0, 1, 2, 3), "of 4 float32", "same shape and dtype"),
+    "tags": ("unmatched", (0, 1), "receives with tag 2", "its own tag"),
+    "ring_that_receives_from_the_wrong_side": (
+        "unmatched",
+        (0, 1),
+        "rank 0 sends to rank 1",
+        "receives from rank - 1",
+    ),
+    "new_group_beside_a_receive": (
+        "unmatched",
+        (1, 0),
+        "Rank 1 waits in recv",
+        "peer, tag and group",
+    ),
+    "isend_that_nobody_waits_for": (
+        "never_waited",
+        (0,),
+        "waits in recv",
+        "call its wait()",
+    ),
+    "skipped_backward": ("skipped_backward", (1,), "rank 1 did not call backward()", "join()"),
+    "key_of_a_peer_that_waits": ("missing_key", (0,), "for the key 'go'", "PrefixStore"),
+    "queue_of_the_peer": ("stuck", (0,), "Rank 0 waits in its own code", "A lock that is never"),
+    "lock_of_its_own": ("stuck", (), "each waits in its own code", "A lock that is never"),
+    "locks_taken_in_two_orders": ("stuck", (), "each waits in its own code", "the lines below"),
+    "init_with_a_wrong_world_size": (
+        "stuck",
+        (),
+        "in init_process_group each waits for ranks that do not come",
+        "as many ranks as world_size says",
+    ),
+}
+"""Name -> kind, ranks to look at first, words of the summary, words of the advice."""
+
+
+def test_every_stored_world_is_one_that_can_be_recorded_again_and_is_explained() -> None:
+    files = {path.stem for path in FOLDER.glob("*.json")}
+    assert files == EXPECTED.keys() == {*FROM_STUCK, *OWN}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_each_kind_of_deadlock_is_explained(name: str) -> None:
+    world = stored(name)
+    found = diagnose(world.states, world.trace)
+    kind, guilty, summary, advice = EXPECTED[name]
+    assert (found.kind, found.guilty) == (kind, guilty), found
+    assert summary in found.summary and advice in found.advice, found
+    assert [wait.rank for wait in found.waits] == [state.rank for state in world.states]
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_calls_that_have_all_their_counterparts_are_told_from_others(name: str) -> None:
+    """Of these worlds only the one with a transfer that nobody waits for has such a call."""
+    world = stored(name)
+    assert can_complete(world.states, world.trace) is (name == "isend_that_nobody_waits_for")
+
+
+def test_a_world_that_may_yet_go_on_is_known() -> None:
+    """Only the other tag was wrong, only rank 0 was missing: with that mended the calls answer each other."""
+    tags = stored("tags")
+    assert can_complete(tags.states, _changed(tags.trace, tag=1))
+    left = stored("left_before_a_collective")
+    theirs = left.trace.of(1)[0]
+    missing = replace(theirs, rank=0, end_ns=None, error="")
+    assert can_complete(left.states, replace(left.trace, events=(missing, *left.trace.events)))
+
+
+@pytest.mark.parametrize(
+    "changes, says",
+    [
+        ({"nbytes": 8, "shapes": ((2,),)}, "the buffer must be at least as large as the message"),
+        ({"dtype": "float64"}, "sends float64"),
+    ],
+)
+def test_messages_that_do_not_fit_are_named(changes: dict[str, object], says: str) -> None:
+    trace = _changed(stored("tags").trace, tag=1)
+    assert mismatch_in(trace) == ""
+    send, recv = trace
+    assert says in mismatch_in(replace(trace, events=(replace(send, **changes), recv)))
+
+
+def test_collectives_that_do_not_fit_are_named() -> None:
+    said = mismatch_in(stored("different_shapes").trace)
+    assert "rank 0 calls all_reduce of 3 float32" in said and "of 4 float32" in said
+    assert "rank 1 calls broadcast" in mismatch_in(stored("another_collective").trace)
+    assert mismatch_in(stored("two_groups_crosswise").trace) == ""
+
+
+def test_a_rank_that_waits_for_itself() -> None:
+    world = stored("cycle_of_receives")
+    own = {state.rank: _to_itself(state.blocked) for state in world.states}
+    states = [replace(state, blocked=own[state.rank], pending=()) for state in world.states]
+    found = diagnose(states, replace(world.trace, events=tuple(own.values())))
+    assert found.kind == "cycle" and found.summary == "Rank 0 waits for itself."
+
+
+def _to_itself(event: Event | None) -> Event:
+    assert event is not None
+    return replace(event, peer=event.rank)
+
+
+def _changed(trace: Trace, **changes: int) -> Trace:
+    return replace(trace, events=tuple(replace(event, **changes) for event in trace))
