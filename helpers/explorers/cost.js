@@ -110,22 +110,23 @@ function tie(set, changed, { clusters, models }) {
 }
 
 function draw(pen, { rows }, { memory_gb }) {
-  const looks = (names, colors) => names.map((name, i) => [name, colors[i]]), pitch = 66, high = 32, top = 62;
+  const looks = (names, colors) => names.map((name, i) => [name, colors[i]]), narrow = pen.width < 680;
+  const [left, pitch, high, top] = narrow ? [0, 88, 26, 98] : [196, 66, 32, 62];
   const times = looks(["compute", "bubble", "TP traffic", "PP traffic", "DP traffic"], page.given.times);
   const parts = looks(["weights", "gradients", "optimizer state", "activations"], page.given.parts);
-  const left = 196, free = pen.width - left - 150, width = free * 0.55, second = left + width + 90;
+  const free = pen.width - left - 150, width = free * 0.55, second = left + width + 90;
   if (!rows.length) {
     pen.legend([]);
     return pen.high(0);
   }
   rows.forEach(({ layout }, i) => {
-    const [mesh, zero, microbatch, ...rest] = layout.split(", "), y = top + i * pitch;
+    const [mesh, zero, microbatch, ...rest] = layout.split(", "), y = top + i * pitch - (narrow ? 36 : 0);
     pen.text(`mesh ${i}`, 0, y + 8, mesh, { "font-weight": 600 });
-    pen.text(`zero ${i}`, 0, y + 26, `${zero}, ${microbatch}`, { class: "rr-soft" });
-    pen.text(`rest ${i}`, 0, y + 43, rest.join(", "), { class: "rr-soft" });
+    pen.text(`zero ${i}`, 0, y + 26, narrow ? [zero, microbatch, ...rest].join(", ") : `${zero}, ${microbatch}`, { class: "rr-soft" });
+    if (!narrow) pen.text(`rest ${i}`, 0, y + 43, rest.join(", "), { class: "rr-soft" });
   });
   pen.text("time", left, 16, "one step", { class: "rr-soft" });
-  pen.text("memory", second, 16, "held by the fullest GPU", { class: "rr-soft" });
+  pen.text("memory", second, 16, narrow ? "fullest GPU" : "held by the fullest GPU", { class: "rr-soft" });
   bars(pen, "time", {
     box: [left, top, width], looks: times, write: seconds, pitch, high, most: Math.max(...rows.map(({ total }) => total)),
     rows: rows.map(({ times: own, total }) => ({ parts: own, total })),

@@ -30,8 +30,8 @@ CONTROLS: tuple[Control, ...] = (
     steps("host_gb_s", "in a host [GB/s]", range(25, 901, 25)),
     steps("network_gb_s", "network [GB/s]", range(1, 201)),
     steps("batch", "samples per step", [2**k for k in range(4, 14)]),
-    steps("layers", "layers of your own", range(4, 161, 4)),
-    steps("hidden", "hidden size of your own", range(1024, 32_769, 1024)),
+    steps("layers", "your own: layers", range(4, 161, 4)),
+    steps("hidden", "your own: hidden size", range(1024, 32_769, 1024)),
 )
 START = {
     "model": "Llama 3 70B",
@@ -75,10 +75,11 @@ def plan(batch: int, microbatch: int, **setting: Any) -> dict[str, Any]:
     model, cluster = sizes(setting)
     microbatches = (microbatch,) if microbatch else ()
     plans = one_for_each_mesh(fastest(model, cluster, batch, microbatches))[:SHOWN]
-    values: dict[str, Any] = {"billions": model.parameters / 1e9, "rows": [*map(_row, plans)]}
+    rows = [*map(_row, plans)]
+    values = {"billions": model.parameters / 1e9, "rows": rows}
     if plans:
         seconds = 1e12 / (batch * model.sequence / plans[0].time.total_s)
-        return values["rows"][0] | values | {"days": seconds / 86_400, "says": ["size", "best"]}
+        return rows[0] | values | {"days": seconds / 86_400, "says": ["size", "best"]}
     least = smallest(model, cluster, batch, microbatches)
     if least is None:
         return values | {"says": ["size", "uneven"]}

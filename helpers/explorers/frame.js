@@ -231,7 +231,7 @@ function explorer(place, page) {
     const off = typeof tie === "function" ? tie(set, changed, page.given) : [];
     for (const input of inputs) input.show(off.includes(input.name));
     const now = plan(set, page.given), { says: parts, lines } = words(page, set, now);
-    says.replaceChildren(...parts.map(([text, value]) => (value ? make("b", {}, text) : text)));
+    says.replaceChildren(...parts.map(([text, value]) => (value ? make("b", text.length < 16 ? { className: "rr-whole" } : {}, text) : text)));
     told.textContent = lines.join("\n");
     pen.svg.setAttribute("aria-label", `${page.title}: ${lines.at(-1)}`);
     pen.redraw(() => draw(pen, now, set));

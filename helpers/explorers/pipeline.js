@@ -49,7 +49,7 @@ function plan({ kind, stages, microbatches }) {
   return { idle: 1 - worked / (end * stages), most: rows[0].held, rows };
 }
 
-function draw(pen, { rows }, { kind }) {
+function draw(pen, { rows }, { kind, microbatches }) {
   const fills = { F: "#b5ddf6", B: "#4d9fd6", I: "#4d9fd6", W: "#f0d64a" }, left = 66, pitch = 42, high = 34;
   const end = Math.max(...rows.map(({ pieces }) => pieces.at(-1)[2])), scale = (pen.width - left - 10) / end;
   for (const { stage, pieces } of rows) {
@@ -63,7 +63,7 @@ function draw(pen, { rows }, { kind }) {
       const width = (stop - start) * scale - 1.5, x = left + start * scale;
       pen.rect(`${stage} ${action}`, x, y, width, high, fills[action[0]], {}, `${action} from ${start} to ${stop}`);
       const label = width > 26 ? action : action.slice(1);
-      if (width > label.length * 9) pen.text(`${stage} ${action}`, x + width / 2, y + 22, label, { "text-anchor": "middle", class: "rr-dark" });
+      if (width > 9 * `${microbatches - 1}`.length) pen.text(`${stage} ${action}`, x + width / 2, y + 22, label, { "text-anchor": "middle", class: "rr-dark" });
     }
   }
   timeAxis(pen, left, 4 + rows.length * pitch, scale, end, "time, in forwards of one microbatch");

@@ -18,7 +18,7 @@ from playwright.sync_api import Page, expect
 from helpers.explorers.explore import NAMES, explore
 from helpers.explorers.form import source_of, text_of
 
-MOST = {"cost": 60, "algorithms": 1500, "samples": 1500}
+MOST = {"cost": 150, "algorithms": 1500, "samples": 1500}
 """How many settings are compared, where not all: Python takes a second for some of them."""
 
 COMPUTE = """([source, page, settings]) => {
@@ -114,7 +114,7 @@ def test_two_of_a_kind_have_controls_of_their_own(page: Page) -> None:
 
 def test_a_gpu_brings_its_links_and_a_model_of_ones_own_its_sizes(page: Page) -> None:
     show(page, explore("cost", gpus=64))
-    layers = page.get_by_role("slider", name="layers of your own")
+    layers = page.get_by_role("slider", name="your own: layers")
     expect(layers).to_be_disabled()
     page.get_by_role("radio", name="A100").check()
     for name, value in (("in a host [GB/s]", "300"), ("network [GB/s]", "25")):
