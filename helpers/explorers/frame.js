@@ -32,7 +32,8 @@ function written(value, how) {
   if (!how) return typeof value === "string" ? value : value.toLocaleString("en-US");
   if (how === "bytes") return bytes(value);
   if (how === "seconds") return seconds(value);
-  if (/^\d/.test(how)) return how.endsWith("%") ? `${fixed(value * 100, parseInt(how))}%` : fixed(value, +how);
+  if (how.endsWith("%")) return `${fixed(value * 100, parseInt(how))}%`;
+  if (/^\d/.test(how)) return fixed(value, +how);
   const ending = value === 1 ? "" : /(s|ch)$/.test(how) && !how.endsWith("epoch") ? "es" : "s";
   return `${value.toLocaleString("en-US")} ${how}${ending}`;
 }
@@ -68,10 +69,12 @@ function penOn(host, colors) {
   svg.setAttribute("role", "img");
   svg.innerHTML = `<defs>
     <pattern id="${id}-stripes" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
-      <rect width="7" height="7" fill="${colors.wait.tint}"/><rect width="2" height="7" fill="${colors.wait.color}" opacity=".55"/>
+      <rect width="7" height="7" fill="${colors.wait.tint}"/>
+      <rect width="2" height="7" fill="${colors.wait.color}" opacity=".55"/>
     </pattern>
-    <marker id="${id}-head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6.5" markerHeight="6.5" orient="auto-start-reverse">
-      <path d="M0 0 L8 4 L0 8z" fill="context-stroke"/></marker></defs>`;
+    <marker id="${id}-head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6.5" markerHeight="6.5" orient="auto">
+      <path d="M0 0 L8 4 L0 8z" fill="context-stroke"/>
+    </marker></defs>`;
   function add(tag, key, attributes, text) {
     const name = `${tag} ${key ?? used.size}`;
     const mark = kept.get(name) ?? document.createElementNS(NS, tag);
@@ -92,11 +95,15 @@ function penOn(host, colors) {
     svg, colors, stripes: `url(#${id}-stripes)`,
     rect: (key, x, y, width, high, fill, more = {}, title) =>
       add("rect", key, { x, y, width: Math.max(0, width), height: high, fill, rx: 3, ...more }, title),
-    text: (key, x, y, text, more = {}) =>
-      add("text", key, { style: `transform: translate(${x}px, ${y}px)`, ...more }, text),
+    // how: of start, middle, end, soft, dark, white, bold and halo what applies
+    text: (key, x, y, text, how = "", more = {}) => add("text", key, {
+      style: `transform: translate(${x}px, ${y}px)`, class: how.replace(/\w+/g, "rr-$&"), ...more,
+    }, text),
+    rule: (key, d) => add("path", key, { d, class: "rr-rule" }),
     path: (key, d, stroke, more = {}, title) => add("path", key, { d, stroke, fill: "none", ...more }, title),
-    arrow: (key, x, y, toX, toY, stroke, more = {}) =>
-      add("path", key, { d: `M${x} ${y} L${toX} ${toY}`, stroke, "marker-end": `url(#${id}-head)`, ...more }),
+    arrow: (key, x, y, toX, toY, stroke) => add("path", key, {
+      d: `M${x} ${y} L${toX} ${toY}`, stroke, "stroke-width": 2, "marker-end": `url(#${id}-head)`,
+    }),
     legend: (entries) => legend.replaceChildren(...entries.map(([name, fill, line]) => {
       if (!fill) return make("span", { className: "rr-soft" }, name);
       const swatch = make("i", line ? { className: "rr-line" } : {});
@@ -127,37 +134,41 @@ function ticks(most, about) {
 // A time axis below lanes that end at `y`.
 function timeAxis(pen, left, y, scale, most, name) {
   for (const at of ticks(most, pen.width / 110)) {
-    pen.path(`tick ${at}`, `M${left + at * scale} ${y} v5`, "currentColor", { class: "rr-rule" });
-    pen.text(`tick ${at}`, left + at * scale, y + 20, fixed(at, at % 1 ? 1 : 0), { "text-anchor": "middle", class: "rr-soft" });
+    pen.rule(`tick ${at}`, `M${left + at * scale} ${y} v5`);
+    pen.text(`tick ${at}`, left + at * scale, y + 20, fixed(at, at % 1 ? 1 : 0), "middle soft");
   }
-  pen.text("axis", left, y + 42, name, { class: "rr-soft" });
+  pen.text("axis", left, y + 42, name, "soft");
 }
 
-// Curves on logarithmic axes. box: x, y, width, height. lines: { name, color, dash, points }. dots: name, x, y, color.
+// Curves on logarithmic axes. box: x, y, width, height. lines: { name, color, dash, points }.
+// dots: name, x, y, color.
 function chart(pen, { box: [left, top, width, high], x, y, names, writes, lines, dots }) {
   const log = Math.log10, across = (v) => left + (log(v / x[0]) / log(x[1] / x[0])) * width;
   const up = (v) => top + high - (log(v / y[0]) / log(y[1] / y[0])) * high;
+  const inside = (v, [low, most]) => v >= low * 0.999 && v <= most * 1.001;
   const powers = ([low, most]) => count(Math.ceil(log(most / low)) + 2, (i) => 10 ** (Math.floor(log(low)) + i))
-    .flatMap((power) => (most / low < 300 ? [power, 2 * power, 5 * power] : [power])).filter((v) => v >= low * 0.999 && v <= most * 1.001);
+    .flatMap((power) => (most / low < 300 ? [power, 2 * power, 5 * power] : [power]))
+    .filter((v) => inside(v, [low, most]));
   const every = (list, room) => list.filter((_, i) => i % Math.ceil(list.length / room) === 0);
   for (const v of every(powers(y), 6)) {
-    pen.path(`y ${v}`, `M${left} ${up(v)} h${width}`, "currentColor", { class: "rr-rule" });
-    pen.text(`y ${v}`, left - 8, up(v) + 4, writes[1](v), { "text-anchor": "end", class: "rr-soft" });
+    pen.rule(`y ${v}`, `M${left} ${up(v)} h${width}`);
+    pen.text(`y ${v}`, left - 8, up(v) + 4, writes[1](v), "end soft");
   }
   for (const v of every(powers(x), width / 80)) {
-    pen.path(`x ${v}`, `M${across(v)} ${top} v${high}`, "currentColor", { class: "rr-rule" });
-    pen.text(`x ${v}`, across(v), top + high + 20, writes[0](v), { "text-anchor": "middle", class: "rr-soft" });
+    pen.rule(`x ${v}`, `M${across(v)} ${top} v${high}`);
+    pen.text(`x ${v}`, across(v), top + high + 20, writes[0](v), "middle soft");
   }
-  pen.text("x", left + width / 2, top + high + 42, names[0], { "text-anchor": "middle", class: "rr-soft" });
-  pen.text("y", left, top - 12, names[1], { class: "rr-soft" });
+  pen.text("x", left + width / 2, top + high + 42, names[0], "middle soft");
+  pen.text("y", left, top - 12, names[1], "soft");
   for (const { name, color, dash, points } of lines) {
-    const inside = points.filter(([, v]) => v >= y[0] * 0.999 && v <= y[1] * 1.001);
-    pen.path(name, `M${inside.map(([a, b]) => `${across(a)} ${up(b)}`).join(" L")}`, color, { "stroke-width": 2.5, "stroke-dasharray": dash || "none" }, name);
+    const shown = points.filter(([, v]) => inside(v, y)).map(([a, b]) => `${across(a)} ${up(b)}`);
+    const look = { "stroke-width": 2.5, "stroke-dasharray": dash || "none" };
+    pen.path(name, `M${shown.join(" L")}`, color, look, name);
   }
   for (const [name, a, b, color] of dots) {
     const side = across(a) > left + width - 90 ? "end" : across(a) < left + 90 ? "start" : "middle";
     pen.rect("dot", across(a) - 6, up(b) - 6, 12, 12, color, { rx: 6, class: "rr-dot" }, name);
-    pen.text("dot", across(a), up(b) + 26, name, { "text-anchor": side, class: "rr-halo" });
+    pen.text("dot", across(a), up(b) + 26, name, `${side} halo`);
   }
 }
 
@@ -167,26 +178,26 @@ function bars(pen, key, { box: [left, top, width], rows, looks, most, write, pit
   rows.forEach((row, i) => {
     let x = left;
     row.parts.forEach((part, k) => {
-      const title = `${looks[k][0]}: ${write(part)}`;
-      pen.rect(`${key} ${i} ${k}`, x, top + i * pitch, part * scale, high, looks[k][1], { rx: 0, class: "rr-part" }, title);
+      const [name, color] = looks[k], title = `${name}: ${write(part)}`, look = { rx: 0, class: "rr-part" };
+      pen.rect(`${key} ${i} ${k}`, x, top + i * pitch, part * scale, high, color, look, title);
       x += part * scale;
     });
   });
   if (limit) {
     const x = left + limit * scale, end = top + rows.length * pitch;
     pen.path(`${key} limit`, `M${x} ${top - 8} V${end}`, pen.colors.failure.color, { "stroke-width": 2.5 });
-    pen.text(`${key} limit`, x, top - 14, `limit ${write(limit)}`, { "text-anchor": "middle" });
+    pen.text(`${key} limit`, x, top - 14, `limit ${write(limit)}`, "middle");
   }
   rows.forEach((row, i) => {
     const x = left + sum(row.parts) * scale + 7;
-    pen.text(`${key} ${i}`, x, top + i * pitch + high / 2 + 5, write(row.total), { class: "rr-halo" });
+    pen.text(`${key} ${i}`, x, top + i * pitch + high / 2 + 5, write(row.total), "halo");
   });
 }
 
 function explorer(place, page) {
   const set = { ...page.start }, group = `rr-${Math.random().toString(36).slice(2)}`;
   const says = make("p", { className: "rr-says", "aria-live": "polite" }), told = make("pre");
-  const picture = make("div", { className: "rr-picture" }), controls = make("div", { className: "rr-controls" });
+  const [picture, controls] = ["rr-picture", "rr-controls"].map((className) => make("div", { className }));
   const reset = make("button", { type: "button" }, "Reset");
   const inputs = page.controls.map((control) => (control.slider ? slider : buttons)(control));
   const root = make("div", { className: "rr-explorer", role: "group", "aria-label": page.title },
@@ -198,12 +209,13 @@ function explorer(place, page) {
   root.setAttribute("data-lm-suppress-shortcuts", "true");
   root.addEventListener("keydown", (event) => event.stopPropagation());
   reset.addEventListener("click", () => { Object.assign(set, page.start); update(); });
-  const [few, ranges] = [false, true].map((slides) => inputs.filter((_, i) => page.controls[i].slider === slides).map(({ box }) => box));
-  controls.append(...few, make("div", { className: "rr-sliders" }, ...ranges));
+  const boxes = (slides) => inputs.filter((_, i) => page.controls[i].slider === slides).map(({ box }) => box);
+  controls.append(...boxes(false), make("div", { className: "rr-sliders" }, ...boxes(true)));
   place.replaceWith(root);
 
   function slider({ name, words: label, options }) {
-    const now = make("output"), input = make("input", { type: "range", min: 0, max: options.length - 1, "aria-label": label });
+    const now = make("output"), range = { type: "range", min: 0, max: options.length - 1, "aria-label": label };
+    const input = make("input", range);
     input.addEventListener("input", () => change(name, options[input.value][1]));
     return {
       name, box: make("label", { className: "rr-slider" }, make("span", {}, label), now, input),
@@ -216,7 +228,8 @@ function explorer(place, page) {
   }
   function buttons({ name, words: label, options }) {
     const radios = options.map(() => make("input", { type: "radio", name: `${group}-${name}` }));
-    const box = make("fieldset", {}, make("legend", {}, label), ...options.map(([text], i) => make("label", {}, radios[i], make("span", {}, text))));
+    const labels = options.map(([text], i) => make("label", {}, radios[i], make("span", {}, text)));
+    const box = make("fieldset", {}, make("legend", {}, label), ...labels);
     radios.forEach((radio, i) => radio.addEventListener("change", () => change(name, options[i][1])));
     return { name, box, show(off) {
       box.disabled = off;
@@ -231,7 +244,8 @@ function explorer(place, page) {
     const off = typeof tie === "function" ? tie(set, changed, page.given) : [];
     for (const input of inputs) input.show(off.includes(input.name));
     const now = plan(set, page.given), { says: parts, lines } = words(page, set, now);
-    says.replaceChildren(...parts.map(([text, value]) => (value ? make("b", text.length < 16 ? { className: "rr-whole" } : {}, text) : text)));
+    const bold = (text) => make("b", text.length < 16 ? { className: "rr-whole" } : {}, text);
+    says.replaceChildren(...parts.map(([text, value]) => (value ? bold(text) : text)));
     told.textContent = lines.join("\n");
     pen.svg.setAttribute("aria-label", `${page.title}: ${lines.at(-1)}`);
     pen.redraw(() => draw(pen, now, set));

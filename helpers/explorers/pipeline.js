@@ -22,8 +22,11 @@ const ORDERS = {
 function plan({ kind, stages, microbatches }) {
   const orders = count(stages, (stage) => ORDERS[kind](stage, stages, microbatches));
   const lasts = { F: 1, B: 2, I: 1, W: 1 }, back = kind === "zero bubble" ? "I" : "B", ended = {};
-  const before = (stage, action, i) => action === "F" ? (stage ? `F ${stage - 1} ${i}` : "")
-    : action === "W" ? `I ${stage} ${i}` : stage < stages - 1 ? `${back} ${stage + 1} ${i}` : `F ${stage} ${i}`;
+  function before(stage, action, i) {
+    if (action === "F") return stage ? `F ${stage - 1} ${i}` : "";
+    if (action === "W") return `I ${stage} ${i}`;
+    return stage < stages - 1 ? `${back} ${stage + 1} ${i}` : `F ${stage} ${i}`;
+  }
   const lanes = orders.map(() => []);
   while (lanes.some((lane, stage) => lane.length < orders[stage].length)) {
     lanes.forEach((lane, stage) => {
@@ -57,17 +60,19 @@ function draw(pen, { rows }, { kind, microbatches }) {
     pen.text(`stage ${stage}`, 0, y + 22, `stage ${stage}`);
     let free = 0;
     for (const [action, start, stop] of [...pieces, ["", end, end]]) {
-      if (start > free) pen.rect(`${stage} before ${action}`, left + free * scale, y, (start - free) * scale - 1.5, high, pen.stripes, {}, "bubble");
+      const gap = (start - free) * scale - 1.5, key = `${stage} ${action}`;
+      if (start > free) pen.rect(`gap ${key}`, left + free * scale, y, gap, high, pen.stripes, {}, "bubble");
       free = stop;
       if (!action) continue;
       const width = (stop - start) * scale - 1.5, x = left + start * scale;
-      pen.rect(`${stage} ${action}`, x, y, width, high, fills[action[0]], {}, `${action} from ${start} to ${stop}`);
+      pen.rect(key, x, y, width, high, fills[action[0]], {}, `${action} from ${start} to ${stop}`);
       const label = width > 26 ? action : action.slice(1);
-      if (width > 9 * `${microbatches - 1}`.length) pen.text(`${stage} ${action}`, x + width / 2, y + 22, label, { "text-anchor": "middle", class: "rr-dark" });
+      if (width > 9 * `${microbatches - 1}`.length) pen.text(key, x + width / 2, y + 22, label, "middle dark");
     }
   }
   timeAxis(pen, left, 4 + rows.length * pitch, scale, end, "time, in forwards of one microbatch");
-  const backward = kind === "zero bubble" ? [["backward, for the input", fills.I], ["backward, for the weights", fills.W]] : [["backward", fills.B]];
+  const backward = kind === "zero bubble"
+    ? [["backward, for the input", fills.I], ["backward, for the weights", fills.W]] : [["backward", fills.B]];
   pen.legend([["forward of a microbatch", fills.F], ...backward, ["bubble", pen.stripes]]);
   pen.high(4 + rows.length * pitch + 50);
 }

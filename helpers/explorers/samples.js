@@ -10,7 +10,9 @@ function plan({ samples, ranks, shuffle, drop_last, set_epoch }, { shuffled }) {
   return {
     each, left_out: samples - counts.size, repeated: [...counts.values()].filter((n) => n > 1).length,
     order: `${epochs[0]}` === `${epochs[1]}` ? "the same" : "another one",
-    rows: epochs.flatMap((epoch, e) => epoch.map((own, r) => ({ epoch: e, rank: r, own, listed: own.join(" ") || "nothing" }))),
+    rows: epochs.flatMap((shares, epoch) => shares.map((own, rank) => (
+      { epoch, rank, own, listed: own.join(" ") || "nothing" }
+    ))),
   };
 }
 
@@ -20,19 +22,24 @@ function draw(pen, { rows, each }, { samples, ranks }) {
   const size = Math.min(44, (room - left) / Math.max(1, each));
   const counts = rows.map(({ epoch }) => rows.filter((row) => row.epoch === epoch).flatMap(({ own }) => own));
   rows.forEach(({ epoch, rank, own }, i) => {
-    const x = beside ? epoch * (room + gap) : 0, top = beside ? 0 : epoch * panel, y = top + 28 + rank * pitch;
-    if (!rank) pen.text(`epoch ${epoch}`, x, top + 14, `epoch ${epoch}`, { "font-weight": 600 });
+    const [x, top] = beside ? [epoch * (room + gap), 0] : [0, epoch * panel], y = top + 28 + rank * pitch;
+    if (!rank) pen.text(`epoch ${epoch}`, x, top + 14, `epoch ${epoch}`, "bold");
     pen.text(`rank ${epoch} ${rank}`, x, y + 20, `rank ${rank}`);
     own.forEach((sample, step) => {
-      const twice = counts[i].indexOf(sample) !== counts[i].lastIndexOf(sample), share = sample / Math.max(1, samples - 1);
-      const key = `${epoch} ${rank} ${step}`, fill = `hsl(${205 - 10 * share} ${75 - 15 * share}% ${91 - 27 * share}%)`;
-      const frame = twice ? { stroke: pen.colors.failure.color, "stroke-width": 3 } : { stroke: "none", "stroke-width": 0 };
-      const inset = twice ? 3 : 1.5;
-      pen.rect(key, x + left + step * size + inset, y + inset, size - 2 * inset, pitch - 2 * inset, fill, frame, `sample ${sample}`);
-      pen.text(key, x + left + (step + 0.5) * size, y + 22, `${sample}`, { "text-anchor": "middle", class: "rr-dark" });
+      const twice = counts[i].indexOf(sample) !== counts[i].lastIndexOf(sample), inset = twice ? 3 : 1.5;
+      const key = `${epoch} ${rank} ${step}`, share = sample / Math.max(1, samples - 1);
+      const fill = `hsl(${205 - 10 * share} ${75 - 15 * share}% ${91 - 27 * share}%)`;
+      const frame = { stroke: twice ? pen.colors.failure.color : "none", "stroke-width": 3 };
+      const [width, high] = [size - 2 * inset, pitch - 2 * inset];
+      pen.rect(key, x + left + step * size + inset, y + inset, width, high, fill, frame, `sample ${sample}`);
+      pen.text(key, x + left + (step + 0.5) * size, y + 22, `${sample}`, "middle dark");
     });
-    if (!own.length) pen.text(`${epoch} ${rank} none`, x + left, y + 20, "nothing", { class: "rr-soft" });
+    if (!own.length) pen.text(`${epoch} ${rank} none`, x + left, y + 20, "nothing", "soft");
   });
-  pen.legend([["sample, the first one lightest", "hsl(200 68% 77%)"], ...(rows.length && counts.some((all) => new Set(all).size < all.length) ? [["given out more than once (framed)", pen.colors.failure.color]] : [])]);
+  const framed = counts.some((all) => new Set(all).size < all.length);
+  pen.legend([
+    ["sample, the first one lightest", "hsl(200 68% 77%)"],
+    ...(framed ? [["given out more than once (framed)", pen.colors.failure.color]] : []),
+  ]);
   pen.high(beside ? panel : 2 * panel);
 }
