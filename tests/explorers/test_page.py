@@ -18,7 +18,7 @@ from playwright.sync_api import Page, expect
 from helpers.explorers.explore import NAMES, explore
 from helpers.explorers.form import source_of, text_of
 
-MOST = {"cost": 150, "algorithms": 1500, "samples": 1500}
+MOST = {"cost": 150, "algorithms": 800, "samples": 500, "collective": 300}
 """How many settings are compared, where not all: Python takes a second for some of them."""
 
 COMPUTE = """([source, page, settings]) => {
