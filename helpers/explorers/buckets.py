@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from helpers.explorers.form import Control, Shown, choice, steps
-from helpers.trace.events import Event, Trace
-from helpers.views.plain import plural
-from helpers.views.step_lanes import step_lanes
+from typing import Any
 
-_MS = 1_000_000
+from helpers.explorers.form import Control, choice, steps
+
 _SPEEDS = {
     "slow (a layer takes 2 ms)": 2.0,
     "as fast as backward (1 ms)": 1.0,
     "fast (0.3 ms)": 0.3,
 }
+TITLE = "Gradient buckets behind backward"
 CONTROLS: tuple[Control, ...] = (
     steps("layers", "layers", range(2, 17)),
     steps("bucket", "layers in a bucket", range(1, 17)),
@@ -20,20 +19,33 @@ CONTROLS: tuple[Control, ...] = (
     choice("latency_ms", "start of a call [ms]", (0.0, 0.1, 0.5, 1.0)),
 )
 START = {"layers": 8, "bucket": 2, "network": "as fast as backward (1 ms)", "latency_ms": 0.1}
+WORDS = {
+    "row": "bucket {bucket}, {size:layer}: ready after {ready:1} ms, all_reduce from "
+    "{begins:1} to {done:1} ms",
+    "says": "{buckets:bucket}: the step takes {end:1} ms. Of {alone:1} ms of communication {exposed:1} ms "
+    "are exposed, after backward; the rest is hidden behind it.",
+}
 
 
-def show(layers: int, bucket: int, network: str, latency_ms: float) -> Shown:
-    """Draw one step: forward 0.5 ms and backward 1 ms for each layer, an all-reduce for each bucket."""
+def given() -> dict[str, Any]:
+    return {"speeds": _SPEEDS}
+
+
+def plan(layers: int, bucket: int, network: str, latency_ms: float) -> dict[str, Any]:
+    """Return one step: forward 0.5 ms and backward 1 ms for each layer, an all_reduce for each bucket."""
     sizes = bucket_sizes(layers, bucket)
     calls = reduced(sizes, layers / 2, _SPEEDS[network], latency_ms)
     end = max(layers * 1.5, calls[-1][2])
-    exposed = end - layers * 1.5
-    alone = sum(size * _SPEEDS[network] + latency_ms for size in sizes)
-    words = (
-        f"{plural(len(sizes), 'bucket')}: the step takes {end:.1f} ms. Of {alone:.1f} ms of communication "
-        f"{exposed:.1f} ms are exposed, after backward; the rest is hidden behind it."
-    )
-    return Shown(words, (step_lanes({plural(len(sizes), "bucket"): _trace(layers, calls)}),))
+    return {
+        "buckets": len(sizes),
+        "end": end,
+        "exposed": end - layers * 1.5,
+        "alone": sum(size * _SPEEDS[network] + latency_ms for size in sizes),
+        "rows": [
+            {"bucket": i, "size": size, "ready": ready, "begins": begins, "done": done}
+            for i, (size, (ready, begins, done)) in enumerate(zip(sizes, calls, strict=True), 1)
+        ],
+    }
 
 
 def bucket_sizes(layers: int, bucket: int) -> list[int]:
@@ -46,7 +58,7 @@ def bucket_sizes(layers: int, bucket: int) -> list[int]:
 def reduced(
     sizes: list[int], backward_ms: float, layer_ms: float, latency_ms: float
 ) -> list[tuple[float, float, float]]:
-    """Return each bucket's all-reduce: ready, begun and done, in ms; one after the other.
+    """Return each bucket's all_reduce: ready, begun and done, in ms; one after the other.
 
     backward_ms: when backward begins. It takes 1 ms a layer, and a bucket waits for its last gradient.
     """
@@ -57,26 +69,3 @@ def reduced(
         free = begins + latency_ms + size * layer_ms
         calls.append((ready, begins, free))
     return calls
-
-
-def _trace(layers: int, calls: list[tuple[float, float, float]]) -> Trace:
-    spans = [("forward", 0.0, layers / 2), ("backward", layers / 2, layers * 1.5)]
-    events = [
-        Event(0, seq, "span", name, start_ns=int(start * _MS), end_ns=int(end * _MS))
-        for seq, (name, start, end) in enumerate(spans)
-    ]
-    events += [
-        Event(
-            0,
-            seq,
-            "all_reduce",
-            "all_reduce",
-            "plan",
-            (0,),
-            asynchronous=True,
-            start_ns=int(begins * _MS),
-            end_ns=int(done * _MS),
-        )
-        for seq, (_, begins, done) in enumerate(calls, start=2)
-    ]
-    return Trace(1, tuple(events))

@@ -3,36 +3,46 @@
 from __future__ import annotations
 
 from math import sqrt
+from typing import Any
 
-from helpers.explorers.form import Control, Shown, steps
-from helpers.views.curve import curves
+from helpers.explorers.form import Control, steps
 
+TITLE = "How often to save"
 CONTROLS: tuple[Control, ...] = (
-    steps("write_s", "writing takes [s]", (1, 5, 15, 30, 60, 120, 300, 600)),
+    steps("write_s", "a save stops training for [s]", (1, 5, 15, 30, 60, 120, 300, 600)),
     steps("days", "days between failures of a host", (10, 30, 100, 300, 1000)),
     steps("hosts", "hosts", [2**k for k in range(13)]),
 )
 START = {"write_s": 60, "days": 300, "hosts": 256}
+WORDS = {
+    "row": "a save every {minutes:1} min: {saving:1%} lost to saving, {undone:1%} to work "
+    "undone, {both:1%} in all",
+    "says": "The job fails every {hours:1} h. Best: a save every {best:1} min, which loses "
+    "{lost:1%} of the time.",
+    "short": "So short between failures the formula no longer holds.",
+}
 
 
-def show(write_s: int, days: int, hosts: int) -> Shown:
-    """Draw what is lost against the interval, with Young's interval marked.
+def plan(write_s: int, days: int, hosts: int) -> dict[str, Any]:
+    """Return what is lost at a few intervals around Young's.
 
     After Young, "A first order approximation to the optimum checkpoint interval" (1974): the best interval
     is sqrt(2 C M), where a checkpoint takes C and a failure comes every M.
     """
     between = days * 86_400 / hosts
     best = sqrt(2 * write_s * between)
-    minutes = [best / 60 * 2 ** (k / 4) for k in range(-14, 15)]
-    writing = [(m, write_s / (60 * m)) for m in minutes]
-    undone = [(m, 60 * m / 2 / between) for m in minutes]
-    both = [(m, w + u) for (m, w), (_, u) in zip(writing, undone, strict=True)]
-    lines = {"writing": writing, "work undone": undone, "both": both}
-    words = (
-        f"The job fails every {between / 3600:,.1f} h. Best: a checkpoint every {best / 60:,.1f} min, which "
-        f"loses {write_s / best + best / 2 / between:.1%} of the time."
-    )
-    if best < 4 * write_s or between < 10 * write_s:
-        words += " So short between failures the formula no longer holds."
-    picture = curves(lines, x="interval [minutes]", y="share of time that is lost", log="xy")
-    return Shown(words, (picture,))
+    rows = []
+    for factor in (0.25, 0.5, 1, 2, 4):
+        interval = best * factor
+        saving, undone = write_s / interval, interval / 2 / between
+        rows.append(
+            {"minutes": interval / 60, "saving": saving, "undone": undone, "both": saving + undone}
+        )
+    short = best < 4 * write_s or between < 10 * write_s
+    return {
+        "hours": between / 3600,
+        "best": best / 60,
+        "lost": rows[2]["both"],
+        "says": ["says", "short"] if short else ["says"],
+        "rows": rows,
+    }

@@ -2,35 +2,86 @@
 
 from __future__ import annotations
 
-from helpers.explorers.form import Control, Shown, choice, steps
-from helpers.explorers.in_ranks import collective
+from functools import cache
+from itertools import product
+from typing import Any
+
+from helpers.explorers.form import Control, choice, steps
+from helpers.explorers.in_ranks import collectives
 from helpers.ranks.launcher import launch
-from helpers.views.before_after import before_after
-from helpers.views.plain import plural
 
 _ROOTED = ("broadcast", "scatter", "gather", "reduce")
 _REDUCES = ("reduce", "all_reduce", "reduce_scatter")
 _OPS = (*_ROOTED, "all_gather", "all_reduce", "reduce_scatter", "all_to_all")
+_REDUCTIONS = ("SUM", "MAX", "MIN", "PRODUCT")
+_SIZES = range(2, 7)
 
+TITLE = "Collectives, before and after"
+NOTE = (
+    "On real ranks: when this cell ran, each combination ran once on 2 to 6 processes. The page shows "
+    "what they returned."
+)
 CONTROLS: tuple[Control, ...] = (
     choice("op", "collective", _OPS),
-    steps("ranks", "ranks", range(2, 7)),
-    steps("root", "root", range(6)),
-    choice("reduction", "reduction", ("SUM", "MAX", "MIN", "PRODUCT")),
+    choice("reduction", "reduction", _REDUCTIONS),
+    steps("ranks", "ranks", _SIZES),
+    steps("root", "root", range(max(_SIZES))),
 )
 START = {"op": "all_gather", "ranks": 4, "root": 0, "reduction": "SUM"}
+WORDS = {
+    "row": "rank {rank}: {before} → {after}",
+    "says": "{call} on {ranks:rank}: rank 0 handed in {nbytes:byte}.",
+    "rootless": "It has no root: every rank gets its part.",
+}
 
 
-def show(op: str, ranks: int, root: int, reduction: str) -> Shown:
-    """Run the collective, and draw it."""
+def given() -> dict[str, Any]:
+    return {"runs": _runs(), "rooted": _ROOTED, "reduces": _REDUCES}
+
+
+def plan(op: str, ranks: int, root: int, reduction: str) -> dict[str, Any]:
+    """Return what the ranks had and have: a list of tensors each, and the same as text."""
     root = min(root, ranks - 1)
-    run = launch(collective, ranks, args=(op, root, reduction), on_failure="return")
-    sent = sum(event.nbytes for event in run.trace if event.op == op and event.rank == 0)
-    about = [op, f"root {root}" if op in _ROOTED else "", reduction if op in _REDUCES else ""]
-    words = (
-        f"{' '.join(filter(None, about))}, just run here on {plural(ranks, 'rank')}: rank 0 handed in "
-        f"{plural(sent, 'byte')}."
-    )
-    if op not in _ROOTED:
-        words += " It has no root: every rank gets its part."
-    return Shown(words, (before_after(run),))
+    key = _key(op, ranks, root if op in _ROOTED else 0, reduction if op in _REDUCES else "SUM")
+    nbytes, pairs = _runs()[key]
+    call = [op, f"root {root}" if op in _ROOTED else "", reduction if op in _REDUCES else ""]
+    return {
+        "call": " ".join(filter(None, call)),
+        "nbytes": nbytes,
+        "says": ["says"] if op in _ROOTED else ["says", "rootless"],
+        "rows": [
+            {"rank": rank, "had": had, "has": has, "before": _text(had), "after": _text(has)}
+            for rank, (had, has) in enumerate(pairs)
+        ],
+    }
+
+
+def _text(tensors: list[list[int]]) -> str:
+    return ", ".join(f"[{' '.join(map(str, one))}]" for one in tensors) or "nothing"
+
+
+def _key(op: str, ranks: int, root: int, reduction: str) -> str:
+    return f"{op} {ranks} {root} {reduction}"
+
+
+@cache
+def _runs() -> dict[str, tuple[int, list[Any]]]:
+    """Run everything that differs: for each, the bytes that rank 0 handed in, and (before, after) by rank.
+
+    One launch for each world size; a launch for each of 180 combinations would take ten seconds.
+    """
+    found = {}
+    for ranks in _SIZES:
+        calls = [
+            (op, root, reduction)
+            for op in _OPS
+            for root, reduction in product(
+                range(ranks if op in _ROOTED else 1),
+                _REDUCTIONS if op in _REDUCES else _REDUCTIONS[:1],
+            )
+        ]
+        run = launch(collectives, ranks, args=(calls,))
+        sent = [event.nbytes for event in run.trace.of(0) if event.op in _OPS]
+        for (op, root, reduction), nbytes, *pairs in zip(calls, sent, *run.values, strict=True):
+            found[_key(op, ranks, root, reduction)] = (nbytes, pairs)
+    return found

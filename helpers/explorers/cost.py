@@ -1,31 +1,37 @@
-"""The cost model with controls: change a cluster or a model, and see which layouts are best now."""
+"""The cost model with controls: change a cluster or a model, and see which layouts are best now.
+
+`helpers/plan` is the model, with its sources; cost.js is the same arithmetic for the page.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
-from helpers.explorers.form import Control, Shown, choice, steps
+from helpers.explorers.form import Control, choice, steps
 from helpers.plan.cluster import Cluster
 from helpers.plan.model_size import Model
 from helpers.plan.presets import CLUSTERS, MODELS, cluster_of, model_called
-from helpers.plan.search import fastest
-from helpers.views.plan_bars import plan_picture
+from helpers.plan.search import MICROBATCHES, Plan, fastest, one_for_each_mesh, smallest
+from helpers.views.memory_bars import LOOKS
+from helpers.views.palette import COLLECTIVE, FAINT, SEND, WAIT
+from helpers.views.plan_bars import SHOWN
 
 CUSTOM = "your own"
+TITLE = "Layouts of a training run"
 CONTROLS: tuple[Control, ...] = (
     choice("model", "model", (*MODELS, CUSTOM)),
-    steps("layers", "layers", range(4, 161, 4)),
-    steps("hidden", "hidden size", range(1024, 32_769, 1024)),
     choice("gpu", "GPU", tuple(CLUSTERS)),
+    choice("microbatch", "microbatch", {"the best": 0, **{str(n): n for n in MICROBATCHES}}),
     steps("gpus", "GPUs", [2**k for k in range(3, 16)]),
     steps("gpus_per_host", "GPUs in a host", (1, 2, 4, 8, 16, 32, 64)),
-    steps("memory_gb", "memory [GB]", range(16, 289, 8)),
+    steps("memory_gb", "GPU memory [GB]", range(16, 289, 8)),
     steps("host_gb_s", "in a host [GB/s]", range(25, 901, 25)),
     steps("network_gb_s", "network [GB/s]", range(1, 201)),
-    steps("batch", "samples a step", [2**k for k in range(4, 14)]),
-    choice("microbatch", "microbatch", {"the best": 0, "1": 1, "2": 2, "4": 4, "8": 8}),
+    steps("batch", "samples per step", [2**k for k in range(4, 14)]),
+    steps("layers", "your own: layers", range(4, 161, 4)),
+    steps("hidden", "your own: hidden size", range(1024, 32_769, 1024)),
 )
 START = {
     "model": "Llama 3 70B",
@@ -40,65 +46,74 @@ START = {
     "batch": 2048,
     "microbatch": 0,
 }
+WORDS = {
+    "row": "{layout}: {total:seconds} per step (compute {compute:seconds}, bubble {bubble:seconds}, TP "
+    "traffic {tp:seconds}, PP traffic {pp:seconds}, DP traffic {dp:seconds}), MFU "
+    "{mfu:0%}, {memory:bytes} per GPU",
+    "size": "{model} has {billions:1} billion parameters.",
+    "best": "Best: {layout}. A step takes {total:seconds}, the GPUs do {mfu:0%} of their peak in useful "
+    "work, and 1 trillion tokens take {days:1} days.",
+    "nothing": "Nothing fits: the smallest layout, {layout}, needs {memory:bytes} of {memory_gb} GB.",
+    "uneven": "No layout deals this batch out evenly over these GPUs. Try fewer GPUs, or more samples.",
+}
 
 
-def show(batch: int, microbatch: int, **setting: Any) -> Shown:
-    """Draw the best layouts, and say what it would mean to train with the first."""
-    model, cluster = sizes(**setting)
+def given() -> dict[str, Any]:
+    return {
+        "models": {name: asdict(model) for name, model in MODELS.items()},
+        "custom": asdict(_custom(0, 0)),
+        "clusters": {name: asdict(make(1)) for name, make in CLUSTERS.items()},
+        "microbatches": MICROBATCHES,
+        "shown": SHOWN,
+        "times": [FAINT, WAIT.color, COLLECTIVE.color, SEND.color, "#56B4E9"],
+        "parts": [color for color, _ in LOOKS[:4]],
+    }
+
+
+def plan(batch: int, microbatch: int, **setting: Any) -> dict[str, Any]:
+    """Return the best layouts, one for each DP x TP x PP, and what training with the first would mean."""
+    model, cluster = sizes(setting)
     microbatches = (microbatch,) if microbatch else ()
-    plans = fastest(model, cluster, batch, microbatches=microbatches)
-    picture = plan_picture(model, cluster, batch, microbatches=microbatches)
-    if not plans:
-        words = "Nothing fits. More GPUs, more memory on each, or another batch?"
-        return Shown(words, (picture,))
-    best = plans[0]
-    days = 1e12 / (batch * model.sequence / best.time.total_s) / 86_400
-    words = (
-        f"Best: {best.layout}. A step takes {best.time.total_s:.3g} s, the GPUs do {best.utilization:.0%} "
-        f"of their peak in useful work, and 1 trillion tokens take {days:,.1f} days."
-    )
-    return Shown(words, (picture,))
+    plans = one_for_each_mesh(fastest(model, cluster, batch, microbatches))[:SHOWN]
+    rows = [*map(_row, plans)]
+    values = {"billions": model.parameters / 1e9, "rows": rows}
+    if plans:
+        seconds = 1e12 / (batch * model.sequence / plans[0].time.total_s)
+        return rows[0] | values | {"days": seconds / 86_400, "says": ["size", "best"]}
+    least = smallest(model, cluster, batch, microbatches)
+    if least is None:
+        return values | {"says": ["size", "uneven"]}
+    return values | _row(least) | {"says": ["size", "nothing"]}
 
 
-def sizes(
-    model: str,
-    layers: int,
-    hidden: int,
-    gpu: str,
-    gpus: int,
-    gpus_per_host: int,
-    memory_gb: int,
-    host_gb_s: int,
-    network_gb_s: int,
-) -> tuple[Model, Cluster]:
+def _row(plan: Plan) -> dict[str, Any]:
+    time, memory = plan.time, plan.memory
+    return {
+        "layout": str(plan.layout),
+        "times": [*time.parts().values()],
+        "total": time.total_s,
+        "parts": [*memory.parts().values()],
+        "memory": memory.total,
+        "mfu": plan.utilization,
+        **dict(zip(("compute", "bubble", "tp", "pp", "dp"), time.parts().values(), strict=True)),
+    }
+
+
+def sizes(setting: Mapping[str, Any]) -> tuple[Model, Cluster]:
     """Return the model and the cluster that the controls describe."""
-    chosen = (
-        Model(CUSTOM, layers, hidden, hidden // 128, 4096)
-        if model == CUSTOM
-        else model_called(model)
-    )
+    own = setting["model"] == CUSTOM
     cluster = replace(
-        cluster_of(gpu, gpus),
-        gpus_per_host=gpus_per_host,
-        memory_bytes=memory_gb * 10**9,
-        host_bandwidth=host_gb_s * 1e9,
-        network_bandwidth=network_gb_s * 1e9,
+        cluster_of(setting["gpu"], setting["gpus"]),
+        gpus_per_host=setting["gpus_per_host"],
+        memory_bytes=setting["memory_gb"] * 10**9,
+        host_bandwidth=setting["host_gb_s"] * 1e9,
+        network_bandwidth=setting["network_gb_s"] * 1e9,
+    )
+    chosen = (
+        _custom(setting["layers"], setting["hidden"]) if own else model_called(setting["model"])
     )
     return chosen, cluster
 
 
-def link(controls: Mapping[str, Any]) -> None:
-    """Have a GPU bring its links, and a model of one's own its sizes."""
-
-    def take_links(change: object) -> None:
-        chosen = cluster_of(controls["gpu"].value, 8)
-        controls["host_gb_s"].value = round(chosen.host_bandwidth / 1e9)
-        controls["network_gb_s"].value = round(chosen.network_bandwidth / 1e9)
-
-    def allow_sizes(change: object) -> None:
-        for name in ("layers", "hidden"):
-            controls[name].disabled = controls["model"].value != CUSTOM
-
-    controls["gpu"].observe(take_links, "value")
-    controls["model"].observe(allow_sizes, "value")
-    allow_sizes(None)
+def _custom(layers: int, hidden: int) -> Model:
+    return Model(CUSTOM, layers, hidden, hidden // 128, 4096)

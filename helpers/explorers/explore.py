@@ -30,6 +30,4 @@ def explore(name: str, **setting: Any) -> Explorer:
     if name not in NAMES:
         raise ValueError(f"there is no explorer {name!r}; there are {', '.join(NAMES)}.")
     module = import_module(f"helpers.explorers.{name}")
-    return Explorer(
-        module.CONTROLS, module.show, module.START | setting, getattr(module, "link", None)
-    )
+    return Explorer(module, module.START | setting)

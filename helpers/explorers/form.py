@@ -1,22 +1,40 @@
-"""The one form of all explorers: controls, what they draw, and what it says in words.
+"""The one form of all explorers: what a module of this folder declares, and the page that it becomes.
 
-    controls -> show(**values) -> Shown (words, pictures) -> words and images below the controls
+    TITLE, CONTROLS, START, WORDS, plan()  ->  Explorer  ->  text, and a page that needs no kernel
+    frame.js + frame.css + NAME.js         ->  computes the same plan in the page, and draws it
 
-While notebooks are run to be stored or compared, what the first setting draws is given: the ids of
-widgets are new in every kernel.
+`plan(**setting)` returns what one setting gives: the numbers that `WORDS` speaks of, `rows` with those that
+are drawn, and `says`, which of `WORDS` make the sentence ("says" if it does not name any). The page has the
+same function in JavaScript, since a saved notebook and an exported page have no kernel to ask; a test
+compares both. The words are written once, in Python: the page is handed the templates.
 """
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from html import escape
-from io import BytesIO
+from math import floor, log10
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from helpers.views.live import widget_view
-from helpers.views.picture import Picture
+from helpers.views.palette import COLLECTIVE, FAILURE, INK, RECV, SEND, SPAN, WAIT
+from helpers.views.plain import plural, short_bytes
+
+_HERE = Path(__file__).parent
+_LOOKS = {
+    "send": SEND,
+    "recv": RECV,
+    "collective": COLLECTIVE,
+    "wait": WAIT,
+    "span": SPAN,
+    "failure": FAILURE,
+}
+_PLACE = re.compile(r"\{(\w+)(?::([^}]+))?\}")
 
 
 @dataclass(frozen=True)
@@ -35,112 +53,111 @@ def steps(name: str, words: str, values: Any) -> Control:
 
 
 def choice(name: str, words: str, values: Any) -> Control:
-    """Make a list to choose from; a mapping gives each value its words."""
+    """Make buttons of which one is chosen; a mapping gives each value its words."""
     options = values if isinstance(values, Mapping) else {str(value): value for value in values}
     return Control(name, words, options, slider=False)
 
 
-@dataclass(frozen=True)
-class Shown:
-    """What one setting gives: a sentence or two, and pictures from top to bottom."""
-
-    words: str
-    pictures: tuple[Picture, ...]
-
-
 @dataclass(frozen=True, repr=False)
 class Explorer:
-    """Controls and what they show. Each display has controls of its own, which begin at `setting`.
+    """An explorer that begins at `setting`. Raises ValueError for what its controls do not offer."""
 
-    show: called with a value for each control, by name. link: called with the widgets by name, to tie some
-    to others. Raises ValueError for a setting that the controls do not offer.
-    """
-
-    controls: tuple[Control, ...]
-    show: Callable[..., Shown]
+    module: ModuleType
     setting: Mapping[str, Any]
-    link: Callable[[Mapping[str, Any]], None] | None = field(default=None)
 
     def __post_init__(self) -> None:
-        names = {control.name for control in self.controls}
+        names = {control.name for control in self.module.CONTROLS}
         if names != set(self.setting):
             wrong = ", ".join(sorted(names ^ set(self.setting)))
             raise ValueError(f"the controls are {', '.join(sorted(names))}; what about {wrong}?")
-        for control in self.controls:
+        for control in self.module.CONTROLS:
             if self.setting[control.name] not in control.options.values():
                 raise ValueError(
                     f"{control.name} offers {', '.join(control.options)}, not "
                     f"{self.setting[control.name]!r}."
                 )
 
-    def _now(self) -> Shown:
-        return self.show(**self.setting)
-
     def __repr__(self) -> str:
-        shown = self._now()
-        return "\n".join([*(picture.text for picture in shown.pictures), shown.words])
+        return text_of(self.module, self.setting)
 
-    def _repr_png_(self) -> bytes:
-        return _stacked([picture._repr_png_() for picture in self._now().pictures])
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._page()}
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
-        return {"text/plain": repr(self)} | widget_view(self.widget)
+    def handed(self) -> dict[str, Any]:
+        """Return what the page is handed: plain JSON."""
+        module = self.module
+        looks = {name: {"color": look.color, "tint": look.tint} for name, look in _LOOKS.items()}
+        return {
+            "title": module.TITLE,
+            "note": getattr(module, "NOTE", ""),
+            "controls": [
+                asdict(control) | {"options": list(control.options.items())}
+                for control in module.CONTROLS
+            ],
+            "start": dict(self.setting),
+            "words": module.WORDS,
+            "colors": looks | {"ink": INK},
+            "given": module.given() if hasattr(module, "given") else None,
+        }
 
-    def widget(self) -> Any:
-        """Make the widget: the controls, below them the words, and the pictures."""
-        import ipywidgets as widgets
+    def _page(self) -> str:
+        """Return HTML that is the same in each run, so that it can be stored and compared.
 
-        controls = {one.name: self._widget_of(one, widgets) for one in self.controls}
-        words, images = widgets.HTML(), widgets.HTML()
-
-        def show(change: object = None) -> None:
-            shown = self.show(**{name: control.value for name, control in controls.items()})
-            words.value = f"<b>{escape(shown.words)}</b>"
-            images.value = "".join(map(_image, shown.pictures))
-
-        if self.link is not None:
-            self.link(controls)
-        for control in controls.values():
-            control.observe(show, "value")
-        show()
-        panel = widgets.Box(list(controls.values()), layout={"flex_flow": "row wrap"})
-        return widgets.VBox([panel, words, images])
-
-    def _widget_of(self, control: Control, widgets: Any) -> Any:
-        from helpers.explorers.slider import Slider
-
-        value = self.setting[control.name]
-        if control.slider:
-            return Slider(control.words, control.options, value)
-        return widgets.Dropdown(
-            options=list(control.options.items()),
-            value=value,
-            description=control.words,
-            style={"description_width": "150px"},
-            layout={"width": "385px"},
+        Where scripts are taken away (GitHub, a notebook that is not trusted) the text stays.
+        """
+        # No "<" of the data can end the script's element; the modules have no "</script" of their own.
+        data = json.dumps(self.handed(), separators=(",", ":"), ensure_ascii=False)
+        data = data.replace("<", "\\u003c")
+        script = "\n".join([source_of(self.module), f"const page = {data};", ""])
+        name = f"rr-{hashlib.sha256(script.encode()).hexdigest()[:12]}"
+        script += (
+            f"for (const place of document.querySelectorAll('.{name}')) explorer(place, page);"
+        )
+        return (
+            f'<div class="rr-explorer {name}"><strong>{escape(self.module.TITLE)}</strong>'
+            f"<pre>{escape(repr(self))}</pre></div>"
+            f"<style>{(_HERE / 'frame.css').read_text(encoding='utf-8')}</style>"
+            f'<script type="module">{script}</script>'
         )
 
 
-def _image(picture: Picture) -> str:
-    image = base64.b64encode(picture._repr_png_()).decode()
-    return (
-        f'<img src="data:image/png;base64,{image}" alt="{escape(picture.text)}"'
-        ' style="max-width: 100%; display: block">'
-    )
+def source_of(module: ModuleType) -> str:
+    """Return the JavaScript of one explorer: the frame, then its own."""
+    own = _HERE / f"{module.__name__.rpartition('.')[2]}.js"
+    return "\n".join(path.read_text(encoding="utf-8") for path in (_HERE / "frame.js", own))
 
 
-def _stacked(pictures: list[bytes]) -> bytes:
-    """Put PNGs below each other."""
-    if len(pictures) == 1:
-        return pictures[0]
-    from PIL import Image
+def text_of(module: ModuleType, setting: Mapping[str, Any]) -> str:
+    """Describe what one setting gives: a line for each row, then the sentence."""
+    values = dict(setting) | module.plan(**setting)
+    lines = [fill(module.WORDS["row"], row) for row in values["rows"]]
+    says = [fill(module.WORDS[part], values) for part in values.get("says", ["says"])]
+    return "\n".join([*lines, " ".join(says)])
 
-    images = [Image.open(BytesIO(png)).convert("RGB") for png in pictures]
-    whole = Image.new("RGB", (max(i.width for i in images), sum(i.height for i in images)), "white")
-    y = 0
-    for image in images:
-        whole.paste(image, (0, y))
-        y += image.height
-    buffer = BytesIO()
-    whole.quantize(128, dither=Image.Dither.NONE).save(buffer, format="png", optimize=True)
-    return buffer.getvalue()
+
+def fill(template: str, values: Mapping[str, Any]) -> str:
+    """Write values into a template, as frame.js does: `{idle:0%}`, `{size:bytes}`, `{ranks:rank}`."""
+    return _PLACE.sub(lambda place: written(values[place[1]], place[2]), template)
+
+
+def written(value: Any, how: str | None) -> str:
+    """Write one value. how: None, "bytes", "seconds", decimals such as "1" and "0%", or a noun to count."""
+    if how is None:
+        return value if isinstance(value, str) else f"{value:,}"
+    if how == "bytes":
+        return short_bytes(value)
+    if how == "seconds":
+        return _seconds(value)
+    if how[0].isdigit():
+        return f"{value:,.{how}}" if how.endswith("%") else f"{value:,.{how}f}"
+    return plural(value, how)
+
+
+def _seconds(value: float) -> str:
+    """Write a duration with three digits: `1,234 s`, `6.15 s`, `43.6 ms`, `2.70 µs`."""
+    factor, unit = (1.0, "s") if value >= 1 or not value else (1e3, "ms")
+    if unit == "ms" and value * factor < 1:
+        factor, unit = 1e6, "µs"
+    scaled = value * factor
+    digits = max(0, 2 - floor(log10(scaled))) if scaled else 0
+    return f"{scaled:,.{digits}f} {unit}"

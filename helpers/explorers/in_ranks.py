@@ -5,42 +5,47 @@ from __future__ import annotations
 import torch
 import torch.distributed as dist
 
-Numbers = torch.Tensor | list[torch.Tensor] | None
+Tensors = list[torch.Tensor]
 
 
-def collective(
+def collectives(
+    rank: int, world_size: int, calls: list[tuple[str, int, str]]
+) -> list[tuple[list[list[int]], list[list[int]]]]:
+    """Take part in each (op, root, reduction); return what was there before and after, as whole numbers."""
+    pairs = (_collective(rank, world_size, *call) for call in calls)
+    return [tuple([one.int().tolist() for one in side] for side in pair) for pair in pairs]  # type: ignore[misc]
+
+
+def _collective(
     rank: int, world_size: int, op: str, root: int, reduction: str
-) -> tuple[Numbers, Numbers]:
-    """Take part in one collective, two numbers of each rank's own; give what was there before and after."""
+) -> tuple[Tensors, Tensors]:
+    """Take part in one collective with one or two numbers of each rank's own for every other rank."""
     mine = torch.tensor([10.0 * rank + 1, 10.0 * rank + 2])
     many = [torch.tensor([10.0 * rank + other]) for other in range(world_size)]
-    room = [torch.zeros(2) for _ in range(world_size)]
-    how = getattr(dist.ReduceOp, reduction)
-    before: Numbers = mine.clone()
+    room, own = [torch.zeros(2) for _ in range(world_size)], torch.zeros(1)
+    how, at_root = getattr(dist.ReduceOp, reduction), rank == root
+    before = [mine.clone()]
     if op == "broadcast":
         dist.broadcast(mine, root)
-    elif op == "reduce":
+        return before, [mine]
+    if op == "reduce":
         dist.reduce(mine, root, how)
-        return before, mine if rank == root else None
-    elif op == "all_reduce":
+        return before, [mine] if at_root else []
+    if op == "all_reduce":
         dist.all_reduce(mine, how)
-    elif op == "gather":
-        dist.gather(mine, room if rank == root else None, root)
-        return before, room if rank == root else None
-    elif op == "all_gather":
+        return before, [mine]
+    if op == "gather":
+        dist.gather(mine, room if at_root else None, root)
+        return before, room if at_root else []
+    if op == "all_gather":
         dist.all_gather(room, mine)
         return before, room
-    elif op == "scatter":
-        own = torch.zeros(1)
-        dist.scatter(own, many if rank == root else None, root)
-        return many if rank == root else None, own
-    elif op == "reduce_scatter":
-        own = torch.zeros(1)
+    if op == "scatter":
+        dist.scatter(own, many if at_root else None, root)
+        return many if at_root else [], [own]
+    if op == "reduce_scatter":
         dist.reduce_scatter(own, many, how)
-        return many, own
-    else:
-        got = [torch.zeros(1) for _ in range(world_size)]
-        if op == "all_to_all":
-            dist.all_to_all(got, many)
-        return many, got
-    return before, mine
+        return many, [own]
+    got = [torch.zeros(1) for _ in range(world_size)]
+    dist.all_to_all(got, many)
+    return many, got

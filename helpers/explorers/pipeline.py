@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
-from helpers.explorers.form import Control, Shown, choice, steps
-from helpers.views.plain import plural
-from helpers.views.schedule import schedule
-from helpers.views.schedule_times import idle_share, planned
+from typing import Any
 
+from helpers.explorers.form import Control, choice, steps
+from helpers.views.schedule_times import idle_share, most_held, planned
+
+TITLE = "Pipeline schedules"
 CONTROLS: tuple[Control, ...] = (
     choice("kind", "schedule", ("GPipe", "1F1B", "zero bubble")),
     steps("stages", "stages", range(1, 9)),
     steps("microbatches", "microbatches", range(1, 17)),
 )
 START = {"kind": "1F1B", "stages": 4, "microbatches": 8}
+WORDS = {
+    "row": "stage {stage} holds {held:microbatch} at most: {order}",
+    "says": "{kind}, {stages:stage}, {microbatches:microbatch}: the bubble is {idle:0%} of the time; the "
+    "first stage holds {most:microbatch} at most.",
+}
 
 
-def show(kind: str, stages: int, microbatches: int) -> Shown:
-    """Draw the schedule with a backward of twice a forward, and say its bubble."""
+def plan(kind: str, stages: int, microbatches: int) -> dict[str, Any]:
+    """Return the schedule with a backward of twice a forward, and its bubble."""
     orders = [ORDERS[kind](stage, stages, microbatches) for stage in range(stages)]
     lanes = planned(orders)
-    idle = idle_share([[(piece.start, piece.end) for piece in lane] for lane in lanes])
-    held = min(microbatches, stages) if kind != "GPipe" else microbatches
-    words = (
-        f"{kind}, {plural(stages, 'stage')}, {plural(microbatches, 'microbatch')}: idle {idle:.0%} of the "
-        f"time; the first stage holds {plural(held, 'microbatch')} at most."
-    )
-    return Shown(words, (schedule({kind: orders}),))
+    rows = [
+        {
+            "stage": stage,
+            "held": most_held(order),
+            "order": " ".join(order),
+            "pieces": [[piece.action, piece.start, piece.end] for piece in lane],
+        }
+        for stage, (order, lane) in enumerate(zip(orders, lanes, strict=True))
+    ]
+    return {
+        "idle": idle_share([[(piece.start, piece.end) for piece in lane] for lane in lanes]),
+        "most": rows[0]["held"],
+        "rows": rows,
+    }
 
 
 def gpipe(stage: int, stages: int, microbatches: int) -> list[str]:

@@ -2,38 +2,61 @@
 
 from __future__ import annotations
 
-from helpers.explorers.form import Control, Shown, choice, steps
-from helpers.views.plain import plural
-from helpers.views.sample_raster import repeated, sample_raster
+from collections import Counter
+from typing import Any
+
+from helpers.explorers.form import Control, choice, steps
 
 _YES = {"no": False, "yes": True}
+_MOST, _EPOCHS = 32, 2
+TITLE = "Which rank is given which sample"
 CONTROLS: tuple[Control, ...] = (
-    steps("samples", "samples", range(1, 33)),
+    steps("samples", "samples", range(1, _MOST + 1)),
     steps("ranks", "ranks", range(1, 9)),
     choice("shuffle", "shuffle", _YES),
     choice("drop_last", "drop_last", _YES),
-    choice("set_epoch", "set_epoch", {"yes": True, "forgotten": False}),
+    choice("set_epoch", "set_epoch", {"called": True, "forgotten": False}),
 )
 START = {"samples": 10, "ranks": 4, "shuffle": False, "drop_last": False, "set_epoch": True}
+WORDS = {
+    "row": "epoch {epoch}, rank {rank}: {listed}",
+    "says": "{samples:sample} on {ranks:rank}: each rank is given {each:sample} per epoch. {left_out:sample} "
+    "left out, {repeated:sample} given out more than once. The order of the second epoch is {order}.",
+}
 
 
-def show(samples: int, ranks: int, shuffle: bool, drop_last: bool, set_epoch: bool) -> Shown:
-    """Draw two epochs."""
-    epochs = []
-    for epoch in range(2):
-        given = [
+def given() -> dict[str, Any]:
+    """Return the order in which torch shuffles each number of samples, in each epoch."""
+    shuffled = [
+        [_given(samples, 1, 0, True, False, epoch) for samples in range(_MOST + 1)]
+        for epoch in range(_EPOCHS)
+    ]
+    return {"shuffled": shuffled}
+
+
+def plan(
+    samples: int, ranks: int, shuffle: bool, drop_last: bool, set_epoch: bool
+) -> dict[str, Any]:
+    """Return what the sampler gives each rank in two epochs."""
+    epochs = [
+        [
             _given(samples, ranks, rank, shuffle, drop_last, epoch * set_epoch)
             for rank in range(ranks)
         ]
-        epochs.append(given)
-    first = epochs[0]
-    seen = {index for own in first for index in own}
-    words = (
-        f"{plural(samples, 'sample')} on {plural(ranks, 'rank')}: {plural(len(first[0]), 'step')} an epoch, "
-        f"{plural(samples - len(seen), 'sample')} left out, {plural(len(repeated(first)), 'sample')} given "
-        f"out twice or more. The second epoch's order is {'the same' if first == epochs[1] else 'another'}."
-    )  # fmt: skip
-    return Shown(words, (sample_raster(epochs),))
+        for epoch in range(_EPOCHS)
+    ]
+    counts = Counter(index for own in epochs[0] for index in own)
+    return {
+        "each": len(epochs[0][0]),
+        "left_out": samples - len(counts),
+        "repeated": sum(count > 1 for count in counts.values()),
+        "order": "the same" if epochs[0] == epochs[1] else "another one",
+        "rows": [
+            {"epoch": e, "rank": r, "own": own, "listed": " ".join(map(str, own)) or "nothing"}
+            for e, epoch in enumerate(epochs)
+            for r, own in enumerate(epoch)
+        ],
+    }
 
 
 def _given(

@@ -1,0 +1,184 @@
+"""Explorers in a real browser: the page computes what Python computes, and needs no kernel to do so."""
+
+from __future__ import annotations
+
+import json
+import random
+from importlib import import_module
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from nbconvert import HTMLExporter
+from playwright.sync_api import Page, expect
+
+from helpers.explorers.explore import NAMES, explore
+from helpers.explorers.form import source_of, text_of
+
+MOST = {"cost": 150, "algorithms": 800, "samples": 500, "collective": 300}
+"""How many settings are compared, where not all: Python takes a second for some of them."""
+
+COMPUTE = """([source, page, settings]) => {
+    const run = new Function("page", `${source}
+        const host = document.body.appendChild(make("div")), pen = penOn(host, page.colors);
+        return (set, i) => {
+            const now = plan(set, page.given), { lines } = words(page, set, now);
+            if (i % 7 === 0) pen.redraw(() => draw(pen, now, set));
+            return { now, text: lines.join("\\\\n"), drawn: !/NaN|undefined|Infinity/.test(host.innerHTML) };
+        };`)(page);
+    return settings.map(run);
+}"""
+
+
+def settings_of(name: str) -> list[dict[str, Any]]:
+    """Return all settings of an explorer, or as many as there is time for, always the same."""
+    controls = import_module(f"helpers.explorers.{name}").CONTROLS
+    values = [list(control.options.values()) for control in controls]
+    names = [control.name for control in controls]
+    if name not in MOST:
+        return [dict(zip(names, chosen, strict=True)) for chosen in product(*values)]
+    draw = random.Random(name)
+    return [
+        {n: draw.choice(v) for n, v in zip(names, values, strict=True)} for _ in range(MOST[name])
+    ]
+
+
+def same(page: Any, python: Any) -> bool:
+    """Whether two values of JSON are equal, numbers up to rounding."""
+    if isinstance(python, dict):
+        return set(page) == set(python) and all(same(page[key], python[key]) for key in python)
+    if isinstance(python, list):
+        return len(page) == len(python) and all(map(same, page, python))
+    if isinstance(python, float | int):
+        return bool(page == pytest.approx(python, rel=1e-12, abs=1e-15))
+    return bool(page == python)
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("name", NAMES)
+def test_the_page_computes_what_python_computes(name: str, page: Page) -> None:
+    module, settings = import_module(f"helpers.explorers.{name}"), settings_of(name)
+    handed = explore(name).handed()
+    found = page.evaluate(COMPUTE, [source_of(module), handed, settings])
+    for setting, got in zip(settings, found, strict=True):
+        assert got["text"] == text_of(module, setting), setting
+        assert same(got["now"], json.loads(json.dumps(module.plan(**setting)))), setting
+        assert got["drawn"], setting
+
+
+def show(page: Page, *explorers: Any) -> None:
+    page.set_content("".join(one._repr_mimebundle_()["text/html"] for one in explorers))
+    expect(page.locator(".rr-explorer svg")).to_have_count(len(explorers))
+
+
+def test_a_slider_changes_the_numbers_and_the_picture(page: Page) -> None:
+    show(page, explore("pipeline", kind="GPipe"))
+    says, picture = page.locator(".rr-says"), page.locator(".rr-explorer svg")
+    slider = page.get_by_role("slider", name="microbatches")
+    before = picture.inner_html()
+    slider.fill("15")  # from 8 microbatches to 16
+    expect(says).to_have_text(
+        "GPipe, 4 stages, 16 microbatches: the bubble is 16% of the time; the first stage holds "
+        "16 microbatches at most."
+    )
+    assert picture.inner_html() != before
+    expect(slider).to_have_attribute("aria-valuetext", "16")
+    expect(picture).to_have_attribute("aria-label", f"Pipeline schedules: {says.inner_text()}")
+    page.get_by_role("button", name="Reset").click()
+    expect(says).to_contain_text("8 microbatches")
+    assert picture.inner_html() == before
+
+
+def test_keys_move_the_controls_and_not_the_notebook(page: Page) -> None:
+    show(page, explore("pipeline"))
+    page.evaluate(
+        "document.addEventListener('keydown', () => document.body.classList.add('moved'))"
+    )
+    page.get_by_role("slider", name="stages").focus()
+    page.keyboard.press("ArrowRight")
+    page.get_by_role("radio", name="1F1B").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".rr-says")).to_contain_text("zero bubble, 5 stages")
+    expect(page.locator("body")).not_to_have_class("moved")
+
+
+def test_two_of_a_kind_have_controls_of_their_own(page: Page) -> None:
+    show(page, explore("memory"), explore("memory"))
+    page.get_by_role("radio", name="24").last.check()
+    expect(page.locator(".rr-says").first).to_contain_text("with 80 GB")
+    expect(page.locator(".rr-says").last).to_contain_text("with 24 GB")
+
+
+def test_a_gpu_brings_its_links_and_a_model_of_ones_own_its_sizes(page: Page) -> None:
+    show(page, explore("cost", gpus=64))
+    layers = page.get_by_role("slider", name="your own: layers")
+    expect(layers).to_be_disabled()
+    page.get_by_role("radio", name="A100").check()
+    for name, value in (("in a host [GB/s]", "300"), ("network [GB/s]", "25")):
+        expect(page.get_by_role("slider", name=name)).to_have_attribute("aria-valuetext", value)
+    page.get_by_role("radio", name="your own").check()
+    expect(layers).to_be_enabled()
+
+
+def test_collectives_say_that_their_ranks_were_real(page: Page) -> None:
+    show(page, explore("collective", op="reduce", ranks=3, root=2))
+    expect(page.locator(".rr-note")).to_contain_text("On real ranks: when this cell ran")
+    page.get_by_role("slider", name="ranks").fill("0")  # two ranks have no root 2
+    expect(page.locator(".rr-says")).to_contain_text("reduce root 1 SUM on 2 ranks")
+    page.get_by_role("radio", name="all_to_all").check()
+    expect(page.get_by_role("slider", name="root")).to_be_disabled()
+    expect(page.get_by_role("radio", name="SUM")).to_be_disabled()
+
+
+def test_an_exported_notebook_is_alive_without_a_server(page: Page, tmp_path: Path) -> None:
+    output = nbformat.v4.new_output("execute_result", explore("buckets")._repr_mimebundle_())  # type: ignore[no-untyped-call]
+    cell = nbformat.v4.new_code_cell('explore("buckets")', outputs=[output])  # type: ignore[no-untyped-call]
+    notebook = nbformat.v4.new_notebook(cells=[cell])  # type: ignore[no-untyped-call]
+    html, _ = HTMLExporter().from_notebook_node(notebook)
+    exported = tmp_path / "exported.html"
+    exported.write_text(html)
+    page.route(
+        "**/*",
+        lambda route: (
+            route.continue_() if route.request.url.startswith("file:") else route.fulfill()
+        ),
+    )
+    page.goto(exported.as_uri())
+    page.get_by_role("slider", name="layers in a bucket").fill("7")
+    expect(page.locator(".rr-says")).to_contain_text("1 bucket: the step takes 20.1 ms")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_readable_and_accessible(name: str, page: Page) -> None:
+    show(page, explore(name))
+    page.get_by_text("In words").click()
+    found = Axe().run(page, context={"include": [[".rr-explorer"]]}).response
+    assert not found["violations"], [
+        (v["id"], [n["html"][:200] for n in v["nodes"]]) for v in found["violations"]
+    ]
+    for width in (640, 1000, 1600):
+        page.set_viewport_size({"width": width, "height": 900})
+        expect(page.locator(".rr-explorer svg")).to_be_visible()
+        fits = "box => box.scrollWidth <= box.clientWidth"
+        assert page.locator(".rr-picture").evaluate(fits)
+    sizes = "nodes => nodes.map(node => parseFloat(getComputedStyle(node).fontSize))"
+    assert min(page.locator(".rr-explorer :is(text, p, span, output)").evaluate_all(sizes)) >= 13
+
+
+def test_nothing_glides_where_motion_is_not_wanted(page: Page) -> None:
+    show(page, explore("memory"))
+    glide = "node => getComputedStyle(node).transitionDuration"
+    bar = page.locator(".rr-explorer svg > rect").first
+    assert "0.18s" in bar.evaluate(glide)
+    page.emulate_media(reduced_motion="reduce")
+    assert bar.evaluate(glide) == "0s"
+
+
+def test_without_scripts_the_text_stays(page: Page) -> None:
+    shown = explore("checkpoints")
+    still = page.context.browser.new_page(java_script_enabled=False)  # type: ignore[union-attr]
+    still.set_content(shown._repr_mimebundle_()["text/html"])
+    assert still.locator("pre").inner_text() == repr(shown)
