@@ -216,13 +216,14 @@ def grade(folder: Path, out: Path, **options: Any) -> None:
     not on the roster; with 2 if nothing could be done.
     """
     try:
-        from helpers.grading.command import CannotGrade, grade_folder
+        from helpers.grading.command import grade_folder
+        from helpers.grading.setting import CannotGrade, Setting
     except ModuleNotFoundError as error:
         if error.name != "helpers.grading":
             raise
         raise click.ClickException("this copy is a learner's: the grader is not in it.") from error
     try:
-        sys.exit(grade_folder(folder, out, **options))
+        sys.exit(grade_folder(Setting(folder, out, **options)))
     except CannotGrade as error:
         from helpers.views.plain import for_log
 

@@ -1,6 +1,6 @@
 """How an answer can bypass a rule on communication, and what happens to each attempt.
 
-`records` asks `flags` for places where the instructor should look; `BYPASSES` is what the course says of
+`grader` asks `flags` for places where the instructor should look; `BYPASSES` is what the course says of
 itself, and tests/grading/hostile proves each line of it. Rules on traffic are teaching rules: they
 look at what ranks record of themselves, in processes that the answer shares.
 
@@ -23,6 +23,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+
+from helpers.checks.exercise import Exercise
 
 
 class Fate(Enum):
@@ -126,23 +128,41 @@ REACHES_IN = (
 )
 
 
-def flags(source: str) -> tuple[str, ...]:
-    """Name what an answer uses, by name, that could carry data past the rules on traffic."""
-    return _flags(source, MARKS, TALKS_UNSEEN)
+INNER_IMPORT = "imports `{name}`, which is not the door that answers use: look at what for"
 
 
-def reaching_in(source: str) -> tuple[str, ...]:
-    """Name what an answer uses, by name, to reach the code that runs around it."""
-    inner = INNER | {"modules"} if re.search(r"\bsys\b", source) else INNER
-    return _flags(source, inner, REACHES_IN)
-
-
-def _flags(source: str, marks: frozenset[str], words: str) -> tuple[str, ...]:
-    try:
-        names = set(_names(ast.parse(source)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+def flags(exercise: Exercise, source: str) -> tuple[str, ...]:
+    """Name what an answer uses, by name, that a person should look at."""
+    if not (tree := _tree(source)):
         return ()
-    return tuple(words.format(name=name) for name in sorted(names & marks))
+    names = set(_names(tree))
+    inner = INNER | {"modules"} if re.search(r"\bsys\b", source) else INNER
+    found = [INNER_IMPORT.format(name=name) for name in sorted(_inner_imports(tree))]
+    found += [REACHES_IN.format(name=name) for name in sorted(names & inner)]
+    if any(rule.forbids for rule in exercise.rules):
+        found += [TALKS_UNSEEN.format(name=name) for name in sorted(names & MARKS)]
+    return tuple(found)
+
+
+def _tree(source: str) -> ast.AST | None:
+    # An answer that Python cannot parse has not run either; one may be nested so deeply that ast gives up.
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _inner_imports(tree: ast.AST) -> set[str]:
+    """Return the course's inner modules that are imported or named: answers need `helpers` alone."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {a.name for a in node.names if a.name.startswith("helpers.")}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("helpers."):
+            found.add(str(node.module))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found |= {node.value[:80]} if node.value.startswith("helpers.") else set()
+    return found
 
 
 def _names(tree: ast.AST) -> Iterator[str]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from helpers.checks.mistakes import SEALED, seal
 from helpers.course.workspace import Workspace
+from helpers.grading.setting import CannotGrade
 
 MANIFEST = "manifest.json"
 FORMAT = 1
@@ -31,7 +32,7 @@ _NOT_FOR_LEARNERS = ("grading",)
 _MAX_BYTES = 4 << 20
 
 
-class ReleaseError(Exception):
+class ReleaseError(CannotGrade):
     """No bundle can be written, or read. One line: what is wrong, and what to do."""
 
 

@@ -18,6 +18,7 @@ from itertools import islice
 from pathlib import Path
 
 from helpers.checks.registry import exercises
+from helpers.grading.setting import CannotGrade
 
 MOST_FILES = 100
 """Notebooks that are taken of one learner's folder: some copies of each of the course's."""
@@ -36,7 +37,7 @@ _ALIKE = str.maketrans("аеорсухіјѕԁԛԝһӏοαιν", "aeopcyxijsdqwh
 """Small letters of Cyrillic and Greek that look Latin; the commonest, not all that Unicode has."""
 
 
-class NoSubmissions(Exception):
+class NoSubmissions(CannotGrade):
     """The folder gives nothing to grade. One line: what is wrong, and what to do."""
 
 

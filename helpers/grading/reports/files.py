@@ -11,8 +11,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from helpers.grading.setting import CannotGrade
 
-class ReportError(Exception):
+
+class ReportError(CannotGrade):
     """Reports cannot be written: where, why, and what to do."""
 
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from helpers.grading.batch import read_records
+from helpers.grading.record import read_records
 from helpers.grading.reports.files import open_folder
 from helpers.grading.reports.gradescope import results_json
 

@@ -19,6 +19,7 @@ from helpers.grading.sandbox.limits import Limits
 from helpers.grading.sandbox.staged import Staged
 from helpers.grading.sandbox.template import Template
 from helpers.grading.sandbox.turns import Turns
+from helpers.grading.setting import CannotGrade
 from helpers.ranks.connection import Connection
 from helpers.ranks.site import Beside, Site
 
@@ -59,18 +60,8 @@ def protection_here(level: str) -> Protection:
     return replace(protection, does_not_stop=(*protection.does_not_stop, *missing))
 
 
-class NoSandbox(Exception):
+class NoSandbox(CannotGrade):
     """The sandbox that was asked for is not available here. One line: why, and what to do."""
-
-
-class _Held:
-    """The template of this process, once there is one; another process makes its own."""
-
-    def __init__(self) -> None:
-        self.template: Template | None = None
-
-    def __reduce__(self) -> tuple[type[_Held], tuple[()]]:
-        return _Held, ()
 
 
 @dataclass(frozen=True)
@@ -85,15 +76,19 @@ class Plan:
     staged: Staged
     limits: Limits = Limits()
     turns: Turns = Turns()
-    _held: _Held = field(default_factory=_Held, compare=False, repr=False)
+    _templates: list[Template] = field(default_factory=list, compare=False, repr=False)
+    """The template of this process, once there is one; a copy with other limits has the same."""
+
+    def __reduce__(self) -> tuple[type[Plan], tuple[object, ...]]:
+        # A grader that is spawned gets no template of another process: it makes its own.
+        return Plan, (self.level, self.staged, self.limits, self.turns)
 
     def __enter__(self) -> Plan:
         return self
 
     def __exit__(self, *args: object) -> None:
-        if self._held.template is not None:
-            self._held.template.close()
-            self._held.template = None
+        while self._templates:
+            self._templates.pop().close()
 
     def begin(self) -> None:
         """Start what takes a while, without waiting for it."""
@@ -111,9 +106,10 @@ class Plan:
             self._template().preload()
 
     def _template(self) -> Template:
-        if self._held.template is None or not self._held.template.alive:
-            self._held.template = Template(self.staged)
-        return self._held.template
+        # One that was ended from outside, or that the process we were forked from made, is of no use here.
+        if not self._templates or not self._templates[-1].alive:
+            self._templates[:] = [Template(self.staged)]
+        return self._templates[-1]
 
 
 def choose(asked: str, staged: Staged) -> str:

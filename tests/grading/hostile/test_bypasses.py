@@ -11,9 +11,9 @@ from helpers.checks.grade import grade
 from helpers.checks.registry import get
 from helpers.grading.bypasses import BYPASSES, Bypass, Fate
 from helpers.grading.explained import LOOK
-from helpers.grading.judging import judged
+from helpers.grading.grader import joined
+from helpers.grading.judging import written_down
 from helpers.grading.record import ExerciseRecord
-from helpers.grading.records import exercise_record
 from helpers.grading.sandbox.levels import Plan, Sandbox
 from tests.grading.hostile import traffic
 from tests.grading.hostile.attack import text_of
@@ -34,8 +34,8 @@ def tried(sandbox: Sandbox, name: str) -> ExerciseRecord:
     assert isinstance(answer, Answer), answer
     exercise = get(EXERCISE)
     result = grade(exercise, answer, str, connection=sandbox.connection)
-    result = judged(result, exercise, False, "none")
-    return exercise_record(exercise, answer, result, result)
+    visible = written_down(result, exercise, False, "none")
+    return joined(exercise, answer, visible, visible)
 
 
 def test_every_road_that_is_told_of_is_gone_here() -> None:
