@@ -18,8 +18,7 @@ from helpers.grading.reports.class_page import Similar, class_page
 from helpers.grading.reports.files import ReportError, open_folder
 from helpers.grading.reports.github import github_annotations, summary
 from helpers.grading.reports.gradebooks import canvas, gradebook, moodle
-from helpers.grading.reports.gradescope import results_json
-from helpers.grading.reports.gradescope_zip import write_zip
+from helpers.grading.reports.gradescope import results_json, write_zip
 from helpers.grading.reports.junit import junit
 from helpers.grading.reports.learner_page import learner_page
 from helpers.grading.reports.standing import Course

@@ -1,6 +1,6 @@
 """How bubblewrap is called: what a program behind it sees, and whether it works here.
 
-`template` starts the one program that needs it; `levels` asks `why_not` where `bwrap` is installed.
+`bubblewrapped` starts the one program that needs it; `levels` asks `why_not` where `bwrap` is installed.
 """
 
 from __future__ import annotations

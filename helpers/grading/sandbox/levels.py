@@ -11,13 +11,12 @@ from dataclasses import dataclass, field, replace
 
 from helpers.grading.record import Protection
 from helpers.grading.sandbox import bubblewrap, bubblewrapped, landlocked
-from helpers.grading.sandbox.bubblewrapped import Bubblewrapped
+from helpers.grading.sandbox.bubblewrapped import Bubblewrapped, Template
 from helpers.grading.sandbox.cgroup import can_bound, put_into_group
 from helpers.grading.sandbox.guard import Guard
 from helpers.grading.sandbox.landlocked import Landlocked
 from helpers.grading.sandbox.limits import Limits
 from helpers.grading.sandbox.staged import Staged
-from helpers.grading.sandbox.template import Template
 from helpers.grading.sandbox.turns import Turns
 from helpers.grading.setting import CannotGrade
 from helpers.ranks.connection import Connection

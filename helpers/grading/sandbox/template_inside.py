@@ -7,7 +7,7 @@
 
 Importing torch costs a second, forking some milliseconds: so each submission has a rank server of its own
 at no cost. Here nothing but the course's own code runs; a server gives up all rights before it serves.
-Started by `template`, which holds the other end; ends when that closes.
+Started by `bubblewrapped.Template`, which holds the other end; ends when that closes.
 """
 
 from __future__ import annotations
