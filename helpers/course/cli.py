@@ -117,9 +117,8 @@ def doctor() -> None:
 def progress() -> None:
     """Show the map of the course, and which exercises and quizzes are done."""
     from helpers.checks.headings import headings
-    from helpers.course.home import home
+    from helpers.course.home import home, progress_table
     from helpers.course.progress import read
-    from helpers.course.progress_table import progress_table
 
     click.echo(f"{home()!r}\n")
     click.echo(progress_table(read(), list(headings().values())))
