@@ -37,8 +37,8 @@ from helpers.grading.scheduler import grade_on_cluster
 from helpers.grading.setting import Setting
 from helpers.grading.submissions import Job
 
+# Of a process of the pool: made by `_begin`, as that can hand over nothing else.
 _grader: Grader
-"""Of a process of the pool: made by `_begin`, as that can hand over nothing else."""
 
 
 def grade_all(

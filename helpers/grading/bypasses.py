@@ -75,6 +75,7 @@ BYPASSES = (
     Bypass("a shared file, named at run time", Fate.UNDETECTABLE),
 )
 
+# Names of what ranks can talk by without being recorded.
 MARKS = frozenset(
     {
         "FileStore",
@@ -96,11 +97,14 @@ MARKS = frozenset(
         "write_bytes",
     }
 )
-"""Names of what ranks can talk by without being recorded."""
 
 TALKS_UNSEEN = "uses `{name}`, by which ranks can talk unrecorded: look at what for"
 
 
+# Names by which an answer can reach the code that runs around it, and change what a rank reports of
+# itself.
+#
+# So can `sys.modules`; `modules` alone is a method of every `nn.Module`.
 INNER = frozenset(
     {
         "__subclasses__",
@@ -118,10 +122,6 @@ INNER = frozenset(
         "tb_frame",
     }
 )
-"""Names by which an answer can reach the code that runs around it, and change what a rank reports of itself.
-
-So can `sys.modules`; `modules` alone is a method of every `nn.Module`.
-"""
 
 REACHES_IN = (
     "uses `{name}`, by which it can change what its rank reports of itself: look at what for"

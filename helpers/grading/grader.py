@@ -48,15 +48,15 @@ LEFT = (
     "{count} files were left in /dev/shm, by this answer or by one that ran at the same time. They were "
     "removed: look at what for"
 )
+# Outcomes that a machine in trouble could give as well: then the reference is asked.
 _SUSPICIOUS = {o.value for o in (Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.DEADLOCKED)}
-"""Outcomes that a machine in trouble could give as well: then the reference is asked."""
+# Outcomes that come and go with what else happens on a machine: each is tried once more, alone.
 _SHAKY = {
     o.value for o in (Outcome.TIMED_OUT, Outcome.TOO_SLOW, Outcome.CRASHED, Outcome.OUT_OF_MEMORY)
 }
-"""Outcomes that come and go with what else happens on a machine: each is tried once more, alone."""
 SLOW = "by the clock alone this answer is too slow: grade it again when the machine is idle"
+# How often a sandbox may be ended from outside before the machine is at fault.
 _LOST_AGAIN = 3
-"""How often a sandbox may be ended from outside before the machine is at fault."""
 
 
 class _Budget:

@@ -44,19 +44,19 @@ from helpers.ranks.processes import end, end_with_parent
 from helpers.ranks.run import Run
 from helpers.trace.events import Trace
 
+# The outcome where only the reference solution can tell whether the answer or the check is wrong.
 NOT_JUDGED = "not judged"
-"""The outcome where only the reference solution can tell whether the answer or the check is wrong."""
+# Bytes that judging may take, besides what the grader holds when it forks the judge.
 _MEMORY = 1 << 30
-"""Bytes that judging may take, besides what the grader holds when it forks the judge."""
+# Processor time for one set of cases: ten times what the most expensive takes.
 _CPU_S = 30
-"""Processor time for one set of cases: ten times what the most expensive takes."""
 _MOST_BYTES = 16 << 20
 _MOST_TEXT = 4_000
 _MOST_MATCHES, _DIGEST = 10_000, 64
+# Characters of an error of the judge's own.
 _SHOWN = 200
-"""Characters of an error of the judge's own."""
+# Of a run that is drawn.
 _MOST_EVENTS = 400
-"""Of a run that is drawn."""
 
 
 @dataclass(frozen=True)

@@ -19,16 +19,16 @@ from pathlib import Path
 from helpers.grading.setting import CannotGrade
 
 _MOST_BYTES = 20_000_000
+# Rows of a Canvas export that are not a learner's: the points to reach, the test student.
 _NO_LEARNERS = {"points possible", "student, test"}
-"""Rows of a Canvas export that are not a learner's: the points to reach, the test student."""
 
 
 class RosterError(CannotGrade):
     """A roster cannot be used: which file, what is wrong, what to do; one line."""
 
 
+# The platform's number of a learner, as `find_submissions` puts it behind a name.
 _NUMBER = re.compile(r" \((\d+)\)$")
-"""The platform's number of a learner, as `find_submissions` puts it behind a name."""
 
 
 @dataclass(frozen=True)

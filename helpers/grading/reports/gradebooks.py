@@ -35,8 +35,8 @@ _SKIPPED = rf"([\s{_QUOTES}{_UNSEEN}]*)"
 _FORMULA = "(?=[=+\\-@＝＋－＠﹦﹢﹣﹫⁼⁺⁻₌₊₋−])"
 _RUN = re.compile(_STARTS + _SKIPPED + _FORMULA)
 
+# Moodle refuses a file with a grade above 100, unless its site allows unlimited grades.
 _MOODLE_MOST = 100.0
-"""Moodle refuses a file with a grade above 100, unless its site allows unlimited grades."""
 _MOODLE_WHO = ("Email address", "Username", "ID number")
 _MOODLE_NAMES = ("First name", "Last name", "Surname", "Full name", *_MOODLE_WHO)
 

@@ -39,8 +39,10 @@ _SETTINGS = (
     "Makefile",
 )
 _SUFFIXES = {".py", ".toml", ".html", ".css", ".json", ".sh", ""}
+# Characters of a secret: shorter ones can be tried out, as the cases that they give are known.
+_SHORTEST = 12
+# Of every file in the zip, so that the same course gives the same zip.
 _SAME_TIME = (2020, 1, 1, 0, 0, 0)
-"""Of every file in the zip, so that the same course gives the same zip."""
 _NO_FILE = "Nothing was found to grade: the submission holds no notebook (.ipynb)."
 
 
@@ -157,8 +159,11 @@ def write_zip(
     Landlock there. extra_index_url: a package index in addition to the usual one, for the small CPU build
     of torch.
     """
-    if not secret or any(not mark.isprintable() for mark in secret):
-        raise ReportError("The secret of a Gradescope zip must be one line that is not empty.")
+    if len(secret) < _SHORTEST or not secret.isprintable():
+        raise ReportError(
+            f"The secret of a Gradescope zip must be one line of at least {_SHORTEST} characters: a "
+            "learner who guesses it can draw the hidden cases."
+        )
     if not re.fullmatch(r"[a-z]+", sandbox):
         raise ReportError(f"{sandbox!r} is not a sandbox of `course grade`.")
     if not re.fullmatch(r"(https://[\w.~:/?&=%+-]+)?", extra_index_url):

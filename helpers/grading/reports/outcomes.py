@@ -41,8 +41,8 @@ FAULT_SAYS = (
     "here as well. You lose no points for it, and the instructor can see it."
 )
 
+# What is shown of an exercise whose visible cases all passed, however the hidden ones failed.
 _HIDDEN = "failed hidden cases"
-"""What is shown of an exercise whose visible cases all passed, however the hidden ones failed."""
 _OTHERS = "What do your own tries leave out: a size that does not divide, another root, one rank, many ranks?"
 
 

@@ -22,8 +22,8 @@ from helpers.grading.reports.text import line, number, numbered, percent, shown
 _TEMPLATES = Path(__file__).parent / "templates"
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _MOST_BYTES = 2_000_000
+# On each side: what a browser must unpack is bounded by it, not by the file's length.
 _MOST_PIXELS = 4_000
-"""On each side: what a browser must unpack is bounded by it, not by the file's length."""
 
 
 def render(template: str, **given: Any) -> bytes:

@@ -39,14 +39,14 @@ from helpers.ranks.processes import children_of, end, inner_pid
 from helpers.ranks.run import Traffic
 from helpers.ranks.site import Process
 
+# How long a template may take to answer: its first import of torch on a busy machine included.
 _ANSWER_S = 120.0
-"""How long a template may take to answer: its first import of torch on a busy machine included."""
 SCRATCH = "/tmp/worlds"
+# A range that systemd leaves for "dynamic" users: nobody owns files there.
 FIRST_USER = 61_184
-"""A range that systemd leaves for "dynamic" users: nobody owns files there."""
 
+# At the kernel's list of children: where a sibling ends meanwhile, it has gaps.
 _LOOKS = 5
-"""At the kernel's list of children: where a sibling ends meanwhile, it has gaps."""
 
 STOPS = (
     "reading or writing any file but the system's and Python's own, which are read-only",

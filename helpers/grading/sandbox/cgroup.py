@@ -31,14 +31,15 @@ _ROOT = Path("/sys/fs/cgroup")
 KINDS = ("memory", "cpu", "pids")
 _NAME = "real-ranks-"
 _GONE_S = 2.0
+# How old the group of a process that nobody sees must be to be removed: its owner may be in a
+# namespace of process ids that is not ours, about to put somebody into it.
 _STALE_S = 60.0
-"""How old the group of a process that nobody sees must be to be removed: its owner may be in a namespace of
-process ids that is not ours, about to put somebody into it."""
+# Processes beyond the limit: this many may start before `guard` looks, which then says what was too
+# much.
 _ROOM = 100
-"""Processes beyond the limit: this many may start before `guard` looks, which then says what was too much."""
+# Bytes, or processes, of a group that is made to see whether it can be: more processes than any
+# kernel has ids for would be refused.
 _TRIAL = 1 << 22
-"""Bytes, or processes, of a group that is made to see whether it can be: more processes than any kernel has
-ids for would be refused."""
 _numbers = itertools.count()
 
 

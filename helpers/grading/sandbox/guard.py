@@ -16,8 +16,8 @@ from helpers.grading.sandbox.limits import Limits
 from helpers.ranks.processes import end, end_family, family
 
 LOOK_S = 0.05
+# Folders of a sandbox whose files are in memory.
 _ON_MEMORY = ("tmp", "dev/shm")
-"""Folders of a sandbox whose files are in memory."""
 
 
 class Guard:

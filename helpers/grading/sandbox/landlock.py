@@ -22,8 +22,8 @@ _TRUNCATE, _IOCTL = 1 << 14, 1 << 15
 _FOR_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _IOCTL
 _ALL_BY_ABI = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1}
 _ALL_NOW = (1 << 16) - 1
+# From ABI 6 on: no abstract sockets and no signals of processes outside.
 _SCOPES = 3
-"""From ABI 6 on: no abstract sockets and no signals of processes outside."""
 
 
 def abi() -> int:

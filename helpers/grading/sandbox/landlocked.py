@@ -28,14 +28,14 @@ from helpers.ranks.site import Process, Spawned, server_program
 _SYSTEM = (*LIBRARIES, "/proc", "/sys/devices", "/sys/class/net", "/sys/bus/pci")
 _ETC = ("hosts", "host.conf", "resolv.conf", "nsswitch.conf", "passwd", "group")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/shm")
+# torch's shared memory and the locks of multiprocessing lie there: no sandbox can do without.
 _SHARED = Path("/dev/shm")
-"""torch's shared memory and the locks of multiprocessing lie there: no sandbox can do without."""
+# Some files there have a name for a moment only, while they are made.
 _SETTLE_S = 0.1
-"""Some files there have a name for a moment only, while they are made."""
+# How names begin of what multiprocessing, MPICH and torch leave behind where a rank is ended.
 _OF_LIBRARIES = ("sem.mp-", "mpich_shm_", "torch_")
-"""How names begin of what multiprocessing, MPICH and torch leave behind where a rank is ended."""
+# How long after its making a process of another sandbox may still open such a file by its name.
 _STARTS_S = 20.0
-"""How long after its making a process of another sandbox may still open such a file by its name."""
 _SCRATCH = "real-ranks-"
 
 STOPS = (

@@ -30,6 +30,7 @@ _TOLD = (
     "gradients left, memory held"
 )
 
+# What each level stops and what not, but for memory.
 PROTECTION = {
     "bubblewrap": Protection(
         "bubblewrap", (*bubblewrapped.STOPS, _FILTER), (*bubblewrapped.DOES_NOT_STOP, _TOLD)
@@ -39,7 +40,6 @@ PROTECTION = {
     ),
     "none": Protection("none", (), ("anything: answers run with the grader's permissions",)),
 }
-"""What each level stops and what not, but for memory."""
 _UNBOUND = {
     "memory": "memory of the kernel's own: no memory cgroup can be had here, only the machine's whole is "
     "seen",

@@ -71,6 +71,7 @@ _REFUSED: dict[str, tuple[int, int]] = {
     "setpriority": (141, 140),
     "ioprio_set": (251, 30),
 }
+# Who owns a file, who may use it, its times: Landlock lets all of this through, for any file.
 _OF_METADATA: dict[str, tuple[int | None, int | None]] = {
     "chmod": (90, None),
     "fchmod": (91, 52),
@@ -94,11 +95,12 @@ _OF_METADATA: dict[str, tuple[int | None, int | None]] = {
     "removexattrat": (466, 466),
     "umask": (95, 166),  # by its rights one sees later which files are of a sandbox's making
 }
-"""Who owns a file, who may use it, its times: Landlock lets all of this through, for any file."""
 
 _CLONE = (56, 220)
 _CLONE3 = (435, 435)
 _SOCKET, _FCNTL = (41, 198), (72, 25)
+# Their first argument is a process: 0, itself, is allowed, and no other one. The kernel would let a
+# process give any other one of its user a lower priority, or a single core.
 _OF_ITSELF: dict[str, tuple[int, int]] = {
     "prlimit64": (302, 261),
     "sched_setparam": (142, 118),
@@ -106,20 +108,20 @@ _OF_ITSELF: dict[str, tuple[int, int]] = {
     "sched_setaffinity": (203, 122),
     "sched_setattr": (314, 274),
 }
-"""Their first argument is a process: 0, itself, is allowed, and no other one. The kernel would let a process
-give any other one of its user a lower priority, or a single core."""
+# A command of fcntl. By it a file's owner has everybody who opens the file wait for up to 45
+# seconds, the grader as well (see "Leases" in fcntl(2)); and Python's own files may be the
+# grader's.
 _SETLEASE = 1024
-"""A command of fcntl. By it a file's owner has everybody who opens the file wait for up to 45 seconds, the
-grader as well (see "Leases" in fcntl(2)); and Python's own files may be the grader's."""
+# Of sockets: Unix, IPv4, IPv6, and netlink, by which glibc asks for addresses. Others, as those to
+# the host of a virtual machine, know no namespaces.
 _FAMILIES = (1, 2, 10, 16)
-"""Of sockets: Unix, IPv4, IPv6, and netlink, by which glibc asks for addresses. Others, as those to the
-host of a virtual machine, know no namespaces."""
+# The family's own, TCP, UDP: bytes of others (UDP-Lite, SCTP, between netlink's ends) nobody
+# counts.
 _PROTOCOLS = (0, 6, 17)
-"""The family's own, TCP, UDP: bytes of others (UDP-Lite, SCTP, between netlink's ends) nobody counts."""
 _ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 _X32_BIT = 0x40000000
+# CLONE_NEW*: of mounts, hosts' names, IPC, users, processes, networks, control groups.
 _NEW_NAMESPACES = 0x7E020000
-"""CLONE_NEW*: of mounts, hosts' names, IPC, users, processes, networks, control groups."""
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000

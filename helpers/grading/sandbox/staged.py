@@ -23,8 +23,8 @@ from helpers.checks.registry import exercises
 
 _ROOT = Path(__file__).parents[3]
 _PREFIX = "real-ranks-course-"
+# A folder younger than this may be about to be locked.
 _NEW_S = 60.0
-"""A folder younger than this may be about to be locked."""
 _SERVER = (
     "helpers.ranks.server",
     "helpers.ranks.worker",
@@ -33,16 +33,16 @@ _SERVER = (
     "helpers.grading.sandbox.inside",
     "helpers.grading.sandbox.template_inside",
 )
+# Folders in which nothing needs to be hidden: answers may import from the door what lies there.
 _OPEN = ("helpers/views", "helpers/ranks", "helpers/jobs", "helpers/trace", "helpers/data")
-"""Folders in which nothing needs to be hidden: answers may import from the door what lies there."""
 
+# What a sandbox has in /etc besides the linker's settings: nothing of this machine's.
 _ETC = {
     "hosts": "127.0.0.1 localhost\n::1 localhost\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
     "passwd": "root:x:0:0:::\nlearner:x:65534:65534::/tmp:/bin/sh\n",
     "group": "root:x:0:\nlearner:x:65534:\n",
 }
-"""What a sandbox has in /etc besides the linker's settings: nothing of this machine's."""
 
 
 class Staged:

@@ -29,18 +29,18 @@ from helpers.ranks import server, warm
 from helpers.ranks.messages import Messages
 from helpers.ranks.processes import end_with_parent
 
+# CLONE_NEW*: mounts, the host's name, IPC, processes, network.
 _NEW = 0x00020000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000
-"""CLONE_NEW*: mounts, the host's name, IPC, processes, network."""
 _NOSUID_NODEV, _NOEXEC, _REC_PRIVATE = 2 | 4, 8, (1 << 14) | (1 << 18)
 _BIND = 4096 | (1 << 14)
+# MS_REMOUNT, _BIND, _RDONLY, _NOSUID, _NOEXEC.
 _SHUT = 32 | 4096 | 1 | 2 | _NOEXEC
-"""MS_REMOUNT, _BIND, _RDONLY, _NOSUID, _NOEXEC."""
+# What ranks of every check want: else each server would import it.
 _DRIVERS = ("helpers.checks.drive", "helpers.checks.hard")
-"""What ranks of every check want: else each server would import it."""
+# Folders of which each rank server has its own, in memory.
 OWN = ("/tmp", "/dev/shm")
-"""Folders of which each rank server has its own, in memory."""
+# Of /dev: all rank servers have the same ones.
 _SHARED = ("null", "zero", "full", "random", "urandom", "tty", "pts")
-"""Of /dev: all rank servers have the same ones."""
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
 
 

@@ -24,8 +24,8 @@ from pathlib import Path
 from helpers.ranks.run import Traffic
 
 _PIDFD_GETFD = 438  # the same number on every architecture
+# Of struct tcp_info in linux/tcp.h: a state, the place of tcpi_bytes_acked and tcpi_bytes_received.
 _LISTENING, _ACKED_AND_RECEIVED, _INFO_BYTES = 10, 120, 136
-"""Of struct tcp_info in linux/tcp.h: a state, the place of tcpi_bytes_acked and tcpi_bytes_received."""
 _DATAGRAMS = (
     "Udp:OutDatagrams",
     "UdpLite:OutDatagrams",

@@ -18,9 +18,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+# How long a grader waits for its turn: much longer than a set of cases takes. To run next to one
+# that is alone would spoil its time, so the others wait for as long as it may have waited, and may
+# take.
 _PATIENCE_S = {fcntl.LOCK_EX: 300.0, fcntl.LOCK_SH: 1800.0}
-"""How long a grader waits for its turn: much longer than a set of cases takes. To run next to one that is
-alone would spoil its time, so the others wait for as long as it may have waited, and may take."""
 _LOOK_S = 0.02
 
 
@@ -70,8 +71,8 @@ class Turns:
                 os.close(fd)
 
 
+# The locks that this process holds alone.
 _ALONE: set[str] = set()
-"""The locks that this process holds alone."""
 
 
 def _lock(fd: int, kind: int, deadline: float) -> bool:

@@ -107,10 +107,11 @@ def test_the_zip_holds_what_gradescope_wants_and_the_secret_once(archive: zipfil
     "given",
     [
         {"secret": ""},
-        {"secret": "a\nb"},
-        {"secret": "x", "extra_index_url": "http://a.example"},
-        {"secret": "x", "extra_index_url": "https://a.example/$(id)"},
-        {"secret": "x", "sandbox": "none; id"},
+        {"secret": "abc"},
+        {"secret": f"{SECRET}\n{SECRET}"},
+        {"secret": SECRET, "extra_index_url": "http://a.example"},
+        {"secret": SECRET, "extra_index_url": "https://a.example/$(id)"},
+        {"secret": SECRET, "sandbox": "none; id"},
     ],
 )
 def test_a_setting_that_cannot_be_used_is_refused(given: dict[str, str]) -> None:
