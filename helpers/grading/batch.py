@@ -145,6 +145,7 @@ def _begin(setting: Setting, plan: Plan, secret: str, counter: Any) -> None:
 
 
 def _end_with(parent: Any) -> None:
+    # A pool whose parent was killed would wait for jobs that never come, and its sandboxes with it.
     parent.join()
     os._exit(1)
 
@@ -192,6 +193,7 @@ def _log(out: Path, job: Job, record: Record, path: Path) -> None:
     }
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
     text = (json.dumps(line) + "\n").encode()
+    # O_APPEND: the kernel puts a write at the end, whoever else writes. O_NOFOLLOW: out may be shared.
     with writing(out / "log.jsonl"):
         fd = os.open(out / "log.jsonl", flags, 0o644)
         try:

@@ -175,5 +175,6 @@ def _names(tree: ast.AST) -> Iterator[str]:
             yield from node.name.split(".")
         elif isinstance(node, ast.ImportFrom):
             yield from (node.module or "").split(".")
+        # getattr(dist, "_get_backend") names it in a text.
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield from node.value.split(".")

@@ -132,6 +132,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 def _write_whole(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
+    # In the same folder: only within one file system is a rename one step.
     fd, name = tempfile.mkstemp(dir=path.parent, prefix=".part-")
     try:
         with open(fd, "wb") as file:

@@ -197,6 +197,7 @@ class Grader:
             visible = written_down(grade(exercise, found, cell_number), exercise, False, "none")
             return _Try(exercise, None, "", known=joined(exercise, found, visible, None))
         key = key_of(exercise, found, self.secret, self.versions)
+        # The key holds answer, cells, secret, checks, engine, level: where they are the same, so is this.
         if (kept := self.cache.get(key)) is not None:
             return _Try(exercise, found, key, known=replace(kept, cached=True))
         if (kept := self.cache.get_visible(key)) is not None:
@@ -216,6 +217,7 @@ class Grader:
         record = self._tried(begun)
         record = replace(record, seconds=round(time.monotonic() - began, 3))
         is_cut = begun.is_cut or self._time.is_used_up
+        # What the machine or the clock may have caused is not kept: the next run tries it again.
         if record.outcome != FAULT and not is_cut and not record.was_too_slow:
             record = replace(record, key=begun.key)
             self.cache.put(begun.key, record)

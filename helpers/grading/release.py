@@ -104,6 +104,7 @@ def differences(manifest: Path, workspace: Workspace) -> list[str]:
     """Say which checks, engine and notebooks here are not those of a bundle. Raise ReleaseError."""
     sums = _read(manifest)
     here = {_handed_out(p).relative_to(workspace.root).as_posix(): p for p in bundled(workspace)}
+    # A bundle without known mistakes is one that was made so, and no difference.
     has_mistakes = any(name.endswith(SEALED) for name in sums)
     found = []
     for name in sorted({*sums, *here}):

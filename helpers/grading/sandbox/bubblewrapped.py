@@ -93,6 +93,7 @@ class Bubblewrapped:
             "user": 0 if os.geteuid() else FIRST_USER + self.slot,
             "folder": SCRATCH,
             "emptied": self.emptied,
+            # A virtual environment may lie below /tmp, which the sandbox hides under its own.
             "kept": [path for path in python_folders() if path.startswith(("/tmp/", "/dev/shm/"))],
         }
         self.first = self.template.fork(asked, control, log.fileno())
@@ -147,6 +148,7 @@ class Template:
             f"import sys; sys.path.insert(0, {ROOT!r}); "
             f"from helpers.grading.sandbox.template_inside import main; main({theirs.fileno()})"
         )
+        # bwrap says here which process it has started: by the process table one would have to guess.
         info, write = os.pipe()
         with theirs:
             self._process = subprocess.Popen(
@@ -222,6 +224,8 @@ class Forked:
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
+        # A pidfd names this one process for good: its number may be another's soon, and who is not its
+        # parent cannot wait for it.
         self._handle = -1
         with suppress(ProcessLookupError):
             self._handle = os.pidfd_open(pid)

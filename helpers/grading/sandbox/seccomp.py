@@ -15,11 +15,14 @@ from helpers.ranks.processes import NO_NEW_PRIVS, prctl
 
 _REFUSED: dict[str, tuple[int, int]] = {
     # name: number on x86_64, on aarch64
+    # Into other processes: ranks run as one user, and each has only its own inputs.
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
     "pidfd_getfd": (438, 438),
     "kcmp": (312, 272),
+    # In a user namespace of its own a process has all rights over new mounts, networks and process ids,
+    # and code of the kernel that only root could reach before.
     "unshare": (272, 97),
     "setns": (308, 268),
     "mount": (165, 40),
@@ -32,6 +35,7 @@ _REFUSED: dict[str, tuple[int, int]] = {
     "move_mount": (429, 429),
     "fsopen": (430, 430),
     "fsmount": (432, 432),
+    # Where the kernel had most of its holes, and nothing that a tensor needs.
     "bpf": (321, 280),
     "perf_event_open": (298, 241),
     "userfaultfd": (323, 282),
@@ -46,9 +50,11 @@ _REFUSED: dict[str, tuple[int, int]] = {
     "semget": (64, 190),
     "msgget": (68, 186),
     "mq_open": (240, 180),
+    # The kernel's keyring is that of a user, not of a sandbox.
     "keyctl": (250, 219),
     "add_key": (248, 217),
     "request_key": (249, 218),
+    # These need rights that ranks do not have (`drop_capabilities`): refused once more.
     "init_module": (175, 105),
     "finit_module": (313, 273),
     "delete_module": (176, 106),
@@ -139,11 +145,13 @@ def filter_program(metadata: bool = True) -> bytes:
     refuse = _ERRNO | errno.EPERM
     code = [
         (_LOAD, 0, 0, 4),
+        # By the 32-bit entry other numbers mean other calls: whoever comes that way is ended.
         (_EQUAL, 1, 0, architecture),
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, 0),
     ]
     if column == 0:
+        # x32 has the architecture of x86_64 and numbers of its own: the list would not match them.
         code += [(_AT_LEAST, 0, 1, _X32_BIT), (_RETURN, 0, 0, refuse)]
     for numbers in (_REFUSED if metadata else {**_REFUSED, **_OF_METADATA}).values():
         if (number := numbers[column]) is not None:
@@ -188,6 +196,8 @@ def filter_program(metadata: bool = True) -> bytes:
 def install(metadata: bool = True) -> None:
     """Put the filter on this process and all that it will start. Raise OSError where it cannot be."""
     program = filter_program(metadata)
+    # The kernel takes a filter from a process without rights only if it can never gain any: else a
+    # setuid program would run with calls refused that it counts on.
     prctl(NO_NEW_PRIVS, 1)
     buffer = ctypes.create_string_buffer(program)
     head = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))

@@ -52,6 +52,7 @@ class Staged:
         _sweep()
         self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
         self._held = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        # A shared lock says that it is in use: `_sweep` of another run takes only what nobody holds.
         fcntl.flock(self._held, fcntl.LOCK_SH)  # gone with this process, however it ends
         for path in sorted(needed()):
             target = self.folder / path.relative_to(_ROOT)
@@ -63,6 +64,7 @@ class Staged:
                 compiled.parent.mkdir(exist_ok=True)
                 shutil.copyfile(cache_from_source(str(path)), compiled)
         # what has no bytecode yet: inside the sandbox nobody can write it there
+        # Bytecode now: sandboxes cannot write it, and each would compile the course anew.
         compileall.compile_dir(self.folder, quiet=2)
         self.etc = self.folder / "etc"
         self.etc.mkdir()
