@@ -149,7 +149,7 @@ def places(progress: Progress, exercises: Sequence[Heading]) -> tuple[Place, ...
     for notebook in dict.fromkeys(exercise.notebook for exercise in exercises):
         own = [e for e in exercises if e.notebook == notebook]
         core = [e for e in own if not e.further]
-        left = [e for e in core if not _passed(progress, e)]
+        left = [e for e in core if not progress.has_passed(e.name)]
         asked = _asked(progress, notebook)
         begun = any(quiz.state != "open" for quiz in asked) or any(
             e.name in {*progress.exercises, *progress.hints} for e in own
@@ -222,11 +222,6 @@ def _task(place: Place) -> str:
 
 def _hours(minutes: int) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes / 60:.0f} h"
-
-
-def _passed(progress: Progress, exercise: Heading) -> bool:
-    attempts = progress.exercises.get(exercise.name)
-    return attempts is not None and attempts.best.share >= 1
 
 
 def _asked(progress: Progress, notebook: str) -> tuple[Asked, ...]:
@@ -323,7 +318,7 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 def _totals(progress: Progress, count: int) -> list[str]:
-    full = sum(attempts.best.share >= 1 for attempts in progress.exercises.values())
+    full = sum(map(progress.has_passed, progress.exercises))
     right = sum(answers.correct for answers in progress.quizzes.values())
     return [
         f"{full} of {count} exercises with full points, {len(progress.exercises)} tried.",

@@ -67,6 +67,11 @@ class Progress:
     quizzes: Mapping[str, QuizAnswers] = field(default_factory=dict)
     note: str = ""
 
+    def has_passed(self, exercise: str) -> bool:
+        """Whether some check of an exercise gave all points."""
+        attempts = self.exercises.get(exercise)
+        return attempts is not None and attempts.best.share >= 1
+
     def with_score(self, exercise: str, score: Score) -> Progress:
         """Return the progress after one more check of an exercise."""
         old = self.exercises.get(exercise)

@@ -65,7 +65,8 @@ def show_me(asked: Any) -> Beside | Told:
             f"This copy of the course has no solutions: the person who gave it to you has that of "
             f"{found.number} {found.title}. `hint({found.name!r})` gives the next hint."
         )
-    _seen(found)
+    if not read().has_passed(found.name):
+        record_hint(found.name, len(found.hints) + 1)
     own = check(found.name)
     return Beside(
         f"{found.number} {found.title}",
@@ -97,12 +98,6 @@ def _defining(sources: list[str], name: str) -> str | None:
         if defines.search(source):
             return _MARKS.sub("", source).strip()
     return None
-
-
-def _seen(found: Heading) -> None:
-    attempts = read().exercises.get(found.name)
-    if attempts is None or attempts.best.share < 1:
-        record_hint(found.name, len(found.hints) + 1)
 
 
 def _tried(found: Heading, solved: Path) -> Run | None:

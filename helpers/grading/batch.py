@@ -76,7 +76,6 @@ def graded(
         yield from grade_on_cluster(jobs, setting.scheduler, plan, secret)
         return
     left = list(jobs)
-    processes = min(setting.jobs or os.cpu_count() or 1, len(left))
     while left:
         done = set()
         for job, record in _until_broken(left, setting, plan, secret):
@@ -84,7 +83,8 @@ def graded(
             yield job, record
         left = [job for job in left if job not in done]
         # none is left, or a process died: with one of those that were being graded
-        suspects, left = left[: processes + 1], left[processes + 1 :]
+        most = _processes(setting) + 1
+        suspects, left = left[:most], left[most:]
         for job in suspects:
             alone = next(_until_broken([job], setting, plan, secret), None)
             yield alone or (job, _fault(job, plan.level, "The process that graded it died."))
@@ -120,9 +120,13 @@ def _pool(jobs: int, setting: Setting, plan: Plan, secret: str) -> ProcessPoolEx
     context = multiprocessing.get_context("fork" if alone else "spawn")
     # As root each sandbox has a user of its own by this number; two batches at a time seldom share some.
     counter = context.Value("i", os.getpid() * 7 % 3000)
-    processes = min(setting.jobs or os.cpu_count() or 1, jobs)
+    processes = min(_processes(setting), jobs)
     given = (setting, plan, secret, counter)
     return ProcessPoolExecutor(processes, context, initializer=_begin, initargs=given)
+
+
+def _processes(setting: Setting) -> int:
+    return setting.jobs or os.cpu_count() or 1
 
 
 def _begin(setting: Setting, plan: Plan, secret: str, counter: Any) -> None:

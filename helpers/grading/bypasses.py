@@ -1,8 +1,9 @@
-"""How an answer can bypass a rule on communication, and what happens to each attempt.
+"""What an answer uses that a person should look at, as it can bypass a rule on communication.
 
-`grader` asks `flags` for places where the instructor should look; `BYPASSES` is what the course says of
-itself, and tests/grading/hostile proves each line of it. Rules on traffic are teaching rules: they
-look at what ranks record of themselves, in processes that the answer shares.
+`grader` asks `flags`. tests/grading/hostile/test_bypasses.py lists the ways to bypass a rule, and tries each:
+its call is recorded and the rule speaks, its name is flagged here, its bytes do not match (`explained`), or
+nobody can tell. Rules on traffic are teaching rules: they look at what ranks record of themselves, in
+processes that the answer shares.
 
 A connection of an answer's own is one too many, however little it carries. Not so where the record is made
 to hold a group as well that explains it: then what the framing of collectives may take (some kilobytes)
@@ -21,59 +22,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import Enum
 
 from helpers.checks.exercise import Exercise
-
-
-class Fate(Enum):
-    """What happens to a bypass.
-
-    CONTAINED: the call is recorded, and the rule speaks. FLAGGED: the call is not recorded, but the
-    answer's source names what it uses, and the record says where to look. COUNTED: the source hides the
-    name too, but the bytes that the kernel counted are not those of the recorded calls (`explained`;
-    where nobody can count them it is undetectable). UNDETECTABLE: none of these; where the answer also
-    makes the calls that the rule wants, for show, it passes.
-    """
-
-    CONTAINED = "contained"
-    FLAGGED = "flagged"
-    COUNTED = "flagged by its bytes"
-    UNDETECTABLE = "undetectable"
-
-
-@dataclass(frozen=True)
-class Bypass:
-    """A way to bypass a rule. name: also that of its test."""
-
-    name: str
-    fate: Fate
-
-
-BYPASSES = (
-    Bypass("torch.ops.c10d", Fate.CONTAINED),
-    Bypass("the process group's methods", Fate.CONTAINED),
-    Bypass("a new group", Fate.CONTAINED),
-    Bypass("an import hidden in a string", Fate.CONTAINED),
-    Bypass("functional collectives", Fate.CONTAINED),
-    Bypass("collectives of objects", Fate.CONTAINED),
-    Bypass("the backend's methods, below the dispatcher", Fate.FLAGGED),
-    Bypass("a key-value store", Fate.FLAGGED),
-    Bypass("a socket of its own", Fate.FLAGGED),
-    Bypass("a shared file", Fate.FLAGGED),
-    Bypass("shared memory", Fate.FLAGGED),
-    Bypass("the recorder switched off", Fate.FLAGGED),
-    Bypass("the backend's methods, named at run time", Fate.COUNTED),
-    Bypass("a new gloo group, made below torch's own", Fate.COUNTED),
-    Bypass("a connection over TCP, named at run time", Fate.COUNTED),
-    Bypass("datagrams, named at run time", Fate.COUNTED),
-    Bypass("a call made up in the record", Fate.COUNTED),
-    Bypass("a record that is none", Fate.COUNTED),
-    Bypass("a case's end told too early, in its caller's frame", Fate.CONTAINED),
-    Bypass("a sparse tensor", Fate.CONTAINED),
-    Bypass("a shared file, named at run time", Fate.UNDETECTABLE),
-)
 
 # Names of what ranks can talk by without being recorded.
 MARKS = frozenset(

@@ -7,14 +7,13 @@
 See Gradescope's "Autograder Specifications", "Output format". What is for the instructor alone is in a test
 of visibility "hidden", which Gradescope never shows to learners.
 
-    gradescope.zip:  setup.sh  run_autograder  secret  notebooks  sandbox  index_url
+    gradescope.zip:  setup.sh  run_autograder  secret  notebooks
                      course/{pyproject.toml, constraints.txt, helpers/, solutions/, notebooks/}
 """
 
 from __future__ import annotations
 
 import json
-import re
 import sys
 import zipfile
 from collections.abc import Container, Iterator, Sequence
@@ -142,38 +141,21 @@ def _looks(records: Sequence[Record]) -> Iterator[str]:
 # --- the zip ----------------------------------------------------------------------------------------
 
 
-def write_zip(
-    target: BinaryIO,
-    root: Path,
-    secret: str,
-    *,
-    notebooks: Sequence[str] = (),
-    sandbox: str = "auto",
-    extra_index_url: str = "",
-) -> None:
-    """Write the zip to an open file. Raise ReportError if the secret or the address cannot be used.
+def write_zip(target: BinaryIO, root: Path, secret: str, notebooks: Sequence[str] = ()) -> None:
+    """Write the zip to an open file. Raise ReportError if the secret cannot be used.
 
     secret: from which hidden cases are drawn; in a file of its own that only its owner may read.
     notebooks: names of those that count; where there are none, all that a submission holds.
-    sandbox: as for `course grade`; Gradescope's containers have no user namespaces, so "auto" takes
-    Landlock there. extra_index_url: a package index in addition to the usual one, for the small CPU build
-    of torch.
     """
     if len(secret) < _SHORTEST or not secret.isprintable():
         raise ReportError(
             f"The secret of a Gradescope zip must be one line of at least {_SHORTEST} characters: a "
             "learner who guesses it can draw the hidden cases."
         )
-    if not re.fullmatch(r"[a-z]+", sandbox):
-        raise ReportError(f"{sandbox!r} is not a sandbox of `course grade`.")
-    if not re.fullmatch(r"(https://[\w.~:/?&=%+-]+)?", extra_index_url):
-        raise ReportError(f"{extra_index_url!r} is not the https address of a package index.")
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in ("setup.sh", "run_autograder"):
             _add(archive, name, (_SCRIPTS / name).read_bytes(), 0o755)
-        _add(archive, "index_url", extra_index_url.encode("ascii"), 0o644)
         _add(archive, "notebooks", " ".join(notebooks).encode("ascii"), 0o644)
-        _add(archive, "sandbox", sandbox.encode("ascii"), 0o644)
         _add(archive, "secret", secret.encode("utf-8"), 0o600)
         for path in _course_files(root):
             _add(archive, f"course/{path.relative_to(root).as_posix()}", _data(path), 0o644)

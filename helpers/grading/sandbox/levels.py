@@ -22,7 +22,6 @@ from helpers.grading.setting import CannotGrade
 from helpers.ranks.connection import Connection
 from helpers.ranks.site import Beside, Site
 
-LEVELS = ("bubblewrap", "landlock", "none")
 _FILTER = "reading other ranks' memory, making namespaces, mounting, loading kernel code"
 
 _TOLD = (

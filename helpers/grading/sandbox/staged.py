@@ -18,7 +18,6 @@ from functools import cache
 from importlib.util import cache_from_source
 from pathlib import Path
 
-from helpers.checks.exercise import Exercise
 from helpers.checks.registry import exercises
 
 _ROOT = Path(__file__).parents[3]
@@ -98,7 +97,7 @@ def _sweep() -> None:
 @cache
 def needed() -> frozenset[Path]:
     """Return the files of the modules that ranks may import."""
-    starts = {*_SERVER, *(_driver(e) for e in exercises().values())}
+    starts = {*_SERVER, *(e.driver.__module__ for e in exercises().values() if e.driver)}
     found = {path for folder in _OPEN for path in (_ROOT / folder).glob("*.py")}
     todo = [name for name in starts if name]
     seen: set[str] = set()
@@ -113,11 +112,6 @@ def needed() -> frozenset[Path]:
             todo += _imports(path)
         todo.append(name.rpartition(".")[0])
     return frozenset(found)
-
-
-def _driver(exercise: Exercise) -> str:
-    """Name the module of what ranks run for an exercise in addition to its answer; "" if there is none."""
-    return exercise.driver.__module__ if exercise.driver is not None else ""
 
 
 def _file_of(name: str) -> Path | None:
