@@ -118,7 +118,8 @@ def _pool(jobs: int, setting: Setting, plan: Plan, secret: str) -> ProcessPoolEx
     # torch is imported here: a fork has it at once, and is safe where nobody else runs
     alone = sys.platform == "linux" and threading.active_count() == 1
     context = multiprocessing.get_context("fork" if alone else "spawn")
-    # As root each sandbox has a user of its own by this number; two batches at a time seldom share some.
+    # Run by root, each grader's sandboxes have a user of their own, which this number selects. The start
+    # differs between batches, so that two at the same time rarely share a user.
     counter = context.Value("i", os.getpid() * 7 % 3000)
     processes = min(_processes(setting), jobs)
     given = (setting, plan, secret, counter)
@@ -149,7 +150,7 @@ def _begin(setting: Setting, plan: Plan, secret: str, counter: Any) -> None:
 
 
 def _end_with(parent: Any) -> None:
-    # A pool whose parent was killed would wait for jobs that never come, and its sandboxes with it.
+    # Otherwise the graders of a batch that was killed would wait forever, with their sandboxes.
     parent.join()
     os._exit(1)
 
@@ -197,7 +198,7 @@ def _log(out: Path, job: Job, record: Record, path: Path) -> None:
     }
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
     text = (json.dumps(line) + "\n").encode()
-    # O_APPEND: the kernel puts a write at the end, whoever else writes. O_NOFOLLOW: out may be shared.
+    # O_APPEND: lines of two batches never mix. O_NOFOLLOW: others may be able to write into `out`.
     with writing(out / "log.jsonl"):
         fd = os.open(out / "log.jsonl", flags, 0o644)
         try:

@@ -55,8 +55,8 @@ class Cache:
     def _read(self, name: str) -> ExerciseRecord | None:
         if self.folder is None:
             return None
-        # A file that was cut off, edited, or written by another version is one that is not there: to try the
-        # answer again costs seconds, and a wrong record costs somebody points.
+        # A file that was cut off, edited, or written by another version counts as absent: trying an answer
+        # again costs seconds, a wrong record costs somebody points.
         with suppress(OSError, ValueError):
             path = self.folder / name[:2] / name
             if path.stat().st_size <= _MAX_BYTES:
@@ -132,7 +132,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 def _write_whole(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    # In the same folder: only within one file system is a rename one step.
+    # In the same folder, as a rename is atomic only within one file system.
     fd, name = tempfile.mkstemp(dir=path.parent, prefix=".part-")
     try:
         with open(fd, "wb") as file:

@@ -197,7 +197,7 @@ class Grader:
             visible = written_down(grade(exercise, found, cell_number), exercise, False, "none")
             return _Try(exercise, None, "", known=joined(exercise, found, visible, None))
         key = key_of(exercise, found, self.secret, self.versions)
-        # The key holds answer, cells, secret, checks, engine, level: where they are the same, so is this.
+        # The key covers answer, cells, secret, checks, engine and level: if all are equal, so is the result.
         if (kept := self.cache.get(key)) is not None:
             return _Try(exercise, found, key, known=replace(kept, cached=True))
         if (kept := self.cache.get_visible(key)) is not None:
@@ -217,7 +217,7 @@ class Grader:
         record = self._tried(begun)
         record = replace(record, seconds=round(time.monotonic() - began, 3))
         is_cut = begun.is_cut or self._time.is_used_up
-        # What the machine or the clock may have caused is not kept: the next run tries it again.
+        # A result that the machine or the clock may have caused is not kept: the next run tries again.
         if record.outcome != FAULT and not is_cut and not record.was_too_slow:
             record = replace(record, key=begun.key)
             self.cache.put(begun.key, record)

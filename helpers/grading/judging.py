@@ -91,7 +91,7 @@ class Judge:
         self._matches = matches
         self.sandbox = Sandbox(plan, slot, preload)
         try:
-            # A pair without a name: nobody else on this machine can open it.
+            # A socket pair has no name, so no other process can connect to it.
             self._line, theirs = socket.socketpair()
             self._pid = os.fork()
         except BaseException:
@@ -149,7 +149,7 @@ class Judge:
         while not received.endswith(b"\n"):
             self._line.settimeout(max(0.01, deadline - time.monotonic()))
             chunk = self._line.recv(1 << 16)
-            # Nothing: the judge has died. Too much: of what it may say the grader keeps this much in memory.
+            # No bytes: the judge has died. Too many: the grader would have to hold them in memory.
             if not chunk or len(received) > _MOST_BYTES:
                 raise ValueError("no line")
             received += chunk
@@ -206,7 +206,7 @@ def _confine() -> None:
     cpu_s = int(time.process_time()) + 1 + _CPU_S
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, resource.getrlimit(resource.RLIMIT_CPU)[1]))
     with suppress(OSError, ValueError):
-        # What it has at the moment counts as the grader's: data and stack, in pages (proc(5)).
+        # The limit is for growth from here: data and stack that the process has now, in pages (proc(5)).
         pages = int(Path("/proc/self/statm").read_text().split()[5])
         most = pages * resource.getpagesize() + _MEMORY
         hard = resource.getrlimit(resource.RLIMIT_DATA)[1]

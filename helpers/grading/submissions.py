@@ -123,14 +123,14 @@ def _is_notebook(name: str) -> bool:
 def _entries(here: Path, folder: Path, notices: list[str]) -> Iterator[os.DirEntry[str]]:
     """Return what a folder holds, in order: nothing hidden, and no links, which are reported."""
     try:
-        # One more than are taken: so that too many are noticed, and never all read.
+        # One more than is taken shows that there are too many, without reading all of them.
         with os.scandir(here) as found:
             entries = sorted(islice(found, MOST_ENTRIES + 1), key=lambda entry: entry.name)
     except OSError as error:
         notices.append(f"{_shown(here, folder)}: cannot be opened ({error.strerror})")
         return
     for entry in entries:
-        # A link may lead to another learner's file, or to one of the grader's.
+        # A link could lead to another learner's file, or to one of the grader's.
         if entry.name.startswith(_HIDDEN) or entry.name == _OURS:
             continue
         if entry.is_symlink():

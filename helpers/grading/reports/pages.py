@@ -80,7 +80,7 @@ def _style() -> str:
 
 def _policy(style: str) -> str:
     """Allow this one style sheet, by its hash, and pictures inside the page; nothing else."""
-    # By its hash: a style that a text smuggles in is not applied, as it has another one.
+    # The policy allows this style by its hash, so a style that a text smuggles in is not applied.
     digest = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
     return (
         f"default-src 'none'; script-src 'none'; style-src 'sha256-{digest}'; img-src data:; "

@@ -148,7 +148,7 @@ class Template:
             f"import sys; sys.path.insert(0, {ROOT!r}); "
             f"from helpers.grading.sandbox.template_inside import main; main({theirs.fileno()})"
         )
-        # bwrap says here which process it has started: by the process table one would have to guess.
+        # bwrap reports on this pipe which process it started; the process table would be a guess.
         info, write = os.pipe()
         with theirs:
             self._process = subprocess.Popen(
@@ -224,8 +224,8 @@ class Forked:
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
-        # A pidfd names this one process for good: its number may be another's soon, and who is not its
-        # parent cannot wait for it.
+        # A pidfd keeps naming this process even when its number is used again, and it can be polled by a
+        # process that is not the parent.
         self._handle = -1
         with suppress(ProcessLookupError):
             self._handle = os.pidfd_open(pid)

@@ -68,7 +68,7 @@ class Group:
     def end(self) -> None:
         """End all processes in it, also those that have left their session and lost their parents."""
         folder = next(iter(self.folders.values()))
-        # Not by the list of processes: one that forks faster than it is read stays ahead.
+        # A process that forks faster than a list of processes is read would escape; this cannot be escaped.
         with suppress(OSError):  # version 2 ends all at once
             (folder / "cgroup.kill").write_text("1")
             return
@@ -168,7 +168,7 @@ def _candidates(kind: str) -> Iterator[Path]:
             own |= dict.fromkeys(controllers.split(","), path.lstrip("/"))
     if _is_v2() and "" in own:
         mine = _ROOT / own[""]
-        # Next to our own group: in version 2 one with processes has no children with limits.
+        # Next to our own group, as in version 2 a group that has processes cannot limit its children.
         yield from (mine.parent, mine) if mine != _ROOT else (mine,)
     if kind in own:
         yield from (_ROOT / kind / own[kind], _ROOT / kind)
@@ -185,7 +185,7 @@ def _limit(folder: Path, kind: str, most: int) -> None:
     if file is None:
         raise OSError(f"no {kind} controller")
     file.write_text(str(most))
-    # Memory that was swapped out would not count, and the limit would only slow down an answer.
+    # Swapped memory does not count: the limit would slow an answer down instead of ending it.
     with suppress(OSError):  # a kernel without swap accounting, or version 1
         if (swap := folder / "memory.swap.max").exists():
             swap.write_text("0")

@@ -55,7 +55,7 @@ class Guard:
             with suppress(OSError):  # a process that went while one looked; the next look comes
                 self.found = self.found or self._too_much()
             if self.found:
-                # Enclosed, the kernel ends all with the first; else they must be found one by one.
+                # In a process namespace all end with the first; elsewhere each has to be found.
                 end(self.first) if self.enclosed else end_family(self.first)
                 return
 
@@ -72,11 +72,11 @@ class Guard:
         for pid in pids:
             memory, threads = _memory_and_threads(pid)
             used, count = used + memory, count + threads
-        # To ask for the share of each page takes the kernel a while: only when it may matter.
+        # The kernel takes long to compute shares of pages, so they are asked for only when it may matter.
         if used > limits.world_bytes:  # pages that fork shares were counted once for each process
             used = sum(map(_own_share, pids))
         self.peak_bytes = max(self.peak_bytes, used)
-        # The largest so far: what has ended, and was not waited for, has no time any more.
+        # The largest sum so far: the time of a process that ended and was not waited for is lost.
         self.cpu_s = max(self.cpu_s, sum(map(_cpu_s, pids)))
         if used > limits.world_bytes:
             return f"all ranks together used more than {limits.world_bytes >> 20:,} MB"
@@ -136,7 +136,7 @@ def _cpu_s(pid: int) -> float:
     """Return the processor time of a process and of its children that it has waited for."""
     with suppress(OSError, ValueError, IndexError):
         told = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        # After the name, which may hold spaces and brackets: utime, stime, cutime, cstime (proc(5)).
+        # Counted from behind the name, which may contain spaces: utime, stime, cutime, cstime (proc(5)).
         return sum(map(int, told[11:15])) / os.sysconf("SC_CLK_TCK")
     return 0.0
 

@@ -40,12 +40,12 @@ def restrict(readable: Sequence[str], writable: Sequence[str]) -> None:
     if not version:
         raise OSError(errno.ENOSYS, "Landlock")
     libc = ctypes.CDLL(None, use_errno=True)
-    # What is not handled stays allowed, and a bit that this kernel does not know is an error: so each
-    # version is asked for what it has.
+    # Access that is not handled stays allowed, and a bit that the kernel does not know is an error. So
+    # each version is given exactly the bits that it has.
     handled = _ALL_BY_ABI.get(version, _ALL_NOW)
     # handled_access_fs, handled_access_net (none: gloo needs ports that nobody knows before), scoped
     rules = struct.pack("QQQ", handled, 0, _SCOPES if version >= 6 else 0)
-    # The struct has grown: to an older kernel its new fields, were they not zero, are an error.
+    # The struct has grown from version to version: an older kernel refuses nonzero fields beyond its own.
     size = 24 if version >= 6 else 16 if version >= 4 else 8
     ruleset = _call(libc, _CREATE, ctypes.create_string_buffer(rules, 24), size, 0)
     try:
@@ -55,7 +55,7 @@ def restrict(readable: Sequence[str], writable: Sequence[str]) -> None:
         ):
             for path in paths:
                 _allow(libc, ruleset, path, access & handled)
-        # Asked for by the kernel, as with seccomp.
+        # The kernel requires it of processes without CAP_SYS_ADMIN, as for seccomp.
         prctl(NO_NEW_PRIVS, 1)
         _call(libc, _RESTRICT, ruleset, 0)
     finally:
@@ -64,12 +64,12 @@ def restrict(readable: Sequence[str], writable: Sequence[str]) -> None:
 
 def _allow(libc: ctypes.CDLL, ruleset: int, path: str, access: int) -> None:
     try:
-        # O_PATH: to name a file, one need not be allowed to read it.
+        # O_PATH names a file without the permission to read it.
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except FileNotFoundError:
         return
     try:
-        # A rule for a file with rights that only folders have is an error.
+        # The kernel refuses a rule for a file that has access bits of folders.
         if not stat.S_ISDIR(os.fstat(fd).st_mode):
             access &= _FOR_FILES
         rule = ctypes.create_string_buffer(struct.pack("=Qi", access, fd), 12)

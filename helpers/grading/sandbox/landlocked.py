@@ -65,7 +65,7 @@ class Landlocked:
         self.most_output = limits.output_bytes
         self.most_result, self.most_parts = limits.result_bytes, limits.result_parts
         self.first = 0
-        # What is there before an answer runs was left by somebody else, and is not ours to remove.
+        # Files that are there before an answer runs belong to somebody else, and stay.
         self._before = frozenset(_private())
 
     def start(self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]) -> Process:
@@ -116,7 +116,7 @@ class Landlocked:
         """
         if not _private() - self._before:
             return 0
-        # A semaphore is made under a name that goes at once: to remove it meanwhile would break its maker.
+        # A semaphore has a name only while it is made: removing it then would break its maker.
         time.sleep(_SETTLE_S)
         left = {name for name, _ in _private() - self._before}
         left -= _in_use() if left else set()

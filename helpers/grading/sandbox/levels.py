@@ -119,7 +119,7 @@ def choose(asked: str, staged: Staged) -> str:
     if asked == "none":
         return asked
     said = []
-    # Each is tried: whether the kernel lets us is written nowhere, in containers least of all.
+    # Each is tried: no file says whether the kernel will allow it, least of all in a container.
     for level, why_not in reasons.items():
         if asked in {"auto", level} and sys.platform == "linux":
             if not (reason := why_not()):
@@ -147,7 +147,7 @@ class Sandbox:
         first = getattr(site, "first", 0)
         enclosed = plan.level == "bubblewrap"
         most = plan.limits.world_bytes + 2 * plan.limits.disk_bytes
-        # Before any rank is forked: what a process starts is in its group from the beginning.
+        # Before any rank is forked, as children start in the group of their parent.
         self.group = put_into_group(first, most, plan.limits.processes) if first else None
         bounded = self.group is not None and self.group.bounds_memory
         self.guard = Guard(first, plan.limits, enclosed, bounded) if first else None

@@ -15,14 +15,14 @@ from helpers.ranks.processes import NO_NEW_PRIVS, prctl
 
 _REFUSED: dict[str, tuple[int, int]] = {
     # name: number on x86_64, on aarch64
-    # Into other processes: ranks run as one user, and each has only its own inputs.
+    # Access to other processes: all ranks run as one user, and each may know only its own inputs.
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
     "pidfd_getfd": (438, 438),
     "kcmp": (312, 272),
-    # In a user namespace of its own a process has all rights over new mounts, networks and process ids,
-    # and code of the kernel that only root could reach before.
+    # In a new user namespace a process has every capability over new mounts and networks, and reaches
+    # kernel code that is otherwise for root alone.
     "unshare": (272, 97),
     "setns": (308, 268),
     "mount": (165, 40),
@@ -35,7 +35,7 @@ _REFUSED: dict[str, tuple[int, int]] = {
     "move_mount": (429, 429),
     "fsopen": (430, 430),
     "fsmount": (432, 432),
-    # Where the kernel had most of its holes, and nothing that a tensor needs.
+    # A large attack surface of the kernel that no exercise needs.
     "bpf": (321, 280),
     "perf_event_open": (298, 241),
     "userfaultfd": (323, 282),
@@ -50,11 +50,11 @@ _REFUSED: dict[str, tuple[int, int]] = {
     "semget": (64, 190),
     "msgget": (68, 186),
     "mq_open": (240, 180),
-    # The kernel's keyring is that of a user, not of a sandbox.
+    # The kernel's keyrings belong to a user, not to a sandbox, so two sandboxes could talk by them.
     "keyctl": (250, 219),
     "add_key": (248, 217),
     "request_key": (249, 218),
-    # These need rights that ranks do not have (`drop_capabilities`): refused once more.
+    # These also need capabilities that ranks do not have (`drop_capabilities`).
     "init_module": (175, 105),
     "finit_module": (313, 273),
     "delete_module": (176, 106),
@@ -145,7 +145,7 @@ def filter_program(metadata: bool = True) -> bytes:
     refuse = _ERRNO | errno.EPERM
     code = [
         (_LOAD, 0, 0, 4),
-        # By the 32-bit entry other numbers mean other calls: whoever comes that way is ended.
+        # The 32-bit entry point numbers calls differently, so a process that uses it is killed.
         (_EQUAL, 1, 0, architecture),
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, 0),

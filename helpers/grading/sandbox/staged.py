@@ -63,7 +63,7 @@ class Staged:
                 compiled.parent.mkdir(exist_ok=True)
                 shutil.copyfile(cache_from_source(str(path)), compiled)
         # what has no bytecode yet: inside the sandbox nobody can write it there
-        # Bytecode now: sandboxes cannot write it, and each would compile the course anew.
+        # Bytecode is made here because sandboxes cannot write any: each would compile the course again.
         compileall.compile_dir(self.folder, quiet=2)
         self.etc = self.folder / "etc"
         self.etc.mkdir()

@@ -65,7 +65,7 @@ def main(fd: int) -> None:
                 pair = control.fds.pop(0), control.fds.pop(0)
                 control.send({"keeper": _fork_keeper(control.fileno(), message, *pair)})
                 for each in pair:
-                    # The grader waits for the end of the socket: a copy here would never let it come.
+                    # A copy kept here would hold the socket open, and the grader would never see it close.
                     os.close(each)
 
 
@@ -86,8 +86,8 @@ def _fork_keeper(own: int, asked: dict[str, Any], fd: int, log: int) -> int:
 def _keep(asked: dict[str, Any], fd: int, log: int) -> None:
     """Enter namespaces of one's own, have their first process fork, and wait for its end."""
     end_with_parent()
-    # A new process namespace begins with the next child: so another fork, whose child is its process 1.
-    # When that ends, the kernel ends all within, whatever they have done to leave their session.
+    # Only the next child is in the new process namespace, as its process 1. When that one ends, the
+    # kernel kills everything in the namespace, including processes that left their session.
     _call("unshare", _NEW)
     first = os.fork()
     if first == 0:
@@ -99,7 +99,7 @@ def _keep(asked: dict[str, Any], fd: int, log: int) -> None:
             os._exit(70)
     for each in (fd, log):
         os.close(each)
-    # Kept as a parent: an end of the template ends the keeper, and by it what is within.
+    # The keeper stays as the parent: if the template dies, the keeper does, and the server with it.
     os.waitpid(first, 0)
     os._exit(0)
 
@@ -107,11 +107,11 @@ def _keep(asked: dict[str, Any], fd: int, log: int) -> None:
 def _serve(asked: dict[str, Any], fd: int, log: int) -> None:
     """As the first process: furnish the place, give up all rights, and be a rank server."""
     enter(int(asked["disk_bytes"]), asked["kept"])
-    # What a server says before it serves is shown to the person who grades.
+    # If the server fails before it serves, what it printed is shown to the person who grades.
     for target in (1, 2):
         os.dup2(log, target)
     os.close(log)
-    # No terminal: by TIOCSTI a program could type into the one of the grader.
+    # Without a controlling terminal no program can type into the grader's by TIOCSTI.
     os.setsid()
     become(int(asked["user"]))
     end_with_parent()  # asked again: becoming somebody else has undone it
@@ -127,9 +127,9 @@ def enter(disk_bytes: int, kept: Sequence[str] = ()) -> None:
 
     kept: folders below /tmp that stay to be seen, as they were: Python itself may lie there.
     """
-    # Else what is mounted here would appear in the namespace that this one was copied from.
+    # Otherwise mounts made here would propagate to the namespace from which this one was copied.
     _call("mount", b"none", b"/", None, _REC_PRIVATE, None)
-    # Held by descriptors, as the mounts below hide the paths.
+    # Descriptors keep these folders reachable: the mounts below hide their paths.
     held = {folder: os.open(folder, os.O_PATH) for folder in kept}
     size = f"size={disk_bytes},mode=1777".encode()
     for folder in OWN:
@@ -162,10 +162,10 @@ def become(user: int) -> None:
     """As root, become a user who owns nothing (0: stay who one is). `confine` takes the rest."""
     if user:
         bound_capabilities()
-        # Groups first: a user who is not root may not give them up.
+        # Groups come first: a user other than root may not drop them.
         os.setgroups([])
         os.setresgid(user, user, user)
-        # All three: a saved user id of 0 would be a way back.
+        # All three ids, as a saved user id of 0 would allow a way back to root.
         os.setresuid(user, user, user)
 
 

@@ -90,14 +90,14 @@ def _connections(pid: int, most_files: int) -> set[tuple[int, int, int]]:
 
 def _connection(handle: int, number: int) -> tuple[int, int, int] | None:
     """Look at one descriptor of another process; None where it is not a connection over TCP."""
-    # A copy of the rank's own descriptor: the socket itself can be asked, not what the rank says of it.
-    # ctypes, as os has no such call.
+    # This copies the rank's own descriptor, so the kernel answers for the socket, not the rank. The os
+    # module has no such call.
     fd = _LIBC.syscall(_PIDFD_GETFD, handle, number, 0)
     if fd < 0:
         if (code := ctypes.get_errno()) == errno.EBADF:
             return None
         raise OSError(code, os.strerror(code))
-    # A descriptor of any kind came: look at its kind only, never read from it.
+    # The descriptor may be of any kind: only its kind is looked at, nothing is read from it.
     if not stat.S_ISSOCK(os.fstat(fd).st_mode):
         os.close(fd)
         return None
@@ -108,7 +108,7 @@ def _connection(handle: int, number: int) -> tuple[int, int, int] | None:
         info = found.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
         if info[0] == _LISTENING or len(info) < _INFO_BYTES:
             return None
-        # Received, as each end counts it: what was sent may still be in flight.
+        # Received bytes, because some of those that were sent may still be in flight.
         received = struct.unpack_from("QQ", info, _ACKED_AND_RECEIVED)[1]
         try:
             return found.getsockname()[1], found.getpeername()[1], received

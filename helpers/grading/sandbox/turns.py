@@ -57,7 +57,7 @@ class Turns:
             with suppress(OSError):  # the disk is full: what was graded so far is kept, and said
                 for name in (f"{self.file}-gate", self.file):
                     fds.append(os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            # The gate first: who holds it alone keeps out newcomers while those that run come to their end.
+            # The gate first: a grader that wants to be alone holds it while the running ones finish.
             is_ours = len(fds) == 2 and all(_lock(fd, kind, deadline) for fd in fds)
             if kind == fcntl.LOCK_SH or not is_ours:
                 for gate in fds[:1]:
@@ -85,5 +85,5 @@ def _lock(fd: int, kind: int, deadline: float) -> bool:
         except BlockingIOError:
             if time.monotonic() > deadline:
                 return False
-            # Asked for again and again, as flock has no deadline of its own.
+            # Polled, as flock itself has no timeout.
             time.sleep(_LOOK_S)
