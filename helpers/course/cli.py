@@ -21,7 +21,7 @@ from helpers.course.notebook_file import NotebookError
 from helpers.course.workspace import Workspace, WorkspaceError
 
 _FOR_WHOM = {
-    "To learn": ("lab", "check", "hint", "progress", "reset", "doctor"),
+    "To learn": ("lab", "check", "watch", "hint", "progress", "reset", "doctor"),
     "To teach": ("grade", "release", "gradescope", "nbgrader"),
     "To write": ("mistakes", "build", "outputs"),
 }

@@ -165,7 +165,7 @@ def places(progress: Progress, exercises: Sequence[Heading]) -> tuple[Place, ...
                 asked,
                 sum(e.minutes for e in left),
                 left[0] if left else None,
-                frozenset(e.name for e in own if _passed(progress, e)),
+                frozenset(e.name for e in own if progress.has_passed(e.name)),
             )
         )
     states = [place.state for place in found]
