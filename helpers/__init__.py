@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from helpers.course.hints import hint as hint
     from helpers.course.home import home as home
     from helpers.course.next_steps import next_steps as next_steps
-    from helpers.course.quiz_view import predict as predict
+    from helpers.course.quizzes import predict as predict
     from helpers.course.show_me import show_me as show_me
     from helpers.data.digits import digits as digits
     from helpers.explorers.explore import explore as explore

@@ -10,6 +10,7 @@ import atexit
 import gc
 import os
 import sys
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,25 @@ from helpers.course import workspace as workspaces
 from helpers.course.notebook_file import NotebookError
 from helpers.course.workspace import Workspace, WorkspaceError
 
+_FOR_WHOM = {
+    "To learn": ("lab", "check", "watch", "hint", "progress", "reset", "doctor"),
+    "To teach": ("grade", "release", "gradescope", "nbgrader"),
+    "To write": ("mistakes", "build", "outputs"),
+}
+"""The commands as help lists them; a new one that is not named here comes last."""
+
 
 class _Course(click.Group):
-    """Shows the course's own errors as a message, not as a traceback."""
+    """Shows the course's own errors as a message, not as a traceback, and its commands by who needs them."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        named = {name for names in _FOR_WHOM.values() for name in names}
+        others = tuple(name for name in self.list_commands(ctx) if name not in named)
+        for title, names in {**_FOR_WHOM, "Others": others}.items():
+            rows = [(name, self.commands[name].get_short_help_str(70)) for name in names]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -47,14 +64,15 @@ def main() -> None:
     atexit.register(gc.freeze)
 
 
-@main.command(context_settings={"ignore_unknown_options": True}, add_help_option=False)
+@main.command(context_settings={"ignore_unknown_options": True})
 @click.argument("lab_args", nargs=-1, type=click.UNPROCESSED)
 def lab(lab_args: tuple[str, ...]) -> None:
     """Open the course in JupyterLab.
 
     First copies the notebooks that you do not have yet into your folder: work/, or ~/real-ranks
     where this copy of the course is not yours, or REAL_RANKS_WORK. Nothing is overwritten.
-    Further arguments are passed to JupyterLab: course lab --no-browser --port 8899
+    Further arguments are passed to JupyterLab, and `jupyter lab --help` lists them:
+    course lab --no-browser --port 8899
     """
     workspace = workspaces.find_workspace()
     extra = []
@@ -117,9 +135,8 @@ def doctor() -> None:
 def progress() -> None:
     """Show the map of the course, and which exercises and quizzes are done."""
     from helpers.checks.headings import headings
-    from helpers.course.home import home
+    from helpers.course.home import home, progress_table
     from helpers.course.progress import read
-    from helpers.course.progress_table import progress_table
 
     click.echo(f"{home()!r}\n")
     click.echo(progress_table(read(), list(headings().values())))
@@ -216,13 +233,14 @@ def grade(folder: Path, out: Path, **options: Any) -> None:
     not on the roster; with 2 if nothing could be done.
     """
     try:
-        from helpers.grading.command import CannotGrade, grade_folder
+        from helpers.grading.command import grade_folder
+        from helpers.grading.setting import CannotGrade, Setting
     except ModuleNotFoundError as error:
         if error.name != "helpers.grading":
             raise
         raise click.ClickException("this copy is a learner's: the grader is not in it.") from error
     try:
-        sys.exit(grade_folder(folder, out, **options))
+        sys.exit(grade_folder(Setting(folder, out, **options)))
     except CannotGrade as error:
         from helpers.views.plain import for_log
 
@@ -299,14 +317,19 @@ def gradescope(out: Path, secret: str, notebooks: str) -> None:
     For example: course gradescope autograder.zip --secret "something long" --notebooks "04 05"
     """
     from helpers.checks.headings import UnknownExercise, notebook_called
-    from helpers.grading.reports import write_zip
+    from helpers.grading.reports import ReportError, write_zip
 
+    archive = BytesIO()
     try:
         named = [notebook_called(name) for name in notebooks.replace(",", " ").split()]
-        with out.open("xb") as file:
-            write_zip(file, workspaces.find_workspace().root, secret, notebooks=named)
+        write_zip(archive, workspaces.find_workspace().root, secret, notebooks=named)
+        with out.open("xb") as file:  # never over another file
+            file.write(archive.getvalue())
     except UnknownExercise as error:
         click.echo(f"--notebooks: {error}", err=True)
+        sys.exit(2)
+    except ReportError as error:
+        click.echo(error, err=True)
         sys.exit(2)
     except OSError as error:
         click.echo(f"{out} cannot be written: {error.strerror}.", err=True)

@@ -12,7 +12,6 @@ from typing import Any
 
 from helpers.checks.headings import Heading, find_heading
 from helpers.course.progress import read, record_hint
-from helpers.course.progress_format import Progress
 from helpers.course.told import Told, to_html
 from helpers.course.workspace import find_workspace
 from helpers.views.live import widget_view
@@ -33,7 +32,7 @@ def hint(asked: Any, *, get: Callable[[Any], Heading] = find_heading) -> Told:
     level = min(seen + 1, len(found.hints))
     note = record_hint(exercise, level) if level > seen else ""
     lines = [_heading(found, level, seen), *_hints(found, level)]
-    if level == len(found.hints) or _passed(progress, exercise):
+    if level == len(found.hints) or progress.has_passed(exercise):
         lines.append(_solution(found))
     told = "\n\n".join([*lines, *filter(None, [progress.note, note])])
     return Hints(told, exercise, get, level < len(found.hints))
@@ -87,8 +86,3 @@ def _solution(found: Heading) -> str:
     return (
         "These are all the hints. The person who gave you this copy of the course has the solution."
     )
-
-
-def _passed(progress: Progress, exercise: str) -> bool:
-    attempts = progress.exercises.get(exercise)
-    return attempts is not None and attempts.best.share >= 1

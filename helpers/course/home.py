@@ -12,24 +12,36 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from html import escape
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from helpers.checks.headings import Heading, headings
-from helpers.course.notebook_file import read_notebook, source_of, write_notebook
-from helpers.course.parts import part_of
+from helpers.course.notebook_file import notebook_metadata, read_notebook, source_of, write_notebook
+from helpers.course.page import page
 from helpers.course.progress import read
-from helpers.course.progress_format import Progress
+from helpers.course.progress_format import Attempts, Progress, Score
 from helpers.course.quizzes import quizzes_of_notebooks
 from helpers.course.workspace import WorkspaceError, find_workspace
 
 FILE = "home.ipynb"
 _CELL = "from helpers import home\n\nhome()"
-_LEFT = 'style="text-align: left"'
 _ANSWERS = {"right": "●", "tried": "◐", "open": "○"}
 _ANSWERED = {"right": "answered", "tried": "not right yet", "open": "not answered yet"}
+_PARTS = {
+    0: "I Talking",
+    7: "II Training together",
+    12: "III Models that do not fit",
+    18: "IV Running for real",
+    22: "V All together",
+}
+"""The parts of the course, by the number of the notebook with which each begins."""
 _SIGNS = {"done": "●", "begun": "◐", "next": "▶", "to come": "○"}
+
+
+def part_of(number: int) -> str:
+    """Return the part of notebook `number`, as "II Training together"."""
+    return next(name for first, name in reversed(_PARTS.items()) if number >= first)
 
 
 @dataclass(frozen=True)
@@ -85,19 +97,16 @@ class Home:
         return begun[-1] if begun else next((p for p in self.places if p.state == "next"), None)
 
     def __repr__(self) -> str:
-        lines, part = [], ""
+        lines = []
         width = max((len(place.title) for place in self.places), default=0)
-        for place in self.places:
-            if place.part != part:
-                part = place.part
-                lines += ["", part]
-            counts = (
-                f"{place.passed}/{place.core} exercises, {place.right}/{len(place.quizzes)} quizzes"
-            )
-            left = f", {place.minutes} min left" if place.minutes else ""
-            lines.append(
-                f"  {_SIGNS[place.state]} {place.title:<{width}}  {place.state:<7}  {counts}{left}"
-            )
+        for part, own in groupby(self.places, lambda each: each.part):
+            lines += ["", part]
+            for place in own:
+                left = f", {place.minutes} min left" if place.minutes else ""
+                lines.append(
+                    f"  {_SIGNS[place.state]} {place.title:<{width}}  {place.state:<7}  {place.passed}/"
+                    f"{place.core} exercises, {place.right}/{len(place.quizzes)} quizzes{left}"
+                )
         return "\n".join([*lines[1:], "", *self._words()])
 
     def _words(self) -> list[str]:
@@ -111,27 +120,17 @@ class Home:
         return [*words, *([self.note] if self.note else [])]
 
     def _repr_html_(self) -> str:
-        first, *others = self._words()
-        go = ""
-        if self.here is not None:
-            link = f'<a href="{escape(self.here.file)}"><b>{escape(self.here.title)}</b></a>'
-            go = f"<p>Go on with {link}{escape(_task(self.here))}.</p>"
-        rows, part = [], ""
-        for place in self.places:
-            if place.part != part:
-                part = place.part
-                rows.append(
-                    f'<tr><th scope="rowgroup" colspan="5" {_LEFT}>{escape(part)}</th></tr>'
-                )
-            rows.append(_row(place))
-        heads = "".join(
-            f'<th scope="col" {_LEFT}>{words}</th>'
-            for words in ("notebook", "state", "core exercises", "quizzes", "left")
-        )
-        note = f"<p>{escape(self.note)}</p>" if self.note else ""
-        return (
-            f"<p>{escape(first)}</p>{go}<table><thead><tr>{heads}</tr></thead>"
-            f"<tbody>{''.join(rows)}</tbody></table>{note}"
+        first, *_ = self._words()
+        task = _task(self.here) if self.here is not None else ""
+        return page(
+            "home.html",
+            home=self,
+            first=first,
+            task=task,
+            parts=[(part, list(own)) for part, own in groupby(self.places, lambda each: each.part)],
+            signs=_SIGNS,
+            answers=_ANSWERS,
+            answered=_ANSWERED,
         )
 
 
@@ -150,7 +149,7 @@ def places(progress: Progress, exercises: Sequence[Heading]) -> tuple[Place, ...
     for notebook in dict.fromkeys(exercise.notebook for exercise in exercises):
         own = [e for e in exercises if e.notebook == notebook]
         core = [e for e in own if not e.further]
-        left = [e for e in core if not _passed(progress, e)]
+        left = [e for e in core if not progress.has_passed(e.name)]
         asked = _asked(progress, notebook)
         begun = any(quiz.state != "open" for quiz in asked) or any(
             e.name in {*progress.exercises, *progress.hints} for e in own
@@ -166,7 +165,7 @@ def places(progress: Progress, exercises: Sequence[Heading]) -> tuple[Place, ...
                 asked,
                 sum(e.minutes for e in left),
                 left[0] if left else None,
-                frozenset(e.name for e in own if _passed(progress, e)),
+                frozenset(e.name for e in own if progress.has_passed(e.name)),
             )
         )
     states = [place.state for place in found]
@@ -204,33 +203,15 @@ def write_home(work: Path) -> Path:
             "source": _CELL,
         },
     ]
-    kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
     path = work / FILE
     notebook = {
         "cells": cells,
-        "metadata": {"kernelspec": kernel},
+        "metadata": notebook_metadata(),
         "nbformat": 4,
         "nbformat_minor": 5,
     }
     write_notebook(path, notebook)
     return path
-
-
-def _row(place: Place) -> str:
-    cells = (
-        f'<a href="{escape(place.file)}">{escape(place.title)}</a>',
-        f"{_SIGNS[place.state]} {place.state}",
-        f"{place.passed} of {place.core}",
-        f"{place.right} of {len(place.quizzes)}" + "".join(_quiz(place, q) for q in place.quizzes),
-        f"{place.minutes} min" if place.minutes else "",
-    )
-    return "<tr>" + "".join(f"<td {_LEFT}>{cell}</td>" for cell in cells) + "</tr>"
-
-
-def _quiz(place: Place, quiz: Asked) -> str:
-    where = escape(f"{place.file}#cell-id={quiz.cell}" if quiz.cell else place.file)
-    words = escape(f"{quiz.id}: {_ANSWERED[quiz.state]}")
-    return f' <a href="{where}" title="{words}" aria-label="{words}">{_ANSWERS[quiz.state]}</a>'
 
 
 def _task(place: Place) -> str:
@@ -241,11 +222,6 @@ def _task(place: Place) -> str:
 
 def _hours(minutes: int) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes / 60:.0f} h"
-
-
-def _passed(progress: Progress, exercise: Heading) -> bool:
-    attempts = progress.exercises.get(exercise.name)
-    return attempts is not None and attempts.best.share >= 1
 
 
 def _asked(progress: Progress, notebook: str) -> tuple[Asked, ...]:
@@ -291,3 +267,60 @@ def _file_of(notebook: str) -> Path | None:
         return None
     files = (f / f"{notebook}.ipynb" for f in (workspace.notebooks, workspace.solutions))
     return next((file for file in files if file.is_file()), None)
+
+
+# --- the table below the map, in `course progress` ---------------------------------------------------
+
+
+def progress_table(progress: Progress, exercises: Sequence[Heading] = ()) -> str:
+    """Show every exercise, by parts, with its best score, tries and hints, then quizzes and totals.
+
+    Exercises that were tried but are not among `exercises` come last, under their own name.
+    """
+    known = {exercise.name for exercise in exercises}
+    others = [Heading(name) for name in sorted({*progress.exercises} - known)]
+    rows: list[tuple[str, ...]] = [("exercise", "", "best", "last", "tries", "hints")]
+    listed = [*exercises, *others]
+    for part, own in groupby(listed, _part):
+        rows.append((part, "", "", "", "", ""))
+        rows += [_row(exercise, progress) for exercise in own]
+    lines = _aligned(rows) if listed else ["No exercise has been checked yet."]
+    return "\n".join([*lines, "", *_totals(progress, len(listed)), *filter(None, [progress.note])])
+
+
+def _part(exercise: Heading) -> str:
+    return part_of(int(exercise.number.partition(".")[0])) if exercise.number else "Others"
+
+
+def _row(exercise: Heading, progress: Progress) -> tuple[str, ...]:
+    label = f"{exercise.number} {exercise.title}".strip()
+    attempts = progress.exercises.get(exercise.name)
+    hints = progress.hints.get(exercise.name, 0)
+    return label, exercise.name, *_scores(attempts), str(hints or "")
+
+
+def _scores(attempts: Attempts | None) -> tuple[str, str, str]:
+    if attempts is None:
+        return "", "", ""
+    return _score(attempts.best), _score(attempts.last), str(attempts.tries)
+
+
+def _score(score: Score) -> str:
+    return f"{score.outcome} {score.points:g}/{score.out_of:g}"
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def _totals(progress: Progress, count: int) -> list[str]:
+    full = sum(map(progress.has_passed, progress.exercises))
+    right = sum(answers.correct for answers in progress.quizzes.values())
+    return [
+        f"{full} of {count} exercises with full points, {len(progress.exercises)} tried.",
+        f"{right} of {len(progress.quizzes)} quizzes answered right in the end.",
+    ]

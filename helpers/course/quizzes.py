@@ -1,7 +1,9 @@
 """`predict("id")`: a question to answer before running the cell that shows the answer.
 
-Notebooks call `predict`. The quizzes are data, one TOML file for each notebook, so that no answer
-is in a notebook:
+Notebooks call `predict`, which shows radio buttons where widgets work and text everywhere else: a `QuizView`
+offers both, and the page takes the one it can show. While notebooks are run to be stored or compared, only
+the text is given: the ids of widgets are new in every kernel.
+The quizzes are data, one TOML file for each notebook, so that no answer is in a notebook:
 
     [[quiz]]
     id = "two-sends"
@@ -18,11 +20,16 @@ import difflib
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
+
+import msgspec
+
+from helpers.course.told import Told, to_html
+from helpers.views.live import widget_view
 
 QUIZ_DIR = Path(__file__).parent / "quizzes"
 
@@ -39,8 +46,7 @@ class UnknownQuiz(LookupError):
         return [f"{type(self).__name__}: {self}"]
 
 
-@dataclass(frozen=True)
-class Quiz:
+class Quiz(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One question. `answer` counts from 0; `wrong` has a line for each option, or is empty."""
 
     id: str
@@ -124,35 +130,14 @@ def _read_file(path: Path) -> list[Quiz]:
     return [_quiz(entry, f"{path.name}, quiz {i}") for i, entry in enumerate(content["quiz"], 1)]
 
 
-def _quiz(entry: Mapping[str, Any], where: str) -> Quiz:
-    names = {field.name for field in fields(Quiz)}
-    if unknown := set(entry) - names:
-        raise QuizFileError(f"{where}: unknown key {min(unknown)!r}")
-    if missing := names - set(entry) - {"wrong"}:
-        raise QuizFileError(f"{where}: no {min(missing)!r}")
-    quiz = Quiz(
-        id=_text(entry["id"], where, "id"),
-        question=_text(entry["question"], where, "question"),
-        options=_texts(entry["options"], where, "options"),
-        answer=entry["answer"],
-        why=_text(entry["why"], where, "why"),
-        wrong=_texts(entry.get("wrong", []), where, "wrong", may_be_empty=True),
-    )
+def _quiz(entry: Any, where: str) -> Quiz:
+    try:
+        quiz = msgspec.convert(entry, Quiz)
+    except msgspec.ValidationError as error:
+        raise QuizFileError(f"{where}: {error}") from None
     if problem := _problem(quiz):
         raise QuizFileError(f"{where} ({quiz.id}): {problem}")
     return quiz
-
-
-def _text(value: Any, where: str, name: str, *, may_be_empty: bool = False) -> str:
-    if not isinstance(value, str) or not (value.strip() or may_be_empty):
-        raise QuizFileError(f"{where}: {name!r} must be text, not {value!r}")
-    return value
-
-
-def _texts(value: Any, where: str, name: str, *, may_be_empty: bool = False) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise QuizFileError(f"{where}: {name!r} must be a list of texts, not {value!r}")
-    return tuple(_text(item, where, name, may_be_empty=may_be_empty) for item in value)
 
 
 def _problem(quiz: Quiz) -> str:
@@ -163,8 +148,63 @@ def _problem(quiz: Quiz) -> str:
         return f"a quiz has 2 to 5 options, not {count}"
     if len(set(quiz.options)) != count:
         return "two options are the same"
-    if type(quiz.answer) is not int or not 0 <= quiz.answer < count:
+    if not all(text.strip() for text in (quiz.question, quiz.why, *quiz.options)):
+        return "the question, each option and 'why' must be text that is not empty"
+    if not 0 <= quiz.answer < count:
         return f"the answer is one of 0 to {count - 1}, not {quiz.answer!r}"
     if quiz.wrong and len(quiz.wrong) != count:
         return f"'wrong' has a line for each of the {count} options (\"\" for the right one)"
     return ""
+
+
+# --- on the screen --------------------------------------------------------------------------------
+
+
+def predict(quiz_id: str, answer: str | None = None) -> QuizView | Told:
+    """Show a quiz; or answer it by the letter of an option, where buttons do not work.
+
+    Raises UnknownQuiz with the nearest ids if there is no such quiz.
+    """
+    quiz = find_quiz(load_quizzes(), quiz_id)
+    if answer is None:
+        return QuizView(quiz)
+    letter = answer.strip().rstrip(")").lower() if isinstance(answer, str) else ""
+    if len(letter) != 1 or letter not in quiz.letters:
+        return Told(f"{answer!r} is not an option: choose one of {', '.join(quiz.letters)}.")
+    return Told(answer_quiz(quiz, quiz.letters.index(letter)))
+
+
+@dataclass(frozen=True, repr=False)
+class QuizView:
+    """A quiz that shows itself. Each display has buttons of its own; any answer may be retried."""
+
+    quiz: Quiz
+
+    def __repr__(self) -> str:
+        return self.quiz.text()
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        return {"text/plain": repr(self)} | widget_view(lambda: quiz_widget(self.quiz))
+
+
+def quiz_widget(quiz: Quiz) -> Any:
+    """Make the widget: question, radio buttons (none chosen), a Check button, and the answer."""
+    import ipywidgets as widgets
+
+    labels = [
+        (f"{letter}) {option.replace('`', '')}", number)
+        for number, (letter, option) in enumerate(zip(quiz.letters, quiz.options, strict=True))
+    ]
+    choices = widgets.RadioButtons(options=labels, index=None, layout={"width": "max-content"})
+    button = widgets.Button(description="Check", tooltip="Check the chosen answer")
+    feedback = widgets.HTML()
+
+    def on_check(_: object) -> None:
+        if choices.value is None:
+            feedback.value = "Choose an answer first."
+        else:
+            feedback.value = to_html(answer_quiz(quiz, choices.value))
+
+    button.on_click(on_check)
+    question = widgets.HTML(to_html(f"**Predict, then run.** {quiz.question.strip()}"))
+    return widgets.VBox([question, choices, button, feedback])

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import re
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from helpers.checks.grade import grade
 from helpers.checks.headings import Heading, find_heading
 from helpers.checks.registry import get
 from helpers.course.notebook_file import read_notebook
+from helpers.course.page import page
 from helpers.course.progress import read, record_hint
 from helpers.course.told import Told
 from helpers.course.workspace import find_workspace
@@ -47,20 +47,9 @@ class Beside:
         return "\n".join(parts)
 
     def _repr_html_(self) -> str:
-        column = "flex: 1 1 380px; min-width: 0px"
-        sides = (
-            ("Yours", self.own, self.own_run),
-            ("Reference", self.reference, self.reference_run),
-        )
-        columns = "".join(
-            f'<div style="{column}"><p><b>{whose}</b></p><pre style="overflow: auto">{escape(source)}</pre>'
-            f"{_picture(run)}</div>"
-            for whose, source, run in sides
-        )
-        return (
-            f"<p><b>{escape(self.title)}</b></p>"
-            f'<div style="display: flex; flex-wrap: wrap; gap: 16px">{columns}</div>'
-        )
+        own = "Yours", self.own, _picture(self.own_run)
+        reference = "Reference", self.reference, _picture(self.reference_run)
+        return page("beside.html", title=self.title, sides=(own, reference))
 
 
 def show_me(asked: Any) -> Beside | Told:
@@ -76,7 +65,8 @@ def show_me(asked: Any) -> Beside | Told:
             f"This copy of the course has no solutions: the person who gave it to you has that of "
             f"{found.number} {found.title}. `hint({found.name!r})` gives the next hint."
         )
-    _seen(found)
+    if not read().has_passed(found.name):
+        record_hint(found.name, len(found.hints) + 1)
     own = check(found.name)
     return Beside(
         f"{found.number} {found.title}",
@@ -110,12 +100,6 @@ def _defining(sources: list[str], name: str) -> str | None:
     return None
 
 
-def _seen(found: Heading) -> None:
-    attempts = read().exercises.get(found.name)
-    if attempts is None or attempts.best.share < 1:
-        record_hint(found.name, len(found.hints) + 1)
-
-
 def _tried(found: Heading, solved: Path) -> Run | None:
     try:
         answer = read_answers(solved, [found.name])[found.name]
@@ -126,10 +110,8 @@ def _tried(found: Heading, solved: Path) -> Run | None:
     return grade(get(found.name), answer, cell_number).run
 
 
-def _picture(run: Run | None) -> str:
+def _picture(run: Run | None) -> dict[str, str] | None:
     if run is None:
-        return ""
+        return None
     picture = timeline(run)
-    image = base64.b64encode(picture._repr_png_()).decode()
-    alt = escape(picture.text)
-    return f'<img src="data:image/png;base64,{image}" alt="{alt}" style="max-width: 100%">'
+    return {"data": base64.b64encode(picture._repr_png_()).decode(), "text": picture.text}

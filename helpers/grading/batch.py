@@ -19,11 +19,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,80 +30,76 @@ from helpers.answers.notebook import UnreadableNotebook, bytes_of
 from helpers.grading.cache import Cache, CannotWrite, versions_here, write_whole, writing
 from helpers.grading.grader import Grader
 from helpers.grading.record import Record, Status, from_json
-from helpers.grading.references import References
+from helpers.grading.references import References, solutions_here
 from helpers.grading.reports.slugs import page_names
 from helpers.grading.sandbox.levels import Plan, protection_here
-from helpers.grading.sandbox.turns import Turns
 from helpers.grading.scheduler import grade_on_cluster
 from helpers.grading.setting import Setting
 from helpers.grading.submissions import Job
 
+# Of a process of the pool: made by `_begin`, as that can hand over nothing else.
+_grader: Grader
+
 
 def grade_all(
-    jobs: Sequence[Job], setting: Setting, processes: int
+    jobs: Sequence[Job], setting: Setting, plan: Plan, secret: str
 ) -> Iterator[tuple[Job, Record]]:
-    """Grade the jobs, `processes` at a time; give each record as soon as it is written.
+    """Grade the jobs; give each record as soon as it is written.
 
     A record that is there already, of the same file, checks and versions, is given as it is.
     """
     slugs = page_names(f"{job.learner} {job.file}" for job in jobs)
-    names = {job: Path(slugs[f"{job.learner} {job.file}"]).stem for job in jobs}
-    versions = {**versions_here(setting.level), "secret": _mark_of(setting.secret)}
+    folder = setting.out / "records"
+    paths = {job: folder / f"{Path(slugs[f'{job.learner} {job.file}']).stem}.json" for job in jobs}
+    versions = versions_here(plan.level, secret)
     rest = []
     for job in jobs:
-        kept = _kept(job, _path(setting, names[job]), versions) if setting.use_cache else None
-        if kept is not None:
+        if (kept := _kept(job, paths[job], versions)) is not None:
             yield job, kept
         else:
             rest.append(job)
-    for job, record in _records(rest, setting, processes):
-        path = _path(setting, names[job])
+    for job, record in graded(rest, setting, plan, secret):
         # the line first: a kill in between costs a second one, and none is ever missing
-        _log(setting.out, job, record, path)
-        write_whole(path, json.dumps(record.as_json(), ensure_ascii=True).encode())
+        _log(setting.out, job, record, paths[job])
+        write_whole(paths[job], json.dumps(record.as_json(), ensure_ascii=True).encode())
         yield job, record
 
 
-def _records(jobs: Sequence[Job], setting: Setting, processes: int) -> Iterator[tuple[Job, Record]]:
-    if not setting.scheduler:
-        turns = Turns(str(setting.out / ".turns") if processes > 1 else "")
-        plan = Plan(setting.level, setting.staged, setting.limits, turns)
-        return _run(jobs, setting, plan, processes)
-    marks = {"secret": _mark_of(setting.secret)}
-    return (
-        (job, replace(record, versions={**record.versions, **marks}))
-        for job, record in grade_on_cluster(jobs, setting, setting.scheduler)
-    )
-
-
-def _run(
-    jobs: Sequence[Job], setting: Setting, plan: Plan, processes: int
+def graded(
+    jobs: Sequence[Job], setting: Setting, plan: Plan, secret: str
 ) -> Iterator[tuple[Job, Record]]:
-    """Keep the processes busy; where one of them died, find out with which job, and go on."""
+    """Grade the jobs on this machine or on a cluster; write no records.
+
+    Processes are kept busy; where one of them died, find out with which job, and go on.
+    """
+    if setting.scheduler:
+        yield from grade_on_cluster(jobs, setting.scheduler, plan, secret)
+        return
     left = list(jobs)
     while left:
         done = set()
-        for job, record in _until_broken(left, setting, plan, processes):
+        for job, record in _until_broken(left, setting, plan, secret):
             done.add(job)
             yield job, record
         left = [job for job in left if job not in done]
         # none is left, or a process died: with one of those that were being graded
-        suspects, left = left[: processes + 1], left[processes + 1 :]
+        most = _processes(setting) + 1
+        suspects, left = left[:most], left[most:]
         for job in suspects:
-            alone = next(_until_broken([job], setting, plan, 1), None)
-            yield alone or (job, _fault(job, setting.level, "The process that graded it died."))
+            alone = next(_until_broken([job], setting, plan, secret), None)
+            yield alone or (job, _fault(job, plan.level, "The process that graded it died."))
 
 
 def _until_broken(
-    jobs: Sequence[Job], setting: Setting, plan: Plan, processes: int
+    jobs: Sequence[Job], setting: Setting, plan: Plan, secret: str
 ) -> Iterator[tuple[Job, Record]]:
     """Return records until all are there, or until a process has died."""
-    with _pool(setting, plan, min(processes, len(jobs))) as pool, suppress(BrokenProcessPool):
+    with _pool(len(jobs), setting, plan, secret) as pool, suppress(BrokenProcessPool):
         try:
             waiting = {pool.submit(_grade, job): job for job in jobs}
             while waiting:
                 for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                    yield _outcome(waiting.pop(future), future, setting.level)
+                    yield _outcome(waiting.pop(future), future, plan.level)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -119,24 +114,25 @@ def _outcome(job: Job, future: Future[Record], level: str) -> tuple[Job, Record]
         return job, _fault(job, level, f"The grader failed: {error!r}.")
 
 
-def _pool(setting: Setting, plan: Plan, processes: int) -> ProcessPoolExecutor:
+def _pool(jobs: int, setting: Setting, plan: Plan, secret: str) -> ProcessPoolExecutor:
     # torch is imported here: a fork has it at once, and is safe where nobody else runs
     alone = sys.platform == "linux" and threading.active_count() == 1
     context = multiprocessing.get_context("fork" if alone else "spawn")
+    # Run by root, each grader's sandboxes have a user of their own, which this number selects. The start
+    # differs between batches, so that two at the same time rarely share a user.
     counter = context.Value("i", os.getpid() * 7 % 3000)
-    return ProcessPoolExecutor(
-        processes, context, initializer=_begin, initargs=(setting, plan, counter)
-    )
+    processes = min(_processes(setting), jobs)
+    given = (setting, plan, secret, counter)
+    return ProcessPoolExecutor(processes, context, initializer=_begin, initargs=given)
 
 
-class _Here:
-    """This process's grader."""
-
-    grader: Grader
+def _processes(setting: Setting) -> int:
+    return setting.jobs or os.cpu_count() or 1
 
 
-def _begin(setting: Setting, plan: Plan, counter: Any) -> None:
+def _begin(setting: Setting, plan: Plan, secret: str, counter: Any) -> None:
     """Make this process a grader that ends with the one that started it."""
+    global _grader
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the batch, which then ends us
     parent = multiprocessing.parent_process()
     assert parent is not None
@@ -145,21 +141,22 @@ def _begin(setting: Setting, plan: Plan, counter: Any) -> None:
         counter.value += 1
         slot = counter.value
     plan.begin()
-    versions = versions_here(setting.level)
-    cache = Cache(setting.out / "cache" if setting.use_cache else None)
-    references = References(setting.solutions, plan, slot)
-    _Here.grader = Grader(plan, setting.secret, cache, versions, references, slot, setting.pictures)
+    versions = versions_here(plan.level, secret)
+    # To verify is to try all once more, and to change nothing that is there.
+    cache = Cache(None if setting.verify else setting.out / "cache")
+    pictures = "none" if setting.verify else setting.pictures
+    references = References(solutions_here(), plan, slot)
+    _grader = Grader(plan, secret, cache, versions, references, slot, pictures)
 
 
 def _end_with(parent: Any) -> None:
+    # Otherwise the graders of a batch that was killed would wait forever, with their sandboxes.
     parent.join()
     os._exit(1)
 
 
 def _grade(job: Job) -> Record:
-    record = _Here.grader.grade(job)
-    marks = {"secret": _mark_of(_Here.grader.secret)}
-    return replace(record, versions={**record.versions, **marks})
+    return _grader.grade(job)
 
 
 def _fault(job: Job, level: str, why: str) -> Record:
@@ -176,11 +173,7 @@ def _fault(job: Job, level: str, why: str) -> Record:
 # --- what is kept ---------------------------------------------------------------------------------
 
 
-def _path(setting: Setting, name: str) -> Path:
-    return setting.out / "records" / f"{name}.json"
-
-
-def _kept(job: Job, path: Path, versions: dict[str, str]) -> Record | None:
+def _kept(job: Job, path: Path, versions: Mapping[str, str]) -> Record | None:
     """Return the record of an earlier run if nothing has changed since."""
     with suppress(OSError, ValueError, UnreadableNotebook):
         record = from_json(json.loads(path.read_text()))
@@ -189,11 +182,6 @@ def _kept(job: Job, path: Path, versions: dict[str, str]) -> Record | None:
         if same and record.sha256 == hashlib.sha256(bytes_of(job.path)).hexdigest():
             return record
     return None
-
-
-def read_records(out: Path) -> list[Record]:
-    """Return the records of a batch, in the order of their files' names. Raise ValueError if damaged."""
-    return [from_json(json.loads(p.read_text())) for p in sorted((out / "records").glob("*.json"))]
 
 
 def _log(out: Path, job: Job, record: Record, path: Path) -> None:
@@ -210,6 +198,7 @@ def _log(out: Path, job: Job, record: Record, path: Path) -> None:
     }
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
     text = (json.dumps(line) + "\n").encode()
+    # O_APPEND: lines of two batches never mix. O_NOFOLLOW: others may be able to write into `out`.
     with writing(out / "log.jsonl"):
         fd = os.open(out / "log.jsonl", flags, 0o644)
         try:
@@ -228,8 +217,3 @@ def secret_of(out: Path) -> str:
     secret = secrets.token_hex(16)
     write_whole(path, f"{secret}\n".encode())  # as mkstemp makes it: for nobody else to read
     return secret
-
-
-def _mark_of(secret: str) -> str:
-    """Return what tells secrets apart without giving one away."""
-    return hashlib.sha256(f"real-ranks {secret}".encode()).hexdigest()[:8]

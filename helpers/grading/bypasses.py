@@ -1,8 +1,9 @@
-"""How an answer can bypass a rule on communication, and what happens to each attempt.
+"""What an answer uses that a person should look at, as it can bypass a rule on communication.
 
-`records` asks `flags` for places where the instructor should look; `BYPASSES` is what the course says of
-itself, and tests/grading/hostile proves each line of it. Rules on traffic are teaching rules: they
-look at what ranks record of themselves, in processes that the answer shares.
+`grader` asks `flags`. tests/grading/hostile/test_bypasses.py lists the ways to bypass a rule, and tries each:
+its call is recorded and the rule speaks, its name is flagged here, its bytes do not match (`explained`), or
+nobody can tell. Rules on traffic are teaching rules: they look at what ranks record of themselves, in
+processes that the answer shares.
 
 A connection of an answer's own is one too many, however little it carries. Not so where the record is made
 to hold a group as well that explains it: then what the framing of collectives may take (some kilobytes)
@@ -21,58 +22,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import Enum
 
+from helpers.checks.exercise import Exercise
 
-class Fate(Enum):
-    """What happens to a bypass.
-
-    CONTAINED: the call is recorded, and the rule speaks. FLAGGED: the call is not recorded, but the
-    answer's source names what it uses, and the record says where to look. COUNTED: the source hides the
-    name too, but the bytes that the kernel counted are not those of the recorded calls (`explained`;
-    where nobody can count them it is undetectable). UNDETECTABLE: none of these; where the answer also
-    makes the calls that the rule wants, for show, it passes.
-    """
-
-    CONTAINED = "contained"
-    FLAGGED = "flagged"
-    COUNTED = "flagged by its bytes"
-    UNDETECTABLE = "undetectable"
-
-
-@dataclass(frozen=True)
-class Bypass:
-    """A way to bypass a rule. name: also that of its test."""
-
-    name: str
-    fate: Fate
-
-
-BYPASSES = (
-    Bypass("torch.ops.c10d", Fate.CONTAINED),
-    Bypass("the process group's methods", Fate.CONTAINED),
-    Bypass("a new group", Fate.CONTAINED),
-    Bypass("an import hidden in a string", Fate.CONTAINED),
-    Bypass("functional collectives", Fate.CONTAINED),
-    Bypass("collectives of objects", Fate.CONTAINED),
-    Bypass("the backend's methods, below the dispatcher", Fate.FLAGGED),
-    Bypass("a key-value store", Fate.FLAGGED),
-    Bypass("a socket of its own", Fate.FLAGGED),
-    Bypass("a shared file", Fate.FLAGGED),
-    Bypass("shared memory", Fate.FLAGGED),
-    Bypass("the recorder switched off", Fate.FLAGGED),
-    Bypass("the backend's methods, named at run time", Fate.COUNTED),
-    Bypass("a new gloo group, made below torch's own", Fate.COUNTED),
-    Bypass("a connection over TCP, named at run time", Fate.COUNTED),
-    Bypass("datagrams, named at run time", Fate.COUNTED),
-    Bypass("a call made up in the record", Fate.COUNTED),
-    Bypass("a record that is none", Fate.COUNTED),
-    Bypass("a case's end told too early, in its caller's frame", Fate.CONTAINED),
-    Bypass("a sparse tensor", Fate.CONTAINED),
-    Bypass("a shared file, named at run time", Fate.UNDETECTABLE),
-)
-
+# Names of what ranks can talk by without being recorded.
 MARKS = frozenset(
     {
         "FileStore",
@@ -94,11 +47,14 @@ MARKS = frozenset(
         "write_bytes",
     }
 )
-"""Names of what ranks can talk by without being recorded."""
 
 TALKS_UNSEEN = "uses `{name}`, by which ranks can talk unrecorded: look at what for"
 
 
+# Names by which an answer can reach the code that runs around it, and change what a rank reports of
+# itself.
+#
+# So can `sys.modules`; `modules` alone is a method of every `nn.Module`.
 INNER = frozenset(
     {
         "__subclasses__",
@@ -116,33 +72,47 @@ INNER = frozenset(
         "tb_frame",
     }
 )
-"""Names by which an answer can reach the code that runs around it, and change what a rank reports of itself.
-
-So can `sys.modules`; `modules` alone is a method of every `nn.Module`.
-"""
 
 REACHES_IN = (
     "uses `{name}`, by which it can change what its rank reports of itself: look at what for"
 )
 
 
-def flags(source: str) -> tuple[str, ...]:
-    """Name what an answer uses, by name, that could carry data past the rules on traffic."""
-    return _flags(source, MARKS, TALKS_UNSEEN)
+INNER_IMPORT = "imports `{name}`, which is not the door that answers use: look at what for"
 
 
-def reaching_in(source: str) -> tuple[str, ...]:
-    """Name what an answer uses, by name, to reach the code that runs around it."""
-    inner = INNER | {"modules"} if re.search(r"\bsys\b", source) else INNER
-    return _flags(source, inner, REACHES_IN)
-
-
-def _flags(source: str, marks: frozenset[str], words: str) -> tuple[str, ...]:
-    try:
-        names = set(_names(ast.parse(source)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+def flags(exercise: Exercise, source: str) -> tuple[str, ...]:
+    """Name what an answer uses, by name, that a person should look at."""
+    if not (tree := _tree(source)):
         return ()
-    return tuple(words.format(name=name) for name in sorted(names & marks))
+    names = set(_names(tree))
+    inner = INNER | {"modules"} if re.search(r"\bsys\b", source) else INNER
+    found = [INNER_IMPORT.format(name=name) for name in sorted(_inner_imports(tree))]
+    found += [REACHES_IN.format(name=name) for name in sorted(names & inner)]
+    if any(rule.forbids for rule in exercise.rules):
+        found += [TALKS_UNSEEN.format(name=name) for name in sorted(names & MARKS)]
+    return tuple(found)
+
+
+def _tree(source: str) -> ast.AST | None:
+    # An answer that Python cannot parse has not run either; one may be nested so deeply that ast gives up.
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _inner_imports(tree: ast.AST) -> set[str]:
+    """Return the course's inner modules that are imported or named: answers need `helpers` alone."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {a.name for a in node.names if a.name.startswith("helpers.")}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("helpers."):
+            found.add(str(node.module))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found |= {node.value[:80]} if node.value.startswith("helpers.") else set()
+    return found
 
 
 def _names(tree: ast.AST) -> Iterator[str]:
@@ -155,5 +125,6 @@ def _names(tree: ast.AST) -> Iterator[str]:
             yield from node.name.split(".")
         elif isinstance(node, ast.ImportFrom):
             yield from (node.module or "").split(".")
+        # getattr(dist, "_get_backend") names it in a text.
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield from node.value.split(".")

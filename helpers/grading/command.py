@@ -6,163 +6,114 @@ or --verify found a difference. 2: nothing could be done; one line says why.
 
 from __future__ import annotations
 
-import os
+import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from pathlib import Path
 
 import click
 
 from helpers.checks.headings import notebook_called
 from helpers.course.workspace import WorkspaceError, find_workspace
-from helpers.grading.batch import grade_all, secret_of
-from helpers.grading.cache import CannotWrite
-from helpers.grading.record import Record, Status
-from helpers.grading.release import ReleaseError
+from helpers.grading.batch import grade_all, graded, secret_of
+from helpers.grading.record import Record, Status, read_records
 from helpers.grading.release import differences as differences_from
-from helpers.grading.reports import ReportError, github_annotations, write_reports
+from helpers.grading.reports import github_annotations, write_reports
 from helpers.grading.reports.standing import course_of
-from helpers.grading.roster import Roster, RosterError, match_roster, read_roster
-from helpers.grading.sandbox.levels import NoSandbox, choose, protection_here
+from helpers.grading.roster import Roster, match_roster, read_roster
+from helpers.grading.sandbox.levels import Plan, choose, protection_here
 from helpers.grading.sandbox.staged import Staged
-from helpers.grading.scheduler import NoScheduler
-from helpers.grading.setting import Setting
+from helpers.grading.sandbox.turns import Turns
+from helpers.grading.setting import CannotGrade, Setting
 from helpers.grading.similarity import similar_answers, write_answers
-from helpers.grading.submissions import Job, NoSubmissions, find_submissions
+from helpers.grading.submissions import Job, find_submissions
 from helpers.views.plain import for_log
 
 
-class CannotGrade(Exception):
-    """Nothing could be done. One line: what is wrong, and what to do."""
-
-
-def grade_folder(
-    folder: Path,
-    out: Path,
-    *,
-    sandbox: str = "auto",
-    jobs: int | None = None,
-    roster: Path | None = None,
-    pictures: str = "failed",
-    verify: bool = False,
-    release: Path | None = None,
-    title: str | None = None,
-    github: bool = False,
-    scheduler: str = "",
-    notebooks: str = "",
-) -> int:
-    """Grade all in `folder`, write records and reports into `out`; give the exit code.
-
-    notebooks: numbers or names of the class's, with spaces between; see `reports.standing.course_of`.
+def grade_folder(setting: Setting) -> int:
+    """Grade what was handed in, write records and reports; give the exit code.
 
     Raise CannotGrade where nothing can be done.
     """
+    folder, out = setting.folder, setting.out
     if out.resolve().is_relative_to(folder.resolve()):
         raise CannotGrade(
             f"{out} is inside {folder}, among what was handed in: name another place."
         )
-    unknown: list[str] = []
+    found, notices = find_submissions(folder)
     try:
-        found, notices = find_submissions(folder)
-        if release is not None:
-            notices += differences_from(release, find_workspace())
-        named = [notebook_called(name) for name in notebooks.replace(",", " ").split()]
-        members = read_roster(roster) if roster is not None else None
-        if members is not None:
-            match = match_roster(
-                members, (job.learner for job in found)
-            )  # told now, not afterwards
-            unknown = list(match.without_entry)
-            notices += [f"{name}: handed in, and not on the roster" for name in unknown]
-        _make(out)
-        secret = secret_of(out)
-    except CannotWrite as error:
-        raise CannotGrade(str(error)) from None
-    except (NoSubmissions, RosterError, ReleaseError, WorkspaceError, LookupError) as error:
+        if setting.release is not None:
+            notices += differences_from(setting.release, find_workspace())
+        named = [notebook_called(name) for name in setting.notebooks.replace(",", " ").split()]
+    except (WorkspaceError, LookupError) as error:
         raise CannotGrade(str(error.args[0])) from None
-    except OSError as error:
-        raise CannotGrade(f"{out} cannot be written: {error.strerror}.") from None
+    members = read_roster(setting.roster) if setting.roster is not None else None
+    unknown: tuple[str, ...] = ()
+    if members is not None:  # now, not when a class has been graded
+        unknown = match_roster(members, (job.learner for job in found)).without_entry
+        notices += [f"{name}: handed in, and not on the roster" for name in unknown]
+    secret = _secret(setting)
     for notice in notices:
         click.echo(for_log(f"Note: {notice}"))
-    processes = min(jobs or os.cpu_count() or 1, len(found))
-    try:
-        with Staged() as staged:
-            level = choose(sandbox, staged)
-            beyond = "; ".join(protection_here(level).does_not_stop)
-            click.echo(f"Sandbox: {level}. It does not stop: {beyond}.")
-            setting = Setting(
-                out,
-                level,
-                staged,
-                secret,
-                _solutions(),
-                pictures,
-                use_cache=not verify,
-                scheduler=scheduler,
-            )
-            if verify:
-                return _verify(found, setting, processes)
-            records = _graded(found, setting, processes)
-    except (NoScheduler, NoSandbox, CannotWrite) as error:
-        raise CannotGrade(str(error)) from None
-    try:
-        counted = _write(records, out, title or folder.resolve().name, members, named)
-    except (ReportError, RosterError, CannotWrite) as error:
-        raise CannotGrade(str(error)) from None
-    for line in github_annotations(counted, str(folder)) if github else ():
+    with Staged() as staged:
+        level = choose(setting.sandbox, staged)
+        beyond = "; ".join(protection_here(level).does_not_stop)
+        click.echo(f"Sandbox: {level}. It does not stop: {beyond}.")
+        plan = Plan(level, staged, turns=Turns(str(out / ".turns")))
+        if setting.verify:
+            return _verify(found, setting, plan, secret)
+        records = _with_progress(found, grade_all(found, setting, plan, secret))
+    counted = _write(records, setting, members, named)
+    for line in github_annotations(counted, str(folder)) if setting.github else ():
         click.echo(line)
-    return _told(records) or int(bool(unknown))
+    return _summary(records) or int(bool(unknown))
+
+
+def _secret(setting: Setting) -> str:
+    out = setting.out
+    if out.is_symlink() or (out.exists() and not out.is_dir()):
+        raise CannotGrade(f"{out} is not a folder: name one for the results.")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        return secret_of(out)
+    except OSError as error:
+        raise CannotGrade(f"{out} cannot be written: {error.strerror}.") from None
+
+
+def _with_progress(jobs: Sequence[Job], results: Iterator[tuple[Job, Record]]) -> list[Record]:
+    """Show how far a batch is: a bar on a terminal, lines in a log. Give records in the jobs' order."""
+    records: dict[Job, Record] = {}
+    if sys.stdout.isatty():
+        with click.progressbar(
+            results, len(jobs), "Grading", show_pos=True, show_eta=True
+        ) as shown:
+            records.update(shown)
+    else:
+        for count, (job, record) in enumerate(results, 1):
+            records[job] = record
+            came = f"{record.points:g} of {record.out_of:g} points"
+            said = came if record.status is Status.GRADED else record.status.value
+            click.echo(for_log(f"{count} of {len(jobs)}: {job.learner}, {job.file}: {said}"))
+    return [records[job] for job in jobs]
 
 
 def _write(
-    records: Sequence[Record],
-    out: Path,
-    title: str,
-    members: Roster | None,
-    notebooks: Sequence[str],
+    records: Sequence[Record], setting: Setting, members: Roster | None, named: Sequence[str]
 ) -> list[Record]:
     """Write reports and answers; give the records that count."""
-    course = course_of(records, title, notebooks)
+    title = setting.title or setting.folder.resolve().name
+    course = course_of(records, title, named)
     counted = [record for standing in course.standings for record in standing.records]
-    write_answers(counted, out)
-    similar = similar_answers(counted)
-    written = write_reports(
-        records, out, title=title, roster=members, similar=similar, notebooks=notebooks
-    )
+    write_answers(counted, setting.out)
+    written = write_reports(course, setting.out, members, similar_answers(counted))
     for name in course.stray:
-        words = "is not named by --notebooks" if notebooks else "was handed in by few"
+        words = "is not named by --notebooks" if named else "was handed in by few"
         click.echo(for_log(f"Note: {name} {words}, and counts for nobody."))
     for path in written:
-        if path.parent == out:  # not every learner's page
+        if path.parent == setting.out:  # not every learner's page
             click.echo(for_log(f"Wrote {path}"))
     return counted
 
 
-def _make(out: Path) -> None:
-    if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise CannotGrade(f"{out} is not a folder: name one for the results.")
-    out.mkdir(parents=True, exist_ok=True)
-
-
-def _solutions() -> Path | None:
-    try:
-        folder = find_workspace().solutions
-    except WorkspaceError:
-        return None
-    return folder if folder.is_dir() else None
-
-
-def _graded(found: Sequence[Job], setting: Setting, processes: int) -> list[Record]:
-    records: dict[Job, Record] = {}
-    with click.progressbar(length=len(found), label="Grading", show_pos=True, show_eta=True) as bar:
-        for job, record in grade_all(found, setting, processes):
-            records[job] = record
-            bar.update(1)
-    return [records[job] for job in found]
-
-
-def _told(records: Sequence[Record]) -> int:
+def _summary(records: Sequence[Record]) -> int:
     """Say in a line what became of the batch; give the exit code."""
     counts = {status: sum(r.status is status for r in records) for status in Status}
     kept = sum(exercise.cached for record in records for exercise in record.exercises)
@@ -179,19 +130,14 @@ def _told(records: Sequence[Record]) -> int:
     return 0 if counts[Status.GRADED] == len(records) else 1
 
 
-def _verify(found: Sequence[Job], setting: Setting, processes: int) -> int:
+def _verify(found: Sequence[Job], setting: Setting, plan: Plan, secret: str) -> int:
     """Grade all once more, without what was kept, and report each difference."""
-    from helpers.grading.batch import read_records
-
     before = {(record.learner, record.file): record for record in read_records(setting.out)}
     different = 0
-    with _aside(setting.out) as out:
-        again = replace(setting, out=out, pictures="none")
-        for _, record in grade_all(found, again, processes):
-            old = before.get((record.learner, record.file))
-            for line in differences(old, record):
-                different += 1
-                click.echo(for_log(f"Differs: {record.learner}, {record.file}: {line}"))
+    for _, record in graded(found, setting, plan, secret):
+        for line in differences(before.get((record.learner, record.file)), record):
+            different += 1
+            click.echo(for_log(f"Differs: {record.learner}, {record.file}: {line}"))
     click.echo(f"Graded {len(found)} submissions again: {different} differences.")
     return 1 if different else 0
 
@@ -213,12 +159,3 @@ def differences(old: Record | None, new: Record) -> Iterator[str]:
                 f"{exercise.name}: {exercise.outcome}, {exercise.points:g} points before; "
                 f"{other.outcome}, {other.points:g} now"
             )
-
-
-@contextmanager
-def _aside(out: Path) -> Iterator[Path]:
-    """Return a folder for the records of a second grading, which goes away."""
-    from tempfile import TemporaryDirectory
-
-    with TemporaryDirectory(dir=out, prefix="verify-") as folder:
-        yield Path(folder)

@@ -17,10 +17,10 @@ from helpers.trace.events import Collective, Event, Trace
 from helpers.views.plain import plural
 
 LOOK = "traffic does not match: look. "
+# Bytes of gloo's own: with each message, back to its sender, and from one end of a connection.
 _HEADER, _NOTICE, _HELLO = 96, 48, 8
-"""Bytes of gloo's own: with each message, back to its sender, and from one end of a connection."""
+# gloo cuts what a collective moves into pieces of at most so much.
 _SEGMENT = 1 << 20
-"""gloo cuts what a collective moves into pieces of at most so much."""
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """Grade one submission: its answers, in a sandbox, on visible and on hidden cases.
 
-    file --read_answers (capped child)--> answers --judge_apart (capped child), Sandbox--> Judged --> Record
+    file --read_answers (capped child)--> answers --Judge (capped child, sandbox)--> ExerciseRecord --> Record
 
 Points come from the hidden cases (the visible ones can only lower them); what the learner reads comes from
 the visible ones. Behind Landlock the visible cases of all exercises are tried before any hidden one: whatever
@@ -22,7 +22,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from helpers.answers.build import Answer, Problem, cell_number
 from helpers.answers.notebook import bytes_of
@@ -31,18 +30,17 @@ from helpers.checks.check_notebook import exercises_of
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.grade import grade
 from helpers.checks.result import Outcome
-from helpers.grading import pictures
+from helpers.grading import bypasses
 from helpers.grading.cache import Cache, key_of
-from helpers.grading.judging import Judged, judge_apart, judged
-from helpers.grading.record import ExerciseRecord, Record, Status
-from helpers.grading.records import exercise_record
+from helpers.grading.judging import NOT_JUDGED, Judge, preload_pictures, written_down
+from helpers.grading.record import ExerciseRecord, Record, Status, record_of
 from helpers.grading.references import References
-from helpers.grading.sandbox.levels import Plan, Sandbox, protection_here
+from helpers.grading.sandbox.levels import Plan, protection_here
 from helpers.grading.submissions import Job
 from helpers.ranks.connection import ServerGone
 from helpers.ranks.failures import LaunchError
 
-FAULT = "harness fault"
+FAULT = Outcome.FAULT.value
 UNJUDGED = (
     "What your function gave back is of a kind that cannot be judged. What does the task ask for?"
 )
@@ -50,32 +48,74 @@ LEFT = (
     "{count} files were left in /dev/shm, by this answer or by one that ran at the same time. They were "
     "removed: look at what for"
 )
-_SUSPICIOUS = frozenset({Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.DEADLOCKED})
-"""Outcomes that a machine in trouble could give as well: then the reference is asked."""
-_SHAKY = frozenset({Outcome.TIMED_OUT, Outcome.TOO_SLOW, Outcome.CRASHED, Outcome.OUT_OF_MEMORY})
-"""Outcomes that come and go with what else happens on a machine: each is tried once more, alone."""
+# Outcomes that a machine in trouble could give as well: then the reference is asked.
+_SUSPICIOUS = {o.value for o in (Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.DEADLOCKED)}
+# Outcomes that come and go with what else happens on a machine: each is tried once more, alone.
+_SHAKY = {
+    o.value for o in (Outcome.TIMED_OUT, Outcome.TOO_SLOW, Outcome.CRASHED, Outcome.OUT_OF_MEMORY)
+}
 SLOW = "by the clock alone this answer is too slow: grade it again when the machine is idle"
+# How often a sandbox may be ended from outside before the machine is at fault.
 _LOST_AGAIN = 3
-"""How often a sandbox may be ended from outside before the machine is at fault."""
+
+
+class _Budget:
+    """The time that a submission may take: wall time, and processor time of its sandboxes."""
+
+    def __init__(self, wall_s: float, cpu_s: float) -> None:
+        self.wall_s, self.cpu_s = wall_s, cpu_s
+        self._ends = time.monotonic() + wall_s
+        self._cpu_left_s = cpu_s
+
+    @property
+    def left(self) -> tuple[float, float]:
+        """Wall time and processor time from now on."""
+        return self._ends - time.monotonic(), self._cpu_left_s
+
+    @property
+    def is_used_up(self) -> bool:
+        return min(self.left) < 0
+
+    def spend(self, cpu_s: float) -> None:
+        self._cpu_left_s -= cpu_s
+
+    @contextmanager
+    def half(self) -> Iterator[None]:
+        """Let what runs within have half of what is left: if it never ends, the rest remains."""
+        wall_s, cpu_s = (each / 2 for each in self.left)
+        self._ends, self._cpu_left_s = self._ends - wall_s, self._cpu_left_s - cpu_s
+        try:
+            yield
+        finally:
+            self._ends, self._cpu_left_s = self._ends + wall_s, self._cpu_left_s + cpu_s
+
+    def forgive(self, since: float) -> None:
+        """Give back what has passed since a time of `time.monotonic`: a wait for a turn is nobody's fault."""
+        self._ends += time.monotonic() - since
 
 
 @dataclass(frozen=True)
 class _Try:
-    """An exercise between its visible and its hidden cases. known: its record, where there is one."""
+    """An exercise between its visible and its hidden cases. known: its record, where there is one.
+
+    is_cut: the time of the submission was used up, and another run may give another record.
+    """
 
     exercise: Exercise
     answer: Answer | None
     key: str
-    visible: Judged | None = None
+    visible: ExerciseRecord | None = None
     seconds: float = 0.0
     known: ExerciseRecord | None = None
     is_cut: bool = False
-    """The time of the submission was used up: another run may give another record."""
 
 
 @dataclass
 class Grader:
-    """Grades submissions one after the other. Use as a context manager: it ends its sandbox."""
+    """Grades submissions one after the other. Use as a context manager: it ends its sandbox.
+
+    pictures: of which visible runs one is drawn, "all", "failed" or "none".
+    """
 
     plan: Plan
     secret: str
@@ -84,26 +124,15 @@ class Grader:
     references: References
     slot: int = 0
     pictures: str = "failed"
-    """Of which visible runs a picture is drawn: "all", "failed", "none"."""
-    _sandbox: Sandbox | None = field(default=None, init=False)
-    _used: bool = field(default=False, init=False)
-    """Something of this submission has run in the sandbox."""
-    _has_seen: bool = field(default=False, init=False)
-    """The sandbox has seen hidden cases."""
-    _ends: float = field(default=0.0, init=False)
-    """When this submission has used up its wall time, as `time.monotonic` tells it."""
-    _wall_s: float = field(default=0.0, init=False)
-    """How much wall time that is, not counting waits for a turn."""
-    _cpu_s: float = field(default=0.0, init=False)
-    """Processor time of the sandboxes of this submission."""
-    _cpu_most_s: float = field(default=0.0, init=False)
-    """How much of it there may be by now."""
+    _judge: Judge | None = field(default=None, init=False)
+    _time: _Budget = field(default_factory=lambda: _Budget(0.0, 0.0), init=False)
+    """Of the submission that is being graded."""
     _matches: dict[str, str] = field(default_factory=dict, init=False)
     """Known mistakes by what answers did, of all submissions."""
 
     def __enter__(self) -> Grader:
         if self.pictures != "none":
-            pictures.preload()
+            preload_pictures()
         return self
 
     def __exit__(self, *args: object) -> None:
@@ -112,9 +141,10 @@ class Grader:
     def grade(self, job: Job, told: Callable[[str], None] = lambda name: None) -> Record:
         """Grade one submission. Never raises on account of the file. told: hears each exercise's name."""
         began = time.monotonic()
-        share_s, cpu_s = self._share_s(job), float(self.plan.limits.submission_cpu_s)
-        self._wall_s, self._ends = share_s, began + share_s
-        self._cpu_s, self._cpu_most_s = 0.0, cpu_s
+        limits = self.plan.limits
+        # All files of a learner together have `learner_s`.
+        share_s = min(float(limits.submission_s), limits.learner_s / job.of)
+        self._time = _Budget(share_s, float(limits.submission_cpu_s))
         base = Record(
             job.learner,
             job.file,
@@ -124,28 +154,25 @@ class Grader:
             versions=dict(self.versions),
         )
         try:
-            digest = _digest(job.path)
+            digest = hashlib.sha256(bytes_of(job.path)).hexdigest()
             wanted = exercises_of(job.path)
             found = read_answers(job.path, [exercise.name for exercise in wanted])
         except UnreadableNotebook as error:
             return replace(base, message=str(error), seconds=time.monotonic() - began)
+        half, done, tried = self._time.half, list[ExerciseRecord](), list[_Try]()
         try:
             if self._is_cheap:
                 # a sandbox holds nothing for the next one: each exercise is finished, and kept, at once
-                done = []
                 for exercise in wanted:
-                    with self._half_of_the_time():
-                        begun = self._begin(exercise, found[exercise.name], told)
-                        done.append(self._finish(begun))
+                    with half():
+                        done.append(self._finish(self._begin(exercise, found[exercise.name], told)))
             else:
-                tried = []
-                with self._half_of_the_time():
+                with half():
                     for exercise in wanted:
-                        with self._half_of_the_time():
+                        with half():
                             tried.append(self._begin(exercise, found[exercise.name], told))
-                done = []
                 for begun in tried:
-                    with self._half_of_the_time():
+                    with half():
                         done.append(self._finish(begun))
         finally:
             self._drop()  # the next submission gets a server of its own
@@ -159,17 +186,6 @@ class Grader:
             seconds=round(time.monotonic() - began, 3),
         )
 
-    @contextmanager
-    def _half_of_the_time(self) -> Iterator[None]:
-        """Let what runs within have half of the time that is left: if it never ends, the rest remains."""
-        wall_s = (self._ends - time.monotonic()) / 2
-        cpu_s = (self._cpu_most_s - self._cpu_s) / 2
-        self._ends, self._cpu_most_s = self._ends - wall_s, self._cpu_most_s - cpu_s
-        try:
-            yield
-        finally:
-            self._ends, self._cpu_most_s = self._ends + wall_s, self._cpu_most_s + cpu_s
-
     # --- one exercise -----------------------------------------------------------------------------
 
     def _begin(
@@ -178,17 +194,18 @@ class Grader:
         """Try the visible cases of an exercise, unless it is known what comes of them."""
         told(exercise.name)
         if isinstance(found, Problem):
-            result = judged(grade(exercise, found, cell_number), exercise, False, "none")
-            return _Try(exercise, None, "", known=exercise_record(exercise, found, result, None))
+            visible = written_down(grade(exercise, found, cell_number), exercise, False, "none")
+            return _Try(exercise, None, "", known=joined(exercise, found, visible, None))
         key = key_of(exercise, found, self.secret, self.versions)
+        # The key covers answer, cells, secret, checks, engine and level: if all are equal, so is the result.
         if (kept := self.cache.get(key)) is not None:
             return _Try(exercise, found, key, known=replace(kept, cached=True))
-        if (visible := self.cache.get_visible(key)) is not None:
-            return _Try(exercise, found, key, visible)
+        if (kept := self.cache.get_visible(key)) is not None:
+            return _Try(exercise, found, key, kept)
         began = time.monotonic()
         visible = self._check(exercise, found, VISIBLE_SECRET)
-        is_cut = self._is_used_up
-        if not (is_cut or self._is_cheap or Outcome.TOO_SLOW in visible.outcomes):
+        is_cut = self._time.is_used_up
+        if not (is_cut or self._is_cheap or visible.was_too_slow):
             self.cache.put_visible(key, visible)
         return _Try(exercise, found, key, visible, time.monotonic() - began, is_cut=is_cut)
 
@@ -199,7 +216,8 @@ class Grader:
         began = time.monotonic() - begun.seconds
         record = self._tried(begun)
         record = replace(record, seconds=round(time.monotonic() - began, 3))
-        is_cut = begun.is_cut or self._is_used_up
+        is_cut = begun.is_cut or self._time.is_used_up
+        # A result that the machine or the clock may have caused is not kept: the next run tries again.
         if record.outcome != FAULT and not is_cut and not record.was_too_slow:
             record = replace(record, key=begun.key)
             self.cache.put(begun.key, record)
@@ -212,19 +230,19 @@ class Grader:
         # else it would only fail once more, and take as long
         hidden = None if hopeless else self._check(exercise, answer, self.secret)
         outcomes = visible.outcomes | (hidden.outcomes if hidden is not None else set())
-        unjudged = visible.unjudged or (hidden.unjudged if hidden is not None else "")
-        if Outcome.FAULT in outcomes or unjudged:
-            if not self.references.works(exercise):
-                return fault_record(exercise)
-            # only what this answer has sent could not be judged: it is wrong
-            message = f"{UNJUDGED} {visible.unjudged or 'So it was in a hidden case.'}"
-            visible = replace(visible, outcome=Outcome.WRONG, points=0.0, message=message)
-            return replace(exercise_record(exercise, answer, visible, hidden), points=0.0)
-        if outcomes & _SUSPICIOUS and not self.references.works(exercise):
+        unsure = outcomes & {FAULT, NOT_JUDGED}
+        if (unsure or outcomes & _SUSPICIOUS) and not self.references.works(exercise):
             return fault_record(exercise)
-        return exercise_record(exercise, answer, visible, hidden)
+        if unsure:  # only what this answer has sent could not be judged: it is wrong
+            is_visible = visible.outcome == NOT_JUDGED
+            where = visible.message if is_visible else "So it was in a hidden case."
+            wrong = replace(
+                visible, outcome=Outcome.WRONG.value, points=0.0, message=f"{UNJUDGED} {where}"
+            )
+            return replace(joined(exercise, answer, wrong, hidden), points=0.0)
+        return joined(exercise, answer, visible, hidden)
 
-    def _check(self, exercise: Exercise, answer: Answer, secret: str) -> Judged:
+    def _check(self, exercise: Exercise, answer: Answer, secret: str) -> ExerciseRecord:
         """Try an answer on one set of cases.
 
         Who fails has failed in a sandbox in which nothing else of the submission had run; and twice, where
@@ -236,55 +254,45 @@ class Grader:
         if found.outcomes & _SHAKY:
             began = time.monotonic()
             with self.plan.turns.alone() as is_alone:
-                self._ends += time.monotonic() - began  # the wait for a turn is nobody's fault
+                self._time.forgive(began)
                 again, _ = self._try(exercise, answer, secret, fresh=True)
             found = again if again.points >= found.points else found
             if found.outcomes & _SHAKY and not is_alone:  # still nothing but the clock against it
-                found = replace(found, outcome=Outcome.TOO_SLOW)
-        if Outcome.TOO_SLOW in found.outcomes:
-            found = replace(found, flag=found.flag or SLOW)
-        return found
+                found = replace(found, outcome=Outcome.TOO_SLOW.value)
+        return replace(found, flags=found.flags or (SLOW,)) if found.was_too_slow else found
 
     def _try(
         self, exercise: Exercise, answer: Answer, secret: str, fresh: bool = False
-    ) -> tuple[Judged, bool]:
+    ) -> tuple[ExerciseRecord, bool]:
         """Try an answer once; tell whether nothing had run in the sandbox before."""
         for _ in range(_LOST_AGAIN):
-            if self._is_used_up:
-                limits = self.plan.limits
+            if self._time.is_used_up:
                 message = (
                     "It has used up its share of the time that a submission may take: all exercises and sets "
-                    f"of cases together {self._wall_s:,.0f} s, or {limits.submission_cpu_s:,.0f} s of "
+                    f"of cases together {self._time.wall_s:,.0f} s, or {self._time.cpu_s:,.0f} s of "
                     "processor time, and one of them half of what is left."
                 )
-                return Judged(Outcome.TIMED_OUT, 0.0, message), True
+                return record_of(exercise, Outcome.TIMED_OUT.value, message=message), True
             began = time.monotonic()
             with self.plan.turns.with_others():
-                self._ends += time.monotonic() - began
+                self._time.forgive(began)
                 try:
-                    sandbox, was_fresh = self._open(exercise, secret, fresh)
+                    judge = self._open(exercise, secret, fresh)
                 except (LaunchError, ServerGone) as error:
                     self._drop()
-                    return Judged(Outcome.CRASHED, 0.0, str(error)[:200]), True
-                left = self._ends - time.monotonic()
-                sandbox.end_after(left, self._cpu_most_s - self._cpu_s)
-                found = judge_apart(
-                    exercise,
-                    answer,
-                    secret,
-                    sandbox.connection,
-                    self.pictures,
-                    left,
-                    self._matches,
-                )
+                    crashed, message = Outcome.CRASHED.value, str(error)[:200]
+                    return record_of(exercise, crashed, message=message), True
+                sandbox, was_fresh = judge.sandbox, not judge.seen
+                sandbox.end_after(*self._time.left)
+                found = judge.judge(exercise, answer, secret, self._time.left[0])
             if sandbox.found:
-                timed_out = sandbox.is_out_of_time
-                outcome = Outcome.TIMED_OUT if timed_out else Outcome.OUT_OF_MEMORY
-                found = replace(found, outcome=outcome, message=f"{sandbox.found}.")
-            if left := sandbox.sweep():
-                found = replace(found, flag=found.flag or LEFT.format(count=left))
+                outcome = Outcome.TIMED_OUT if sandbox.is_out_of_time else Outcome.OUT_OF_MEMORY
+                found = replace(found, outcome=outcome.value, message=f"{sandbox.found}.")
+            if count := sandbox.sweep():
+                found = replace(found, flags=found.flags or (LEFT.format(count=count),))
             lost = sandbox.lost
-            if sandbox.gone or self._is_soiled(found):
+            # A server ends what it can see; where an answer has hung or crashed, something may be left.
+            if judge.gone or not found.cases or found.outcomes & _SUSPICIOUS:
                 self._drop()
             if not lost:
                 break
@@ -295,59 +303,55 @@ class Grader:
         """Whether a new sandbox takes milliseconds, and leaves nothing behind."""
         return self.plan.level == "bubblewrap"
 
-    def _share_s(self, job: Job) -> float:
-        """Return the wall time for one file: all files of a learner together have `learner_s`."""
-        limits = self.plan.limits
-        return min(float(limits.submission_s), limits.learner_s / job.of)
-
-    @property
-    def _is_used_up(self) -> bool:
-        return time.monotonic() > self._ends or self._cpu_s > self._cpu_most_s
-
-    def _is_soiled(self, found: Judged) -> bool:
-        """Tell whether something may be left in the sandbox: its server ends what it can see."""
-        if Outcome.TIMED_OUT in found.outcomes or not found.cases:
-            return True
-        return bool(found.outcomes & _SUSPICIOUS)
-
-    def _open(self, exercise: Exercise, secret: str, fresh: bool) -> tuple[Sandbox, bool]:
-        """Return a sandbox, and tell whether it is new: for visible cases one that has seen no hidden ones.
+    def _open(self, exercise: Exercise, secret: str, fresh: bool) -> Judge:
+        """Return a judge with its sandbox: for visible cases one that has seen no hidden ones.
 
         Where a new one takes milliseconds, each is new.
         """
-        hidden = secret != VISIBLE_SECRET
-        if self._used and (self._is_cheap or fresh or (self._has_seen and not hidden)):
-            self._drop()
-        if self._sandbox is None:
+        if (judge := self._judge) is not None and judge.seen:
+            has_seen_hidden = judge.seen != {VISIBLE_SECRET}
+            if self._is_cheap or fresh or (has_seen_hidden and secret == VISIBLE_SECRET):
+                self._drop()
+        if self._judge is None:
             late = exercise.notebook >= "09"
-            self._sandbox = Sandbox(self.plan, self.slot, preload=late)
-            self._used = self._has_seen = False
-        was_fresh, self._used = not self._used, True
-        self._has_seen = self._has_seen or hidden
-        return self._sandbox, was_fresh
+            self._judge = Judge(self.plan, self.slot, late, self.pictures, self._matches)
+        return self._judge
 
     def _drop(self) -> None:
-        if self._sandbox is not None:
-            self._sandbox.close()
-            self._cpu_s += self._sandbox.cpu_s
-            self._sandbox = None
+        if self._judge is not None:
+            self._judge.close()
+            self._time.spend(self._judge.sandbox.cpu_s)
+            self._judge = None
+
+
+def joined(
+    exercise: Exercise,
+    found: Answer | Problem,
+    visible: ExerciseRecord,
+    hidden: ExerciseRecord | None,
+) -> ExerciseRecord:
+    """Put what came of the visible and of the hidden cases (None: not tried) into one record."""
+    both = [visible] if hidden is None else [visible, hidden]
+    worst = next((each for each in both if not each.passed), both[-1])
+    source = found.source if isinstance(found, Answer) else ""
+    return replace(
+        visible,
+        outcome=worst.outcome,
+        # an answer that fails a visible case does not have all points, even where no hidden one finds it
+        points=round(min(each.points for each in both), 4) if hidden is not None else 0.0,
+        cases=tuple(case for each in both for case in each.cases),
+        flags=(*bypasses.flags(exercise, source), *(flag for each in both for flag in each.flags)),
+        reported=exercise.reported,
+        answer=source,
+    )
 
 
 def fault_record(exercise: Exercise) -> ExerciseRecord:
     """Say that an exercise could not be graded here: it counts for nothing, for or against."""
-    return ExerciseRecord(
-        exercise.name,
-        exercise.number,
-        exercise.heading,
+    return record_of(
+        exercise,
         FAULT,
-        0.0,
-        0.0,
-        exercise.further,
+        out_of=0.0,
         message="This machine could not grade it: the reference solution fails here as well.",
         flags=("harness fault: grade this exercise again, or elsewhere",),
     )
-
-
-def _digest(path: Path) -> str:
-    """Return the SHA-256 of a file that `read_answers` will judge; raise UnreadableNotebook as it does."""
-    return hashlib.sha256(bytes_of(path)).hexdigest()

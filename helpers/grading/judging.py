@@ -1,97 +1,265 @@
-"""Try an answer in a child of the grader's: what its ranks sent is decoded and judged there, nowhere else.
+"""Judge answers in a child of the grader: what ranks send is decoded and judged there, nowhere else.
 
-    grader --fork--> child: draw cases, run them in the sandbox, decode, judge, draw a picture
-       ^                |
-       `---- JSON ------'    texts and numbers, size-capped: `Judged`
+    grader --a line: exercise, answer, secret--> judge: draw cases, run them, decode, judge, draw a picture
+       | <--a line: ExerciseRecord, matches--------'|       texts and numbers, size-capped
+       |                                            | the connection
+       `------- starts, guards, ends -----------> sandbox: rank server | ranks
 
 What ranks send may be made so that it is cheap to send and expensive to read, or so that a library fails over
-it. The child has little memory, processor time and wall time of its own. One that dies is the outcome of
-the answer that killed it, and of no other. Called by `grader`, for each set of cases.
+it. A judge has little memory and processor time for each set of cases, and little wall time. One that dies is
+the outcome of the answer that killed it, and of no other. It alone talks to the rank server of its sandbox,
+and lives as long. What has to work whatever it reads stays with the grader: to watch the sandbox, and to end
+it. Used by `grader`.
 """
 
 from __future__ import annotations
 
+import base64
 import gc
 import json
 import os
 import resource
-import selectors
 import signal
+import socket
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from helpers.answers.build import Answer, cell_number
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.explain import Matches
 from helpers.checks.grade import grade
 from helpers.checks.kinds import Kind
+from helpers.checks.registry import get
 from helpers.checks.result import CaseVerdict, CheckResult, Outcome
 from helpers.grading.explained import mismatch
-from helpers.grading.pictures import picture_of
-from helpers.grading.record import CaseRecord, case_from_json
+from helpers.grading.record import CaseRecord, ExerciseRecord, record_of
+from helpers.grading.sandbox.levels import Plan, Sandbox
 from helpers.ranks.connection import Connection
 from helpers.ranks.processes import end, end_with_parent
+from helpers.ranks.run import Run
+from helpers.trace.events import Trace
 
+# The outcome where only the reference solution can tell whether the answer or the check is wrong.
+NOT_JUDGED = "not judged"
+# Bytes that judging may take, besides what the grader holds when it forks the judge.
 _MEMORY = 1 << 30
-"""Bytes that judging may take, besides what the grader holds when it forks the child."""
+# Processor time for one set of cases: ten times what the most expensive takes.
 _CPU_S = 30
-"""Processor time of a judge: ten times what the most expensive takes."""
 _MOST_BYTES = 16 << 20
 _MOST_TEXT = 4_000
 _MOST_MATCHES, _DIGEST = 10_000, 64
+# Characters of an error of the judge's own.
 _SHOWN = 200
-"""Characters of an error of the judge's own."""
+# Of a run that is drawn.
+_MOST_EVENTS = 400
 
 
 @dataclass(frozen=True)
-class Judged:
-    """What came of one set of cases, in texts and numbers alone.
+class _Asked:
+    """What the grader sends."""
 
-    cases: of hidden ones only outcome and credit; none, where they could not be run or judged. flag: what
-    the bytes on the wire do not bear out, or "". picture: a PNG in base64, or "". unjudged: as `CheckResult`
-    has it; "hidden" of hidden cases.
+    exercise: str
+    answer: Answer
+    secret: str
+
+
+@dataclass(frozen=True)
+class _Said:
+    """What a judge sends. matches: known mistakes that it has found, by what the answer did."""
+
+    record: ExerciseRecord
+    matches: dict[str, str]
+
+
+class Judge:
+    """A sandbox, and the child of this process that judges what runs in it. Use as a context manager.
+
+    pictures: as `written_down` wants it. matches: known mistakes by what answers did; what the judge finds
+    is added.
     """
 
-    outcome: Outcome
-    points: float
-    message: str = ""
-    cases: tuple[CaseRecord, ...] = ()
-    notes: tuple[str, ...] = ()
-    flag: str = ""
-    picture: str = ""
-    unjudged: str = ""
+    def __init__(
+        self, plan: Plan, slot: int, preload: bool, pictures: str, matches: Matches
+    ) -> None:
+        self.seen: set[str] = set()
+        """The secrets of the cases that have run in the sandbox."""
+        self._matches = matches
+        self.sandbox = Sandbox(plan, slot, preload)
+        try:
+            # A socket pair has no name, so no other process can connect to it.
+            self._line, theirs = socket.socketpair()
+            self._pid = os.fork()
+        except BaseException:
+            self.sandbox.close()
+            raise
+        if self._pid == 0:
+            try:
+                self._line.close()  # the grader's end: with a copy here the child would never see it close
+                _serve(theirs, self.sandbox.connection, pictures, matches)
+                os._exit(0)
+            finally:
+                os._exit(1)
+        theirs.close()
 
     @property
-    def passed(self) -> bool:
-        return self.outcome is Outcome.PASSED
+    def gone(self) -> bool:
+        """Whether it can judge nothing more."""
+        return not self._pid or self.sandbox.gone
 
-    def as_json(self) -> dict[str, Any]:
-        """Return it as JSON's own types."""
-        return {**asdict(self), "outcome": self.outcome.value}
+    def judge(
+        self, exercise: Exercise, answer: Answer, secret: str, within_s: float
+    ) -> ExerciseRecord:
+        """Try an answer on the cases of a secret. Never raises on its account. within_s: wall time."""
+        self.seen.add(secret)
+        try:
+            self._line.settimeout(max(0.01, within_s))
+            self._line.sendall(_written(_Asked(exercise.name, answer, secret)))
+            said = msgspec.convert(json.loads(self._read(time.monotonic() + within_s)), _Said)
+        except (OSError, ValueError, RecursionError):
+            number = os.waitstatus_to_exitcode(self._end())
+            if number == -signal.SIGXCPU:
+                message = f"It gave back more than can be read in {_CPU_S} s of processor time."
+                return record_of(exercise, Outcome.FLOODED.value, message=message)
+            why = (
+                "it takes too long, or too much memory" if number < 0 else f"it ended with {number}"
+            )
+            return _could_not(exercise, why)
+        for key, title in said.matches.items():
+            # Whatever it says can at most name a known mistake of the exercise.
+            if len(self._matches) < _MOST_MATCHES and len(key) == _DIGEST:
+                self._matches.setdefault(key, title[:_SHOWN])
+        return said.record
 
-    @property
-    def outcomes(self) -> set[Outcome]:
-        return {self.outcome, *(Outcome(case.outcome) for case in self.cases)}
+    def close(self) -> None:
+        """End it, then the sandbox."""
+        # First the child: the rank server ends when nobody holds the other end of its socket any more.
+        if self._pid:
+            self._end()
+        self._line.close()
+        self.sandbox.close()
+
+    def _read(self, deadline: float) -> bytes:
+        """Read a line; an error if that is too much or too late."""
+        received = bytearray()
+        while not received.endswith(b"\n"):
+            self._line.settimeout(max(0.01, deadline - time.monotonic()))
+            chunk = self._line.recv(1 << 16)
+            # No bytes: the judge has died. Too many: the grader would have to hold them in memory.
+            if not chunk or len(received) > _MOST_BYTES:
+                raise ValueError("no line")
+            received += chunk
+        return bytes(received)
+
+    def _end(self) -> int:
+        """See to it that the child has ended; give how."""
+        pid, self._pid = self._pid, 0
+        with suppress(OSError):
+            self._line.shutdown(socket.SHUT_RDWR)
+        deadline = time.monotonic() + 1.0
+        while time.monotonic() < deadline:
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                return status
+            time.sleep(0.002)
+        end(pid)
+        return os.waitpid(pid, 0)[1]
 
 
-def judged(result: CheckResult, exercise: Exercise, hidden: bool, pictures: str) -> Judged:
-    """Keep of a result what goes into a record. pictures: as `picture_of` wants it."""
+def _written(value: Any) -> bytes:
+    """Return a value as one line of JSON: ASCII, as what strangers wrote may hold half a surrogate pair."""
+    return json.dumps(msgspec.to_builtins(value)).encode() + b"\n"
+
+
+# --- within the child -----------------------------------------------------------------------------
+
+
+def _serve(grader: socket.socket, connection: Connection, pictures: str, matches: Matches) -> None:
+    """Judge what the grader asks for until it closes its end."""
+    end_with_parent()
+    gc.freeze()  # what the grader holds is not touched, and so not copied
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A core would hold hidden cases, and be as large as the grader.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    connection.take_over()
+    with grader.makefile("rwb") as lines:
+        for line in lines:
+            asked = msgspec.convert(json.loads(line), _Asked)
+            known = set(matches)
+            _confine()
+            record = _tried(asked, connection, pictures, matches)
+            new = {key: title for key, title in matches.items() if key not in known}
+            lines.write(_written(_Said(record, new)))
+            lines.flush()
+
+
+def _confine() -> None:
+    """Bound what the next set of cases may take. It runs the course's own code; its data is hostile.
+
+    The soft limits alone, which one process may raise again for the next set. Nobody but this code can:
+    the data is decoded, never evaluated.
+    """
+    cpu_s = int(time.process_time()) + 1 + _CPU_S
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+    with suppress(OSError, ValueError):
+        # The limit is for growth from here: data and stack that the process has now, in pages (proc(5)).
+        pages = int(Path("/proc/self/statm").read_text().split()[5])
+        most = pages * resource.getpagesize() + _MEMORY
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+
+
+def _tried(
+    asked: _Asked, connection: Connection, pictures: str, matches: Matches
+) -> ExerciseRecord:
+    exercise, hidden = get(asked.exercise), asked.secret != VISIBLE_SECRET
+    try:
+        result = grade(
+            exercise,
+            asked.answer,
+            cell_number,
+            asked.secret,
+            connection=connection,
+            matches=None if hidden else matches,
+        )
+        return written_down(result, exercise, hidden, pictures)
+    except MemoryError:
+        return _could_not(exercise, "it takes too much memory")
+    except Exception as error:  # on account of what it sent, or of this machine: the grader asks
+        return _could_not(exercise, f"{type(error).__name__}: {str(error)[:_SHOWN]}")
+
+
+def _could_not(exercise: Exercise, why: str) -> ExerciseRecord:
+    message = f"What it gave back could not be judged: {why}."
+    return record_of(exercise, Outcome.CRASHED.value, message=message)
+
+
+def written_down(
+    result: CheckResult, exercise: Exercise, hidden: bool, pictures: str
+) -> ExerciseRecord:
+    """Keep of a check's result texts and numbers; of hidden cases only outcome and credit.
+
+    pictures: "all", "failed" (only where the check did not pass) or "none".
+    """
+    drawn = pictures == "all" or (pictures == "failed" and not result.passed)
+    flag = _unexplained(exercise, result)
     if hidden:
         cases = tuple(_hidden(number, case) for number, case in enumerate(result.cases, 1))
     else:
         cases = tuple(_visible(case) for case in result.cases)
-    return Judged(
-        result.outcome,
+    return record_of(
+        exercise,
+        NOT_JUDGED if result.unjudged else result.outcome.value,
         result.points,
-        result.message[:_MOST_TEXT],
-        cases,
-        tuple(note[:_MOST_TEXT] for note in result.notes),
-        _unexplained(exercise, result),
-        "" if hidden else picture_of(result, pictures),
-        result.unjudged and ("hidden" if hidden else result.unjudged[:_MOST_TEXT]),
+        cases=cases,
+        message=(result.unjudged or result.message)[:_MOST_TEXT],
+        notes=tuple(note[:_MOST_TEXT] for note in result.notes),
+        flags=(flag,) if flag else (),
+        picture=_picture(result.run) if drawn and not hidden else "",
     )
 
 
@@ -123,137 +291,20 @@ def _unexplained(exercise: Exercise, result: CheckResult) -> str:
     return next(filter(None, map(mismatch, worlds.values())), "")
 
 
-def judge_apart(
-    exercise: Exercise,
-    answer: Answer,
-    secret: str,
-    connection: Connection,
-    pictures: str,
-    within_s: float,
-    matches: Matches,
-) -> Judged:
-    """Try an answer on the cases of a secret, in a child of this process. Never raises on its account.
+def preload_pictures() -> None:
+    """Draw once in the grader, so that no judge has to import what that needs."""
+    from helpers.views.timeline import timeline
 
-    matches: known mistakes by what answers did; the child's are added. within_s: wall time. Where the child
-    does not end as it should, the connection is of no more use, and is marked as gone.
-    """
-    read, write = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.close(read)
-            text = _try(exercise, answer, secret, connection, pictures, matches)
-            with open(write, "wb") as pipe:
-                pipe.write(text)
-            os._exit(0)
-        finally:
-            os._exit(1)
-    os.close(write)
-    text, status = b"", 0
+    timeline(Run(1, [None], [""], Trace(1)))._repr_png_()
+
+
+def _picture(run: Run | None) -> str:
+    """Draw a run from its trace alone, as a PNG in base64; "" where there is nothing to see."""
+    if run is None or not 0 < len(run.trace) <= _MOST_EVENTS:
+        return ""
+    from helpers.views.timeline import timeline
+
     try:
-        text = _read(read, time.monotonic() + within_s)
-    finally:
-        os.close(read)
-        status = _ended(pid)
-    try:
-        told = json.loads(text)
-        connection.go_on(told.pop("server"))
-        _add(matches, told.pop("matches"))
-        return judged_from_json(told)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        connection.gone = True  # the child may have read half of what its server said
-        number = os.waitstatus_to_exitcode(status)
-        if number == -signal.SIGXCPU:
-            message = f"It gave back more than can be read in {_CPU_S} s of processor time."
-            return Judged(Outcome.FLOODED, 0.0, message)
-        why = "it takes too long, or too much memory" if number < 0 else f"it ended with {number}"
-        return _could_not(why)
-
-
-def _add(matches: Matches, found: dict[str, str]) -> None:
-    """Take what a child has found. Whatever it says can at most name a known mistake of the exercise."""
-    for key, title in found.items():
-        if len(matches) < _MOST_MATCHES and len(key) == _DIGEST and isinstance(title, str):
-            matches.setdefault(key, title[:_SHOWN])
-
-
-def _try(
-    exercise: Exercise,
-    answer: Answer,
-    secret: str,
-    connection: Connection,
-    pictures: str,
-    matches: Matches,
-) -> bytes:
-    """Within the child: give what came of it as JSON."""
-    _confine()
-    connection.take_over()
-    hidden = secret != VISIBLE_SECRET
-    known = set(matches)
-    try:
-        result = grade(
-            exercise,
-            answer,
-            cell_number,
-            secret,
-            connection=connection,
-            matches=None if hidden else matches,
-        )
-        found = judged(result, exercise, hidden, pictures)
-    except MemoryError:
-        found = _could_not("it takes too much memory")
-    except Exception as error:  # on account of what it sent, or of this machine: the grader asks
-        found = _could_not(f"{type(error).__name__}: {str(error)[:_SHOWN]}")
-    told = {**asdict(found), "outcome": found.outcome.value, "server": connection.state()}
-    told["matches"] = {key: title for key, title in matches.items() if key not in known}
-    return json.dumps(told).encode()
-
-
-def _could_not(why: str) -> Judged:
-    return Judged(Outcome.CRASHED, 0.0, f"What it gave back could not be judged: {why}.")
-
-
-def _confine() -> None:
-    """Give up what a judge has no need of. It runs the course's own code; its data is hostile."""
-    end_with_parent()
-    gc.freeze()  # what the grader holds is not touched, and so not copied
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CPU, (_CPU_S, _CPU_S + 1))
-    with suppress(OSError, ValueError):
-        pages = int(Path("/proc/self/statm").read_text().split()[5])
-        most = pages * resource.getpagesize() + _MEMORY
-        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-
-
-def _read(pipe: int, deadline: float) -> bytes:
-    """Read what the child writes until it closes its end; nothing, if that is too much or too late."""
-    received = bytearray()
-    with selectors.DefaultSelector() as selector:
-        selector.register(pipe, selectors.EVENT_READ)
-        while (left := deadline - time.monotonic()) > 0 and len(received) <= _MOST_BYTES:
-            if selector.select(left):
-                chunk = os.read(pipe, 1 << 16)
-                if not chunk:
-                    return bytes(received)
-                received += chunk
-    return b""
-
-
-def _ended(pid: int) -> int:
-    """See to it that a child has ended; give how."""
-    deadline = time.monotonic() + 1.0
-    while time.monotonic() < deadline:
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        if ended:
-            return status
-        time.sleep(0.002)
-    end(pid)
-    return os.waitpid(pid, 0)[1]
-
-
-def judged_from_json(told: dict[str, Any]) -> Judged:
-    """Make it of JSON's own types. Raise KeyError, TypeError or ValueError where it is none."""
-    cases = tuple(case_from_json(case) for case in told["cases"])
-    rest = {"outcome": Outcome(told["outcome"]), "cases": cases, "notes": tuple(told["notes"])}
-    return Judged(**{**told, **rest})
+        return base64.b64encode(timeline(run)._repr_png_()).decode()
+    except Exception:  # a trace that cannot be drawn must not cost anybody a grade
+        return ""

@@ -61,17 +61,13 @@ def _cells(notebook: Notebook, wanted: list[Exercise]) -> Iterator[Notebook]:
             continue
         source = source_of(cell)
         blank = {**cell, "outputs": [], "execution_count": None}
-        exercise = next((e for e in wanted if _checks(source, e)), None)
+        exercise = next((e for e in wanted if f"= check({e.name})" in source), None)
         if BEGIN in source:
             yield _marked(blank, f"write-{cell['id']}", solution=True)
         else:
             yield blank
         if exercise is not None:
             yield _points(exercise)
-
-
-def _checks(source: str, exercise: Exercise) -> bool:
-    return f"= check({exercise.name})" in source
 
 
 def _points(exercise: Exercise) -> Notebook:

@@ -1,16 +1,22 @@
 """What grading one submission gave: plain data, written as one JSON file that every report reads.
 
-`grader` makes a `Record`, `store` writes and reads it, `reports` turn it into pages and gradebooks.
-The format is `FORMAT`; its schema is `record.schema.json` next to this file. Every text in it may come
-from a submission: it is data, and every view escapes it.
+`judging` makes an `ExerciseRecord` of each set of cases, `grader` a `Record` of all, `batch` writes and
+reads it, `reports` turn it into pages and gradebooks. The format is `FORMAT`; its schema is
+`record.schema.json` next to this file. Every text in it may come from a submission: it is data, and every
+view escapes it.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+import json
+from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from helpers.checks.exercise import Exercise
 from helpers.checks.result import Outcome
 
 FORMAT = 1
@@ -83,10 +89,25 @@ class ExerciseRecord:
         ], f"only the answer's own ranks vouch for: {', '.join(self.reported)}"
 
     @property
+    def passed(self) -> bool:
+        return self.outcome == Outcome.PASSED.value
+
+    @property
+    def outcomes(self) -> set[str]:
+        """Its own and those of its cases."""
+        return {self.outcome, *(case.outcome for case in self.cases)}
+
+    @property
     def was_too_slow(self) -> bool:
         """Whether the clock alone spoke against it: then it is tried again in the next run."""
-        slow = Outcome.TOO_SLOW.value
-        return slow in (self.outcome, *(case.outcome for case in self.cases))
+        return Outcome.TOO_SLOW.value in self.outcomes
+
+
+def record_of(exercise: Exercise, outcome: str, points: float = 0.0, **rest: Any) -> ExerciseRecord:
+    """Return what is written down of an exercise. rest: further fields of `ExerciseRecord`."""
+    about = {"number": exercise.number, "heading": exercise.heading, "further": exercise.further}
+    fields = {"name": exercise.name, "out_of": exercise.points, **about, **rest}
+    return ExerciseRecord(outcome=outcome, points=points, **fields)
 
 
 @dataclass(frozen=True)
@@ -128,46 +149,21 @@ class Record:
 
     def as_json(self) -> dict[str, Any]:
         """Return the record as JSON's own types, with the format's number."""
-        data = asdict(self)
-        data["status"] = self.status.value
+        data: dict[str, Any] = msgspec.to_builtins(self)
         return {"format": FORMAT, "points": self.points, "out_of": self.out_of, **data}
 
 
 def from_json(data: dict[str, Any]) -> Record:
     """Make a record of what `as_json` gave. Raise ValueError where it is none, or of another format."""
-    if data.get("format") != FORMAT:
-        raise ValueError(f"a record of format {data.get('format')!r}; this course reads {FORMAT}")
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        found = data.get("format") if isinstance(data, dict) else None
+        raise ValueError(f"a record of format {found!r}; this course reads {FORMAT}")
     try:
-        exercises = tuple(exercise_from_json(each) for each in data["exercises"])
-        protection = data["protection"]
-        return Record(
-            learner=str(data["learner"]),
-            file=str(data["file"]),
-            notebook=str(data["notebook"]),
-            status=Status(data["status"]),
-            sha256=str(data["sha256"]),
-            message=str(data["message"]),
-            notes=tuple(data["notes"]),
-            exercises=exercises,
-            protection=Protection(
-                protection["level"], tuple(protection["stops"]), tuple(protection["does_not_stop"])
-            ),
-            versions=dict(data["versions"]),
-            seconds=float(data["seconds"]),
-        )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"the record is damaged: {error!r}") from None
+        return msgspec.convert(data, Record)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"the record is damaged: {error}") from None
 
 
-def exercise_from_json(data: dict[str, Any]) -> ExerciseRecord:
-    """Make one exercise's record of JSON's own types. Raise KeyError or TypeError where it is none."""
-    cases = tuple(case_from_json(case) for case in data["cases"])
-    lists = {name: tuple(data[name]) for name in ("notes", "flags")}
-    lists["reported"] = tuple(data.get("reported", ()))  # records of before have none
-    return ExerciseRecord(**{**data, "cases": cases, **lists})
-
-
-def case_from_json(data: dict[str, Any]) -> CaseRecord:
-    """Make one case's record of JSON's own types. Raise KeyError or TypeError where it is none."""
-    rows = tuple((int(r), *map(str, rest)) for r, *rest in data["rows"])
-    return CaseRecord(**{**data, "rows": rows, "broken": tuple(data["broken"])})
+def read_records(out: Path) -> list[Record]:
+    """Return the records of a batch, in the order of their files' names. Raise ValueError if damaged."""
+    return [from_json(json.loads(p.read_text())) for p in sorted((out / "records").glob("*.json"))]

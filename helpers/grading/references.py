@@ -18,6 +18,12 @@ from helpers.ranks.connection import ServerGone
 from helpers.ranks.failures import LaunchError
 
 
+def solutions_here() -> Path | None:
+    """Return the folder of the solved notebooks, if this copy of the course has one."""
+    folder = Path(__file__).parents[2] / "solutions"
+    return folder if folder.is_dir() else None
+
+
 @dataclass
 class References:
     """The solved notebooks, read when first asked for. folder: None where there are none here."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from helpers.checks.mistakes import SEALED, seal
 from helpers.course.workspace import Workspace
+from helpers.grading.setting import CannotGrade
 
 MANIFEST = "manifest.json"
 FORMAT = 1
@@ -31,7 +32,7 @@ _NOT_FOR_LEARNERS = ("grading",)
 _MAX_BYTES = 4 << 20
 
 
-class ReleaseError(Exception):
+class ReleaseError(CannotGrade):
     """No bundle can be written, or read. One line: what is wrong, and what to do."""
 
 
@@ -103,6 +104,7 @@ def differences(manifest: Path, workspace: Workspace) -> list[str]:
     """Say which checks, engine and notebooks here are not those of a bundle. Raise ReleaseError."""
     sums = _read(manifest)
     here = {_handed_out(p).relative_to(workspace.root).as_posix(): p for p in bundled(workspace)}
+    # A bundle without known mistakes is one that was made so, and no difference.
     has_mistakes = any(name.endswith(SEALED) for name in sums)
     found = []
     for name in sorted({*sums, *here}):

@@ -16,30 +16,28 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from helpers.grading.setting import CannotGrade
+
 _MOST_BYTES = 20_000_000
+# Rows of a Canvas export that are not a learner's: the points to reach, the test student.
 _NO_LEARNERS = {"points possible", "student, test"}
-"""Rows of a Canvas export that are not a learner's: the points to reach, the test student."""
 
 
-class RosterError(Exception):
+class RosterError(CannotGrade):
     """A roster cannot be used: which file, what is wrong, what to do; one line."""
 
 
+# The platform's number of a learner, as `find_submissions` puts it behind a name.
 _NUMBER = re.compile(r" \((\d+)\)$")
-"""The platform's number of a learner, as `find_submissions` puts it behind a name."""
 
 
 @dataclass(frozen=True)
 class Roster:
-    """The rows of an export, its columns as they are.
-
-    learner_column: the one that names learners as the class's folder does; "" to find it out.
-    """
+    """The rows of an export, its columns as they are."""
 
     file: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    learner_column: str = ""
 
     def place(self, column: str) -> int | None:
         """Return the place of a column, whatever its case; None where there is none."""
@@ -61,18 +59,13 @@ class RosterMatch:
     without_entry: tuple[str, ...]
 
 
-def read_roster(path: Path, learner_column: str = "") -> Roster:
-    """Read a CSV export. Raise RosterError where it is none, or lacks the column that is named."""
+def read_roster(path: Path) -> Roster:
+    """Read a CSV export. Raise RosterError where it is none."""
     header, *lines = _table(path)
     columns = tuple(name.strip() for name in header)
     named = [name.casefold() for name in columns if name]
     if twice := sorted({name for name in columns if name and named.count(name.casefold()) > 1}):
         raise RosterError(f"{path} has the column {twice[0]!r} twice. Remove one of them.")
-    if learner_column and learner_column.casefold() not in named:
-        listed = ", ".join(name for name in columns if name)
-        raise RosterError(
-            f"{path} has no column {learner_column!r}. Its columns are: {listed[:300]}."
-        )
     for at, cells in enumerate(lines, 2):
         if any(cells[len(columns) :]):
             raise RosterError(
@@ -84,19 +77,17 @@ def read_roster(path: Path, learner_column: str = "") -> Roster:
     rows = [cells for cells in rows if _is_learner(cells)]
     if not rows:
         raise RosterError(f"{path} names no learners: it has a header and nothing below it.")
-    return Roster(str(path), columns, tuple(rows), learner_column)
+    return Roster(str(path), columns, tuple(rows))
 
 
 def match_roster(roster: Roster, learners: Iterable[str]) -> RosterMatch:
     """Find each learner's row. Raise RosterError if none is found, or if two rows name the same one.
 
-    Where no column is named, it is the one in which most learners are found, in just this spelling.
+    The column that names learners is the one in which most are found, in just this spelling.
     """
     known = tuple(dict.fromkeys(learners))
-    column = roster.learner_column or _likeliest(roster, known)
-    place = roster.place(column)
-    if place is None:
-        raise RosterError(f"{roster.file} has no column {column!r}.")
+    column = _likeliest(roster, known)
+    place = roster.columns.index(column)
     cells = [_key(row[place]) for row in roster.rows]
     counts = Counter(cells)
     if twice := next((cell for cell in cells if cell and counts[cell] > 1), ""):

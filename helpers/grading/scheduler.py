@@ -20,45 +20,42 @@ from helpers.answers.reader import UnreadableNotebook
 from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import Grader
 from helpers.grading.record import Record, Status, from_json
-from helpers.grading.references import References
+from helpers.grading.references import References, solutions_here
 from helpers.grading.sandbox.levels import Plan, protection_here
 from helpers.grading.sandbox.limits import Limits
 from helpers.grading.sandbox.staged import Staged
-from helpers.grading.setting import Setting
+from helpers.grading.setting import CannotGrade
 from helpers.grading.submissions import Job
 
 _CONNECT_S = 5.0
 
 
-class NoScheduler(Exception):
-    """The cluster cannot be used. One line: why, and what to do."""
-
-
 def grade_on_cluster(
-    jobs: Sequence[Job], setting: Setting, address: str
+    jobs: Sequence[Job], address: str, plan: Plan, secret: str
 ) -> Iterator[tuple[Job, Record]]:
-    """Send the jobs to the cluster at `address`; give records as they come. Raise NoScheduler."""
+    """Send the jobs to the cluster at `address`; give records as they come. Raise CannotGrade."""
     try:
         from distributed import Client, as_completed
     except ModuleNotFoundError:
-        raise NoScheduler("Dask is not installed here: pip install distributed.") from None
+        raise CannotGrade("Dask is not installed here: pip install distributed.") from None
     try:
         client = Client(address, timeout=_CONNECT_S)  # type: ignore[no-untyped-call]
     except (OSError, ValueError, TimeoutError) as error:
-        raise NoScheduler(f"no Dask scheduler answers at {address}: {error}") from None
+        raise CannotGrade(f"no Dask scheduler answers at {address}: {error}") from None
     with client:
         futures = {}
         for job in jobs:
             try:
                 content = bytes_of(job.path)
             except UnreadableNotebook as error:
-                yield job, _not_graded(job, setting.level, Status.UNREADABLE, str(error))
+                yield job, _not_graded(job, plan.level, Status.UNREADABLE, str(error))
                 continue
-            task = (job.learner, job.file, content, setting.level, setting.secret)
-            futures[client.submit(grade_there, *task, setting.limits, pure=False, retries=1)] = job
-        mine = versions_here(setting.level)
+            task = (job.learner, job.file, content, plan.level, secret, plan.limits)
+            # pure=False: Dask would take two equal files for one task. retries: a worker may be lost.
+            futures[client.submit(grade_there, *task, pure=False, retries=1)] = job
+        mine = versions_here(plan.level, secret)
         for future in as_completed(futures):  # type: ignore[no-untyped-call]
-            yield futures[future], _taken(futures[future], future, setting.level, mine)
+            yield futures[future], _taken(futures[future], future, plan.level, mine)
 
 
 def _taken(job: Job, future: Any, level: str, mine: Mapping[str, str]) -> Record:
@@ -83,16 +80,10 @@ def grade_there(
         path.write_bytes(content)
         slot = (os.getpid() * 7 + threading.get_ident()) % 3000
         with Plan(level, staged, limits) as plan:
-            references = References(_solutions(), plan, slot)
-            with Grader(
-                plan, secret, Cache(None), versions_here(level), references, slot, "failed"
-            ) as grader:
+            references = References(solutions_here(), plan, slot)
+            versions = versions_here(level, secret)
+            with Grader(plan, secret, Cache(None), versions, references, slot) as grader:
                 return grader.grade(Job(learner, path, file)).as_json()
-
-
-def _solutions() -> Path | None:
-    folder = Path(__file__).parents[2] / "solutions"
-    return folder if folder.is_dir() else None
 
 
 def _not_graded(job: Job, level: str, status: Status, why: str) -> Record:

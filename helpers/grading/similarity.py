@@ -19,11 +19,11 @@ from helpers.grading.record import Record
 from helpers.grading.reports import Similar
 from helpers.grading.reports.slugs import page_names
 
+# From this share of common pieces on, two answers are listed.
 ALIKE = 0.9
-"""From this share of common pieces on, two answers are listed."""
 _PIECE = 5
+# Pieces that an answer must have: below that, everybody writes the same.
 _FEWEST = 60
-"""Pieces that an answer must have: below that, everybody writes the same."""
 _MOST_NODES = 20_000
 
 

@@ -18,25 +18,26 @@ from itertools import islice
 from pathlib import Path
 
 from helpers.checks.registry import exercises
+from helpers.grading.setting import CannotGrade
 
+# Notebooks that are taken of one learner's folder: some copies of each of the course's.
 MOST_FILES = 100
-"""Notebooks that are taken of one learner's folder: some copies of each of the course's."""
+# Files and folders that are looked at in it.
 MOST_ENTRIES = 20_000
-"""Files and folders that are looked at in it."""
 _DEEPEST = 4
 _HIDDEN = (".", "__MACOSX")
+# The map of the course, which `course lab` puts into every learner's folder.
 _OURS = "home.ipynb"
-"""The map of the course, which `course lab` puts into every learner's folder."""
 _MOODLE = re.compile(r"_(\d+)_assign(submission_file|feedback_file).*$")
+# A name, perhaps LATE, the learner's number, the submission's, what the file was called.
 _CANVAS = re.compile(r"(?P<who>[^_]+)(_LATE)?_(?P<number>\d+)_\d+_.+")
-"""A name, perhaps LATE, the learner's number, the submission's, what the file was called."""
+# What browsers put behind the name of a file that they have saved before.
 _COPY = re.compile(r" \(\d+\)$")
-"""What browsers put behind the name of a file that they have saved before."""
+# Small letters of Cyrillic and Greek that look Latin; the commonest, not all that Unicode has.
 _ALIKE = str.maketrans("аеорсухіјѕԁԛԝһӏοαιν", "aeopcyxijsdqwhloaiv")
-"""Small letters of Cyrillic and Greek that look Latin; the commonest, not all that Unicode has."""
 
 
-class NoSubmissions(Exception):
+class NoSubmissions(CannotGrade):
     """The folder gives nothing to grade. One line: what is wrong, and what to do."""
 
 
@@ -122,12 +123,14 @@ def _is_notebook(name: str) -> bool:
 def _entries(here: Path, folder: Path, notices: list[str]) -> Iterator[os.DirEntry[str]]:
     """Return what a folder holds, in order: nothing hidden, and no links, which are reported."""
     try:
+        # One more than is taken shows that there are too many, without reading all of them.
         with os.scandir(here) as found:
             entries = sorted(islice(found, MOST_ENTRIES + 1), key=lambda entry: entry.name)
     except OSError as error:
         notices.append(f"{_shown(here, folder)}: cannot be opened ({error.strerror})")
         return
     for entry in entries:
+        # A link could lead to another learner's file, or to one of the grader's.
         if entry.name.startswith(_HIDDEN) or entry.name == _OURS:
             continue
         if entry.is_symlink():

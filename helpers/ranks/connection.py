@@ -99,26 +99,9 @@ class Connection:
         self._messages.remove({"preloaded": True})
 
     def take_over(self) -> None:
-        """In a forked child of the owner: speak to the server in its place, until `state` is handed back."""
+        """In a forked child of the owner: speak to the server in its place, for as long as both are there."""
         self.owner = os.getpid()
         self.lock = threading.RLock()
-
-    def state(self) -> dict[str, Any]:
-        """Return what the owner must know to go on after a child that has taken over, as JSON's own types."""
-        return {
-            "launches": next(self._launches),
-            "wanted": sorted(self._wanted),
-            "ready": self._ready,
-            "gone": self.gone,
-            "rest": self.control.rest.decode("latin-1"),
-        }
-
-    def go_on(self, state: dict[str, Any]) -> None:
-        """Go on where a child has left off. Raise KeyError or TypeError if that is no `state`."""
-        self._launches = itertools.count(int(state["launches"]))
-        self._wanted = set(state["wanted"])
-        self._ready, self.gone = bool(state["ready"]), bool(state["gone"])
-        self.control.rest = state["rest"].encode("latin-1")
 
     def last_words(self) -> str:
         """Return the end of what the server printed: errors from its start, normally nothing."""

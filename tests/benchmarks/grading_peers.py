@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 
 from helpers.checks.exercise import Exercise
 from helpers.checks.registry import get
-from helpers.grading.batch import read_records
+from helpers.grading.record import read_records
 from tests.benchmarks.grading_notebooks import (
     ASSIGNMENT,
     PING_PONG,

@@ -195,3 +195,15 @@ def test_help_lists_every_command(course: Path) -> None:
     done = run(course, "--help")
     words = ("build", "check", "doctor", "hint", "lab", "outputs", "progress", "reset")
     assert all(f"\n  {word} " in done.stdout for word in words)
+
+
+def test_help_of_lab_is_its_own_and_copies_nothing(course: Path) -> None:
+    done = run(course, "lab", "--help")
+    assert done.returncode == 0 and "Open the course in JupyterLab" in done.stdout
+    assert not (course / "work").exists()
+
+
+def test_a_secret_that_can_be_guessed_is_refused_and_nothing_is_written(course: Path) -> None:
+    done = run(course, "gradescope", "autograder.zip", "--secret", "abc")
+    assert done.returncode == 2 and "at least 12 characters" in done.stderr
+    assert not (course / "autograder.zip").exists()

@@ -11,10 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from helpers.course import probes_machine as machine
-from helpers.course import probes_software as software
-from helpers.course.doctor import PROBES, examine, exit_code, report
-from helpers.course.finding import Finding
+from helpers.course import doctor
+from helpers.course.doctor import PROBES, Finding, examine, exit_code, report
 
 DEADLINE_S = 100
 
@@ -49,9 +47,9 @@ def test_whatever_does_not_work_has_an_advice(findings: dict[str, Finding]) -> N
 def test_the_kernel_is_asked_about_landlock() -> None:
     names = Path("/sys/kernel/security/lsm")
     if names.exists():
-        assert (machine.landlock_version() > 0) == ("landlock" in names.read_text())
+        assert (doctor.landlock_version() > 0) == ("landlock" in names.read_text())
     else:
-        assert 0 <= machine.landlock_version() < 100
+        assert 0 <= doctor.landlock_version() < 100
 
 
 @pytest.mark.parametrize(("limit", "status"), [(123, "warning"), (148, "ok"), (1024, "ok")])
@@ -59,7 +57,7 @@ def test_open_files_are_counted_in_ranks(limit: int, status: str) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
     try:
-        finding = machine.open_files()
+        finding = doctor.open_files()
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert finding.status == status
@@ -72,7 +70,7 @@ def test_one_cpu_is_a_warning() -> None:
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})
     try:
-        assert machine.cpus().status == "warning"
+        assert doctor.cpus().status == "warning"
     finally:
         os.sched_setaffinity(0, before)
 
@@ -80,8 +78,7 @@ def test_one_cpu_is_a_warning() -> None:
 def test_a_folder_that_cannot_be_written_is_missing() -> None:
     program = (
         "import tempfile; tempfile.tempdir = '/proc/nowhere'\n"
-        "from helpers.course.doctor import exit_code\n"
-        "from helpers.course.probes_machine import temp_folder\n"
+        "from helpers.course.doctor import exit_code, temp_folder\n"
         "found = temp_folder()\n"
         "print(found.status, found.detail, exit_code([found]))"
     )
@@ -96,9 +93,9 @@ def test_tools_that_are_not_on_the_path_are_warnings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert machine.bubblewrap().status == "warning"
+    assert doctor.bubblewrap().status == "warning"
     if sys.platform == "linux":
-        assert software.browser().status == "warning"
+        assert doctor.browser().status == "warning"
 
 
 @pytest.mark.parametrize("script", ["exit 1", "echo bwrap: no permission >&2; exit 1"])
@@ -109,15 +106,15 @@ def test_a_sandbox_that_fails_is_told_with_its_words(
     tool.write_text(f"#!/bin/sh\n{script}\n")
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    finding = machine.bubblewrap()
+    finding = doctor.bubblewrap()
     assert finding.status == "warning"
     assert ("no permission" in finding.detail) == ("permission" in script)
 
 
 def test_other_versions_than_the_tested_ones_are_named(tmp_path: Path) -> None:
-    pins = "".join(f"{name}==1.2.3\n" for name in software.direct_dependencies())
+    pins = "".join(f"{name}==1.2.3\n" for name in doctor.direct_dependencies())
     (tmp_path / "constraints.txt").write_text(pins)
-    finding = software.packages(tmp_path)
+    finding = doctor.packages(tmp_path)
     assert finding.status == "warning" and "torch 2.13.0 (tested: 1.2.3)" in finding.detail
 
 
@@ -125,7 +122,7 @@ def test_a_probe_that_breaks_does_not_hide_the_others() -> None:
     def broken() -> Finding:
         raise OSError("no such device")
 
-    first, second = examine([broken, machine.system])
+    first, second = examine([broken, doctor.system])
     assert (first.name, first.status) == ("broken", "missing")
     assert "OSError: no such device" in first.detail
     assert second.status == "ok"

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from helpers.checks.headings import Heading
 from helpers.course import progress
+from helpers.course.home import progress_table
 from helpers.course.progress_format import (
     Progress,
     ProgressFormatError,
@@ -27,7 +28,6 @@ from helpers.course.progress_format import (
     decode,
     encode,
 )
-from helpers.course.progress_table import progress_table
 
 DEADLINE_S = 60
 

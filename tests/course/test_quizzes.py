@@ -13,14 +13,15 @@ from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
 from helpers.course.progress import read
-from helpers.course.quiz_view import QuizView, predict
 from helpers.course.quizzes import (
     Quiz,
     QuizFileError,
+    QuizView,
     UnknownQuiz,
     answer_quiz,
     find_quiz,
     load_quizzes,
+    predict,
 )
 from helpers.course.told import to_html
 from helpers.views.live import WIDGET_VIEW
@@ -74,19 +75,19 @@ def test_a_quiz_file_is_read(tmp_path: Path) -> None:
         ("[[quiz]]", "[quiz]", r"\[\[quiz\]\] tables and nothing else"),
         ("[[quiz]]", "[[question]]", r"\[\[quiz\]\] tables and nothing else"),
         ('id = "two-sends"', 'id = "Two sends"', "small letters"),
-        ('id = "two-sends"', "id = 3", "'id' must be text, not 3"),
-        ('id = "two-sends"', "", "quiz 1: no 'id'"),
+        ('id = "two-sends"', "id = 3", "quiz 1: Expected `str`, got `int` - at `\\$.id`"),
+        ('id = "two-sends"', "", "quiz 1: Object missing required field `id`"),
         ("answer = 1", "answer = 2", "one of 0 to 1, not 2"),
         ("answer = 1", "answer = -1", "one of 0 to 1, not -1"),
-        ("answer = 1", "answer = true", "one of 0 to 1, not True"),
-        ("answer = 1", 'answer = "b"', "one of 0 to 1, not 'b'"),
-        ("answer = 1", "answer = 1\nhint = 'b'", "unknown key 'hint'"),
+        ("answer = 1", "answer = true", "Expected `int`, got `bool`"),
+        ("answer = 1", 'answer = "b"', "Expected `int`, got `str`"),
+        ("answer = 1", "answer = 1\nhint = 'b'", "unknown field `hint`"),
         ('"It works", "Both wait"', '"It works"', "2 to 5 options, not 1"),
         ('"It works", "Both wait"', '"a", "b", "c", "d", "e", "f"', "2 to 5 options, not 6"),
         ('"It works", "Both wait"', '"It works", "It works"', "the same"),
-        ('"It works", "Both wait"', '"It works", ""', "'options' must be text"),
-        ('["It works", "Both wait"]', '"It works"', "'options' must be a list"),
-        ('"gloo does not buffer."', '" "', "'why' must be text"),
+        ('"It works", "Both wait"', '"It works", ""', "each option"),
+        ('["It works", "Both wait"]', '"It works"', "Expected `array`, got `str`"),
+        ('"gloo does not buffer."', '" "', "'why' must be text that is not empty"),
         ("answer = 1", 'answer = 1\nwrong = ["No."]', "a line for each of the 2 options"),
     ],
 )
@@ -177,8 +178,7 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> Iterator[BlockingKernelClient]:
 
 
 SHOW = f"""
-from helpers.course.quiz_view import QuizView
-from helpers.course.quizzes import Quiz
+from helpers.course.quizzes import Quiz, QuizView
 view = QuizView({QUIZ!r})
 view
 """
@@ -212,7 +212,7 @@ def test_in_a_kernel_both_forms_are_given_and_in_stored_runs_only_text(
 
 def test_buttons_judge_the_choice_and_may_be_pressed_again(kernel: BlockingKernelClient) -> None:
     kernel.execute(
-        SHOW + "from helpers.course.quiz_view import quiz_widget\n"
+        SHOW + "from helpers.course.quizzes import quiz_widget\n"
         "_, choices, button, said = quiz_widget(view.quiz).children"
     )
     assert evaluate(kernel, "choices.value, choices.options[1]") == "(None, ('b) Both wait', 1))"

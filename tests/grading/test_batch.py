@@ -13,8 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from helpers.grading.batch import read_records
-from helpers.grading.record import Status
+from helpers.grading.record import Status, read_records
 from tests.grading.notebooks import HANGS, RIGHT, WRONG, write_notebook
 
 pytestmark = pytest.mark.usefixtures("plan")

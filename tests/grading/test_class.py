@@ -10,8 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from helpers.grading.batch import read_records
-from helpers.grading.record import Status
+from helpers.grading.record import Status, read_records
 from tests.grading.generated import Expected, make_class
 
 COURSE = [sys.executable, "-m", "helpers.course.cli"]

@@ -114,7 +114,7 @@ def test_a_template_that_is_killed_costs_nobody_points(plan: Plan, tmp_path: Pat
 def _kill_template(plan: Plan, begun: threading.Event) -> None:
     """Do what the kernel may do where memory is short, while an answer runs."""
     assert begun.wait(60)
-    template = plan._held.template
+    template = plan._templates[-1]
     assert template is not None
     deadline = time.monotonic() + 60
     while not list(children_of(template._first)) and time.monotonic() < deadline:

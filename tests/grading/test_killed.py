@@ -17,8 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from helpers.grading.batch import read_records
-from helpers.grading.record import Status
+from helpers.grading.record import Status, read_records
 from tests.grading.generated import Expected, make_class
 from tests.grading.notebooks import RIGHT, WRONG, write_notebook
 from tests.grading.test_class import assert_as_expected

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.grading.batch import read_records
+from helpers.grading.record import read_records
 from tests.grading.notebooks import RIGHT, WRONG, write_notebook
 
 COURSE = [sys.executable, "-m", "helpers.course.cli"]

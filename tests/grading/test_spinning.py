@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from helpers.grading.batch import Setting, grade_all, secret_of
+from helpers.grading.batch import grade_all, secret_of
 from helpers.grading.record import Record
-from helpers.grading.sandbox.levels import NoSandbox, choose
+from helpers.grading.sandbox.levels import NoSandbox, Plan, choose
 from helpers.grading.sandbox.limits import Limits
 from helpers.grading.sandbox.staged import Staged
+from helpers.grading.sandbox.turns import Turns
+from helpers.grading.setting import Setting
 from helpers.grading.submissions import find_submissions
 from tests.grading.conftest import SOLUTIONS
 from tests.grading.hostile.spinning import SPINNING
@@ -58,11 +60,12 @@ def test_what_comes_after_an_answer_that_never_ends_has_all_its_points(
     out = tmp_path / "out"
     out.mkdir()
     limits = Limits(learner_s=LEARNER_S)
-    setting = Setting(
-        out, level, staged, secret_of(out), SOLUTIONS, "none", limits, use_cache=False
-    )
+    setting = Setting(tmp_path / "class", out, jobs=2, pictures="none")
+    plan = Plan(level, staged, limits, Turns(str(out / ".turns")))
     began, records = time.monotonic(), dict[str, Record]()
-    for job, record in grade_all(find_submissions(tmp_path / "class")[0], setting, 2):
+    for job, record in grade_all(
+        find_submissions(tmp_path / "class")[0], setting, plan, secret_of(out)
+    ):
         records[job.learner] = record
         told = [(e.outcome, f"{e.points:g}", f"{e.seconds:.0f} s") for e in record.exercises[:2]]
         print(f"{time.monotonic() - began:6.0f} s  {ways.get(job.learner, HONEST):34} {told}")

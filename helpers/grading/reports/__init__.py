@@ -14,16 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from helpers.grading.record import Record
 from helpers.grading.reports.class_page import Similar, class_page
 from helpers.grading.reports.files import ReportError, open_folder
 from helpers.grading.reports.github import github_annotations, summary
 from helpers.grading.reports.gradebooks import canvas, gradebook, moodle
-from helpers.grading.reports.gradescope import results_json
-from helpers.grading.reports.gradescope_zip import write_zip
+from helpers.grading.reports.gradescope import results_json, write_zip
 from helpers.grading.reports.junit import junit
 from helpers.grading.reports.learner_page import learner_page
-from helpers.grading.reports.standing import Course, course_of
+from helpers.grading.reports.standing import Course
 from helpers.grading.roster import Roster, RosterMatch, match_roster
 
 __all__ = [
@@ -37,22 +35,14 @@ __all__ = [
 
 
 def write_reports(
-    records: Sequence[Record],
-    out: Path,
-    *,
-    title: str,
-    roster: Roster | None = None,
-    similar: Sequence[Similar] = (),
-    notebooks: Sequence[str] = (),
+    course: Course, out: Path, roster: Roster | None = None, similar: Sequence[Similar] = ()
 ) -> list[Path]:
     """Write every report on a class below `out`, each file whole or not at all. Give their paths.
 
-    notebooks: the class's, by name; where none are named, see `course_of`.
     Raise ReportError if something cannot be written or a symbolic link is in the way, RosterError
     if the roster is not this class's; then nothing was written.
     """
-    match = match_roster(roster, (each.learner for each in records)) if roster else None
-    course = course_of(records, title, notebooks)
+    match = match_roster(roster, (each.learner for each in course.standings)) if roster else None
     written = []
     with open_folder(out) as folder:
         with open_folder(out / "learners", within=folder) as learners:

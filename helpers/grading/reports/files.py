@@ -11,8 +11,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from helpers.grading.setting import CannotGrade
 
-class ReportError(Exception):
+
+class ReportError(CannotGrade):
     """Reports cannot be written: where, why, and what to do."""
 
 
@@ -30,6 +32,7 @@ class Folder:
             self._refuse_link(name)
             with suppress(FileNotFoundError):
                 os.unlink(part, dir_fd=self.descriptor)  # of a run that was killed
+            # O_EXCL and O_NOFOLLOW: opening fails if somebody has put a link here since the last look.
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             with os.fdopen(os.open(part, flags, 0o644, dir_fd=self.descriptor), "wb") as file:
                 file.write(data)

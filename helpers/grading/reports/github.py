@@ -11,10 +11,16 @@ from collections.abc import Iterator, Sequence
 
 from helpers.grading.record import ExerciseRecord, Record, Status
 from helpers.grading.reports.learner_page import summary_of
-from helpers.grading.reports.outcomes import Kind, is_fault, kind_of, told_outcome
+from helpers.grading.reports.outcomes import (
+    Kind,
+    exercise_text,
+    first_visible,
+    is_fault,
+    kind_of,
+    told_outcome,
+)
 from helpers.grading.reports.standing import Course, Standing
 from helpers.grading.reports.text import line, number, numbered, percent, shown
-from helpers.grading.reports.told import exercise_text, first_visible
 from helpers.grading.roster import RosterMatch
 
 _MOST_ROWS = 1000

@@ -2,22 +2,41 @@
 
 `write_reports` calls these. An empty cell says "no grade from here": nothing handed in, a file that
 cannot be read, or a fault of the grading; a person decides. A zero is a grade.
+A spreadsheet shows these files and never runs them: a cell that it would run is given an apostrophe in front,
+which is OWASP's advice (CSV Injection); numbers stay numbers.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Callable, Iterable, Sequence
 
 from helpers.grading.record import Record, Status
-from helpers.grading.reports.cells import Cell, csv_bytes
 from helpers.grading.reports.outcomes import is_fault
 from helpers.grading.reports.standing import Course, Standing, graded_points, has_fault
-from helpers.grading.reports.text import line, number
+from helpers.grading.reports.text import line, number, shown
 from helpers.grading.roster import RosterMatch
 
+Cell = str | float | None
+
+_LONGEST = 1000
+_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
+# Where a cell begins, also in a spreadsheet that takes another separator for the comma; then what
+# spreadsheets skip; then what makes a formula, in the forms that they take for the plain one.
+_STARTS = r"(^|[,;|\t])"
+_QUOTES = "\"'`´‘’“”„«»"
+_UNSEEN = (
+    "\u00ad\u034f\u115f\u1160\u2800\u3164\uffa0\ufe00-\ufe0f\U000e0001-\U000e007f"
+    "\u200b-\u200f\u2060-\u2064\ufeff\ufffd"
+)
+_SKIPPED = rf"([\s{_QUOTES}{_UNSEEN}]*)"
+_FORMULA = "(?=[=+\\-@＝＋－＠﹦﹢﹣﹫⁼⁺⁻₌₊₋−])"
+_RUN = re.compile(_STARTS + _SKIPPED + _FORMULA)
+
+# Moodle refuses a file with a grade above 100, unless its site allows unlimited grades.
 _MOODLE_MOST = 100.0
-"""Moodle refuses a file with a grade above 100, unless its site allows unlimited grades."""
 _MOODLE_WHO = ("Email address", "Username", "ID number")
 _MOODLE_NAMES = ("First name", "Last name", "Surname", "Full name", *_MOODLE_WHO)
 
@@ -25,7 +44,7 @@ _MOODLE_NAMES = ("First name", "Last name", "Surname", "Full name", *_MOODLE_WHO
 def gradebook(course: Course) -> bytes:
     """Return one row for each learner, with every notebook and exercise. For people, so with a BOM."""
     exercises = _exercises(course)
-    head: list[Cell] = ["Learner", "Points", "Out of", "Percent", "Files", "Told"]
+    head: list[Cell] = ["Learner", "Points", "Out of", "Percent", "Files", "Remarks"]
     head += [f"{line(name)} ({number(out_of)})" for name, out_of in course.notebooks.items()]
     head += list(exercises.values())
     return csv_bytes(
@@ -133,12 +152,35 @@ def _row(course: Course, standing: Standing, exercises: dict[tuple[str, str], st
         standing.out_of,
         100 * standing.share,
     ]
-    row += [files, _told(standing)]
+    row += [files, _remarks(standing)]
     row += [grade_of(standing.record_of(name)) for name in course.notebooks]
     return row + [points.get(key) for key in exercises]
 
 
-def _told(standing: Standing) -> str:
-    told = {each.status.value for each in standing.records if each.status is not Status.GRADED}
-    told |= {"not handed in: " + line(name) for name in standing.missing}
-    return "; ".join(sorted(told))
+def _remarks(standing: Standing) -> str:
+    found = {each.status.value for each in standing.records if each.status is not Status.GRADED}
+    found |= {"not handed in: " + line(name) for name in standing.missing}
+    return "; ".join(sorted(found))
+
+
+def csv_bytes(rows: Iterable[Sequence[Cell]], *, bom: bool) -> bytes:
+    """Write rows as UTF-8 with commas and CRLF (RFC 4180); with a byte-order mark where Excel reads it.
+
+    Without the mark Excel takes UTF-8 for the system's old code page.
+    """
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerows([_written(cell) for cell in row] for row in rows)
+    return text.getvalue().encode("utf-8-sig" if bom else "utf-8")
+
+
+def harmless(text: str) -> str:
+    """Return a text as a cell that no spreadsheet runs: on one line, an apostrophe before a formula."""
+    flat = re.sub(r"[\t\r\n\v\f]", " ", shown(text, _LONGEST))
+    return flat if _NUMBER.fullmatch(flat) else _RUN.sub(r"\1'\2", flat)
+
+
+def _written(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    return harmless(cell) if isinstance(cell, str) else number(cell)

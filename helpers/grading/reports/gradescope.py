@@ -1,23 +1,47 @@
-"""Gradescope's results.json (Autograder Specifications, "Output format") for one learner's records.
+"""Gradescope: the zip to upload as an autograder, and the results.json that it writes of a submission.
 
-`gradescope_results` writes it inside Gradescope's container. What is for the instructor alone
-is in a test of visibility "hidden", which Gradescope never shows to learners.
+`course gradescope` calls `write_zip`. Inside Gradescope's container run_autograder calls this module:
+
+    python -m helpers.grading.reports.gradescope OUT RESULTS [NOTEBOOK ...]
+
+See Gradescope's "Autograder Specifications", "Output format". What is for the instructor alone is in a test
+of visibility "hidden", which Gradescope never shows to learners.
+
+    gradescope.zip:  setup.sh  run_autograder  secret  notebooks
+                     course/{pyproject.toml, constraints.txt, helpers/, solutions/, notebooks/}
 """
 
 from __future__ import annotations
 
 import json
+import sys
+import zipfile
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO
 
 from helpers.checks.registry import exercises
-from helpers.grading.record import ExerciseRecord, Record, Status
-from helpers.grading.reports.outcomes import Kind, is_fault, kind_of
+from helpers.grading.record import ExerciseRecord, Record, Status, read_records
+from helpers.grading.reports.files import ReportError, open_folder
+from helpers.grading.reports.outcomes import Kind, exercise_text, is_fault, kind_of
 from helpers.grading.reports.standing import course_of
 from helpers.grading.reports.text import line, numbered, shown, sound
-from helpers.grading.reports.told import exercise_text
 
+_SCRIPTS = Path(__file__).parent / "gradescope_files"
+_SETTINGS = (
+    "pyproject.toml",
+    "constraints.txt",
+    "environment.yml",
+    "README.md",
+    "LICENSE",
+    "Makefile",
+)
+_SUFFIXES = {".py", ".toml", ".html", ".css", ".json", ".sh", ""}
+# Characters of a secret: shorter ones can be tried out, as the cases that they give are known.
+_SHORTEST = 12
+# Of every file in the zip, so that the same course gives the same zip.
+_SAME_TIME = (2020, 1, 1, 0, 0, 0)
 _NO_FILE = "Nothing was found to grade: the submission holds no notebook (.ipynb)."
 
 
@@ -112,3 +136,63 @@ def _looks(records: Sequence[Record]) -> Iterator[str]:
                 yield f"{numbered(exercise)}: harness fault, full points given. {said}"
             for flag in exercise.looks:
                 yield f"{numbered(exercise)}: {shown(flag, 400)}"
+
+
+# --- the zip ----------------------------------------------------------------------------------------
+
+
+def write_zip(target: BinaryIO, root: Path, secret: str, notebooks: Sequence[str] = ()) -> None:
+    """Write the zip to an open file. Raise ReportError if the secret cannot be used.
+
+    secret: from which hidden cases are drawn; in a file of its own that only its owner may read.
+    notebooks: names of those that count; where there are none, all that a submission holds.
+    """
+    if len(secret) < _SHORTEST or not secret.isprintable():
+        raise ReportError(
+            f"The secret of a Gradescope zip must be one line of at least {_SHORTEST} characters: a "
+            "learner who guesses it can draw the hidden cases."
+        )
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("setup.sh", "run_autograder"):
+            _add(archive, name, (_SCRIPTS / name).read_bytes(), 0o755)
+        _add(archive, "notebooks", " ".join(notebooks).encode("ascii"), 0o644)
+        _add(archive, "secret", secret.encode("utf-8"), 0o600)
+        for path in _course_files(root):
+            _add(archive, f"course/{path.relative_to(root).as_posix()}", _data(path), 0o644)
+
+
+def _course_files(root: Path) -> Iterator[Path]:
+    found = [root / name for name in _SETTINGS]
+    found += [path for path in (root / "helpers").rglob("*") if path.suffix in _SUFFIXES]
+    found += [path for name in ("solutions", "notebooks") for path in (root / name).glob("*.ipynb")]
+    for path in sorted(found):
+        if path.is_file() and not path.is_symlink() and "__pycache__" not in path.parts:
+            yield path
+
+
+def _data(path: Path) -> bytes:
+    if path.suffix != ".ipynb":
+        return path.read_bytes()
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:  # pictures make nine tenths of a solved notebook
+        if cell["cell_type"] == "code":
+            cell["outputs"], cell["execution_count"] = [], None
+    return json.dumps(notebook, indent=1).encode("utf-8")
+
+
+def _add(archive: zipfile.ZipFile, name: str, data: bytes, mode: int) -> None:
+    entry = zipfile.ZipInfo(name, _SAME_TIME)
+    entry.create_system = 3  # Unix, whose permissions follow
+    entry.external_attr = (0o100000 | mode) << 16
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    archive.writestr(entry, data)
+
+
+def main(out: Path, results: Path, notebooks: Sequence[str] = ()) -> None:
+    """Read the records that `course grade` wrote below `out`, and write the results file."""
+    with open_folder(results.parent) as folder:
+        folder.write(results.name, results_json(read_records(out), notebooks))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])

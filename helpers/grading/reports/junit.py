@@ -10,10 +10,9 @@ from collections.abc import Iterable
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from helpers.grading.record import ExerciseRecord, Record, Status
-from helpers.grading.reports.outcomes import Kind, kind_of, told_outcome
+from helpers.grading.reports.outcomes import Kind, exercise_text, kind_of, told_outcome
 from helpers.grading.reports.standing import Course, Standing
 from helpers.grading.reports.text import line, number, numbered, shown, sound
-from helpers.grading.reports.told import exercise_text
 
 
 def junit(course: Course) -> bytes:

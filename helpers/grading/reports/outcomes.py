@@ -1,17 +1,20 @@
 """How an outcome is shown: its kind and mark, which need no color, and what its author may read of it.
 
-Read by every report. An unknown outcome is shown as it is, as one that failed.
+Read by every report. An unknown outcome is shown as it is, as one that failed. Of hidden cases a learner
+reads how many passed, and nothing else. Which of them failed, and how, is not shown: an answer that fails as
+it likes could say so what a hidden case was given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 
 from helpers.checks.result import Outcome
 from helpers.grading.record import CaseRecord, ExerciseRecord
+from helpers.grading.reports.text import line, shown
 
-HARNESS_FAULT = "harness fault"
+MOST_CASES = 60
 
 
 class Kind(Enum):
@@ -30,7 +33,7 @@ class Kind(Enum):
 _KINDS = {
     Outcome.PASSED.value: Kind.PASSED,
     Outcome.NOT_ATTEMPTED.value: Kind.OPEN,
-    HARNESS_FAULT: Kind.FAULT,
+    Outcome.FAULT.value: Kind.FAULT,
 }
 
 FAULT_SAYS = (
@@ -38,8 +41,9 @@ FAULT_SAYS = (
     "here as well. You lose no points for it, and the instructor can see it."
 )
 
+# What is shown of an exercise whose visible cases all passed, however the hidden ones failed.
 _HIDDEN = "failed hidden cases"
-"""What is shown of an exercise whose visible cases all passed, however the hidden ones failed."""
+_OTHERS = "What do your own tries leave out: a size that does not divide, another root, one rank, many ranks?"
 
 
 def kind_of(outcome: str) -> Kind:
@@ -66,3 +70,51 @@ def first_failed(cases: Sequence[CaseRecord]) -> CaseRecord | None:
     """Return the first case that did not pass, a visible one if there is any."""
     failed = [case for case in cases if kind_of(case.outcome) is not Kind.PASSED]
     return next((case for case in failed if not case.hidden), failed[0] if failed else None)
+
+
+# --- as plain text, for JUnit, Gradescope and GitHub ------------------------------------------------
+
+
+def exercise_text(exercise: ExerciseRecord) -> str:
+    """Return message, cases and the first look of an exercise as text of several lines."""
+    if is_fault(exercise):
+        return FAULT_SAYS
+    lines = [shown(exercise.message)] if exercise.message else []
+    for case in visible(exercise.cases):
+        lines.append(f"{line(case.outcome, 40)}: {line(case.label)}")
+    lines += filter(None, [hidden_text(exercise)])
+    worst = first_visible(exercise)
+    lines += _worst(worst) if worst else []
+    lines += [f"Note: {shown(note, 400)}" for note in exercise.notes[:20]]
+    return "\n".join(lines)
+
+
+def visible(cases: Sequence[CaseRecord]) -> Iterator[CaseRecord]:
+    """Return the cases that the learner's own check has as well."""
+    return (case for case in cases[:MOST_CASES] if not case.hidden)
+
+
+def hidden_text(exercise: ExerciseRecord) -> str:
+    """Tell how many hidden cases passed; "" where none was tried."""
+    hidden = [kind_of(case.outcome) is Kind.PASSED for case in exercise.cases if case.hidden]
+    if not hidden:
+        return ""
+    told = f"{sum(hidden)} of {len(hidden)} hidden cases passed."
+    return told if all(hidden) else f"{told} {_OTHERS}"
+
+
+def first_visible(exercise: ExerciseRecord) -> CaseRecord | None:
+    """Return the first visible case that did not pass."""
+    cases = exercise.cases[:MOST_CASES]
+    return next((c for c in cases if not c.hidden and kind_of(c.outcome) is not Kind.PASSED), None)
+
+
+def _worst(case: CaseRecord) -> list[str]:
+    lines = ["", f"In the case {line(case.label)}:"]
+    for rank, given, expected, got, problem in [row for row in case.rows if row[4]][:8]:
+        parts = (("given", given), ("expected", expected), ("got", got))
+        said = ", ".join(f"{name} {shown(text, 200)}" for name, text in parts if text)
+        lines.append(f"    rank {rank}: {said}{': ' if said else ''}{shown(problem, 200)}")
+    lines += [shown(case.message)] if case.message else []
+    lines += [f"How the ranks talked: {shown(rule, 400)}" for rule in case.broken[:10]]
+    return lines + ([f"Start here: {shown(case.advice)}"] if case.advice else [])

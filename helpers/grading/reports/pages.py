@@ -1,4 +1,4 @@
-"""The templates' surroundings: escaping that no template can forget, and a policy that forbids scripts.
+"""What lets hostile texts and pictures into a page: escaping that no template can forget, and no scripts.
 
 `learner_page` and `class_page` call `render`. Pages are self-contained: no script, no outside resource.
 """
@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import base64
+import binascii
 import hashlib
+import zlib
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,14 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from helpers.grading.reports.text import line, number, percent, shown
+from helpers.grading.reports.outcomes import kind_of
+from helpers.grading.reports.text import line, number, numbered, percent, shown
 
 _TEMPLATES = Path(__file__).parent / "templates"
+_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_MOST_BYTES = 2_000_000
+# On each side: what a browser must unpack is bounded by it, not by the file's length.
+_MOST_PIXELS = 4_000
 
 
 def render(template: str, **given: Any) -> bytes:
@@ -56,7 +63,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(line=line, number=number, percent=percent, code=code_marked)
+    environment.filters.update(line=line, number=number, percent=percent, shown=shown)
+    environment.filters.update(code=code_marked, numbered=numbered, kind=kind_of)
     return environment
 
 
@@ -72,8 +80,48 @@ def _style() -> str:
 
 def _policy(style: str) -> str:
     """Allow this one style sheet, by its hash, and pictures inside the page; nothing else."""
+    # The policy allows this style by its hash, so a style that a text smuggles in is not applied.
     digest = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
     return (
         f"default-src 'none'; script-src 'none'; style-src 'sha256-{digest}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
+
+
+def checked_png(picture: str) -> tuple[str, int, int] | None:
+    """Return a picture's base64, width and height, or None if it is not a sound PNG.
+
+    The bytes are written again as base64, so that nothing else can come along.
+    """
+    if not picture or len(picture) > _MOST_BYTES * 4 // 3:
+        return None
+    try:
+        data = base64.b64decode(picture, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    size = _size(data)
+    if size is None or not all(0 < side <= _MOST_PIXELS for side in size) or not _is_whole(data):
+        return None
+    return base64.b64encode(data).decode("ascii"), *size
+
+
+def _size(data: bytes) -> tuple[int, int] | None:
+    if len(data) < 33 or not data.startswith(_SIGNATURE) or data[8:16] != b"\0\0\0\rIHDR":
+        return None
+    return int.from_bytes(data[16:20]), int.from_bytes(data[20:24])
+
+
+def _is_whole(data: bytes) -> bool:
+    """Walk the chunks (PNG specification, 5.3): each sum is right, and the file ends with IEND."""
+    at = len(_SIGNATURE)
+    while at + 12 <= len(data):
+        length = int.from_bytes(data[at : at + 4])
+        end = at + 12 + length
+        if end > len(data):
+            return False
+        if zlib.crc32(data[at + 4 : end - 4]) != int.from_bytes(data[end - 4 : end]):
+            return False
+        if data[at + 4 : at + 8] == b"IEND":
+            return len(data) == end
+        at = end
+    return False

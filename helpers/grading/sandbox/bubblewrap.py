@@ -1,6 +1,6 @@
 """How bubblewrap is called: what a program behind it sees, and whether it works here.
 
-`template` starts the one program that needs it; `levels` asks `why_not` where `bwrap` is installed.
+`bubblewrapped` starts the one program that needs it; `levels` asks `why_not` where `bwrap` is installed.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ def bwrap_words(staged: Staged, info: int) -> list[str]:
         # that may not be dumped (`confine`) to this user: with another number the grader itself could not
         # see in which system calls ranks wait, and would take a deadlock for a function that is slow.
         words += ["--unshare-user", "--uid", "0", "--gid", "0"]
+    # These are for the template, which runs only the course's code and must make namespaces, mount,
+    # bring up loopback and change user. A rank server drops all of them before it serves.
     for right in ("SYS_ADMIN", "NET_ADMIN", "SETUID", "SETGID", "SETPCAP"):
         words += ["--cap-add", f"CAP_{right}"]
     words += ["--hostname", "localhost", "--info-fd", str(info)]
@@ -51,11 +53,13 @@ def bwrap_words(staged: Staged, info: int) -> list[str]:
         words += ["--ro-bind-try", path, path]
     for file in sorted(staged.etc.iterdir()):
         words += ["--ro-bind", str(file), f"/etc/{file.name}"]
+    # /dev is read-only because files there would take memory that no limit of a sandbox counts.
     words += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev", "--tmpfs", "/tmp"]
     for path in python_folders():
         for parent in reversed(Path(path).parents[:-1]):  # as nobody they must be open to all
             words += ["--perms", "0755", "--dir", str(parent)]
         words += ["--ro-bind", path, path]
+    # An installed course is among the packages that are shown, and it has the cases and the checks.
     for path in _own_package():
         words += ["--tmpfs", path]
     words += ["--ro-bind", str(staged.folder), ROOT]

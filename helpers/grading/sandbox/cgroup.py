@@ -31,14 +31,15 @@ _ROOT = Path("/sys/fs/cgroup")
 KINDS = ("memory", "cpu", "pids")
 _NAME = "real-ranks-"
 _GONE_S = 2.0
+# How old the group of a process that nobody sees must be to be removed: its owner may be in a
+# namespace of process ids that is not ours, about to put somebody into it.
 _STALE_S = 60.0
-"""How old the group of a process that nobody sees must be to be removed: its owner may be in a namespace of
-process ids that is not ours, about to put somebody into it."""
+# Processes beyond the limit: this many may start before `guard` looks, which then says what was too
+# much.
 _ROOM = 100
-"""Processes beyond the limit: this many may start before `guard` looks, which then says what was too much."""
+# Bytes, or processes, of a group that is made to see whether it can be: more processes than any
+# kernel has ids for would be refused.
 _TRIAL = 1 << 22
-"""Bytes, or processes, of a group that is made to see whether it can be: more processes than any kernel has
-ids for would be refused."""
 _numbers = itertools.count()
 
 
@@ -67,6 +68,7 @@ class Group:
     def end(self) -> None:
         """End all processes in it, also those that have left their session and lost their parents."""
         folder = next(iter(self.folders.values()))
+        # A process that forks faster than a list of processes is read would escape; this cannot be escaped.
         with suppress(OSError):  # version 2 ends all at once
             (folder / "cgroup.kill").write_text("1")
             return
@@ -166,6 +168,7 @@ def _candidates(kind: str) -> Iterator[Path]:
             own |= dict.fromkeys(controllers.split(","), path.lstrip("/"))
     if _is_v2() and "" in own:
         mine = _ROOT / own[""]
+        # Next to our own group, as in version 2 a group that has processes cannot limit its children.
         yield from (mine.parent, mine) if mine != _ROOT else (mine,)
     if kind in own:
         yield from (_ROOT / kind / own[kind], _ROOT / kind)
@@ -182,6 +185,7 @@ def _limit(folder: Path, kind: str, most: int) -> None:
     if file is None:
         raise OSError(f"no {kind} controller")
     file.write_text(str(most))
+    # Swapped memory does not count: the limit would slow an answer down instead of ending it.
     with suppress(OSError):  # a kernel without swap accounting, or version 1
         if (swap := folder / "memory.swap.max").exists():
             swap.write_text("0")

@@ -16,8 +16,8 @@ from helpers.grading.sandbox.limits import Limits
 from helpers.ranks.processes import end, end_family, family
 
 LOOK_S = 0.05
+# Folders of a sandbox whose files are in memory.
 _ON_MEMORY = ("tmp", "dev/shm")
-"""Folders of a sandbox whose files are in memory."""
 
 
 class Guard:
@@ -55,6 +55,7 @@ class Guard:
             with suppress(OSError):  # a process that went while one looked; the next look comes
                 self.found = self.found or self._too_much()
             if self.found:
+                # In a process namespace all end with the first; elsewhere each has to be found.
                 end(self.first) if self.enclosed else end_family(self.first)
                 return
 
@@ -71,9 +72,11 @@ class Guard:
         for pid in pids:
             memory, threads = _memory_and_threads(pid)
             used, count = used + memory, count + threads
+        # The kernel takes long to compute shares of pages, so they are asked for only when it may matter.
         if used > limits.world_bytes:  # pages that fork shares were counted once for each process
             used = sum(map(_own_share, pids))
         self.peak_bytes = max(self.peak_bytes, used)
+        # The largest sum so far: the time of a process that ended and was not waited for is lost.
         self.cpu_s = max(self.cpu_s, sum(map(_cpu_s, pids)))
         if used > limits.world_bytes:
             return f"all ranks together used more than {limits.world_bytes >> 20:,} MB"
@@ -95,6 +98,7 @@ class Guard:
 def threads_of(user: int) -> int:
     """Count the threads of a user on this machine."""
     count = 0
+    # RLIMIT_NPROC counts threads, of a user and not of a session.
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if path.stat().st_uid == user:
@@ -132,6 +136,7 @@ def _cpu_s(pid: int) -> float:
     """Return the processor time of a process and of its children that it has waited for."""
     with suppress(OSError, ValueError, IndexError):
         told = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        # Counted from behind the name, which may contain spaces: utime, stime, cutime, cstime (proc(5)).
         return sum(map(int, told[11:15])) / os.sysconf("SC_CLK_TCK")
     return 0.0
 

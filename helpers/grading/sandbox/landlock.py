@@ -22,8 +22,8 @@ _TRUNCATE, _IOCTL = 1 << 14, 1 << 15
 _FOR_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _IOCTL
 _ALL_BY_ABI = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1}
 _ALL_NOW = (1 << 16) - 1
+# From ABI 6 on: no abstract sockets and no signals of processes outside.
 _SCOPES = 3
-"""From ABI 6 on: no abstract sockets and no signals of processes outside."""
 
 
 def abi() -> int:
@@ -40,9 +40,12 @@ def restrict(readable: Sequence[str], writable: Sequence[str]) -> None:
     if not version:
         raise OSError(errno.ENOSYS, "Landlock")
     libc = ctypes.CDLL(None, use_errno=True)
+    # Access that is not handled stays allowed, and a bit that the kernel does not know is an error. So
+    # each version is given exactly the bits that it has.
     handled = _ALL_BY_ABI.get(version, _ALL_NOW)
     # handled_access_fs, handled_access_net (none: gloo needs ports that nobody knows before), scoped
     rules = struct.pack("QQQ", handled, 0, _SCOPES if version >= 6 else 0)
+    # The struct has grown from version to version: an older kernel refuses nonzero fields beyond its own.
     size = 24 if version >= 6 else 16 if version >= 4 else 8
     ruleset = _call(libc, _CREATE, ctypes.create_string_buffer(rules, 24), size, 0)
     try:
@@ -52,6 +55,7 @@ def restrict(readable: Sequence[str], writable: Sequence[str]) -> None:
         ):
             for path in paths:
                 _allow(libc, ruleset, path, access & handled)
+        # The kernel requires it of processes without CAP_SYS_ADMIN, as for seccomp.
         prctl(NO_NEW_PRIVS, 1)
         _call(libc, _RESTRICT, ruleset, 0)
     finally:
@@ -60,10 +64,12 @@ def restrict(readable: Sequence[str], writable: Sequence[str]) -> None:
 
 def _allow(libc: ctypes.CDLL, ruleset: int, path: str, access: int) -> None:
     try:
+        # O_PATH names a file without the permission to read it.
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except FileNotFoundError:
         return
     try:
+        # The kernel refuses a rule for a file that has access bits of folders.
         if not stat.S_ISDIR(os.fstat(fd).st_mode):
             access &= _FOR_FILES
         rule = ctypes.create_string_buffer(struct.pack("=Qi", access, fd), 12)

@@ -28,14 +28,14 @@ from helpers.ranks.site import Process, Spawned, server_program
 _SYSTEM = (*LIBRARIES, "/proc", "/sys/devices", "/sys/class/net", "/sys/bus/pci")
 _ETC = ("hosts", "host.conf", "resolv.conf", "nsswitch.conf", "passwd", "group")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/shm")
+# torch's shared memory and the locks of multiprocessing lie there: no sandbox can do without.
 _SHARED = Path("/dev/shm")
-"""torch's shared memory and the locks of multiprocessing lie there: no sandbox can do without."""
+# Some files there have a name for a moment only, while they are made.
 _SETTLE_S = 0.1
-"""Some files there have a name for a moment only, while they are made."""
+# How names begin of what multiprocessing, MPICH and torch leave behind where a rank is ended.
 _OF_LIBRARIES = ("sem.mp-", "mpich_shm_", "torch_")
-"""How names begin of what multiprocessing, MPICH and torch leave behind where a rank is ended."""
+# How long after its making a process of another sandbox may still open such a file by its name.
 _STARTS_S = 20.0
-"""How long after its making a process of another sandbox may still open such a file by its name."""
 _SCRATCH = "real-ranks-"
 
 STOPS = (
@@ -65,6 +65,7 @@ class Landlocked:
         self.most_output = limits.output_bytes
         self.most_result, self.most_parts = limits.result_bytes, limits.result_parts
         self.first = 0
+        # Files that are there before an answer runs belong to somebody else, and stay.
         self._before = frozenset(_private())
 
     def start(self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]) -> Process:
@@ -115,6 +116,7 @@ class Landlocked:
         """
         if not _private() - self._before:
             return 0
+        # A semaphore has a name only while it is made: removing it then would break its maker.
         time.sleep(_SETTLE_S)
         left = {name for name, _ in _private() - self._before}
         left -= _in_use() if left else set()

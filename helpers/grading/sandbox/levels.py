@@ -11,18 +11,17 @@ from dataclasses import dataclass, field, replace
 
 from helpers.grading.record import Protection
 from helpers.grading.sandbox import bubblewrap, bubblewrapped, landlocked
-from helpers.grading.sandbox.bubblewrapped import Bubblewrapped
+from helpers.grading.sandbox.bubblewrapped import Bubblewrapped, Template
 from helpers.grading.sandbox.cgroup import can_bound, put_into_group
 from helpers.grading.sandbox.guard import Guard
 from helpers.grading.sandbox.landlocked import Landlocked
 from helpers.grading.sandbox.limits import Limits
 from helpers.grading.sandbox.staged import Staged
-from helpers.grading.sandbox.template import Template
 from helpers.grading.sandbox.turns import Turns
+from helpers.grading.setting import CannotGrade
 from helpers.ranks.connection import Connection
 from helpers.ranks.site import Beside, Site
 
-LEVELS = ("bubblewrap", "landlock", "none")
 _FILTER = "reading other ranks' memory, making namespaces, mounting, loading kernel code"
 
 _TOLD = (
@@ -30,6 +29,7 @@ _TOLD = (
     "gradients left, memory held"
 )
 
+# What each level stops and what not, but for memory.
 PROTECTION = {
     "bubblewrap": Protection(
         "bubblewrap", (*bubblewrapped.STOPS, _FILTER), (*bubblewrapped.DOES_NOT_STOP, _TOLD)
@@ -39,7 +39,6 @@ PROTECTION = {
     ),
     "none": Protection("none", (), ("anything: answers run with the grader's permissions",)),
 }
-"""What each level stops and what not, but for memory."""
 _UNBOUND = {
     "memory": "memory of the kernel's own: no memory cgroup can be had here, only the machine's whole is "
     "seen",
@@ -59,18 +58,8 @@ def protection_here(level: str) -> Protection:
     return replace(protection, does_not_stop=(*protection.does_not_stop, *missing))
 
 
-class NoSandbox(Exception):
+class NoSandbox(CannotGrade):
     """The sandbox that was asked for is not available here. One line: why, and what to do."""
-
-
-class _Held:
-    """The template of this process, once there is one; another process makes its own."""
-
-    def __init__(self) -> None:
-        self.template: Template | None = None
-
-    def __reduce__(self) -> tuple[type[_Held], tuple[()]]:
-        return _Held, ()
 
 
 @dataclass(frozen=True)
@@ -85,15 +74,19 @@ class Plan:
     staged: Staged
     limits: Limits = Limits()
     turns: Turns = Turns()
-    _held: _Held = field(default_factory=_Held, compare=False, repr=False)
+    _templates: list[Template] = field(default_factory=list, compare=False, repr=False)
+    """The template of this process, once there is one; a copy with other limits has the same."""
+
+    def __reduce__(self) -> tuple[type[Plan], tuple[object, ...]]:
+        # A grader that is spawned gets no template of another process: it makes its own.
+        return Plan, (self.level, self.staged, self.limits, self.turns)
 
     def __enter__(self) -> Plan:
         return self
 
     def __exit__(self, *args: object) -> None:
-        if self._held.template is not None:
-            self._held.template.close()
-            self._held.template = None
+        while self._templates:
+            self._templates.pop().close()
 
     def begin(self) -> None:
         """Start what takes a while, without waiting for it."""
@@ -111,9 +104,10 @@ class Plan:
             self._template().preload()
 
     def _template(self) -> Template:
-        if self._held.template is None or not self._held.template.alive:
-            self._held.template = Template(self.staged)
-        return self._held.template
+        # One that was ended from outside, or that the process we were forked from made, is of no use here.
+        if not self._templates or not self._templates[-1].alive:
+            self._templates[:] = [Template(self.staged)]
+        return self._templates[-1]
 
 
 def choose(asked: str, staged: Staged) -> str:
@@ -125,6 +119,7 @@ def choose(asked: str, staged: Staged) -> str:
     if asked == "none":
         return asked
     said = []
+    # Each is tried: no file says whether the kernel will allow it, least of all in a container.
     for level, why_not in reasons.items():
         if asked in {"auto", level} and sys.platform == "linux":
             if not (reason := why_not()):
@@ -152,6 +147,7 @@ class Sandbox:
         first = getattr(site, "first", 0)
         enclosed = plan.level == "bubblewrap"
         most = plan.limits.world_bytes + 2 * plan.limits.disk_bytes
+        # Before any rank is forked, as children start in the group of their parent.
         self.group = put_into_group(first, most, plan.limits.processes) if first else None
         bounded = self.group is not None and self.group.bounds_memory
         self.guard = Guard(first, plan.limits, enclosed, bounded) if first else None

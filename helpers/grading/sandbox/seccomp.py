@@ -15,11 +15,14 @@ from helpers.ranks.processes import NO_NEW_PRIVS, prctl
 
 _REFUSED: dict[str, tuple[int, int]] = {
     # name: number on x86_64, on aarch64
+    # Access to other processes: all ranks run as one user, and each may know only its own inputs.
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
     "pidfd_getfd": (438, 438),
     "kcmp": (312, 272),
+    # In a new user namespace a process has every capability over new mounts and networks, and reaches
+    # kernel code that is otherwise for root alone.
     "unshare": (272, 97),
     "setns": (308, 268),
     "mount": (165, 40),
@@ -32,6 +35,7 @@ _REFUSED: dict[str, tuple[int, int]] = {
     "move_mount": (429, 429),
     "fsopen": (430, 430),
     "fsmount": (432, 432),
+    # A large attack surface of the kernel that no exercise needs.
     "bpf": (321, 280),
     "perf_event_open": (298, 241),
     "userfaultfd": (323, 282),
@@ -46,9 +50,11 @@ _REFUSED: dict[str, tuple[int, int]] = {
     "semget": (64, 190),
     "msgget": (68, 186),
     "mq_open": (240, 180),
+    # The kernel's keyrings belong to a user, not to a sandbox, so two sandboxes could talk by them.
     "keyctl": (250, 219),
     "add_key": (248, 217),
     "request_key": (249, 218),
+    # These also need capabilities that ranks do not have (`drop_capabilities`).
     "init_module": (175, 105),
     "finit_module": (313, 273),
     "delete_module": (176, 106),
@@ -71,6 +77,7 @@ _REFUSED: dict[str, tuple[int, int]] = {
     "setpriority": (141, 140),
     "ioprio_set": (251, 30),
 }
+# Who owns a file, who may use it, its times: Landlock lets all of this through, for any file.
 _OF_METADATA: dict[str, tuple[int | None, int | None]] = {
     "chmod": (90, None),
     "fchmod": (91, 52),
@@ -94,11 +101,12 @@ _OF_METADATA: dict[str, tuple[int | None, int | None]] = {
     "removexattrat": (466, 466),
     "umask": (95, 166),  # by its rights one sees later which files are of a sandbox's making
 }
-"""Who owns a file, who may use it, its times: Landlock lets all of this through, for any file."""
 
 _CLONE = (56, 220)
 _CLONE3 = (435, 435)
 _SOCKET, _FCNTL = (41, 198), (72, 25)
+# Their first argument is a process: 0, itself, is allowed, and no other one. The kernel would let a
+# process give any other one of its user a lower priority, or a single core.
 _OF_ITSELF: dict[str, tuple[int, int]] = {
     "prlimit64": (302, 261),
     "sched_setparam": (142, 118),
@@ -106,20 +114,20 @@ _OF_ITSELF: dict[str, tuple[int, int]] = {
     "sched_setaffinity": (203, 122),
     "sched_setattr": (314, 274),
 }
-"""Their first argument is a process: 0, itself, is allowed, and no other one. The kernel would let a process
-give any other one of its user a lower priority, or a single core."""
+# A command of fcntl. By it a file's owner has everybody who opens the file wait for up to 45
+# seconds, the grader as well (see "Leases" in fcntl(2)); and Python's own files may be the
+# grader's.
 _SETLEASE = 1024
-"""A command of fcntl. By it a file's owner has everybody who opens the file wait for up to 45 seconds, the
-grader as well (see "Leases" in fcntl(2)); and Python's own files may be the grader's."""
+# Of sockets: Unix, IPv4, IPv6, and netlink, by which glibc asks for addresses. Others, as those to
+# the host of a virtual machine, know no namespaces.
 _FAMILIES = (1, 2, 10, 16)
-"""Of sockets: Unix, IPv4, IPv6, and netlink, by which glibc asks for addresses. Others, as those to the
-host of a virtual machine, know no namespaces."""
+# The family's own, TCP, UDP: bytes of others (UDP-Lite, SCTP, between netlink's ends) nobody
+# counts.
 _PROTOCOLS = (0, 6, 17)
-"""The family's own, TCP, UDP: bytes of others (UDP-Lite, SCTP, between netlink's ends) nobody counts."""
 _ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 _X32_BIT = 0x40000000
+# CLONE_NEW*: of mounts, hosts' names, IPC, users, processes, networks, control groups.
 _NEW_NAMESPACES = 0x7E020000
-"""CLONE_NEW*: of mounts, hosts' names, IPC, users, processes, networks, control groups."""
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
@@ -137,11 +145,13 @@ def filter_program(metadata: bool = True) -> bytes:
     refuse = _ERRNO | errno.EPERM
     code = [
         (_LOAD, 0, 0, 4),
+        # The 32-bit entry point numbers calls differently, so a process that uses it is killed.
         (_EQUAL, 1, 0, architecture),
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, 0),
     ]
     if column == 0:
+        # x32 has the architecture of x86_64 and numbers of its own: the list would not match them.
         code += [(_AT_LEAST, 0, 1, _X32_BIT), (_RETURN, 0, 0, refuse)]
     for numbers in (_REFUSED if metadata else {**_REFUSED, **_OF_METADATA}).values():
         if (number := numbers[column]) is not None:
@@ -186,6 +196,8 @@ def filter_program(metadata: bool = True) -> bytes:
 def install(metadata: bool = True) -> None:
     """Put the filter on this process and all that it will start. Raise OSError where it cannot be."""
     program = filter_program(metadata)
+    # The kernel takes a filter from a process without rights only if it can never gain any: else a
+    # setuid program would run with calls refused that it counts on.
     prctl(NO_NEW_PRIVS, 1)
     buffer = ctypes.create_string_buffer(program)
     head = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))

@@ -18,13 +18,12 @@ from functools import cache
 from importlib.util import cache_from_source
 from pathlib import Path
 
-from helpers.checks.exercise import Exercise
 from helpers.checks.registry import exercises
 
 _ROOT = Path(__file__).parents[3]
 _PREFIX = "real-ranks-course-"
+# A folder younger than this may be about to be locked.
 _NEW_S = 60.0
-"""A folder younger than this may be about to be locked."""
 _SERVER = (
     "helpers.ranks.server",
     "helpers.ranks.worker",
@@ -33,16 +32,16 @@ _SERVER = (
     "helpers.grading.sandbox.inside",
     "helpers.grading.sandbox.template_inside",
 )
+# Folders in which nothing needs to be hidden: answers may import from the door what lies there.
 _OPEN = ("helpers/views", "helpers/ranks", "helpers/jobs", "helpers/trace", "helpers/data")
-"""Folders in which nothing needs to be hidden: answers may import from the door what lies there."""
 
+# What a sandbox has in /etc besides the linker's settings: nothing of this machine's.
 _ETC = {
     "hosts": "127.0.0.1 localhost\n::1 localhost\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
     "passwd": "root:x:0:0:::\nlearner:x:65534:65534::/tmp:/bin/sh\n",
     "group": "root:x:0:\nlearner:x:65534:\n",
 }
-"""What a sandbox has in /etc besides the linker's settings: nothing of this machine's."""
 
 
 class Staged:
@@ -52,6 +51,7 @@ class Staged:
         _sweep()
         self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
         self._held = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        # A shared lock says that it is in use: `_sweep` of another run takes only what nobody holds.
         fcntl.flock(self._held, fcntl.LOCK_SH)  # gone with this process, however it ends
         for path in sorted(needed()):
             target = self.folder / path.relative_to(_ROOT)
@@ -63,6 +63,7 @@ class Staged:
                 compiled.parent.mkdir(exist_ok=True)
                 shutil.copyfile(cache_from_source(str(path)), compiled)
         # what has no bytecode yet: inside the sandbox nobody can write it there
+        # Bytecode is made here because sandboxes cannot write any: each would compile the course again.
         compileall.compile_dir(self.folder, quiet=2)
         self.etc = self.folder / "etc"
         self.etc.mkdir()
@@ -96,7 +97,7 @@ def _sweep() -> None:
 @cache
 def needed() -> frozenset[Path]:
     """Return the files of the modules that ranks may import."""
-    starts = {*_SERVER, *(_driver(e) for e in exercises().values())}
+    starts = {*_SERVER, *(e.driver.__module__ for e in exercises().values() if e.driver)}
     found = {path for folder in _OPEN for path in (_ROOT / folder).glob("*.py")}
     todo = [name for name in starts if name]
     seen: set[str] = set()
@@ -111,11 +112,6 @@ def needed() -> frozenset[Path]:
             todo += _imports(path)
         todo.append(name.rpartition(".")[0])
     return frozenset(found)
-
-
-def _driver(exercise: Exercise) -> str:
-    """Name the module of what ranks run for an exercise in addition to its answer; "" if there is none."""
-    return exercise.driver.__module__ if exercise.driver is not None else ""
 
 
 def _file_of(name: str) -> Path | None:

@@ -7,7 +7,7 @@
 
 Importing torch costs a second, forking some milliseconds: so each submission has a rank server of its own
 at no cost. Here nothing but the course's own code runs; a server gives up all rights before it serves.
-Started by `template`, which holds the other end; ends when that closes.
+Started by `bubblewrapped.Template`, which holds the other end; ends when that closes.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from helpers.ranks import server, warm
 from helpers.ranks.messages import Messages
 from helpers.ranks.processes import end_with_parent
 
+# CLONE_NEW*: mounts, the host's name, IPC, processes, network.
 _NEW = 0x00020000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000
-"""CLONE_NEW*: mounts, the host's name, IPC, processes, network."""
 _NOSUID_NODEV, _NOEXEC, _REC_PRIVATE = 2 | 4, 8, (1 << 14) | (1 << 18)
 _BIND = 4096 | (1 << 14)
+# MS_REMOUNT, _BIND, _RDONLY, _NOSUID, _NOEXEC.
 _SHUT = 32 | 4096 | 1 | 2 | _NOEXEC
-"""MS_REMOUNT, _BIND, _RDONLY, _NOSUID, _NOEXEC."""
+# What ranks of every check want: else each server would import it.
 _DRIVERS = ("helpers.checks.drive", "helpers.checks.hard")
-"""What ranks of every check want: else each server would import it."""
+# Folders of which each rank server has its own, in memory.
 OWN = ("/tmp", "/dev/shm")
-"""Folders of which each rank server has its own, in memory."""
+# Of /dev: all rank servers have the same ones.
 _SHARED = ("null", "zero", "full", "random", "urandom", "tty", "pts")
-"""Of /dev: all rank servers have the same ones."""
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
 
 
@@ -65,6 +65,7 @@ def main(fd: int) -> None:
                 pair = control.fds.pop(0), control.fds.pop(0)
                 control.send({"keeper": _fork_keeper(control.fileno(), message, *pair)})
                 for each in pair:
+                    # A copy kept here would hold the socket open, and the grader would never see it close.
                     os.close(each)
 
 
@@ -85,6 +86,8 @@ def _fork_keeper(own: int, asked: dict[str, Any], fd: int, log: int) -> int:
 def _keep(asked: dict[str, Any], fd: int, log: int) -> None:
     """Enter namespaces of one's own, have their first process fork, and wait for its end."""
     end_with_parent()
+    # Only the next child is in the new process namespace, as its process 1. When that one ends, the
+    # kernel kills everything in the namespace, including processes that left their session.
     _call("unshare", _NEW)
     first = os.fork()
     if first == 0:
@@ -96,6 +99,7 @@ def _keep(asked: dict[str, Any], fd: int, log: int) -> None:
             os._exit(70)
     for each in (fd, log):
         os.close(each)
+    # The keeper stays as the parent: if the template dies, the keeper does, and the server with it.
     os.waitpid(first, 0)
     os._exit(0)
 
@@ -103,9 +107,11 @@ def _keep(asked: dict[str, Any], fd: int, log: int) -> None:
 def _serve(asked: dict[str, Any], fd: int, log: int) -> None:
     """As the first process: furnish the place, give up all rights, and be a rank server."""
     enter(int(asked["disk_bytes"]), asked["kept"])
+    # If the server fails before it serves, what it printed is shown to the person who grades.
     for target in (1, 2):
         os.dup2(log, target)
     os.close(log)
+    # Without a controlling terminal no program can type into the grader's by TIOCSTI.
     os.setsid()
     become(int(asked["user"]))
     end_with_parent()  # asked again: becoming somebody else has undone it
@@ -121,7 +127,9 @@ def enter(disk_bytes: int, kept: Sequence[str] = ()) -> None:
 
     kept: folders below /tmp that stay to be seen, as they were: Python itself may lie there.
     """
+    # Otherwise mounts made here would propagate to the namespace from which this one was copied.
     _call("mount", b"none", b"/", None, _REC_PRIVATE, None)
+    # Descriptors keep these folders reachable: the mounts below hide their paths.
     held = {folder: os.open(folder, os.O_PATH) for folder in kept}
     size = f"size={disk_bytes},mode=1777".encode()
     for folder in OWN:
@@ -141,7 +149,9 @@ def enter(disk_bytes: int, kept: Sequence[str] = ()) -> None:
         _call("mount", None, top.encode(), None, _SHUT | _NOSUID_NODEV, None)
     for name in _SHARED:  # of use as before; but no times or rights tell the next anything
         _call("mount", None, f"/dev/{name}".encode(), None, _SHUT, None)
+    # A /proc of the new process namespace: the old one shows the neighbors' processes.
     _call("mount", b"proc", b"/proc", b"proc", _NOSUID_NODEV | _NOEXEC, None)
+    # gloo needs a loopback, which is down in a new network. SIOCSIFFLAGS does it without `ip`.
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         flags = fcntl.ioctl(any_socket, _SIOCGIFFLAGS, struct.pack("16sh22x", b"lo", 0))
         (known,) = struct.unpack_from("h", flags, 16)
@@ -152,8 +162,10 @@ def become(user: int) -> None:
     """As root, become a user who owns nothing (0: stay who one is). `confine` takes the rest."""
     if user:
         bound_capabilities()
+        # Groups come first: a user other than root may not drop them.
         os.setgroups([])
         os.setresgid(user, user, user)
+        # All three ids, as a saved user id of 0 would allow a way back to root.
         os.setresuid(user, user, user)
 
 

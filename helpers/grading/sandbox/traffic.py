@@ -24,8 +24,8 @@ from pathlib import Path
 from helpers.ranks.run import Traffic
 
 _PIDFD_GETFD = 438  # the same number on every architecture
+# Of struct tcp_info in linux/tcp.h: a state, the place of tcpi_bytes_acked and tcpi_bytes_received.
 _LISTENING, _ACKED_AND_RECEIVED, _INFO_BYTES = 10, 120, 136
-"""Of struct tcp_info in linux/tcp.h: a state, the place of tcpi_bytes_acked and tcpi_bytes_received."""
 _DATAGRAMS = (
     "Udp:OutDatagrams",
     "UdpLite:OutDatagrams",
@@ -68,6 +68,7 @@ def traffic_of(pids: Sequence[int], before: Counters, most_files: int) -> Traffi
     for (local, peer), (rank, received) in ends.items():
         if (peer, local) in ends:
             sent[ends[peer, local][0], rank] += received
+    # A connection of which one end was closed has no counterpart, and `mismatch` speaks of it.
     both = sum((peer, local) in ends for local, peer in ends) // 2
     now = counters(pids[0])
     return Traffic(dict(sent), both, now.opened - before.opened, now.datagrams - before.datagrams)
@@ -89,11 +90,14 @@ def _connections(pid: int, most_files: int) -> set[tuple[int, int, int]]:
 
 def _connection(handle: int, number: int) -> tuple[int, int, int] | None:
     """Look at one descriptor of another process; None where it is not a connection over TCP."""
+    # This copies the rank's own descriptor, so the kernel answers for the socket, not the rank. The os
+    # module has no such call.
     fd = _LIBC.syscall(_PIDFD_GETFD, handle, number, 0)
     if fd < 0:
         if (code := ctypes.get_errno()) == errno.EBADF:
             return None
         raise OSError(code, os.strerror(code))
+    # The descriptor may be of any kind: only its kind is looked at, nothing is read from it.
     if not stat.S_ISSOCK(os.fstat(fd).st_mode):
         os.close(fd)
         return None
@@ -104,6 +108,7 @@ def _connection(handle: int, number: int) -> tuple[int, int, int] | None:
         info = found.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
         if info[0] == _LISTENING or len(info) < _INFO_BYTES:
             return None
+        # Received bytes, because some of those that were sent may still be in flight.
         received = struct.unpack_from("QQ", info, _ACKED_AND_RECEIVED)[1]
         try:
             return found.getsockname()[1], found.getpeername()[1], received

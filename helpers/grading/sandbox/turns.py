@@ -18,9 +18,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+# How long a grader waits for its turn: much longer than a set of cases takes. To run next to one
+# that is alone would spoil its time, so the others wait for as long as it may have waited, and may
+# take.
 _PATIENCE_S = {fcntl.LOCK_EX: 300.0, fcntl.LOCK_SH: 1800.0}
-"""How long a grader waits for its turn: much longer than a set of cases takes. To run next to one that is
-alone would spoil its time, so the others wait for as long as it may have waited, and may take."""
 _LOOK_S = 0.02
 
 
@@ -56,6 +57,7 @@ class Turns:
             with suppress(OSError):  # the disk is full: what was graded so far is kept, and said
                 for name in (f"{self.file}-gate", self.file):
                     fds.append(os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            # The gate first: a grader that wants to be alone holds it while the running ones finish.
             is_ours = len(fds) == 2 and all(_lock(fd, kind, deadline) for fd in fds)
             if kind == fcntl.LOCK_SH or not is_ours:
                 for gate in fds[:1]:
@@ -70,8 +72,8 @@ class Turns:
                 os.close(fd)
 
 
+# The locks that this process holds alone.
 _ALONE: set[str] = set()
-"""The locks that this process holds alone."""
 
 
 def _lock(fd: int, kind: int, deadline: float) -> bool:
@@ -83,4 +85,5 @@ def _lock(fd: int, kind: int, deadline: float) -> bool:
         except BlockingIOError:
             if time.monotonic() > deadline:
                 return False
+            # Polled, as flock itself has no timeout.
             time.sleep(_LOOK_S)

@@ -3,23 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import Enum
 
 import pytest
 
 from helpers.answers.build import Answer, build_answer
 from helpers.checks.grade import grade
 from helpers.checks.registry import get
-from helpers.grading.bypasses import BYPASSES, Bypass, Fate
 from helpers.grading.explained import LOOK
-from helpers.grading.judging import judged
+from helpers.grading.grader import joined
+from helpers.grading.judging import written_down
 from helpers.grading.record import ExerciseRecord
-from helpers.grading.records import exercise_record
 from helpers.grading.sandbox.levels import Plan, Sandbox
 from tests.grading.hostile import traffic
 from tests.grading.hostile.attack import text_of
 from tests.submission_files import PRELUDE
 
 EXERCISE = "ring_all_reduce"
+
+
+class Fate(Enum):
+    """What happens to a bypass.
+
+    CONTAINED: the call is recorded, and the rule speaks. FLAGGED: the call is not recorded, but the
+    answer's source names what it uses, and the record says where to look. COUNTED: the source hides the
+    name too, but the bytes that the kernel counted are not those of the recorded calls (`explained`;
+    where nobody can count them it is undetectable). UNDETECTABLE: none of these; where the answer also
+    makes the calls that the rule wants, for show, it passes.
+    """
+
+    CONTAINED = "contained"
+    FLAGGED = "flagged"
+    COUNTED = "flagged by its bytes"
+    UNDETECTABLE = "undetectable"
+
+
+FATES = {
+    "torch.ops.c10d": Fate.CONTAINED,
+    "the process group's methods": Fate.CONTAINED,
+    "a new group": Fate.CONTAINED,
+    "an import hidden in a string": Fate.CONTAINED,
+    "functional collectives": Fate.CONTAINED,
+    "collectives of objects": Fate.CONTAINED,
+    "the backend's methods, below the dispatcher": Fate.FLAGGED,
+    "a key-value store": Fate.FLAGGED,
+    "a socket of its own": Fate.FLAGGED,
+    "a shared file": Fate.FLAGGED,
+    "shared memory": Fate.FLAGGED,
+    "the recorder switched off": Fate.FLAGGED,
+    "the backend's methods, named at run time": Fate.COUNTED,
+    "a new gloo group, made below torch's own": Fate.COUNTED,
+    "a connection over TCP, named at run time": Fate.COUNTED,
+    "datagrams, named at run time": Fate.COUNTED,
+    "a call made up in the record": Fate.COUNTED,
+    "a record that is none": Fate.COUNTED,
+    "a case's end told too early, in its caller's frame": Fate.CONTAINED,
+    "a sparse tensor": Fate.CONTAINED,
+    "a shared file, named at run time": Fate.UNDETECTABLE,
+}
 
 
 @pytest.fixture(scope="module")
@@ -34,24 +75,25 @@ def tried(sandbox: Sandbox, name: str) -> ExerciseRecord:
     assert isinstance(answer, Answer), answer
     exercise = get(EXERCISE)
     result = grade(exercise, answer, str, connection=sandbox.connection)
-    result = judged(result, exercise, False, "none")
-    return exercise_record(exercise, answer, result, result)
+    visible = written_down(result, exercise, False, "none")
+    return joined(exercise, answer, visible, visible)
 
 
 def test_every_road_that_is_told_of_is_gone_here() -> None:
-    assert {bypass.name for bypass in BYPASSES} == set(traffic.BYPASSES)
+    assert set(FATES) == set(traffic.BYPASSES)
 
 
-@pytest.mark.parametrize("bypass", BYPASSES, ids=lambda bypass: bypass.name)
-def test_what_happens_to_a_bypass(sandbox: Sandbox, bypass: Bypass) -> None:
-    if bypass.fate is Fate.COUNTED and sandbox.plan.level != "bubblewrap":
+@pytest.mark.parametrize("name", FATES)
+def test_what_happens_to_a_bypass(sandbox: Sandbox, name: str) -> None:
+    fate = FATES[name]
+    if fate is Fate.COUNTED and sandbox.plan.level != "bubblewrap":
         pytest.skip("only bubblewrap's network can be counted from outside")
-    if bypass.name == "shared memory" and sandbox.plan.level != "bubblewrap":
+    if name == "shared memory" and sandbox.plan.level != "bubblewrap":
         pytest.skip("what one case leaves in this machine's /dev/shm is in the way of the next")
-    record = tried(sandbox, bypass.name)
-    if bypass.fate is Fate.CONTAINED:
+    record = tried(sandbox, name)
+    if fate is Fate.CONTAINED:
         assert (record.outcome, record.points) == ("forbidden call", 0.0), text_of(record)
         return
     assert record.outcome == "passed", text_of(record)
-    assert any(flag.startswith(LOOK) for flag in record.flags) or bypass.fate is not Fate.COUNTED
-    assert bool(record.flags) is (bypass.fate is not Fate.UNDETECTABLE), record.flags
+    assert any(flag.startswith(LOOK) for flag in record.flags) or fate is not Fate.COUNTED
+    assert bool(record.flags) is (fate is not Fate.UNDETECTABLE), record.flags

@@ -247,4 +247,4 @@ def total(rank, world_size, x):
     return sum(torch.load(f"{folder}/part-{r}") for r in range(world_size))
 """,
 }
-"""By the names that `helpers.grading.bypasses.BYPASSES` has for them."""
+"""By the names that `test_bypasses` has for them."""

@@ -15,6 +15,7 @@ import pytest
 from playwright.sync_api import Browser, Playwright, Request, sync_playwright
 
 from helpers.grading.reports import Similar, write_reports
+from helpers.grading.reports.standing import course_of
 from tests.grading.reports.builders import a_class
 from tests.grading.reports.hostile import TEXTS, hostile_record, unreadable_record
 
@@ -58,7 +59,7 @@ def test_nothing_from_a_record_runs_or_is_fetched(browser: Browser, tmp_path: Pa
     records += [unreadable_record(text + "!") for text in TEXTS.values()]
     pages = [
         path
-        for path in write_reports(records, tmp_path / "out", title=TEXTS["script"])
+        for path in write_reports(course_of(records, TEXTS["script"]), tmp_path / "out")
         if path.suffix == ".html"
     ]
     assert len(pages) == 2 * len(TEXTS) + 1
@@ -92,7 +93,9 @@ def test_pages_fit_the_screen_in_both_schemes(
 ) -> None:
     records = a_class(12)
     similar = [Similar("ping_pong", ("Ada Lovelace", "Learner 007"), 0.97)]
-    written = write_reports(records, tmp_path / "out", title="Real Ranks, autumn", similar=similar)
+    written = write_reports(
+        course_of(records, "Real Ranks, autumn"), tmp_path / "out", similar=similar
+    )
     ada = next(path for path in written if path.name.startswith("ada"))
     context = browser.new_context(
         viewport={"width": width, "height": 800},

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from helpers.grading.record import Record
-from helpers.grading.reports.class_page import Similar, class_page, stuck
-from helpers.grading.reports.histogram import histogram
+from helpers.grading.reports.class_page import Similar, class_page, histogram, stuck
 from helpers.grading.reports.mistakes import commonest, hardest, normalized
 from helpers.grading.reports.standing import course_of
 from tests.grading.reports.builders import (

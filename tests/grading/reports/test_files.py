@@ -10,6 +10,7 @@ import pytest
 
 from helpers.grading.reports import ReportError, write_reports
 from helpers.grading.reports.slugs import page_names
+from helpers.grading.reports.standing import course_of
 from helpers.grading.roster import RosterError, read_roster
 from tests.grading.reports.builders import a_class, exercise, record
 from tests.grading.reports.hostile import TEXTS
@@ -56,7 +57,7 @@ def test_page_names_are_safe_and_unique_for_any_name() -> None:
 
 def test_every_report_is_written(tmp_path: Path) -> None:
     records = a_class(9)
-    written = write_reports(records, tmp_path / "new" / "out", title="Autumn")
+    written = write_reports(course_of(records, "Autumn"), tmp_path / "new" / "out")
     below = {str(path.relative_to(tmp_path / "new" / "out")) for path in written}
     pages = {name for name in below if name.startswith("learners/")}
     assert below == CLASS_FILES | pages and len(pages) == len({each.learner for each in records})
@@ -64,13 +65,13 @@ def test_every_report_is_written(tmp_path: Path) -> None:
         str(path) for path in (tmp_path / "new").rglob("*") if path.is_file()
     }
     first = {path: path.read_bytes() for path in written}
-    assert write_reports(records, tmp_path / "new" / "out", title="Autumn") == written
+    assert write_reports(course_of(records, "Autumn"), tmp_path / "new" / "out") == written
     assert {path: path.read_bytes() for path in written} == first
 
 
 def test_hostile_records_write_below_out_only(tmp_path: Path) -> None:
     records = [record(name, exercise()) for name in dict.fromkeys(ODD_NAMES)]
-    write_reports(records, tmp_path / "out", title="Autumn")
+    write_reports(course_of(records, "Autumn"), tmp_path / "out")
     assert {path.name for path in tmp_path.iterdir()} == {"out"}
     assert {path.name for path in (tmp_path / "out").iterdir()} == CLASS_FILES | {"learners"}
     assert len(list((tmp_path / "out" / "learners").iterdir())) == len(records)
@@ -83,7 +84,7 @@ def test_a_link_in_the_way_is_refused_and_not_followed(tmp_path: Path) -> None:
     out.mkdir()
     (out / "learners").symlink_to(elsewhere)
     with pytest.raises(ReportError, match="learners is a symbolic link"):
-        write_reports([record()], out, title="Autumn")
+        write_reports(course_of([record()], "Autumn"), out)
     assert not list(elsewhere.iterdir())
     (out / "learners").unlink()
     kept = elsewhere / "kept"
@@ -93,7 +94,7 @@ def test_a_link_in_the_way_is_refused_and_not_followed(tmp_path: Path) -> None:
         (out / name).unlink(missing_ok=True)
         (out / name).symlink_to(kept)
         with pytest.raises(ReportError, match="symbolic link"):
-            write_reports([record("Ada")], out, title="Autumn")
+            write_reports(course_of([record("Ada")], "Autumn"), out)
         assert kept.read_text() == "kept"
         (out / name).unlink()
 
@@ -105,7 +106,7 @@ def test_what_a_killed_run_left_is_replaced(tmp_path: Path) -> None:
     out.mkdir()
     (out / ".class.html.part").symlink_to(kept)
     (out / ".junit.xml.part").write_text("half")
-    write_reports([record()], out, title="Autumn")
+    write_reports(course_of([record()], "Autumn"), out)
     assert kept.read_text() == "kept"
     assert not [path for path in out.rglob("*") if path.name.endswith(".part")]
 
@@ -113,7 +114,7 @@ def test_what_a_killed_run_left_is_replaced(tmp_path: Path) -> None:
 def test_out_may_be_a_link_of_the_users_own(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "out").symlink_to(tmp_path / "real")
-    write_reports([record()], tmp_path / "out", title="Autumn")
+    write_reports(course_of([record()], "Autumn"), tmp_path / "out")
     assert (tmp_path / "real" / "class.html").is_file()
 
 
@@ -121,21 +122,17 @@ def test_a_place_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> Non
     (tmp_path / "file").write_text("")
     for out in (tmp_path / "file", tmp_path / "file" / "out"):
         with pytest.raises(ReportError) as told:
-            write_reports([record()], out, title="Autumn")
+            write_reports(course_of([record()], "Autumn"), out)
         assert str(out) in str(told.value) and "\n" not in str(told.value)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "class.html").mkdir()
     with pytest.raises(ReportError, match=re.escape("class.html")):
-        write_reports([record()], tmp_path / "out", title="Autumn")
+        write_reports(course_of([record()], "Autumn"), tmp_path / "out")
 
 
 def test_a_roster_of_another_class_writes_nothing(tmp_path: Path) -> None:
     (tmp_path / "roster.csv").write_text("Student,ID,Section\nNobody,1,A\n")
     with pytest.raises(RosterError):
-        write_reports(
-            [record()],
-            tmp_path / "out",
-            title="Autumn",
-            roster=read_roster(tmp_path / "roster.csv"),
-        )
+        roster = read_roster(tmp_path / "roster.csv")
+        write_reports(course_of([record()], "Autumn"), tmp_path / "out", roster)
     assert not os.path.exists(tmp_path / "out")

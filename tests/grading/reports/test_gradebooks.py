@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.grading.reports.cells import csv_bytes, harmless
-from helpers.grading.reports.gradebooks import canvas, gradebook, moodle
+from helpers.grading.reports.gradebooks import canvas, csv_bytes, gradebook, harmless, moodle
 from helpers.grading.reports.standing import course_of
 from helpers.grading.roster import RosterMatch, match_roster, read_roster
 from tests.grading.reports.builders import exercise, fault, record, unreadable
@@ -212,7 +211,7 @@ def test_the_class_s_own_gradebook() -> None:
     by_name = dict(zip(head, ada, strict=True))
     assert by_name["Points"] == "24" and by_name["Out of"] == "30" and by_name["Percent"] == "80"
     assert by_name["2.1 ping_pong (10)"] == "10" and by_name["2.2 token_ring (10)"] == "4"
-    assert dict(zip(head, bob, strict=True))["Told"] == "not handed in: 05_collective_algorithms"
+    assert dict(zip(head, bob, strict=True))["Remarks"] == "not handed in: 05_collective_algorithms"
     told = dict(zip(head, cleo, strict=True))
     assert told["2.2 token_ring (10)"] == "" and told["Out of"] == "20"
-    assert "unreadable" in dict(zip(head, dan, strict=True))["Told"]
+    assert "unreadable" in dict(zip(head, dan, strict=True))["Remarks"]

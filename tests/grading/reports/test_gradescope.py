@@ -103,19 +103,10 @@ def test_the_zip_holds_what_gradescope_wants_and_the_secret_once(archive: zipfil
     assert sum(archive.getinfo(name).compress_size for name in names) < 5_000_000
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"secret": ""},
-        {"secret": "a\nb"},
-        {"secret": "x", "extra_index_url": "http://a.example"},
-        {"secret": "x", "extra_index_url": "https://a.example/$(id)"},
-        {"secret": "x", "sandbox": "none; id"},
-    ],
-)
-def test_a_setting_that_cannot_be_used_is_refused(given: dict[str, str]) -> None:
+@pytest.mark.parametrize("secret", ["", "abc", f"{SECRET}\n{SECRET}"])
+def test_a_secret_that_cannot_be_used_is_refused(secret: str) -> None:
     with pytest.raises(ReportError):
-        write_zip(io.BytesIO(), find_workspace().root, **given)
+        write_zip(io.BytesIO(), find_workspace().root, secret)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from helpers.grading.reports.gradescope import results_json
 from helpers.grading.reports.junit import junit
 from helpers.grading.reports.learner_page import learner_page
 from helpers.grading.reports.outcomes import FAULT_SAYS, Kind, kind_of
-from helpers.grading.reports.png import checked_png
+from helpers.grading.reports.pages import checked_png
 from helpers.grading.reports.standing import course_of
 from tests.grading.reports.builders import (
     DEADLOCK,

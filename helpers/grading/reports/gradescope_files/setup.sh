@@ -26,9 +26,6 @@ if [ -z "$COURSE_PYTHON" ]; then
     exit 1
 fi
 
-index="$(cat "$SOURCE/index_url")"
-[ -n "$index" ] && export PIP_EXTRA_INDEX_URL="$index"
-
 cd "$SOURCE/course"
 "$COURSE_PYTHON" -m venv "$AUTOGRADER/venv"
 "$AUTOGRADER/venv/bin/python" -m pip install --disable-pip-version-check --no-cache-dir -c constraints.txt -e .

@@ -1,0 +1,29 @@
+"""HTML that a notebook shows, from the templates next to this file: all that they print is escaped."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+def page(template: str, **given: Any) -> str:
+    """Fill in a template."""
+    return _environment().get_template(template).render(**given)
+
+
+@cache
+def _environment() -> Environment:
+    # Here, as `from helpers import hint` should not wait for what draws pages.
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    return Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
