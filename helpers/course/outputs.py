@@ -41,12 +41,12 @@ def store_outputs(path: Path) -> None:
 def executed(notebook: Notebook, name: str) -> Notebook:
     """Return the notebook with fresh outputs; `name` is for the scratch folder and for errors."""
     check_cell_ids(notebook, name)
-    node = nbformat.reads(json.dumps(notebook), as_version=4)  # type: ignore[no-untyped-call]
+    node = nbformat.reads(json.dumps(notebook), as_version=4)
     with tempfile.TemporaryDirectory(prefix="real-ranks-outputs-") as scratch:
         # The kernel is in a folder that holds its notebook, as a learner's is.
         write_notebook(Path(scratch, name), notebook)
         _execute(node, name, scratch)
-    stored: Notebook = json.loads(nbformat.writes(node))  # type: ignore[no-untyped-call]
+    stored: Notebook = json.loads(nbformat.writes(node))
     for cell in stored["cells"]:
         cell["metadata"] = cell_metadata(cell)
     return stored | {"metadata": notebook_metadata()}

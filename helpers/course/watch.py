@@ -11,9 +11,9 @@ from pathlib import Path
 
 from helpers.answers.build import Answer, Problem, cell_number
 from helpers.answers.reader import UnreadableNotebook, read_answers
+from helpers.checks.check_notebook import exercises_of
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.grade import grade
-from helpers.checks.headless import exercises_of
 from helpers.checks.result import Outcome
 from helpers.course.progress import record
 from helpers.ranks.launcher import disconnect
@@ -27,7 +27,7 @@ def watch(folder: Path) -> None:
     """Check what is saved in a folder, until Ctrl-C: print each verdict, and the exercise that comes next."""
     seen = {path: _stamp(path) for path in folder.glob("*.ipynb")}
     # As they stand: only what is saved from now on counts.
-    before = {path: _sources(_answers(path)[1]) for path in seen}
+    before: dict[Path, Mapping[str, str]] = {p: _sources(_answers(p)[1]) for p in seen}
     print(f"Watching {folder}: save a notebook, and what you changed is checked. Ctrl-C ends it.")
     try:
         for path in saved(folder, seen):

@@ -1,4 +1,4 @@
-"""Of a wrong answer, the case that is shown has numbers that are easy to read, if it fails with those, too."""
+"""Of a wrong answer, the case that is shown has numbers that are easy to read, if it fails so."""
 
 from __future__ import annotations
 
