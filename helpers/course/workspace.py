@@ -94,7 +94,7 @@ def _trusted(notebook: Path) -> bool:
     import nbformat  # here: most commands need neither
     from nbformat.sign import NotebookNotary
 
-    # Without a signature the picture stands still, which is no reason to fail.
+    # Without a signature the picture stands still, and nothing else is lost.
     with contextlib.suppress(OSError, ValueError, sqlite3.Error):
         notary = NotebookNotary()
         with contextlib.closing(notary.store):

@@ -33,6 +33,9 @@ class Quiet:
     def update(self, world: World, watcher: Watcher, seconds: float) -> None:
         """Show what ranks do `seconds` after the launch began."""
 
+    def stopped(self, world: World, watcher: Watcher, seconds: float) -> None:
+        """Show what ranks had printed, and where each was, when the reader pressed Stop."""
+
     def keep(self, run: Run) -> None:
         """Show a run whose launch is about to raise."""
 
@@ -68,6 +71,22 @@ class Display(Quiet):
             self._handle = display(view, display_id=True)
         else:
             self._handle.update(view)
+
+    def stopped(self, world: World, watcher: Watcher, seconds: float) -> None:
+        from IPython.display import display
+
+        from helpers.ranks.watch import waits_now
+        from helpers.views.lanes import lanes_stopped_html, lanes_stopped_text
+
+        doing = waits_now(watcher).waits
+        output = [member.output for member in world.members]
+        states = [member.state for member in world.members]
+        self.clear()
+        shown = {
+            "text/html": lanes_stopped_html(states, output, doing, seconds),
+            "text/plain": lanes_stopped_text(states, output, doing, seconds),
+        }
+        display(shown, raw=True)
 
     def clear(self) -> None:
         if self._handle is not None:

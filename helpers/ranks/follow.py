@@ -35,8 +35,20 @@ _LAST_WORDS_S = 0.5
 def follow(world: World, timeout: float, display: Quiet) -> RankFailure | None:
     """Pump a world until its ranks have answered; give the failure if they did not end well."""
     start = time.monotonic()
-    budget = Budget(lambda: ranks_of(world), timeout, start)
     watcher = Watcher(world, timeout)
+    try:
+        return _followed(world, timeout, display, watcher, start)
+    except KeyboardInterrupt:
+        # The ranks still run, and end when this has gone up: now they can say where they are.
+        world.ask_and_wait(_LAST_WORDS_S)
+        display.stopped(world, watcher, time.monotonic() - start)
+        raise
+
+
+def _followed(
+    world: World, timeout: float, display: Quiet, watcher: Watcher, start: float
+) -> RankFailure | None:
+    budget = Budget(lambda: ranks_of(world), timeout, start)
     next_look, give_up = start + LOOK_S, float("inf")
     while True:
         world.pump(max(0.0, min(next_look, give_up) - time.monotonic()))

@@ -19,6 +19,8 @@ from helpers.views.values import short_value
 
 _FAILURE_LINES = 60
 _LIVE_LINES = 8
+# The view is drawn anew every 0.3 s; on a machine that is very busy, less often.
+_FED_S = 10
 _RED = "rgb(200, 74, 0)"
 _GREY = "rgba(128, 128, 128, 0.45)"
 
@@ -132,12 +134,65 @@ def lanes_live_html(
     now = {wait.rank: wait for wait in doing}
     done = sum(state == "returned" for state in states)
     count = f", {done} done" if done else ""
-    head = _muted(f"{plural(len(states), 'rank')} running for {seconds:.0f} s{count} …")
+    head = _while_fed(f"{plural(len(states), 'rank')} running for {seconds:.0f} s{count} …")
     lanes = [
         _live_lane(rank, state, output[rank] if rank < len(output) else "", now.get(rank))
         for rank, state in enumerate(states)
     ]
     return _box(head + _stack(lanes))
+
+
+def _while_fed(text: str) -> str:
+    """Show a text that is soon replaced by the next; if none comes, say that nobody feeds it any more.
+
+    The kernel may have been restarted, or the notebook saved and opened again: without a kernel nothing but
+    the page itself can tell. Where styles are taken away the text stays as it is.
+    """
+    return (
+        "<style>@keyframes rr-late { to { visibility: visible; } }</style>"
+        + _muted(text)
+        + _div(
+            escape(f"Interrupted: nothing has been heard of these ranks for {_FED_S} s."),
+            f"visibility: hidden; animation: rr-late 0s {_FED_S}s forwards; font-weight: bold",
+        )
+    )
+
+
+def lanes_stopped_html(
+    states: Sequence[str], output: Sequence[str], doing: Sequence[Wait], seconds: float
+) -> str:
+    """Draw a launch that the reader has stopped: all that each rank printed, and where it was."""
+    lanes = _stopped(states, output, doing)
+    head = _muted(_stopped_head(len(states), seconds))
+    return _box(head + _stack([_lane_html(lane) for lane in lanes]))
+
+
+def lanes_stopped_text(
+    states: Sequence[str], output: Sequence[str], doing: Sequence[Wait], seconds: float
+) -> str:
+    """Write a launch that the reader has stopped as text."""
+    lines = [_stopped_head(len(states), seconds)]
+    for lane in _stopped(states, output, doing):
+        lines += [f"rank {lane.rank} | {line}".rstrip() for line in lane.lines]
+        lines.append(f"rank {lane.rank}: {lane.ending}")
+    return "\n".join(lines)
+
+
+def _stopped_head(world_size: int, seconds: float) -> str:
+    return f"Stopped after {seconds:.0f} s: {plural(world_size, 'rank')} ended."
+
+
+def _stopped(states: Sequence[str], output: Sequence[str], doing: Sequence[Wait]) -> list[Lane]:
+    where = {wait.rank: describe_wait(wait) for wait in doing}
+    return [
+        Lane(
+            rank,
+            lines_of(output[rank] if rank < len(output) else ""),
+            None,
+            "had returned" if state == "returned" else f"was {where.get(rank, state)}",
+        )
+        for rank, state in enumerate(states)
+    ]
 
 
 def _live_lane(rank: int, state: str, printed: str, wait: Wait | None) -> str:
