@@ -222,7 +222,7 @@ class Drawing:
         if path.suffix == ".svg":
             path.write_text(self.svg(text), encoding="utf-8")
         else:
-            self._painted(3.0).save(path)
+            self._painted(2.0).save(path)
 
     def _painted(self, scale: float) -> Image:
         from PIL import Image

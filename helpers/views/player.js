@@ -448,10 +448,10 @@ const STYLE = `
 .rr-ball text { fill: #fff; stroke: none !important; font-size: 10.5px; font-weight: 700; }
 .rr-lost circle { fill: var(--rr-ground); stroke: #d55e00; stroke-width: 2; }
 .rr-lost text { fill: var(--rr-ink); font-size: 10.5px; font-weight: 700; }
-.rr-big { position: absolute; left: 50%; width: 76px; height: 76px; margin: -38px; border: 0; border-radius: 50%; cursor: pointer;
+.rr-big { position: absolute; left: 50%; width: 68px; height: 68px; margin: -34px; border: 0; border-radius: 50%; cursor: pointer;
   background: var(--rr-accent); color: var(--rr-ground); box-shadow: 0 4px 18px rgb(0 0 0 / 25%); transition: transform 0.15s; }
 .rr-big:hover { transform: scale(1.06); }
-.rr-big .rr-icon { width: 42px; height: 42px; margin: 0 auto; }
+.rr-big .rr-icon { width: 38px; height: 38px; margin: 0 auto; }
 .rr-icon { display: block; width: 20px; height: 20px; fill: currentColor; stroke: currentColor; stroke-width: 1.6; stroke-linejoin: round; stroke-linecap: round; }
 .rr-controls { display: flex; gap: 4px; align-items: center; margin-top: 10px; }
 .rr-controls button { display: grid; place-items: center; width: 32px; height: 32px; padding: 0; border: 0; border-radius: 8px;
@@ -480,7 +480,7 @@ const STYLE = `
 .rr-line.rr-at { border-left-color: var(--rr-accent); background: var(--rr-soft); }
 .rr-line code { flex: 1 1 0; background: transparent; color: inherit; white-space: pre-wrap; overflow-wrap: anywhere; padding-left: 2ch; text-indent: -2ch; }
 .rr-number { min-width: 1.8em; text-align: right; color: var(--rr-quiet); font-variant-numeric: tabular-nums; }
-.rr-marks { font-weight: 600; font-size: 12px; color: var(--rr-accent); white-space: nowrap; }
+.rr-marks { font-weight: 600; font-size: 12px; color: color-mix(in srgb, var(--rr-accent) 78%, var(--rr-ink)); white-space: nowrap; }
 .rr-note { flex: 1 1 100%; margin: 0; color: var(--rr-quiet); }
 .rr-ending { flex: 1 1 100%; margin-top: 8px; padding-top: 12px; border-top: 1px solid var(--rr-edge); }
 .rr-ending .rr-title { font-size: 15px; font-weight: 600; margin: 0 0 10px; }

@@ -228,12 +228,12 @@ def _names(sheet: _Sheet, size: float) -> Iterator[Mark]:
 
 def _times(sheet: _Sheet) -> Iterator[Mark]:
     """Write when steps happen, some of them: the drawing is not to scale."""
-    moments, unit = sheet.steps.moments, sheet.layout.length_ns
-    by, name = (1e3, "µs") if unit < 2e6 else (1e6, "ms") if unit < 1e10 else (1e9, "s")
+    moments = sheet.steps.moments
     free, ticks = -1.0, []
     for step, (time, _, _) in enumerate(moments):
         if sheet.x(step) >= free:
-            ticks.append((step, f"{float(f'{time / by:.3g}'):g} {name}"))
+            by, name = (1e3, "µs") if time < 1e6 else (1e6, "ms") if time < 1e9 else (1e9, "s")
+            ticks.append((step, f"{float(f'{time / by:.3g}'):g} {name if time else ''}".strip()))
             free = sheet.x(step) + 96
     y = sheet.bottom
     for (step, text), (following, _) in pairwise([*ticks, (len(moments), "")]):
