@@ -49,8 +49,10 @@ class Picture:
     def _repr_mimebundle_(
         self, include: object = None, exclude: object = None
     ) -> dict[str, Any] | tuple[dict[str, Any], dict[str, Any]]:
+        """Return what a notebook shows; an image is described by its text, which exported pages say."""
         if not widgets_can_live():
-            return {}
+            image = base64.b64encode(self._repr_png_()).decode()
+            return {"image/png": image}, {"image/png": {"alt": self.text}}
         if self.live is not None:
             return {"text/html": self.live()}
         return self._sharp()
@@ -67,7 +69,7 @@ class Picture:
         """Return the image for a reader's screen: twice the points, shown in the room of the stored one."""
         png = self._png(2 * _SCREEN_DPI)
         width, height = struct.unpack(">II", png[16:24])
-        room = {"width": width // 2, "height": height // 2}
+        room = {"width": width // 2, "height": height // 2, "alt": self.text}
         return {"image/png": base64.b64encode(png).decode()}, {"image/png": room}
 
     def _repr_png_(self) -> bytes:

@@ -98,7 +98,7 @@ function player(el, run, svg) {
     let part = 0;
     animate((seconds) => {
       part = Math.min(1, part + seconds / 0.22);
-      show(from + (to - from) * ease(part));
+      show(from + (to - from) * ease(part), false);
       return part < 1;
     });
   };
