@@ -51,7 +51,7 @@ class Style:
     fill: float = 0.0
     edge: float = 0.0
     width: float = 1.3
-    dash: tuple[float, float] = ()  # type: ignore[assignment]
+    dash: tuple[float, ...] = ()
     clear: bool = False
 
 
@@ -183,7 +183,7 @@ class Word(Mark):
 class Drawing:
     """Marks on a page of a width and a height; `fixed` are those that a page never moves.
 
-    about: what a page has to know of it, as data-attributes. text: the same in words.
+    about: what a page has to know of it, as data-attributes.
     """
 
     width: float
@@ -193,7 +193,7 @@ class Drawing:
     about: tuple[tuple[str, float], ...] = ()
 
     def svg(self, text: str = "") -> str:
-        """Write it as an SVG that needs nothing else."""
+        """Write it as an SVG that needs nothing else. text: the same in words."""
         w, h = _n(self.width), _n(self.height)
         about = "".join(f' data-{name}="{_n(value)}"' for name, value in self.about)
         return (

@@ -8,6 +8,7 @@ A thin bar is a call in flight while its rank is free to do other things; a thic
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -36,6 +37,7 @@ STRETCHED = "not to scale: each step has room"
 WIDTH, LEFT, RIGHT = 900.0, 66.0, 14.0
 _MOST_ARROWS = 500
 _MOST_BELOW = 2000
+_TALLEST = 1200.0
 _NAME = 11.0
 _FURTHEST_ZOOM = 100
 
@@ -59,15 +61,17 @@ class _Sheet:
 
     @property
     def row(self) -> float:
-        return 18.0 if self.crowded else 36.0
+        if not self.crowded:
+            return 36.0
+        return min(18.0, max(2.0, _TALLEST / (self.layout.world_size * self.rows)))
 
     @property
     def bar(self) -> float:
-        return 13.0 if self.crowded else 14.0
+        return 14.0 if not self.crowded else 0.72 * self.row
 
     @property
     def lane(self) -> float:
-        return self.rows * self.row + 12
+        return self.rows * self.row + (12 if self.row >= 18 else 2)
 
     @property
     def bottom(self) -> float:
@@ -156,7 +160,7 @@ def _drawn(
     ]
     legend, height = _legend(marks, sheet, profile)
     fixed = [_word(4, 21, one_line(title, 90), 14.0, heavy=True)] if title else []
-    ranks = range(0, layout.world_size, -(-layout.world_size // 64))
+    ranks = range(0, layout.world_size, max(1, math.ceil(14 / sheet.lane)))
     fixed += [_word(4, sheet.center(r) + 4, f"rank {r}", 12.0, heavy=True) for r in ranks]
     about = (("left", LEFT), ("right", RIGHT), ("top", sheet.top), ("bottom", sheet.bottom))
     return Drawing(WIDTH, height, tuple(marks), (*fixed, *legend), about), flights
@@ -208,6 +212,8 @@ def _cross(x: float, y: float, step: int) -> Word:
 
 def _names(sheet: _Sheet, size: float) -> Iterator[Mark]:
     """Write above each bar what it is, where there is room before the next one of its row."""
+    if sheet.row < size + 4:
+        return
     following: dict[tuple[int, float], int] = {}
     last = len(sheet.steps.moments)
     for number in range(len(sheet.layout.bars) - 1, -1, -1):

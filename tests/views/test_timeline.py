@@ -202,6 +202,16 @@ def test_sixteen_ranks_and_hundreds_of_calls() -> None:
     assert picture._repr_png_().startswith(PNG)
 
 
+def test_lanes_of_hundreds_of_ranks_are_low() -> None:
+    whole = drawing(timeline(ring(200, 1)))
+    assert whole.height < 2000
+    boxes = [mark for mark in whole.marks if isinstance(mark, Box)]
+    assert min(box.points[1][1] - box.points[0][1] for box in boxes) > 1
+    names = [m for m in whole.fixed if isinstance(m, Word) and m.text.startswith("rank")]
+    assert names[0].text == "rank 0" and len(names) < 200
+    assert names[1].points[0][1] - names[0].points[0][1] > 12
+
+
 def test_names_are_written_where_there_is_room_before_the_next_bar() -> None:
     few, many = drawing(timeline(ping_pong())), drawing(timeline(ping_pong(40)))
     assert _hidden(few) == 0
