@@ -142,7 +142,7 @@ function parts(el, run, svg) {
   bar.append(slider, count, speed);
   if (run.steps.length > 30) bar.append(zoom);
   bar.append(label);
-  const stage = make("div", { class: "rr-stage" }), frame = make("div", { class: "rr-frame" });
+  const stage = make("div", { class: "rr-stage", role: "group", "aria-label": `Lanes, player ${number}` }), frame = make("div", { class: "rr-frame" });
   const big = make("button", { type: "button", class: "rr-big", "aria-label": "Play the run", tabindex: -1 });
   big.append(icon("play"));
   frame.append(stage, big);
@@ -209,9 +209,9 @@ function shape(tag, attributes) {
 
 function drawn(view, run, svg) {
   const about = Object.fromEntries(Object.entries(svg.dataset).map(([name, value]) => [name, Number(value)]));
-  const height = svg.viewBox.baseVal.height, last = run.steps.length;
-  const stays = shape("svg", { class: "rr-stays", height, "aria-hidden": "true" });
-  const front = shape("svg", { class: "rr-front", height, "aria-hidden": "true" });
+  const last = run.steps.length;
+  const stays = shape("svg", { class: "rr-stays", "aria-hidden": "true" });
+  const front = shape("svg", { class: "rr-front", "aria-hidden": "true" });
   const gutter = shape("rect", { class: "ground", y: about.top, width: about.left - 6, height: about.bottom - about.top });
   stays.append(gutter, svg.querySelector(".stays"));
   const future = make("div", { class: "rr-future" }), head = make("div", { class: "rr-head" });
@@ -220,7 +220,7 @@ function drawn(view, run, svg) {
     part.style.height = `${about.bottom - about.top + 4}px`;
   }
   view.big.style.top = `${Math.min((about.top + about.bottom) / 2, about.top + 220)}px`;
-  const all = make("div", { class: "rr-all", style: `--rr-tall: ${height}px` });
+  const all = make("div", { class: "rr-all" });
   all.append(svg, future, head, front, stays);
   view.stage.append(all);
   svg.setAttribute("class", "rr-run");  // a layer of its own: what moves above it does not draw it again
@@ -241,14 +241,38 @@ function drawn(view, run, svg) {
   function lay(wanted) {
     ({ zoom = zoom, toScale = toScale } = wanted);
     const seen = view.stage.clientWidth || 900;
-    width = Math.max(560, seen) * zoom;
+    width = seen * zoom;
     const room = width - about.left - about.right;
     edges = [0, ...(toScale ? scaled : order), 1].map((part) => about.left + part * room);
     all.style.width = future.style.width = `${width}px`;
     for (const part of [svg, front]) part.setAttribute("width", width);
     stays.setAttribute("width", seen);
+    const height = explain(seen);
+    for (const part of [svg, front, stays]) part.setAttribute("height", height);
+    all.style.setProperty("--rr-tall", `${height}px`);
+    view.stage.toggleAttribute("tabindex", false);
+    if (zoom > 1) view.stage.setAttribute("tabindex", 0);  // it scrolls: by keys as well
     stays.classList.toggle("rr-scaled", toScale);
     for (const [mark, at] of marks) move(mark, at);
+  }
+
+  // Puts what explains the marks into rows of the page's width; returns where they end.
+  function explain(seen) {
+    let x = 4, row = 0, first = 0, entry = [];
+    for (const part of stays.querySelectorAll(".stays rect, .stays line, .stays text")) {
+      const [left, top] = ["x", "y"].map((name) => Number(part.getAttribute(name) ?? part.getAttribute(`${name}1`)));
+      if (top <= about.bottom + 20) continue;  // a title, or a rank's name
+      if (!entry.length) first = left;
+      entry.push(part);
+      if (part.tagName !== "text") continue;
+      const wide = left - first + part.textContent.length * 6.2 + 14;
+      if (x > 4 && x + wide > seen) [x, row] = [4, row + 1];
+      for (const one of entry)
+        one.setAttribute("transform", `translate(${x - first} ${about.bottom + 40 + 20 * row - top})`);
+      x += wide;
+      entry = [];
+    }
+    return about.bottom + 50 + 20 * row;
   }
 
   function move(mark, at) {
@@ -453,7 +477,7 @@ const STYLE = `
 .rr-big:hover { transform: scale(1.06); }
 .rr-big .rr-icon { width: 38px; height: 38px; margin: 0 auto; }
 .rr-icon { display: block; width: 20px; height: 20px; fill: currentColor; stroke: currentColor; stroke-width: 1.6; stroke-linejoin: round; stroke-linecap: round; }
-.rr-controls { display: flex; gap: 4px; align-items: center; margin-top: 10px; }
+.rr-controls { display: flex; flex-wrap: wrap; gap: 4px; align-items: center; margin-top: 10px; }
 .rr-controls button { display: grid; place-items: center; width: 32px; height: 32px; padding: 0; border: 0; border-radius: 8px;
   background: transparent; color: var(--rr-quiet); cursor: pointer; }
 .rr-controls button:hover { background: var(--rr-soft); color: var(--rr-ink); }
