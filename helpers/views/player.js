@@ -308,6 +308,7 @@ function drawn(view, run, svg) {
   function show(at) {
     const place = here(at);
     future.style.transform = head.style.transform = `translateX(${place}px)`;
+    future.hidden = at >= last;
     head.hidden = at <= 0 || at >= last;
     if (zoom > 1) follow(place);
     let shown = 0;
