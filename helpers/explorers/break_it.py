@@ -13,8 +13,8 @@ from typing import Any
 
 from helpers.explorers.in_ranks import broken
 from helpers.ranks.cells import own_cells
-from helpers.ranks.display import Watched
 from helpers.ranks.launcher import run_on_ranks
+from helpers.ranks.options import Options
 from helpers.ranks.run import Run
 from helpers.ranks.settings import NONE, Carried, read_settings
 from helpers.views.live import widget_view
@@ -60,12 +60,9 @@ class Broken:
         """Run the function once, broken so."""
         return run_on_ranks(
             broken,
-            how.ranks,
+            Options(how.ranks, timeout=_TIMEOUT_S, watched=True, own_temp=False),
             args=(self.fn, how.late, how.dropped, how.slow, *self.args),
-            timeout=_TIMEOUT_S,
-            own_temp=False,
             settings=self.settings,
-            display=Watched(),
         )
 
     def drawn(self, how: Break, run: Run) -> Picture:
