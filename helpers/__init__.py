@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from helpers.course.quizzes import predict as predict
     from helpers.course.show_me import show_me as show_me
     from helpers.data.digits import digits as digits
+    from helpers.explorers.break_it import break_it as break_it
     from helpers.explorers.explore import explore as explore
     from helpers.jobs.mpiexec import mpiexec as mpiexec
     from helpers.jobs.ports import free_port as free_port

@@ -338,9 +338,6 @@ def _failed(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
     elif isinstance(failure, Deadlock):
         outcome = Outcome.DEADLOCKED
         advice = _unwaited(run) if failure.diagnosis.kind == "never_waited" else ""
-        advice = advice or (
-            "`from helpers import wait_graph`; wait_graph(result.run) draws who waits for whom."
-        )
     elif isinstance(failure, RankTimeout):
         outcome = Outcome.TOO_SLOW if failure.by_the_clock else Outcome.TIMED_OUT
         advice = _unwaited(run) or _at_different_lines(failure)

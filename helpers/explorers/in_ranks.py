@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+from time import sleep
+from typing import Any
+
 import torch
 import torch.distributed as dist
+from torch.distributed import distributed_c10d
+
+from helpers.ranks.inside import span
+
+DELAY_S = 0.05
 
 Tensors = list[torch.Tensor]
 
@@ -49,3 +58,84 @@ def _collective(
     got = [torch.zeros(1) for _ in range(world_size)]
     dist.all_to_all(got, many)
     return many, got
+
+
+_CALLS = (
+    *(
+        "send",
+        "recv",
+        "isend",
+        "irecv",
+        "broadcast",
+        "reduce",
+        "all_reduce",
+        "gather",
+        "all_gather",
+    ),
+    *(
+        "scatter",
+        "reduce_scatter",
+        "all_to_all",
+        "all_to_all_single",
+        "barrier",
+        "broadcast_object_list",
+    ),
+    *("all_gather_into_tensor", "reduce_scatter_tensor", "all_gather_object", "gather_object"),
+)
+
+
+class _Nothing:
+    """The Work of a call that was left out: there is nothing to wait for."""
+
+    def wait(self, timeout: object = None) -> bool:
+        return True
+
+    def is_completed(self) -> bool:
+        return True
+
+
+def broken(
+    rank: int, world_size: int, fn: Any, late: int, dropped: tuple[int, int], slow: int, *args: Any
+) -> list[str]:
+    """Call `fn` with one rank late, one of its calls left out, or all messages to one rank slow.
+
+    late, slow: a rank or -1. dropped: (rank, number of its call) or (-1, -1). Return the name of each call.
+    A delay is recorded as a span: what is drawn is what happened.
+    """
+    made: list[str] = []
+    inside = [False]
+
+    def wrapped(name: str, original: Any) -> Any:
+        @functools.wraps(original)
+        def call(*given: Any, **named: Any) -> Any:
+            if inside[0]:  # of another call, which is the learner's
+                return original(*given, **named)
+            peer = next((named[key] for key in ("dst", "group_dst") if key in named), None)
+            peer = given[1] if peer is None and "send" in name and len(given) > 1 else peer
+            made.append(f"{name}→{peer}" if "send" in name else name)
+            if (rank, len(made) - 1) == dropped:
+                later = name in ("isend", "irecv") or named.get("async_op")
+                return _Nothing() if later else None
+            if "send" in name and peer == slow:
+                with span("slow link"):
+                    sleep(DELAY_S)
+            inside[0] = True
+            try:
+                return original(*given, **named)
+            finally:
+                inside[0] = False
+
+        return call
+
+    for name in _CALLS:
+        changed = wrapped(name, getattr(dist, name))
+        for module in (
+            dist,
+            distributed_c10d,
+        ):  # P2POp compares its function with those of the latter
+            setattr(module, name, changed)
+    if rank == late:
+        with span("late"):
+            sleep(DELAY_S)
+    fn(rank, world_size, *args)
+    return made

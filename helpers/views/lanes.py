@@ -15,6 +15,7 @@ from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout, 
 from helpers.ranks.run import RankFailure, Run
 from helpers.trace.events import Wait
 from helpers.views.plain import clean, clip, lines_of, one_line, plural
+from helpers.views.timeline import player_html
 from helpers.views.values import short_value
 
 _FAILURE_LINES = 60
@@ -115,13 +116,18 @@ def _failure_lines(failure: RankFailure) -> tuple[str, ...]:
 
 
 def lanes_html(run: Run) -> str:
-    """Draw the lanes as HTML: the failure first, then one lane for each rank."""
+    """Draw the lanes as HTML: the failure first, then one lane for each rank.
+
+    On a live page, a run whose ranks were left waiting is played as well, up to where they stand still.
+    """
     lanes = lanes_of(run)
     notes = "".join(_div(escape(note), "opacity: 0.7; margin-top: 4px") for note in _notes(run))
     if run.failure is None and all(_is_quiet(lane) for lane in lanes):
         return _box(_muted(_nothing(run.world_size)) + notes)
     banner = "" if run.failure is None else _banner(run.failure)
-    return _box(banner + _stack([_lane_html(lane) for lane in lanes]) + notes)
+    stuck = isinstance(run.failure, Deadlock | RankTimeout)
+    player = player_html(run) if stuck else ""
+    return _box(banner + _stack([_lane_html(lane) for lane in lanes]) + notes) + player
 
 
 def lanes_live_html(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import os
 import secrets
@@ -32,30 +34,29 @@ def widget_view(make: Callable[[], Any]) -> dict[str, Any]:
     return {WIDGET_VIEW: view}
 
 
-def live_page(page: Path, data: dict[str, Any], still: str) -> dict[str, Any]:
-    """Return what shows `data`, plain JSON, by the ES module `page` in place of `still`, a piece of HTML.
+def live_page(page: Path, data: dict[str, Any], still: str) -> str:
+    """Return the HTML that shows `data`, plain JSON, by the ES module `page` in place of `still`.
 
-    The module's default export is called with an element and the data. It needs no kernel, so that a saved
-    notebook plays as well; where scripts are taken away (GitHub, a notebook that is not trusted) the still
-    form stays. (A widget without its kernel is an error message in JupyterLab, whatever else is saved.)
-    Nothing where no page is live.
+    The module's default export is called with an element, which holds the still form, and the data. It needs
+    no kernel, so that a saved notebook plays as well, and so does an HTML page made of it; where scripts are
+    taken away (GitHub, a notebook that is not trusted) the still form stays. (A widget without its kernel is
+    an error message in JupyterLab, whatever else is saved.)
     """
-    if not widgets_can_live():
-        return {}
     name = f"rr-{secrets.token_hex(8)}"
-    module, sent = _in_script(page.read_text(encoding="utf-8")), _in_script(data)
+    module, sent = _packed(page.read_text(encoding="utf-8")), _packed(json.dumps(data))
     script = (
-        f'const page = new Blob([{module}], {{type: "text/javascript"}});\n'
+        "const text = (packed) => new Response(new Blob([Uint8Array.from(atob(packed), "
+        '(c) => c.charCodeAt(0))]).stream().pipeThrough(new DecompressionStream("gzip"))).text();\n'
+        f'const page = new Blob([await text("{module}")], {{type: "text/javascript"}});\n'
         "const {default: show} = await import(URL.createObjectURL(page));\n"
+        f'const data = await text("{sent}");\n'
         f"for (const place of document.querySelectorAll('.{name}')) {{\n"
         f"  place.classList.remove('{name}');\n"
-        f"  show(place, {sent});\n}}"
+        "  show(place, JSON.parse(data));\n}"
     )
-    return {
-        "text/html": f'<div class="{name}">{still}</div><script type="module">{script}</script>'
-    }
+    return f'<div class="{name}">{still}</div><script type="module">{script}</script>'
 
 
-def _in_script(value: Any) -> str:
-    """Write a value as a script has it: nothing in it can end the script's element."""
-    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
+def _packed(text: str) -> str:
+    """Compress a text for a script: a tenth of its size, and nothing in it can end the script's element."""
+    return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()

@@ -1,14 +1,14 @@
 """One look for one kind of event, through the whole course.
 
 Colors are Okabe and Ito's (https://jfly.uni-koeln.de/color/), which stay apart in all common
-forms of color blindness. Each kind also has a hatch, a marker and a line style of its own, so
-that a picture reads in gray.
+forms of color blindness; backward is a darker blue than forward, so that they differ in gray.
+Each kind also has a hatch, a marker and a line style of its own, so that a picture reads in gray.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Any
 
 from helpers.trace.events import Event
 
@@ -33,16 +33,24 @@ RECV = Look("recv", "#009E73", "#CCECE3", "\\\\\\\\", "<", "--")
 COLLECTIVE = Look("collective", "#A8447F", "#F5E1EC", "....", "o", "-.")
 WAIT = Look("waiting", "#E69F00", "#FAECCC", "----", "s", ":")
 SPAN = Look("span", "#666666", "#E4E4E4", "", "D", (0, (8, 2)))
+FORWARD = Look("forward", "#56B4E9", "#DDF0FB", "||||", "^", (0, (5, 1)))
+BACKWARD = Look("backward", "#5B4FA3", "#D3CFE8", "++++", "v", (0, (1, 1)))
 FAILURE = Look("failure", "#D55E00", "#F7DFCC", "xxxx", "X", (0, (3, 1, 1, 1, 1, 1)))
 
-KINDS = (SEND, RECV, COLLECTIVE, WAIT, SPAN, FAILURE)
+KINDS = (SEND, RECV, COLLECTIVE, WAIT, FORWARD, BACKWARD, SPAN, FAILURE)
 
 INK = "#222222"
 FAINT = "#9A9A9A"
 
+_STAGE = re.compile(r"(?i:forward|backward)|[FB](?=\d)")
+
 
 def look_of(event: Event) -> Look:
-    """Return the look of an event; an op that nobody knows is drawn as a collective."""
-    by_op: dict[str, Any] = {"send": SEND, "recv": RECV, "span": SPAN}
-    look: Look = by_op.get(event.op, COLLECTIVE)
-    return look
+    """Return the look of an event; an op that nobody knows is drawn as a collective.
+
+    A rank's own work that is called "forward", "F0", "backward" or "B0" looks as in the schedules.
+    """
+    if event.op == "span":
+        found = _STAGE.match(event.call)
+        return SPAN if found is None else FORWARD if found[0].lower().startswith("f") else BACKWARD
+    return {"send": SEND, "recv": RECV}.get(event.op, COLLECTIVE)

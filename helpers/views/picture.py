@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from helpers.ranks.run import Run
 from helpers.trace.chrome import profiled
 from helpers.trace.events import Trace
-from helpers.views.live import live_page, widgets_can_live
+from helpers.views.drawing import Drawing, flat
+from helpers.views.live import widgets_can_live
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,22 +26,22 @@ Seen = Run | Trace | list[dict[str, Any]]
 """A run, its trace, or the JSON that torch.profiler exported on each rank."""
 
 _SCREEN_DPI = 110
+_DRAWING_DPI = 96
 _PRINT_DPI = 200
-_COLORS = 128
 
 
 @dataclass(frozen=True, repr=False)
 class Picture:
-    """A matplotlib figure and its `text`, which is the same from run to run.
+    """A matplotlib figure, or a drawing, and its `text`, which is the same from run to run.
 
     At the end of a cell it shows as the image, with the text as its plain form. Notebooks are stored with
     half the points that a reader's own run shows: with all of them they would be twice as large.
-    live: a page's module and the maker of its data, which a live page shows in place of the image.
+    live: the HTML that a live page shows in place of the image; "" where no page is live.
     """
 
-    figure: Figure
+    figure: Figure | Drawing
     text: str
-    live: tuple[Path, Callable[[], dict[str, Any]]] | None = None
+    live: Callable[[], str] | None = None
 
     def __repr__(self) -> str:
         return self.text
@@ -48,26 +49,35 @@ class Picture:
     def _repr_mimebundle_(
         self, include: object = None, exclude: object = None
     ) -> dict[str, Any] | tuple[dict[str, Any], dict[str, Any]]:
+        """Return what a notebook shows; an image is described by its text, which exported pages say."""
         if not widgets_can_live():
-            return {}
-        if self.live is None:
-            return self._sharp()
-        page, make = self.live
+            image = base64.b64encode(self._repr_png_()).decode()
+            return {"image/png": image}, {"image/png": {"alt": self.text}}
+        if self.live is not None:
+            return {"text/html": self.live()}
+        return self._sharp()
+
+    def html(self) -> str:
+        """Return it as HTML: what a live page shows, else its image, described by its text."""
+        if self.live is not None and widgets_can_live():
+            return self.live()
         image = base64.b64encode(self._repr_png_()).decode()
-        still = f'<img src="data:image/png;base64,{image}" alt="{escape(self.text)}">'
-        return live_page(page, make(), still)
+        alt = escape(self.text)
+        return f'<img src="data:image/png;base64,{image}" alt="{alt}" style="max-width: 100%">'
 
     def _sharp(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the image for a reader's screen: twice the points, shown in the room of the stored one."""
         png = self._png(2 * _SCREEN_DPI)
         width, height = struct.unpack(">II", png[16:24])
-        room = {"width": width // 2, "height": height // 2}
+        room = {"width": width // 2, "height": height // 2, "alt": self.text}
         return {"image/png": base64.b64encode(png).decode()}, {"image/png": room}
 
     def _repr_png_(self) -> bytes:
         return self._png(_SCREEN_DPI)
 
     def _png(self, dpi: int) -> bytes:
+        if isinstance(self.figure, Drawing):
+            return self.figure.png(dpi / _DRAWING_DPI)
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
         canvas: Any = FigureCanvasAgg(self.figure)  # the parts that are used have no types
@@ -81,6 +91,9 @@ class Picture:
 
     def save(self, path: str | Path) -> None:
         """Write the figure to a file; the ending (.png, .svg, .pdf) names the format."""
+        if isinstance(self.figure, Drawing):
+            self.figure.save(Path(path), self.text)
+            return
         with _gaps_in_fonts_unsaid():
             self.figure.savefig(path, dpi=_PRINT_DPI)
 
@@ -94,18 +107,14 @@ def _gaps_in_fonts_unsaid() -> Iterator[None]:
 
 
 def _png_of(rgba: Any) -> bytes:
-    """Write a PNG with a palette: notebooks keep their pictures, and learners clone them.
-
-    rgba: a memoryview of (height, width, 4) bytes.
-    """
+    """Write a PNG. rgba: a memoryview of (height, width, 4) bytes."""
     from PIL import Image
 
     height, width = rgba.shape[:2]
-    image = Image.frombytes("RGBA", (width, height), rgba.tobytes()).convert("RGB")
-    # few flat colors and the edges of letters: more than enough of them for both
-    image = image.quantize(_COLORS, dither=Image.Dither.NONE)
     buffer = BytesIO()
-    image.save(buffer, format="png", optimize=True)
+    flat(Image.frombytes("RGBA", (width, height), rgba.tobytes())).save(
+        buffer, format="png", optimize=True
+    )
     return buffer.getvalue()
 
 

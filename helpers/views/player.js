@@ -1,217 +1,195 @@
-// Plays a run: what player.py made of it, drawn on a canvas and told in a table.
+// Plays a run: moves the marks of the drawing that timeline.py made, and shows and hides what has happened.
 //
-//   data -> moments (what begins or ends, in order) -> step k -> canvas + table + one spoken sentence
+//   drawing + data (player.py) -> lay(): each mark at its steps -> show(at): the reader is at step `at`
 //
-// `k` moments have happened; `k` is the one thing that changes. Everything that came from a rank is text.
+// `at` steps have happened: between two whole numbers a message is in flight, and a bar grows. Everything
+// that came from a rank is text.
 
-const LANE = 46, NAME = 64, HEAD = 6, AXIS = 22;
-const SPEEDS = [0.25, 0.5, 1, 2, 4];
 const BEGINS = 0, WAITS = 1, ENDS = 2;
+const PACE = 40;         // up to so many steps, one takes a second; a long run goes faster, but not as much
+const EASED_UP_TO = 4;   // steps a second that one can follow one by one
+const IN_FLIGHT = 300;   // messages that are shown at once
 
-export default function show(el, data) {
+const ICONS = {
+  first: "M6 5v14M19 5.5v13L9 12z", back: "M16 5.5v13L7 12z", play: "M8 5v14l11-7z",
+  pause: "M7 5h3.5v14H7zM13.5 5H17v14h-3.5z", next: "M8 5.5v13l9-6.5z", last: "M18 5v14M5 5.5v13L15 12z",
+};
+
+export default function show(el, run) {
+  const svg = parsed(run.drawing || decode(el.querySelector("img").src));
   el.classList.add("rr-page");
   el.setAttribute("data-lm-suppress-shortcuts", "true");  // keys are the player's, not the notebook's
   el.replaceChildren();
-  new Player(data, el.attachShadow({ mode: "open" }));  // the page's styles for HTML stay outside
+  player(el.attachShadow({ mode: "open" }), run, svg);  // the page's styles for HTML stay outside
 }
 
-class Player {
-  constructor(data, el) {
-    this.run = read(data);
-    this.k = 0;
-    this.playing = false;
-    this.root = build(el, this.run, (what, value) => this.act(what, value));
-    this.stage = new Stage(this.root.canvas, this.run);
-    this.table = new Table(this.root, this.run);
-    this.watchers = [
-      new ResizeObserver(() => this.redraw()),
-      new MutationObserver(() => [0, 300, 1500].forEach((ms) => setTimeout(() => this.redraw(), ms))),
-    ];
-    this.watchers[0].observe(this.root.canvas.parentElement);
-    // a theme's colors come some time after its name
-    const themed = { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] };
-    this.watchers[1].observe(document.body, themed);
-    this.go(this.run.moments.length);  // who does not play it sees the whole run
-  }
+function parsed(text) {
+  return document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
+}
 
-  act(what, value) {
-    if (what === "play") return this.playing ? this.pause() : this.play();
-    if (what === "scale") this.stage.toScale = value;
-    if (what === "zoom") this.stage.zoom = value;
-    if (what === "speed") { this.speed = value; return; }
-    if (what === "scale" || what === "zoom") return this.redraw();
-    this.pause();
-    if (what === "first") this.go(0);
-    if (what === "last") this.go(this.run.moments.length);
-    if (what === "step") this.go(this.k + value);
-    if (what === "to") this.go(value);
-    if (what === "point") this.go(this.stage.momentAt(value));
-  }
+function decode(source) {
+  return new TextDecoder().decode(Uint8Array.from(atob(source.split(",")[1]), (c) => c.charCodeAt(0)));
+}
 
-  play() {
-    if (this.k >= this.run.moments.length) this.k = 0;
-    this.playing = true;
-    this.root.play.textContent = "Pause";
-    let last = performance.now(), at = this.k;
-    const frame = (now) => {
-      if (!this.playing) return;
-      // ten moments a second, and no run longer than a minute
-      const rate = Math.max(10, this.run.moments.length / 60) * (this.speed || 1);
-      at = Math.min(this.run.moments.length, at + Math.max(0, Math.min(0.1, (now - last) / 1000)) * rate);
-      last = now;
-      this.show(at);
-      if (at >= this.run.moments.length) return this.pause();
-      this.waiting = requestAnimationFrame(frame);
-    };
-    this.waiting = requestAnimationFrame(frame);
-  }
+function player(el, run, svg) {
+  const { bars, texts, places, steps } = run, last = steps.length;
+  const still = matchMedia("(prefers-reduced-motion: reduce)");
+  const view = parts(el, run, svg);
+  const stage = drawn(view, run, svg);
+  const told = table(view, run);
+  let at = 0, speed = 1, frame = 0;
 
-  pause() {
-    this.playing = false;
-    cancelAnimationFrame(this.waiting);
-    this.root.play.textContent = "Play";
-    this.root.said.textContent = this.said();
-  }
-
-  go(k) {
-    this.show(Math.max(0, Math.min(this.run.moments.length, k)));
-    this.root.said.textContent = this.said();
-  }
-
-  // `at` may lie between two moments while it plays: then messages are on their way.
-  show(at) {
-    this.k = Math.floor(at);
-    this.stage.draw(at);
-    this.table.show(this.k);
-    this.root.slider.value = this.k;
-    this.root.slider.setAttribute("aria-valuetext", this.said());
-    this.root.count.textContent = `${this.k.toLocaleString("en")} of ${this.run.moments.length.toLocaleString("en")}`;
-  }
-
-  redraw() {
-    if (!this.root.canvas.isConnected) {  // its cell has been run again, or cleared
-      this.pause();
-      for (const watcher of this.watchers) watcher.disconnect();
-      return;
-    }
-    this.stage.forget();
-    this.show(this.k);
-  }
-
-  said() {
-    if (!this.k) return "Before the first event.";
-    const { bar, what } = this.run.moments[this.k - 1];
-    const b = this.run.bars;
+  const sentence = (k) => {
+    if (!k) return last ? "Before the first event." : "Nothing was recorded.";
+    const [, what, bar] = steps[k - 1], name = texts[bars.label[bar]], place = places[bars.place[bar]];
+    const line = place && what !== ENDS ? ` (${place[0]}, line ${place[1]})` : "";
     const does = what === BEGINS ? "calls" : what === WAITS ? "waits for" : "is done with";
-    const place = this.run.places[b.place[bar]];
-    const where = place ? `, ${place[0]}, line ${place[1]}` : "";
-    const end = this.k === this.run.moments.length && this.run.ending ? ` Then: ${this.run.ending.title}` : "";
-    return `rank ${b.rank[bar]} ${does} ${this.run.texts[b.label[bar]]}${where}.${end}`;
-  }
+    return `Rank ${bars.rank[bar]} ${does} ${name}${line}.`;
+  };
+  const show = (position, quiet = true) => {
+    at = Math.max(0, Math.min(last, position));
+    const k = Math.floor(at + 1e-6);
+    stage.show(at);
+    if (view.shown !== k) {
+      view.shown = k;
+      view.said.textContent = sentence(k);
+      view.slider.value = k;
+      view.slider.setAttribute("aria-valuetext", sentence(k));
+      view.count.textContent = `${k.toLocaleString("en")} / ${last.toLocaleString("en")}`;
+      told.show(k);
+    }
+    view.said.setAttribute("aria-live", quiet ? "off" : "polite");
+    view.big.hidden = at > 0 || playing() || !last;
+  };
+  const playing = () => frame !== 0;
+  const pause = () => {
+    cancelAnimationFrame(frame);
+    frame = 0;
+    view.play(false);
+    show(at, false);
+  };
+  // Runs `each` with the seconds since it was called last, until it returns false.
+  const animate = (each) => {
+    let before = performance.now();
+    const tick = (now) => {
+      if (!view.root.isConnected || !each(Math.max(0, Math.min(0.1, (now - before) / 1000)))) return pause();
+      before = now;
+      frame = requestAnimationFrame(tick);
+    };
+    cancelAnimationFrame(frame);
+    frame = requestAnimationFrame(tick);
+  };
+  const play = () => {
+    let time = at >= last ? 0 : Math.floor(at);
+    view.play(true);
+    show(time);
+    animate((seconds) => {
+      const rate = speed * Math.max(1, (last / PACE) ** 0.75);
+      time = Math.min(last, time + seconds * rate);
+      const whole = Math.floor(time), eased = ease(time - whole);
+      show(still.matches ? whole : rate > EASED_UP_TO ? time : whole + eased);
+      return time < last;
+    });
+  };
+  const go = (k) => { pause(); show(Math.max(0, Math.min(last, k)), false); };
+  const step = (by) => {
+    const from = at, to = Math.max(0, Math.min(last, by > 0 ? Math.floor(at + 1e-6) + by : Math.ceil(at - 1e-6) + by));
+    if (still.matches) return go(to);
+    let part = 0;
+    animate((seconds) => {
+      part = Math.min(1, part + seconds / 0.22);
+      show(from + (to - from) * ease(part), false);
+      return part < 1;
+    });
+  };
+  const act = {
+    play: () => (playing() ? pause() : play()), first: () => go(0), last: () => go(last),
+    back: () => step(-1), next: () => step(1), to: go, pick: (x) => go(stage.stepAt(x)),
+    speed: (value) => { speed = value; },
+    zoom: (value) => { stage.lay({ zoom: value }); show(at); },
+    scale: (value) => { stage.lay({ toScale: value }); show(at); },
+  };
+  view.wire(act);
+  new ResizeObserver(() => { if (view.stage.clientWidth > 200) { stage.lay({}); show(at); } }).observe(view.stage);
+  stage.lay({});
+  show(0);
 }
 
-// What begins, is waited for and ends, in the order of time.
-function read(data) {
-  const b = data.bars, moments = [];
-  for (let bar = 0; bar < b.rank.length; bar++) {
-    moments.push({ t: b.start[bar], bar, what: BEGINS });
-    if (b.wait[bar] > b.start[bar] && (b.end[bar] === null || b.wait[bar] < b.end[bar]))
-      moments.push({ t: b.wait[bar], bar, what: WAITS });
-    if (b.end[bar] !== null) moments.push({ t: b.end[bar], bar, what: ENDS });
-  }
-  moments.sort((x, y) => x.t - y.t || x.what - y.what || x.bar - y.bar);
-  const begun = new Int32Array(b.rank.length), ended = new Int32Array(b.rank.length).fill(-1);
-  const waited = new Int32Array(b.rank.length).fill(-1);
-  moments.forEach((m, index) => {
-    if (m.what === BEGINS) begun[m.bar] = index;
-    else if (m.what === WAITS) waited[m.bar] = index;
-    else ended[m.bar] = index;
-  });
-  const begins = (bar) => begun[bar];
-  const ends = (bar) => (ended[bar] < 0 ? moments.length : ended[bar]);
-  const waits = (bar) => (waited[bar] >= 0 ? waited[bar] : b.wait[bar] > b.start[bar] ? ends(bar) : begun[bar]);
-  return { ...data, moments, begins, ends, waits, name: `run ${(globalThis.rrPlayers = (globalThis.rrPlayers || 0) + 1)}` };
+function ease(part) {
+  return part * part * (3 - 2 * part);
 }
 
 // ---- the page's parts ----
 
-function build(el, run, act) {
+function parts(el, run, svg) {
+  const number = (globalThis.rrPlayers = (globalThis.rrPlayers || 0) + 1);
   const root = make("div", { class: "rr-player", role: "group", tabindex: 0,
-    "aria-label": `Player of a ${run.headline}. Space plays and pauses, arrow keys step.` });
-  const bar = make("div", { class: "rr-controls" });
-  const button = (words, title, what, value) => {
-    const made = make("button", { type: "button", title, "aria-label": title }, words);
-    made.addEventListener("click", () => act(what, value));
-    bar.append(made);
-    return made;
-  };
-  button("|<", "To the beginning", "first");
-  button("<", "One step back", "step", -1);
-  const play = button("Play", "Play or pause", "play");
-  button(">", "One step on", "step", 1);
-  button(">|", "To the end", "last");
-  const slider = make("input", { type: "range", min: 0, max: run.moments.length, step: 1, value: 0, "aria-label": "Step" });
-  slider.addEventListener("input", () => act("to", Number(slider.value)));
-  const count = make("span", { class: "rr-count" });
-  bar.append(slider, count);
-  bar.append(choice("speed", SPEEDS.map((s) => [s, `${s}x`]), 1, (value) => act("speed", value)));
-  bar.append(choice("zoom", [1, 2, 5, 20, 100].map((z) => [z, z === 1 ? "whole" : `${z}x`]), 1, (value) => act("zoom", value)));
-  const scale = make("input", { type: "checkbox" });
-  scale.addEventListener("change", () => act("scale", scale.checked));
-  const label = make("label", {}, "to scale");
-  label.prepend(scale);
-  bar.append(label);
-  const frame = make("div", { class: "rr-stage" });
-  const canvas = make("canvas", { role: "img", "aria-label": run.headline });
-  canvas.addEventListener("pointerdown", (e) => {
-    const point = (move) => act("point", move.clientX - canvas.getBoundingClientRect().left);
-    const up = () => { removeEventListener("pointermove", point); removeEventListener("pointerup", up); };
-    addEventListener("pointermove", point);
-    addEventListener("pointerup", up);
-    point(e);
-  });
-  frame.append(canvas);
-  const said = make("p", { class: "rr-said", "aria-live": "polite" });
-  const lower = make("div", { class: "rr-lower" });
-  root.append(bar, frame, legend(run), said, lower);
-  root.addEventListener("keydown", (e) => {
-    const keys = { " ": ["play"], ArrowRight: ["step", 1], ArrowLeft: ["step", -1], Home: ["first"], End: ["last"] };
-    const own = ["SELECT", "BUTTON"].includes(e.target.tagName) && e.key === " " || e.target.tagName === "SELECT";
-    if (keys[e.key] && !own) { act(...keys[e.key]); e.preventDefault(); }
-    e.stopPropagation();
-  });
-  el.append(make("style", {}, STYLE), root);
-  return { root, play, slider, count, canvas, said, lower };
-}
-
-function legend(run) {
-  const list = make("div", { class: "rr-legend" }), kinds = new Set(run.bars.kind);
-  run.kinds.forEach((kind, index) => {
-    if (!kinds.has(index)) return;
-    const swatch = make("span", { class: "rr-swatch" });
-    swatch.style.background = kind.color;
-    const part = make("span", {}, kind.name);
-    part.prepend(swatch);
-    list.append(part);
-  });
-  if (run.bars.start.some((start, bar) => run.bars.wait[bar] > start))
-    list.append(make("span", {}, "thin: in flight, the rank is free"));
-  if (run.messages.length) list.append(make("span", {}, "disc: a message on its way, with its sender"));
-  if (run.messages.some(([, recv]) => recv < 0)) list.append(make("span", {}, "ring: nobody receives it"));
-  return list;
-}
-
-function choice(name, options, chosen, act) {
-  const select = make("select", {});
-  for (const [value, words] of options) {
-    const option = make("option", { value }, words);
-    option.selected = value === chosen;
-    select.append(option);
+    "aria-label": `Player ${number}, ${run.headline}. Space plays and pauses, arrow keys step.` });
+  const bar = make("div", { class: "rr-controls" }), buttons = {};
+  const titles = { first: "To the beginning (Home)", back: "One step back (left arrow)", play: "Play (space)",
+    next: "One step on (right arrow)", last: "To the end (End)" };
+  for (const [name, title] of Object.entries(titles)) {
+    buttons[name] = make("button", { type: "button", title, "aria-label": title.split(" (")[0], class: `rr-${name}` });
+    buttons[name].append(icon(name));
+    bar.append(buttons[name]);
   }
-  select.addEventListener("change", () => act(Number(select.value)));
-  const label = make("label", {}, name);
+  const slider = make("input", { type: "range", min: 0, max: run.steps.length, step: 1, value: 0, "aria-label": "Step" });
+  const count = make("span", { class: "rr-count" });
+  const speed = choice("Speed", [[0.25, "¼×"], [0.5, "½×"], [1, "1×"], [2, "2×"], [4, "4×"]]);
+  const zoom = choice("Zoom", [[1, "whole"], [2, "2×"], [5, "5×"], [20, "20×"], [100, "100×"]]);
+  const scale = make("input", { type: "checkbox" }), label = make("label", {}, "to scale");
+  label.prepend(scale);
+  bar.append(slider, count, speed);
+  if (run.steps.length > 30) bar.append(zoom);
+  bar.append(label);
+  const stage = make("div", { class: "rr-stage", role: "group", "aria-label": `Lanes, player ${number}` }), frame = make("div", { class: "rr-frame" });
+  const big = make("button", { type: "button", class: "rr-big", "aria-label": "Play the run", tabindex: -1 });
+  big.append(icon("play"));
+  frame.append(stage, big);
+  const said = make("p", { class: "rr-said" }), lower = make("div", { class: "rr-lower" });
+  root.append(frame, bar, said, lower);
+  el.append(make("style", {}, STYLE), root);
+  const view = { root, number, stage, frame, big, said, slider, count, lower, buttons };
+  view.play = (on) => {
+    buttons.play.replaceChildren(icon(on ? "pause" : "play"));
+    buttons.play.setAttribute("aria-label", on ? "Pause" : "Play");
+  };
+  view.wire = (act) => {
+    for (const name of Object.keys(titles)) buttons[name].addEventListener("click", () => act[name]());
+    big.addEventListener("click", () => { act.play(); buttons.play.focus(); });
+    slider.addEventListener("input", () => act.to(Number(slider.value)));
+    speed.firstElementChild.addEventListener("change", (e) => act.speed(Number(e.target.value)));
+    zoom.firstElementChild.addEventListener("change", (e) => act.zoom(Number(e.target.value)));
+    scale.addEventListener("change", () => act.scale(scale.checked));
+    stage.addEventListener("pointerdown", (down) => {
+      const pick = (move) => act.pick(move.clientX - svg.getBoundingClientRect().left);
+      const up = () => { removeEventListener("pointermove", pick); removeEventListener("pointerup", up); };
+      addEventListener("pointermove", pick);
+      addEventListener("pointerup", up);
+      pick(down);
+    });
+    const keys = { " ": "play", ArrowRight: "next", ArrowLeft: "back", Home: "first", End: "last" };
+    root.addEventListener("keydown", (e) => {
+      const own = e.target.tagName === "SELECT" || (e.key === " " && e.target !== root && e.target !== slider);
+      if (keys[e.key] && !own) { act[keys[e.key]](); e.preventDefault(); }
+      e.stopPropagation();
+    });
+  };
+  return view;
+}
+
+function choice(name, options) {
+  const select = make("select", { "aria-label": name, title: name });
+  for (const [value, words] of options) select.append(make("option", { value, ...(value === 1 && { selected: "" }) }, words));
+  const label = make("span", {});
   label.append(select);
   return label;
+}
+
+function icon(name) {
+  const svg = shape("svg", { viewBox: "0 0 24 24", "aria-hidden": "true", class: "rr-icon" });
+  svg.append(shape("path", { d: ICONS[name] }));
+  return svg;
 }
 
 function make(tag, attributes, text) {
@@ -221,113 +199,241 @@ function make(tag, attributes, text) {
   return made;
 }
 
-// ---- what each rank does now, and where it stands in the code ----
+function shape(tag, attributes) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  return made;
+}
 
-class Table {
-  constructor(root, run) {
-    this.run = run;
-    const table = make("table", {});
-    const head = make("tr", {});
-    for (const words of ["rank", "does", "line", "had", "has"]) head.append(make("th", { scope: "col" }, words));
-    const top = make("thead", {}), body = make("tbody", {});
-    top.append(head);
-    this.rows = [];
-    for (let rank = 0; rank < run.ranks; rank++) {
-      const row = make("tr", {});
-      const cells = [make("th", { scope: "row" }, rank), ...[1, 2, 3, 4].map(() => make("td", {}))];
-      row.append(...cells);
-      body.append(row);
-      this.rows.push(cells);
-    }
-    table.append(top, body);
-    const scroller = make("div", { class: "rr-table", tabindex: 0, role: "region", "aria-label": `What each rank does, ${run.name}` });
-    scroller.append(table);
-    this.code = make("div", { class: "rr-code", tabindex: 0, role: "region", "aria-label": `Lines of code, ${run.name}` });
-    this.lines = run.places
-      .map((place, index) => ({ place, index }))
-      .sort((x, y) => compare(x.place[0], y.place[0]) || x.place[1] - y.place[1]);
-    let cell = null;
-    for (const line of this.lines) {
-      if (line.place[0] !== cell) this.code.append(make("div", { class: "rr-cell" }, (cell = line.place[0])));
-      line.row = make("div", { class: "rr-line" });
-      line.marks = make("span", { class: "rr-marks" });
-      line.row.append(line.marks, make("span", { class: "rr-number" }, line.place[1]), make("code", {}, line.place[2]));
-      this.code.append(line.row);
-    }
-    this.ending = make("div", { class: "rr-ending" });
-    root.lower.append(scroller, this.code, this.ending);
-    this.moved = run.ranks > 0 ? byRank(run) : [];
+// ---- the drawing: its marks are moved when the page's width changes, else only what is in flight moves ----
+
+function drawn(view, run, svg) {
+  const about = Object.fromEntries(Object.entries(svg.dataset).map(([name, value]) => [name, Number(value)]));
+  const last = run.steps.length;
+  const stays = shape("svg", { class: "rr-stays", "aria-hidden": "true" });
+  const front = shape("svg", { class: "rr-front", "aria-hidden": "true" });
+  const gutter = shape("rect", { class: "ground", y: about.top, width: about.left - 6, height: about.bottom - about.top });
+  stays.append(gutter, svg.querySelector(".stays"));
+  const future = make("div", { class: "rr-future" }), head = make("div", { class: "rr-head" });
+  for (const part of [future, head]) {
+    part.style.top = `${about.top - 2}px`;
+    part.style.height = `${about.bottom - about.top + 4}px`;
+  }
+  view.big.style.top = `${Math.min((about.top + about.bottom) / 2, about.top + 220)}px`;
+  const all = make("div", { class: "rr-all" });
+  all.append(svg, future, head, front, stays);
+  view.stage.append(all);
+  svg.setAttribute("class", "rr-run");  // a layer of its own: what moves above it does not draw it again
+  for (const name of ["viewBox", "width"]) svg.removeAttribute(name);
+  const marks = [...svg.querySelectorAll("[data-x]")].map((mark) => [mark, mark.dataset.x.split(" ").map(Number)]);
+  const ys = new Map(marks.filter(([m]) => m.tagName === "polygon").map(([m]) => [m, m.getAttribute("points").split(" ").map((p) => p.split(",")[1])]));
+  const words = new Map(marks.filter(([m]) => m.tagName === "text").map(([m]) => [m, m.textContent.length * m.getAttribute("font-size") * 0.61 + 4]));
+  const order = run.at.slice(0, last), scaled = run.steps.map(([time]) => time / run.length);
+  let zoom = 1, toScale = false, width = 0, edges = [], balls = [];
+
+  const x = (step) => edges[step + 1];
+  // Where the reader is: half way from the last step that happened to the next one.
+  const here = (at) => {
+    const far = Math.min(at + 0.5, last + 0.5), before = Math.floor(far);
+    return at >= last ? edges[last + 1] : edges[before] + (edges[before + 1] - edges[before]) * (far - before);
+  };
+
+  function lay(wanted) {
+    ({ zoom = zoom, toScale = toScale } = wanted);
+    const seen = view.stage.clientWidth || 900;
+    width = seen * zoom;
+    const room = width - about.left - about.right;
+    edges = [0, ...(toScale ? scaled : order), 1].map((part) => about.left + part * room);
+    all.style.width = future.style.width = `${width}px`;
+    for (const part of [svg, front]) part.setAttribute("width", width);
+    stays.setAttribute("width", seen);
+    const height = explain(seen);
+    for (const part of [svg, front, stays]) part.setAttribute("height", height);
+    all.style.setProperty("--rr-tall", `${height}px`);
+    view.stage.toggleAttribute("tabindex", false);
+    if (zoom > 1) view.stage.setAttribute("tabindex", 0);  // it scrolls: by keys as well
+    stays.classList.toggle("rr-scaled", toScale);
+    for (const [mark, at] of marks) move(mark, at);
   }
 
-  show(k) {
-    const { bars, texts, places } = this.run, at = new Map();
-    for (let rank = 0; rank < this.run.ranks; rank++) {
-      const bar = this.now(rank, k), cells = this.rows[rank];
-      if (bar < 0) { set(cells, ["nothing yet", "", "", ""]); continue; }
-      const over = this.run.ends(bar) < k, about = texts[bars.about[bar]];
-      const place = places[bars.place[bar]];
-      const label = texts[bars.label[bar]] + (about ? ` (${about})` : "");
-      const has = over ? texts[bars.after[bar]] : "";
-      set(cells, [over ? `after ${label}` : `in ${label}`, place ? `${place[0]}, line ${place[1]}` : "",
-        texts[bars.before[bar]], has]);
-      cells[1].className = over ? "" : "rr-in";
-      if (place) at.set(bars.place[bar], [...(at.get(bars.place[bar]) || []), rank]);
+  // Puts what explains the marks into rows of the page's width; returns where they end.
+  function explain(seen) {
+    let x = 4, row = 0, first = 0, entry = [];
+    for (const part of stays.querySelectorAll(".stays rect, .stays line, .stays text")) {
+      const [left, top] = ["x", "y"].map((name) => Number(part.getAttribute(name) ?? part.getAttribute(`${name}1`)));
+      if (top <= about.bottom + 20) continue;  // a title, or a rank's name
+      if (!entry.length) first = left;
+      entry.push(part);
+      if (part.tagName !== "text") continue;
+      const wide = left - first + part.textContent.length * 6.2 + 14;
+      if (x > 4 && x + wide > seen) [x, row] = [4, row + 1];
+      for (const one of entry)
+        one.setAttribute("transform", `translate(${x - first} ${about.bottom + 40 + 20 * row - top})`);
+      x += wide;
+      entry = [];
     }
-    for (const line of this.lines) {
-      const ranks = at.get(line.index) || [];
-      const words = some(ranks);
-      if (line.marks.textContent !== words) {
-        line.marks.textContent = words;
-        line.row.classList.toggle("rr-at", ranks.length > 0);
-      }
+    return about.bottom + 50 + 20 * row;
+  }
+
+  function move(mark, at) {
+    const from = x(at[0]), to = x(at[at.length - 1]);
+    if (mark.tagName === "rect") {
+      mark.setAttribute("x", from.toFixed(1));
+      mark.setAttribute("width", Math.max(1, to - from - 1).toFixed(1));
+    } else if (mark.tagName === "line") {
+      mark.setAttribute("x1", from.toFixed(1));
+      mark.setAttribute("x2", to.toFixed(1));
+    } else if (mark.tagName === "path") {  // many at once, each of so many points
+      const points = Number(mark.dataset.points), path = [];
+      for (let i = 0; 2 * i < at.length; i++)
+        path.push(i % points ? "L" : i && points > 2 ? "zM" : "M", x(at[2 * i]).toFixed(1), " ", at[2 * i + 1]);
+      mark.setAttribute("d", path.join(""));
+    } else if (mark.tagName === "polygon") {
+      mark.setAttribute("points", at.map((step, i) => `${x(step).toFixed(1)},${ys.get(mark)[i]}`).join(" "));
+    } else {
+      mark.setAttribute("x", (from + 1).toFixed(1));
+      mark.setAttribute("display", at.length > 1 && to - from < words.get(mark) ? "none" : "inline");
     }
-    this.reveal(k ? bars.place[this.run.moments[k - 1].bar] : -1);
-    this.stand(k === this.run.moments.length ? this.run.ending : null);
+  }
+
+  function stepAt(place) {
+    let low = 0, high = last;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (here(middle - 0.5) <= place) low = middle; else high = middle - 1;
+    }
+    return low;
+  }
+
+  function show(at) {
+    const place = here(at);
+    future.style.transform = head.style.transform = `translateX(${place}px)`;
+    future.hidden = at >= last;
+    head.hidden = at <= 0 || at >= last;
+    if (zoom > 1) follow(place);
+    let shown = 0;
+    for (const [begin, end, y, v] of run.flights) {
+      if (at < begin + 0.5 || (end >= 0 && at > end + 0.5) || shown >= IN_FLIGHT) continue;
+      const part = end < 0 ? 1 : (place - x(begin)) / (x(end) - x(begin) || 1);
+      const to = end < 0 ? x(Math.min(begin + 1, last)) : place;
+      ball(shown++, Math.min(to, end < 0 ? to : x(end)), y + (v - y) * Math.min(1, part), end < 0, run.bars.rank[run.steps[begin][2]]);
+    }
+    for (; balls[shown]; shown++) balls[shown].setAttribute("visibility", "hidden");
+  }
+
+  // A message in flight, with its sender's number; hollow where nobody receives it.
+  function ball(index, left, top, lost, rank) {
+    if (!balls[index]) {
+      balls[index] = shape("g", {});
+      balls[index].append(shape("circle", { r: 9 }), shape("text", { y: 3.5, "text-anchor": "middle" }));
+      front.append(balls[index]);
+    }
+    balls[index].setAttribute("class", lost ? "rr-lost" : "rr-ball");
+    balls[index].setAttribute("visibility", "visible");
+    balls[index].setAttribute("transform", `translate(${left.toFixed(1)} ${top.toFixed(1)})`);
+    if (balls[index].textContent !== `${rank}`) balls[index].lastChild.textContent = rank;
+  }
+
+  function follow(place) {
+    const { scrollLeft, clientWidth } = view.stage;
+    if (place < scrollLeft + about.left + 40 || place > scrollLeft + 0.8 * clientWidth)
+      view.stage.scrollLeft = place - Math.max(about.left + 60, 0.3 * clientWidth);
+  }
+
+  return { lay, show, stepAt };
+}
+
+// ---- what each rank does now, and where it is in the code ----
+
+function table(view, run) {
+  const { bars, texts, places } = run, of = byRank(run);
+  const tensors = [...bars.before, ...bars.after].some((text) => texts[text]);
+  const body = make("tbody", {}), top = make("tr", {}), list = make("table", {});
+  for (const words of ["rank", "does", ...(tensors ? ["tensor"] : [])]) top.append(make("th", { scope: "col" }, words));
+  const rows = of.map((_, rank) => {
+    const row = make("tr", {}), cells = [make("td", {}), ...(tensors ? [make("td", { class: "rr-tensor" })] : [])];
+    row.append(make("th", { scope: "row" }, rank), ...cells);
+    body.append(row);
+    return cells;
+  });
+  const thead = make("thead", {});
+  thead.append(top);
+  list.append(thead, body);
+  const scroller = make("div", { class: "rr-table", tabindex: 0, role: "region", "aria-label": `What each rank does, player ${view.number}` });
+  scroller.append(list);
+  const code = make("div", { class: "rr-code", tabindex: 0, role: "region", "aria-label": `Lines of code, player ${view.number}` });
+  const lines = places.map((place, index) => ({ place, index }))
+    .sort((a, b) => a.place[0].localeCompare(b.place[0], "en", { numeric: true }) || a.place[1] - b.place[1]);
+  let cell = null, revealed = -1;
+  for (const line of lines) {
+    if (line.place[0] !== cell) code.append(make("div", { class: "rr-cell" }, (cell = line.place[0])));
+    line.row = make("div", { class: "rr-line" });
+    line.marks = make("span", { class: "rr-marks" });
+    line.row.append(make("span", { class: "rr-number" }, line.place[1]), make("code", {}, line.place[2]), line.marks);
+    code.append(line.row);
+  }
+  if (bars.rank.length) view.lower.append(...(lines.length ? [code] : []), scroller);
+  if (run.left_out) view.lower.append(make("p", { class: "rr-note" }, `${run.left_out.toLocaleString("en")} later calls are not shown.`));
+  if (run.ending) view.lower.append(ending(run.ending));
+
+  function show(k) {
+    const at = new Map();
+    rows.forEach((cells, rank) => {
+      const bar = now(run, of[rank], k);
+      if (bar < 0) { set(cells, ["nothing yet", ""]); cells[0].className = ""; return; }
+      const over = bars.end[bar] < k, about = texts[bars.about[bar]];
+      const words = texts[bars.label[bar]] + (about ? ` (${about})` : "");
+      set(cells, [over ? `after ${words}` : `in ${words}`, texts[(over ? bars.after : bars.before)[bar]]]);
+      cells[0].className = over ? "" : `rr-in ${texts[bars.kind[bar]]}`;
+      at.set(bars.place[bar], [...(at.get(bars.place[bar]) || []), rank]);
+    });
+    for (const line of lines) {
+      const words = some(at.get(line.index) || []);
+      if (line.marks.textContent === words) continue;
+      line.marks.textContent = words;
+      line.row.classList.toggle("rr-at", words !== "");
+    }
+    reveal(k ? bars.place[run.steps[k - 1][2]] : -1);
   }
 
   // Scrolls the code, never the page, to the line that has just been reached.
-  reveal(place) {
-    if (place < 0 || place === this.revealed) return;
-    this.revealed = place;
-    const { row } = this.lines.find((line) => line.index === place), { code } = this;
+  function reveal(place) {
+    if (place < 0 || place === revealed) return;
+    revealed = place;
+    const { row } = lines.find((line) => line.index === place);
     const above = row.offsetTop - code.offsetTop, tall = code.clientHeight;
     if (above < code.scrollTop || above + row.offsetHeight > code.scrollTop + tall)
       code.scrollTop = above - tall / 3;
   }
 
-  // The call that a rank is in, the one it is held up by first; else the last one it was in.
-  now(rank, k) {
-    const { list, latest } = this.moved[rank];
-    let low = 0, high = list.length;  // calls that have begun
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.run.begins(list[middle]) < k) low = middle + 1; else high = middle;
-    }
-    let best = -1, held = false;
-    for (let i = low - 1; i >= 0 && i >= low - 64; i--) {
-      if (this.run.ends(list[i]) < k) { if (best < 0) best = list[i]; continue; }
-      const waits = this.run.waits(list[i]) < k;
-      if (best < 0 || this.run.ends(best) < k || (waits && !held)) { best = list[i]; held = waits; }
-    }
-    if (best >= 0 && this.run.ends(best) < k) {  // of those that are over, the one that ended last
-      for (let i = low - 1; i >= 0 && i >= low - 64; i--)
-        if (this.run.ends(list[i]) < k && this.run.ends(list[i]) > this.run.ends(best)) best = list[i];
-    }
-    return best;
-  }
+  return { show };
+}
 
-  stand(ending) {
-    if (this.stood === ending) return;
-    this.stood = ending;
-    this.ending.replaceChildren();
-    if (!ending) return;
-    this.ending.append(make("p", { class: "rr-title" }, `${ending.kind}: ${ending.title}`));
-    if (!ending.waits.length) return;
-    this.ending.append(graph(ending, this.run.ranks));
-    const list = make("ul", {});
-    for (const wait of ending.waits) list.append(make("li", {}, `rank ${wait.rank}: ${wait.says}`));
-    this.ending.append(list);
+function ending({ title, graph }) {
+  const part = make("div", { class: "rr-ending" });
+  part.append(make("p", { class: "rr-title" }, title));
+  if (graph) part.append(parsed(graph));
+  return part;
+}
+
+// The call that a rank is in, the one it is held up by first; else the last one it was in.
+function now({ bars }, list, k) {
+  let low = 0, high = list.length;  // calls that have begun
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (bars.begin[list[middle]] < k) low = middle + 1; else high = middle;
   }
+  const begun = list.slice(Math.max(0, low - 64), low).reverse();
+  const under = begun.filter((bar) => bars.end[bar] >= k);
+  const held = under.find((bar) => bars.wait[bar] < k);
+  return held ?? under[0] ?? begun.reduce((a, b) => (a < 0 || bars.end[b] > bars.end[a] ? b : a), -1);
+}
+
+function byRank({ bars, ranks }) {
+  const lists = Array.from({ length: ranks }, () => []);
+  bars.rank.forEach((rank, bar) => lists[rank].push(bar));
+  for (const list of lists) list.sort((a, b) => bars.begin[a] - bars.begin[b]);
+  return lists;
 }
 
 // Ranks in few characters: `0-3, 7`.
@@ -341,320 +447,67 @@ function some(ranks) {
   return words && `${ranks.length > 1 ? "ranks" : "rank"} ${words}`;
 }
 
-function byRank(run) {
-  const ranks = Array.from({ length: run.ranks }, () => ({ list: [] }));
-  run.bars.rank.forEach((rank, bar) => ranks[rank].list.push(bar));
-  for (const rank of ranks) rank.list.sort((x, y) => run.begins(x) - run.begins(y));
-  return ranks;
-}
-
 function set(cells, words) {
-  words.forEach((text, index) => {
-    if (cells[index + 1].textContent !== text) cells[index + 1].textContent = text;
-  });
-}
-
-function compare(x, y) {
-  return x.localeCompare(y, "en", { numeric: true });
-}
-
-// Who waits for whom: ranks in a circle, an arrow from each to those it waits for.
-function graph(ending, ranks) {
-  const many = ranks > 8, radius = many ? 150 : 90, size = 2 * radius + 60, dot = many ? 12 : 17;
-  const svg = shape("svg", { viewBox: `0 0 ${size} ${size}`, width: size, height: size, role: "img",
-    "aria-label": "Who waits for whom: " + ending.waits.map((w) => `rank ${w.rank} for ${w.for.join(" and ") || "nobody"}`).join(", ") });
-  const marker = shape("marker", { id: "rr-head", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 8, markerHeight: 8, orient: "auto" });
-  marker.append(shape("path", { d: "M0 0L8 4L0 8z", class: "rr-arrowhead" }));
-  svg.append(marker);
-  const at = (rank) => {
-    const angle = (2 * Math.PI * rank) / ranks - Math.PI / 2;
-    return [size / 2 + radius * Math.cos(angle), size / 2 + radius * Math.sin(angle)];
-  };
-  for (const wait of ending.waits)
-    for (const other of wait.for.slice(0, 64)) {
-      const [x, y] = at(wait.rank), [u, v] = at(other), long = Math.hypot(u - x, v - y) || 1;
-      const side = ending.waits.some((w) => w.rank === other && w.for.includes(wait.rank)) ? 7 : 0;
-      const [dx, dy] = [(u - x) / long, (v - y) / long];
-      svg.append(shape("line", { class: "rr-edge", "marker-end": "url(#rr-head)",
-        x1: x + dx * dot - dy * side, y1: y + dy * dot + dx * side,
-        x2: u - dx * (dot + 2) - dy * side, y2: v - dy * (dot + 2) + dx * side }));
-    }
-  for (let rank = 0; rank < ranks; rank++) {
-    const [x, y] = at(rank), guilty = ending.guilty.includes(rank);
-    svg.append(shape("circle", { cx: x, cy: y, r: dot, class: guilty ? "rr-node rr-guilty" : "rr-node" }));
-    svg.append(shape("text", { x, y: y + 4, "text-anchor": "middle", class: "rr-name" }, rank));
-  }
-  return svg;
-}
-
-function shape(tag, attributes, text) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  if (text !== undefined) made.textContent = text;
-  return made;
-}
-
-// ---- the canvas: all bars once, then for each step what is over, now, and on its way ----
-
-class Stage {
-  constructor(canvas, run) {
-    this.canvas = canvas;
-    this.run = run;
-    this.toScale = false;
-    this.zoom = 1;
-    this.rows = Math.max(1, run.rows);
-    // each row of bars has room for a name above a thin bar
-    this.lane = Math.max(18, Math.min(Math.max(LANE, 19 * this.rows + 8), 640 / run.ranks));
-    this.height = HEAD + this.lane * run.ranks + AXIS;
-  }
-
-  forget() {
-    this.drawn = null;
-  }
-
-  // Where a number of moments stands, of 0 to 1.
-  where(at) {
-    const { moments, length } = this.run;
-    if (!moments.length) return 0;
-    if (!this.toScale) return at / (moments.length + 1);
-    const k = Math.min(moments.length - 1, Math.floor(at)), t = moments[k].t;
-    const next = k + 1 < moments.length ? moments[k + 1].t : length;
-    return (at >= moments.length ? length : t + (next - t) * (at - k)) / length;
-  }
-
-  x(at) {
-    return NAME + (this.where(at) - this.left) * this.zoom * this.width;
-  }
-
-  momentAt(x) {
-    const place = (x - NAME) / (this.zoom * this.width) + this.left;
-    let low = 0, high = this.run.moments.length;
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if (this.where(middle - 0.5) <= place) low = middle; else high = middle - 1;
-    }
-    return low;
-  }
-
-  y(bar) {
-    const { rank, row } = this.run.bars, room = this.lane - 8;
-    return HEAD + rank[bar] * this.lane + 4 + (row[bar] * room) / this.rows;
-  }
-
-  middle(bar) {
-    return this.y(bar) + (this.lane - 8) / this.rows / 2;
-  }
-
-  draw(at) {
-    const wide = this.canvas.parentElement.clientWidth, ratio = devicePixelRatio || 1;
-    if (wide < 2 * NAME) return;  // the page does not show it now
-    this.width = wide - NAME - 8;
-    const place = this.where(at), window = 1 / this.zoom;
-    const left = Math.max(0, Math.min(1 - window, place - window / 2));
-    const key = [wide, ratio, this.toScale, this.zoom].join();
-    if (this.drawn !== key || (this.zoom > 1 && Math.abs(left - this.left) > window / 200)) {
-      this.left = left;
-      this.drawn = key;
-      for (const canvas of [this.canvas, (this.all ||= document.createElement("canvas"))]) {
-        canvas.width = wide * ratio;
-        canvas.height = this.height * ratio;
-      }
-      this.canvas.style.width = `${wide}px`;
-      this.canvas.style.height = `${this.height}px`;
-      this.ink = inks(this.canvas);
-      const all = this.all.getContext("2d");
-      all.setTransform(ratio, 0, 0, ratio, 0, 0);
-      this.drawAll(all);
-    }
-    const pen = this.canvas.getContext("2d");
-    pen.setTransform(1, 0, 0, 1, 0, 0);
-    pen.clearRect(0, 0, this.canvas.width, this.canvas.height);
-    pen.drawImage(this.all, 0, 0);
-    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    this.drawNow(pen, at, wide);
-  }
-
-  drawAll(pen) {
-    const { run, ink } = this, b = run.bars;
-    pen.font = "12px " + ink.font;
-    pen.textBaseline = "middle";
-    for (let rank = 0; rank < run.ranks; rank++) {
-      const y = HEAD + rank * this.lane;
-      if (rank % 2) { pen.fillStyle = ink.stripe; pen.fillRect(NAME, y, this.width, this.lane); }
-      pen.fillStyle = ink.text;
-      pen.fillText(`rank ${rank}`, 4, y + this.lane / 2);
-    }
-    pen.save();
-    pen.beginPath();
-    pen.rect(NAME, 0, this.width + 4, this.height);
-    pen.clip();
-    this.drawCollectives(pen);
-    this.drawBars(pen);
-    pen.globalAlpha = 0.55;
-    pen.lineWidth = 1;
-    pen.strokeStyle = ink.text;
-    pen.beginPath();
-    for (const [send, recv] of run.messages) {
-      if (recv < 0) continue;
-      const [x, y, u, v] = this.ends(send, recv);
-      if (Math.max(x, u) < NAME || Math.min(x, u) > NAME + this.width) continue;
-      pen.moveTo(x, y);
-      pen.lineTo(u, v);
-    }
-    pen.stroke();
-    pen.restore();
-    pen.fillStyle = ink.text;
-    pen.textAlign = "center";
-    const words = this.toScale ? `to scale: ${duration(run.length / this.zoom)} across` : "in order: every step has the same room";
-    pen.fillText(words, NAME + this.width / 2, this.height - AXIS / 2);
-    pen.textAlign = "start";
-    if (run.left_out) pen.fillText(`${run.left_out} later calls are not drawn`, NAME, this.height - AXIS / 2);
-  }
-
-  drawBars(pen) {
-    const { run, ink } = this, b = run.bars, tall = (this.lane - 8) / this.rows - 2;
-    pen.font = "11px monospace";
-    for (let bar = 0; bar < b.rank.length; bar++) {
-      const x = this.x(run.begins(bar) + 0.5), held = this.x(run.waits(bar) + 0.5), end = this.x(run.ends(bar) + 0.5);
-      if (end < NAME || x > NAME + this.width) continue;
-      const y = this.y(bar), kind = run.kinds[b.kind[bar]], open = b.end[bar] === null;
-      if (held > x) {  // in flight: a thin bar
-        pen.fillStyle = kind.color;
-        pen.fillRect(x, y + tall / 2 - 1.5, Math.max(1, Math.min(held, end) - x), 3);
-      }
-      if (end > held) {
-        pen.fillStyle = ink.dark ? kind.color : kind.tint;
-        pen.strokeStyle = kind.color;
-        pen.lineWidth = 1;
-        pen.setLineDash(open ? [4, 3] : []);
-        pen.globalAlpha = ink.dark ? 0.6 : 1;  // white letters are read on it
-        pen.fillRect(held, y, Math.max(1, end - held), tall);
-        pen.globalAlpha = 1;
-        if (end - held > 3) pen.strokeRect(held + 0.5, y + 0.5, end - held - 1, tall - 1);
-      }
-      const name = run.texts[b.label[bar]], from = Math.max(NAME, held < end ? held : x) + 3;
-      if (tall >= (held < end ? 10 : 15) && end - from > name.length * 6.7) {
-        pen.fillStyle = ink.dark && held < end ? "#fff" : ink.text;
-        pen.fillText(name, from, y + tall / 2 + (held < end ? 0.5 : -6));
-      }
-    }
-    pen.setLineDash([]);
-  }
-
-  drawCollectives(pen) {
-    pen.strokeStyle = this.run.kinds[2].color;
-    pen.lineWidth = 1;
-    pen.setLineDash([2, 3]);
-    pen.beginPath();
-    for (const bars of this.run.collectives)
-      bars.forEach((bar, i) => {
-        const x = this.x(this.run.begins(bar) + 0.5), y = this.middle(bar);
-        if (i) pen.lineTo(x, y); else pen.moveTo(x, y);
-      });
-    pen.stroke();
-    pen.setLineDash([]);
-  }
-
-  ends(send, recv) {
-    const { run } = this;
-    return [this.x(run.begins(send) + 0.5), this.middle(send), this.x(run.ends(recv) + 0.5), this.middle(recv)];
-  }
-
-  drawNow(pen, at, wide) {
-    const { run, ink } = this, here = this.x(at);
-    pen.fillStyle = ink.veil;  // what is still to come
-    pen.fillRect(Math.max(NAME, here), 0, Math.max(0, wide - Math.max(NAME, here)), this.height - AXIS);
-    pen.strokeStyle = ink.mark;
-    pen.lineWidth = 2;
-    pen.beginPath();
-    pen.moveTo(here, 0);
-    pen.lineTo(here, this.height - AXIS);
-    pen.stroke();
-    let shown = 0;
-    for (const [send, recv] of run.messages) {
-      const from = run.begins(send) + 0.5, to = recv < 0 ? Infinity : run.ends(recv) + 0.5;
-      if (at < from || at > to || ++shown > 500) continue;
-      this.drawMessage(pen, send, recv, recv < 0 ? 0 : (at - from) / Math.max(1e-9, to - from));
-    }
-  }
-
-  // A message on its way: a dot with the sender's number; a ring where nobody has received it yet.
-  drawMessage(pen, send, recv, part) {
-    const { run, ink } = this;
-    let x = this.x(run.begins(send) + 0.5), y = this.middle(send);
-    if (recv >= 0) {
-      const [x0, y0, u, v] = this.ends(send, recv);
-      [x, y] = [x0 + (u - x0) * part, y0 + (v - y0) * part];
-    }
-    pen.beginPath();
-    pen.arc(x, y, 7, 0, 2 * Math.PI);
-    pen.fillStyle = recv < 0 ? ink.ground : ink.mark;
-    pen.fill();
-    pen.strokeStyle = ink.mark;
-    pen.stroke();
-    pen.fillStyle = recv < 0 ? ink.text : ink.ground;
-    pen.font = "bold 9px " + ink.font;
-    pen.textAlign = "center";
-    pen.fillText(run.bars.rank[send], x, y + 0.5);
-    pen.textAlign = "start";
-  }
-}
-
-function inks(el) {
-  const style = getComputedStyle(el);
-  const of = (name, otherwise) => style.getPropertyValue(name).trim() || otherwise;
-  const [red, green, blue] = style.color.match(/[\d.]+/g).map(Number);
-  const dark = red + green + blue > 384;  // light letters
-  return {
-    dark,
-    text: style.color,
-    ground: of("--jp-layout-color0", dark ? "#111" : "#fff"),
-    font: of("--jp-ui-font-family", "sans-serif"),
-    stripe: dark ? "rgba(255, 255, 255, 0.06)" : "rgba(0, 0, 0, 0.035)",
-    veil: dark ? "rgba(17, 17, 17, 0.62)" : "rgba(255, 255, 255, 0.62)",
-    mark: dark ? "#ffb86b" : "#a33b00",
-  };
-}
-
-function duration(ns) {
-  const [by, unit] = ns < 1e6 ? [1e3, "µs"] : ns < 1e9 ? [1e6, "ms"] : [1e9, "s"];
-  return `${Number((ns / by).toPrecision(3))} ${unit}`;
+  cells.forEach((cell, index) => { if (cell.textContent !== words[index]) cell.textContent = words[index]; });
 }
 
 const STYLE = `
-.rr-player { font-family: var(--jp-ui-font-family, sans-serif); line-height: 1.4; color: var(--jp-content-font-color1, #222); font-size: 13px; max-width: 1050px; padding: 4px; }
-.rr-player:focus-visible { outline: 2px solid var(--jp-brand-color1, #1976d2); }
-.rr-controls { display: flex; flex-wrap: wrap; gap: 6px 8px; align-items: center; }
-.rr-controls button, .rr-controls select { font: inherit; color: inherit; min-width: 28px; padding: 2px 8px;
-  background: var(--jp-layout-color2, #eee); border: 1px solid var(--jp-border-color0, #999); border-radius: 3px; }
-.rr-controls input[type=range] { flex: 1 1 180px; min-width: 120px; }
-.rr-controls label { display: inline-flex; gap: 4px; align-items: center; }
-.rr-count { min-width: 7em; text-align: right; font-variant-numeric: tabular-nums; }
-.rr-stage { margin-top: 6px; width: 100%; overflow: hidden; }
-.rr-stage canvas { display: block; cursor: ew-resize; touch-action: none; }
-.rr-legend { display: flex; flex-wrap: wrap; gap: 2px 14px; font-size: 12px; }
-.rr-swatch { display: inline-block; width: 12px; height: 12px; margin-right: 4px; vertical-align: -2px; }
-.rr-said { min-height: 1.4em; margin: 4px 0; font-weight: 600; }
-.rr-lower { display: flex; flex-wrap: wrap; gap: 12px; align-items: flex-start; }
-.rr-table { flex: 2 1 440px; max-height: 340px; overflow: auto; }
-.rr-table table { border-collapse: collapse; width: 100%; font-size: 12px; margin: 0; }
-.rr-table th, .rr-table td { text-align: left; padding: 1px 8px 1px 4px; vertical-align: top; }
-.rr-table td:nth-child(n+4) { font-family: var(--jp-code-font-family, monospace); overflow-wrap: anywhere; }
-.rr-table .rr-in { font-weight: 600; }
-.rr-code { flex: 1 1 400px; max-height: 340px; overflow: auto; font-size: 12px; }
-.rr-cell { font-weight: 600; margin-top: 2px; }
-.rr-line { display: flex; gap: 8px; border-left: 3px solid transparent; padding-left: 4px; }
-.rr-line.rr-at { border-left-color: var(--jp-content-font-color1, #222); background: var(--jp-layout-color2, #eee); }
-.rr-line code { flex: 1 1 0; background: transparent; color: inherit; font-size: 12px;
-  white-space: pre-wrap; overflow-wrap: anywhere; padding-left: 2ch; text-indent: -2ch; }
-.rr-number { min-width: 2em; text-align: right; opacity: 0.75; }
-.rr-marks { font-weight: 600; flex: 0 0 6.5em; text-align: right; }
-.rr-ending { flex: 1 1 100%; }
-.rr-ending .rr-title { font-weight: 600; margin: 2px 0; }
-.rr-ending ul { margin: 4px 0; padding-left: 20px; }
-.rr-edge { stroke: currentColor; stroke-width: 1.8; }
-.rr-arrowhead { fill: var(--jp-content-font-color1, #222); }
-.rr-node { fill: var(--jp-layout-color2, #eee); stroke: currentColor; stroke-width: 1.5; }
-.rr-guilty { stroke-width: 4; }
-.rr-name { fill: var(--jp-content-font-color1, #222); font-size: 13px; font-weight: 600; }
+:host { --rr-ink: var(--jp-content-font-color1, #1c1c1c); --rr-ground: var(--jp-layout-color0, #fff);
+  --rr-accent: var(--jp-brand-color1, #1976d2); --rr-pure: 84%; --rr-edge: color-mix(in srgb, var(--rr-ink) 18%, var(--rr-ground));
+  --rr-soft: color-mix(in srgb, var(--rr-ink) 6%, var(--rr-ground)); --rr-quiet: color-mix(in srgb, var(--rr-ink) 72%, var(--rr-ground)); display: block; }
+[hidden] { display: none !important; }
+.rr-player { font: 14px/1.5 var(--jp-ui-font-family, system-ui, sans-serif); color: var(--rr-ink); background: var(--rr-ground);
+  max-width: 1100px; margin: 6px 0 10px; padding: 14px 16px 16px; border: 1px solid var(--rr-edge); border-radius: 10px; box-sizing: border-box; }
+:focus-visible { outline: 2px solid var(--rr-accent); outline-offset: 2px; }
+.rr-frame { position: relative; }
+.rr-stage { overflow-x: auto; overflow-y: hidden; cursor: ew-resize; touch-action: pan-y; }
+.rr-all { position: relative; overflow: clip; contain: layout paint; }
+.rr-all > svg { display: block; }
+.rr-run { will-change: transform; }
+.rr-front, .rr-future, .rr-head { position: absolute; top: 0; left: 0; pointer-events: none; will-change: transform; }
+.rr-future { background: var(--rr-ground); opacity: 0.84; }
+.rr-head { width: 2px; margin-left: -1px; background: var(--rr-accent); border-radius: 1px; }
+.rr-stays { position: sticky; left: 0; margin-top: calc(-1 * var(--rr-tall)); pointer-events: none; will-change: transform; }
+.rr-scaled .unscaled { display: none; }
+.rr-ball circle { fill: #0072b2; stroke: var(--rr-ground); stroke-width: 2; }
+.rr-ball text { fill: #fff; stroke: none !important; font-size: 10.5px; font-weight: 700; }
+.rr-lost circle { fill: var(--rr-ground); stroke: #d55e00; stroke-width: 2; }
+.rr-lost text { fill: var(--rr-ink); font-size: 10.5px; font-weight: 700; }
+.rr-big { position: absolute; left: 50%; width: 68px; height: 68px; margin: -34px; border: 0; border-radius: 50%; cursor: pointer;
+  background: var(--rr-accent); color: var(--rr-ground); box-shadow: 0 4px 18px rgb(0 0 0 / 25%); transition: transform 0.15s; }
+.rr-big:hover { transform: scale(1.06); }
+.rr-big .rr-icon { width: 38px; height: 38px; margin: 0 auto; }
+.rr-icon { display: block; width: 20px; height: 20px; fill: currentColor; stroke: currentColor; stroke-width: 1.6; stroke-linejoin: round; stroke-linecap: round; }
+.rr-controls { display: flex; flex-wrap: wrap; gap: 4px; align-items: center; margin-top: 10px; }
+.rr-controls button { display: grid; place-items: center; width: 32px; height: 32px; padding: 0; border: 0; border-radius: 8px;
+  background: transparent; color: var(--rr-quiet); cursor: pointer; }
+.rr-controls button:hover { background: var(--rr-soft); color: var(--rr-ink); }
+.rr-controls .rr-play { width: 36px; height: 36px; border-radius: 50%; background: var(--rr-accent); color: var(--rr-ground); margin: 0 2px; }
+.rr-controls .rr-play:hover { background: var(--rr-accent); color: var(--rr-ground); filter: brightness(1.1); }
+.rr-controls input[type=range] { flex: 1 1 120px; min-width: 60px; margin: 0 8px; accent-color: var(--rr-accent); }
+.rr-controls select { font: inherit; font-size: 13px; color: inherit; height: 30px; padding: 0 4px; background: var(--rr-ground); border: 1px solid var(--rr-edge); border-radius: 8px; }
+.rr-controls label { display: inline-flex; gap: 5px; align-items: center; font-size: 13px; white-space: nowrap; margin-left: 6px; accent-color: var(--rr-accent); }
+.rr-count { font-size: 13px; color: var(--rr-quiet); font-variant-numeric: tabular-nums; white-space: nowrap; margin-right: 6px; }
+.rr-said { font-size: 16px; font-weight: 600; line-height: 1.4; min-height: 1.4em; margin: 12px 0 10px; }
+.rr-lower { display: flex; flex-wrap: wrap; gap: 10px 28px; align-items: flex-start; font-size: 13px; }
+.rr-table { flex: 1 1 300px; max-height: 420px; overflow: auto; }
+.rr-table table { font: inherit; color: inherit; border-collapse: collapse; width: 100%; margin: 0; }
+.rr-table th, .rr-table td { text-align: left; font-weight: 400; padding: 3px 10px 3px 0; vertical-align: top; overflow-wrap: anywhere; }
+.rr-table thead th { color: var(--rr-quiet); font-size: 12px; }
+.rr-table tbody th { font-weight: 600; width: 2.6em; }
+.rr-table tbody tr { border-top: 1px solid var(--rr-edge); }
+.rr-in { font-weight: 600 !important; }
+.rr-in::before { content: ""; display: inline-block; width: 9px; height: 9px; margin-right: 7px; border-radius: 50%; background: var(--c); }
+.rr-tensor, .rr-code code { font-family: var(--jp-code-font-family, ui-monospace, monospace); font-size: 12px; }
+.rr-code { flex: 1.3 1 340px; max-height: 420px; overflow: auto; }
+.rr-cell { font-size: 12px; color: var(--rr-quiet); padding: 3px 0; }
+.rr-line { display: flex; gap: 10px; padding: 2px 8px 2px 6px; border-left: 3px solid transparent; border-radius: 0 6px 6px 0; }
+.rr-line.rr-at { border-left-color: var(--rr-accent); background: var(--rr-soft); }
+.rr-line code { flex: 1 1 0; background: transparent; color: inherit; white-space: pre-wrap; overflow-wrap: anywhere; padding-left: 2ch; text-indent: -2ch; }
+.rr-number { min-width: 1.8em; text-align: right; color: var(--rr-quiet); font-variant-numeric: tabular-nums; }
+.rr-marks { font-weight: 600; font-size: 12px; color: color-mix(in srgb, var(--rr-accent) 78%, var(--rr-ink)); white-space: nowrap; }
+.rr-note { flex: 1 1 100%; margin: 0; color: var(--rr-quiet); }
+.rr-ending { flex: 1 1 100%; margin-top: 8px; padding-top: 12px; border-top: 1px solid var(--rr-edge); }
+.rr-ending .rr-title { font-size: 15px; font-weight: 600; margin: 0 0 10px; }
+.rr-ending svg { display: block; max-width: 100%; height: auto; }
 `;

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from helpers.ranks.run import Run
 from helpers.trace.events import Trace
-from helpers.views.palette import INK, WAIT
+from helpers.views.palette import BACKWARD, FORWARD, INK, WAIT
 from helpers.views.picture import Picture, new_figure, trace_of
 from helpers.views.plain import clip, one_line
 from helpers.views.schedule_times import (
@@ -35,7 +35,7 @@ rank has several stages."""
 
 _WIDTH = 9.6
 _HEIGHT = 0.78
-_FILLS = {"F": "white", "B": "#B9B9B9", "I": "#DDDDDD", "W": "#8C8C8C"}
+_FILLS = {"F": FORWARD.tint, "B": BACKWARD.tint, "I": "#EDEBF7", "W": "#ADA6D4"}
 _NAMES = {
     "F": "forward of a microbatch",
     "B": "backward",

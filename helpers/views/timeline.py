@@ -1,95 +1,133 @@
 """Draw a run as a space-time diagram: ranks from top to bottom, time from left to right.
 
-    Trace -> timeline_layout (rows) -> timeline_labels (room for names) -> timeline() -> Picture
+    Trace -> timeline_layout (rows, steps) -> draw_run() -> Drawing -> a still picture, and the player
           -> sequence (the same in words)
 
-A thin bar is a call in flight while its rank is free to do other things; a thick one holds its
-rank up. Lengths across the lanes are in inches, so that bars and names keep their size from 2
-ranks to 16.
+A thin bar is a call in flight while its rank is free to do other things; a thick one holds its rank up.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
-from helpers.trace.events import Collective, Trace
-from helpers.views.palette import FAILURE, FAINT, INK, KINDS, SEND
-from helpers.views.picture import Picture, Seen, new_figure, seen_in
+from helpers.ranks.run import Run
+from helpers.trace.events import Collective, Message, Trace
+from helpers.views.drawing import Area, Box, Drawing, Line, Mark, Word
+from helpers.views.live import live_page, widgets_can_live
+from helpers.views.palette import COLLECTIVE, FAILURE, KINDS, SEND, WAIT, Look, look_of
+from helpers.views.picture import Picture, Seen, seen_in
 from helpers.views.plain import one_line, plural
-from helpers.views.player import PAGE, played
+from helpers.views.player import MOST_PLAYED, PAGE, played
 from helpers.views.sequence import headline, label_of, rank_lines
-from helpers.views.timeline_labels import Label, Wanted, place_labels
-from helpers.views.timeline_layout import Bar, Layout, lay_out
-from helpers.views.timeline_marks import (
-    FAILED,
-    IN_FLIGHT,
-    LOST,
-    MESSAGE,
-    MISMATCH,
-    MOST_ARROWS,
-    NEVER_FINISHED,
-    OUT,
-    SAME,
-    Lanes,
-    draw_bars,
-    draw_collectives,
-    draw_messages,
-)
+from helpers.views.timeline_layout import Bar, Layout, Steps, lay_out, steps_of
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+MESSAGE = "message"
+SAME = "the same collective"
+MISMATCH = "mismatched collectives"
+FAILED = "failed"
+LOST = "message never received"
+IN_FLIGHT = "thin: in flight, the rank is free"
+OUT = "in flight (a profile does not say who waits)"
+NEVER_FINISHED = "never finished"
+STRETCHED = "not to scale: each step has room"
 
-_WIDTH = 9.6
-_AXES_WIDTH = 8.6
-_CHARACTER = 0.066
-# A fixed order, so that the legend does not depend on which rank happened to be first.
-_LEGEND = (
-    *(look.name for look in KINDS),
-    MESSAGE,
-    SAME,
-    IN_FLIGHT,
-    OUT,
-    MISMATCH,
-    NEVER_FINISHED,
-    LOST,
-    FAILED,
-)
-_UNITS = ((2e6, 1e3, "µs"), (1e10, 1e6, "ms"), (float("inf"), 1e9, "s"))
+WIDTH, LEFT, RIGHT = 900.0, 66.0, 14.0
+_MOST_ARROWS = 500
+_MOST_BELOW = 2000
+_TALLEST = 1200.0
+_NAME = 11.0
+_FURTHEST_ZOOM = 100
+
+
+@dataclass(frozen=True)
+class _Sheet:
+    """Where things are on the page, in pixels."""
+
+    layout: Layout
+    steps: Steps
+    top: float
+
+    @property
+    def rows(self) -> int:
+        return self.layout.call_rows + self.layout.span_rows
+
+    @property
+    def crowded(self) -> bool:
+        """Whether there is no room above the bars: then names are in those that are long enough."""
+        return self.layout.world_size * self.rows > 24
+
+    @property
+    def row(self) -> float:
+        if not self.crowded:
+            return 36.0
+        return min(18.0, max(2.0, _TALLEST / (self.layout.world_size * self.rows)))
+
+    @property
+    def bar(self) -> float:
+        return 14.0 if not self.crowded else 0.72 * self.row
+
+    @property
+    def lane(self) -> float:
+        return self.rows * self.row + (12 if self.row >= 18 else 2)
+
+    @property
+    def bottom(self) -> float:
+        return self.top + self.lane * self.layout.world_size
+
+    def x(self, step: int) -> float:
+        return LEFT + self.steps.at[min(step, len(self.steps.moments))] * (WIDTH - LEFT - RIGHT)
+
+    def y(self, bar: Bar) -> float:
+        """Return the height of a bar's middle."""
+        row = bar.row + (self.layout.call_rows if bar.event.op == "span" else 0)
+        return self.top + bar.rank * self.lane + (row + 1) * self.row - self.bar / 2 - 1
+
+    def center(self, rank: int) -> float:
+        return self.top + (rank + 0.5) * self.lane + 3
 
 
 def timeline(run_or_trace: Seen, *, title: str | None = None) -> Picture:
     """Draw who called what when, the messages between ranks, and the collectives that they met in.
 
-    Instead of a run it takes what torch.profiler exported on its ranks, a list of each file's JSON.
-    The earliest 2,000 calls and 500 messages are drawn; the text says how many were left out.
-    Raises TypeError for anything else.
+    In a notebook it is a player. Instead of a run it takes what torch.profiler exported on its ranks, a list
+    of each file's JSON. The still picture has the earliest 2,000 calls and 500 messages; the text says how
+    many were left out. Raises TypeError for anything else.
     """
     trace = seen_in(run_or_trace)
     layout = lay_out(trace)
-    collectives = trace.collectives()
-    lanes = Lanes.fit(layout)
-    labels = place_labels(_wanted(layout, collectives), lanes.levels, layout.length_ns)
-    # Levels that no name needs are given back before anything is drawn.
-    lanes = replace(lanes, levels=max((label.level + 1 for label in labels), default=0))
-    figure = new_figure(_WIDTH, lanes.height * layout.world_size + 1.1)
-    axes = figure.add_subplot()
-    _draw_frame(axes, layout, lanes, title)
-    draw_collectives(axes, collectives, layout, lanes)
-    draw_bars(axes, layout, lanes, OUT if isinstance(run_or_trace, list) else IN_FLIGHT)
-    draw_messages(axes, trace.messages(), layout, lanes)
-    _draw_labels(axes, layout, lanes, labels)
-    _draw_legend(figure, axes)
-    lines = [headline(trace), *rank_lines(trace), *_left_out(layout, trace)]
-    return Picture(figure, "\n".join(lines), live=(PAGE, lambda: played(run_or_trace)))
+    profile = isinstance(run_or_trace, list)
+    text = "\n".join([headline(trace), *rank_lines(trace), *_left_out(layout, trace)])
+
+    still = _drawn(trace, layout, steps_of(layout), title, profile)[0]
+
+    def live() -> str:
+        whole = lay_out(trace, most=MOST_PLAYED) if layout.left_out else layout
+        steps = steps_of(whole)
+        drawing, flights = _drawn(trace, whole, steps, title, profile, MOST_PLAYED)
+        data = played(run_or_trace, trace, whole, steps, flights)
+        # the page plays the image that it holds, unless there is more than that shows
+        data["drawing"] = drawing.svg(text) if layout.left_out else ""
+        return live_page(PAGE, data, (still if layout.left_out else drawing).still(text))
+
+    return Picture(still, text, live)
+
+
+def player_html(run: Run | None) -> str:
+    """Return the player of a run, to be shown below a verdict or its lanes; "" where nothing moves."""
+    if run is None or not 0 < len(run.trace) <= _MOST_BELOW or not widgets_can_live():
+        return ""
+    live = timeline(run).live
+    return live() if live else ""
 
 
 def _left_out(layout: Layout, trace: Trace) -> list[str]:
     lines = []
     if layout.left_out:
         lines.append(f"not drawn: {plural(layout.left_out, 'call')} of {len(trace):,}")
-    arrows = len(trace.messages()) - MOST_ARROWS
+    arrows = len(trace.messages()) - _MOST_ARROWS
     if arrows > 0:
         lines.append(f"drawn without an arrow: {plural(arrows, 'message')}")
     if trace.dropped:
@@ -97,122 +135,194 @@ def _left_out(layout: Layout, trace: Trace) -> list[str]:
     return lines
 
 
-def _draw_frame(axes: Axes, layout: Layout, lanes: Lanes, title: str | None) -> None:
-    divisor, unit = next((d, u) for limit, d, u in _UNITS if layout.length_ns < limit)
-    bottom = lanes.height * layout.world_size
-    axes.set_xlim(-0.008 * layout.length_ns, layout.length_ns)
-    axes.set_ylim(max(bottom, 0.1), 0)
-    axes.xaxis.set_major_formatter(lambda x, _: f"{x / divisor:g}")
-    axes.set_xlabel(f"time since the first event [{unit}]", fontsize=9)
-    step = -(-layout.world_size // 64)
-    ranks = range(0, layout.world_size, max(1, step))
-    axes.set_yticks([lanes.centre(rank) for rank in ranks], [f"rank {r}" for r in ranks])
-    axes.tick_params(axis="y", length=0)
-    axes.tick_params(labelsize=8.5)
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
-    for rank in range(1, layout.world_size, 2):
-        axes.axhspan(rank * lanes.height, (rank + 1) * lanes.height, color="#F5F5F5", zorder=0)
-    if title:
-        axes.set_title(one_line(title, 90), fontsize=10.5, loc="left", parse_math=False)
+Flight = tuple[int, int, float, float]
+"""A message: the steps at which it is sent and received (-1: never), and the heights of both ends."""
 
 
-def _width_of(text: str, layout: Layout) -> float:
-    return (len(text) + 1) * _CHARACTER * layout.length_ns / _AXES_WIDTH
+def _drawn(
+    trace: Trace,
+    layout: Layout,
+    steps: Steps,
+    title: str | None,
+    profile: bool,
+    most: int = _MOST_ARROWS,
+) -> tuple[Drawing, list[Flight]]:
+    """Draw a run, and return the messages of the drawing, for a page that sends them along."""
+    sheet = _Sheet(layout, steps, 34.0 if title else 6.0)
+    flights, messages = _messages(trace.messages()[:most], sheet)
+    marks = [
+        *_ribbons(trace.collectives(), sheet),
+        *_lanes(sheet),
+        *_bars(sheet),
+        *messages,
+        *_names(sheet, _NAME - 1.5 if sheet.crowded else _NAME),
+        *_times(sheet),
+    ]
+    legend, height = _legend(marks, sheet, profile)
+    fixed = [_word(4, 21, one_line(title, 90), 14.0, heavy=True)] if title else []
+    ranks = range(0, layout.world_size, max(1, math.ceil(14 / sheet.lane)))
+    fixed += [_word(4, sheet.center(r) + 4, f"rank {r}", 12.0, heavy=True) for r in ranks]
+    about = (("left", LEFT), ("right", RIGHT), ("top", sheet.top), ("bottom", sheet.bottom))
+    return Drawing(WIDTH, height, tuple(marks), (*fixed, *legend), about), flights
 
 
-def _fits_inside(bar: Bar, layout: Layout) -> bool:
-    room = layout.end_of(bar) - bar.start_ns
-    return bar.event.op == "span" and _width_of(label_of(bar.event), layout) <= room
+def _word(
+    x: float, y: float, text: str, size: float, style: str = "word", heavy: bool = False
+) -> Word:
+    return Word(((x, y),), style, text=text, size=size, heavy=heavy)
 
 
-def _wanted(layout: Layout, collectives: tuple[Collective, ...]) -> list[Wanted]:
-    """Ask for a name for each bar; on many ranks, one collective is named once, on its first."""
-    first: set[int] = set()
-    others: set[int] = set()
-    if layout.world_size > 4:
-        same = [m.calls for m in collectives if len({call.op for call in m.calls}) == 1]
-        first = {id(calls[0]) for calls in same}
-        others = {id(call) for calls in same for call in calls[1:]}
-    wanted = []
-    for bar in layout.bars:
-        if id(bar.event) not in others and not _fits_inside(bar, layout):
-            text = label_of(bar.event)
-            width, room = _width_of(text, layout), layout.end_of(bar) - bar.start_ns
-            # A name that stands for many bars is worth its place next to a short one.
-            room = width if id(bar.event) in first else room
-            wanted.append(Wanted(bar.rank, bar.start_ns, width, room, text))
-    return wanted
+def _lanes(sheet: _Sheet) -> Iterator[Mark]:
+    """Draw a rank's own line, on which its calls are."""
+    last = len(sheet.steps.moments)
+    for rank in range(sheet.layout.world_size):
+        y = sheet.top + rank * sheet.lane + sheet.row - sheet.bar / 2 - 1
+        yield Line(((LEFT, y), (WIDTH - RIGHT, y)), "rule", at=(-1, last))
 
 
-def _draw_labels(axes: Axes, layout: Layout, lanes: Lanes, labels: tuple[Label, ...]) -> None:
-    for label in labels:
-        lane, x = label.of.lane, label.of.x
-        y = lanes.label(lane, label.level)
-        _write(axes, label.x, y, label.of.text)
-        if label.level or label.x < x:
-            axes.plot([x, x], [y, lanes.top(lane)], color=FAINT, linewidth=0.6, zorder=2)
-    for bar in layout.bars:
-        middle = (bar.wait_ns + layout.end_of(bar)) / 2
-        if _fits_inside(bar, layout):
-            _write(axes, middle, lanes.middle(bar), label_of(bar.event), ha="center")
-        elif bar.end_ns is None and layout.world_size <= 8:
-            _write(
-                axes, middle, lanes.middle(bar), NEVER_FINISHED, ha="center", color=FAILURE.color
-            )
+def _bars(sheet: _Sheet) -> Iterator[Mark]:
+    """Draw each call: thin until its rank waits for it, thick from then on, open if it never ended."""
+    failed = []
+    for number, bar in enumerate(sheet.layout.bars):
+        begin, wait, end = (
+            s[number] for s in (sheet.steps.begin, sheet.steps.wait, sheet.steps.end)
+        )
+        look, y = look_of(bar.event), sheet.y(bar)
+        if bar.wait_ns > bar.start_ns:
+            yield _bar(begin, min(wait, end), y, 4.0, "solid", look, sheet)
+        if bar.end_ns is None:
+            yield _bar(wait, end, y, sheet.bar, "open", FAILURE, sheet)
+        elif bar.end_ns > bar.wait_ns or bar.wait_ns == bar.start_ns:
+            yield _bar(wait, end, y, sheet.bar, "tint", look, sheet)
+        if bar.event.error:
+            failed.append(_cross(sheet.x(end), y, end))
+    yield from failed
 
 
-def _write(
-    axes: Axes, x: float, y: float, text: str, *, ha: str = "left", color: str = INK
-) -> None:
-    axes.text(
-        x,
-        y,
-        text,
-        fontsize=7.5,
-        family="DejaVu Sans Mono",
-        color=color,
-        ha=ha,
-        va="center",
-        zorder=7,
-        parse_math=False,
-        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 0.4},
+def _bar(start: int, end: int, y: float, tall: float, style: str, look: Look, sheet: _Sheet) -> Box:
+    corners = ((sheet.x(start), y - tall / 2), (sheet.x(end) - 1, y + tall / 2))
+    return Box(corners, style, look, (start, end))
+
+
+def _cross(x: float, y: float, step: int) -> Word:
+    return Word(
+        ((x, y + 5),), "word", FAILURE, (step,), text="✕", size=14.0, anchor="middle", heavy=True
     )
 
 
-def _draw_legend(figure: Figure, axes: Axes) -> None:
-    """Explain, outside of the data, the kinds of mark that occur."""
-    marks: dict[str, Any] = {}
-    for mark, label in zip(*axes.get_legend_handles_labels(), strict=True):
-        marks.setdefault(label, mark)
-    names = sorted(marks, key=_LEGEND.index)
-    if names:
-        figure.legend(
-            [_sample(marks[name]) for name in names],
-            names,
-            loc="outside lower left",
-            ncols=min(len(names), 5),
-            fontsize=8,
-            frameon=False,
-            handlelength=2.6,
-        )
+def _names(sheet: _Sheet, size: float) -> Iterator[Mark]:
+    """Write above each bar what it is, where there is room before the next one of its row."""
+    if sheet.row < size + 4:
+        return
+    following: dict[tuple[int, float], int] = {}
+    last = len(sheet.steps.moments)
+    for number in range(len(sheet.layout.bars) - 1, -1, -1):
+        bar, begin = sheet.layout.bars[number], sheet.steps.begin[number]
+        y = sheet.y(bar)
+        until = sheet.steps.end[number] if sheet.crowded else following.get((bar.rank, y), last)
+        following[bar.rank, y] = begin
+        if bar.end_ns is None and sheet.layout.world_size <= 8:
+            wait = sheet.steps.wait[number]
+            place = ((sheet.x(wait) + 6, y + 4), (sheet.x(last), y))
+            yield Word(place, "word", FAILURE, (wait, last), NEVER_FINISHED, size - 1, mono=True)
+        top = y + 3.5 if sheet.crowded else y - sheet.bar / 2 - 4
+        place = ((sheet.x(begin) + 1, top), (sheet.x(until) - 2, top))
+        name = Word(place, "word", None, (begin, until), label_of(bar.event), size, mono=True)
+        if name.width <= _FURTHEST_ZOOM * (sheet.x(until) - sheet.x(begin)):
+            yield name
 
 
-def _sample(mark: Any) -> Any:
-    """Make what stands for a mark in the legend, which by itself would lose hatches and heads."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
+def _times(sheet: _Sheet) -> Iterator[Mark]:
+    """Write when steps happen, some of them: the drawing is not to scale."""
+    moments = sheet.steps.moments
+    free, ticks = -1.0, []
+    for step, (time, _, _) in enumerate(moments):
+        if sheet.x(step) >= free:
+            by, name = (1e3, "µs") if time < 1e6 else (1e6, "ms") if time < 1e9 else (1e9, "s")
+            ticks.append((step, f"{float(f'{time / by:.3g}'):g} {name if time else ''}".strip()))
+            free = sheet.x(step) + 96
+    y = sheet.bottom
+    for (step, text), (following, _) in pairwise([*ticks, (len(moments), "")]):
+        x = sheet.x(step)
+        yield Line(((x, y), (x, y + 5)), "rule", at=(step, step))
+        place = ((x, y + 17), (sheet.x(following), y))
+        yield Word(place, "quiet", None, (step, following), text, 10.5)
 
-    label = mark.get_label()
-    if label in {IN_FLIGHT, OUT}:
-        return Line2D([], [], color=FAINT, linewidth=3.5)
-    if label == MESSAGE:
-        return Line2D([], [], color=SEND.color, marker=">", markersize=5)
-    if label == LOST:
-        return Line2D([], [], color=FAILURE.color, linestyle=":", marker=FAILURE.marker)
-    if label == FAILED:
-        return mark
-    sample = Patch(hatch=mark.get_hatch(), linestyle=mark.get_linestyle()[0])
-    sample.set_facecolor(mark.get_facecolor()[0])
-    sample.set_edgecolor(mark.get_edgecolor()[0])
-    return sample
+
+def _ribbons(collectives: tuple[Collective, ...], sheet: _Sheet) -> Iterator[Mark]:
+    """Join the calls of each collective from rank to rank; a mismatch looks other."""
+    numbers = {id(bar.event): number for number, bar in enumerate(sheet.layout.bars)}
+    for collective in collectives:
+        met = [numbers[id(call)] for call in collective.calls if id(call) in numbers]
+        same = len({call.op for call in collective.calls}) == 1
+        for upper, lower in pairwise(met):
+            begin, end = sheet.steps.begin, sheet.steps.end
+            at = (begin[upper], end[upper], end[lower], begin[lower])
+            ys = [sheet.y(sheet.layout.bars[n]) for n in (upper, upper, lower, lower)]
+            points = tuple((sheet.x(step), y) for step, y in zip(at, ys, strict=True))
+            yield Area(points, "ribbon", COLLECTIVE if same else FAILURE, at)
+
+
+def _messages(messages: tuple[Message, ...], sheet: _Sheet) -> tuple[list[Flight], list[Mark]]:
+    """Draw an arrow from each send to the recv that took it; one that nobody took stops half way."""
+    numbers = {id(bar.event): number for number, bar in enumerate(sheet.layout.bars)}
+    heads = len(messages) <= _MOST_ARROWS
+    flights: list[Flight] = []
+    marks: list[Mark] = []
+    for message in messages:
+        send, recv = numbers.get(id(message.send)), numbers.get(id(message.recv))
+        known = 0 <= message.dst < sheet.layout.world_size and message.src != message.dst
+        if send is None or not known or (message.recv is not None and recv is None):
+            continue
+        begin, y = sheet.steps.begin[send], sheet.y(sheet.layout.bars[send])
+        if recv is not None and message.recv is not None and message.recv.finished:
+            end, v = sheet.steps.end[recv], sheet.y(sheet.layout.bars[recv])
+            points = ((sheet.x(begin), y), (sheet.x(end), v))
+            marks.append(Line(points, "line", SEND, (begin, end), head=heads))
+            flights.append((begin, end, y, v))
+            continue
+        end = min(begin + 1, len(sheet.steps.moments))
+        v = (y + sheet.center(message.dst)) / 2
+        points = ((sheet.x(begin), y), (sheet.x(end), v))
+        marks += [Line(points, "dashed", FAILURE, (begin, end)), _cross(*points[1], end)]
+        flights.append((begin, -1, y, v))
+    return flights, marks
+
+
+def _legend(marks: list[Mark], sheet: _Sheet, profile: bool) -> tuple[list[Mark], float]:
+    """Explain, below the lanes, the kinds of mark that occur; return it and where it ends."""
+    seen = {(type(mark), mark.style, mark.look) for mark in marks}
+    errors = any(bar.event.error for bar in sheet.layout.bars)
+    entries: list[tuple[str, str, Look | None]] = [
+        (look.name, "tint", look)
+        for look in KINDS
+        if {(Box, "tint", look), (Box, "solid", look)} & seen and look is not WAIT
+    ]
+    known = (
+        (MESSAGE, "line", SEND, (Line, "line", SEND)),
+        (SAME, "ribbon", COLLECTIVE, (Area, "ribbon", COLLECTIVE)),
+        (MISMATCH, "ribbon", FAILURE, (Area, "ribbon", FAILURE)),
+        (NEVER_FINISHED, "open", FAILURE, (Box, "open", FAILURE)),
+        (LOST, "dashed", FAILURE, (Line, "dashed", FAILURE)),
+    )
+    entries += [(name, style, look) for name, style, look, mark in known if mark in seen]
+    entries += [(f"✕ {FAILED}", "", None)] if errors else []
+    thin = any(style == "solid" for _, style, _ in seen)
+    entries += [(OUT if profile else IN_FLIGHT, "", None)] if thin else []
+    entries += [(STRETCHED, "", None)] if sheet.steps.moments else []
+    x, y = 4.0, sheet.bottom + 40
+    drawn: list[Mark] = []
+    for name, style, look in entries:
+        said = "unscaled" if name == STRETCHED else "quiet"
+        word = _word(x + (24 if style else 0), y, name, 11.0, said)
+        wide = word.points[0][0] - x + word.width
+        if x + wide > WIDTH and x > 4:
+            x, y = 4.0, y + 20
+            word = replace(word, points=((x + (24 if style else 0), y),))
+        if style in {"line", "dashed"}:
+            drawn.append(Line(((x, y - 4), (x + 18, y - 4)), style, look, head=style == "line"))
+        elif style:
+            drawn.append(Box(((x, y - 10), (x + 18, y + 1)), style, look))
+        drawn.append(word)
+        x += wide + 14
+    return drawn, y + 10

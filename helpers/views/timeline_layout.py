@@ -1,6 +1,9 @@
 """Where each bar of a timeline goes: which row of its rank's lane, from when to when.
 
-    Trace -> lay_out() -> Layout (bars, times in ns from the first event) -> timeline draws it
+    Trace -> lay_out() -> Layout (bars, times in ns from the first event) -> steps_of() -> Steps -> timeline
+
+A step is what a reader follows: a call begins, is waited for, or ends. Each step has room in the drawing,
+and more of it the longer it took: to scale, most of a run would be narrower than a point.
 
 What ranks say of themselves may be wrong: times are clamped here, so that nothing drawn ends
 before it starts, and no more than `MOST_BARS` bars go on.
@@ -10,10 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 from helpers.trace.events import Event, Trace
 
 MOST_BARS = 2000
+BEGINS, WAITS, ENDS = range(3)
+_EVEN = 0.6
+"""The share of the drawing that all steps have alike; the others have it by their time."""
 _MOST_ROWS = 3
 _FOREVER = float("inf")
 _FARTHEST_NS = 2**62
@@ -68,7 +75,7 @@ def lay_out(trace: Trace, most: int = MOST_BARS) -> Layout:
     origin = _clamp(events[0].start_ns) if events else 0
     spans = _in_rows([_times(e, origin) for e in events if e.op == "span"], trace.world_size)
     calls = _in_rows([_times(e, origin) for e in events if e.op != "span"], trace.world_size)
-    bars = (*spans, *calls)
+    bars = tuple(sorted((*spans, *calls), key=lambda b: (b.start_ns, b.rank, b.event.seq)))
     return Layout(
         world_size=trace.world_size,
         bars=bars,
@@ -77,6 +84,51 @@ def lay_out(trace: Trace, most: int = MOST_BARS) -> Layout:
         last_ns=max((bar.end_ns or bar.wait_ns for bar in bars), default=1.0),
         left_out=len(trace) - len(events),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """What happens in a layout, in the order of time.
+
+    moments: (time, what, number of a bar). begin, wait, end: of each bar, the numbers of its steps; a bar
+    without an end ends after the last one. at: where each step is, of 0 to 1, and last of all the end.
+    """
+
+    moments: tuple[tuple[float, int, int], ...]
+    begin: tuple[int, ...]
+    wait: tuple[int, ...]
+    end: tuple[int, ...]
+    at: tuple[float, ...]
+
+
+def steps_of(layout: Layout) -> Steps:
+    """Put in order what begins, is waited for and ends."""
+    moments = []
+    for number, bar in enumerate(layout.bars):
+        moments.append((bar.start_ns, BEGINS, number))
+        if bar.start_ns < bar.wait_ns and (bar.end_ns is None or bar.wait_ns < bar.end_ns):
+            moments.append((bar.wait_ns, WAITS, number))
+        if bar.end_ns is not None:
+            moments.append((bar.end_ns, ENDS, number))
+    moments.sort()
+    last = len(moments)
+    seen: tuple[dict[int, int], ...] = ({}, {}, {})
+    for step, (_, what, number) in enumerate(moments):
+        seen[what][number] = step
+    begin, end = (
+        [seen[what].get(n, last) for n in range(len(layout.bars))] for what in (BEGINS, ENDS)
+    )
+    wait = [
+        seen[WAITS].get(n, end[n] if bar.wait_ns > bar.start_ns else begin[n])
+        for n, bar in enumerate(layout.bars)
+    ]
+    times = [time for time, _, _ in moments]
+    whole = max(1.0, times[-1] - times[0]) if times else 1.0
+    gaps = [_EVEN, *(_EVEN + (1 - _EVEN) * last * (b - a) / whole for a, b in pairwise(times))]
+    gaps.append(_EVEN * (3 if last in end else 1))
+    room = sum(gaps)
+    at = tuple(far / room for far in accumulate(gaps)) if times else (1.0,)
+    return Steps(tuple(moments), tuple(begin), tuple(wait), tuple(end), at)
 
 
 def _clamp(time_ns: int) -> int:

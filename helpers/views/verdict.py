@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from html import escape
 
-from helpers.checks.result import CaseVerdict, CheckResult, Row
+from helpers.checks.result import CaseVerdict, CheckResult, Outcome, Row
 from helpers.views.plain import clean, clip, plural
+from helpers.views.timeline import player_html
 
 _MAX_ROWS, _MAX_CASES = 8, 8
 _MESSAGE = 3000
@@ -39,7 +40,10 @@ def verdict_text(result: CheckResult) -> str:
 
 
 def verdict_html(result: CheckResult) -> str:
-    """Write a result as HTML that needs no style sheet and survives JupyterLab's sanitizer."""
+    """Write a result as HTML that needs no style sheet and survives JupyterLab's sanitizer.
+
+    On a live page the run that failed is played below it, with who waits for whom where it is stuck.
+    """
     color = _GREEN if result.passed else _RED
     parts = [f'<div style="font-weight: bold">{escape(_headline(result))}</div>']
     if result.message:
@@ -52,8 +56,9 @@ def verdict_html(result: CheckResult) -> str:
         )
         parts.append(f'<table style="margin: 4px 0px">{marks}</table>')
     worst = _worst(result)
+    player = "" if worst is None else player_html(worst.run)
     if worst is not None:
-        parts.append(_case_html(worst))
+        parts.append(_case_html(worst, bool(player)))
         parts += [_quiet(again)] if (again := _again(result)) else []
     elif result.rules and result.passed:
         parts.append(_quiet(f"how the ranks communicated: {'; '.join(result.rules)}"))
@@ -62,7 +67,7 @@ def verdict_html(result: CheckResult) -> str:
         parts.append(_quiet(f"Stuck? {_hint_call(result)}"))
     return (
         f'<div style="border-left: 6px solid {color}; padding: 2px 10px; max-width: 70em">'
-        f"{''.join(parts)}</div>"
+        f"{''.join(parts)}</div>{player}"
     )
 
 
@@ -105,9 +110,16 @@ def _case_text(case: CaseVerdict) -> list[str]:
     if case.message:
         lines += _indented(case.message, "    ")
     lines += [f"    traffic: {clip(clean(text), 400)}" for text in case.broken]
-    if case.advice:
-        lines.append(f"  Start here: {case.advice}")
+    if _advice(case):
+        lines.append(f"  Start here: {_advice(case)}")
     return lines
+
+
+def _advice(case: CaseVerdict, played: bool = False) -> str:
+    """Say where to look first; how to draw a deadlock, only where it is not drawn already."""
+    if case.advice or case.outcome is not Outcome.DEADLOCKED or played:
+        return case.advice
+    return "`from helpers import wait_graph`; wait_graph(result.run) draws who waits for whom."
 
 
 def _sentence(row: Row) -> str:
@@ -133,7 +145,7 @@ def _more(case: CaseVerdict) -> str:
     return f"... and {hidden} more ranks that are wrong" if hidden > 0 else ""
 
 
-def _case_html(case: CaseVerdict) -> str:
+def _case_html(case: CaseVerdict, played: bool) -> str:
     parts = [f"<div>In the case <b>{escape(case.label)}</b>:</div>"]
     rows = _rows(case)
     if rows:
@@ -148,8 +160,8 @@ def _case_html(case: CaseVerdict) -> str:
     if case.message:
         parts.append(_paragraph(case.message))
     parts += [_paragraph("traffic: " + text) for text in case.broken]
-    if case.advice:
-        parts.append(f"<div><b>Start here:</b> {escape(clean(case.advice))}</div>")
+    if advice := _advice(case, played):
+        parts.append(f"<div><b>Start here:</b> {escape(clean(advice))}</div>")
     return "".join(parts)
 
 

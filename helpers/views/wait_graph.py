@@ -7,36 +7,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from helpers.ranks.failures import Deadlock, RankTimeout
 from helpers.ranks.run import Run
 from helpers.trace.events import Diagnosis, Wait
-from helpers.views.palette import FAILURE, INK, SPAN, WAIT, Look
-from helpers.views.picture import Picture, new_figure
+from helpers.views.drawing import Area, Drawing, Line, Mark, Word
+from helpers.views.palette import FAILURE, SPAN, WAIT, Look
+from helpers.views.picture import Picture
 from helpers.views.plain import one_line, plural
 from helpers.views.sequence import label_of
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 Edge = tuple[int, int]
+Point = tuple[float, float]
 
 _MOST_EDGES = 300
 _MOST_RINGS = 4
 _WRITTEN_UP_TO = 16
-_NODE_POINTS = 27
-_WIDTH = 7.6
-_LEGEND_HEIGHT = 0.35
-# Height of the page in inches and of the drawing in radii: for 2 ranks, for a few, for many.
-_PAGES = ((1.9, 0.45), (4.2, 1.45), (6.2, 1.32))
-# What a rank is doing -> its marker, look, and the name of that in the legend.
-_SHAPES: dict[str, tuple[str, Look]] = {
-    "waits in a call": ("o", WAIT),
-    "has returned": ("s", SPAN),
-    "failed or died": ("D", FAILURE),
-    "is in no call": ("h", SPAN),
+_NODE = 19.0
+_WIDTH = 720.0
+_LINES = (("waits for, in a cycle", True), ("waits for", False))
+# What a rank is doing -> the corners of its shape, and its look.
+_SHAPES: dict[str, tuple[int, Look]] = {
+    "waits in a call": (36, WAIT),
+    "has returned": (4, SPAN),
+    "failed or died": (4, FAILURE),
+    "is in no call": (6, SPAN),
 }
 
 
@@ -48,8 +43,7 @@ def wait_graph(what: Deadlock | RankTimeout | Diagnosis | Run) -> Picture:
     """
     kind, waits, guilty = _take(what)
     rings = cycles(waits)
-    figure = _draw(waits, rings, guilty)
-    return Picture(figure, _text(kind, waits, rings))
+    return Picture(_draw(waits, rings, guilty), _text(kind, waits, rings))
 
 
 def _take(what: object) -> tuple[str, tuple[Wait, ...], tuple[int, ...]]:
@@ -127,33 +121,60 @@ def _call_and_place(wait: Wait) -> str:
     return one_line(f"{wait.call}{where}", 80)
 
 
-def _draw(waits: Sequence[Wait], rings: list[tuple[int, ...]], guilty: tuple[int, ...]) -> Figure:
+def _draw(waits: Sequence[Wait], rings: list[tuple[int, ...]], guilty: tuple[int, ...]) -> Drawing:
     small = len(waits) > _WRITTEN_UP_TO
-    height, reach = _PAGES[0 if len(waits) <= 2 else 1 if len(waits) <= 6 else 2]
-    figure = new_figure(_WIDTH, height)
-    axes = figure.add_subplot()
-    axes.set_axis_off()
-    axes.set_ylim(-reach, reach)
-    across = reach * _WIDTH / (height - _LEGEND_HEIGHT)
-    axes.set_xlim(-across, across)
-    spots = _spots([wait.rank for wait in waits])
+    radius = 0.0 if len(waits) < 3 else 84.0 if len(waits) <= 6 else 170.0
+    node = 11.0 if small else _NODE
+    height = 2 * (radius + node + (14 if small else 48 if len(waits) > 2 else 18))
+    spots = _spots([wait.rank for wait in waits], _WIDTH / 2, height / 2, radius)
     in_ring = {edge for ring in rings for edge in zip(ring, (*ring[1:], ring[0]), strict=True)}
-    _draw_arrows(axes, _edges(waits), in_ring, spots, small)
-    _draw_nodes(axes, waits, spots, guilty, small)
-    if not small:
-        look_first = guilty if len(guilty) < len(waits) else ()
-        for wait in waits:
-            _draw_name(axes, wait, spots[wait.rank], wait.rank in look_first)
-    figure.legend(loc="outside lower center", ncols=4, fontsize=8, frameon=False)
-    return figure
+    edges = _edges(waits)
+    # those of a cycle last, on top of the others
+    marks: list[Mark] = [
+        _arrow(edge, edge in in_ring, (edge[1], edge[0]) in edges, spots, node)
+        for edge in sorted(edges, key=lambda edge: edge in in_ring)
+    ]
+    for wait in waits:
+        style = "guilty" if wait.rank in guilty else "tint"
+        marks += _node(spots[wait.rank], node, *_SHAPES[_shape_of(wait)], style)
+        (x, y), size = spots[wait.rank], 9.0 if small else 13.0
+        marks.append(
+            Word(
+                ((x, y + size / 3),),
+                "word",
+                text=str(wait.rank),
+                size=size,
+                anchor="middle",
+                heavy=True,
+            )
+        )
+        if not small:
+            first = wait.rank in guilty and len(guilty) < len(waits)
+            marks += _about(wait, spots[wait.rank], height / 2, first)
+    ringed = [(name, edge) for name, edge in _LINES if any((e in in_ring) is edge for e in edges)]
+    fixed, x = list[Mark](), 10.0
+    for name, edge in ringed:
+        look = FAILURE if edge else WAIT
+        ends = ((x, height + 10), (x + 22, height + 10))
+        fixed.append(Line(ends, "bold" if edge else "dashed", look, head=True))
+        fixed.append(Word(((x + 30, height + 14),), "quiet", text=name))
+        x += 44 + fixed[-1].width  # type: ignore[attr-defined]
+    for shape in (s for s in _SHAPES if any(_shape_of(wait) == s for wait in waits)):
+        fixed += _node((x + 7, height + 10), 7.0, *_SHAPES[shape], "tint")
+        fixed.append(Word(((x + 20, height + 14),), "quiet", text=shape))
+        x += 34 + fixed[-1].width  # type: ignore[attr-defined]
+    return Drawing(_WIDTH, height + 24, tuple(marks), tuple(fixed))
 
 
-def _spots(ranks: Sequence[int]) -> dict[int, tuple[float, float]]:
+def _spots(ranks: Sequence[int], x: float, y: float, radius: float) -> dict[int, Point]:
     """Place ranks on a circle, clockwise, rank 0 on top; two of them side by side."""
     if len(ranks) == 2:
-        return {ranks[0]: (-0.8, 0.0), ranks[1]: (0.8, 0.0)}
+        return {ranks[0]: (x - 90, y), ranks[1]: (x + 90, y)}
     step = 2 * math.pi / max(1, len(ranks))
-    return {r: (math.sin(i * step), math.cos(i * step)) for i, r in enumerate(ranks)}
+    return {
+        r: (x + 1.25 * radius * math.sin(i * step), y - radius * math.cos(i * step))
+        for i, r in enumerate(ranks)
+    }
 
 
 def _edges(waits: Sequence[Wait]) -> list[Edge]:
@@ -162,45 +183,15 @@ def _edges(waits: Sequence[Wait]) -> list[Edge]:
     return sorted(e for e in edges if e[1] in ranks and e[0] != e[1])[:_MOST_EDGES]
 
 
-def _draw_arrows(
-    axes: Axes,
-    edges: list[Edge],
-    in_ring: set[Edge],
-    spots: dict[int, tuple[float, float]],
-    small: bool,
-) -> None:
-    from matplotlib.patches import FancyArrowPatch
-
-    gap = _NODE_POINTS * (0.35 if small else 0.62)
-    named: set[bool] = set()
-    for src, dst in edges:
-        ring = (src, dst) in in_ring
-        bend = 0.22 if (dst, src) in edges else 0.0
-        axes.add_patch(
-            FancyArrowPatch(
-                spots[src],
-                spots[dst],
-                arrowstyle="-|>",
-                connectionstyle=f"arc3,rad={bend}",
-                mutation_scale=18 if ring and not small else 11,
-                color=FAILURE.color if ring else WAIT.color,
-                linestyle="-" if ring else (0, (4, 2)),
-                linewidth=(1.2 if small else 2.6) if ring else 1.3,
-                shrinkA=gap,
-                shrinkB=gap,
-                zorder=3 if ring else 2,
-            )
-        )
-        if ring not in named:
-            named.add(ring)
-            axes.plot(
-                [],
-                [],
-                color=FAILURE.color if ring else WAIT.color,
-                linestyle="-" if ring else "--",
-                linewidth=2.6 if ring else 1.3,
-                label="waits for, in a cycle" if ring else "waits for",
-            )
+def _arrow(edge: Edge, ring: bool, both: bool, spots: dict[int, Point], node: float) -> Line:
+    """Draw who waits for whom; two that wait for each other have a line each, next to each other."""
+    (x, y), (u, v) = spots[edge[0]], spots[edge[1]]
+    long = math.hypot(u - x, v - y) or 1.0
+    dx, dy, aside = (u - x) / long, (v - y) / long, 0.4 * node if both else 0.0
+    x, y, u, v = x - dy * aside, y + dx * aside, u - dy * aside, v + dx * aside
+    far, near = node + 4, node + 2
+    ends = ((x + dx * near, y + dy * near), (u - dx * far, v - dy * far))
+    return Line(ends, "bold" if ring else "dashed", FAILURE if ring else WAIT, head=True)
 
 
 def _shape_of(wait: Wait) -> str:
@@ -213,59 +204,45 @@ def _shape_of(wait: Wait) -> str:
     return "is in no call"
 
 
-def _draw_nodes(
-    axes: Axes,
-    waits: Sequence[Wait],
-    spots: dict[int, tuple[float, float]],
-    guilty: tuple[int, ...],
-    small: bool,
-) -> None:
-    for shape, (marker, look) in _SHAPES.items():
-        members = [wait.rank for wait in waits if _shape_of(wait) == shape]
-        if members:
-            axes.scatter(
-                [spots[rank][0] for rank in members],
-                [spots[rank][1] for rank in members],
-                s=(_NODE_POINTS * (0.5 if small else 1.0)) ** 2,
-                marker=marker,
-                facecolor=look.tint,
-                edgecolor=look.color,
-                linewidth=[2.8 if rank in guilty else 1.2 for rank in members],
-                zorder=4,
-                clip_on=False,
-            )
-            axes.plot(
-                [],
-                [],
-                linestyle="none",
-                marker=marker,
-                markersize=9,
-                markerfacecolor=look.tint,
-                markeredgecolor=look.color,
-                label=shape,
-            )
-    for rank, (x, y) in spots.items():
-        size = 6.5 if small else 10.5
-        axes.text(x, y, str(rank), ha="center", va="center", fontsize=size, weight="bold", zorder=5)
+def _node(spot: Point, size: float, corners: int, look: Look, style: str) -> list[Mark]:
+    """Draw a rank as a shape with these corners: with many it is a circle."""
+    turn = math.pi / corners if corners != 4 or look is not FAILURE else 0.0
+    size *= 1.15 if corners < 10 else 1.0
+    points = tuple(
+        (
+            spot[0] + size * math.sin(turn + 2 * math.pi * i / corners),
+            spot[1] - size * math.cos(turn + 2 * math.pi * i / corners),
+        )
+        for i in range(corners)
+    )
+    return [Area(points, style, look)]
 
 
-def _draw_name(axes: Axes, wait: Wait, spot: tuple[float, float], look_first: bool) -> None:
+def _about(wait: Wait, spot: Point, middle: float, first: bool) -> list[Mark]:
     """Write next to a node, on the outside, its call and the line of it."""
-    x, y = spot
-    across = 0 if abs(x) < 0.2 else math.copysign(1, x)
+    across = spot[0] - _WIDTH / 2
     lines = [one_line(wait.state, 34)] if wait.event is None else [label_of(wait.event)]
     if wait.event is not None and wait.event.where is not None:
         lines.append(one_line(str(wait.event.where), 34))
-    lines += ["look here first"] if look_first else []
-    axes.annotate(
-        "\n".join(lines),
-        spot,
-        xytext=(across * _NODE_POINTS * 0.85, 0 if across else math.copysign(23, y)),
-        textcoords="offset points",
-        ha="center" if not across else "left" if across > 0 else "right",
-        va="center" if across else "bottom" if y > 0 else "top",
-        fontsize=8.5,
-        color=INK,
-        parse_math=False,
-        annotation_clip=False,
-    )
+    lines += ["look here first"] if first else []
+    if abs(across) < 30:
+        x, anchor = spot[0], "middle"
+        y = (
+            spot[1] + _NODE + 16
+            if spot[1] >= middle
+            else spot[1] - _NODE - 8 - 15 * (len(lines) - 1)
+        )
+    else:
+        x, anchor = spot[0] + math.copysign(_NODE + 9, across), "start" if across > 0 else "end"
+        y = spot[1] + 4 - 7.5 * (len(lines) - 1)
+    return [
+        Word(
+            ((x, y + 15 * i),),
+            "quiet" if i else "word",
+            text=line,
+            size=11.5,
+            anchor=anchor,
+            heavy=not i,
+        )
+        for i, line in enumerate(lines)
+    ]

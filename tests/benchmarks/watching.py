@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
 from time import perf_counter
@@ -10,7 +9,7 @@ from time import perf_counter
 from playwright.sync_api import Page, sync_playwright
 
 from helpers.trace.events import Event, Trace
-from helpers.views.player import PAGE, played
+from helpers.views.timeline import timeline
 from tests.benchmarks.learners import IMPORTS, kernels, value
 from tests.benchmarks.timing import Figure, median, spread
 from tests.browser.conftest import BROWSERS, QUIET
@@ -61,12 +60,10 @@ def dragging() -> Iterator[Figure]:
 
 
 def _dragged(page: Page, calls: int, zoom: str) -> list[float]:
-    show = PAGE.read_text(encoding="utf-8").replace("export default", "")
-    page.set_content("<body data-jp-theme-light='true'><div id='place'></div></body>")
-    data = json.dumps(played(_ring(calls)))
-    place = "document.getElementById('place')"
-    page.evaluate(f"() => {{ {show}\nshow({place}, {data}); }}")
-    page.get_by_label("zoom").select_option(zoom)
+    live = timeline(_ring(calls)).live
+    assert live is not None
+    page.set_content(f"<!doctype html><body>{live()}")
+    page.get_by_label("Zoom").select_option(zoom)
     return [float(time) for time in page.evaluate(_DRAG, DRAGS)[5:]]
 
 

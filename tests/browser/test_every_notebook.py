@@ -36,8 +36,8 @@ def test_it_runs_whole_without_an_error_in_the_page(
     expect(page.locator(".jp-NotebookPanel [data-mime-type*='error']")).to_have_count(meant)
     for words in STUCK:
         expect(page.locator(".jp-NotebookPanel").get_by_text(words)).to_have_count(0)
-    for player in page.locator(".rr-player canvas").all():
-        assert player.evaluate("canvas => canvas.clientWidth > 300")
+    for player in page.locator(".rr-player .rr-run").all():
+        assert player.evaluate("drawing => drawing.clientWidth > 300")
     assert not errors, errors[:5]
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
         notebook.use_theme(theme)

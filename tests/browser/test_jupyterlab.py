@@ -103,34 +103,39 @@ def _everything_is_in_the_page(notebook: NotebookPage) -> None:
 def _a_run_plays(notebook: NotebookPage) -> None:
     player = notebook.output("timeline(run)").locator(".rr-player").first
     now, does = player.locator(".rr-said"), player.locator("tbody tr")
-    # whoever does not play it sees it whole
-    expect(player.locator(".rr-count")).to_have_text("4 of 4")
-    player.get_by_role("button", name="To the beginning").click()
+    # it opens at its beginning, and asks to be played
+    expect(player.locator(".rr-count")).to_have_text("0 / 4")
     expect(now).to_have_text("Before the first event.")
+    expect(player.get_by_role("button", name="Play the run")).to_be_visible()
     player.get_by_role("button", name="One step on").click()
-    expect(now).to_contain_text(re.compile(r"^rank \d calls (send|recv)"))
+    expect(now).to_have_text(re.compile(r"^Rank \d calls (send|recv).*line \d+\)\.$"))
     player.focus()
     notebook.page.keyboard.press("End")
     expect(does.nth(1)).to_contain_text("after recv←0")
     expect(does.nth(1)).to_contain_text("[3 1 4]")
     notebook.page.keyboard.press("ArrowLeft")
-    expect(player.locator(".rr-count")).to_have_text("3 of 4")
+    expect(player.locator(".rr-count")).to_have_text("3 / 4")
     notebook.page.keyboard.press("Home")
-    player.get_by_role("button", name="Play or pause").click()
-    expect(player.locator(".rr-count")).to_have_text("4 of 4")
+    player.get_by_role("button", name="Play the run").click()
+    notebook.photograph("playing", player)
+    # a step takes about a second, and the sentence follows each
+    for step in range(1, 5):
+        expect(player.locator(".rr-count")).to_have_text(f"{step} / 4")
+        expect(now).to_have_text(re.compile(r"^Rank \d (calls|is done with) (send|recv)"))
+    expect(player.get_by_role("button", name="Play", exact=True)).to_be_visible()
     expect(player.locator(".rr-line.rr-at")).to_have_count(2)
     notebook.photograph("played", player)
 
 
 def _a_deadlock_plays_up_to_where_it_stands_still(notebook: NotebookPage) -> None:
-    cell = notebook.add_and_run("timeline(stuck)")
-    player = cell.locator(".rr-player")
-    player.get_by_role("button", name="To the end").click()
+    player = notebook.output("stuck = launch(both_receive_first").locator(".rr-player")
     expect(player.locator(".rr-ending")).to_contain_text("Deadlock: A cycle of receives")
-    who = player.get_by_role("img", name="Who waits for whom: rank 0 for 1, rank 1 for 0")
+    who = player.locator(".rr-ending").get_by_role(
+        "img", name="wait graph of 2 ranks: cycle 0 → 1 → 0"
+    )
     expect(who).to_be_visible()
-    player.get_by_role("button", name="One step back").click()
-    expect(who).to_have_count(0)
+    player.get_by_role("button", name="To the end").click()
+    expect(player.locator(".rr-in")).to_have_count(2)
     notebook.photograph("deadlock-played", player)
 
 
@@ -178,7 +183,7 @@ def _the_reference_stands_beside(notebook: NotebookPage) -> None:
     page = shown.locator(".jp-OutputArea")
     expect(page).to_contain_text("Reference", timeout=20_000)
     expect(page.locator("pre")).to_have_count(2)
-    expect(page.locator("img")).to_have_count(2)
+    expect(page.locator(".rr-player")).to_have_count(2)
     notebook.photograph("beside", shown)
 
 

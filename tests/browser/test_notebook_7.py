@@ -46,7 +46,7 @@ def test_a_notebook_runs_checks_and_plays(
     player = notebook.output("timeline(run)").locator(".rr-player").first
     for button in ("To the beginning", "One step on"):
         player.get_by_role("button", name=button).click()
-    expect(player.locator(".rr-said")).to_have_text(re.compile(r"^rank \d calls (send|recv)"))
+    expect(player.locator(".rr-said")).to_have_text(re.compile(r"^Rank \d calls (send|recv)"))
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
         notebook.use_theme(theme)
         notebook.photograph(f"notebook-7-{theme[-5:].strip().lower()}", player)

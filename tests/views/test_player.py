@@ -2,18 +2,48 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from helpers.ranks.failures import Deadlock
-from helpers.trace.events import Diagnosis
-from helpers.views import live
-from helpers.views.player import MOST_PLAYED, PAGE, played
-from helpers.views.timeline import timeline
+from helpers.ranks.run import Run
+from helpers.trace.events import Diagnosis, Trace
+from helpers.views.lanes import lanes_html
+from helpers.views.picture import Seen
+from helpers.views.player import MOST_PLAYED
+from helpers.views.timeline import player_html, timeline
 from tests.views.builders import event, ping_pong, place, receive_first, run_of, trace_of_rows
+
+
+@pytest.fixture(autouse=True)
+def a_page_is_live(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("timeline", "picture"):
+        monkeypatch.setattr(f"helpers.views.{module}.widgets_can_live", lambda: True)
+
+
+def unpacked(html: str) -> list[str]:
+    """Return the texts that a script has compressed: the module, and the data."""
+    packed = re.findall(r'await text\("([^"]*)"\)', html)
+    return [gzip.decompress(base64.b64decode(text)).decode() for text in packed]
+
+
+def played(what: Seen) -> dict[str, Any]:
+    live = timeline(what).live
+    assert live is not None
+    found: dict[str, Any] = json.loads(unpacked(live())[1])
+    return found
+
+
+def stuck() -> Run:
+    failure = Deadlock(Diagnosis("cycle", "A cycle.", "Send first.", receive_first(), (0, 1)))
+    trace = Trace(2, tuple(wait.event for wait in receive_first() if wait.event))
+    return replace(run_of(["", ""], failure=failure), trace=trace)
 
 
 def labels(data: dict[str, Any]) -> list[str]:
@@ -24,32 +54,34 @@ def test_bars_come_in_the_order_of_their_starts_with_what_each_call_was() -> Non
     data = played(ping_pong())
     assert labels(data) == ["send→1", "recv←0", "recv←1", "send→0", "all_reduce", "all_reduce"]
     assert data["bars"]["rank"] == [0, 1, 0, 1, 0, 1]
-    assert data["bars"]["start"] == sorted(data["bars"]["start"])
-    assert data["bars"]["start"][0] == 0
+    assert data["bars"]["begin"] == sorted(data["bars"]["begin"])
+    times = [time for time, _, _ in data["steps"]]
+    assert times == sorted(times) and times[0] == 0 and len(times) == 12
     assert data["ranks"] == 2 and data["ending"] is None
 
 
-def test_messages_and_meetings_name_their_bars() -> None:
+def test_a_message_flies_from_the_step_of_its_send_to_that_of_its_receive() -> None:
     data = played(ping_pong())
-    names = labels(data)
-    assert [(names[send], names[recv]) for send, recv in data["messages"]] == [
-        ("send→1", "recv←0"),
-        ("send→0", "recv←1"),
+    steps = [(what, labels(data)[bar]) for _, what, bar in data["steps"]]
+    assert [(steps[a], steps[b]) for a, b, _, _ in data["flights"]] == [
+        ((0, "send→1"), (2, "recv←0")),
+        ((0, "send→0"), (2, "recv←1")),
     ]
-    assert data["collectives"] == [[4, 5]]
+    ((_, _, down_from, down_to), (_, _, up_from, up_to)) = data["flights"]
+    assert down_from < down_to and up_from > up_to
 
 
 def test_a_message_that_nobody_receives_and_a_call_without_end_are_told() -> None:
     data = played(trace_of_rows(2, [[event(0, 0, "send", 0, None, peer=1)]]))
-    assert data["messages"] == [(0, -1)]
-    assert data["bars"]["end"] == [None]
+    assert [flight[:2] for flight in data["flights"]] == [[0, -1]]
+    assert data["bars"]["end"] == [1] and len(data["steps"]) == 1
 
 
 def test_each_line_of_code_is_sent_once() -> None:
     where = place(3)
     row = [event(0, n, "send", n, n + 1, peer=1, where=where) for n in range(5)]
     data = played(trace_of_rows(2, [row, []]))
-    assert data["places"] == [("cell 5", 3, "")]
+    assert data["places"] == [["cell 5", 3, ""]]
     assert data["bars"]["place"] == [0] * 5
 
 
@@ -60,42 +92,47 @@ def test_what_tensors_held_is_told_before_and_after() -> None:
 
 
 def test_a_deadlock_stands_still_with_who_waits_for_whom() -> None:
-    waits = receive_first()
-    failure = Deadlock(Diagnosis("cycle", "A cycle.", "Send first.", waits, (0, 1)))
-    ending = played(run_of(["", ""], failure=failure))["ending"]
-    assert ending["kind"] == "Deadlock" and ending["title"] == "A cycle."
-    assert [wait["for"] for wait in ending["waits"]] == [[1], [0]]
-    assert "recv from rank 1" in ending["waits"][0]["says"]
+    ending = played(stuck())["ending"]
+    assert ending["title"] == "Deadlock: A cycle."
+    assert 'aria-label="wait graph of 2 ranks: cycle 0 → 1 → 0' in ending["graph"]
+
+
+def test_the_lanes_of_a_deadlock_hold_its_player_and_others_do_not() -> None:
+    assert "A cycle." in unpacked(lanes_html(stuck()))[1]
+    assert "<script" not in lanes_html(replace(stuck(), failure=None))
+    assert player_html(run_of([""])) == player_html(None) == "", "nothing to play"
+
+
+def test_what_is_not_on_a_live_page_has_no_player(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("helpers.views.timeline.widgets_can_live", lambda: False)
+    assert "<script" not in lanes_html(stuck())
 
 
 def test_the_earliest_calls_are_played_and_the_others_counted() -> None:
     row = [event(0, n, "barrier", n, n + 1) for n in range(MOST_PLAYED + 7)]
     data = played(trace_of_rows(1, [row]))
     assert len(data["bars"]["rank"]) == MOST_PLAYED and data["left_out"] == 7
+    assert data["drawing"].startswith("<svg") and not played(ping_pong())["drawing"]
 
 
-def test_it_is_plain_json() -> None:
-    data = played(ping_pong())
-    assert json.loads(json.dumps(data, allow_nan=False))["headline"] == data["headline"]
-
-
-def test_words_of_a_rank_cannot_end_the_script(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "widgets_can_live", lambda: True)
+def test_words_of_a_rank_cannot_end_the_script() -> None:
     evil = "</script><img src=x onerror=alert(1)>"
     failing = event(0, 0, "send", 0, 1, peer=1, error=evil, call=evil[:20], before=evil)
-    data = played(trace_of_rows(2, [[failing]]))
-    assert evil in " ".join(data["texts"])
-    html = live.live_page(PAGE, data, "still")["text/html"]
+    trace = trace_of_rows(2, [[failing]])
+    assert evil in " ".join(played(trace)["texts"])
+    html = timeline(trace, title=evil).html()
     (script,) = re.findall(r"<script.*?</script>", html, re.DOTALL)
-    assert html.endswith(script) and "<img" not in html
-    assert evil in script.replace("\\u003c", "<")
+    assert html.endswith(script) and html.count("<img") == 1 and "onerror" not in html
+    (source,) = re.findall(r'src="data:image/svg\+xml;base64,([^"]*)"', html)
+    svg = base64.b64decode(source).decode()
+    assert "<img" not in svg and "&lt;img" in svg
 
 
 def test_a_picture_plays_only_where_a_page_is_live(monkeypatch: pytest.MonkeyPatch) -> None:
     picture = timeline(ping_pong())
-    assert picture._repr_mimebundle_() == {}
-    monkeypatch.setattr("helpers.views.picture.widgets_can_live", lambda: True)
-    monkeypatch.setattr(live, "widgets_can_live", lambda: True)
-    html = picture._repr_mimebundle_()["text/html"]
-    assert html.count("<img ") == 1 and picture.text.split("\n")[0] in html
-    assert "recv←0" in html or "recv\\u21900" in html
+    bundle = picture._repr_mimebundle_()
+    assert isinstance(bundle, dict) and bundle["text/html"].count("<img ") == 1
+    assert f'alt="{picture.text}"' in bundle["text/html"]
+    monkeypatch.setattr("helpers.views.picture.widgets_can_live", lambda: False)
+    assert set(picture._repr_mimebundle_()[0]) == {"image/png"}
+    assert picture.html().startswith('<img src="data:image/png;base64,')

@@ -1,48 +1,59 @@
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.collections import LineCollection, PolyCollection
-from matplotlib.patches import FancyArrowPatch
 
 from helpers.trace.events import Trace
+from helpers.views.drawing import Area, Box, Drawing, Line, Mark, Word
 from helpers.views.palette import KINDS
 from helpers.views.picture import Picture
 from helpers.views.sequence import fold, label_of
 from helpers.views.step_lanes import step_lanes
 from helpers.views.timeline import timeline
-from helpers.views.timeline_labels import Wanted, place_labels
-from helpers.views.timeline_layout import MOST_BARS, lay_out
+from helpers.views.timeline_layout import BEGINS, ENDS, MOST_BARS, WAITS, lay_out, steps_of
 from tests.views.builders import event, ping_pong, ring, run_of, trace_of_rows
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def arrows(picture: Picture) -> list[FancyArrowPatch]:
-    return [p for p in picture.figure.axes[0].patches if isinstance(p, FancyArrowPatch)]
+def drawing(picture: Picture) -> Drawing:
+    assert isinstance(picture.figure, Drawing)
+    return picture.figure
+
+
+def arrows(picture: Picture) -> list[Line]:
+    return [m for m in drawing(picture).marks if isinstance(m, Line) and m.style == "line"]
 
 
 def bars(picture: Picture) -> Counter[str]:
-    """Count the drawn boxes by what the legend calls them."""
-    counts: Counter[str] = Counter()
-    for collection in picture.figure.axes[0].collections:
-        if isinstance(collection, LineCollection):  # ticks at which thin bars begin
-            continue
-        assert isinstance(collection, PolyCollection)
-        counts[str(collection.get_label())] += len(collection.get_paths())
-    return counts
+    """Count bars and ribbons by their kind and style."""
+    return Counter(
+        f"{mark.look.name} {mark.style}"
+        for mark in drawing(picture).marks
+        if isinstance(mark, Box | Area) and mark.look
+    )
 
 
 def legend(picture: Picture) -> list[str]:
-    return [text.get_text() for box in picture.figure.legends for text in box.get_texts()]
+    """Return what is written below the lanes, the kinds of mark."""
+    below = dict(drawing(picture).about)["bottom"]
+    words = [m for m in drawing(picture).fixed if isinstance(m, Word) and m.points[0][1] > below]
+    return [word.text for word in words]
 
 
 def names(picture: Picture) -> list[str]:
-    return [text.get_text() for text in picture.figure.axes[0].texts]
+    """Return the names at bars, in no order."""
+    return [m.text for m in drawing(picture).marks if isinstance(m, Word) and m.mono]
+
+
+def ends(mark: Mark) -> tuple[float, float]:
+    return mark.points[0][0], mark.points[1][0]
 
 
 def test_two_ranks() -> None:
@@ -54,24 +65,59 @@ def test_two_ranks() -> None:
     )
     assert repr(picture) == picture.text
     assert len(arrows(picture)) == 2
-    assert bars(picture) == {"send": 2, "recv": 2, "collective": 2, "the same collective": 1}
-    assert legend(picture) == ["send", "recv", "collective", "message", "the same collective"]
+    assert bars(picture) == {
+        "send tint": 2,
+        "recv tint": 2,
+        "collective tint": 2,
+        "collective ribbon": 1,
+    }
+    assert legend(picture) == [
+        *("send", "recv", "collective", "message", "the same collective"),
+        "not to scale: each step has room",
+    ]
     assert Counter(names(picture))["send→1"] == 1 and len(names(picture)) == 6
-    assert picture.figure.axes[0].get_xlabel() == "time since the first event [ms]"
-    ticks = [t.get_text() for t in picture.figure.axes[0].get_yticklabels()]
-    assert ticks == ["rank 0", "rank 1"]
+    fixed = [m.text for m in drawing(picture).fixed if isinstance(m, Word)]
+    assert fixed[:3] == ["ping-pong", "rank 0", "rank 1"]
+    times = [m.text for m in drawing(picture).marks if isinstance(m, Word) and m.style == "quiet"]
+    assert times[0] == "0" and "10 ms" in times
 
 
 def test_rank_zero_is_on_top_and_arrows_run_from_send_to_recv() -> None:
     picture = timeline(ping_pong())
-    axes = picture.figure.axes[0]
-    bottom, top = axes.get_ylim()
-    assert bottom > top, "the axis runs downwards"
-    assert axes.get_yticks()[0] < axes.get_yticks()[1]
-    (down, up) = [arrow.get_path().vertices for arrow in arrows(picture)]
-    assert down[0][1] < down[2][1] and up[0][1] > up[2][1]
-    # The head's own line ends a hair before its tip.
-    assert down[0][0] == 0 and down[2][0] == pytest.approx(4e6, rel=0.02)
+    down, up = arrows(picture)
+    assert down.points[0][1] < down.points[1][1] and up.points[0][1] > up.points[1][1]
+    send, recv = (m for m in drawing(picture).marks[3:5] if isinstance(m, Box))
+    assert ends(down) == (ends(send)[0], pytest.approx(ends(recv)[1] + 1))
+    assert down.at == (send.at[0], recv.at[1]) and down.head
+
+
+def test_each_step_has_room_and_more_of_it_the_longer_it_took() -> None:
+    slow = [
+        event(0, 0, "send", 0, 1, peer=1),
+        event(0, 1, "span", 1, 2),
+        event(0, 2, "span", 2, 900),
+    ]
+    layout = lay_out(trace_of_rows(1, [slow]))
+    steps = steps_of(layout)
+    assert [what for _, what, _ in steps.moments] == [BEGINS, BEGINS, ENDS, BEGINS, ENDS, ENDS]
+    gaps = [b - a for a, b in zip((0.0, *steps.at), steps.at, strict=False)]
+    assert min(gaps) > 0.05 and max(gaps) == gaps[5] > 4 * gaps[4]
+    assert steps.at[-1] == pytest.approx(1)
+
+
+def test_a_call_that_nobody_waits_for_and_one_without_end_have_their_steps() -> None:
+    calls = [
+        event(0, 0, "send", 0, 9, peer=1, asynchronous=True),
+        event(0, 1, "send", 1, None, peer=1, asynchronous=True),
+        event(0, 2, "send", 2, 8, peer=1, asynchronous=True),
+    ]
+    calls = [
+        replace(e, wait_ns=wait) for e, wait in zip(calls, (None, None, 5_000_000), strict=True)
+    ]
+    steps = steps_of(lay_out(trace_of_rows(1, [calls])))
+    assert [what for _, what, _ in steps.moments] == [BEGINS, BEGINS, BEGINS, WAITS, ENDS, ENDS]
+    assert steps.begin == (0, 1, 2) and steps.end == (5, 6, 4)
+    assert steps.wait == (5, 1, 3)
 
 
 def test_asynchronous_calls_are_thin_until_they_are_waited_for() -> None:
@@ -84,13 +130,10 @@ def test_asynchronous_calls_are_thin_until_they_are_waited_for() -> None:
     ]
     waited = trace_of_rows(2, rows)
     late = Trace(2, tuple(_with_wait(e, 8) if e.op == "send" else e for e in waited))
-    assert bars(timeline(late)) == {
-        "span": 2,
-        "send": 2,
-        "in flight, the rank is free (thick: it is held up)": 2,
-    }
+    assert bars(timeline(late)) == {"span tint": 2, "send tint": 2, "send solid": 2}
+    assert "thin: in flight, the rank is free" in legend(timeline(late))
     never = Trace(2, tuple(_with_wait(e, None) if e.op == "send" else e for e in waited))
-    assert bars(timeline(never))["send"] == 0
+    assert bars(timeline(never))["send tint"] == 0
     assert "rank 0: isend→1, [compute]" in timeline(late).text
     assert "[compute]" in names(timeline(late))
 
@@ -115,11 +158,11 @@ def test_calls_that_never_finished_run_to_the_right_edge() -> None:
         "rank 2: recv←1 (never finished)\n"
         "rank 3: recv←2 (never finished)"
     )
-    assert legend(picture) == ["never finished"]
+    assert legend(picture)[0] == "never finished"
     assert names(picture).count("never finished") == 4
-    axes = picture.figure.axes[0]
-    edges = [path.vertices[:, 0].max() for path in axes.collections[0].get_paths()]
-    assert edges == [axes.get_xlim()[1]] * 4
+    boxes = [m for m in drawing(picture).marks if isinstance(m, Box)]
+    assert [box.at[1] for box in boxes] == [4] * 4, "the step after the last one"
+    assert len({ends(box)[1] for box in boxes}) == 1 and {box.style for box in boxes} == {"open"}
 
 
 def test_mismatch_loss_failure_and_any_source_are_told() -> None:
@@ -143,7 +186,7 @@ def test_mismatch_loss_failure_and_any_source_are_told() -> None:
         "rank 1: broadcast root 1 (never finished)\n"
         "rank 2: recv←any, send→0 tag 7 (failed)"
     )
-    assert {"mismatched collectives", "failed", "message never received"} <= set(legend(picture))
+    assert {"mismatched collectives", "✕ failed", "message never received"} <= set(legend(picture))
 
 
 def test_sixteen_ranks_and_hundreds_of_calls() -> None:
@@ -154,29 +197,34 @@ def test_sixteen_ranks_and_hundreds_of_calls() -> None:
     assert lines[1] == "rank  0: (send→1, recv←15) ×15, all_reduce"
     assert len(lines) == 17
     assert len(arrows(picture)) == 240
-    assert bars(picture)["the same collective"] == 15
-    assert names(picture).count("all_reduce") == 1, "one name for a collective of many ranks"
-    assert picture.figure.get_figheight() < 15
+    assert bars(picture)["collective ribbon"] == 15
+    assert drawing(picture).height < 900
     assert picture._repr_png_().startswith(PNG)
 
 
-@pytest.mark.parametrize("trace", [ping_pong(), ping_pong(3), ring(8, 3), ring(16, 15)])
-def test_names_cover_neither_each_other_nor_leave_the_picture(trace: Trace) -> None:
-    picture = timeline(trace)
-    canvas = FigureCanvasAgg(picture.figure)
-    canvas.draw()
-    renderer = canvas.get_renderer()
-    boxes = [text.get_window_extent(renderer) for text in picture.figure.axes[0].texts]
-    edge = picture.figure.bbox
-    for n, box in enumerate(boxes):
-        assert edge.x0 <= box.x0 and box.x1 <= edge.x1
-        assert not [other for other in boxes[n + 1 :] if _cover(box, other)]
+def test_lanes_of_hundreds_of_ranks_are_low() -> None:
+    whole = drawing(timeline(ring(200, 1)))
+    assert whole.height < 2000
+    boxes = [mark for mark in whole.marks if isinstance(mark, Box)]
+    assert min(box.points[1][1] - box.points[0][1] for box in boxes) > 1
+    names = [m for m in whole.fixed if isinstance(m, Word) and m.text.startswith("rank")]
+    assert names[0].text == "rank 0" and len(names) < 200
+    assert names[1].points[0][1] - names[0].points[0][1] > 12
 
 
-def _cover(a, b) -> bool:  # type: ignore[no-untyped-def]
-    wide = min(a.x1, b.x1) - max(a.x0, b.x0)
-    high = min(a.y1, b.y1) - max(a.y0, b.y0)
-    return bool(wide > 1 and high > 2)
+def test_names_are_written_where_there_is_room_before_the_next_bar() -> None:
+    few, many = drawing(timeline(ping_pong())), drawing(timeline(ping_pong(40)))
+    assert _hidden(few) == 0
+    assert _hidden(many) > 0, "a page shows them when it is zoomed in"
+    shown = [w for w in many.marks if isinstance(w, Word) and w.mono and w.fits]
+    for a, b in combinations(shown, 2):
+        if a.points[0][1] == b.points[0][1]:
+            left, right = sorted((a, b), key=lambda word: word.points[0][0])
+            assert left.points[0][0] + left.width <= right.points[0][0]
+
+
+def _hidden(whole: Drawing) -> int:
+    return sum(isinstance(mark, Word) and not mark.fits for mark in whole.marks)
 
 
 def test_the_same_trace_gives_the_same_text_and_the_same_bytes() -> None:
@@ -208,7 +256,7 @@ def test_hostile_traces_are_drawn() -> None:
 
 def test_what_is_drawn_is_capped_and_the_text_says_so() -> None:
     picture = timeline(ping_pong(1000))
-    assert sum(n for name, n in bars(picture).items() if name in {"send", "recv"}) == MOST_BARS
+    assert sum(n for name, n in bars(picture).items() if name.endswith("tint")) == MOST_BARS
     assert len(arrows(picture)) == 500
     assert picture.text.splitlines() == [
         "timeline of 2 ranks: 2,000 messages, 1 all_reduce",
@@ -249,15 +297,6 @@ def test_overlapping_calls_of_a_rank_get_rows_of_their_own() -> None:
     assert layout.call_rows == 3 and layout.span_rows == 0
 
 
-def test_labels_make_room_for_each_other_or_stay_away() -> None:
-    side_by_side = [Wanted(0, x, 10, 10, str(x)) for x in (0, 2, 4)]
-    levels = {label.of.text: label.level for label in place_labels(side_by_side, 3, 100)}
-    assert levels == {"4": 0, "2": 1, "0": 2}
-    assert len(place_labels(side_by_side, 1, 100)) == 1
-    crowd = [Wanted(0, x, 10, 1, str(x)) for x in range(100)]
-    assert place_labels(crowd, 3, 100) == ()
-
-
 def test_labels_name_peer_root_and_tag() -> None:
     assert label_of(event(0, 0, "send", 0, 1, peer=1, call="isend")) == "isend→1"
     assert label_of(event(0, 0, "recv", 0, 1, peer=None)) == "recv←any"
@@ -268,12 +307,7 @@ def test_labels_name_peer_root_and_tag() -> None:
 def test_kinds_can_be_told_apart_without_color() -> None:
     for attribute in ("color", "hatch", "marker", "line"):
         assert len({getattr(look, attribute) for look in KINDS}) == len(KINDS), attribute
-    drawn = {
-        (c.get_hatch(), c.get_label())
-        for c in timeline(ping_pong()).figure.axes[0].collections
-        if c.get_label() != "the same collective"
-    }
-    assert len({hatch for hatch, _ in drawn}) == len(drawn) == 3
+    assert len({look.color for look in KINDS}) == len(KINDS)
 
 
 def test_a_profile_is_drawn_as_a_run_is() -> None:
@@ -291,9 +325,46 @@ def test_a_profile_is_drawn_as_a_run_is() -> None:
         "rank 0: [forward], [backward], all_reduce\n"
         "rank 1: [forward], [backward], all_reduce"
     )
-    assert bars(picture)["span"] == 4
+    assert bars(picture)["forward tint"] == bars(picture)["backward tint"] == 2
     assert "in flight (a profile does not say who waits)" in legend(picture)
-    ticks = [c for c in picture.figure.axes[0].collections if isinstance(c, LineCollection)]
-    assert [len(tick.get_paths()) for tick in ticks] == [2], "a tick where each bar begins"
     lanes = step_lanes({"mine": [of(0), of(1)]})
     assert lanes.text.endswith("mine: 1 all_reduce, 1 issued while backward runs")
+
+
+def test_each_mark_of_the_drawing_carries_its_steps_and_is_described() -> None:
+    picture = timeline(ring(4, 2), title="<ring> & co")
+    svg = ElementTree.fromstring(drawing(picture).svg(picture.text))
+    space = "{http://www.w3.org/2000/svg}"
+    assert svg.get("role") == "img" and str(svg.get("aria-label")).split() == picture.text.split()
+    last = len(steps_of(lay_out(ring(4, 2))).moments)
+    moving = next(g for g in svg.iter(f"{space}g") if g.get("class") == "moves")
+    found = [m.get("data-x") for m in moving.iter() if m.tag != f"{space}g"]
+    assert len(found) > 40 and all(found)
+    assert {int(step) for one in found for step in str(one).split()} <= {-1, *range(last + 1)}
+    assert "<ring> & co" in [text.text for text in svg.iter(f"{space}text")]
+
+
+def test_thousands_of_marks_are_written_some_at_a_time() -> None:
+    rows = [[event(0, n, "send", n, n + 1, peer=1) for n in range(12_000)], []]
+    whole = drawing(timeline(trace_of_rows(2, rows)))
+    marks = tuple(replace(m, at=(n, n + 1)) for n in range(9_000) for m in whole.marks[2:3])
+    svg = replace(whole, marks=marks).svg()
+    assert svg.count("<path data-points") == -(-9_000 // 64) and svg.count("<rect") < 10
+    assert re.search(r'data-points="4" data-x="0 [\d.]+ 1 [\d.]+ 1 [\d.]+ 0 [\d.]+ 1 ', svg)
+
+
+@pytest.mark.parametrize("marks", [timeline(ping_pong()), timeline(ring(4, 3))])
+def test_what_is_painted_is_what_the_svg_says(marks: Picture) -> None:
+    """Each bar has its color, in the middle of its upper edge."""
+    from io import BytesIO
+
+    from PIL import Image
+
+    image = Image.open(BytesIO(drawing(marks).png(2.0))).convert("RGB")
+    for mark in drawing(marks).marks:
+        if isinstance(mark, Box) and mark.look:
+            (x, y), (right, _) = mark.points
+            red, green, blue = image.getpixel((round(x + right), round(2 * y) + 1))  # type: ignore[misc]
+            wanted = [int(mark.look.color[i : i + 2], 16) for i in (1, 3, 5)]
+            ordered = sorted(range(3), key=lambda i: wanted[i])
+            assert sorted(range(3), key=lambda i: (red, green, blue)[i]) == ordered, mark

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from matplotlib.patches import FancyArrowPatch
 
 from helpers.ranks.failures import Deadlock, RankError, RankFailed, RankTimeout
 from helpers.trace.events import Diagnosis, Wait
+from helpers.views.drawing import STYLES, Area, Drawing, Line, Word
 from helpers.views.picture import Picture
 from helpers.views.wait_graph import cycles, wait_graph
 from tests.views.builders import event, place, receive_first, run_of
@@ -17,12 +17,21 @@ TEXT = (
 )
 
 
-def arrows(picture: Picture) -> list[FancyArrowPatch]:
-    return [p for p in picture.figure.axes[0].patches if isinstance(p, FancyArrowPatch)]
+def drawing(picture: Picture) -> Drawing:
+    assert isinstance(picture.figure, Drawing)
+    return picture.figure
+
+
+def arrows(picture: Picture) -> list[Line]:
+    return [mark for mark in drawing(picture).marks if isinstance(mark, Line)]
+
+
+def nodes(picture: Picture) -> list[Area]:
+    return [mark for mark in drawing(picture).marks if isinstance(mark, Area)]
 
 
 def legend(picture: Picture) -> list[str]:
-    return [text.get_text() for box in picture.figure.legends for text in box.get_texts()]
+    return [mark.text for mark in drawing(picture).fixed if isinstance(mark, Word)]
 
 
 def waiting(rank: int, op: str, *whom: int, **more: object) -> Wait:
@@ -62,20 +71,21 @@ def test_the_cycle_stands_out_by_more_than_color() -> None:
         Wait(4, "has died"),
     )
     picture = wait_graph(Diagnosis("stuck", "", "", waits, (3,)))
-    looks = {(a.get_linewidth(), str(a.get_linestyle())) for a in arrows(picture)}
-    assert len(looks) == 2 and len({width for width, _ in looks}) == 2
-    assert len({style for _, style in looks}) == 2
-    assert sum(a.get_linewidth() > 2 for a in arrows(picture)) == 2
+    styles = [arrow.style for arrow in arrows(picture)]
+    assert styles.count("bold") == 2 and styles.count("dashed") == 2
+    assert STYLES["bold"].width > STYLES["dashed"].width and not STYLES["bold"].dash
     assert picture.text.splitlines()[0] == "wait graph of 5 ranks: stuck, cycle 0 → 1 → 0"
-    shapes = {tuple(map(tuple, c.get_paths()[0].vertices)) for c in _nodes(picture)}
+    shapes = {(len(node.points), node.look) for node in nodes(picture)}
     assert len(shapes) == 3, "waiting, returned and died ranks have shapes of their own"
-    named = [text.get_text() for text in picture.figure.axes[0].texts]
-    assert "recv←1\ncell 5, line 3" in named
-    assert "has returned\nlook here first" in named
+    assert [node.style for node in nodes(picture)].index("guilty") == 3
+    named = [mark.text for mark in drawing(picture).marks if isinstance(mark, Word)]
+    assert {"recv←1", "cell 5, line 3", "has returned", "look here first"} <= set(named)
 
 
-def _nodes(picture: Picture):  # type: ignore[no-untyped-def]
-    return picture.figure.axes[0].collections
+def test_two_that_wait_for_each_other_have_an_arrow_each() -> None:
+    there, back = arrows(wait_graph(CYCLE))
+    assert there.points[0][0] < there.points[1][0] and back.points[0][0] > back.points[1][0]
+    assert abs(there.points[0][1] - back.points[0][1]) > 6
 
 
 def test_cycles_are_found_once_each() -> None:

@@ -1,0 +1,153 @@
+"""`break_it(f, 4)`: a run, and what becomes of it when a rank is late, a call is left out, or a link is slow.
+
+    controls -> broken() on real ranks (in_ranks.py) -> Run -> the player, below the controls
+
+Nothing is simulated: each change runs the function again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from helpers.explorers.in_ranks import broken
+from helpers.ranks.cells import own_cells
+from helpers.ranks.launcher import run_on_ranks
+from helpers.ranks.options import Options
+from helpers.ranks.run import Run
+from helpers.ranks.settings import NONE, Carried, read_settings
+from helpers.views.live import widget_view
+from helpers.views.picture import Picture
+from helpers.views.timeline import timeline
+
+NOTHING = (-1, -1)
+_MOST_RANKS = 8
+_MOST_CALLS = 60
+_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True)
+class Break:
+    """What is done to a run. late: a rank. slow: a rank, messages to which take longer. -1: none.
+
+    dropped: (rank, number of its call) that is left out.
+    """
+
+    ranks: int
+    late: int = -1
+    slow: int = -1
+    dropped: tuple[int, int] = NOTHING
+
+    def __str__(self) -> str:
+        parts = [f"rank {self.late} is late"] if self.late >= 0 else []
+        parts += [f"messages to rank {self.slow} are slow"] if self.slow >= 0 else []
+        rank, number = self.dropped
+        parts += [f"rank {rank} leaves out its call {number + 1}"] if rank >= 0 else []
+        return ", ".join(parts) or "as it is"
+
+
+@dataclass(frozen=True, repr=False)
+class Broken:
+    """A function on ranks, and controls to break it. Without a kernel, what is shown first stays."""
+
+    fn: Callable[..., Any]
+    start: Break
+    args: tuple[Any, ...] = ()
+    settings: Carried = NONE
+
+    def run(self, how: Break) -> Run:
+        """Run the function once, broken so."""
+        return run_on_ranks(
+            broken,
+            Options(how.ranks, timeout=_TIMEOUT_S, watched=True, own_temp=False),
+            args=(self.fn, how.late, how.dropped, how.slow, *self.args),
+            settings=self.settings,
+        )
+
+    def drawn(self, how: Break, run: Run) -> Picture:
+        return timeline(run, title=f"{self.fn.__name__}, {how.ranks} ranks: {how}")
+
+    def _first(self) -> Picture:
+        return self.drawn(self.start, self.run(self.start))
+
+    def __repr__(self) -> str:
+        return self._first().text
+
+    def _repr_png_(self) -> bytes:
+        return self._first()._repr_png_()
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        live = widget_view(self.widget)
+        if not live:
+            return {}
+        picture = self._first()
+        return {"text/plain": picture.text, "text/html": picture.html()} | live
+
+    def widget(self) -> Any:
+        """Make the controls, and below them the player of what has just been run."""
+        import ipywidgets as widgets
+
+        def choice(words: str, options: Sequence[tuple[str, Any]]) -> Any:
+            return widgets.Dropdown(options=options, value=options[0][1], description=words)
+
+        calls = self.run(self.start).values
+        ranks = choice("ranks", [(str(n), n) for n in range(1, _MOST_RANKS + 1)])
+        ranks.value = self.start.ranks
+        late = choice("late", _of_ranks(self.start.ranks))
+        slow = choice("slow link to", _of_ranks(self.start.ranks))
+        dropped = choice("left out", _of_calls(calls))
+        shown = widgets.Output()
+        controls = (ranks, late, slow, dropped)
+
+        def show(change: Any = None) -> None:
+            how = Break(*(control.value for control in controls))
+            run = self.run(how)
+            picture = self.drawn(how, run)
+            data = {"text/plain": picture.text, "text/html": picture.html()}
+            shown.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
+
+        def resize(change: Any) -> None:
+            """Offer the ranks that there are now, and the calls that they make unbroken."""
+            others = (late, slow, dropped)
+            for control in others:
+                control.unobserve(show, "value")
+            made = self.run(Break(ranks.value)).values
+            late.options = slow.options = _of_ranks(ranks.value)
+            dropped.options = _of_calls(made)
+            for control in others:
+                control.value = control.options[0][1]
+                control.observe(show, "value")
+            show()
+
+        for control in (late, slow, dropped):
+            control.observe(show, "value")
+        ranks.observe(resize, "value")
+        show()
+        panel = widgets.Box(list(controls), layout={"flex_flow": "row wrap"})
+        return widgets.VBox([panel, shown])
+
+
+def break_it(fn: Callable[..., Any], world_size: int = 4, *, args: Sequence[Any] = ()) -> Broken:
+    """Run `fn(rank, world_size, *args)` on real ranks, with controls that break it.
+
+    They make a rank late, slow down the messages to one, leave out one call, or change the world size; the
+    function is run again each time, and played. Raises ValueError for more ranks than 8.
+    """
+    if not 1 <= world_size <= _MOST_RANKS:
+        raise ValueError(f"break_it runs on 1 to {_MOST_RANKS} ranks, not on {world_size!r}.")
+    return Broken(fn, Break(world_size), tuple(args), read_settings(*own_cells()))
+
+
+def _of_ranks(count: int) -> list[tuple[str, int]]:
+    return [("nobody", -1), *((f"rank {rank}", rank) for rank in range(count))]
+
+
+def _of_calls(made: Sequence[list[str] | None]) -> list[tuple[str, tuple[int, int]]]:
+    """Offer each call that a rank made; of a run that failed nobody knows them."""
+    calls = [
+        (f"rank {rank}, call {number + 1}: {name}", (rank, number))
+        for rank, names in enumerate(made)
+        for number, name in enumerate(names or ())
+    ]
+    return [("nothing", NOTHING), *calls[:_MOST_CALLS]]

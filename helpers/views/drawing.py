@@ -1,0 +1,415 @@
+"""A drawing made of a few kinds of mark: written as SVG, and painted as a PNG where no page draws it.
+
+    marks -> Drawing -> svg(): a page, which may move what has `at`
+                     -> png(): notebooks as they are stored, and reports
+
+How a mark looks is said once, in `STYLES`: the SVG's style sheet and the painter both read it. A page that
+has a theme sets `--rr-ink`, `--rr-ground` and how pure colors are, `--rr-pure`; alone, a drawing is dark on
+white.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+from importlib.util import find_spec
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from helpers.views.palette import INK, KINDS, Look
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+    from PIL.ImageFont import FreeTypeFont
+
+MONO = 0.602
+"""The width of a letter of the fixed-width font, in sizes."""
+_SANS = 0.58
+_GROUND = (255, 255, 255)
+_SMOOTH = 3
+_HEAD = 7.0
+_COLORS = 128
+_MANY = 8_000
+"""More marks than these are drawn `_PART` at a time: a page is slow with as many elements, and, zoomed in,
+with paths of which it sees a small part."""
+_PART = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How much of its color a mark's area and its edge have; the rest is the ground's.
+
+    clear: what is below an area shows through.
+    """
+
+    fill: float = 0.0
+    edge: float = 0.0
+    width: float = 1.3
+    dash: tuple[float, ...] = ()
+    clear: bool = False
+
+
+STYLES = {
+    "tint": Style(0.24, 1.0),
+    "guilty": Style(0.24, 1.0, 3.6),
+    "open": Style(0.1, 1.0, 1.3, (4, 3)),
+    "solid": Style(1.0),
+    "ribbon": Style(0.13, clear=True),
+    "line": Style(edge=1.0),
+    "bold": Style(edge=1.0, width=2.6),
+    "dashed": Style(edge=1.0, dash=(4, 3)),
+    "rule": Style(edge=0.16, width=1.0),
+    "word": Style(1.0),
+    "quiet": Style(0.68),
+    "unscaled": Style(0.68),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mark(ABC):
+    """What is drawn: its points in pixels, its style, and a kind's look (None: ink).
+
+    at: the step of each of its x, for a page that moves it.
+    """
+
+    points: tuple[tuple[float, float], ...]
+    style: str
+    look: Look | None = None
+    at: tuple[int, ...] = ()
+
+    @abstractmethod
+    def element(self) -> tuple[str, str, str]:
+        """Return the tag of its SVG element, its attributes, and its text."""
+
+    @abstractmethod
+    def paint(self, brush: _Brush) -> None:
+        """Paint it."""
+
+    def outline(self) -> tuple[Sequence[int], Sequence[float]]:
+        """Return the steps and the heights of its corners."""
+        return self.at, [y for _, y in self.points]
+
+
+@dataclass(frozen=True, slots=True)
+class Box(Mark):
+    """A bar from its first point to its second, which is the opposite corner."""
+
+    def element(self) -> tuple[str, str, str]:
+        (x, y), (right, bottom) = self.points
+        size = f'x="{_n(x)}" y="{_n(y)}" width="{_n(max(1, right - x))}" height="{_n(bottom - y)}"'
+        return "rect", size, ""
+
+    def outline(self) -> tuple[Sequence[int], Sequence[float]]:
+        (start, end), ((_, y), (_, bottom)) = self.at, self.points
+        return (start, end, end, start), (y, y, bottom, bottom)
+
+    def paint(self, brush: _Brush) -> None:
+        (x, y), (right, bottom) = self.points
+        brush.box(x, y, max(x + 1, right), bottom, self)
+
+
+@dataclass(frozen=True, slots=True)
+class Line(Mark):
+    """A straight line, with an arrow's head at its second point where it has one."""
+
+    head: bool = False
+
+    def element(self) -> tuple[str, str, str]:
+        (x, y), (u, v) = self.points
+        head = ' marker-end="url(#rr-head)"' if self.head else ""
+        return "line", f'x1="{_n(x)}" y1="{_n(y)}" x2="{_n(u)}" y2="{_n(v)}"{head}', ""
+
+    def paint(self, brush: _Brush) -> None:
+        start, end = self.points
+        brush.line(start, end, self)
+        if self.head:
+            brush.head(start, end, self)
+
+
+@dataclass(frozen=True, slots=True)
+class Area(Mark):
+    """A polygon."""
+
+    def element(self) -> tuple[str, str, str]:
+        return "polygon", f'points="{" ".join(f"{_n(x)},{_n(y)}" for x, y in self.points)}"', ""
+
+    def paint(self, brush: _Brush) -> None:
+        brush.area(self.points, self)
+
+
+@dataclass(frozen=True, slots=True)
+class Word(Mark):
+    """Text on one line: its point is the left end of its base line, or the middle or the right end of it.
+
+    A second point and a second step say how far it may reach: where there is less room it is not shown.
+    """
+
+    text: str = ""
+    size: float = 11.0
+    anchor: str = "start"
+    mono: bool = False
+    heavy: bool = False
+
+    @property
+    def width(self) -> float:
+        return len(self.text) * self.size * (MONO if self.mono else _SANS)
+
+    @property
+    def fits(self) -> bool:
+        return len(self.points) < 2 or self.points[0][0] + self.width <= self.points[1][0]
+
+    def element(self) -> tuple[str, str, str]:
+        x, y = self.points[0]
+        more = f' text-anchor="{self.anchor}"' if self.anchor != "start" else ""
+        more += ' font-weight="600"' if self.heavy else ""
+        more += ' class="mono"' if self.mono else ""
+        more += "" if self.fits else ' display="none"'
+        text = escape(self.text, quote=False)
+        place = f'x="{_n(x)}" y="{_n(y)}" font-size="{_n(self.size)}"{more}'
+        return "text", place, text
+
+    def paint(self, brush: _Brush) -> None:
+        if self.fits:
+            brush.write(self)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Marks on a page of a width and a height; `fixed` are those that a page never moves.
+
+    about: what a page has to know of it, as data-attributes.
+    """
+
+    width: float
+    height: float
+    marks: tuple[Mark, ...]
+    fixed: tuple[Mark, ...] = ()
+    about: tuple[tuple[str, float], ...] = ()
+
+    def svg(self, text: str = "") -> str:
+        """Write it as an SVG that needs nothing else. text: the same in words."""
+        w, h = _n(self.width), _n(self.height)
+        about = "".join(f' data-{name}="{_n(value)}"' for name, value in self.about)
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w} {h}" width="{w}" height="{h}" '
+            f'role="img" aria-label="{escape(text)}"{about}><style>{_sheet()}</style>'
+            '<marker id="rr-head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
+            'markerUnits="userSpaceOnUse" orient="auto"><path d="M0 .6L8 4L0 7.4z" fill="context-stroke"/>'
+            f'</marker><rect class="ground" width="100%" height="100%"/>{_grouped(self.marks, "moves")}'
+            f"{_grouped(self.fixed, 'stays')}</svg>"
+        )
+
+    def still(self, text: str) -> str:
+        """Write it as an image for HTML: also a page that takes scripts and SVG away shows that."""
+        data = base64.b64encode(self.svg(text).encode()).decode()
+        source = f"data:image/svg+xml;base64,{data}"
+        return f'<img src="{source}" alt="{escape(text)}" style="max-width: 100%">'
+
+    def png(self, scale: float = 1.0) -> bytes:
+        """Paint it, `scale` points to a pixel."""
+        buffer = BytesIO()
+        flat(self._painted(scale)).save(buffer, format="png", optimize=True)
+        return buffer.getvalue()
+
+    def save(self, path: Path, text: str) -> None:
+        """Write it to a file; the ending names the format."""
+        if path.suffix == ".svg":
+            path.write_text(self.svg(text), encoding="utf-8")
+        else:
+            self._painted(2.0).save(path)
+
+    def _painted(self, scale: float) -> Image:
+        from PIL import Image
+
+        size = (math.ceil(self.width * scale), math.ceil(self.height * scale))
+        image = Image.new("RGB", (size[0] * _SMOOTH, size[1] * _SMOOTH), _GROUND)
+        brush = _Brush(image, scale)
+        for mark in (*self.marks, *self.fixed):
+            mark.paint(brush)
+        return brush.done()
+
+
+def flat(image: Image) -> Image:
+    """Reduce an image to a palette: notebooks keep their pictures, and learners clone them.
+
+    A few flat colors and the edges of letters: there is more than enough room for both.
+    """
+    from PIL.Image import Dither
+
+    return image.convert("RGB").quantize(_COLORS, dither=Dither.NONE)
+
+
+def _grouped(marks: Sequence[Mark], name: str) -> str:
+    """Write marks, those in a row that look the same in one group: thousands of them share their names."""
+    many = [mark for mark in marks if len(marks) > _MANY and mark.at and not isinstance(mark, Word)]
+    pieces: dict[tuple[str, int], list[str]] = {}
+    for mark in many:
+        steps, ys = mark.outline()
+        place = " ".join(f"{step} {_n(y)}" for step, y in zip(steps, ys, strict=True))
+        pieces.setdefault((_group(mark), len(ys)), []).append(place)
+    parts = [
+        f'<g class="{group}"><path data-points="{points}" data-x="{" ".join(places[n : n + _PART])}"/></g>'
+        for (group, points), places in pieces.items()
+        for n in range(0, len(places), _PART)
+    ]
+    last = ""
+    for mark in marks if not many else (mark for mark in marks if isinstance(mark, Word)):
+        group = _group(mark)
+        if group != last:
+            parts.append(f'{"</g>" if last else ""}<g class="{group}">')
+            last = group
+        tag, attributes, text = mark.element()
+        at = f' data-x="{" ".join(map(str, mark.at))}"' if mark.at else ""
+        parts.append(f"<{tag} {attributes}{at}" + (f">{text}</{tag}>" if text else "/>"))
+    return f'<g class="{name}">{"".join(parts)}{"</g>" if last else ""}</g>'
+
+
+def _group(mark: Mark) -> str:
+    return f"{mark.look.name if mark.look else 'ink'} {mark.style}"
+
+
+@cache
+def _sheet() -> str:
+    """Write the style sheet: each kind's color once, and each style as a mix of it and the ground."""
+    ink, ground = f"var(--rr-ink,{INK})", "var(--rr-ground,#fff)"
+    rules = [
+        "svg{font-family:system-ui,'DejaVu Sans',sans-serif}",
+        f"text{{paint-order:stroke;stroke:{ground}!important;stroke-width:3px}}",
+        ".mono{font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace}",
+        f".ground{{fill:{ground}}}.ink{{--c:{ink}}}rect{{rx:3px}}",
+        *(
+            f".{look.name}{{--c:color-mix(in srgb,{look.color} var(--rr-pure,100%),{ink})}}"
+            for look in KINDS
+        ),
+    ]
+    for name, style in STYLES.items():
+        said = [
+            f"{what}:{_mixed(share, style.clear, ground)}" if share else f"{what}:none"
+            for what, share in (("fill", style.fill), ("stroke", style.edge))
+        ]
+        said += [f"fill-opacity:{style.fill}"] if style.clear else []
+        said += [f"stroke-width:{style.width}"] if style.edge else []
+        said += [f"stroke-dasharray:{style.dash[0]} {style.dash[1]}"] if style.dash else []
+        rules.append(f".{name}{{{';'.join(said)}}}")
+    return "".join(rules)
+
+
+def _mixed(share: float, clear: bool, ground: str) -> str:
+    if share == 1 or clear:
+        return "var(--c)"
+    return f"color-mix(in srgb,var(--c) {100 * share:g}%,{ground})"
+
+
+def _n(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
+
+
+class _Brush:
+    """Paints on an image with more points than are asked for; words, whose edges are smooth, come last."""
+
+    def __init__(self, image: Image, scale: float) -> None:
+        from PIL import ImageDraw
+
+        self._image, self._scale, self._by = image, scale, scale * _SMOOTH
+        self._pen = ImageDraw.Draw(image, "RGBA")
+        self._words: list[Word] = []
+
+    def box(self, x: float, y: float, right: float, bottom: float, mark: Mark) -> None:
+        fill, edge, width = self._look(mark)
+        around = [v * self._by for v in (x, y, right, bottom)]
+        dashed = bool(STYLES[mark.style].dash)
+        self._pen.rounded_rectangle(
+            around, 3 * self._by, fill, None if dashed else edge, max(1, round(width))
+        )
+        corners = [(x, y), (right, y), (right, bottom), (x, bottom), (x, y)]
+        for start, end in zip(corners, corners[1:], strict=False) if dashed else ():
+            self.line(start, end, mark)
+
+    def line(self, start: tuple[float, float], end: tuple[float, float], mark: Mark) -> None:
+        _, edge, width = self._look(mark)
+        for a, b in _pieces(start, end, STYLES[mark.style].dash):
+            points = [(p[0] * self._by, p[1] * self._by) for p in (a, b)]
+            self._pen.line(points, edge, max(1, round(width)))
+
+    def head(self, start: tuple[float, float], end: tuple[float, float], mark: Mark) -> None:
+        long = math.dist(start, end) or 1.0
+        dx, dy = (_HEAD * (e - s) / long for s, e in zip(start, end, strict=True))
+        sides = [(end[0] - dx - q * dy, end[1] - dy + q * dx) for q in (0.42, -0.42)]
+        points = [(x * self._by, y * self._by) for x, y in (end, *sides)]
+        self._pen.polygon(points, self._look(mark)[1])
+
+    def area(self, points: Sequence[tuple[float, float]], mark: Mark) -> None:
+        fill, edge, width = self._look(mark)
+        corners = [(x * self._by, y * self._by) for x, y in points]
+        self._pen.polygon(corners, fill, edge, max(1, round(width)))
+
+    def write(self, word: Word) -> None:
+        self._words.append(word)
+
+    def done(self) -> Image:
+        from PIL import ImageDraw
+
+        image = self._image.reduce(_SMOOTH)
+        pen = ImageDraw.Draw(image)
+        anchors = {"start": "ls", "middle": "ms", "end": "rs"}
+        for word in self._words:
+            x, y = word.points[0]
+            font = _font(word.mono, word.heavy, round(word.size * self._scale, 1))
+            place, color = (x * self._scale, y * self._scale), self._look(word)[0]
+            # around it the ground, so that it is read where a line passes below
+            pen.text(
+                place,
+                word.text,
+                color,
+                font,
+                anchors[word.anchor],
+                stroke_width=round(1.5 * self._scale),
+                stroke_fill=_GROUND,
+            )
+        return image
+
+    def _look(self, mark: Mark) -> tuple[Any, Any, float]:
+        style, color = STYLES[mark.style], mark.look.color if mark.look else INK
+        fill: Any = _blend(color, style.fill) if style.fill else None
+        if style.clear:
+            fill = (*_blend(color, 1.0), round(255 * style.fill))
+        edge = _blend(color, style.edge) if style.edge else None
+        return fill, edge, style.width * self._by
+
+
+def _blend(color: str, share: float) -> tuple[int, ...]:
+    parts = (int(color[i : i + 2], 16) for i in (1, 3, 5))
+    return tuple(round(share * c + (1 - share) * g) for c, g in zip(parts, _GROUND, strict=True))
+
+
+def _pieces(
+    start: tuple[float, float], end: tuple[float, float], dash: tuple[float, ...]
+) -> list[tuple[tuple[float, float], tuple[float, float]]]:
+    long = math.dist(start, end)
+    if not dash or not long:
+        return [(start, end)]
+    along = [(end[i] - start[i]) / long for i in (0, 1)]
+
+    def at(far: float) -> tuple[float, float]:
+        far = min(far, long)
+        return start[0] + along[0] * far, start[1] + along[1] * far
+
+    count = min(2000, math.ceil(long / sum(dash)))
+    return [(at(n * sum(dash)), at(n * sum(dash) + dash[0])) for n in range(count)]
+
+
+@cache
+def _font(mono: bool, heavy: bool, size: float) -> FreeTypeFont:
+    from PIL import ImageFont
+
+    spec = find_spec("matplotlib")  # its fonts, which have all arrows; it is not imported
+    assert spec is not None and spec.submodule_search_locations
+    folder = Path(spec.submodule_search_locations[0], "mpl-data", "fonts", "ttf")
+    name = "DejaVuSans" + ("Mono" if mono else "") + ("-Bold" if heavy else "")
+    return ImageFont.truetype(str(folder / f"{name}.ttf"), size)

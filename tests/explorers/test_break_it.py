@@ -1,0 +1,102 @@
+"""A run that is broken in each way, on real ranks."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from helpers.explorers.break_it import NOTHING, Break, Broken, break_it
+from helpers.ranks.failures import Deadlock
+
+
+def ring(rank: int, world_size: int, start: int) -> int:
+    token = torch.tensor([start])
+    if rank == 0:
+        dist.send(token, dst=1)
+        dist.recv(token, src=world_size - 1)
+    else:
+        dist.recv(token, src=rank - 1)
+        dist.send(token, dst=(rank + 1) % world_size)
+    return int(token)
+
+
+def exchange(rank: int, world_size: int) -> None:
+    mine, box = torch.ones(2), torch.empty(2)
+    works = dist.batch_isend_irecv(
+        [dist.P2POp(dist.isend, mine, 1 - rank), dist.P2POp(dist.irecv, box, 1 - rank)]
+    )
+    for work in works:
+        work.wait()
+    work = dist.all_reduce(box, async_op=True)
+    assert work is not None
+    work.wait()
+    dist.all_gather_object([None, None], rank)
+
+
+@pytest.fixture
+def broken() -> Broken:
+    return break_it(ring, 3, args=(7,))
+
+
+def test_unbroken_it_is_the_run_itself(broken: Broken) -> None:
+    run = broken.run(broken.start)
+    assert run.failure is None
+    assert run.values == [["send→1", "recv"], ["recv", "send→2"], ["recv", "send→0"]]
+    assert repr(broken).splitlines()[1:] == [
+        "rank 0: send→1, recv←2",
+        "rank 1: recv←0, send→2",
+        "rank 2: recv←1, send→0",
+    ]
+    assert all("test_break_it.py" in str(event.where) for event in run.trace)
+
+
+@pytest.mark.parametrize(
+    ("how", "line"),
+    [
+        (Break(3, late=1), "rank 1: [late], recv←0, send→2"),
+        (Break(3, slow=2), "rank 1: recv←0, [slow link], send→2"),
+    ],
+)
+def test_a_delay_is_seen_where_it_is(broken: Broken, how: Break, line: str) -> None:
+    run = broken.run(how)
+    assert run.failure is None
+    assert line in broken.drawn(how, run).text.splitlines()
+
+
+def test_a_call_that_is_left_out_is_missed(broken: Broken) -> None:
+    how = Break(3, dropped=(1, 1))
+    run = broken.run(how)
+    assert isinstance(run.failure, Deadlock)
+    assert run.failure.diagnosis.waits[2].waits_for == (1,)
+    assert [event.op for event in run.trace.of(1)] == ["recv"]
+
+
+def test_batches_works_and_collectives_of_objects_count_as_the_learner_calls_them() -> None:
+    changed = Broken(exchange, Break(2))
+    run = changed.run(changed.start)
+    assert run.failure is None
+    assert run.values[0] == ["isend→1", "irecv", "all_reduce", "all_gather_object"]
+    alone = changed.run(Break(2, dropped=(1, 2)))
+    assert isinstance(alone.failure, Deadlock), (
+        "a Work of nothing is waited for, and rank 0 is left"
+    )
+
+
+def test_the_controls_run_it_again(broken: Broken) -> None:
+    widget = broken.widget()
+    panel, shown = widget.children
+    ranks, late, _, dropped = panel.children
+    late.value = 2
+    assert "rank 2: [late], recv←1" in shown.outputs[0]["data"]["text/plain"]
+    dropped.value = (0, 0)
+    assert "3 recvs without a send" in shown.outputs[0]["data"]["text/plain"]
+    ranks.value = 2
+    assert (late.value, dropped.value) == (-1, NOTHING)
+    assert shown.outputs[0]["data"]["text/plain"].startswith("timeline of 2 ranks: 2 messages")
+    widget.close_all()
+
+
+def test_more_ranks_than_a_page_can_show_are_refused() -> None:
+    with pytest.raises(ValueError, match="on 1 to 8 ranks, not on 9"):
+        break_it(ring, 9)
