@@ -20,6 +20,7 @@ import importlib
 import io
 import itertools
 import json
+import logging
 import os
 import runpy
 import select
@@ -37,11 +38,15 @@ from typing import Any
 READY_S, END_S = 120.0, 10.0
 _MOST = 128 << 10
 OPTIONS = ("-P", "-u", "-B")
+_ENVIRONMENT = {
+    "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # as a kernel sets it, before the import
+    "OPENBLAS_NUM_THREADS": "1",  # else numpy starts threads when it is imported
+}
 _LIBRARIES = (
     *("torch._dynamo", "torch.nn.parallel", "torch.optim", "torch.utils.data"),
     *("torch.distributed.fsdp", "torch.distributed.optim", "torch.distributed.pipelining"),
     *("torch.distributed.tensor.parallel", "torch.distributed.checkpoint"),
-    *("torch.distributed.algorithms.join", "torch.distributed.run"),
+    *("torch.distributed.algorithms.join", "torch.distributed.device_mesh"),
     *("cloudpickle", "jinja2", "psutil", "matplotlib.backends.backend_agg", "sklearn.datasets"),
     *("ipykernel.kernelapp", "ipykernel.ipkernel", "ipywidgets", "anywidget"),
     *("pytest", "nbval.plugin", "nbformat"),
@@ -59,8 +64,7 @@ def template(folder: Path) -> Iterator[str]:
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.template", str(path), str(python)],
         cwd=here.parents[1],
-        # read when matplotlib is imported, before which a kernel sets it
-        env={**os.environ, "MPLBACKEND": "module://matplotlib_inline.backend_inline"},
+        env={**os.environ, **_ENVIRONMENT},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         start_new_session=True,  # a Ctrl-C for the tests is not for it
@@ -158,6 +162,10 @@ def _run(client: socket.socket, request: dict[str, Any], fds: list[int], base: l
     os.environ.clear()
     os.environ.update(request["env"])
     sys.modules["numpy"].random.seed()  # Python's own generator is seeded by the fork itself
+    elastic = importlib.import_module("torch.distributed.elastic.utils.logging")
+    for name in logging.root.manager.loggerDict:
+        if name.startswith("torch.distributed.elastic"):
+            elastic.get_logger(name)  # with the level that LOGLEVEL says now
     code: object = 0
     try:
         _be_python(request["words"], base)

@@ -104,7 +104,7 @@ def fingerprint(source: str, outcome: Outcome) -> str:
     if outcome.kind == VALUE:
         compared = (outcome.values, tuple(map(printed, outcome.output)))
     elif outcome.kind != HANG and outcome.rank is not None:
-        compared = (outcome.kind, outcome.rank, _before_traceback(outcome.output[outcome.rank]))
+        compared = (outcome.kind, _before_traceback(outcome.output[outcome.rank]))
     return hashlib.sha256(repr((source, *compared)).encode(errors="surrogatepass")).hexdigest()[:16]
 
 
