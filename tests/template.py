@@ -105,6 +105,9 @@ def main(path: str, python: str) -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     print("ready", flush=True)
     clients: dict[socket.socket, int] = {}
+    # A kernel, and what it has started, ends with the process that started it. It looks for that itself,
+    # at its parent, which here is the template.
+    owners: dict[int, int] = {}
     while True:
         readable = select.select([0, wake, listener, *clients], [], [])[0]
         if 0 in readable:  # nobody writes there: it has closed
@@ -113,21 +116,25 @@ def main(path: str, python: str) -> None:
             client, _ = listener.accept()
             request, fds, _, _ = socket.recv_fds(client, _MOST, 64)
             if request:
-                clients[client] = _fork(client, json.loads(request), fds, base)
+                asked = json.loads(request)
+                clients[client] = _fork(client, asked, fds, base)
+                owners[clients[client]] = int(asked["env"].get("JPY_PARENT_PID", 0))
         with contextlib.suppress(BlockingIOError):
             os.read(wake, 4096)
-        _report_ends(clients)
         for client in set(readable) & set(clients):  # it says nothing more: it has closed
-            pid = clients.pop(client)
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            client.close()
+            os.kill(clients[client], signal.SIGKILL)
+        for ended in _report_ends(clients):
+            for pid in clients.values():
+                if owners[pid] == ended:
+                    os.kill(pid, signal.SIGKILL)
     for pid in clients.values():
         os.kill(pid, signal.SIGKILL)
     os._exit(0)
 
 
-def _report_ends(clients: dict[socket.socket, int]) -> None:
+def _report_ends(clients: dict[socket.socket, int]) -> list[int]:
+    """Tell clients whose forks have ended how, and forget them; return the process ids of these."""
+    over = []
     for client, pid in list(clients.items()):
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:
@@ -135,6 +142,8 @@ def _report_ends(clients: dict[socket.socket, int]) -> None:
                 client.send(json.dumps({"exit": os.waitstatus_to_exitcode(status)}).encode())
             client.close()
             del clients[client]
+            over.append(pid)
+    return over
 
 
 def _fork(client: socket.socket, request: dict[str, Any], fds: list[int], base: list[str]) -> int:

@@ -77,6 +77,21 @@ def test_a_signal_reaches_what_was_forked(number: int, code: int, forking_python
     forked.wait(DEADLINE_S)
 
 
+STARTS = f"""
+import os, subprocess, sys
+env = os.environ | {{"JPY_PARENT_PID": str(os.getpid())}}
+subprocess.run([sys.executable, "-c", {WAITS!r}], env=env)
+"""
+
+
+def test_a_kernel_ends_with_what_started_it(forking_python: str) -> None:
+    with subprocess.Popen([forking_python, "-c", STARTS], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        forked = psutil.Process(int(process.stdout.readline()))
+        process.kill()
+        forked.wait(DEADLINE_S)
+
+
 def test_forks_share_nothing_that_is_random(forking_python: str) -> None:
     draw = "import random, numpy; print(random.random(), numpy.random.rand())"
     drawn = {run(forking_python, "-c", draw).stdout for _ in range(2)}

@@ -50,7 +50,6 @@ def _check(entry: Entry, cells: Cells | None, kept: str | None, *ways: str) -> O
     return compared.outcomes.get("plain")
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("entry", [entry for entry in ENTRIES if is_often(entry)], ids=PATH)
 def test_ends_as_is_kept_of_new_interpreters(entry: Entry, cells: Cells) -> None:
     """In one way of the engine, each program in the next one."""
