@@ -21,6 +21,7 @@ import io
 import itertools
 import json
 import logging
+import multiprocessing.process
 import os
 import runpy
 import select
@@ -34,6 +35,8 @@ import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 READY_S, END_S = 120.0, 10.0
 _MOST = 128 << 10
@@ -56,11 +59,14 @@ _LIBRARIES = (
 @contextlib.contextmanager
 def template(folder: Path) -> Iterator[str]:
     """Start a template; give the path of the `python`. All that was forked ends with the template."""
-    path, python = folder / "template", folder / "python"
+    path, python = folder / "template.socket", folder / "python"
     here = Path(__file__)
     hand_over = shlex.join([sys.executable, "-IS", f"{here.parent}/quick/hand_over.py", str(path)])
     python.write_text(f'#!/bin/sh\nexec {hand_over} "$@"\n')
     python.chmod(0o755)
+    for other in Path(sys.executable).parent.iterdir():  # for who looks there, as for mpiexec
+        if not other.name.startswith("python"):
+            (folder / other.name).symlink_to(other)
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.template", str(path), str(python)],
         cwd=here.parents[1],
@@ -122,7 +128,7 @@ def main(path: str, python: str) -> None:
         with contextlib.suppress(BlockingIOError):
             os.read(wake, 4096)
         for client in set(readable) & set(clients):  # it says nothing more: it has closed
-            os.kill(clients[client], signal.SIGKILL)
+            _end_tree(clients[client])
         for ended in _report_ends(clients):
             for pid in clients.values():
                 if owners[pid] == ended:
@@ -130,6 +136,14 @@ def main(path: str, python: str) -> None:
     for pid in clients.values():
         os.kill(pid, signal.SIGKILL)
     os._exit(0)
+
+
+def _end_tree(pid: int) -> None:
+    """End a fork and what it has started: who ended the process that waits for it saw none of these."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for each in [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.kill()
 
 
 def _report_ends(clients: dict[socket.socket, int]) -> list[int]:
@@ -168,6 +182,7 @@ def _run(client: socket.socket, request: dict[str, Any], fds: list[int], base: l
     client.send(json.dumps({"pid": os.getpid()}).encode())
     _take_descriptors(fds, request["fds"])
     os.chdir(request["cwd"])
+    multiprocessing.process.ORIGINAL_DIR = os.getcwd()
     os.environ.clear()
     os.environ.update(request["env"])
     sys.modules["numpy"].random.seed()  # Python's own generator is seeded by the fork itself

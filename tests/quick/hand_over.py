@@ -20,8 +20,9 @@ def main() -> None:
     path, *words = sys.argv[1:]
     first, *more = [word for word in words if word not in OPTIONS]
     is_option = first.startswith("-") and first not in {"-c", "-m"}
-    # a child that multiprocessing has spawned imports little, and is looked at by its parent
-    if is_option or (first == "-c" and more[0].startswith("from multiprocessing")):
+    # What multiprocessing and mpiexec have started they look at as at children.
+    is_child = first == "-c" and more[0].startswith("from multiprocessing")
+    if is_option or is_child or "PMI_RANK" in os.environ:
         os.execv(sys.executable, [sys.executable, *words])
     fds = [int(name) for name in os.listdir("/proc/self/fd")]
     fds = [
