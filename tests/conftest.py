@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ import psutil
 import pytest
 
 from helpers.ranks import launcher, magics
+from tests.template import template
 
 LEAK_S = 5.0
 ORDINARY_S = 250
@@ -143,6 +145,18 @@ def _folders() -> set[object]:
     found: set[object] = set(Path(tempfile.gettempdir()).glob(f"real-ranks-{os.getpid()}-*"))
     found.discard(mine)
     return found | (set(mine.glob("world-*")) if mine is not None else set())
+
+
+@pytest.fixture(scope="session")
+def forking_python() -> Iterator[str]:
+    """The path of a Python that forks what it runs from a process that has imported torch."""
+    if sys.platform != "linux":
+        yield sys.executable  # only there a fork of such a process works
+        return
+    # short: a socket's path may have 107 characters
+    folder = tempfile.TemporaryDirectory(prefix="rr-", dir="/tmp")
+    with folder, template(Path(folder.name)) as python:
+        yield python
 
 
 @pytest.fixture

@@ -187,3 +187,11 @@ def test_continuous_integration_calls_make_test() -> None:
     assert "set -euo pipefail" in script.read_text() and "make test" in script.read_text()
     checked = subprocess.run(["bash", "-n", str(script)], timeout=DEADLINE_S)
     assert checked.returncode == 0
+
+
+def test_each_folder_of_tests_belongs_to_one_job() -> None:
+    jobs = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text())["jobs"]
+    named = [each["folders"].split() for each in jobs["tests"]["strategy"]["matrix"]["include"]]
+    nested = (ROOT / "tests").glob("*/**/test_*.py")
+    folders = {f"tests/{path.relative_to(ROOT / 'tests').parts[0]}" for path in nested}
+    assert sorted(sum(named, [])) == sorted(folders)

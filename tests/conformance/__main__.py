@@ -4,38 +4,37 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from pathlib import Path
 
 import click
 
 from tests.conformance.cells import Cells
 from tests.conformance.entry import ENGINE_WAYS, all_entries
-from tests.conformance.run_entry import Compared, PlainCache, compare
+from tests.conformance.outcome import fingerprint
+from tests.conformance.run_entry import Compared, compare, keep, kept
 
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[TOPIC | TOPIC/NAME]...")
-@click.option(
-    "--plain-cache", type=click.Path(path_type=Path), help="Keep plain outcomes in a file."
-)
+@click.option("--plain", is_flag=True, help="Run each plainly, too, and keep how it ended.")
 @click.option("--ways", default=",".join(ENGINE_WAYS), help="Which ways, or '' for plain alone.")
 @click.option("--limit-s", default=3600.0, help="Begin no program after this many seconds.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every outcome.")
-def main(
-    names: tuple[str, ...], plain_cache: Path | None, ways: str, limit_s: float, verbose: bool
-) -> None:
+def main(names: tuple[str, ...], plain: bool, ways: str, limit_s: float, verbose: bool) -> None:
     """Run the programs of all topics, or of some, in all ways, and print what differs."""
     entries = all_entries(names)
     chosen = [way for way in ways.split(",") if way]
-    plain, done = PlainCache(plain_cache), list[Compared]()
+    known, done = {} if plain else kept(), list[Compared]()
     cells = Cells() if chosen else None
     began = time.monotonic()
     try:
         for entry in entries:
             if time.monotonic() - began > limit_s:
                 break
-            done.append(compare(entry, cells, plain, chosen))
+            done.append(compare(entry, cells, known.get(entry.path), chosen))
             _show(done[-1], verbose)
+            if "plain" not in done[-1].differences and "plain" in done[-1].outcomes:
+                outcome = done[-1].outcomes["plain"]
+                keep({entry.path: fingerprint(entry.source, outcome)})
     finally:
         try:
             if cells is not None:
@@ -68,7 +67,7 @@ def _table(done: list[Compared], ways: list[str]) -> None:
         counts = Counter(way for compared in of_topic for way in compared.differences)
         row = "  ".join(f"{counts[way]:8}" for way in ways)
         click.echo(f"{topic:{width}}  {len(of_topic):10}  {row}")
-    seconds = {way: sum(c.outcomes[way].seconds for c in done) for way in ways}
+    seconds = {way: sum(c.outcomes[way].seconds for c in done if way in c.outcomes) for way in ways}
     click.echo(f"{'seconds':{width}}  {'':10}  " + "  ".join(f"{seconds[w]:8.0f}" for w in ways))
 
 

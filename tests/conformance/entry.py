@@ -1,9 +1,15 @@
-"""What a program says about itself: its constants, read from the source without running it."""
+"""The programs, kept as Python files with a marker before each, and what a program says about itself.
+
+    # %% skips_reduce | Rank 0 skips a collective and is done: the other is left alone.
+
+Its constants are read from the source without running it.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,24 +53,28 @@ class Entry:
         return self.fails == "hang"
 
 
-def read_entry(file: Path) -> Entry:
-    """Read one program. Raise ValueError where it does not keep to the form."""
-    source = file.read_text()
-    tree = ast.parse(source, str(file))
-    found: dict[str, Any] = {}
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            name = _FIELDS.get(node.targets[0].id)
-            if name is not None:
-                found[name] = ast.literal_eval(node.value)
-    entry = Entry(file.parent.name, file.stem, source, title=ast.get_docstring(tree) or "", **found)
-    _check(entry)
-    return entry
+def read_entries(file: Path) -> Iterator[Entry]:
+    """Cut a topic's file into its programs. Raise ValueError where one does not keep to the form."""
+    before, *parts = re.split(r"^# %% (?=.)", file.read_text(), flags=re.MULTILINE)
+    if before.strip():
+        raise ValueError(f"{file}: there is code before the first `# %% name | title`")
+    for part in parts:
+        marker, _, source = part.partition("\n")
+        name, _, title = marker.partition(" | ")
+        found: dict[str, Any] = {}
+        for node in ast.parse(source, f"{file}: {name}").body:
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                field_name = _FIELDS.get(node.targets[0].id)
+                if field_name is not None:
+                    found[field_name] = ast.literal_eval(node.value)
+        entry = Entry(file.stem, name, source, title=title, **found)
+        _check(entry)
+        yield entry
 
 
 def _check(entry: Entry) -> None:
-    if not entry.title or "\n" in entry.title:
-        raise ValueError(f"{entry.path}: its first line must be a docstring of one line")
+    if not entry.title or not entry.name.isidentifier():
+        raise ValueError(f"{entry.path}: `# %% name | title` is wanted above a program")
     if entry.like not in {"spawn", "torchrun"}:
         raise ValueError(f"{entry.path}: LIKE must be 'spawn' or 'torchrun'")
     if unknown := set(entry.differs) - set(ENGINE_WAYS):
@@ -73,7 +83,7 @@ def _check(entry: Entry) -> None:
 
 def all_entries(names: Iterable[str] = ()) -> list[Entry]:
     """Return all programs by topic and name; `names` (topics or TOPIC/NAME) choose some of them."""
-    entries = [read_entry(file) for file in sorted(PROGRAMS.glob("*/*.py"))]
+    entries = [entry for file in sorted(PROGRAMS.glob("*.py")) for entry in read_entries(file)]
     wanted = set(names)
     known = {entry.path for entry in entries} | {entry.topic for entry in entries}
     if unknown := wanted - known:

@@ -98,6 +98,16 @@ def _output_of_failed(plain: Outcome, other: Outcome) -> str:
     return f"output of failed rank {plain.rank}: {_tail(one, two)!r}  ->  {_tail(two, one)!r}"
 
 
+def fingerprint(source: str, outcome: Outcome) -> str:
+    """Return a digest of a program and of all that `difference` compares of how it ended."""
+    compared: tuple[object, ...] = (outcome.kind,)
+    if outcome.kind == VALUE:
+        compared = (outcome.values, tuple(map(printed, outcome.output)))
+    elif outcome.kind != HANG and outcome.rank is not None:
+        compared = (outcome.kind, _before_traceback(outcome.output[outcome.rank]))
+    return hashlib.sha256(repr((source, *compared)).encode(errors="surrogatepass")).hexdigest()[:16]
+
+
 def _before_traceback(output: str) -> str:
     return printed(output).partition("Traceback (most recent")[0].strip("\n")
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 
 from tests.conformance.cells import Cells
 from tests.conformance.entry import ENGINE_WAYS, Entry
-from tests.conformance.outcome import VALUE, Outcome, difference, from_json
+from tests.conformance.outcome import VALUE, Outcome, difference, fingerprint
 from tests.conformance.plain import run_plainly
+
+KEPT = Path(__file__).with_name("plain_outcomes.json")
+"""How each program ended in new interpreters, as fingerprints. That takes three or more imports of torch
+for each, and depends on nothing of the course: only on the program, Python and torch."""
 
 
 @dataclass
@@ -23,43 +28,60 @@ class Compared:
     differences: dict[str, str] = field(default_factory=dict)
 
 
-class PlainCache:
-    """Plain outcomes kept in a JSON file, each under the program's name and its source's hash."""
+def kept() -> dict[str, str]:
+    """Return the fingerprints by program; none where they were made by another Python or torch."""
+    found = json.loads(KEPT.read_text())
+    return found["programs"] if found["versions"] == _versions() else {}
 
-    def __init__(self, file: Path | None = None) -> None:
-        self.file = file
-        self.kept = json.loads(file.read_text()) if file is not None and file.exists() else {}
 
-    def outcome(self, entry: Entry) -> Outcome:
-        """Return the kept outcome, or run the program plainly and keep how it ended."""
-        key = hashlib.sha256(entry.source.encode()).hexdigest()[:16]
-        held = self.kept.get(entry.path)
-        if held is not None and held["source"] == key:
-            return from_json(held["outcome"])
-        outcome = run_plainly(entry)
-        if outcome.kind != (entry.fails or VALUE):  # on a busy machine torch's own way may fail
-            outcome = run_plainly(entry)
-        self.kept[entry.path] = {"source": key, "outcome": outcome.as_json()}
-        if self.file is not None:
-            half = self.file.with_suffix(".half")
-            half.write_text(json.dumps(self.kept, indent=1, sort_keys=True))
-            half.replace(self.file)
-        return outcome
+def keep(found: dict[str, str]) -> None:
+    """Add fingerprints to those that are kept."""
+    text = json.dumps(
+        {"versions": _versions(), "programs": kept() | found}, indent=1, sort_keys=True
+    )
+    half = KEPT.with_suffix(".half")
+    half.write_text(f"{text}\n")
+    half.replace(KEPT)
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "python": "{}.{}".format(*sys.version_info),
+        "torch": version("torch").partition("+")[0],
+    }
 
 
 def compare(
-    entry: Entry, cells: Cells | None, plain: PlainCache, ways: Iterable[str] = ENGINE_WAYS
+    entry: Entry, cells: Cells | None, kept: str | None, ways: Iterable[str] = ENGINE_WAYS
 ) -> Compared:
-    """Run a program in all ways and say where one differs from plain, or plain from what it says."""
+    """Run a program in all ways and say where one differs from plain, or plain from what it says.
+
+    kept: the fingerprint of its plain outcome. Where a way has the same, nothing need run plainly; where
+    one has another, the program may have changed, or the processor computes other last digits.
+    """
     compared = Compared(entry)
-    seen = compared.outcomes["plain"] = plain.outcome(entry)
-    declared = entry.fails or VALUE
-    if seen.kind != declared:
-        compared.differences["plain"] = f"declared {declared}, ended as {seen.short}"
     for way in ways if cells is not None else ():
         compared.outcomes[way] = cells.run(entry, way)
+    alike = all(
+        way in entry.differs or fingerprint(entry.source, outcome) == kept
+        for way, outcome in compared.outcomes.items()
+    )
+    plain = None if kept is not None and alike else _plain_outcome(entry)
+    for way, outcome in compared.outcomes.items():
         expected = entry.differs[way][0] if way in entry.differs else None
-        differs = difference(seen, compared.outcomes[way], expected)
+        differs = difference(plain or outcome, outcome, expected)
         if differs:
             compared.differences[way] = differs
+    if plain is not None:
+        compared.outcomes["plain"] = plain
+        declared = entry.fails or VALUE
+        if plain.kind != declared:
+            compared.differences["plain"] = f"declared {declared}, ended as {plain.short}"
     return compared
+
+
+def _plain_outcome(entry: Entry) -> Outcome:
+    outcome = run_plainly(entry)
+    if outcome.kind != (entry.fails or VALUE):  # on a busy machine torch's own way may fail
+        outcome = run_plainly(entry)
+    return outcome

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 
 import pytest
 
 from tests.conformance.cells import Cells
 from tests.conformance.entry import ENGINE_WAYS, Entry, all_entries
-from tests.conformance.run_entry import PlainCache, compare
+from tests.conformance.outcome import Outcome, fingerprint
+from tests.conformance.run_entry import compare, kept
 
 ENTRIES = all_entries()
-EACH_TIME = {
-    "collectives/async_op",
-    "language/metaclass_registry",
-    "printing/no_newline",
-    "settings/names_of_modules",
-    "settings/seeds",
-    "signals/exit_three",
-    "stores/missing_key",
-    "threads/error_in_thread",
-    "wrong_calls/one_skips_reduce",
-}
-"""One of each kind of end. What imports the compiler in every way costs 15 s: `make soak` has all."""
-SOME = [entry for entry in ENTRIES if entry.path in EACH_TIME]
-REST = [entry for entry in ENTRIES if entry not in SOME]
+KEPT = kept()
+PATH = attrgetter("path")
+PLAINLY = {"collectives/async_op", "signals/exit_three", "wrong_calls/one_skips_reduce"}
+"""Run in new interpreters, too, and in all ways of the engine: one for each kind of end."""
+SLOW = {"compiled"}
+"""Topics whose ranks import the compiler."""
+
+
+def is_often(entry: Entry) -> bool:
+    """Whether `make test` runs a program: one that needs new interpreters or kernels is left to the soak."""
+    return entry.path in PLAINLY or not (
+        entry.sets or entry.topic in SLOW or entry.path not in KEPT
+    )
 
 
 @pytest.fixture(scope="module")
@@ -43,23 +44,31 @@ def cells(kept_cells: Cells) -> Iterator[Cells]:
     kept_cells.settle()
 
 
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("entry", SOME, ids=lambda entry: entry.path)
-def test_ends_alike_in_all_ways(entry: Entry, cells: Cells) -> None:
-    _check(entry, cells)
+def _check(entry: Entry, cells: Cells | None, kept: str | None, *ways: str) -> Outcome | None:
+    compared = compare(entry, cells, kept, ways)
+    assert not compared.differences, entry.title
+    return compared.outcomes.get("plain")
+
+
+@pytest.mark.parametrize("entry", [entry for entry in ENTRIES if is_often(entry)], ids=PATH)
+def test_ends_as_is_kept_of_new_interpreters(entry: Entry, cells: Cells) -> None:
+    """In one way of the engine, each program in the next one."""
+    if entry.path in PLAINLY:
+        _check(entry, cells, None, *ENGINE_WAYS)
+    else:
+        way = ENGINE_WAYS[ENTRIES.index(entry) % len(ENGINE_WAYS)]
+        _check(entry, cells, KEPT[entry.path], way)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("entry", REST, ids=lambda entry: entry.path)
-def test_the_others_end_alike_in_all_ways(entry: Entry, cells: Cells) -> None:
-    _check(entry, cells)
-
-
-def _check(entry: Entry, cells: Cells) -> None:
-    compared = compare(entry, cells, PlainCache())
-    told = [f"{way}: {text}" for way, text in compared.differences.items()]
-    assert not told, "\n".join([entry.title, *told])
+@pytest.mark.parametrize("entry", ENTRIES, ids=PATH)
+def test_ends_alike_in_all_ways(entry: Entry, cells: Cells) -> None:
+    plain = _check(entry, cells, None, *ENGINE_WAYS)
+    assert plain is not None
+    now = fingerprint(entry.source, plain)
+    again = f"python -m tests.conformance --plain {entry.path}"
+    assert not KEPT or KEPT.get(entry.path) == now, again
 
 
 def test_there_are_many_programs_and_each_difference_says_why() -> None:

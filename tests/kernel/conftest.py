@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -40,10 +41,20 @@ def kernel(long_lived: Kernel) -> Iterator[Kernel]:
 @pytest.fixture
 def new_kernel() -> Iterator[MakeKernel]:
     """Make kernels of a test's own; the end of each is looked at."""
+    yield from _made(sys.executable)
+
+
+@pytest.fixture
+def forked_kernel(forking_python: str) -> Iterator[MakeKernel]:
+    """Make kernels of a test's own that have imported torch: for what cells do, not for processes."""
+    yield from _made(forking_python)
+
+
+def _made(python: str) -> Iterator[MakeKernel]:
     made: list[Kernel] = []
 
     def make(**env: str) -> Kernel:
-        made.append(Kernel(**env))
+        made.append(Kernel(python, **env))
         made[-1].value("from helpers import *\nimport torch, torch.distributed as dist, os, time")
         return made[-1]
 

@@ -13,6 +13,7 @@ import queue
 import secrets
 import shutil
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -47,14 +48,18 @@ class Cell:
 
 
 class Kernel:
-    """A kernel, its client, and the processes that come from it."""
+    """A kernel, its client, and the processes that come from it.
 
-    def __init__(self, **env: str) -> None:
+    python: what runs it; that of `forking_python` is only for tests that do not look at its processes.
+    """
+
+    def __init__(self, python: str = sys.executable, **env: str) -> None:
         self.mark = secrets.token_hex(16)
         # short: multiprocessing puts sockets below it, whose paths may have 107 characters
         self.temp = Path(tempfile.mkdtemp(prefix="rr-", dir="/tmp"))
         self.folder = Path(tempfile.mkdtemp(prefix="cells-"))  # where its cells write files
         self._manager = KernelManager(kernel_name="python3")
+        self._manager.kernel_spec.argv[0] = python
         self._manager.start_kernel(env=self._environment(env), cwd=str(self.folder))
         self._client: BlockingKernelClient = self._manager.client()
         self._connect()

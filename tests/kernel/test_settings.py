@@ -10,22 +10,22 @@ from tests.kernel.session import Kernel, MakeKernel
 READ = "launch(lambda rank, n: torch.get_default_dtype(), 2)"
 
 
-def test_ranks_that_stay_begin_with_what_was_set(new_kernel: MakeKernel) -> None:
-    kernel = new_kernel()
+def test_ranks_that_stay_begin_with_what_was_set(forked_kernel: MakeKernel) -> None:
+    kernel = forked_kernel()
     kernel.value("import sys\ntorch.set_default_dtype(torch.float64)\nsys.setrecursionlimit(4567)")
     shown = kernel.value("%%ranks 2\nimport sys\ntorch.ones(1).dtype, sys.getrecursionlimit()")
     assert shown.count("(torch.float64, 4567)") == 2
 
 
-def test_a_function_put_into_a_library_is_the_one_that_is_sent(new_kernel: MakeKernel) -> None:
-    kernel = new_kernel()
+def test_a_function_put_into_a_library_is_the_one_that_is_sent(forked_kernel: MakeKernel) -> None:
+    kernel = forked_kernel()
     kernel.value("import torch.nn.functional as F\ndef mine(x):\n    return x + 100\nF.gelu = mine")
     assert kernel.value("launch(lambda rank, n: F.gelu is mine, 1).values") == "[True]\n"
     assert "True" in kernel.value("%%ranks 1 --send mine\ntorch.nn.functional.gelu is mine")
 
 
-def test_what_cannot_be_carried_is_told_once(new_kernel: MakeKernel) -> None:
-    kernel = new_kernel()
+def test_what_cannot_be_carried_is_told_once(forked_kernel: MakeKernel) -> None:
+    kernel = forked_kernel()
     kernel.value(
         "import logging, logging.handlers\nopen('settings.log', 'w').close()\n"
         "logging.getLogger('a').addHandler(logging.handlers.RotatingFileHandler('settings.log'))"
@@ -37,9 +37,9 @@ def test_what_cannot_be_carried_is_told_once(new_kernel: MakeKernel) -> None:
 
 
 def test_contexts_that_are_open_around_a_launch_hold_on_ranks_or_are_named(
-    new_kernel: MakeKernel,
+    forked_kernel: MakeKernel,
 ) -> None:
-    kernel = new_kernel()
+    kernel = forked_kernel()
     kernel.value(
         "def f(rank, n):\n    x = torch.ones(1, 1)\n    return (x @ x).dtype, torch.is_grad_enabled()"
     )
@@ -100,9 +100,9 @@ def weighted_average_gradients(*anything):
     raise ValueError(f"{os.environ.get('MINE')} {os.getcwd() == '/'} {torch.rand(1).dtype}")"""
 
 
-def test_a_check_is_that_of_a_grader_whatever_cells_have_set(new_kernel: MakeKernel) -> None:
+def test_a_check_is_that_of_a_grader_whatever_cells_have_set(forked_kernel: MakeKernel) -> None:
     """The same words for a right and a wrong answer, and what the cells have set is as it was."""
-    kernel = new_kernel()
+    kernel = forked_kernel()
     _run_solved(kernel, "08_synchronous_sgd")
     kernel.run(WRONG)
     kernel.value("from helpers import check")

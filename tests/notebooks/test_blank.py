@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,9 +17,9 @@ from tests.notebooks.solved import SOLVED, code_cells, environment, exercises_in
 DEADLINE_S = 200
 
 
-def run_all(notebook: Path, env: dict[str, str]) -> Notebook:
+def run_all(notebook: Path, env: dict[str, str], python: str) -> Notebook:
     """Run a notebook in its folder, in a kernel of its own, and give it with its outputs."""
-    words = [sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute"]
+    words = [python, "-m", "nbconvert", "--to", "notebook", "--execute"]
     words += ["--output", "done.ipynb", notebook.name]
     done = subprocess.run(
         words, cwd=notebook.parent, env=env, capture_output=True, text=True, timeout=DEADLINE_S
@@ -37,14 +36,16 @@ def often(path: Path) -> object:
 
 @pytest.mark.timeout(DEADLINE_S + 20)
 @pytest.mark.parametrize("path", [often(path) for path in SOLVED])
-def test_a_blank_copy_runs_whole_and_says_not_attempted(path: Path, tmp_path: Path) -> None:
+def test_a_blank_copy_runs_whole_and_says_not_attempted(
+    path: Path, tmp_path: Path, forking_python: str
+) -> None:
     blank = tmp_path / path.name
     write_notebook(blank, learner_copy(read_notebook(path), path.name))
     env = environment(tmp_path)
     del env["REAL_RANKS_LIVE"]  # live views and buttons, as a learner has them
     said = {
         match[1]: json.dumps(cell["outputs"], ensure_ascii=False)
-        for cell in code_cells(run_all(blank, env))
+        for cell in code_cells(run_all(blank, env, forking_python))
         if (match := re.search(r"\bcheck\((\w+)\)", source_of(cell)))
     }
     assert set(said) == {exercise.name for exercise in exercises_in(path)}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +33,9 @@ NEVER_STORED = {
 GLOO_TIMEOUT = "0:30:00"
 
 
-def nbval(notebook: Path) -> subprocess.CompletedProcess[str]:
+def nbval(notebook: Path, python: str) -> subprocess.CompletedProcess[str]:
     """Run `pytest --nbval`, outputs compared, in the notebook's folder."""
-    words = [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env"]
+    words = [python, "-m", "pytest", "--nbval", "--nbval-current-env"]
     words += ["-p", "tests.notebooks.as_in_jupyterlab", "-p", "no:cacheprovider"]
     words += ["-q", "--color=no", "--rootdir", ".", "-c", "/dev/null", notebook.name]
     return subprocess.run(
@@ -51,10 +50,10 @@ def nbval(notebook: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.timeout(DEADLINE_S + 20)
 @each_solved
-def test_a_second_run_gives_what_is_stored(path: Path, tmp_path: Path) -> None:
+def test_a_second_run_gives_what_is_stored(path: Path, tmp_path: Path, forking_python: str) -> None:
     copy = tmp_path / path.name
     copy.write_bytes(path.read_bytes())
-    done = nbval(copy)
+    done = nbval(copy, forking_python)
     assert done.returncode == 0, done.stdout[-12_000:] + done.stderr[-2_000:]
     count = len(code_cells(read_notebook(path)))
     assert f"{count} passed" in done.stdout
@@ -70,12 +69,14 @@ def notebook_of(source: str, *outputs: dict[str, Any]) -> Notebook:
     ("mime", "stored", "passes"),
     [("text/plain", "'rank 0'", True), ("text/plain", "'rank 1'", False), ("text/html", "", False)],
 )
-def test_an_output_that_differs_fails(tmp_path: Path, mime: str, stored: str, passes: bool) -> None:
+def test_an_output_that_differs_fails(
+    tmp_path: Path, forking_python: str, mime: str, stored: str, passes: bool
+) -> None:
     data = {"text/plain": "'rank 0'"} | {mime: stored}
     output = {"output_type": "execute_result", "data": data, "metadata": {}, "execution_count": 1}
     path = tmp_path / "small.ipynb"
     write_notebook(path, notebook_of("'rank ' + str(0)", output))
-    done = nbval(path)
+    done = nbval(path, forking_python)
     assert (done.returncode == 0) is passes, done.stdout
 
 

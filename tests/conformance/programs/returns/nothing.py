@@ -1,5 +1,0 @@
-"""main returns nothing."""
-
-
-def main(rank, world_size):
-    pass

@@ -1,7 +1,0 @@
-"""An ExceptionGroup."""
-
-FAILS = "ExceptionGroup"
-
-
-def main(rank, world_size):
-    raise ExceptionGroup("two things", [ValueError("one"), KeyError("two")])

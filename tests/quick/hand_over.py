@@ -1,0 +1,56 @@
+"""Be a `python` that has a fork of the template run its words, and only waits: see `tests/template.py`.
+
+    python -IS hand_over.py SOCKET WORDS...
+
+Signals go on to the fork; if this process dies, so does the fork. Imports little: it is started often.
+"""
+
+import array
+import json
+import os
+import signal
+import socket
+import sys
+
+PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+OPTIONS = ("-P", "-u", "-B")
+
+
+def main() -> None:
+    path, *words = sys.argv[1:]
+    first, *more = [word for word in words if word not in OPTIONS]
+    is_option = first.startswith("-") and first not in {"-c", "-m"}
+    # What multiprocessing and mpiexec have started they look at as at children.
+    is_child = first == "-c" and more[0].startswith("from multiprocessing")
+    if is_option or is_child or "PMI_RANK" in os.environ:
+        os.execv(sys.executable, [sys.executable, *words])
+    fds = [int(name) for name in os.listdir("/proc/self/fd")]
+    fds = [
+        fd for fd in fds if os.path.exists(f"/proc/self/fd/{fd}")
+    ]  # not the one that listed them
+    request = {
+        "words": words,
+        "env": dict(os.environ),
+        "cwd": os.getcwd(),
+        "fds": fds,
+        "session": os.getsid(0) == os.getpid(),
+    }
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as template:
+        template.connect(path)
+        rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))
+        template.sendmsg([json.dumps(request).encode()], [rights])
+        pid = json.loads(template.recv(1000))["pid"]
+        for number in PASSED_ON:
+            signal.signal(number, lambda number, _: os.kill(pid, number))
+        for fd in fds:  # who reads a pipe sees its end when the fork has closed it
+            os.close(fd)
+        said = template.recv(1000)
+    code = json.loads(said)["exit"] if said else -signal.SIGKILL
+    if code < 0:  # ended by a signal, and so is this process
+        if code not in {-signal.SIGKILL, -signal.SIGSTOP}:
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code)
+
+
+main()
