@@ -29,7 +29,7 @@ LOCK := pyproject.toml constraints.txt
 USABLE := $(shell $(BIN)/python -c '' 2>/dev/null \
 	&& test "$$(cat $(VENV)/.installed 2>/dev/null)" = "$(CURDIR)" && echo yes)
 
-.PHONY: help lab venv test soak lint notebooks outputs bench clean FORCE
+.PHONY: help lab venv test soak lint notebooks outputs site bench clean FORCE
 
 help:  ## list these targets
 	@LC_ALL=C grep -E '^[a-z]+:.*##' Makefile | sed -e 's/:.*## */: /' | awk -F ': ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -55,6 +55,9 @@ notebooks: $(VENV)/.installed  ## make the learner's notebooks/ from solutions/
 
 outputs: $(VENV)/.installed  ## run solutions/ and store what the cells gave
 	$(BIN)/course outputs $(NN)
+
+site: $(VENV)/.installed  ## write the course as static pages, into site/
+	$(BIN)/course site site
 
 bench: $(VENV)/.installed-bench $(VENV)/.installed-test  ## measure against peers, as ratios in one run
 	$(BIN)/python -m tests.benchmarks$(if $(BENCH), $(BENCH))

@@ -11,7 +11,7 @@ from typing import Any
 from helpers.answers.data import Answer, Problem
 from helpers.answers.history import answer_from_history, input_number
 from helpers.checks.grade import grade
-from helpers.checks.headings import UnknownExercise
+from helpers.checks.headings import UnknownExercise, headings
 from helpers.checks.registry import get
 from helpers.checks.result import CheckResult, Outcome
 from helpers.ranks.cells import ipython
@@ -48,7 +48,16 @@ def check(answer: Any) -> CheckResult:
     with as_in_a_new_process():
         result = grade(exercise, found, input_number, watched=Display().watched)
     after.remember(result.name, passed=result.passed)
-    return replace(_recorded(result), source=source)
+    return replace(_recorded(result), source=source, following=_following(result.name))
+
+
+def _following(name: str) -> str:
+    """Name the exercise of the same notebook that comes after one."""
+    own = [h for h in headings().values() if h.notebook == headings()[name].notebook]
+    index = [h.name for h in own].index(name) + 1
+    if index == len(own):
+        return "the end of this notebook"
+    return f"Exercise {own[index].number}, {own[index].title}"
 
 
 def _later_attempt(found: Answer | Problem, inputs: Sequence[str]) -> str:

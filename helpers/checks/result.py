@@ -82,7 +82,7 @@ class CheckResult:
     find the answer, in plain words. source: the answer with all that it uses, as a file may hold it;
     "" where there is none. given: of a pure function, the arguments in the first case that failed.
     unjudged: what came back, where the exercise's own functions failed over it: whether it or they are wrong,
-    only the reference solution can tell.
+    only the reference solution can tell. following: the exercise that comes next, for a learner.
     """
 
     name: str
@@ -97,6 +97,7 @@ class CheckResult:
     source: str = ""
     given: tuple[Any, ...] = ()
     unjudged: str = ""
+    following: str = ""
 
     @property
     def passed(self) -> bool:

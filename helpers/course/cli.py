@@ -23,7 +23,7 @@ from helpers.course.workspace import Workspace, WorkspaceError
 _FOR_WHOM = {
     "To learn": ("lab", "check", "watch", "hint", "progress", "reset", "doctor"),
     "To teach": ("grade", "release", "gradescope", "nbgrader"),
-    "To write": ("mistakes", "build", "outputs"),
+    "To write": ("mistakes", "build", "outputs", "site"),
 }
 """The commands as help lists them; a new one that is not named here comes last."""
 
@@ -361,6 +361,21 @@ def build() -> None:
 
     workspace = workspaces.find_workspace()
     for path in build_notebooks(workspace.solutions, workspace.notebooks):
+        click.echo(_short(path))
+
+
+@main.command()
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option("--notebooks", default="", help='Some of them, by number ("00 04"); by default all.')
+def site(out: Path, notebooks: str) -> None:
+    """Write the course as static pages.
+
+    Stubs in place of solutions, outputs as stored; players and explorers work without a server.
+    """
+    from helpers.course.site import build_site
+
+    workspace = workspaces.find_workspace()
+    for path in build_site(workspace.solutions, out, tuple(notebooks.replace(",", " ").split())):
         click.echo(_short(path))
 
 

@@ -16,6 +16,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
+from helpers.course.build import KEEP_OUTPUT
 from helpers.course.notebook_file import (
     Notebook,
     NotebookError,
@@ -25,6 +26,7 @@ from helpers.course.notebook_file import (
     read_notebook,
     write_notebook,
 )
+from helpers.ranks.display import LIVE
 
 CELL_TIMEOUT_S = 300
 
@@ -62,15 +64,24 @@ def _execute(node: nbformat.NotebookNode, name: str, scratch: str) -> None:
         coalesce_streams=True,
         store_widget_state=False,
     )
+    client.on_cell_start = lambda cell, cell_index: _set_live(client, cell)
     try:
         client.execute(env=_kernel_env(scratch))
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
         raise NotebookError(f"{name} did not run to its end: {error}") from None
 
 
+def _set_live(client: NotebookClient, cell: nbformat.NotebookNode) -> None:
+    """Let the kernel show a cell as on a live page if learners get its output with their copy."""
+    live = int(KEEP_OUTPUT in cell["metadata"].get("tags", ()))
+    assert client.kc is not None  # a cell starts, so there is a kernel
+    # sent before the cell, so run before it; silent, so not counted
+    client.kc.execute(f"import os; os.environ['{LIVE}'] = '{live}'", silent=True)
+
+
 def _kernel_env(scratch: str) -> dict[str, str]:
     env = os.environ | {
-        "REAL_RANKS_LIVE": "0",
+        LIVE: "0",
         "REAL_RANKS_PROGRESS": str(Path(scratch, ".progress.json")),
     }
     env.pop("MPLBACKEND", None)  # pictures are for the page, whatever this terminal draws with

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from html import escape
 
@@ -36,6 +37,8 @@ def verdict_text(result: CheckResult) -> str:
     lines += [f"  note: {clip(clean(note), 400)}" for note in result.notes]
     if _wants_hint(result):
         lines.append(f"  Stuck? {_hint_call(result)}")
+    if result.passed and result.following:
+        lines.append(f"  Next: {result.following}")
     return "\n".join(lines)
 
 
@@ -44,6 +47,8 @@ def verdict_html(result: CheckResult) -> str:
 
     On a live page the run that failed is played below it, with who waits for whom where it is stuck.
     """
+    if result.outcome is Outcome.NOT_ATTEMPTED:
+        return _quiet(f"{_headline(result)}: {result.message}")
     color = _GREEN if result.passed else _RED
     parts = [f'<div style="font-weight: bold">{escape(_headline(result))}</div>']
     if result.message:
@@ -65,6 +70,8 @@ def verdict_html(result: CheckResult) -> str:
     parts += [_quiet(f"note: {clip(clean(note), 400)}") for note in result.notes]
     if _wants_hint(result):
         parts.append(_quiet(f"Stuck? {_hint_call(result)}"))
+    if result.passed and result.following:
+        parts.append(f"<div>Next: {escape(result.following)}</div>")
     return (
         f'<div style="border-left: 6px solid {color}; padding: 2px 10px; max-width: 70em">'
         f"{''.join(parts)}</div>{player}"
@@ -161,13 +168,13 @@ def _case_html(case: CaseVerdict, played: bool) -> str:
         parts.append(_paragraph(case.message))
     parts += [_paragraph("traffic: " + text) for text in case.broken]
     if advice := _advice(case, played):
-        parts.append(f"<div><b>Start here:</b> {escape(clean(advice))}</div>")
+        parts.append(f"<div><b>Start here:</b> {_with_code(clean(advice))}</div>")
     return "".join(parts)
 
 
 def _row_html(row: Row, said: tuple[str, ...], one: bool) -> str:
     arrow = "&larr; " if said else ""
-    problem = arrow + escape(clip(clean(row.problem), _PROBLEM)) if row.problem else "right"
+    problem = arrow + _with_code(clip(clean(row.problem), _PROBLEM)) if row.problem else "right"
     values = tuple(getattr(row, name) for name in said)
     texts = values if one else (str(row.rank), *values)
     cells = [escape(clean(text)) for text in texts]
@@ -178,11 +185,16 @@ def _row_html(row: Row, said: tuple[str, ...], one: bool) -> str:
 
 def _paragraph(text: str) -> str:
     style = "margin: 2px 0px; padding: 0px; white-space: pre-wrap; background: transparent"
-    return f'<pre style="{style}">{escape(clip(clean(text), _MESSAGE))}</pre>'
+    return f'<pre style="{style}">{_with_code(clip(clean(text), _MESSAGE))}</pre>'
 
 
 def _quiet(text: str) -> str:
-    return f'<div style="opacity: 0.7; font-size: 90%">{escape(text)}</div>'
+    return f'<div style="opacity: 0.7; font-size: 90%">{_with_code(text)}</div>'
+
+
+def _with_code(text: str) -> str:
+    """Return text as HTML, with code where it stands between backticks."""
+    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text))
 
 
 def _indented(text: str, by: str = "  ") -> list[str]:
