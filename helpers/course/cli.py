@@ -367,15 +367,18 @@ def build() -> None:
 @main.command()
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--notebooks", default="", help='Some of them, by number ("00 04"); by default all.')
-def site(out: Path, notebooks: str) -> None:
+@click.option("--stored", is_flag=True, help="Do not run them: pictures stand still, as stored.")
+def site(out: Path, notebooks: str, stored: bool) -> None:
     """Write the course as static pages.
 
-    Stubs in place of solutions, outputs as stored; players and explorers work without a server.
+    Runs the solved notebooks, and shows stubs in place of solutions. Players and explorers work without a
+    server.
     """
     from helpers.course.site import build_site
 
     workspace = workspaces.find_workspace()
-    for path in build_site(workspace.solutions, out, tuple(notebooks.replace(",", " ").split())):
+    names = tuple(notebooks.replace(",", " ").split())
+    for path in build_site(workspace.solutions, out, names, run=not stored):
         click.echo(_short(path))
 
 

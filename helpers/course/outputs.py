@@ -40,21 +40,24 @@ def store_outputs(path: Path) -> None:
     write_notebook(path, executed(read_notebook(path), path.name))
 
 
-def executed(notebook: Notebook, name: str) -> Notebook:
-    """Return the notebook with fresh outputs; `name` is for the scratch folder and for errors."""
+def executed(notebook: Notebook, name: str, *, live: bool = False) -> Notebook:
+    """Return the notebook with fresh outputs; `name` is for the scratch folder and for errors.
+
+    live: as a reader's page shows them, with players in place of still pictures.
+    """
     check_cell_ids(notebook, name)
     node = nbformat.reads(json.dumps(notebook), as_version=4)
     with tempfile.TemporaryDirectory(prefix="real-ranks-outputs-") as scratch:
         # The kernel is in a folder that holds its notebook, as a learner's is.
         write_notebook(Path(scratch, name), notebook)
-        _execute(node, name, scratch)
+        _execute(node, name, scratch, live)
     stored: Notebook = json.loads(nbformat.writes(node))
     for cell in stored["cells"]:
         cell["metadata"] = cell_metadata(cell)
     return stored | {"metadata": notebook_metadata()}
 
 
-def _execute(node: nbformat.NotebookNode, name: str, scratch: str) -> None:
+def _execute(node: nbformat.NotebookNode, name: str, scratch: str, live: bool) -> None:
     client = NotebookClient(
         node,
         timeout=CELL_TIMEOUT_S,
@@ -64,19 +67,22 @@ def _execute(node: nbformat.NotebookNode, name: str, scratch: str) -> None:
         coalesce_streams=True,
         store_widget_state=False,
     )
-    client.on_cell_start = lambda cell, cell_index: _set_live(client, cell)
+    client.on_cell_start = lambda cell, cell_index: _set_live(client, live or _is_kept(cell))
     try:
         client.execute(env=_kernel_env(scratch))
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
         raise NotebookError(f"{name} did not run to its end: {error}") from None
 
 
-def _set_live(client: NotebookClient, cell: nbformat.NotebookNode) -> None:
-    """Let the kernel show a cell as on a live page if learners get its output with their copy."""
-    live = int(KEEP_OUTPUT in cell["metadata"].get("tags", ()))
+def _is_kept(cell: nbformat.NotebookNode) -> bool:
+    """Whether learners get the cell's output with their copy, as a live page shows it."""
+    return KEEP_OUTPUT in cell["metadata"].get("tags", ())
+
+
+def _set_live(client: NotebookClient, live: bool) -> None:
     assert client.kc is not None  # a cell starts, so there is a kernel
     # sent before the cell, so run before it; silent, so not counted
-    client.kc.execute(f"import os; os.environ['{LIVE}'] = '{live}'", silent=True)
+    client.kc.execute(f"import os; os.environ['{LIVE}'] = '{int(live)}'", silent=True)
 
 
 def _kernel_env(scratch: str) -> dict[str, str]:

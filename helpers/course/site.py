@@ -1,6 +1,6 @@
 """`make site`: the whole course as static pages, to look through before installing anything.
 
-    solutions/ -> sources as handed out, outputs as stored -> one page a notebook -> index.html
+    solutions/ -> run -> sources as handed out, outputs of the run -> one page a notebook -> index.html
 
 Players and explorers are plain HTML with a script of their own, so they work there too, without a server.
 """
@@ -20,6 +20,7 @@ from helpers.course.build import KEEP_OUTPUT, learner_copy
 from helpers.course.home import part_of
 from helpers.course.links import numbered
 from helpers.course.notebook_file import Notebook, read_notebook, source_of
+from helpers.course.outputs import executed
 from helpers.course.page import page
 
 _NOTEBOOK = re.compile(r'href="(\d\d_\w+)\.ipynb(#[^"]*)?"')
@@ -36,10 +37,13 @@ class _Page:
     minutes: int
 
 
-def build_site(solutions: Path, out: Path, names: tuple[str, ...] = ()) -> list[Path]:
-    """Write a page for each solved notebook, or those named, and index.html. Return the files.
+def build_site(
+    solutions: Path, out: Path, names: tuple[str, ...] = (), *, run: bool = True
+) -> list[Path]:
+    """Write a page for each solved notebook, or those named by number, and index.html. Return the files.
 
-    Exercises appear as stubs, as learners get them; all other outputs are those stored in solutions/.
+    Exercises appear as stubs, as learners get them. run: run the notebooks first, so that timelines play;
+    otherwise outputs are the still ones that are stored.
     """
     out.mkdir(parents=True, exist_ok=True)
     sources = sorted(solutions.glob("*.ipynb"))
@@ -49,7 +53,9 @@ def build_site(solutions: Path, out: Path, names: tuple[str, ...] = ()) -> list[
     for source in sources:
         if names and source.stem[:2] not in names:
             continue
-        notebook = _as_shown(read_notebook(source), source.name, files)
+        solved = read_notebook(source)
+        solved = executed(solved, source.name, live=True) if run else solved
+        notebook = _as_shown(solved, source.name, files)
         body, _ = exporter.from_notebook_node(nbformat.reads(json.dumps(notebook), as_version=4))
         written.append(_written(out / f"{source.stem}.html", _NOTEBOOK.sub(_to_page, body)))
         pages.append(_page(source.stem, notebook))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
 
-from tests.kernel.session import STOP_S, Cell, Kernel, MakeKernel, wait_until
+from tests.kernel.session import CELL_S, STOP_S, Cell, Kernel, MakeKernel, wait_until
 
 HANGS = {
     "asleep": "def f(rank, n):\n    time.sleep(600)\nlaunch(f, 3, timeout=900)",
@@ -44,6 +45,27 @@ def test_stop_ends_all_ranks_that_are(how: str, kernel: Kernel) -> None:
     kernel.interrupt()
     wait_until(lambda: not kernel.ranks(), STOP_S, kernel.ranks)
     stopped_and_well(kernel, kernel.wait(request))
+
+
+def test_stop_keeps_what_was_printed_and_says_where_each_rank_was(kernel: Kernel) -> None:
+    program = """
+def f(rank, n):
+    print("hello from", rank)
+    open(f"printed-{rank}", "w").close()
+    while True:
+        pass
+launch(f, 2, timeout=900)"""
+    request = kernel.begin(program)
+    wait_until(lambda: len(list(kernel.folder.glob("printed-*"))) == 2, CELL_S)
+    kernel.interrupt()
+    cell = kernel.wait(request)
+    assert cell.error == "Stopped" and "Stopped after " in cell.text, cell
+    for rank in range(2):
+        assert f"rank {rank} | hello from {rank}" in cell.text
+        assert re.search(
+            rf"rank {rank}: was in its own code at cell \[\d+\], line [3-5]", cell.text
+        )
+    works(kernel)
 
 
 def test_stop_before_there_are_ranks(kernel: Kernel) -> None:

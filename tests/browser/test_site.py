@@ -1,0 +1,61 @@
+"""The course as static pages: links lead from page to page, and a player plays, from files alone."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, Playwright
+
+from helpers.course.site import build_site
+from helpers.course.workspace import find_workspace
+from tests.browser.conftest import BROWSERS, QUIET
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("site")
+    build_site(find_workspace().solutions, out, ("00", "02"), run=False)
+    return out
+
+
+@pytest.fixture
+def page(playwright: Playwright) -> Iterator[Page]:
+    """Open a browser on files alone; the links to fonts and formulas elsewhere lead nowhere here."""
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        pytest.skip(f"no browser found: none of {', '.join(BROWSERS)} is on the PATH")
+    with playwright.chromium.launch(executable_path=browser, args=QUIET) as chromium:
+        yield chromium.new_page()
+
+
+def test_the_front_page_opens_with_a_run_that_plays(pages: Path, page: Page) -> None:
+    page.goto((pages / "index.html").as_uri())
+    page.get_by_role("button", name="Play").first.click()
+    page.get_by_text("rank 0").first.wait_for()
+    page.wait_for_function("!document.body.innerText.includes('Before the first event.')")
+
+
+def test_links_lead_from_the_front_page_to_notebooks_and_between_them(
+    pages: Path, page: Page
+) -> None:
+    page.goto((pages / "index.html").as_uri())
+    page.get_by_role("link", name="02 ·").click()
+    assert page.url.endswith("02_blocking_p2p.html")
+    first = pages / "00_start_here.html"
+    assert 'href="22_other_roads.html"' in first.read_text(encoding="utf-8")
+    assert ".ipynb#" not in first.read_text(encoding="utf-8")
+
+
+def test_no_solution_is_shown(pages: Path) -> None:
+    text = (pages / "02_blocking_p2p.html").read_text(encoding="utf-8")
+    assert "BEGIN SOLUTION" not in text and "Exercise 2.1: Ping-pong" in text
+
+
+def test_the_front_page_is_accessible(pages: Path, page: Page) -> None:
+    page.goto((pages / "index.html").as_uri())
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
