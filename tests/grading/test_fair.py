@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from helpers.checks import exercise
+from helpers.checks.draw import Draw
 from helpers.checks.draw import plan as plan_draws
 from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import Grader
@@ -75,9 +76,10 @@ POINTS = {name: 0.0 if cells == [HANGS] else 10.0 for name, cells in CLASS.items
 
 @pytest.fixture(autouse=True)
 def few_cases(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        exercise, "plan", lambda sizes, count, seed: plan_draws(sizes, min(count, 3), seed)
-    )
+    def few(sizes: Sequence[int], count: int, seed: str, *, small: bool = False) -> list[Draw]:
+        return plan_draws(sizes, min(count, 3), seed, small=small)
+
+    monkeypatch.setattr(exercise, "plan", few)
 
 
 def points_of(graders: Iterator[Grader], order: Sequence[str], folder: Path) -> dict[str, float]:

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import psutil
 import pytest
 
 from helpers.checks import exercise
+from helpers.checks.draw import Draw
 from helpers.checks.draw import plan as plan_draws
 from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import Grader
@@ -109,9 +111,10 @@ def test_what_is_left_in_shared_memory_is_gone_before_the_next_answer(
 
 @pytest.fixture
 def few_cases(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        exercise, "plan", lambda sizes, count, seed: plan_draws(sizes, min(count, 2), seed)
-    )
+    def few(sizes: Sequence[int], count: int, seed: str, *, small: bool = False) -> list[Draw]:
+        return plan_draws(sizes, min(count, 2), seed, small=small)
+
+    monkeypatch.setattr(exercise, "plan", few)
 
 
 @pytest.fixture

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pytest
 
 from helpers.checks import exercise
+from helpers.checks.draw import Draw
 from helpers.checks.draw import plan as plan_draws
 from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import Grader
@@ -61,13 +62,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def few_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw two cases of few ranks where a class has two dozen: with more an attack reaches no more."""
-    monkeypatch.setattr(
-        exercise,
-        "plan",
-        lambda sizes, count, seed: plan_draws(
-            [n for n in sizes if n in (2, 3)] or sizes, min(count, 2), seed
-        ),
-    )
+
+    def few(sizes: Sequence[int], count: int, seed: str, *, small: bool = False) -> list[Draw]:
+        few_sizes = [n for n in sizes if n in (2, 3)] or sizes
+        return plan_draws(few_sizes, min(count, 2), seed, small=small)
+
+    monkeypatch.setattr(exercise, "plan", few)
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, mo
                 p.data.copy_(k)
 
 
-# %% wrong: the last batch, too | wrong | says: inner.step\(\) is called \d times here; \d times? is right
+# %% wrong: the last batch, too | wrong | says: this rank calls inner.step\(\) \d times; \d times? is right
 def diloco(rank, world_size, model, inner, x, y, batch_size, every, outer_lr, momentum):
     kept = [p.detach().clone() for p in model.parameters()]
     outer = torch.optim.SGD(kept, lr=outer_lr, momentum=momentum, nesterov=True)
