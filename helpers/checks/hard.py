@@ -181,9 +181,10 @@ class _UnderWay:
             _spoil(own, second)
         # taken after the poison is in: what is counted from here on is the answer's own writing
         self._versions = [_version(own) for own in written]
-        # gloo may reduce within the buffer that it reads: what was handed in is kept in a copy of its own
+        # gloo may reduce within the buffer that it reads: what was handed in is kept in a copy of its own.
+        # What is only sent stays as it is: one more copy would count as memory of the answer's.
         self._sent = [
-            (own, copy.clone())
+            (own, copy if writes is None else copy.clone())
             for own, copy in pairs.get(reads, [])
             if not any(_share(own, other) for other in written)
         ]
