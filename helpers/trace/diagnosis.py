@@ -119,6 +119,7 @@ def _wait_of(state: RankState, states: Sequence[RankState], trace: Trace) -> Wai
     if state.gone:
         words = {"returned": "has returned", "failed": "has failed", "died": "has died"}
         return Wait(state.rank, words[state.state])
+    # a rank in gloo's wait() is not in the call itself: the last one that it started is what it waits for
     event = state.blocked or (state.pending[-1] if state.pending and state.inside else None)
     if event is None:
         where = f" at {state.at}" if state.at else ""
@@ -182,6 +183,7 @@ def _mismatch(states: Sequence[RankState], trace: Trace, waits: Waits) -> Diagno
 
 def _order_between_groups(trace: Trace, waits: Waits) -> Diagnosis | None:
     """Find two ranks that wait in collectives of two groups which both belong to, crosswise."""
+    # each group numbers its own collectives, so no comparison within one group shows this
     blocked = [wait for wait in waits if wait.event is not None and wait.event.is_collective]
     for one in blocked:
         for other in blocked:

@@ -13,6 +13,7 @@ def problem_of(collective: Collective) -> str | None:
     if len({call.root for call in calls}) > 1:
         return "root"
     op = calls[0].op
+    # scatter and all_to_all are left out: there ranks may hand in parts of different sizes
     given = [call for call in calls if call.shapes]
     if op in {"all_reduce", "reduce", "broadcast", "all_gather", "gather", "reduce_scatter"}:
         # By bytes, not by shape: a (2, 3) and a (6,) do not disturb each other.
@@ -34,6 +35,7 @@ def mismatch_in(trace: Trace) -> str:
             return unlike(collective, problem)
     for message in trace.messages():
         recv = message.recv
+        # gloo moves bytes: with the same number of them another dtype raises no error and gives wrong values
         if recv is not None and message.send.dtype != recv.dtype and not recv.finished:
             return (
                 f"rank {message.src} sends {message.send.dtype}{at(message.send)}, but rank "
