@@ -13,7 +13,7 @@ def problem_of(collective: Collective) -> str | None:
     if len({call.root for call in calls}) > 1:
         return "root"
     op = calls[0].op
-    # scatter and all_to_all are left out: there ranks may hand in parts of different sizes
+    # scatter and all_to_all are left out: there ranks rightly hand in different amounts
     given = [call for call in calls if call.shapes]
     if op in {"all_reduce", "reduce", "broadcast", "all_gather", "gather", "reduce_scatter"}:
         # By bytes, not by shape: a (2, 3) and a (6,) do not disturb each other.
