@@ -19,8 +19,7 @@ class NextSteps:
     """One notebook's exercises and quizzes, with links to their cells. cells: of exercises, by name."""
 
     place: Place
-    passed: tuple[Heading, ...]
-    left: tuple[Heading, ...]
+    exercises: tuple[Heading, ...]
     cells: Mapping[str, str]
     following: Place | None
 
@@ -29,33 +28,37 @@ class NextSteps:
         return [quiz for quiz in self.place.quizzes if quiz.state != "right"]
 
     def __repr__(self) -> str:
-        done = len(self.passed)
-        lines = [f"{self.place.title}: {done} of {done + len(self.left)} exercises passed"]
-        lines += [f"  ● {_words(heading)}" for heading in self.passed]
-        lines += [f"  ○ {_words(heading)}" for heading in self.left]
+        lines = [f"{self.place.title}: {self._count()}"]
+        lines += [f"  {self._sign(heading)[0]} {_words(heading)}" for heading in self.exercises]
         if self._open:
             lines.append("Predictions to make: " + ", ".join(quiz.id for quiz in self._open))
         lines.append(f"Next: {self.following.title}" if self.following else "This is the last one.")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        rows = [
-            f'<li style="list-style: none"><span aria-label="{state}">{sign}</span> '
-            f"{self._link(self.cells.get(heading.name, ''), _words(heading))}</li>"
-            for sign, state, those in (("●", "passed", self.passed), ("○", "to do", self.left))
-            for heading in those
-        ]
+        rows = []
+        for heading in self.exercises:
+            sign, state = self._sign(heading)
+            link = self._link(self.cells.get(heading.name, ""), _words(heading))
+            signed = f'<span role="img" aria-label="{state}">{sign}</span>'
+            rows.append(f'<li style="list-style: none">{signed} {link}</li>')
         asked = ", ".join(self._link(quiz.cell, quiz.id) for quiz in self._open)
         asked = f"<p>Predictions to make: {asked}</p>" if asked else ""
         go = f'<a href="{FILE}">Where you are</a>'
         if self.following:
             title = f"<b>{escape(self.following.title)}</b>"
             go = f'Next: <a href="{escape(self.following.file)}">{title}</a> · {go}'
-        done = len(self.passed)
         return (
-            f"<p><b>{done} of {done + len(self.left)} exercises passed</b></p>"
+            f"<p><b>{self._count()}</b></p>"
             f'<ul style="padding-left: 0">{"".join(rows)}</ul>{asked}<p>{go}</p>'
         )
+
+    def _count(self) -> str:
+        done = sum(heading.name in self.place.done for heading in self.exercises)
+        return f"{done} of {len(self.exercises)} exercises passed"
+
+    def _sign(self, heading: Heading) -> tuple[str, str]:
+        return ("●", "passed") if heading.name in self.place.done else ("○", "to do")
 
     def _link(self, cell: str, words: str) -> str:
         if not cell:
@@ -75,8 +78,7 @@ def next_steps(notebook: str) -> NextSteps:
     own = [heading for heading in headings().values() if heading.notebook == name]
     return NextSteps(
         place,
-        tuple(heading for heading in own if heading.name in place.done),
-        tuple(heading for heading in own if heading.name not in place.done),
+        tuple(own),
         _cells(name),
         places[index + 1] if index + 1 < len(places) else None,
     )

@@ -20,7 +20,7 @@ from helpers.views.values import short_value
 
 _FAILURE_LINES = 60
 _LIVE_LINES = 8
-# The view is drawn anew every 0.3 s; on a machine that is very busy, less often.
+# The view is drawn again every 0.3 s; on a machine that is very busy, less often.
 _FED_S = 10
 _RED = "rgb(200, 74, 0)"
 _GREY = "rgba(128, 128, 128, 0.45)"

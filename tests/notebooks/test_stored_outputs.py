@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from helpers.course.build import KEEP_OUTPUT
 from helpers.course.notebook_file import (
     Notebook,
     notebook_metadata,
@@ -50,10 +52,10 @@ def nbval(notebook: Path, python: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.timeout(DEADLINE_S + 20)
 @each_solved
-def test_a_second_run_gives_what_is_stored(path: Path, tmp_path: Path, forking_python: str) -> None:
+def test_a_second_run_gives_what_is_stored(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / path.name
     copy.write_bytes(path.read_bytes())
-    done = nbval(copy, forking_python)
+    done = nbval(copy, sys.executable)  # a new one: several notebooks look at their own processes
     assert done.returncode == 0, done.stdout[-12_000:] + done.stderr[-2_000:]
     count = len(code_cells(read_notebook(path)))
     assert f"{count} passed" in done.stdout
@@ -93,8 +95,19 @@ def test_few_cells_are_excused_and_each_says_why(path: Path) -> None:
 
 
 @each_solved
+def test_every_exercise_has_passed(path: Path) -> None:
+    """A check that refuses the solution would otherwise be stored like any other output."""
+    for cell in code_cells(read_notebook(path)):
+        if source_of(cell).startswith(("result = check(", "%%after")):
+            text = json.dumps(cell["outputs"], ensure_ascii=False)
+            assert "It runs once Exercise" not in text and "Stuck? hint(" not in text, cell["id"]
+
+
+@each_solved
 def test_no_tag_excuses_a_cell(path: Path) -> None:
     for cell in code_cells(read_notebook(path)):
+        if KEEP_OUTPUT in cell["metadata"].get("tags", ()):
+            continue  # a player, with the times of its own run
         tags = cell["metadata"].get("tags", [])
         assert not [tag for tag in tags if tag.startswith("nbval")], cell["id"]
 

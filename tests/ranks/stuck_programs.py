@@ -339,3 +339,14 @@ def locks_taken_in_two_orders(rank: int, n: int) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+@stuck("mismatched_collectives", world_size=4)
+def another_collective_after_one_of_a_subgroup(rank: int, n: int) -> None:
+    group = dist.new_group([0, 1])
+    if rank < 2:
+        dist.all_reduce(one(), group=group)
+    if rank == 3:
+        dist.broadcast(one(), 0)
+    else:
+        dist.all_reduce(one())

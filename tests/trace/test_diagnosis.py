@@ -29,6 +29,12 @@ EXPECTED = {
         "rank 0 calls all_reduce",
         "the same collectives in the same order",
     ),
+    "another_collective_after_one_of_a_subgroup": (
+        "mismatched_collectives",
+        (3,),
+        "rank 0 calls all_reduce",
+        "the same collectives in the same order",
+    ),
     "different_roots": ("mismatched_collectives", (0, 1), "broadcast with root 1", "same order"),
     "two_groups_crosswise": (
         "mismatched_collectives",

@@ -92,6 +92,7 @@ FROM_STUCK = (
     "queue_of_the_peer",
     "ring_that_receives_from_the_wrong_side",
     "locks_taken_in_two_orders",
+    "another_collective_after_one_of_a_subgroup",
 )
 
 
