@@ -105,7 +105,7 @@ def test_html_escapes_all_that_comes_from_ranks() -> None:
     waits = (Wait(0, evil), Wait(1, evil))
     for html in (lanes_html(run), lanes_live_html(["running"] * 2, [evil, evil], waits, 3.0)):
         page = read(html)
-        assert page.tags <= {"div", "pre", "b", "span"}
+        assert page.tags <= {"div", "pre", "b", "span", "style"}
         assert "<script>alert(1)</script>" in page.text
         assert "\x1b" not in html
 
