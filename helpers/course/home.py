@@ -3,7 +3,8 @@
     progress + headings + quizzes -> places() -> Home -> home(), work/home.ipynb, `course progress`
 
 `course lab` writes work/home.ipynb again each time and opens it, so that the map stands there before anything
-was run; its one cell draws it again.
+was run. While it is on screen, look/home.js asks the server (look/__init__.py) for the map as it is now.
+Without that server, the one cell draws it again.
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ from pathlib import Path
 from typing import Any
 
 from helpers.checks.headings import Heading, headings
-from helpers.course.notebook_file import notebook_metadata, read_notebook, source_of, write_notebook
+from helpers.course.notebook_file import notebook_metadata, source_of, write_notebook
 from helpers.course.page import page
 from helpers.course.progress import read
 from helpers.course.progress_format import Attempts, Progress, Score
 from helpers.course.quizzes import quizzes_of_notebooks
-from helpers.course.workspace import WorkspaceError, find_workspace
+from helpers.course.workspace import cells_of, file_of, trusted
+from helpers.views.live import live_page
 
 FILE = "home.ipynb"
+_PAGE = Path(__file__).parent / "look" / "home.js"
 _CELL = "from helpers import home\n\nhome()"
 _ANSWERS = {"right": "●", "tried": "◐", "open": "○"}
 _ANSWERED = {"right": "answered", "tried": "not right yet", "open": "not answered yet"}
@@ -120,6 +123,10 @@ class Home:
         return [*words, *([self.note] if self.note else [])]
 
     def _repr_html_(self) -> str:
+        return live_page(_PAGE, {}, self.map_html())
+
+    def map_html(self) -> str:
+        """Return the map alone, which does not change while it is shown."""
         first, *_ = self._words()
         task = _task(self.here) if self.here is not None else ""
         return page(
@@ -186,8 +193,8 @@ def write_home(work: Path) -> Path:
         "data": {"text/html": home()._repr_html_(), "text/plain": repr(home())},
     }
     words = (
-        "# Where you are\n\nClick a notebook to open it. After some work, run the cell below (Shift+Enter) "
-        "to update the map."
+        "# Where you are\n\nClick a notebook to open it. The map follows your work while it is open. If it "
+        "stands still, run the cell below (Shift+Enter)."
     )
     docs = Path(__file__).resolve().parents[2] / "docs"
     if docs.is_dir():
@@ -211,6 +218,7 @@ def write_home(work: Path) -> Path:
         "nbformat_minor": 5,
     }
     write_notebook(path, notebook)
+    trusted(path)
     return path
 
 
@@ -238,35 +246,22 @@ def _asked(progress: Progress, notebook: str) -> tuple[Asked, ...]:
 def _cells_of_quizzes(notebook: str) -> Mapping[str, str]:
     """Return the id of the cell that asks each quiz: JupyterLab opens a notebook at a cell by it."""
     asks = re.compile(r'predict\("([^"]+)"\)')
-    return {quiz: cell for source, cell in sources_of(notebook) for quiz in asks.findall(source)}
-
-
-def sources_of(notebook: str) -> list[tuple[str, str]]:
-    """Return the source and the id of each cell of a notebook; none where the file is not at hand."""
-    path = _file_of(notebook)
-    if path is None:
-        return []
-    return [(source_of(cell), cell.get("id", "")) for cell in read_notebook(path)["cells"]]
+    return {
+        quiz: cell.get("id", "")
+        for cell in cells_of(notebook)
+        for quiz in asks.findall(source_of(cell))
+    }
 
 
 @cache
 def _title(notebook: str) -> str:
     """Return a notebook's own title, "02 · Blocking send and recv"; its file's name where there is none."""
-    path = _file_of(notebook)
+    path = file_of(notebook)
     if path is None:
         return notebook
     with path.open(encoding="utf-8") as file:
         match = re.search(r'"# (\d\d · [^"\\]+)', file.read(20_000))
     return match[1] if match else notebook
-
-
-def _file_of(notebook: str) -> Path | None:
-    try:
-        workspace = find_workspace()
-    except (WorkspaceError, OSError):
-        return None
-    files = (f / f"{notebook}.ipynb" for f in (workspace.notebooks, workspace.solutions))
-    return next((file for file in files if file.is_file()), None)
 
 
 # --- the table below the map, in `course progress` ---------------------------------------------------

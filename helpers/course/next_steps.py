@@ -9,7 +9,9 @@ from functools import cache
 from html import escape
 
 from helpers.checks.headings import Heading, headings, notebook_called
-from helpers.course.home import FILE, Asked, Place, home, sources_of
+from helpers.course.home import FILE, Asked, Place, home
+from helpers.course.notebook_file import source_of
+from helpers.course.workspace import cells_of
 
 _SOLVED = re.compile(r"^check\((\w+)\)|= check\((\w+)\)", re.MULTILINE)
 
@@ -88,9 +90,9 @@ def next_steps(notebook: str) -> NextSteps:
 def _cells(notebook: str) -> Mapping[str, str]:
     """Return the id of the cell that checks each exercise."""
     return {
-        first or second: cell
-        for source, cell in sources_of(notebook)
-        for first, second in _SOLVED.findall(source)
+        first or second: cell.get("id", "")
+        for cell in cells_of(notebook)
+        for first, second in _SOLVED.findall(source_of(cell))
     }
 
 

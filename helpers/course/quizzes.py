@@ -22,14 +22,19 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
 
 import msgspec
 
+from helpers.course.links import linked, numbered
+from helpers.course.notebook_file import source_of
 from helpers.course.told import Told, to_html
+from helpers.course.workspace import cells_of
 from helpers.views.live import widget_view
+from helpers.views.palette import RIGHT, WRONG
 
 QUIZ_DIR = Path(__file__).parent / "quizzes"
 
@@ -197,14 +202,36 @@ def quiz_widget(quiz: Quiz) -> Any:
     ]
     choices = widgets.RadioButtons(options=labels, index=None, layout={"width": "max-content"})
     button = widgets.Button(description="Check", tooltip="Check the chosen answer")
-    feedback = widgets.HTML()
+    # Not a widget of HTML: JupyterLab opens the links of an output itself, and reloads its page for others.
+    feedback = widgets.Output()
 
     def on_check(_: object) -> None:
-        if choices.value is None:
-            feedback.value = "Choose an answer first."
-        else:
-            feedback.value = to_html(answer_quiz(quiz, choices.value))
+        choice = choices.value
+        html = "Choose an answer first." if choice is None else judged_html(quiz, choice)
+        shown = {"output_type": "display_data", "data": {"text/html": html}, "metadata": {}}
+        feedback.outputs = (shown,)
 
     button.on_click(on_check)
     question = widgets.HTML(to_html(f"**Predict, then run.** {quiz.question.strip()}"))
     return widgets.VBox([question, choices, button, feedback])
+
+
+def judged_html(quiz: Quiz, choice: int) -> str:
+    color, sign = (RIGHT, "✓") if choice == quiz.answer else (WRONG, "✗")
+    files = numbered(f"{name}.ipynb" for name in quizzes_of_notebooks())
+    said = "\n\n".join(filter(None, [linked(answer_quiz(quiz, choice), files), _onward(quiz.id)]))
+    badge = f"background: {color}; color: white; font-weight: bold; padding: 0px 6px"
+    return (
+        f'<div style="border-left: 6px solid {color}; padding: 2px 10px; max-width: 70em">'
+        f'<span aria-hidden="true" style="{badge}">{sign}</span> {to_html(said)}</div>'
+    )
+
+
+def _onward(quiz_id: str) -> str:
+    """Return a link to the cell that shows the answer: the next one, if it is code. Else nothing."""
+    name = next((name for name, ids in quizzes_of_notebooks().items() if quiz_id in ids), "")
+    for asking, after in pairwise(cells_of(name)):
+        if f'predict("{quiz_id}")' in source_of(asking):
+            shows = after["cell_type"] == "code" and "predict(" not in source_of(after)
+            return f"[Run the next cell]({name}.ipynb#cell-id={after['id']}) and see." * shows
+    return ""

@@ -21,13 +21,14 @@ class Told:
 
 
 def to_html(text: str) -> str:
-    """Turn such a text into HTML: paragraphs, `code`, **bold** and fenced code, nothing more."""
+    """Turn such a text into HTML: paragraphs, `code`, **bold**, links to notebooks and fenced code."""
     parts = re.split(r"^```\w*\n(.*?)^```[ ]*$", html.escape(text), flags=re.DOTALL | re.MULTILINE)
     for index, part in enumerate(parts):
         if index % 2:  # what stood between fences
             parts[index] = f"<pre>{part.rstrip()}</pre>"
         else:
             part = re.sub(r"`([^`]+)`", r"<code>\1</code>", part.strip())
+            part = re.sub(r"\[([^\]]+)\]\((\w+\.ipynb[#=\w-]*)\)", r'<a href="\2">\1</a>', part)
             part = re.sub(r"\*\*([^*]+)\*\*", r"<b>\1</b>", part)
             parts[index] = part.replace("\n\n", "<br><br>")
     return "".join(parts)

@@ -18,8 +18,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from helpers.course.notebook_file import Notebook, read_notebook
+
 LOOK = ("--custom-css", "--ServerApp.jpserver_extensions=helpers.course.look=True")
-"""Options of JupyterLab that let pictures follow its theme."""
+"""Options of JupyterLab that let pictures follow its theme and the home page follow the work."""
 
 
 class WorkspaceError(Exception):
@@ -85,12 +87,12 @@ def fill(workspace: Workspace) -> list[Path]:
     return [
         target
         for source in sorted(workspace.notebooks.glob("*.ipynb"))
-        if _copy_if_new(source, target := work / source.name) and _trusted(target)
+        if _copy_if_new(source, target := work / source.name) and trusted(target)
     ]
 
 
-def _trusted(notebook: Path) -> bool:
-    """Sign the course's own copy: JupyterLab lets only what it trusts move, and the first picture plays."""
+def trusted(notebook: Path) -> bool:
+    """Sign a notebook that the course has made: JupyterLab runs scripts only in what it trusts."""
     import nbformat  # here: most commands need neither
     from nbformat.sign import NotebookNotary
 
@@ -112,7 +114,7 @@ def reset(workspace: Workspace, which: str) -> tuple[Path, Path | None]:
     target = _made(workspace) / source.name
     kept = _move_aside(target) if target.exists() else None
     _copy_if_new(source, target)
-    _trusted(target)
+    trusted(target)
     return target, kept
 
 
@@ -141,6 +143,22 @@ def find_notebook(folder: Path, which: str) -> Path:
             return path
     known = ", ".join(path.stem for path in sorted(folder.glob("*.ipynb"))) or "none yet"
     raise WorkspaceError(f"No notebook {which!r}. There are: {known}. Name one, or its number.")
+
+
+def cells_of(notebook: str) -> list[Notebook]:
+    """Return the cells of a notebook of the course, by its name; none where the file is not at hand."""
+    path = file_of(notebook)
+    return [] if path is None else read_notebook(path)["cells"]
+
+
+def file_of(notebook: str) -> Path | None:
+    """Return a notebook's file as it is handed out; its solution where that is all there is."""
+    try:
+        workspace = find_workspace()
+    except (WorkspaceError, OSError):
+        return None
+    files = (f / f"{notebook}.ipynb" for f in (workspace.notebooks, workspace.solutions))
+    return next((file for file in files if file.is_file()), None)
 
 
 def _copy_if_new(source: Path, target: Path) -> bool:

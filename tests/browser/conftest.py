@@ -47,7 +47,7 @@ def work(tmp_path: Path, name: str) -> Path:
 @pytest.fixture
 def lab(work: Path, tmp_path: Path) -> Iterator[Lab]:
     home = tmp_path / "home"
-    home.mkdir()
+    home.mkdir(exist_ok=True)
     with running_lab(work, home) as lab:
         yield lab
 

@@ -32,7 +32,7 @@ class NotebookPage:
         return self.code_cells.filter(has=editor).first
 
     def output(self, text: str) -> Locator:
-        return self.cell(text).locator(".jp-OutputArea")
+        return self.cell(text).locator(".jp-Cell-outputArea")
 
     def wait_until_open(self, cells: int) -> None:
         expect(self.code_cells).to_have_count(cells, timeout=60_000)

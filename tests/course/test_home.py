@@ -84,5 +84,5 @@ def test_each_quiz_is_shown_by_itself_and_leads_to_its_cell() -> None:
         cells = read_notebook(find_workspace().notebooks / f"{name}.ipynb")["cells"]
         asked = {cell["id"]: source_of(cell) for cell in cells if cell["cell_type"] == "code"}
         for quiz in ids:
-            cell = re.search(rf'href="{name}\.ipynb#cell-id=([^"]+)" title="{quiz}:', page)
+            cell = re.search(rf'href="{name}\.ipynb#cell-id=([^"]+)"[^>]* title="{quiz}:', page)
             assert cell is not None and f'predict("{quiz}")' in asked[cell[1]], quiz

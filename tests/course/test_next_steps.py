@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from helpers.checks.headings import headings
-from helpers.course.home import sources_of
 from helpers.course.next_steps import next_steps
+from helpers.course.notebook_file import source_of
 from helpers.course.progress import record, record_quiz
+from helpers.course.workspace import cells_of
 
 
 def test_what_is_left_leads_to_its_cell() -> None:
@@ -16,8 +17,7 @@ def test_what_is_left_leads_to_its_cell() -> None:
     shown = next_steps("02")
     assert "  ● 2.1 " in repr(shown) and "  ○ 2.2 " in repr(shown)
     assert "recv-first" not in repr(shown)
-    cells = dict(sources_of("02_blocking_p2p"))
-    by_id = {cell: source for source, cell in cells.items()}
+    by_id = {cell["id"]: source_of(cell) for cell in cells_of("02_blocking_p2p")}
     links = re.findall(
         r'href="02_blocking_p2p\.ipynb#cell-id=([^"]+)">(2\.\d)', shown._repr_html_()
     )

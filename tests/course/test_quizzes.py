@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
+from helpers.course.notebook_file import source_of
 from helpers.course.progress import read
 from helpers.course.quizzes import (
     Quiz,
@@ -20,11 +22,15 @@ from helpers.course.quizzes import (
     UnknownQuiz,
     answer_quiz,
     find_quiz,
+    judged_html,
     load_quizzes,
     predict,
+    quizzes_of_notebooks,
 )
 from helpers.course.told import to_html
+from helpers.course.workspace import cells_of
 from helpers.views.live import WIDGET_VIEW
+from helpers.views.palette import RIGHT, WRONG
 
 DEADLINE_S = 60
 
@@ -156,6 +162,8 @@ def test_an_unknown_id_names_those_that_are_near() -> None:
         ("**Right.** So\n\nthere", "<b>Right.</b> So<br><br>there"),
         ("See\n```python\nsend(x)\n```\nthen", "See<pre>send(x)</pre>then"),
         ("<script>", "&lt;script&gt;"),
+        ("[On](05_x.ipynb#cell-id=a-1)", '<a href="05_x.ipynb#cell-id=a-1">On</a>'),
+        ("[out](javascript:alert(1).ipynb)", "[out](javascript:alert(1).ipynb)"),
     ],
 )
 def test_html_of_a_quiz(text: str, markup: str) -> None:
@@ -216,18 +224,32 @@ def test_buttons_judge_the_choice_and_may_be_pressed_again(kernel: BlockingKerne
         "_, choices, button, said = quiz_widget(view.quiz).children"
     )
     assert evaluate(kernel, "choices.value, choices.options[1]") == "(None, ('b) Both wait', 1))"
-    assert evaluate(kernel, "said.value") == "''"
+    assert evaluate(kernel, "said.outputs") == "()"
     for index, words in (
-        (None, "Choose an answer first."),
-        (0, "a) Wrong. Who takes the message?"),
-        (1, "b) Right. gloo does not buffer."),
-        (2, "c) Wrong. gloo does not buffer."),
+        (None, ["Choose an answer first."]),
+        (0, [WRONG, ">✗</span> a) Wrong. Who takes the message?"]),
+        (1, [RIGHT, ">✓</span> b) Right. gloo does not buffer."]),
+        (2, [WRONG, ">✗</span> c) Wrong. gloo does not buffer."]),
     ):
         press(kernel, index)
         deadline = time.monotonic() + DEADLINE_S
-        while (now := evaluate(kernel, "said.value")) != repr(words):
-            assert time.monotonic() < deadline, now
+        while not all(word in evaluate(kernel, "said.outputs") for word in words):
+            assert time.monotonic() < deadline, words
     assert read().quizzes["two-sends"].tries == 3
+
+
+def test_an_answer_leads_to_the_cell_that_shows_it_where_that_follows() -> None:
+    for quiz_id in quizzes_of_notebooks()["02_blocking_p2p"]:
+        page = judged_html(load_quizzes()[quiz_id], 0)
+        link = re.search(r'<a href="02_blocking_p2p\.ipynb#cell-id=([^"]+)">Run the next', page)
+        assert link is not None
+        ids = [cell["id"] for cell in cells_of("02_blocking_p2p")]
+        before = source_of(cells_of("02_blocking_p2p")[ids.index(link[1]) - 1])
+        assert f'predict("{quiz_id}")' in before
+    apart = load_quizzes()["rounds-of-a-tree"]  # a text comes between
+    assert "Run the next cell" not in judged_html(apart, 0)
+    named = judged_html(load_quizzes()["overwrite-in-flight"], 1)
+    assert 'what <a href="02_blocking_p2p.ipynb">notebook 02</a> found out' in named
 
 
 def press(client: BlockingKernelClient, index: int | None) -> None:

@@ -106,9 +106,7 @@ def test_html_escapes_all_that_comes_from_ranks() -> None:
     for html in (lanes_html(run), lanes_live_html(["running"] * 2, [evil, evil], waits, 3.0)):
         page = read(html)
         assert page.tags <= {"div", "pre", "b", "span", "style"}
-        assert (
-            html.count("<style") <= 1
-        )  # the live view's own: it says when nobody feeds it any more
+        assert html.count("<style") <= 1
         assert "<script>alert(1)</script>" in page.text
         assert "\x1b" not in html
 

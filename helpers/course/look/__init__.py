@@ -1,9 +1,36 @@
-"""Gives JupyterLab the course's styles: an extension of its server, which `course lab` switches on."""
+"""What the course adds to JupyterLab: an extension of its server, which `course lab` switches on.
+
+Pictures follow the theme (custom.css), and an open home page follows the work (home.js): it finds the address
+of the map in the page's settings, so that it asks no server that does not have this extension.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
+
+from jupyter_server.auth.decorator import authorized
+from jupyter_server.base.handlers import APIHandler
+from jupyter_server.utils import url_path_join
+from tornado import web
+
+from helpers.course.home import home
+
+
+class MapHandler(APIHandler):
+    """Answers with the map of the course as HTML, from the progress of the person who runs this server."""
+
+    auth_resource = "contents"
+    # Looking at a map is not work: a hub may end a server on which nothing else happens.
+    _track_activity = False
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        # In a thread: a kernel that writes the progress file holds its lock for as long as that takes.
+        shown = await asyncio.to_thread(home)
+        self.finish(shown.map_html(), set_content_type="text/html; charset=UTF-8")
 
 
 def _jupyter_server_extension_points() -> list[dict[str, str]]:
@@ -11,5 +38,9 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 
 
 def _load_jupyter_server_extension(server: Any) -> None:
+    settings = server.web_app.settings
     # Searched in order: a custom.css of the user's own comes first.
-    server.web_app.settings["static_custom_path"].append(str(Path(__file__).parent))
+    settings["static_custom_path"].append(str(Path(__file__).parent))
+    address = url_path_join(settings["base_url"], "real-ranks", "map")
+    server.web_app.add_handlers(".*$", [(address, MapHandler)])
+    settings.setdefault("page_config_data", {})["realRanksMap"] = address
