@@ -9,10 +9,9 @@ import re
 from html import escape
 
 from helpers.jobs.run import Agent, Round, TorchrunRun, Worker, describe_exit, only_follows
-from helpers.views.markup import preformatted
-from helpers.views.palette import WRONG
 from helpers.views.plain import clean, lines_of, plural
 
+_RED = "rgb(200, 74, 0)"
 _GREY = "rgba(128, 128, 128, 0.45)"
 
 
@@ -38,7 +37,7 @@ def agents_html(run: TorchrunRun) -> str:
     banner = ""
     if run.failure is not None:
         text = f"<b>{type(run.failure).__name__}</b>: {escape(clean(str(run.failure)))}"
-        style = f"border-left: 6px double {WRONG}; padding: 4px 10px; white-space: pre-wrap"
+        style = f"border-left: 6px double {_RED}; padding: 4px 10px; white-space: pre-wrap"
         banner = _div(text, style)
     nodes = "".join(_agent_html(agent) for agent in run.agents)
     return _div(banner + nodes, "line-height: 1.45; max-width: 70em; text-align: left")
@@ -66,7 +65,7 @@ def _agent_html(agent: Agent) -> str:
         body += "".join(_worker_html(worker) for worker in made.workers)
     bad = agent.exitcode != 0
     end = _div(escape(f"agent {describe_exit(agent.exitcode)}"), "opacity: 0.7; font-size: 90%")
-    edge = f"6px double {WRONG}" if bad else f"2px solid {_GREY}"
+    edge = f"6px double {_RED}" if bad else f"2px solid {_GREY}"
     return head + _div(body + end, f"border-left: {edge}; padding-left: 10px; margin: 2px 0px")
 
 
@@ -74,7 +73,10 @@ def _worker_html(worker: Worker) -> str:
     room = "flex: 0 0 13em; white-space: nowrap; opacity: 0.7; font-weight: bold"
     name = _div(escape(_name(worker)), room)
     text = escape("\n".join([*lines_of(worker.output), *_end_lines(worker)]) or "printed nothing")
-    return _div(name + preformatted(text, "color: inherit"), "display: flex; margin: 2px 0px")
+    style = (
+        "margin: 0px; padding: 0px; white-space: pre-wrap; background: transparent; color: inherit"
+    )
+    return _div(name + f'<pre style="{style}">{text}</pre>', "display: flex; margin: 2px 0px")
 
 
 def _name(worker: Worker) -> str:

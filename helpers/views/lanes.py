@@ -14,8 +14,6 @@ from html import escape
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout, describe_wait
 from helpers.ranks.run import RankFailure, Run
 from helpers.trace.events import Wait
-from helpers.views.markup import preformatted, with_code
-from helpers.views.palette import WRONG
 from helpers.views.plain import clean, clip, lines_of, one_line, plural
 from helpers.views.timeline import player_html
 from helpers.views.values import short_value
@@ -24,6 +22,7 @@ _FAILURE_LINES = 60
 _LIVE_LINES = 8
 # The view is drawn again every 0.3 s; on a machine that is very busy, less often.
 _FED_S = 10
+_RED = "rgb(200, 74, 0)"
 _GREY = "rgba(128, 128, 128, 0.45)"
 
 
@@ -225,20 +224,20 @@ def _lane_html(lane: Lane) -> str:
 
 def _banner(failure: RankFailure) -> str:
     first, *others = _failure_lines(failure) or ("",)
-    head = f"<b>{escape(type(failure).__name__)}</b>: {with_code(clip(first, 400))}"
+    head = f"<b>{escape(type(failure).__name__)}</b>: {escape(clip(first, 400))}"
     if isinstance(failure, Deadlock | RankTimeout):
         # Each lane says what its own rank waits for: what is left here is advice.
-        rest = "".join(_div(with_code(x)) for x in others if not x.startswith("  rank "))
+        rest = "".join(_div(escape(x)) for x in others if not x.startswith("  rank "))
     else:
         rest = _pre("\n".join(others), whole=True)  # its last line says where, or what to do
     return _div(
         _div(head) + rest,
-        f"border-left: 6px double {WRONG}; padding: 4px 10px; margin-bottom: 6px",
+        f"border-left: 6px double {_RED}; padding: 4px 10px; margin-bottom: 6px",
     )
 
 
 def _row(rank: int, body: str, *, edged: bool) -> str:
-    edge = f"6px double {WRONG}" if edged else f"2px solid {_GREY}"
+    edge = f"6px double {_RED}" if edged else f"2px solid {_GREY}"
     wide = "4.5em" if rank < 100 else "5.5em"
     name = _div(f"rank {rank}", f"flex: 0 0 {wide}; opacity: 0.7; font-weight: bold")
     rest = _div(body, "flex: 1 1 0px; min-width: 0px")
@@ -261,16 +260,21 @@ def _pre(text: str, *, whole: bool = False) -> str:
     if not text:
         return ""
     room = "" if whole else "max-height: 14em; overflow: auto; "
-    return preformatted(escape(clean(text)), f"{room}color: inherit")
+    style = (
+        f"margin: 0px; padding: 0px; {room}white-space: pre-wrap; "
+        "background: transparent; color: inherit"
+    )
+    return f'<pre style="{style}">{escape(clean(text))}</pre>'
 
 
 def _value(text: str) -> str:
-    return preformatted(f"<b>→</b> {escape(text)}")
+    style = "margin: 0px; padding: 0px; white-space: pre-wrap; background: transparent"
+    return f'<pre style="{style}"><b>→</b> {escape(text)}</pre>'
 
 
 def _mark(word: str) -> str:
     style = (
-        f"background-color: {WRONG}; color: white; font-weight: bold; font-size: 85%; "
+        f"background-color: {_RED}; color: white; font-weight: bold; font-size: 85%; "
         "padding: 0px 6px; margin-right: 8px"
     )
     return f'<span style="{style}">{word}</span>'

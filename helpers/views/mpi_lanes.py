@@ -8,13 +8,12 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from helpers.views.markup import preformatted
-from helpers.views.palette import WRONG
 from helpers.views.plain import clean, lines_of
 
 if TYPE_CHECKING:
     from helpers.jobs.run import MpiRun
 
+_RED = "rgb(200, 74, 0)"
 _GREY = "rgba(128, 128, 128, 0.45)"
 
 
@@ -30,24 +29,21 @@ def mpi_text(run: MpiRun) -> str:
 
 def mpi_html(run: MpiRun) -> str:
     """Draw the lanes as HTML: the failure first."""
-    edge = f"2px solid {_GREY}" if run.ok else f"6px double {WRONG}"
+    edge = f"2px solid {_GREY}" if run.ok else f"6px double {_RED}"
     banner = ""
     if run.failure is not None:
         text = f"<b>{type(run.failure).__name__}</b>: {escape(clean(str(run.failure)))}"
         banner = f'<div style="padding: 4px 0px; white-space: pre-wrap">{text}</div>'
     rows = "".join(
         f'<tr><td style="text-align: left; vertical-align: top; opacity: 0.7"><b>rank {rank}</b></td>'
-        f'<td style="text-align: left">{_printed(lines)}</td></tr>'
+        '<td style="text-align: left"><pre style="margin: 0px; white-space: pre-wrap; '
+        f'background: transparent">{escape(chr(10).join(lines) or "printed nothing")}</pre></td></tr>'
         for rank, lines in enumerate(_lanes(run))
     )
     return (
         f'<div style="border-left: {edge}; padding: 2px 10px; max-width: 70em">{banner}'
         f'<code style="font-size: 90%">{escape(_command(run))}</code><table>{rows}</table></div>'
     )
-
-
-def _printed(lines: list[str]) -> str:
-    return preformatted(escape("\n".join(lines) or "printed nothing"))
 
 
 def _command(run: MpiRun) -> str:

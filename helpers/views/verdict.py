@@ -5,19 +5,18 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from html import escape
-from itertools import groupby
 
 from helpers.checks.result import CaseVerdict, CheckResult, Outcome, Row
-from helpers.views.markup import preformatted, with_code
-from helpers.views.palette import RIGHT, WRONG
 from helpers.views.plain import clean, clip, plural
 from helpers.views.timeline import player_html
 
 _MAX_ROWS, _MAX_CASES = 8, 8
 _MESSAGE = 3000
 _PROBLEM = 300
+_RED, _GREEN = "rgb(200, 74, 0)", "rgb(0, 114, 178)"
 _VALUES = ("given", "expected", "got")
 _CELL = "text-align: left; padding: 1px 12px 1px 0px; vertical-align: top"
 
@@ -50,18 +49,18 @@ def verdict_html(result: CheckResult) -> str:
     """
     if result.outcome is Outcome.NOT_ATTEMPTED:
         return _quiet(f"{_headline(result)}: {result.message}")
-    color = RIGHT if result.passed else WRONG
+    color = _GREEN if result.passed else _RED
     parts = [f'<div style="font-weight: bold">{escape(_headline(result))}</div>']
     if result.message:
         parts.append(_paragraph(result.message))
-    worst = _worst(result)
-    if result.cases and result.cases != (worst,):  # a single one that failed is named below
+    if result.cases:
         marks = "".join(
             f'<tr><td style="{_CELL}">{escape(outcome)}</td>'
             f'<td style="{_CELL}">{escape(label)}</td></tr>'
             for outcome, label in _tried(result)
         )
         parts.append(f'<table style="margin: 4px 0px">{marks}</table>')
+    worst = _worst(result)
     player = "" if worst is None else player_html(worst.run)
     if worst is not None:
         parts.append(_case_html(worst, bool(player)))
@@ -169,13 +168,13 @@ def _case_html(case: CaseVerdict, played: bool) -> str:
         parts.append(_paragraph(case.message))
     parts += [_paragraph("traffic: " + text) for text in case.broken]
     if advice := _advice(case, played):
-        parts.append(f"<div><b>Start here:</b> {with_code(clean(advice))}</div>")
+        parts.append(f"<div><b>Start here:</b> {_with_code(clean(advice))}</div>")
     return "".join(parts)
 
 
 def _row_html(row: Row, said: tuple[str, ...], one: bool) -> str:
     arrow = "&larr; " if said else ""
-    problem = arrow + with_code(clip(clean(row.problem), _PROBLEM)) if row.problem else "right"
+    problem = arrow + _with_code(clip(clean(row.problem), _PROBLEM)) if row.problem else "right"
     values = tuple(getattr(row, name) for name in said)
     texts = values if one else (str(row.rank), *values)
     cells = [escape(clean(text)) for text in texts]
@@ -185,18 +184,17 @@ def _row_html(row: Row, said: tuple[str, ...], one: bool) -> str:
 
 
 def _paragraph(text: str) -> str:
-    """Return a message as HTML; lines that are indented, such as quoted source, exactly as they are."""
-    parts = []
-    lines = clip(clean(text), _MESSAGE).splitlines()
-    for indented, together in groupby(lines, lambda line: line.startswith(" ")):
-        part = "\n".join(together)
-        prose = f'<div style="white-space: pre-wrap">{with_code(part)}</div>'
-        parts.append(preformatted(escape(part)) if indented else prose)
-    return "".join(parts)
+    style = "margin: 2px 0px; padding: 0px; white-space: pre-wrap; background: transparent"
+    return f'<pre style="{style}">{_with_code(clip(clean(text), _MESSAGE))}</pre>'
 
 
 def _quiet(text: str) -> str:
-    return f'<div style="opacity: 0.7; font-size: 90%">{with_code(text)}</div>'
+    return f'<div style="opacity: 0.7; font-size: 90%">{_with_code(text)}</div>'
+
+
+def _with_code(text: str) -> str:
+    """Return text as HTML, with code where it stands between backticks."""
+    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text))
 
 
 def _indented(text: str, by: str = "  ") -> list[str]:
