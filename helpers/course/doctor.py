@@ -307,8 +307,8 @@ def jupyterlab() -> Finding:
 
 def mpi() -> Finding:
     """Start two ranks under mpiexec, as notebook 22 does."""
-    beside = Path(sys.executable).parent / "mpiexec"
-    mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec")
+    own = Path(sys.executable).parent / "mpiexec"
+    mpiexec = str(own) if own.exists() else shutil.which("mpiexec")
     advice = f"Only notebook 22 uses it: `{sys.executable} -m pip install mpi4py mpich`"
     absent = [] if mpiexec else ["mpiexec"]
     absent += [] if importlib.util.find_spec("mpi4py") else ["mpi4py"]

@@ -30,7 +30,7 @@ _MARKS = re.compile(r"^[ \t]*### (BEGIN|END) SOLUTION[ \t]*\n?", re.MULTILINE)
 
 
 @dataclass(frozen=True, repr=False)
-class Beside:
+class SideBySide:
     """Two answers to one exercise, each with the run of its check where ranks answered."""
 
     title: str
@@ -48,10 +48,10 @@ class Beside:
     def _repr_html_(self) -> str:
         own = "Yours", self.own, _picture(self.own_run)
         reference = "Reference", self.reference, _picture(self.reference_run)
-        return page("beside.html", title=self.title, sides=(own, reference))
+        return page("side_by_side.html", title=self.title, sides=(own, reference))
 
 
-def show_me(asked: Any) -> Beside | Told:
+def show_me(asked: Any) -> SideBySide | Told:
     """Show the reference solution of an exercise next to the answer of this notebook, both tried.
 
     asked: the exercise's function, its name or its number ("2.1"). Raises UnknownExercise.
@@ -67,7 +67,7 @@ def show_me(asked: Any) -> Beside | Told:
     if not read().has_passed(found.name):
         record_hint(found.name, len(found.hints) + 1)
     own = check(found.name)
-    return Beside(
+    return SideBySide(
         f"{found.number} {found.title}",
         _own_source(found.name) or "nothing yet",
         reference,

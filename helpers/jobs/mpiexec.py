@@ -108,8 +108,8 @@ def run_mpiexec(
 
 def mpiexec_path() -> str:
     """Find the mpiexec next to this Python, as pip installs it, or on the PATH. Else LaunchError."""
-    beside = Path(sys.executable).parent / "mpiexec"
-    found = str(beside) if beside.exists() else shutil.which("mpiexec")
+    own = Path(sys.executable).parent / "mpiexec"
+    found = str(own) if own.exists() else shutil.which("mpiexec")
     if not found:
         raise LaunchError("there is no mpiexec here: `pip install mpi4py mpich` brings one.")
     return found

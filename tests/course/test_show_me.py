@@ -10,7 +10,7 @@ import pytest
 from helpers.checks.headings import UnknownExercise
 from helpers.course import show_me as module
 from helpers.course.progress import read
-from helpers.course.show_me import Beside, show_me
+from helpers.course.show_me import SideBySide, show_me
 from helpers.course.told import Told
 from helpers.course.workspace import Workspace
 
@@ -34,7 +34,7 @@ def shell(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("shell")
 def test_both_stand_side_by_side_with_what_their_ranks_did() -> None:
     shown = show_me("ping_pong")
-    assert isinstance(shown, Beside)
+    assert isinstance(shown, SideBySide)
     assert shown.own.endswith("return ball") and "SOLUTION" not in shown.reference
     assert "dist.recv(ball" in shown.reference
     assert shown.reference_run is not None and shown.reference_run.ok
