@@ -51,7 +51,7 @@ _LIBRARIES = (
     *("torch.distributed.tensor.parallel", "torch.distributed.checkpoint"),
     *("torch.distributed.algorithms.join", "torch.distributed.device_mesh"),
     *("cloudpickle", "jinja2", "psutil", "matplotlib.backends.backend_agg", "sklearn.datasets"),
-    *("ipykernel.kernelapp", "ipykernel.ipkernel", "ipywidgets", "anywidget"),
+    *("ipykernel.kernelapp", "ipykernel.ipkernel", "ipywidgets"),
     *("pytest", "nbval.plugin", "nbformat"),
 )
 
