@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
 WIDTH, HEIGHT = 1280, 900
@@ -12,6 +13,13 @@ TALLEST = 16_000
 """Pixels that a browser can draw at once."""
 
 NUMBERED = re.compile(r"^\[\d+\]:$")
+
+OURS = (".rr-page", ".jupyter-widgets", ".jp-OutputArea .jp-RenderedHTML")
+"""The parts of a page that the course draws; the rest is JupyterLab's."""
+
+CUT = """panel => [...panel.querySelectorAll(".rr-page, .jupyter-widgets, .jp-OutputArea .jp-RenderedHTML")]
+    .filter(part => part.clientWidth && part.scrollWidth > part.clientWidth + 1)
+    .map(part => `${part.className || part.tagName}: ${part.scrollWidth} in ${part.clientWidth}`)"""
 
 
 class NotebookPage:
@@ -68,6 +76,22 @@ class NotebookPage:
         """Press the Stop button in the notebook's toolbar."""
         self.page.locator('[data-jp-item-name="interrupt"] jp-button').click()
 
+    def resize(self, width: int, height: int = HEIGHT) -> None:
+        self.page.set_viewport_size({"width": width, "height": height})
+        # JupyterLab lays out its panels some time after the window has its size
+        self.page.wait_for_timeout(500)
+
+    def assert_accessible(self) -> None:
+        """Ask axe about what is ours: names, roles, keyboard, contrast."""
+        found = Axe().run(self.page, context={"include": [[place] for place in OURS]}).response
+        grave = [v for v in found["violations"] if v["impact"] in {"serious", "critical"}]
+        assert not grave, [(v["id"], [n["html"][:200] for n in v["nodes"]]) for v in grave]
+        assert found["passes"]
+
+    def assert_nothing_cut(self) -> None:
+        cut = self.page.locator(".jp-NotebookPanel").evaluate(CUT)
+        assert not cut, cut
+
     def use_theme(self, name: str) -> None:
         self.page.get_by_role("menuitem", name="Settings", exact=True).click()
         self.page.locator(".lm-Menu-itemLabel", has_text=re.compile("^Theme$")).hover()
@@ -94,12 +118,11 @@ class NotebookPage:
             return
         panel = self.page.locator(".jp-NotebookPanel-notebook .jp-WindowedPanel-outer")
         whole = int(panel.evaluate("panel => panel.scrollHeight"))
-        self.page.set_viewport_size({"width": WIDTH, "height": min(whole + 200, TALLEST)})
-        # JupyterLab lays out its panels some time after the window has its size
-        self.page.wait_for_timeout(500)
+        width = int(self.page.evaluate("window.innerWidth"))
+        self.resize(width, min(whole + 200, TALLEST))
         seen = panel.evaluate("panel => panel.clientHeight")
         for number, top in enumerate(range(0, whole, seen), 1):
             panel.evaluate("(panel, top) => panel.scrollTo(0, top)", top)
             self.page.wait_for_timeout(500)  # what comes into sight is drawn
             self.photograph(f"{what}-{number}")
-        self.page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
+        self.resize(width)

@@ -39,6 +39,9 @@ def test_it_runs_whole_without_an_error_in_the_page(
     for player in page.locator(".rr-player .rr-run").all():
         assert player.evaluate("drawing => drawing.clientWidth > 300")
     assert not errors, errors[:5]
-    for theme in ("JupyterLab Dark", "JupyterLab Light"):
-        notebook.use_theme(theme)
-        notebook.photograph_whole(f"{name[:2]}-{theme.rpartition(' ')[2].lower()}")
+    for theme, width in (("Dark", 1000), ("Light", 1600)):
+        notebook.use_theme(f"JupyterLab {theme}")
+        notebook.resize(width)
+        notebook.photograph_whole(f"{name[:2]}-{theme.lower()}")
+        notebook.assert_accessible()
+        notebook.assert_nothing_cut()
