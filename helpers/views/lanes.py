@@ -14,7 +14,7 @@ from html import escape
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout, describe_wait
 from helpers.ranks.run import RankFailure, Run
 from helpers.trace.events import Wait
-from helpers.views.plain import clean, clip, lines_of, one_line, plural
+from helpers.views.plain import clean, clip, lines_of, one_line, plural, with_code
 from helpers.views.timeline import player_html
 from helpers.views.values import short_value
 
@@ -121,7 +121,7 @@ def lanes_html(run: Run) -> str:
     On a live page, a run whose ranks were left waiting is played as well, up to where they stand still.
     """
     lanes = lanes_of(run)
-    notes = "".join(_div(escape(note), "opacity: 0.7; margin-top: 4px") for note in _notes(run))
+    notes = "".join(_div(with_code(note), "opacity: 0.7; margin-top: 4px") for note in _notes(run))
     if run.failure is None and all(_is_quiet(lane) for lane in lanes):
         return _box(_muted(_nothing(run.world_size)) + notes)
     banner = "" if run.failure is None else _banner(run.failure)
@@ -224,10 +224,10 @@ def _lane_html(lane: Lane) -> str:
 
 def _banner(failure: RankFailure) -> str:
     first, *others = _failure_lines(failure) or ("",)
-    head = f"<b>{escape(type(failure).__name__)}</b>: {escape(clip(first, 400))}"
+    head = f"<b>{escape(type(failure).__name__)}</b>: {with_code(clip(first, 400))}"
     if isinstance(failure, Deadlock | RankTimeout):
         # Each lane says what its own rank waits for: what is left here is advice.
-        rest = "".join(_div(escape(x)) for x in others if not x.startswith("  rank "))
+        rest = "".join(_div(with_code(x)) for x in others if not x.startswith("  rank "))
     else:
         rest = _pre("\n".join(others), whole=True)  # its last line says where, or what to do
     return _div(

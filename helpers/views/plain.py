@@ -6,6 +6,7 @@ Every view sends each string that came from a rank through here before it draws 
 from __future__ import annotations
 
 import re
+from html import escape
 
 _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # colors, cursor movements
@@ -69,6 +70,11 @@ def lines_of(text: str, *, most: int = 200, width: int = 500) -> tuple[str, ...]
         gap = f"{ELLIPSIS} {len(lines) - 2 * head:,} lines not shown {ELLIPSIS}"
         lines = [*lines[:head], gap, *lines[-head:]]
     return tuple(clip(line.rstrip(), width) for line in lines)
+
+
+def with_code(text: str) -> str:
+    """Return text as HTML, with code where it stands between backticks."""
+    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text))
 
 
 def plural(count: int, noun: str) -> str:

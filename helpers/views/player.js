@@ -484,7 +484,7 @@ const STYLE = `
 .rr-controls button:hover { background: var(--rr-soft); color: var(--rr-ink); }
 .rr-controls .rr-play { width: 36px; height: 36px; border-radius: 50%; background: var(--rr-accent); color: var(--rr-ground); margin: 0 2px; }
 .rr-controls .rr-play:hover { background: var(--rr-accent); color: var(--rr-ground); filter: brightness(1.1); }
-.rr-controls input[type=range] { flex: 1 1 120px; min-width: 60px; margin: 0 8px; accent-color: var(--rr-accent); }
+.rr-controls input[type=range] { flex: 1 1 60px; min-width: 60px; margin: 0 8px; accent-color: var(--rr-accent); }
 .rr-controls select { font: inherit; font-size: 13px; color: inherit; height: 30px; padding: 0 4px; background: var(--rr-ground); border: 1px solid var(--rr-edge); border-radius: 8px; }
 .rr-controls label { display: inline-flex; gap: 5px; align-items: center; font-size: 13px; white-space: nowrap; margin-left: 6px; accent-color: var(--rr-accent); }
 .rr-count { font-size: 13px; color: var(--rr-quiet); font-variant-numeric: tabular-nums; white-space: nowrap; margin-right: 6px; }

@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from html import escape
 
 from helpers.checks.result import CaseVerdict, CheckResult, Outcome, Row
-from helpers.views.plain import clean, clip, plural
+from helpers.views.plain import clean, clip, plural, with_code
 from helpers.views.timeline import player_html
 
 _MAX_ROWS, _MAX_CASES = 8, 8
@@ -168,13 +167,13 @@ def _case_html(case: CaseVerdict, played: bool) -> str:
         parts.append(_paragraph(case.message))
     parts += [_paragraph("traffic: " + text) for text in case.broken]
     if advice := _advice(case, played):
-        parts.append(f"<div><b>Start here:</b> {_with_code(clean(advice))}</div>")
+        parts.append(f"<div><b>Start here:</b> {with_code(clean(advice))}</div>")
     return "".join(parts)
 
 
 def _row_html(row: Row, said: tuple[str, ...], one: bool) -> str:
     arrow = "&larr; " if said else ""
-    problem = arrow + _with_code(clip(clean(row.problem), _PROBLEM)) if row.problem else "right"
+    problem = arrow + with_code(clip(clean(row.problem), _PROBLEM)) if row.problem else "right"
     values = tuple(getattr(row, name) for name in said)
     texts = values if one else (str(row.rank), *values)
     cells = [escape(clean(text)) for text in texts]
@@ -185,16 +184,11 @@ def _row_html(row: Row, said: tuple[str, ...], one: bool) -> str:
 
 def _paragraph(text: str) -> str:
     style = "margin: 2px 0px; padding: 0px; white-space: pre-wrap; background: transparent"
-    return f'<pre style="{style}">{_with_code(clip(clean(text), _MESSAGE))}</pre>'
+    return f'<pre style="{style}">{with_code(clip(clean(text), _MESSAGE))}</pre>'
 
 
 def _quiet(text: str) -> str:
-    return f'<div style="opacity: 0.7; font-size: 90%">{_with_code(text)}</div>'
-
-
-def _with_code(text: str) -> str:
-    """Return text as HTML, with code where it stands between backticks."""
-    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text))
+    return f'<div style="opacity: 0.7; font-size: 90%">{with_code(text)}</div>'
 
 
 def _indented(text: str, by: str = "  ") -> list[str]:
