@@ -192,6 +192,13 @@ class QuizView:
         return {"text/plain": repr(self)} | widget_view(lambda: quiz_widget(self.quiz))
 
 
+# ipywidgets cuts a label that is longer than the page is wide
+_WRAPPED = (
+    "<style>.rr-choices .widget-radio-box label"
+    "{white-space: normal; height: auto; line-height: 1.4; margin-bottom: 2px}</style>"
+)
+
+
 def quiz_widget(quiz: Quiz) -> Any:
     """Make the widget: question, radio buttons (none chosen), a Check button, and the answer."""
     import ipywidgets as widgets
@@ -200,7 +207,8 @@ def quiz_widget(quiz: Quiz) -> Any:
         (f"{letter}) {option.replace('`', '')}", number)
         for number, (letter, option) in enumerate(zip(quiz.letters, quiz.options, strict=True))
     ]
-    choices = widgets.RadioButtons(options=labels, index=None, layout={"width": "max-content"})
+    choices = widgets.RadioButtons(options=labels, index=None, layout={"width": "auto"})
+    choices.add_class("rr-choices")
     button = widgets.Button(description="Check", tooltip="Check the chosen answer")
     # Not a widget of HTML: JupyterLab opens the links of an output itself, and reloads its page for others.
     feedback = widgets.Output()
@@ -212,7 +220,7 @@ def quiz_widget(quiz: Quiz) -> Any:
         feedback.outputs = (shown,)
 
     button.on_click(on_check)
-    question = widgets.HTML(to_html(f"**Predict, then run.** {quiz.question.strip()}"))
+    question = widgets.HTML(_WRAPPED + to_html(f"**Predict, then run.** {quiz.question.strip()}"))
     return widgets.VBox([question, choices, button, feedback])
 
 

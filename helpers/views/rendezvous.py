@@ -22,7 +22,7 @@ from helpers.views.plain import one_line, plural
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_WIDTH = 9.6
+_WIDTH = 8.4
 _STORE = -1.0
 _MOST = 60
 _LOOKS = {"set": SEND, "get": RECV}

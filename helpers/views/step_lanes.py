@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_WIDTH = 9.6
+_WIDTH = 8.0
 _MS = 1e6
 _SPAN_HEIGHT = 0.62
 _MOST_ROWS = 12
