@@ -278,7 +278,7 @@ def mistakes(
 
     With folders that `course grade` wrote, groups the wrong answers of those classes by what they did.
     --only ping_pong --group 1 shows the program of a group; with --say it becomes a known mistake of your
-    own, and whoever makes it next reads the sentence.
+    own, and the next learner who makes it reads the sentence.
     """
     if all(Path(name).is_dir() for name in what):
         from helpers.grading.class_mistakes import of_classes
