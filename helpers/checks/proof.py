@@ -15,6 +15,7 @@ from helpers.checks.mistakes import (
     KnownMistake,
     forget_known,
     known_mistakes,
+    own_folder,
     path_of,
     read_mistakes,
     written,
@@ -84,12 +85,8 @@ def added(exercise: Exercise, file: Path, words: str) -> tuple[KnownMistake, ...
 
     words: its sentence. Its title is the file's name. Raise CannotAdd where it cannot teach anything.
     """
-    source, path = file.read_text(), path_of(exercise)
-    title = file.stem.replace("_", " ")
-    if not words.strip():
-        raise CannotAdd('say what its author must read: --say "..."')
-    if any(mistake.title == title for mistake in known_mistakes(exercise)):
-        raise CannotAdd(f"{path.name} has a mistake called {title!r} already: rename {file.name}")
+    source, title = file.read_text(), file.stem.replace("_", " ")
+    _can_be_added(exercise, title, words)
     # what does not parse would be rejected as such in a notebook, and reach no case
     try:
         ast.parse(source)
@@ -104,11 +101,35 @@ def added(exercise: Exercise, file: Path, words: str) -> tuple[KnownMistake, ...
         raise CannotAdd(
             f"{file.name} does not answer the exercise: it has to define {exercise.name}"
         )
-    before = path.read_text().rstrip("\n") + "\n\n\n" if path.exists() else ""
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(before + written(title, words, outcome, source))
-    forget_known()
+    _append(path_of(exercise), written(title, words, outcome, source))
     return known_mistakes(exercise)
+
+
+def add_own(exercise: Exercise, mistake: KnownMistake) -> Path:
+    """Add a learner's wrong answer, with the instructor's sentence, to the instructor's own mistakes.
+
+    Return the file. Nothing is run. Raise CannotAdd where it cannot teach anything.
+    """
+    _can_be_added(exercise, mistake.title, mistake.words)
+    path = own_folder() / f"{exercise.name}.py"
+    _append(path, written(mistake.title, mistake.words, mistake.outcome, mistake.source))
+    return path
+
+
+def _can_be_added(exercise: Exercise, title: str, words: str) -> None:
+    if not words.strip():
+        raise CannotAdd('say what its author must read: --say "..."')
+    if any(mistake.title == title for mistake in known_mistakes(exercise)):
+        raise CannotAdd(
+            f"{exercise.name} has a mistake called {title!r} already: choose another title"
+        )
+
+
+def _append(path: Path, text: str) -> None:
+    before = path.read_text().rstrip("\n") + "\n\n\n" if path.exists() else ""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(before + text)
+    forget_known()
 
 
 def is_sentence(words: str, shown: str) -> bool:

@@ -249,25 +249,49 @@ def grade(folder: Path, out: Path, **options: Any) -> None:
 
 
 @main.command()
-@click.argument("exercise")
+@click.argument("what", nargs=-1, required=True, metavar="EXERCISE | RESULTS...")
 @click.option(
     "--add",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A file with a wrong answer that becomes a known mistake.",
+    metavar="FILE",
+    help="Add the wrong answer in a file.",
 )
-@click.option("--say", default="", help="The sentence that its author must read.")
-def mistakes(exercise: str, add: Path | None, say: str) -> None:
-    """Check the known mistakes of an exercise.
+@click.option("--only", metavar="EXERCISE", help="Of RESULTS: this exercise alone.")
+@click.option("--group", type=int, help="Of RESULTS, with --only: show the program of this group.")
+@click.option(
+    "--say", default="", help="With --add or --group: the sentence that its author must read."
+)
+@click.option("--sandbox", default="auto", help="Of RESULTS: as for `course grade`.")
+def mistakes(
+    what: tuple[str, ...],
+    add: Path | None,
+    only: str | None,
+    group: int | None,
+    say: str,
+    sandbox: str,
+) -> None:
+    """Check an exercise's known mistakes, or find a class's.
 
-    Says for each whether it is rejected and whether its author reads its own sentence. Exits with 1 if not.
-    For example: course mistakes ping_pong --add both_send.py --say "Both ranks send first."
+    With an exercise, says for each known mistake whether it is rejected and whether its author reads its own
+    sentence, and exits with 1 if not. For example: course mistakes ping_pong --add both_send.py --say "Both
+    ranks send first."
+
+    With folders that `course grade` wrote, groups the wrong answers of those classes by what they did.
+    --only ping_pong --group 1 shows the program of a group; with --say it becomes a known mistake of your
+    own, and the next learner who makes it reads the sentence.
     """
+    if all(Path(name).is_dir() for name in what):
+        from helpers.grading.class_mistakes import of_classes
+
+        sys.exit(of_classes([Path(name) for name in what], only, group, say, sandbox))
+    if len(what) > 1 or only or group:
+        raise click.UsageError("Name one exercise, or folders that `course grade` wrote.")
     from helpers.checks.mistakes import known_mistakes, path_of
     from helpers.checks.proof import CannotAdd, added, prove, table
     from helpers.checks.registry import find
 
     try:
-        found = find(exercise)
+        found = find(what[0])
         known = added(found, add, say) if add is not None else known_mistakes(found)
     except (LookupError, CannotAdd) as error:
         raise click.ClickException(str(error.args[0])) from error
@@ -285,8 +309,15 @@ def mistakes(exercise: str, add: Path | None, say: str) -> None:
     is_flag=True,
     help="Without the known mistakes: wrong answers get no advice of their own.",
 )
+@click.option(
+    "--with-own-mistakes",
+    is_flag=True,
+    help="With the mistakes that you have added: many are programs of your learners.",
+)
 @click.argument("out", type=click.Path(path_type=Path))
-def release(out: Path, with_solutions: bool, without_mistakes: bool) -> None:
+def release(
+    out: Path, with_solutions: bool, without_mistakes: bool, with_own_mistakes: bool
+) -> None:
     """Write the bundle for learners.
 
     The course without solutions, tests and grader, with a manifest of SHA-256 sums.
@@ -300,6 +331,7 @@ def release(out: Path, with_solutions: bool, without_mistakes: bool) -> None:
             out,
             with_solutions=with_solutions,
             with_mistakes=not without_mistakes,
+            with_own=with_own_mistakes,
         )
     except ReleaseError as error:
         click.echo(error, err=True)

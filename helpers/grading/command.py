@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 import click
 
 from helpers.checks.headings import notebook_called
+from helpers.checks.mistakes import own_folder, read_mistakes
 from helpers.course.workspace import WorkspaceError, find_workspace
 from helpers.grading.batch import grade_all, graded, secret_of
 from helpers.grading.record import Record, Status, read_records
@@ -39,6 +40,7 @@ def grade_folder(setting: Setting) -> int:
             f"{out} is inside {folder}, among what was handed in: name another place."
         )
     found, notices = find_submissions(folder)
+    _try_own_mistakes()
     try:
         if setting.release is not None:
             notices += differences_from(setting.release, find_workspace())
@@ -65,6 +67,15 @@ def grade_folder(setting: Setting) -> int:
     for line in github_annotations(counted, str(folder)) if setting.github else ():
         click.echo(line)
     return _summary(records) or int(bool(unknown))
+
+
+def _try_own_mistakes() -> None:
+    """Read the instructor's own mistakes once, so that a slip in one is not met in the middle of a class."""
+    for path in sorted(own_folder().glob("*.py")):
+        try:
+            read_mistakes(path.read_text(), str(path))
+        except (OSError, ValueError) as error:
+            raise CannotGrade(str(error)) from None
 
 
 def _secret(setting: Setting) -> str:

@@ -178,27 +178,32 @@ def _written(value: Any) -> bytes:
 # --- within the child -----------------------------------------------------------------------------
 
 
-def _serve(grader: socket.socket, connection: Connection, pictures: str, matches: Matches) -> None:
-    """Judge what the grader asks for until it closes its end."""
+def begin_child() -> None:
+    """Set up a process that was forked to read what ranks send: it ends with its parent."""
     end_with_parent()
     gc.freeze()  # what the grader holds is not touched, and so not copied
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # A core would hold hidden cases, and be as large as the grader.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _serve(grader: socket.socket, connection: Connection, pictures: str, matches: Matches) -> None:
+    """Judge what the grader asks for until it closes its end."""
+    begin_child()
     connection.take_over()
     with grader.makefile("rwb") as lines:
         for line in lines:
             asked = msgspec.convert(json.loads(line), _Asked)
             known = set(matches)
-            _confine()
+            confine()
             record = _tried(asked, connection, pictures, matches)
             new = {key: title for key, title in matches.items() if key not in known}
             lines.write(_written(_Said(record, new)))
             lines.flush()
 
 
-def _confine() -> None:
-    """Bound what the next set of cases may take. It runs the course's own code; its data is hostile.
+def confine() -> None:
+    """Bound what reading the next set of cases may take. It runs the course's own code; its data is hostile.
 
     The soft limits alone, which one process may raise again for the next set. Nobody but this code can:
     the data is decoded, never evaluated.

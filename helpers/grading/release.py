@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from helpers.checks.mistakes import SEALED, seal
+from helpers.checks.mistakes import SEALED, own_folder, seal
 from helpers.course.workspace import Workspace
 from helpers.grading.setting import CannotGrade
 
@@ -37,12 +37,17 @@ class ReleaseError(CannotGrade):
 
 
 def release(
-    workspace: Workspace, out: Path, *, with_solutions: bool = False, with_mistakes: bool = True
+    workspace: Workspace,
+    out: Path,
+    *,
+    with_solutions: bool = False,
+    with_mistakes: bool = True,
+    with_own: bool = False,
 ) -> list[Path]:
     """Write the bundle into the new folder `out`; return its files. Raise ReleaseError.
 
     with_mistakes: a wrong answer then gets advice, and the known mistakes, many of them close to a solution,
-    are in the bundle, sealed.
+    are in the bundle, sealed. with_own: those too that the instructor has added.
     """
     if out.exists() and any(out.iterdir() if out.is_dir() else [out]):
         raise ReleaseError(f"{out} is there already: name a new folder.")
@@ -55,7 +60,7 @@ def release(
             name = _handed_out(source).relative_to(workspace.root)
             target = out / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(_content(source))
+            target.write_bytes(_content(source, with_own))
             if name == Path("README.md"):
                 target.write_text(_for_learners(source.read_text(), with_solutions))
             sums[name.as_posix()] = sum_of(target.read_bytes())
@@ -95,9 +100,13 @@ def _handed_out(path: Path) -> Path:
     return path.with_suffix(SEALED) if _is_mistakes(path) else path
 
 
-def _content(path: Path) -> bytes:
-    """Return what a file holds in a bundle."""
-    return seal(path.read_text()) if _is_mistakes(path) else path.read_bytes()
+def _content(path: Path, with_own: bool = False) -> bytes:
+    """Return what a file holds in a bundle. with_own: the instructor's own mistakes follow the course's."""
+    if not _is_mistakes(path):
+        return path.read_bytes()
+    own = own_folder() / path.name
+    added = f"\n\n{own.read_text()}" if with_own and own.is_file() else ""
+    return seal(path.read_text() + added)
 
 
 def differences(manifest: Path, workspace: Workspace) -> list[str]:
@@ -116,7 +125,7 @@ def differences(manifest: Path, workspace: Workspace) -> list[str]:
             found.append(f"{name} is in the bundle, and not here")
         elif name not in sums:
             found.append(f"{name} is here, and not in the bundle")
-        elif sum_of(_content(here[name])) != sums[name]:
+        elif sums[name] not in {sum_of(_content(here[name], own)) for own in (False, True)}:
             found.append(f"{name} is not as it was handed out")
     return found
 

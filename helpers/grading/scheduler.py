@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -75,15 +76,33 @@ def grade_there(
     learner: str, file: str, content: bytes, level: str, secret: str, limits: Limits
 ) -> dict[str, Any]:
     """Grade one submission on a worker of the cluster; give its record as JSON's own types."""
-    with TemporaryDirectory(prefix="real-ranks-job-") as folder, Staged() as staged:
+    with TemporaryDirectory(prefix="real-ranks-job-") as folder:
         path = Path(folder) / os.path.basename(file)
         path.write_bytes(content)
+        return _grader(level, secret, limits).grade(Job(learner, path, file)).as_json()
+
+
+_here = threading.local()
+"""What a thread of a worker keeps from task to task: `asked`, and the `grader` and `stack` made for it."""
+
+
+def _grader(level: str, secret: str, limits: Limits) -> Grader:
+    """Return this thread's grader. Its template, a Python with torch, takes seconds to start."""
+    asked = (level, secret, limits)
+    if getattr(_here, "asked", None) != asked:
+        if hasattr(_here, "stack"):
+            _here.stack.close()
+        stack = ExitStack()
         slot = (os.getpid() * 7 + threading.get_ident()) % 3000
-        with Plan(level, staged, limits) as plan:
-            references = References(solutions_here(), plan, slot)
-            versions = versions_here(level, secret)
-            with Grader(plan, secret, Cache(None), versions, references, slot) as grader:
-                return grader.grade(Job(learner, path, file)).as_json()
+        plan = stack.enter_context(Plan(level, stack.enter_context(Staged()), limits))
+        references = References(solutions_here(), plan, slot)
+        versions = versions_here(level, secret)
+        grader = Grader(plan, secret, Cache(None), versions, references, slot)
+        _here.asked, _here.stack = asked, stack
+        _here.grader = stack.enter_context(grader)
+    grader = _here.grader
+    assert isinstance(grader, Grader)
+    return grader
 
 
 def _not_graded(job: Job, level: str, status: Status, why: str) -> Record:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -16,11 +17,11 @@ from tests.grading.generated import Expected, make_class
 COURSE = [sys.executable, "-m", "helpers.course.cli"]
 
 
-def graded(folder: Path, out: Path, timeout_s: float) -> tuple[float, int]:
-    """Run `course grade`; give its seconds and the largest memory of its processes, in bytes."""
+def graded(folder: Path, out: Path, timeout_s: float, *more: str) -> tuple[float, int]:
+    """Run `course grade` for so long; give its seconds and the largest memory of its processes, in bytes."""
     began, most = time.monotonic(), 0
     process = subprocess.Popen(
-        [*COURSE, "grade", str(folder), "--out", str(out)],
+        [*COURSE, "grade", str(folder), "--out", str(out), *more],
         stdout=subprocess.DEVNULL,
         start_new_session=True,
     )
@@ -67,6 +68,25 @@ def test_a_small_class(tmp_path: Path) -> None:
     expected = make_class(tmp_path / "class", 4)
     graded(tmp_path / "class", tmp_path / "out", 390)
     assert_as_expected(tmp_path / "out", expected)
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("plan")
+@pytest.mark.timeout(4 * 3600)
+def test_a_class_of_a_thousand(tmp_path: Path) -> None:
+    """Killed three times on the way, with all that it has started, and run again."""
+    count = int(os.environ.get("REAL_RANKS_CLASS", "1000"))
+    expected = make_class(tmp_path / "class", count)
+    answers = sum(len(each.passes) for each in expected)
+    parts = [graded(tmp_path / "class", tmp_path / "out", count * 0.5) for _ in range(3)]
+    before = len(read_records(tmp_path / "out"))
+    parts.append(graded(tmp_path / "class", tmp_path / "out", 3 * 3600))
+    assert_as_expected(tmp_path / "out", expected)
+    seconds, memory = sum(part for part, _ in parts), max(most for _, most in parts)
+    print(
+        f"\n{count} submissions, {answers} answers: {seconds:.0f} s, {memory >> 20:,} MB at most; "
+        f"{before} records when it was killed for the third time"
+    )
 
 
 @pytest.mark.soak

@@ -4,53 +4,75 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from helpers.grading.record import read_records
+from tests.grading.generated import make_class
 from tests.grading.notebooks import RIGHT, WRONG, write_notebook
+from tests.grading.test_class import COURSE, assert_as_expected
 
-COURSE = [sys.executable, "-m", "helpers.course.cli"]
+
+@dataclass(frozen=True)
+class Cluster:
+    """A scheduler's address, and its workers."""
+
+    address: str
+    workers: list[subprocess.Popen[bytes]]
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[str]:
-    """A scheduler and a worker, started as their manual says; gives the scheduler's address."""
-    file = tmp_path / "scheduler.json"
+@contextmanager
+def started(folder: Path, workers: int, *more: str) -> Iterator[Cluster]:
+    """Start a scheduler and workers as their manual says."""
+    file = folder / "scheduler.json"
     options = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    dask = [sys.executable, "-m", "distributed.cli"]
+    python = [sys.executable, "-m"]
     where = ["--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(file)]
-    scheduler = subprocess.Popen(
-        [f"{dask[0]}", "-m", "distributed.cli.dask_scheduler", "--port", "0", *where], **options
-    )
-    worker = None
+    running = [
+        subprocess.Popen(
+            [*python, "distributed.cli.dask_scheduler", "--port", "0", *where], **options
+        )
+    ]
     try:
         deadline = time.monotonic() + 60
         while not file.exists() and time.monotonic() < deadline:
             time.sleep(0.1)
-        alone = ["--nworkers", "1", "--nthreads", "1", "--local-directory", str(tmp_path)]
+        alone = ["--nworkers", "1", "--nthreads", "1", "--local-directory", str(folder), *more]
         environment = {**os.environ, "PYTHONPATH": os.getcwd()}
-        worker = subprocess.Popen(
-            [sys.executable, "-m", "distributed.cli.dask_worker", *alone, *where],
-            env=environment,
-            **options,
-        )
-        yield json.loads(file.read_text())["address"]
+        command = [*python, "distributed.cli.dask_worker", *alone, *where]
+        running += [subprocess.Popen(command, env=environment, **options) for _ in range(workers)]
+        yield Cluster(json.loads(file.read_text())["address"], running[1:])
     finally:
-        for process in (worker, scheduler):
-            if process is not None:
-                process.terminate()
+        for process in reversed(running):
+            process.terminate()
+        for process in reversed(running):
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
                 process.wait(30)
 
 
-def grade(folder: Path, out: Path, address: str) -> subprocess.CompletedProcess[str]:
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[str]:
+    with started(tmp_path, 1) as cluster:
+        yield cluster.address
+
+
+def grade(
+    folder: Path, out: Path, address: str, seconds: float = 230
+) -> subprocess.CompletedProcess[str]:
     command = [*COURSE, "grade", str(folder), "--out", str(out), "--scheduler", address]
-    return subprocess.run(command, capture_output=True, text=True, timeout=230)
+    return subprocess.run(command, capture_output=True, text=True, timeout=seconds)
 
 
 @pytest.mark.usefixtures("plan")
@@ -71,3 +93,22 @@ def test_no_scheduler_is_one_clear_line(tmp_path: Path) -> None:
     done = grade(tmp_path / "class", tmp_path / "out", "tcp://127.0.0.1:1")
     assert done.returncode == 2
     assert done.stderr.startswith("Cannot grade: no Dask scheduler answers at tcp://127.0.0.1:1")
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("plan")
+@pytest.mark.timeout(4 * 3600)
+def test_a_class_on_three_workers_of_which_one_is_lost(tmp_path: Path) -> None:
+    """Nobody's points change; what the lost worker had is graded by the others."""
+    count = int(os.environ.get("REAL_RANKS_CLASS", "1000"))
+    expected = make_class(tmp_path / "class", count)
+    began = time.monotonic()
+    with started(tmp_path, 3, "--no-nanny") as cluster:
+        lost = threading.Timer(count * 0.5, cluster.workers[0].kill)
+        lost.start()
+        done = grade(tmp_path / "class", tmp_path / "out", cluster.address, 3 * 3600)
+        lost.cancel()
+    assert cluster.workers[0].returncode == -signal.SIGKILL, "it was to be lost on the way"
+    assert_as_expected(tmp_path / "out", expected)
+    print(f"\n{count} submissions on three workers: {time.monotonic() - began:.0f} s")
+    assert "submissions graded" in done.stdout

@@ -1,0 +1,140 @@
+"""`course mistakes RESULTS...`: what wrong answers did, and a sentence for the next who does it.
+
+results of classes --groups--> a table, or one group's program
+                                 `--say--> a known mistake in a file of the instructor's own
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from helpers.checks.mistakes import KnownMistake
+from helpers.checks.proof import CannotAdd, add_own
+from helpers.checks.registry import find
+from helpers.checks.result import Outcome
+from helpers.grading.groups import Group, grouped, wrong_answers
+from helpers.grading.record import Record, read_records
+from helpers.grading.sandbox.levels import Plan, choose
+from helpers.grading.sandbox.staged import Staged
+from helpers.grading.sandbox.turns import Turns
+from helpers.grading.setting import CannotGrade
+from helpers.views.plain import clean, clip, for_log, plural
+
+_SHOWN = 160
+_TITLE_WORDS = 8
+
+
+def of_classes(
+    results: Sequence[Path], only: str | None, number: int | None, say: str, sandbox: str
+) -> int:
+    """Print the groups of wrong answers in folders of results, or one of them; return the exit code.
+
+    only: an exercise. number: of one group of it, from 1. say: a sentence, with which that group becomes a
+    known mistake. Raise click's errors where nothing can be done.
+    """
+    if (number is not None or say) and not (only and number):
+        raise click.UsageError("A group is named by --only EXERCISE and --group NUMBER.")
+    try:
+        exercise = find(only) if only else None
+        answers = wrong_answers([(str(folder), _records(folder)) for folder in results])
+        if exercise is not None:
+            answers = [answer for answer in answers if answer.exercise == exercise.name]
+        with Staged() as staged:
+            plan = Plan(choose(sandbox, staged), staged, turns=Turns(str(results[0] / ".turns")))
+            found = grouped(answers, plan)
+    except (LookupError, CannotGrade) as error:
+        raise click.ClickException(str(error.args[0] if error.args else error)) from error
+    if not found:
+        click.echo("No wrong answer was handed in.")
+        return 0
+    if number is None:
+        click.echo("\n".join(line for name, own in found.items() for line in _table(name, own)))
+        return 0
+    assert exercise is not None
+    groups = found[exercise.name]
+    if not 1 <= number <= len(groups):
+        raise click.ClickException(
+            f"There are {len(groups)} groups: name one of 1 to {len(groups)}."
+        )
+    click.echo("\n".join(_whole(number, groups[number - 1])))
+    if say:
+        _add(groups[number - 1], say)
+    return 0
+
+
+def _records(folder: Path) -> list[Record]:
+    try:
+        records = read_records(folder)
+    except (OSError, ValueError) as error:
+        raise CannotGrade(f"{folder}: {error}") from None
+    if not records:
+        raise CannotGrade(f"{folder} has no records: name a folder that `course grade` wrote.")
+    return records
+
+
+def _table(name: str, groups: Sequence[Group]) -> list[str]:
+    learners = len({who for group in groups for who in group.learners})
+    lines = [f"{find(name).heading}: {plural(learners, 'learner')}, {plural(len(groups), 'group')}"]
+    for number, group in enumerate(groups, 1):
+        lines += [
+            f"  {number}. {line}" if not k else f"     {line}"
+            for k, line in enumerate(_short(group))
+        ]
+    return [*lines, ""]
+
+
+def _short(group: Group) -> list[str]:
+    programs = plural(len(group.answers), "program")
+    first = group.answers[0]
+    lines = [f"{plural(len(group.learners), 'learner')} ({programs}), {first.outcome}"]
+    if group.advice:
+        lines.append(f"They read: {_line(group.advice)}")
+    else:
+        lines.append(f"No sentence yet. {_line(_did(group))}")
+    return lines
+
+
+def _did(group: Group) -> str:
+    """Say in a line what a member was shown: it is what the others did, too."""
+    case = group.answers[0].case
+    if case is None:
+        return "Only hidden cases fail."
+    for rank, _, expected, got, problem in case.rows:
+        if problem:
+            return f"In the case {case.label}, rank {rank} gave {got}, not {expected}: {problem}"
+    return f"In the case {case.label}: {'; '.join(case.broken) or case.message}"
+
+
+def _line(text: str) -> str:
+    return clip(for_log(" ".join(clean(text).split())), _SHOWN)
+
+
+def _whole(number: int, group: Group) -> list[str]:
+    first = group.answers[0]
+    return [
+        f"Group {number} of {find(first.exercise).heading}",
+        *_short(group),
+        "Its shortest program, without comments:",
+        "",
+        *(f"    {for_log(line)}" for line in first.source.splitlines()),
+    ]
+
+
+def _add(group: Group, words: str) -> None:
+    first = group.answers[0]
+    exercise = find(first.exercise)
+    # its author's own words are not kept: what is shown and counted is the instructor's sentence
+    title = " ".join(re.findall(r"\w+", words)[:_TITLE_WORDS]).lower()
+    mistake = KnownMistake(title, words, first.source, Outcome(first.outcome))
+    try:
+        path = add_own(exercise, mistake)
+    except CannotAdd as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(
+        f"\nAdded to {path}. Read the program above once more: your own checks of {exercise.name} run it "
+        f"from now on, without a sandbox. `course mistakes {exercise.name}` proves it."
+    )

@@ -1,0 +1,241 @@
+"""Group a class's wrong answers by what they did, so that one sentence can be written for all of a group.
+
+    records of classes --> distinct wrong answers --> reader: runs each in a sandbox on the visible cases,
+                                                  |     and compares what they did
+    groups, largest first <--a line: who is alike--'
+
+Two answers are alike if they behave alike in every case that was run, as `checks.explain` compares an answer
+with a known mistake. Answers run in sandboxes of their own; what they send is read in a capped child,
+which is started again without the answer over which it died. Called by `course mistakes RESULTS`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import groupby
+from typing import BinaryIO
+
+from helpers.checks.exercise import Exercise
+from helpers.checks.explain import behave_alike
+from helpers.checks.judge import Tried
+from helpers.checks.registry import exercises
+from helpers.checks.result import Outcome
+from helpers.checks.worlds import Flooded, Turn, Worlds
+from helpers.grading.judging import begin_child, confine
+from helpers.grading.record import CaseRecord, ExerciseRecord, Record
+from helpers.grading.sandbox.levels import Plan, Sandbox
+from helpers.grading.similarity import normalized
+from helpers.ranks.connection import ServerGone
+from helpers.ranks.failures import LaunchError
+from helpers.ranks.processes import end
+
+# Outcomes of answers that did something which another answer could do, too.
+_DID = {o.value for o in (Outcome.WRONG, Outcome.CRASHED, Outcome.DEADLOCKED, Outcome.FORBIDDEN)}
+_ANSWER_S, _ANSWER_CPU_S = 90.0, 60.0
+"""What running one answer may take: wall time and processor time of its sandbox."""
+_START_S = 60.0
+_MOST_ALONE = 2
+"""Cases of an answer that fails in a shared world which are run alone: each may take a second or more."""
+
+# A world size and the number of a case among those of its size -> what an answer did in it.
+_Seen = dict[tuple[int, int], Tried]
+
+
+@dataclass(frozen=True)
+class WrongAnswer:
+    """One program that was handed in for an exercise and is wrong, with all who handed it in.
+
+    learners: (class, learner). case: the first visible case that failed, None where only hidden ones did.
+    """
+
+    exercise: str
+    source: str
+    outcome: str
+    learners: tuple[tuple[str, str], ...]
+    case: CaseRecord | None
+
+    @property
+    def advice(self) -> str:
+        """The sentence that its authors have read, or ""."""
+        return self.case.advice if self.case else ""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Wrong answers that did the same, the shortest program first."""
+
+    answers: tuple[WrongAnswer, ...]
+
+    @property
+    def learners(self) -> set[tuple[str, str]]:
+        return {who for answer in self.answers for who in answer.learners}
+
+    @property
+    def advice(self) -> str:
+        return next((answer.advice for answer in self.answers if answer.advice), "")
+
+
+def wrong_answers(classes: Sequence[tuple[str, Sequence[Record]]]) -> list[WrongAnswer]:
+    """Return each wrong program once, in the course's order. classes: a name and its records, for each."""
+    found: dict[tuple[str, str], list[tuple[str, str, ExerciseRecord]]] = defaultdict(list)
+    for name, records in classes:
+        for record in records:
+            for each in record.exercises:
+                source = normalized(each.answer) if each.outcome in _DID else ""
+                if source and each.name in exercises():
+                    found[each.name, source].append((name, record.learner, each))
+    order = list(exercises())
+    answers = []
+    for (name, source), handed_in in found.items():
+        first = handed_in[0][2]
+        failed = (case for case in first.cases if not case.hidden and case.outcome != "passed")
+        shown = next(failed, None)
+        learners = tuple(sorted({(group, learner) for group, learner, _ in handed_in}))
+        outcome = shown.outcome if shown else first.outcome
+        answers.append(WrongAnswer(name, source, outcome, learners, shown))
+    return sorted(answers, key=lambda a: (order.index(a.exercise), len(a.source), a.source))
+
+
+def grouped(answers: Sequence[WrongAnswer], plan: Plan) -> dict[str, list[Group]]:
+    """Run all answers and return the groups of each exercise, the largest first.
+
+    An answer that did nothing which could be compared is a group of its own.
+    """
+    labels: dict[int, int] = {}
+    left = list(range(len(answers)))
+    while left:
+        done, died_over = _read(answers, left, plan)
+        labels.update(done)
+        if died_over is None:
+            break
+        # with it went what the others of its exercise did: those are run again, without it
+        again = answers[died_over].exercise
+        left = [
+            i for i in left if i != died_over and (i not in done or answers[i].exercise == again)
+        ]
+    groups: dict[str, dict[int, list[WrongAnswer]]] = defaultdict(lambda: defaultdict(list))
+    for index, answer in enumerate(answers):
+        groups[answer.exercise][labels.get(index, index)].append(answer)
+    return {
+        name: sorted(
+            (Group(tuple(own)) for own in each.values()),
+            key=lambda group: (-len(group.learners), group.answers[0].source),
+        )
+        for name, each in groups.items()
+    }
+
+
+def _read(
+    answers: Sequence[WrongAnswer], left: Sequence[int], plan: Plan
+) -> tuple[dict[int, int], int | None]:
+    """Have a child run the answers; return the labels that it gave, and over which answer it died, if any.
+
+    The label of an answer is the index of the first that behaves like it.
+    """
+    ours, theirs = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(ours)
+            begin_child()
+            with open(theirs, "wb") as lines:
+                _compare(answers, left, plan, lines)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    os.close(theirs)
+    labels: dict[int, int] = {}
+    at: int | None = None
+    try:
+        with open(ours, "rb") as pipe:
+            for line in _lines(pipe):
+                at, same = line
+                if same is not None:
+                    labels[at] = same
+        _, status = os.waitpid(pid, 0)
+        return labels, at if status and at is not None else None
+    except TimeoutError:
+        end(pid)
+        os.waitpid(pid, 0)
+        return labels, left[0] if at is None else at
+
+
+def _lines(pipe: BinaryIO) -> Iterator[tuple[int, int | None]]:
+    """Read what the child says; raise TimeoutError where it says nothing for too long."""
+    kept = b""
+    while True:
+        if not select.select([pipe], [], [], _START_S + _ANSWER_S)[0]:
+            raise TimeoutError
+        chunk = os.read(pipe.fileno(), 1 << 16)
+        if not chunk:
+            return
+        *whole, kept = (kept + chunk).split(b"\n")
+        for line in whole:
+            at, same = json.loads(line)  # by the course's own code: indices alone
+            yield at, same
+
+
+def _compare(
+    answers: Sequence[WrongAnswer], left: Sequence[int], plan: Plan, lines: BinaryIO
+) -> None:
+    """Run each answer and say which it is like: in the child."""
+
+    def say(index: int, same: int | None) -> None:
+        lines.write(json.dumps([index, same]).encode() + b"\n")
+        lines.flush()
+
+    with plan:
+        for name, own in groupby(left, key=lambda index: answers[index].exercise):
+            exercise = exercises()[name]
+            firsts: list[tuple[int, _Seen]] = []
+            for index in own:
+                say(index, None)
+                confine()
+                seen = _seen(exercise, answers[index].source, plan)
+                # the outcomes differ where a rule was broken or a hidden case failed
+                alike = (i for i, s in firsts if seen and _alike(exercise, s, seen))
+                same = next(alike, index)
+                if same == index:
+                    firsts.append((index, seen))
+                say(index, same)
+
+
+def _seen(exercise: Exercise, source: str, plan: Plan) -> _Seen:
+    """Run one answer on the visible cases, in a sandbox of its own; nothing, where that cannot be done."""
+    seen: _Seen = {}
+    alone = 0
+    # what an answer breaks here is its own: the cases that were run before count
+    with (
+        suppress(LaunchError, ServerGone, OSError),
+        plan.turns.with_others(),
+        Sandbox(plan, preload=exercise.notebook >= "09") as sandbox,
+    ):
+        sandbox.end_after(_ANSWER_S, _ANSWER_CPU_S)
+        worlds = Worlds(exercise, [source], connection=sandbox.connection)
+        for size, cases in groupby(exercise.draw(), key=lambda case: case.world_size):
+            turns = [Turn(case, number) for number, case in enumerate(cases)]
+            with suppress(Flooded):
+                tries = worlds.together(turns) if _share(exercise, turns) else None
+                if tries is not None:
+                    seen.update({(size, tried.number): tried for tried in tries[0]})
+                elif alone < _MOST_ALONE:
+                    alone += 1
+                    seen[size, 0] = worlds.alone(turns[0])
+    return seen
+
+
+def _share(exercise: Exercise, turns: Sequence[Turn]) -> bool:
+    plain = all(turn.case.init and turn.case.env is None for turn in turns)
+    return exercise.is_together and plain and len(turns) > 1
+
+
+def _alike(exercise: Exercise, one: _Seen, other: _Seen) -> bool:
+    return one.keys() == other.keys() and all(
+        behave_alike(exercise, one[key], other[key]) for key in one
+    )

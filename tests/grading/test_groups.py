@@ -1,0 +1,126 @@
+"""Wrong answers of a class are grouped by what they did, and one sentence teaches the next who does it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from helpers.answers.data import Answer
+from helpers.checks import mistakes
+from helpers.checks.grade import grade
+from helpers.checks.mistakes import KnownMistake, known_mistakes
+from helpers.checks.registry import get
+from helpers.course.cli import main
+from helpers.grading.groups import Group, grouped, wrong_answers
+from helpers.grading.record import CaseRecord, Record, Status, record_of
+from helpers.grading.sandbox.levels import Plan
+from tests.grading.notebooks import IMPORTS
+
+FEW = ("broadcast_from",)
+"""Exercises whose groups are found at each run of the tests; `make soak` tries more."""
+MORE = (
+    "ping_pong",
+    "exact_accuracy",
+    "ring_all_reduce",
+    "repair_buckets",
+    "all_reduce_by_parameter_server",
+    "my_slice",
+)
+EVIL = """\
+def broadcast_from(rank, world_size, x, shape, dtype, src):
+    import os, signal
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+VAST = """\
+def broadcast_from(rank, world_size, x, shape, dtype, src):
+    return torch.ones(1).expand(1 << 40)
+"""
+
+
+def handed_in(exercise: str, *sources: str, outcome: str = "wrong") -> list[Record]:
+    """Return the records of a class in which each source is a learner's."""
+    return [
+        Record(
+            f"learner {number}",
+            f"{number}.ipynb",
+            get(exercise).notebook,
+            Status.GRADED,
+            exercises=(record_of(get(exercise), outcome, answer=source),),
+        )
+        for number, source in enumerate(sources)
+    ]
+
+
+def groups_of(plan: Plan, exercise: str, *sources: str) -> list[Group]:
+    answers = wrong_answers([("a class", handed_in(exercise, *sources))])
+    return grouped(answers, plan)[exercise]
+
+
+def each_twice(known: tuple[KnownMistake, ...]) -> list[str]:
+    """Return each program, and once more written a little differently."""
+    return [m.source + more for m in known for more in ("", "\nspare = 0\n")]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", [*FEW, *(pytest.param(n, marks=pytest.mark.soak) for n in MORE)])
+def test_groups_found_are_the_mistakes_put_in(plan: Plan, name: str) -> None:
+    known = tuple(
+        m for m in known_mistakes(get(name)) if m.outcome.value in {"wrong", "deadlocked"}
+    )
+    groups = groups_of(plan, name, *each_twice(known))
+    found = [{int(learner.split()[1]) // 2 for _, learner in group.learners} for group in groups]
+    # the two writings of a mistake are together, and only mistakes of one sentence share a group
+    assert sorted(k for group in found for k in group) == list(range(len(known)))
+    for group in found:
+        assert len({known[k].words for k in group}) == 1, [known[k].title for k in group]
+
+
+def test_what_kills_its_rank_or_floods_costs_nobody_a_group(plan: Plan) -> None:
+    same = [m.source for m in known_mistakes(get("broadcast_from")) if m.outcome.value == "wrong"][
+        :1
+    ]
+    groups = groups_of(plan, "broadcast_from", EVIL, VAST, same[0], same[0] + "\nspare = 0\n")
+    sizes = sorted(len(group.learners) for group in groups)
+    assert sizes == [1, 1, 2]
+
+
+def test_a_class_teaches_the_next_one(
+    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table, the group's program, the sentence; then another program that does the same reads it."""
+    monkeypatch.setenv("REAL_RANKS_MISTAKES", str(tmp_path / "own"))
+    source = "def broadcast_from(rank, world_size, x, shape, dtype, src):\n"
+    source += "    x = x if rank == src else {}\n"
+    source += "    dist.broadcast(x, src)\n    return x.clone().fill_(7)\n"
+    box = "torch.empty(shape, dtype=dtype)"
+    one = source.format(box)
+    other = IMPORTS + source.replace("x.clone().fill_(7)", "torch.full_like(x, 7)").format(box)
+    case = CaseRecord("2 ranks, (2,)", False, "wrong", 0.0, ((0, "", "1", "7", "not the same"),))
+    exercise = get("broadcast_from")
+    record = record_of(exercise, "wrong", answer=one, cases=(case,))
+    out = tmp_path / "results"
+    graded = Record("A", "a.ipynb", exercise.notebook, Status.GRADED, exercises=(record,))
+    (out / "records").mkdir(parents=True)
+    (out / "records" / "a.json").write_text(json.dumps(graded.as_json()))
+
+    def run(*words: str) -> str:
+        result = CliRunner().invoke(main, ["mistakes", str(out), "--sandbox", plan.level, *words])
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    assert "1 learner (1 program), wrong" in run()
+    assert "rank 0 gave 7, not 1: not the same" in run()
+    words = "Every number that comes back is 7."
+    shown = run("--only", "4.1", "--group", "1", "--say", words)
+    assert "return x.clone().fill_(7)" in shown
+    assert words in (tmp_path / "own" / "broadcast_from.py").read_text()
+    mistakes.forget_known()
+    try:
+        verdict = grade(exercise, Answer("broadcast_from", other, ()), str, every_case=False)
+        assert [case.advice for case in verdict.cases if not case.passed] == [words]
+    finally:
+        monkeypatch.undo()
+        mistakes.forget_known()
