@@ -29,7 +29,7 @@ _GAP = 1.0
 _ABOVE = 0.5
 """Room over the first lane for labels that are wider than their boxes."""
 
-_LETTER = 0.009
+_LETTER = 0.0118
 """The width of a letter, as a part of the longest step, with some room."""
 
 _SHADE = "#F0F0F0"
