@@ -23,9 +23,13 @@ import textwrap
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from helpers.checks.exercise import Exercise
 from helpers.checks.result import Outcome
+
+if TYPE_CHECKING:  # the exercise itself needs torch, its mistakes do not
+    from helpers.checks.exercise import Exercise
+    from helpers.checks.headings import Heading
 
 SEALED = ".sealed"
 _EXERCISES = Path(__file__).parents[1] / "exercises"
@@ -45,7 +49,7 @@ class KnownMistake:
     outcome: Outcome = Outcome.WRONG
 
 
-def known_mistakes(exercise: Exercise) -> tuple[KnownMistake, ...]:
+def known_mistakes(exercise: Exercise | Heading) -> tuple[KnownMistake, ...]:
     """Return an exercise's mistakes in the order of their file; none, where there is no file."""
     return _mistakes_of(exercise.notebook, exercise.name) if exercise.notebook else ()
 
