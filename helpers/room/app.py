@@ -57,7 +57,7 @@ _PAGE_POLICY = _OWN + "script-src 'self'; style-src 'self'; connect-src 'self'; 
 _PLAYER_POLICY = _OWN + (
     "script-src 'unsafe-inline' blob:; style-src 'unsafe-inline'; img-src data:; sandbox allow-scripts"
 )
-_STYLE = PAGE.parents[1] / "grading" / "reports" / "templates" / "style.css"
+STYLE = PAGE.parents[1] / "grading" / "reports" / "templates" / "style.css"
 
 WhoIs = Callable[[str], Awaitable[str]]
 """From a user's token to a login; "" if JupyterHub does not know it."""
@@ -213,7 +213,7 @@ class _Service:
         )
 
     async def style(self, request: Request) -> Response:
-        return Response(_STYLE.read_bytes(), media_type="text/css")
+        return Response(STYLE.read_bytes(), media_type="text/css")
 
     async def asset(self, request: Request) -> Response:
         kind = {"css": "text/css", "js": "text/javascript"}.get(request.path_params["kind"])

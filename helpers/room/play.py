@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from helpers.answers.data import Answer
+from helpers.answers.data import Answer, Origin
 from helpers.checks.grade import grade
 from helpers.checks.mistakes import known_mistakes
 from helpers.checks.registry import get
@@ -23,14 +23,19 @@ def play(name: str, title: str) -> str:
     exercise = get(name)
     mistake = next(each for each in known_mistakes(exercise) if each.title == title)
     try:
-        result = grade(
-            exercise, Answer(name, mistake.source, ()), str, every_case=False, watched=True
-        )
+        # the player shows the lines of the program, as those of a learner's cell
+        lines = (Origin(1, len(mistake.source.splitlines()), 0, 1),)
+        answer = Answer(name, mistake.source, lines)
+        result = grade(exercise, answer, _called, every_case=False, watched=True)
         run = result.run
         live = timeline(run).live if run is not None and len(run.trace) else None
         return page("play.html", verdict=verdict_html(result), player=live() if live else "")
     finally:
         disconnect()  # the rank server would otherwise stay until this process ends
+
+
+def _called(cell: int) -> str:
+    return "the mistake"
 
 
 if __name__ == "__main__":

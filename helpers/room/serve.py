@@ -15,7 +15,7 @@ import uvicorn
 
 from helpers.checks.headings import headings
 from helpers.checks.mistakes import known_mistakes
-from helpers.room.app import Room, application, let_in
+from helpers.room.app import STYLE, Room, application, let_in
 from helpers.room.board import Board
 from helpers.room.hub import Hub
 from helpers.room.store import Store
@@ -40,6 +40,8 @@ def serve(
     file: the room's database. address: as learners reach the board, if not at `host`. hub: JupyterHub has
     started this as a service; it says where to listen, and who is who.
     """
+    if not STYLE.exists():
+        raise CannotServe("this copy is a learner's: the board's pages are not all in it.")
     service = _hub() if hub else None
     if service is not None:
         there = urlsplit(os.environ["JUPYTERHUB_SERVICE_URL"])

@@ -99,13 +99,14 @@ function stuck([learner, exercise, minutes]) {
   return item;
 }
 
-function bar([name, passed, tried]) {
+function bar({ name }) {
+  const [, passed, tried] = latest.exercises.find((each) => each[0] === name) ?? [name, 0, 0];
   const item = make("li");
   const meter = make("progress");
   meter.max = Math.max(1, latest.joined);
   meter.value = passed;
   meter.setAttribute("aria-label", `${called(name)}: passed`);
-  item.append(make("span", called(name)), meter, make("span", `${passed} passed, ${tried} tried`));
+  item.append(make("span", called(name)), meter, make("span", `${passed} of ${latest.joined} passed${tried ? `, ${tried} tried` : ""}`));
   return item;
 }
 
@@ -162,8 +163,7 @@ function draw(news) {
     `${counted(news.joined, "learner")} joined. ${counted(waiting, "hand")} up, ${late} stuck for long.`;
   list("mistakes", news.mistakes, mistake);
   if (projected) {
-    const chosen = new Set(columns().map((each) => each.name));
-    document.getElementById("bars").replaceChildren(...news.exercises.filter(([name]) => chosen.has(name)).map(bar));
+    document.getElementById("bars").replaceChildren(...columns().map(bar));
     return;
   }
   list("hands", news.hands, hand);
