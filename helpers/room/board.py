@@ -91,7 +91,7 @@ class Board:
         self._at: dict[int, str] = {}  # learner -> the exercise that was checked last
 
     def enter(self, learner: Learner) -> None:
-        """Show a learner, or call one otherwise. Two of one name are told apart by a number."""
+        """Show a learner, or call one otherwise. Two of one name differ by a number."""
         taken = {name for id, name in self.names.items() if id != learner.id}
         name, count = learner.name, 1
         while name in taken:

@@ -82,6 +82,7 @@ def run(room: Room, listening: socket.socket) -> None:
         log_level="warning",
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         # Pages keep their stream open: it would hold up the end.
         timeout_graceful_shutdown=1,
         timeout_keep_alive=20,

@@ -13,15 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from helpers.answers.data import Answer
-from helpers.checks.grade import grade
+from helpers.checks.headings import headings
 from helpers.checks.mistakes import known_mistakes
-from helpers.checks.registry import get
 from helpers.room.messages import Checked, Hand
 from helpers.room.store import Happened, Store
 from tests.room.conftest import DEADLINE_S, Served, serving
 
 ROOT = Path(__file__).parents[2]
+SHELL = """
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+def cell(text): shell.run_cell(text, store_history=True).raise_error()
+"""
 NOTES = 'from helpers.room.outbox import note; note("ping_pong", "wrong", "a mistake");'
 SENT = "from helpers.room import outbox, learner; import time\nwhile outbox.waiting(): time.sleep(0.02)"
 
@@ -33,12 +36,17 @@ class Kernel:
     python: str
     folder: Path
 
-    def run(self, program: str, **env: str) -> str:
+    @property
+    def env(self) -> dict[str, str]:
+        own = {"REAL_RANKS_PROGRESS": str(self.folder / "progress.json")}
+        return {**os.environ, **own, "IPYTHONDIR": str(self.folder.parent / "ipython")}
+
+    def run(self, program: str) -> str:
         """Run a program to its end; return what it prints."""
         done = subprocess.run(
             [self.python, "-c", program],
             cwd=ROOT,
-            env={**os.environ, "REAL_RANKS_PROGRESS": str(self.folder / "progress.json"), **env},
+            env=self.env,
             capture_output=True,
             text=True,
             timeout=DEADLINE_S,
@@ -74,16 +82,24 @@ def happened(tmp_path: Path) -> Callable[[], list[Happened]]:
     return read
 
 
-def test_a_check_reaches_the_board(
+def test_a_check_reaches_the_board_with_the_mistake_that_explains_it(
     served: Served, kernel: Kernel, happened: Callable[[], list[Happened]]
 ) -> None:
     assert "You have joined as Ana. From now on each check sends" in kernel.join(served)
-    kernel.run(NOTES + SENT)
+    mistake = known_mistakes(headings()["ping_pong"])[0]
+    program = f"""
+cell({mistake.source!r})
+cell("from helpers import check; result = check(ping_pong)")
+from helpers.ranks.launcher import disconnect
+disconnect()
+"""
+    kernel.run(SHELL + program + SENT)
     (one,) = happened()
     event = one.event
     assert isinstance(event, Checked)
-    assert (event.exercise, event.outcome, event.mistake) == ("ping_pong", "wrong", "a mistake")
-    assert kernel.files == {".room.json"}
+    assert (event.exercise, event.outcome) == ("ping_pong", mistake.outcome.value)
+    assert event.mistake == mistake.title
+    assert kernel.files == {".room.json", "progress.json"}
     assert (kernel.folder / ".room.json").stat().st_mode & 0o077 == 0
 
 
@@ -118,16 +134,13 @@ def test_a_hand_sends_code_only_if_it_is_given_the_answer(
 ) -> None:
     kernel.join(served)
     program = """
-from IPython.core.interactiveshell import InteractiveShell
-shell = InteractiveShell.instance()
-def cell(text): shell.run_cell(text, store_history=True).raise_error()
 cell("from helpers import help_me")
 cell("def swap(rank, world_size, x):\\n    return x")
 cell("print(help_me())")
 cell("print(help_me(swap))")
 cell("print(help_me(done=True))")
 """
-    said = kernel.run(program + SENT, IPYTHONDIR=str(kernel.folder.parent / "ipython"))
+    said = kernel.run(SHELL + program + SENT)
     assert "No code is sent with it" in said and "The code of `swap` is sent with it" in said
     hands = [each.event for each in happened()]
     assert all(isinstance(hand, Hand) for hand in hands)
@@ -164,13 +177,6 @@ def test_who_leaves_sends_nothing_more(served: Served, kernel: Kernel) -> None:
     assert kernel.files == set()
 
 
-def test_a_check_names_the_mistake_that_explains_it() -> None:
-    exercise = get("ping_pong")
-    mistake = known_mistakes(exercise)[0]
-    result = grade(exercise, Answer("ping_pong", mistake.source, ()), str, every_case=False)
-    assert result.mistake == mistake.title
-
-
 # --- kill -9 -----------------------------------------------------------------------------------------
 
 POSTS = """
@@ -194,10 +200,9 @@ def killed_while_it_stores(tmp_path: Path, kernel: Kernel, after: int) -> None:
     acknowledged: list[str] = []
     with serving(file) as room:  # the real command: nothing stands between the signal and the board
         kernel.join(room)
-        env = {**os.environ, "REAL_RANKS_PROGRESS": str(kernel.folder / "progress.json")}
         words = [sys.executable, "-c", POSTS]
         posting = [
-            subprocess.Popen(words, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True)
+            subprocess.Popen(words, cwd=ROOT, env=kernel.env, stdout=subprocess.PIPE, text=True)
             for _ in range(3)
         ]
         for _ in range(after):
