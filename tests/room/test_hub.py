@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -117,6 +117,8 @@ def answers(url: str) -> bool:
 
 @pytest.mark.timeout(180)
 def test_users_have_joined_and_administrators_see_the_board(hub: Hub) -> None:
+    with logged_in("ana", hub) as (_, refusal):
+        assert refusal.status_code == 403 and "administrators" in refusal.text
     program = """
 from helpers.room import outbox
 outbox.note("ping_pong", "wrong", "")
@@ -147,27 +149,28 @@ print(outbox.place().name)
         f"{hub.room}/api/join", json={"name": "Eve"}, headers={"Authorization": "Bearer no"}
     )
     assert refused.status_code == 403
-    assert "Where the class is" in seen_by("root", hub).text
-    assert "administrators" in seen_by("ana", hub).text
+    with logged_in("root", hub) as (browser, board):
+        assert "Where the class is" in board.text
+        with browser.stream("GET", f"{hub.room}/news") as stream:
+            assert '"ana"' in next(stream.iter_lines())
 
 
 def token_of_a_kernel(hub: Hub) -> str:
     """Return a token that may do no more than those that the hub gives to its users' servers."""
     reply = httpx.post(
         f"{hub.url}/hub/api/users/ana/tokens",
-        headers={"Authorization": f"Bearer {TOKENS['ana']}"},
+        headers={"Authorization": f"Bearer {TOKENS['root']}"},
         json={"scopes": ["access:servers!user", "users:activity!user"]},
     )
+    assert reply.status_code == 201, reply.text
     return str(reply.json()["token"])
 
 
-def seen_by(user: str, hub: Hub) -> httpx.Response:
-    """Log in as a browser does, and open the board."""
+@contextmanager
+def logged_in(user: str, hub: Hub) -> Iterator[tuple[httpx.Client, httpx.Response]]:
+    """Log in as a browser does, and open the board; give the browser and what it sees."""
     with httpx.Client(follow_redirects=True, timeout=20) as browser:
         page = browser.get(f"{hub.room}/board")
-        form = {
-            "username": user,
-            "password": "pass",
-            "_xsrf": browser.cookies.get("_xsrf", path="/hub/"),
-        }
-        return browser.post(str(page.url), data=form)
+        token = browser.cookies.get("_xsrf", path="/hub/")
+        form = {"username": user, "password": "pass", "_xsrf": token}
+        yield browser, browser.post(str(page.url), data=form)
