@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 from typing import Any
 
+from helpers.checks.headings import find_heading
 from helpers.course.told import Told
 from helpers.room import outbox
 from helpers.room.messages import MOST_CODE, Join, Joined
@@ -37,13 +38,16 @@ def join(url: str, code: str = "", name: str = "") -> Told:
 def help_me(answer: Any = "", *, done: bool = False) -> Told:
     """Raise your hand: your teacher sees your name and the exercise that you are at.
 
-    answer: your function; its code is sent as well. done: take your hand down. Raises RoomError
-    where you have not joined a room.
+    answer: your function; its code is sent as well. Or the name or number of an exercise. done: take your
+    hand down. Raises RoomError where you have not joined a room.
     """
-    if outbox.place() is None:
-        outbox.join_as_user()
-    exercise, code = ("", "") if isinstance(answer, str) else _answer(answer)
-    outbox.raise_hand(not done, exercise or str(answer if isinstance(answer, str) else ""), code)
+    if not outbox.has_joined():
+        raise RoomError("You have not joined a room: join(url, code) does.")
+    if not isinstance(answer, str):
+        exercise, code = _answer(answer)
+    else:
+        exercise, code = find_heading(answer).name if answer else "", ""
+    outbox.raise_hand(not done, exercise, code)
     if done:
         return Told("Your hand is down.")
     sent = f"The code of `{exercise}` is sent with it." if code else "No code is sent with it."

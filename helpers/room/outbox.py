@@ -77,7 +77,7 @@ class Refused(RoomError):
 
 def note(exercise: str, outcome: str, mistake: str = "") -> None:
     """Keep how a check ended for the board, if there is one. Never fails, and never waits for the board."""
-    if not (os.environ.get("REAL_RANKS_ROOM") or _place_file().exists()):
+    if not has_joined():
         return
     with suppress(OSError):  # a full disk: the check is worth more than the board
         put(Checked(_new_id(), exercise, outcome, mistake))
@@ -158,7 +158,7 @@ def send_some() -> None:
         post(room.url, "api/events", Post([line.event for line in lines]), room.token)
     except Refused as error:
         if error.status == 401 and os.environ.get("REAL_RANKS_ROOM"):
-            join_as_user()  # the room has a new file
+            join_as_user(refused=room.token)  # the room has a new file
         if error.status not in (400, 413):  # these it would refuse each time
             raise
     _forget({line.event.id for line in lines})
@@ -185,6 +185,11 @@ def _forget(sent: set[str]) -> None:
 # --- the room that was joined ------------------------------------------------------------------------
 
 
+def has_joined() -> bool:
+    """Whether this learner has joined a room, by a code or as a user of JupyterHub."""
+    return bool(os.environ.get("REAL_RANKS_ROOM")) or _place_file().exists()
+
+
 def place() -> Place | None:
     """Return the room that this learner has joined, unless REAL_RANKS_ROOM names another."""
     with suppress(OSError, msgspec.MsgspecError):
@@ -193,19 +198,28 @@ def place() -> Place | None:
     return None
 
 
-def join_as_user() -> Place:
-    """Join the room that REAL_RANKS_ROOM names, as the user whom JupyterHub knows. Raise RoomError."""
+def join_as_user(refused: str = "") -> Place:
+    """Join the room that REAL_RANKS_ROOM names, as the user that JupyterHub knows.
+
+    Raise RoomError or OSError. refused: the token that the board no longer takes.
+    """
     url, token = os.environ.get("REAL_RANKS_ROOM"), os.environ.get("JUPYTERHUB_API_TOKEN", "")
     if not url:
-        raise RoomError("You have not joined a room: join(url, code) does.")
-    return keep(url, post(url, "api/join", Join(""), token, Joined))
+        raise RoomError(
+            "The file of the room that was joined cannot be read: join(url, code) again."
+        )
+    # Of two kernels that join at once the second would make the first one's token invalid.
+    with locked(_place_file()):
+        room = place()
+        if room is None or room.token == refused:
+            room = keep(url, post(url, "api/join", Join(""), token, Joined))
+        return room
 
 
 def keep(url: str, joined: Joined) -> Place:
     """Write down the room that was joined, for this learner's eyes only."""
     room = Place(url, joined.token, joined.name)
     path = _place_file()
-    path.parent.mkdir(parents=True, exist_ok=True)
     _replace(path, msgspec.json.encode(room))
     return room
 
@@ -217,6 +231,7 @@ def leave() -> None:
 
 
 def _replace(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
     # A new file takes the old one's name: others can read neither, and a crash leaves the one or the other.
     partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
     with _private(partial, "xb") as file:
