@@ -127,16 +127,19 @@ def _send_all() -> None:
 def waiting() -> list[Line]:
     """Return what is still to be sent, the oldest first. Lines that cannot be read are left out."""
     path = _outbox_file()
-    if not path.exists():
-        return []
     with suppress(OSError), locked(path):
         return _read(path)
     return []
 
 
 def _read(path: Path) -> list[Line]:
+    try:
+        with path.open("rb") as file:
+            lines = file.read(MOST_KEPT + (1 << 20)).splitlines()
+    except FileNotFoundError:  # nothing to send; or another kernel has just sent it
+        return []
     found = []
-    for line in path.read_bytes()[: MOST_KEPT + (1 << 20)].splitlines():
+    for line in lines:
         with suppress(msgspec.MsgspecError, RecursionError):  # cut off, or edited
             found.append(msgspec.json.decode(line, type=Line))
     return found
