@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import socket
 from contextlib import closing
 from dataclasses import replace
@@ -15,11 +16,12 @@ import uvicorn
 
 from helpers.checks.headings import headings
 from helpers.checks.mistakes import known_mistakes
-from helpers.room.app import STYLE, Room, application, let_in
+from helpers.room.app import MOST_LEARNERS, STYLE, Room, application, let_in
 from helpers.room.board import Board
 from helpers.room.hub import Hub
 from helpers.room.store import Store
 
+MOST_CONNECTIONS = 4 * MOST_LEARNERS
 _CODE, _KEY = 8, 32
 
 
@@ -77,6 +79,12 @@ def serve(
 
 def run(room: Room, listening: socket.socket) -> None:
     """Serve a room on a socket that listens."""
+    # Each connection is a file, and many systems allow a process 1,024 of them unless it asks for more.
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    enough = MOST_CONNECTIONS + 200
+    if 0 <= soft < enough:
+        more = min(enough, hard) if hard >= 0 else enough
+        resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
     config = uvicorn.Config(
         application(room),
         log_level="warning",
@@ -87,6 +95,8 @@ def run(room: Room, listening: socket.socket) -> None:
         timeout_graceful_shutdown=1,
         timeout_keep_alive=20,
         backlog=2048,
+        # Connections beyond what any class needs are refused, and the board goes on.
+        limit_concurrency=MOST_CONNECTIONS,
         ws="none",
     )
     uvicorn.Server(config).run(sockets=[listening])

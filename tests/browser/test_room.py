@@ -111,7 +111,12 @@ def test_a_class_is_seen_live(chromium: Browser, served: Served, shots: Path | N
         page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
         axe(page)
         photograph(page, shots, f"board-projected-{theme}")
+    page.goto(served.url)
+    expect(page.locator("main")).to_contain_text("Your code stays here")
+    axe(page)
     assert not errors
+    page.goto(f"{served.url}/board")
+    expect(page.locator("#state")).to_contain_text("13 learners joined", timeout=10_000)
     served.kill()
     expect(page.locator("#state")).to_contain_text("does not answer", timeout=20_000)
 

@@ -229,3 +229,16 @@ def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path, kernel: Kern
 def test_twenty_kills_lose_nothing_that_was_acknowledged(tmp_path: Path, kernel: Kernel) -> None:
     for after in range(1, 60, 3):
         killed_while_it_stores(tmp_path, kernel, after)
+
+
+def test_a_port_that_is_taken_is_named(served: Served, tmp_path: Path) -> None:
+    port = served.url.rpartition(":")[2]
+    words = ["room", "serve", "--file", str(tmp_path / "other.sqlite3"), "--port", port]
+    done = subprocess.run(
+        [sys.executable, "-m", "helpers.course.cli", *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+    )
+    assert done.returncode == 1 and "--port names another port." in done.stderr
