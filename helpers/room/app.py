@@ -150,6 +150,8 @@ class _Service:
             user = await self.room.who_is(token)
         if not (known or right or user):
             raise HTTPException(403, "This is not the code of the room.")
+        if known and self.room.who_is is not None:
+            user = known.name  # nobody takes another user's name
         name = _name(user or message.name)
         if known:
             learner, mine = await self.room.store.rename(known, name), token

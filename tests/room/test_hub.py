@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+import msgspec
 import pytest
 
 from helpers.course.workspace import find_workspace
@@ -144,6 +145,14 @@ print(outbox.place().name)
     with closing(Store(hub.folder / "room.sqlite3")) as store:
         assert [each.name for each in store.learners()] == ["ana"]
         assert [each.event.exercise for each in store.happened()] == ["ping_pong"]
+    # a user keeps the login's name
+    own = msgspec.json.decode((hub.folder / "work" / ".room.json").read_bytes())
+    again = httpx.post(
+        f"{hub.room}/api/join",
+        json={"name": "root"},
+        headers={"Authorization": f"Bearer {own['token']}"},
+    )
+    assert again.json()["name"] == "ana"
     # a token that is not the hub's
     refused = httpx.post(
         f"{hub.room}/api/join", json={"name": "Eve"}, headers={"Authorization": "Bearer no"}

@@ -145,7 +145,7 @@ function table(news) {
       head.append(th);
     }
     grid.tHead.replaceChildren(head);
-    const sorted = [...names].sort((one, other) => one[1].localeCompare(other[1]));
+    const sorted = [...names].sort((one, other) => one[1].localeCompare(other[1], undefined, { numeric: true }));
     grid.tBodies[0].replaceChildren(...sorted.map(([learner]) => row(learner, now)));
     return;
   }
