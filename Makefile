@@ -39,13 +39,13 @@ lab: $(VENV)/.installed  ## set up (once) and open the course in JupyterLab
 
 venv: $(VENV)/.installed  ## set up .venv and nothing more
 
-test: $(VENV)/.installed-test  ## run every test but the long ones, three at a time: many only wait
+test: $(VENV)/.installed-test $(VENV)/.installed-room  ## run every test but the long ones, three at a time: many only wait
 	$(BIN)/python -m pytest -n 3 --dist worksteal $(TEST_ARGS)
 
-soak: $(VENV)/.installed-test  ## run the long tests, with their figures
+soak: $(VENV)/.installed-test $(VENV)/.installed-room  ## run the long tests, with their figures
 	$(BIN)/python -m pytest -m soak -s $(TEST_ARGS)
 
-lint: $(VENV)/.installed-test  ## check style and types
+lint: $(VENV)/.installed-test $(VENV)/.installed-room  ## check style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

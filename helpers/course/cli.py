@@ -22,7 +22,7 @@ from helpers.course.workspace import Workspace, WorkspaceError
 
 _FOR_WHOM = {
     "To learn": ("lab", "check", "watch", "hint", "progress", "reset", "doctor"),
-    "To teach": ("grade", "release", "gradescope", "nbgrader"),
+    "To teach": ("room", "grade", "release", "gradescope", "nbgrader"),
     "To write": ("mistakes", "build", "outputs", "site"),
 }
 """The commands as help lists them; a new one that is not named here comes last."""
@@ -192,6 +192,43 @@ def watch() -> None:
     from helpers.course.watch import watch as watch_folder
 
     watch_folder(workspaces.find_workspace().work)
+
+
+@main.group()
+def room() -> None:
+    """See live where a class is.
+
+    A board on this machine, which learners join from their notebooks.
+    """
+
+
+@room.command()
+@click.option("--file", type=click.Path(path_type=Path), help="Its database: work/room.sqlite3.")
+@click.option("--host", default="127.0.0.1", help="The address to listen on; 0.0.0.0 for all.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, help="0 takes a free one.")
+@click.option("--address", default="", help="As learners reach it, if that is another one.")
+@click.option("--stuck-after", default=10.0, help="Minutes until a learner is stuck.")
+@click.option("--hub", is_flag=True, help="As a service of JupyterHub: users have joined.")
+def serve(file: Path | None, **options: Any) -> None:
+    """Serve the board until Ctrl-C.
+
+    Prints what learners run to join, and the address at which you see the class. The same file goes on
+    with the same class, code and address.
+    """
+    try:
+        from helpers.room.serve import CannotServe
+        from helpers.room.serve import serve as serve_room
+    except ModuleNotFoundError as error:
+        raise click.ClickException(
+            f"{error.name} is not installed. In the course's folder: "
+            f"{sys.executable} -m pip install -c constraints.txt -e '.[room]'"
+        ) from error
+    work = workspaces.find_workspace().work
+    work.mkdir(parents=True, exist_ok=True)
+    try:
+        serve_room(file or work / "room.sqlite3", **options)
+    except CannotServe as error:
+        raise click.ClickException(str(error)) from error
 
 
 @main.command()
