@@ -47,11 +47,12 @@ class KnownMistake:
 
 def known_mistakes(exercise: Exercise) -> tuple[KnownMistake, ...]:
     """Return an exercise's mistakes in the order of their file; none, where there is no file."""
-    return _mistakes_of(exercise.notebook, exercise.name) if exercise.notebook else ()
+    return mistakes_of(exercise.notebook, exercise.name) if exercise.notebook else ()
 
 
 @cache
-def _mistakes_of(notebook: str, name: str) -> tuple[KnownMistake, ...]:
+def mistakes_of(notebook: str, name: str) -> tuple[KnownMistake, ...]:
+    """Return the mistakes of the exercise that has this name in this notebook."""
     # a learner's bundle has the sealed file only
     plain = _EXERCISES / f"nb{notebook}" / "mistakes" / f"{name}.py"
     sealed = plain.with_suffix(SEALED)
@@ -65,9 +66,14 @@ def path_of(exercise: Exercise) -> Path:
     return _EXERCISES / f"nb{exercise.notebook}" / "mistakes" / f"{exercise.name}.py"
 
 
+def program_of(mistake: KnownMistake) -> str:
+    """Return a mistake's program without the imports that all of them share."""
+    return mistake.source.removeprefix(_IMPORTS).strip("\n")
+
+
 def forget_known() -> None:
     """Read the files again when they are next asked for."""
-    _mistakes_of.cache_clear()
+    mistakes_of.cache_clear()
 
 
 def written(title: str, words: str, outcome: Outcome, source: str) -> str:
