@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,8 @@ class Cell:
         return bool(body) and all(isinstance(each, ast.Import | ast.ImportFrom) for each in body)
 
 
-@dataclass(frozen=True)
+# Compared by identity: a program is put together by asking again and again which parts it has.
+@dataclass(frozen=True, eq=False)
 class Part:
     """What is under one heading. exercise: where it is one. minutes: to teach it, or to solve it."""
 
@@ -81,7 +83,7 @@ class Part:
     def is_further(self) -> bool:
         return self.exercise is not None and self.exercise.further
 
-    @property
+    @cached_property
     def minutes(self) -> int:
         if self.exercise is not None:
             return self.exercise.minutes
@@ -94,7 +96,7 @@ class Part:
         return max(1, math.ceil(exact))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Lesson:
     """One notebook. title: with its number, as "02 · Blocking send and receive"."""
 
@@ -106,7 +108,7 @@ class Lesson:
     def number(self) -> str:
         return self.notebook[:2]
 
-    @property
+    @cached_property
     def talk(self) -> int:
         """The minutes of all parts but exercises."""
         return sum(part.minutes for part in self.parts if part.exercise is None)

@@ -12,10 +12,6 @@ from pathlib import Path
 from markupsafe import Markup
 
 
-class NoReveal(Exception):
-    """reveal.js is not installed. The message says how to install it."""
-
-
 @dataclass(frozen=True)
 class Reveal:
     """style: CSS. scripts: reveal.js itself, then its speaker view."""
@@ -25,13 +21,11 @@ class Reveal:
 
 
 def reveal() -> Reveal:
-    """Read reveal.js. Raise NoReveal where the extra `slides` is not installed."""
+    """Read reveal.js. Raise ModuleNotFoundError where the extra `slides` is not installed."""
     # found without an import, which would load all of Sphinx
     package = find_spec("sphinx_revealjs")
-    if package is None or package.origin is None or find_spec("latex2mathml") is None:
-        raise NoReveal(
-            "Slides need two packages more: pip install -c constraints.txt -e '.[slides]'"
-        )
+    if package is None or package.origin is None:
+        raise ModuleNotFoundError("reveal.js is not installed", name="sphinx_revealjs")
     folder = Path(package.origin).parent / "_static" / "revealjs"
     scripts = (folder / "dist" / "reveal.js", folder / "plugin" / "notes" / "notes.js")
     return Reveal(

@@ -14,11 +14,13 @@ from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from itertools import takewhile
 from pathlib import Path
 from struct import unpack
 
 from markupsafe import Markup
 
+from helpers.checks.headings import Heading
 from helpers.checks.mistakes import KnownMistake, program_of
 from helpers.checks.result import Outcome
 from helpers.course.build import BEGIN, END
@@ -148,9 +150,11 @@ def deck(name: str, solved: Notebook, *, further: bool = False, solutions: bool 
 
 def _slides_of(part: Part, answers: Mapping[str, str]) -> list[Slide]:
     made: list[Slide] = []
+    rest = part.cells
     if part.exercise is not None:
-        made += _task(part)
-    rest = part.cells[2:] if part.exercise is not None else part.cells
+        task = tuple(takewhile(lambda cell: not cell.is_code, part.cells))
+        made += _task(part, part.exercise, task, part.cells[len(task)])
+        rest = part.cells[len(task) + 1 :]
     lead: tuple[str, ...] = ()
     said = ""
     for cell, following in zip(rest, [*rest[1:], None], strict=True):
@@ -255,7 +259,7 @@ def _program(
     shown = "".join(f'<div class="shown">{each.html}</div>' for each in outputs)
     narrow = max(map(len, lines), default=0) <= SIDE_COLUMNS
     room = CODE_LINES - (LEAD_LINES if lead else 0)
-    if len(lines) <= room and len(lines) + sum(each.lines for each in outputs) <= CODE_LINES:
+    if len(lines) <= room and len(lines) + sum(each.lines for each in outputs) <= room:
         bodies = [above + code_html(source) + shown]
     elif len(lines) <= room and narrow and len(outputs) == 1 and outputs[0].is_narrow:
         bodies = [f'<div class="sides"><div>{above}{code_html(source)}</div>{shown}</div>']
@@ -327,11 +331,9 @@ def _quiz(quiz: Quiz) -> Slide:
     return Slide("Predict", "quiz", Markup(body), tuple(notes))
 
 
-def _task(part: Part) -> list[Slide]:
-    """Return the task and, on the next slide, the stub: the first two cells of an exercise."""
-    exercise = part.exercise
-    assert exercise is not None
-    text = [block for block in blocks(part.cells[0].source) if "`hint(" not in block]
+def _task(part: Part, exercise: Heading, task: tuple[Cell, ...], stub: Cell) -> list[Slide]:
+    """Return the task of an exercise and, on the next slide, its stub."""
+    text = [each for cell in task for each in blocks(cell.source) if "`hint(" not in each]
     known = usual_wrong_answers(exercise)
     notes = []
     if known:
@@ -350,9 +352,8 @@ def _task(part: Part) -> list[Slide]:
     label = f"Exercise {exercise.number} · {exercise.minutes} min · {dots}"
     label += " · optional" if exercise.further else ""
     body = Markup("\n".join(to_html(block) for block in text))
-    task = Slide(part.title, "task", body, tuple(notes), label)
-    stub = part.cells[1]
-    return [task, *(replace(each, label=label) for each in _code(part, stub, (), ""))]
+    first = Slide(part.title, "task", body, tuple(notes), label)
+    return [first, *(replace(each, label=label) for each in _code(part, stub, (), ""))]
 
 
 def _to_break(known: Iterable[KnownMistake]) -> KnownMistake | None:
