@@ -16,34 +16,7 @@ BREAK = 10
 """Minutes."""
 UNTIL_BREAK = 60
 """Minutes of work after which there is a break as soon as a piece of work ends."""
-FIRST = tuple(
-    [
-        "00",
-        "02",
-        "04",
-        "08",
-        "09",
-        "12",
-        "06",
-        "07",
-        "01",
-        "18",
-        "19",
-        "11",
-        "03",
-        "05",
-        "10",
-        "13",
-        "15",
-        "14",
-        "16",
-        "17",
-        "20",
-        "23",
-        "21",
-        "22",
-    ]
-)
+FIRST = (0, 2, 4, 8, 9, 12, 6, 7, 1, 18, 19, 11, 3, 5, 10, 13, 15, 14, 16, 17, 20, 23, 21, 22)
 """The notebooks, by what a class should see first if it cannot see all. Each can be taught with only those
 before it; parallel training comes before what it is made of."""
 AT_FIRST = 20
@@ -92,7 +65,7 @@ class Program:
 def plan(lessons: Sequence[Lesson], hours: float, sessions: int) -> Program:
     """Choose what fits into `hours` hours, breaks included, in `sessions` sessions of equal length."""
     length = int(60 * hours) // sessions
-    by_number = {lesson.number: lesson for lesson in lessons}
+    by_number = {int(lesson.number): lesson for lesson in lessons}
     order = [by_number[number] for number in FIRST if number in by_number]
     chosen: list[Step] = []
 

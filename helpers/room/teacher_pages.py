@@ -47,7 +47,7 @@ class TeacherPage:
 
 
 def write_teacher_pages(lessons: Sequence[Lesson], out: Path) -> list[Path]:
-    """Write a page for each exercise of some lessons into the folder `out`, and index.html. Return the files."""
+    """Write a page for each exercise of some lessons, and index.html, into `out`. Return the files."""
     out.mkdir(parents=True, exist_ok=True)
     chapters = [
         (lesson, [_page(part) for part in lesson.parts if part.exercise]) for lesson in lessons

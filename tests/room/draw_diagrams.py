@@ -1,4 +1,4 @@
-"""Draw the course's Mermaid diagrams as pictures for slides: `python -m tests.room.draw_diagrams mermaid.min.js`.
+"""Draw the course's Mermaid diagrams for slides: `python -m tests.room.draw_diagrams mermaid.min.js`.
 
 The script is in the npm package mermaid (`npm pack mermaid`). Its text is in no file of the course: it has
 three megabytes, and slides need only what it draws.
