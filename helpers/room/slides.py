@@ -14,7 +14,8 @@ from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from itertools import takewhile
+from itertools import groupby, takewhile
+from math import ceil
 from pathlib import Path
 from struct import unpack
 
@@ -110,13 +111,8 @@ def write_slides(
     made = deck(source.stem, solved, further=further, solutions=solutions)
     out.mkdir(parents=True, exist_ok=True)
     path = out / f"{source.stem}.html"
-    path.write_text(deck_html(made, assets), encoding="utf-8")
+    path.write_text(page("slides.html", deck=made, reveal=assets), encoding="utf-8")
     return path
-
-
-def deck_html(made: Deck, assets: Reveal) -> str:
-    """Return the page of a deck, with reveal.js in it."""
-    return page("slides.html", deck=made, reveal=assets)
 
 
 def deck(name: str, solved: Notebook, *, further: bool = False, solutions: bool = False) -> Deck:
@@ -162,7 +158,7 @@ def _slides_of(part: Part, answers: Mapping[str, str]) -> list[Slide]:
             lead = _lead(cell, following)
             said = cell.source if lead else ""
             made += [] if lead else _prose(part.title, cell.source)
-        elif not _is_left_out(cell, bool(answers)):
+        elif not _is_left_out(cell):
             made += _code(part, cell, lead, said)
             lead, said = (), ""
     for cell in part.cells:
@@ -171,10 +167,8 @@ def _slides_of(part: Part, answers: Mapping[str, str]) -> list[Slide]:
     return made
 
 
-def _is_left_out(cell: Cell, solutions: bool) -> bool:
-    """Whether a cell says nothing to a room: imports, checks, and pictures of the learner's own answer."""
-    if cell.needs_answer:
-        return "break_it(" not in cell.source and not solutions
+def _is_left_out(cell: Cell) -> bool:
+    """Whether a cell says nothing to a room."""
     return cell.is_check or cell.is_imports
 
 
@@ -185,7 +179,7 @@ def _lead(cell: Cell, following: Cell | None) -> tuple[str, ...]:
         following is None
         or not following.is_code
         or following.quiz
-        or _is_left_out(following, False)
+        or _is_left_out(following)
         or _shown_source(following.source).count("\n") >= CODE_LINES - LEAD_LINES
         or not all(map(is_prose, found))
     ):
@@ -194,25 +188,28 @@ def _lead(cell: Cell, following: Cell | None) -> tuple[str, ...]:
     return lead if sum(len(point.split()) for point in lead) <= LEAD_WORDS else ()
 
 
-def _prose(title: str, markdown: str, kind: str = "points") -> list[Slide]:
+def _prose(title: str, markdown: str) -> list[Slide]:
     """Return one slide for each few points, and one for each table or diagram."""
     notes = _spoken(markdown)
-    bodies: list[list[str]] = [[]]
+    bodies: list[list[str]] = []
+    for large, group in groupby(_shapes(markdown), key=lambda shape: shape[0]):
+        html = [shape[1] for shape in group]
+        slides = len(html) if large else ceil(len(html) / POINTS)
+        bodies += [
+            html[len(html) * i // slides : len(html) * (i + 1) // slides] for i in range(slides)
+        ]
+    return [Slide(title, "points", Markup("\n".join(body)), tuple(notes)) for body in bodies]
+
+
+def _shapes(markdown: str) -> Iterator[tuple[bool, str]]:
+    """Return what prose becomes, as HTML, and whether it needs a slide of its own."""
     for block in blocks(markdown):
         if is_prose(block):
-            for point in points(block):
-                if len(bodies[-1]) >= POINTS:
-                    bodies.append([])
-                bodies[-1].append(f'<div class="point">{to_html(point)}</div>')
+            yield from (
+                (False, f'<div class="point">{to_html(point)}</div>') for point in points(block)
+            )
         else:
-            large = block.startswith(("```mermaid", "|"))
-            if large and bodies[-1]:
-                bodies.append([])
-            bodies[-1].append(to_html(block))
-            if large:
-                bodies.append([])
-    made = [Slide(title, kind, Markup("\n".join(body)), tuple(notes)) for body in bodies if body]
-    return made
+            yield block.startswith(("```mermaid", "|")), to_html(block)
 
 
 def _spoken(markdown: str) -> list[Note]:
@@ -232,8 +229,9 @@ def _code(part: Part, cell: Cell, lead: tuple[str, ...], said: str) -> list[Slid
         )
     source, label = cell.source, ""
     if cell.needs_answer:
-        source, label = source.partition("\n")[2], "Live, in the notebook"
+        source, label = source.partition("\n")[2], "After the exercise"
     if "break_it(" in source:
+        label = "Live, in the notebook"
         words = "Run this cell: make a rank late, leave out a call, slow a link. Ask first what will happen."
         notes.append(Note("Break it live", Markup(words)))
     return _program(part.title, _shown_source(source), _outputs(cell), lead, tuple(notes), label)
@@ -302,7 +300,7 @@ def _outputs(cell: Cell) -> list[Output]:
             html = f'<img alt="{escape(plain, quote=True)}" src="data:image/png;base64,{png}">'
             width, height = unpack(">II", b64decode(png[:32])[16:24])
             lines = round(height / width * PICTURE_LINES)
-            found.append(Output(html, lines, is_narrow=height / width > 0.4))
+            found.append(Output(html, lines, is_narrow=height / width > 0.5))
         elif plain:
             for piece in cut(plain, TEXT_LINES):
                 narrow = max(map(len, piece.splitlines())) <= SIDE_COLUMNS
