@@ -39,10 +39,10 @@ lab: $(VENV)/.installed  ## set up (once) and open the course in JupyterLab
 
 venv: $(VENV)/.installed  ## set up .venv and nothing more
 
-test: $(VENV)/.installed-test  ## run every test but the long ones, three at a time: many only wait
+test: $(VENV)/.installed-test $(VENV)/.installed-slides  ## run every test but the long ones, three at a time: many only wait
 	$(BIN)/python -m pytest -n 3 --dist worksteal $(TEST_ARGS)
 
-soak: $(VENV)/.installed-test  ## run the long tests, with their figures
+soak: $(VENV)/.installed-test $(VENV)/.installed-slides  ## run the long tests, with their figures
 	$(BIN)/python -m pytest -m soak -s $(TEST_ARGS)
 
 lint: $(VENV)/.installed-test  ## check style and types

@@ -166,15 +166,14 @@ def left_out(program: Program) -> list[str]:
 
 def as_table(program: Program) -> str:
     """Return a program as a Markdown table with a row for each notebook of each session."""
-    rows = ["| session | notebook | exercises | minutes |", "|---|---|---|---|"]
+    rows = ["| session | notebook | exercises |", "|---|---|---|"]
     for number, session in enumerate(program.sessions, 1):
         steps = [line.step for line in session if line.step]
         for lesson, group in groupby(steps, lambda step: step.lesson):
             own = list(group)
             done = [step.exercise.exercise for step in own if step.exercise]
-            numbers = ", ".join(heading.number for heading in done if heading) or "none"
-            minutes = sum(step.minutes for step in own)
-            rows.append(f"| {number} | {lesson.title} | {numbers} | {minutes} |")
+            numbers = ", ".join(heading.number for heading in done if heading) or "explained only"
+            rows.append(f"| {number} | {lesson.title} | {numbers} |")
     return "\n".join(rows)
 
 

@@ -32,7 +32,7 @@ from helpers.course.site import as_shown
 from helpers.room.lesson import Cell, Lesson, Part, lesson
 from helpers.room.pages import page
 from helpers.room.prose import blocks, code_html, is_prose, points, questions, to_html
-from helpers.room.reveal import Reveal, reveal
+from helpers.room.reveal import reveal
 from helpers.room.usual import usual_wrong_answers
 
 CODE_LINES = 22

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from markupsafe import Markup
@@ -65,7 +66,7 @@ def write_teacher_pages(lessons: Sequence[Lesson], out: Path) -> list[Path]:
 def _page(part: Part) -> TeacherPage:
     heading = part.exercise
     assert heading is not None
-    task = [cell.source for cell in part.cells if not cell.is_code][:1]
+    task = [cell.source for cell in takewhile(lambda cell: not cell.is_code, part.cells)]
     solved = [_solution(cell.source) for cell in part.cells if BEGIN in cell.source]
     return TeacherPage(
         heading,
