@@ -291,8 +291,10 @@ def slides(notebooks: tuple[str, ...], out: Path, **options: bool) -> None:
     workspace = workspaces.find_workspace()
     run = not options.pop("stored")
     with _extra_slides():
+        from helpers.room.lesson import solved
         from helpers.room.slides import write_slides
 
+        solved(workspace)  # reports a copy without solutions
         for path in _solved(workspace, notebooks):
             click.echo(_short(write_slides(path, out, run=run, **options)))
 
