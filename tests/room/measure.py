@@ -25,6 +25,17 @@ _LOOK = """() => {
   };
 }"""
 
+# A player is drawn when its slide is first shown, and then made to fit.
+_SETTLED = """async () => {
+  const content = Reveal.getCurrentSlide().querySelector(".content");
+  for (let same = 0, before = "", frames = 0; same < 4 && frames < 120; frames += 1) {
+    await new Promise(requestAnimationFrame);
+    const now = `${content.offsetHeight} ${content.style.zoom}`;
+    same = now === before ? same + 1 : 0;
+    before = now;
+  }
+}"""
+
 
 @dataclass(frozen=True)
 class Look:
@@ -46,11 +57,10 @@ def looks(page: Page, deck: Path, shots: Path | None = None) -> list[Look]:
     """Show each slide of a deck; return how it looks. shots: a folder for a picture of each."""
     page.goto(deck.as_uri())
     page.wait_for_function("window.Reveal && Reveal.isReady()")
+    page.wait_for_load_state("networkidle")
     found = []
     while True:
-        page.evaluate(
-            "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
-        )
+        page.evaluate(_SETTLED)
         seen = page.evaluate(_LOOK)
         last = seen.pop("last")
         found.append(Look(len(found) + 1, **seen))
