@@ -32,16 +32,22 @@ class _Renderer(IPythonRenderer):
     """Makes formulas and diagrams that a page without a network shows."""
 
     def inline_math(self, body: str) -> str:
-        return str(convert(body))
+        return _formula(body, "inline")
 
     def block_math(self, body: str) -> str:
-        return str(convert(body, display="block"))
+        return _formula(body, "block")
 
     def block_mermaidjs(self, code: str) -> str:
         picture = diagram_file(code)
         if picture.is_file():
             return f'<figure class="diagram">{picture.read_text(encoding="utf-8")}</figure>'
         return str(self.block_code(code))  # changed since the pictures were drawn
+
+
+def _formula(tex: str, display: str) -> str:
+    """Return a formula as MathML."""
+    # latex2mathml takes a sign for \setminus that few fonts have
+    return str(convert(tex.replace(r"\setminus", r"\backslash"), display=display))
 
 
 def diagram_file(code: str) -> Path:
