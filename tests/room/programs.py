@@ -1,4 +1,4 @@
-"""Write the programs in docs/instructors.md anew: `python -m tests.room.programs`."""
+"""Write the programs in docs/instructors.md again: `python -m tests.room.programs`."""
 
 from __future__ import annotations
 
