@@ -83,6 +83,11 @@ def path_of(exercise: Exercise | Heading) -> Path:
     return _EXERCISES / f"nb{exercise.notebook}" / "mistakes" / f"{exercise.name}.py"
 
 
+def program_of(mistake: KnownMistake) -> str:
+    """Return a mistake's program without the imports that all of them share."""
+    return mistake.source.removeprefix(_IMPORTS).strip("\n")
+
+
 def forget_known() -> None:
     """Read the files again when they are next asked for."""
     _mistakes_of.cache_clear()
