@@ -225,6 +225,17 @@ def watch() -> None:
 )
 @click.option("--github", is_flag=True, help="Print annotations for GitHub's checks, too.")
 @click.option("--verify", is_flag=True, help="Grade once more, and report each difference.")
+@click.option(
+    "--policy",
+    type=click.Path(path_type=Path),
+    help="How points are counted; by default policy.toml in OUT, if it is there.",
+)
+@click.option(
+    "--overrides",
+    type=click.Path(path_type=Path),
+    help="Points that you set by hand; by default overrides.csv in OUT, if it is there.",
+)
+@click.option("--again", is_flag=True, help="Try everything again, also what was kept.")
 def grade(folder: Path, out: Path, **options: Any) -> None:
     """Grade a folder of notebooks.
 
@@ -311,24 +322,26 @@ def release(out: Path, with_solutions: bool, without_mistakes: bool) -> None:
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--secret", required=True, help="For the hidden cases; keep it.")
 @click.option("--notebooks", default="", help='Those that count ("04 05"). Default: all handed in.')
-def gradescope(out: Path, secret: str, notebooks: str) -> None:
+@click.option("--policy", type=click.Path(path_type=Path), help="A policy.toml: its weights count.")
+def gradescope(out: Path, secret: str, notebooks: str, policy: Path | None) -> None:
     """Write the zip that Gradescope takes as an autograder.
 
     For example: course gradescope autograder.zip --secret "something long" --notebooks "04 05"
     """
     from helpers.checks.headings import UnknownExercise, notebook_called
-    from helpers.grading.reports import ReportError, write_zip
+    from helpers.grading.reports import write_zip
+    from helpers.grading.setting import CannotGrade
 
     archive = BytesIO()
     try:
         named = [notebook_called(name) for name in notebooks.replace(",", " ").split()]
-        write_zip(archive, workspaces.find_workspace().root, secret, notebooks=named)
+        write_zip(archive, workspaces.find_workspace().root, secret, named, policy)
         with out.open("xb") as file:  # never over another file
             file.write(archive.getvalue())
     except UnknownExercise as error:
         click.echo(f"--notebooks: {error}", err=True)
         sys.exit(2)
-    except ReportError as error:
+    except CannotGrade as error:
         click.echo(error, err=True)
         sys.exit(2)
     except OSError as error:
@@ -339,15 +352,21 @@ def gradescope(out: Path, secret: str, notebooks: str) -> None:
 
 @main.command()
 @click.argument("out", type=click.Path(path_type=Path))
-def nbgrader(out: Path) -> None:
+@click.option("--policy", type=click.Path(path_type=Path), help="A policy.toml: its weights count.")
+def nbgrader(out: Path, policy: Path | None) -> None:
     """Write a course directory for nbgrader.
 
     There `nbgrader generate_assignment 02_blocking_p2p` makes what you hand out.
     """
     from helpers.grading.nbgrader import write_course
+    from helpers.grading.points.policy import DEFAULT, PolicyError, read_policy
 
     try:
-        written = write_course(workspaces.find_workspace().solutions, out)
+        found = DEFAULT if policy is None else read_policy(policy)
+        written = write_course(workspaces.find_workspace().solutions, out, found)
+    except PolicyError as error:
+        click.echo(error, err=True)
+        sys.exit(2)
     except OSError as error:
         click.echo(f"{out} cannot be written: {error.strerror}.", err=True)
         sys.exit(2)

@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from helpers.grading.points.changes import Change
 from helpers.grading.reports.class_page import Similar, class_page
 from helpers.grading.reports.files import ReportError, open_folder
 from helpers.grading.reports.github import github_annotations, summary
-from helpers.grading.reports.gradebooks import canvas, gradebook, moodle
+from helpers.grading.reports.gradebooks import canvas, changes_csv, gradebook, moodle
 from helpers.grading.reports.gradescope import results_json, write_zip
 from helpers.grading.reports.junit import junit
 from helpers.grading.reports.learner_page import learner_page
@@ -35,7 +36,11 @@ __all__ = [
 
 
 def write_reports(
-    course: Course, out: Path, roster: Roster | None = None, similar: Sequence[Similar] = ()
+    course: Course,
+    out: Path,
+    roster: Roster | None = None,
+    similar: Sequence[Similar] = (),
+    changes: Sequence[Change] = (),
 ) -> list[Path]:
     """Write every report on a class below `out`, each file whole or not at all. Give their paths.
 
@@ -48,15 +53,20 @@ def write_reports(
         with open_folder(out / "learners", within=folder) as learners:
             for standing in course.standings:
                 written.append(learners.write(standing.page, learner_page(course, standing)))
-        for name, data in _of_the_class(course, similar, match):
+        for name, data in _of_the_class(course, similar, match, changes):
             written.append(folder.write(name, data))
     return written
 
 
 def _of_the_class(
-    course: Course, similar: Sequence[Similar], match: RosterMatch | None
+    course: Course,
+    similar: Sequence[Similar],
+    match: RosterMatch | None,
+    changes: Sequence[Change],
 ) -> Iterator[tuple[str, bytes]]:
-    yield "class.html", class_page(course, similar, match)
+    yield "class.html", class_page(course, similar, match, changes)
+    if changes:
+        yield "changes.csv", changes_csv(changes)
     yield "gradebook.csv", gradebook(course)
     for name, platform in (("canvas.csv", canvas), ("moodle.csv", moodle)):
         if match and (data := platform(course, match)):

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
+from helpers.grading.points.changes import Change
+from helpers.grading.points.policy import described
 from helpers.grading.record import Record, Status
 from helpers.grading.reports.learner_page import summary_of
 from helpers.grading.reports.mistakes import commonest, hardest
-from helpers.grading.reports.outcomes import Kind, is_fault
+from helpers.grading.reports.outcomes import Kind, is_fault, override_text
 from helpers.grading.reports.pages import render
 from helpers.grading.reports.standing import Course, Standing, graded_points, versions_of
 from helpers.grading.reports.text import line, number, numbered, percent, shown
@@ -23,6 +25,7 @@ from helpers.views.plain import plural
 STUCK_BELOW = 0.4
 _MOST_MISTAKES = 25
 _MOST_LOOKS = 300
+_MOST_CHANGES = 100
 BINS = 10
 WIDTH, HEIGHT = 640, 190
 _LEFT, _TOP, _GROUND = 34, 22, 150
@@ -47,13 +50,17 @@ class Look:
 
 
 def class_page(
-    course: Course, similar: Sequence[Similar] = (), match: RosterMatch | None = None
+    course: Course,
+    similar: Sequence[Similar] = (),
+    match: RosterMatch | None = None,
+    changes: Sequence[Change] = (),
 ) -> bytes:
     """Return the class's page as HTML in UTF-8."""
     standings = course.standings
     shares = [each.share for each in standings]
     looks = [*_looks(course), *_similar(course, similar)]
     mistakes = commonest(course)
+    known = {each.learner: each for each in standings}
     return render(
         "class.html",
         title=line(course.title),
@@ -71,12 +78,16 @@ def class_page(
         looks=looks[:_MOST_LOOKS],
         more_looks=max(0, len(looks) - _MOST_LOOKS),
         match=match,
+        changes=[(each, known.get(each.learner)) for each in changes[::-1][:_MOST_CHANGES]],
+        overrides=[(s, t) for s in standings for x in s.exercises if (t := override_text(x))],
+        more_changes=max(0, len(changes) - _MOST_CHANGES),
         summary_of=summary_of,
         points_in=_points_in,
         protection=tuple(
             {record.protection: None for each in standings for record in each.records}
         ),
         versions=_versions(course),
+        policy_says=described(course.policy),
     )
 
 

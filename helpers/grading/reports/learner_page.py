@@ -10,20 +10,27 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from helpers.grading.record import CaseRecord, ExerciseRecord, Record
+from helpers.grading.points.policy import described
+from helpers.grading.record import CaseRecord, ExerciseRecord
 from helpers.grading.reports.outcomes import (
     FAULT_SAYS,
     MOST_CASES,
     Kind,
     hidden_text,
-    is_fault,
     kind_of,
     told_outcome,
     visible,
 )
 from helpers.grading.reports.pages import checked_png, render
-from helpers.grading.reports.standing import Course, Standing, graded_points, versions_of
-from helpers.grading.reports.text import line, sound
+from helpers.grading.reports.standing import (
+    Course,
+    Lateness,
+    Standing,
+    graded_points,
+    points_to_reach,
+    versions_of,
+)
+from helpers.grading.reports.text import line, percent
 from helpers.views.plain import plural
 
 T = TypeVar("T")
@@ -43,8 +50,10 @@ def learner_page(course: Course, standing: Standing) -> bytes:
         protection=_unlike(each.protection for each in standing.records),
         versions=_unlike(map(versions_of, standing.records)),
         graded_points=graded_points,
-        out_of=_out_of,
+        out_of=points_to_reach,
         outcome_of=told_outcome,
+        late_text=late_text,
+        policy_says=described(course.policy),
         counted=_counted,
         hidden_text=hidden_text,
         looks=_looks,
@@ -73,8 +82,10 @@ def summary_of(
     return ", ".join([f"{passed} of {plural(sum(counts.values()), 'exercise')} passed", *rest])
 
 
-def _out_of(record: Record) -> float:
-    return sum(sound(each.out_of) for each in record.exercises if not is_fault(each))
+def late_text(late: Lateness) -> str:
+    """Say by how much a notebook is late, and what that costs."""
+    free = f", of which {late.free} free" if late.free else ""
+    return f"{plural(late.days, 'day')} late{free}: {percent(late.factor)} of its points count."
 
 
 def _counted(exercise: ExerciseRecord) -> str:

@@ -16,7 +16,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from helpers.grading.reports.outcomes import kind_of
+from helpers.grading.points.counted import is_bonus
+from helpers.grading.reports.outcomes import is_fault, kind_of, override_text
 from helpers.grading.reports.text import line, number, numbered, percent, shown
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -64,6 +65,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(line=line, number=number, percent=percent, shown=shown)
+    environment.filters.update(override=override_text, bonus=is_bonus, fault=is_fault)
     environment.filters.update(code=code_marked, numbered=numbered, kind=kind_of)
     return environment
 

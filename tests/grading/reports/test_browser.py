@@ -15,8 +15,7 @@ import pytest
 from playwright.sync_api import Browser, Playwright, Request, sync_playwright
 
 from helpers.grading.reports import Similar, write_reports
-from helpers.grading.reports.standing import course_of
-from tests.grading.reports.builders import a_class
+from tests.grading.reports.builders import a_class, course_of
 from tests.grading.reports.hostile import TEXTS, hostile_record, unreadable_record
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

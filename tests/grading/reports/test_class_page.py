@@ -7,11 +7,11 @@ from dataclasses import replace
 from helpers.grading.record import Record
 from helpers.grading.reports.class_page import Similar, class_page, histogram, stuck
 from helpers.grading.reports.mistakes import commonest, hardest, normalized
-from helpers.grading.reports.standing import course_of
 from tests.grading.reports.builders import (
     SECRET_INPUT,
     a_class,
     case,
+    course_of,
     exercise,
     fault,
     hidden_case,

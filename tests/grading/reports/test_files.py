@@ -10,9 +10,8 @@ import pytest
 
 from helpers.grading.reports import ReportError, write_reports
 from helpers.grading.reports.slugs import page_names
-from helpers.grading.reports.standing import course_of
 from helpers.grading.roster import RosterError, read_roster
-from tests.grading.reports.builders import a_class, exercise, record
+from tests.grading.reports.builders import a_class, course_of, exercise, record
 from tests.grading.reports.hostile import TEXTS
 
 CLASS_FILES = {"class.html", "gradebook.csv", "junit.xml", "summary.md"}

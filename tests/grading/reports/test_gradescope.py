@@ -16,8 +16,8 @@ import pytest
 
 from helpers.course.workspace import find_workspace
 from helpers.grading.reports import ReportError, write_zip
-from helpers.grading.reports.gradescope import results, results_json
-from tests.grading.reports.builders import exercise, fault, record, unreadable
+from helpers.grading.reports.gradescope import results_json
+from tests.grading.reports.builders import exercise, fault, record, results, unreadable
 from tests.grading.reports.hostile import TEXTS, UNSHOWABLE, hostile_record, unreadable_record
 
 SECRET = "5a1b-the-hidden-secret"

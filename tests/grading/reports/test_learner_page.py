@@ -17,12 +17,12 @@ from helpers.grading.reports.junit import junit
 from helpers.grading.reports.learner_page import learner_page
 from helpers.grading.reports.outcomes import FAULT_SAYS, Kind, kind_of
 from helpers.grading.reports.pages import checked_png
-from helpers.grading.reports.standing import course_of
 from tests.grading.reports.builders import (
     DEADLOCK,
     LOOK,
     SECRET_INPUT,
     case,
+    course_of,
     exercise,
     fault,
     hidden_case,
