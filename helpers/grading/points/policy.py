@@ -124,7 +124,8 @@ def read_policy(path: Path, learners: frozenset[str] | None = None) -> Policy:
         policy = msgspec.convert(given, Policy)
     except msgspec.ValidationError as error:
         what, _, where = str(error).partition(" - at ")
-        raise _error(path, text, _key_in(where, what), what) from None
+        key = _key_in(given, where, what)
+        raise _error(path, text, key, f"{key}: {what}") from None
 
     def names(found: Callable[[str], str], given: Mapping[str, T]) -> dict[str, T]:
         """Return what was given under the names that the course uses; refuse one that is given twice."""
@@ -180,10 +181,27 @@ def _text(path: Path) -> str:
         raise PolicyError(f"The policy {path} is not UTF-8. Save it again as UTF-8.") from None
 
 
-def _key_in(where: str, what: str) -> str:
-    """Return the key that an error of msgspec is about: its path's last, or the field that is not known."""
-    unknown = re.search(r"unknown field `(.*)`", what)
-    return unknown[1] if unknown else re.split(r"[.\[]", where.strip("`").replace("[...]", ""))[-1]
+def _key_in(given: dict[str, Any], where: str, what: str) -> str:
+    """Return the key that an error of msgspec is about."""
+    if unknown := re.search(r"unknown field `(.*)`", what):
+        return unknown[1]
+    *outer, last = where.strip("`$.").split(".")
+    if not last.endswith("[...]"):
+        return last
+    # Of a table with names of the class's own, msgspec does not say which: try each alone.
+    tables = [*outer, last.removesuffix("[...]")]
+    found: Any = given
+    for table in tables:
+        found = found[table]
+    for key in found if isinstance(found, dict) else ():
+        alone: Any = {key: found[key]}
+        for table in reversed(tables):
+            alone = {table: alone}
+        try:
+            msgspec.convert(alone, Policy)
+        except msgspec.ValidationError:
+            return str(key)
+    return tables[-1]
 
 
 def _error(path: Path, text: str, key: str, what: str) -> PolicyError:
