@@ -185,11 +185,11 @@ def _key_in(given: dict[str, Any], where: str, what: str) -> str:
     """Return the key that an error of msgspec is about."""
     if unknown := re.search(r"unknown field `(.*)`", what):
         return unknown[1]
-    *outer, last = where.strip("`$.").split(".")
-    if not last.endswith("[...]"):
-        return last
+    *outer, last = where.strip("`$.").replace("[...]", "[]").split(".")
+    if not last.endswith("[]"):
+        return last.partition("[")[0]
     # Of a table with names of the class's own, msgspec does not say which: try each alone.
-    tables = [*outer, last.removesuffix("[...]")]
+    tables = [*outer, last.removesuffix("[]")]
     found: Any = given
     for table in tables:
         found = found[table]
