@@ -99,8 +99,10 @@ def changes_between(before: Iterable[Grade], after: Iterable[Grade], when: str) 
 def _reasons(old: Grade, new: Grade) -> Iterator[str]:
     if old.given != new.given:
         yield f"set by hand: {new.given}" if new.given else "no longer set by hand"
-    elif new.given:
+        return
+    if new.given:
         yield "other points were set by hand"
+        return
     if (old.outcome, old.share) != (new.outcome, new.share):
         if old.sha256 != new.sha256:
             cause = "another file was handed in"
