@@ -36,6 +36,8 @@ from helpers.views.plain import plural
 T = TypeVar("T")
 
 _MOST_ROWS = 8
+# Cases of an exercise that are not folded away.
+_SHOWN_CASES = 3
 
 
 def learner_page(course: Course, standing: Standing) -> bytes:
@@ -58,7 +60,8 @@ def learner_page(course: Course, standing: Standing) -> bytes:
         hidden_text=hidden_text,
         looks=_looks,
         rows=_rows,
-        visible=visible,
+        failed_first=failed_first,
+        shown_cases=_SHOWN_CASES,
         checked_png=checked_png,
     )
 
@@ -93,6 +96,11 @@ def _counted(exercise: ExerciseRecord) -> str:
     hidden = sum(case.hidden for case in exercise.cases)
     visible = plural(len(exercise.cases) - hidden, "visible case")
     return f"{visible} and {hidden} hidden" if hidden else visible
+
+
+def failed_first(exercise: ExerciseRecord) -> list[CaseRecord]:
+    """Return the visible cases, those first that did not pass."""
+    return sorted(visible(exercise.cases), key=lambda case: kind_of(case.outcome) is Kind.PASSED)
 
 
 def _looks(exercise: ExerciseRecord) -> Iterator[CaseRecord]:

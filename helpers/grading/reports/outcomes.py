@@ -106,9 +106,12 @@ def visible(cases: Sequence[CaseRecord]) -> Iterator[CaseRecord]:
 
 
 def hidden_text(exercise: ExerciseRecord) -> str:
-    """Tell how many hidden cases passed; "" where none was tried."""
+    """Tell how many hidden cases passed; "" where none was tried, or visible ones come first."""
     hidden = [kind_of(case.outcome) is Kind.PASSED for case in exercise.cases if case.hidden]
-    if not hidden:
+    visible_failed = any(
+        kind_of(case.outcome) is not Kind.PASSED for case in visible(exercise.cases)
+    )
+    if not hidden or visible_failed:
         return ""
     told = f"{sum(hidden)} of {len(hidden)} hidden cases passed."
     return told if all(hidden) else f"{told} {_OTHERS}"

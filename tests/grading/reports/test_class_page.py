@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from helpers.checks.mistakes import known_mistakes
+from helpers.checks.registry import exercises
 from helpers.grading.record import Record
 from helpers.grading.reports.class_page import Similar, class_page, histogram, stuck
 from helpers.grading.reports.mistakes import commonest, hardest, normalized
 from tests.grading.reports.builders import (
+    DEADLOCK,
+    LOOK,
     SECRET_INPUT,
     a_class,
     case,
@@ -64,6 +68,31 @@ def test_mistakes_that_differ_in_numbers_are_one() -> None:
     assert second.outcome == "crashed"
     assert normalized("Sent [1, 2.5] in  3 ms") == normalized("sent [7] in 12 ms")
     assert normalized("Rank 1 waits") != normalized("Rank 1 sends")
+
+
+def test_a_group_is_one_known_mistake_and_not_one_sentence_of_advice() -> None:
+    known = known_mistakes(exercises()["broadcast_from"])[0]
+    filled = [known.words.replace("{src}", str(rank)) for rank in (1, 5)]
+    explained = [
+        exercise("broadcast_from", "crashed", cases=(case(outcome="crashed", message=m, advice=a),))
+        for m, a in zip(("IndexError", "ValueError"), filled, strict=True)
+    ]
+    # two deadlocks with the same advice, and other ranks that wait
+    waits = (DEADLOCK, "rank 0 waits for rank 2 in all_reduce, line 9")
+    stuck_ones = [
+        exercise(
+            "ping_pong", "deadlocked", cases=(case(outcome="deadlocked", message=m, advice=LOOK),)
+        )
+        for m in waits
+    ]
+    tries = zip(explained, stuck_ones, strict=True)
+    records = [record(f"Learner {at}", *pair) for at, pair in enumerate(tries)]
+    groups = commonest(course_of(records, "Autumn"))
+    assert [(each.known, len(each.learners)) for each in groups] == [
+        (known.title, 2),
+        ("", 1),
+        ("", 1),
+    ]
 
 
 def test_a_hidden_case_is_not_told_here_either() -> None:
