@@ -24,6 +24,7 @@ from helpers.grading.points.counted import weighted
 from helpers.grading.points.overrides import Override
 from helpers.grading.points.policy import DEFAULT, Policy
 from helpers.grading.record import Record, Status, read_records
+from helpers.grading.references import solutions_here
 from helpers.grading.release import differences as differences_from
 from helpers.grading.reports import github_annotations, write_reports
 from helpers.grading.reports.standing import (
@@ -38,7 +39,7 @@ from helpers.grading.sandbox.levels import Plan, choose, protection_here
 from helpers.grading.sandbox.staged import Staged
 from helpers.grading.sandbox.turns import Turns
 from helpers.grading.setting import CannotGrade, Setting
-from helpers.grading.similarity import similar_answers, write_answers
+from helpers.grading.similarity import reference_answers, similar_answers, write_answers
 from helpers.grading.submissions import Job, find_submissions
 from helpers.views.plain import for_log, plural
 
@@ -144,7 +145,8 @@ def _write(
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     moved = tuple(changes_between(before.grades, grades, now))
     changes = (*before.changes, *moved)
-    written = write_reports(course, setting.out, members, similar_answers(counted), changes)
+    similar = similar_answers(counted, reference_answers(course.notebooks, solutions_here()))
+    written = write_reports(course, setting.out, members, similar, changes)
     write_whole(setting.out / GRADES, as_json(Grades(grades, changes)))
     if moved:
         click.echo(f"{plural(len(moved), 'grade')} moved; {setting.out / 'changes.csv'} says why.")

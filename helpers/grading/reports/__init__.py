@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from helpers.grading.points.changes import Change
-from helpers.grading.reports.class_page import Similar, class_page
+from helpers.grading.reports.class_page import Alike, Similar, class_page
 from helpers.grading.reports.files import ReportError, open_folder
 from helpers.grading.reports.github import github_annotations, summary
 from helpers.grading.reports.gradebooks import canvas, changes_csv, gradebook, moodle
@@ -26,6 +26,7 @@ from helpers.grading.reports.standing import Course
 from helpers.grading.roster import Roster, RosterMatch, match_roster
 
 __all__ = [
+    "Alike",
     "ReportError",
     "Similar",
     "github_annotations",

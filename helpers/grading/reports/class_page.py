@@ -26,17 +26,28 @@ STUCK_BELOW = 0.4
 _MOST_MISTAKES = 25
 _MOST_LOOKS = 300
 _MOST_CHANGES = 100
+_MOST_PAIRS = 40
 BINS = 10
 WIDTH, HEIGHT = 640, 190
 _LEFT, _TOP, _GROUND = 34, 22, 150
 
 
-class Similar(NamedTuple):
-    """Answers to one exercise that are nearly the same. share: how much of them, from 0 to 1."""
+class Alike(NamedTuple):
+    """Two answers to one exercise that are nearly the same.
+
+    share: how much of them, from 0 to 1. learners: how many of the class have written it alike.
+    """
 
     exercise: str
-    learners: tuple[str, ...]
     share: float
+    learners: int
+
+
+class Similar(NamedTuple):
+    """Two learners, and the exercises to which they have nearly the same answers, the rarest first."""
+
+    learners: tuple[str, str]
+    alike: tuple[Alike, ...]
 
 
 @dataclass(frozen=True)
@@ -58,7 +69,8 @@ def class_page(
     """Return the class's page as HTML in UTF-8."""
     standings = course.standings
     shares = [each.share for each in standings]
-    looks = [*_looks(course), *_similar(course, similar)]
+    looks = list(_looks(course))
+    pairs = similar_pairs(course, similar)
     mistakes = commonest(course)
     known = {each.learner: each for each in standings}
     return render(
@@ -77,6 +89,8 @@ def class_page(
         stuck_below=percent(STUCK_BELOW),
         looks=looks[:_MOST_LOOKS],
         more_looks=max(0, len(looks) - _MOST_LOOKS),
+        pairs=pairs[:_MOST_PAIRS],
+        more_pairs=max(0, len(pairs) - _MOST_PAIRS),
         match=match,
         changes=[(each, known.get(each.learner)) for each in changes[::-1][:_MOST_CHANGES]],
         overrides=[(s, t) for s in standings for x in s.exercises if (t := override_text(x))],
@@ -158,17 +172,26 @@ def _looks_of(standing: Standing, record: Record) -> Iterator[Look]:
         yield Look("harness fault", one, line(record.file), shown(record.message, 300))
 
 
-def _similar(course: Course, groups: Sequence[Similar]) -> Iterator[Look]:
+@dataclass(frozen=True)
+class Pair:
+    """Two learners with similar answers, and the exercises with their titles."""
+
+    standings: tuple[Standing, Standing]
+    alike: tuple[tuple[Alike, str], ...]
+
+
+def similar_pairs(course: Course, similar: Sequence[Similar]) -> tuple[Pair, ...]:
+    """Return the pairs of which both learners are in the class."""
     known = {each.learner: each for each in course.standings}
     titles = {each.name: numbered(each) for one in course.standings for each in one.exercises}
-    for exercise, learners, share in groups:
-        unknown = ", ".join(line(each) for each in learners if each not in known)
-        yield Look(
-            "similar answers",
-            tuple(known[each] for each in learners if each in known),
-            titles.get(exercise, line(exercise)),
-            f"{percent(share)} alike{f', with {unknown}' if unknown else ''}.",
+    return tuple(
+        Pair(
+            (known[pair.learners[0]], known[pair.learners[1]]),
+            tuple((each, titles.get(each.exercise, line(each.exercise))) for each in pair.alike),
         )
+        for pair in similar
+        if set(pair.learners) <= known.keys()
+    )
 
 
 def _versions(course: Course) -> tuple[tuple[tuple[str, str], ...], ...]:

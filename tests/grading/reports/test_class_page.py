@@ -7,7 +7,7 @@ from dataclasses import replace
 from helpers.checks.mistakes import known_mistakes
 from helpers.checks.registry import exercises
 from helpers.grading.record import Record
-from helpers.grading.reports.class_page import Similar, class_page, histogram, stuck
+from helpers.grading.reports.class_page import Alike, Similar, class_page, histogram, stuck
 from helpers.grading.reports.mistakes import commonest, hardest, normalized
 from tests.grading.reports.builders import (
     DEADLOCK,
@@ -118,11 +118,11 @@ def test_faults_flags_and_similar_answers_are_places_to_look() -> None:
         record("Ada", flagged),
         record("Bob", fault()),
         unreadable("Cleo"),
-        similar=(Similar("ping_pong", ("Ada", "Bob"), 0.93),),
+        similar=(Similar(("Ada", "Bob"), (Alike("ping_pong", 0.93, 2),)),),
     )
     assert "Look here, no verdict" in text and "traffic does not match: look" in text
     assert "harness fault" in text and "SIGKILL" in text
-    assert "93 % alike" in text and "4 to look at" in text
+    assert "93 % alike" in text and "3 to look at" in text
 
 
 def test_every_learner_is_listed_and_linked_to_a_page_of_its_own() -> None:
