@@ -12,7 +12,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain, combinations_with_replacement, product
+from itertools import chain, combinations_with_replacement, islice, product
 from pathlib import Path
 
 from helpers.answers.build import Answer
@@ -109,23 +109,32 @@ def _rarest(alike: Alike) -> tuple[int, str]:
 
 def normalized(source: str) -> str:
     """Return an answer without comments, docstrings and the author's layout; "" if it cannot be read."""
+    tree = _tree(source)
+    try:
+        return ast.unparse(ast.fix_missing_locations(tree)) + "\n" if tree and tree.body else ""
+    except (ValueError, RecursionError, MemoryError):
+        return ""
+
+
+def _tree(source: str) -> ast.Module | None:
+    """Parse an answer without its docstrings; None if it cannot be read."""
     try:
         tree = ast.parse(source)
-        for node in ast.walk(tree):
-            body = getattr(node, "body", None)
-            if isinstance(body, list) and body and _is_docstring(body[0]):
-                node.body = body[1:] or [ast.Pass()]  # type: ignore[attr-defined]
-        return ast.unparse(ast.fix_missing_locations(tree)) + "\n" if source.strip() else ""
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ""
+        return None
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and _is_docstring(body[0]):
+            node.body = body[1:] or [ast.Pass()]  # type: ignore[attr-defined]
+    return tree
 
 
 def fingerprint(source: str) -> frozenset[str]:
     """Return the pieces of an answer's structure; names that its author chose leave no trace."""
-    try:
-        nodes = list(ast.walk(ast.parse(normalized(source))))[:_MOST_NODES]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = _tree(source)
+    if tree is None:
         return frozenset()
+    nodes = list(islice(ast.walk(tree), _MOST_NODES))
     words = [_word(node) for node in nodes]
     pieces = (" ".join(words[i : i + _PIECE]) for i in range(len(words) - _PIECE + 1))
     counts: dict[str, int] = defaultdict(int)

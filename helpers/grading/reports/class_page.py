@@ -27,6 +27,8 @@ _MOST_MISTAKES = 25
 _MOST_LOOKS = 300
 _MOST_CHANGES = 100
 _MOST_PAIRS = 40
+# Notebooks that fit next to each other; beyond that the matrix shows them.
+_MOST_COLUMNS = 8
 BINS = 10
 WIDTH, HEIGHT = 640, 190
 _LEFT, _TOP, _GROUND = 34, 22, 150
@@ -78,6 +80,7 @@ def class_page(
         title=line(course.title),
         course=course,
         notebooks=_short_names(course),
+        most_columns=_MOST_COLUMNS,
         out_of=sum(course.notebooks.values()),
         median_share=percent(median(shares)) if shares else "-",
         all_passed=sum(_passed_all(each) for each in standings),

@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 _MOST_ROWS = 8
 # Cases of an exercise that are not folded away.
-_SHOWN_CASES = 3
+SHOWN_CASES = 3
 
 
 def learner_page(course: Course, standing: Standing) -> bytes:
@@ -56,12 +56,12 @@ def learner_page(course: Course, standing: Standing) -> bytes:
         outcome_of=told_outcome,
         late_text=late_text,
         policy_says=described(course.policy),
-        counted=_counted,
+        counted=counted,
         hidden_text=hidden_text,
-        looks=_looks,
-        rows=_rows,
+        looks=looks,
+        rows=rows,
         failed_first=failed_first,
-        shown_cases=_SHOWN_CASES,
+        shown_cases=SHOWN_CASES,
         checked_png=checked_png,
     )
 
@@ -91,7 +91,7 @@ def late_text(late: Lateness) -> str:
     return f"{plural(late.days, 'day')} late{free}: {percent(late.factor)} of its points count."
 
 
-def _counted(exercise: ExerciseRecord) -> str:
+def counted(exercise: ExerciseRecord) -> str:
     """Tell how many cases there were: `3 visible cases and 3 hidden`."""
     hidden = sum(case.hidden for case in exercise.cases)
     visible = plural(len(exercise.cases) - hidden, "visible case")
@@ -103,7 +103,7 @@ def failed_first(exercise: ExerciseRecord) -> list[CaseRecord]:
     return sorted(visible(exercise.cases), key=lambda case: kind_of(case.outcome) is Kind.PASSED)
 
 
-def _looks(exercise: ExerciseRecord) -> Iterator[CaseRecord]:
+def looks(exercise: ExerciseRecord) -> Iterator[CaseRecord]:
     """Return the visible cases that failed and have something to say: each thing once."""
     seen: set[tuple[str, tuple[str, ...], str]] = set()
     for case in exercise.cases[:MOST_CASES]:
@@ -115,7 +115,7 @@ def _looks(exercise: ExerciseRecord) -> Iterator[CaseRecord]:
         seen.add(said)
 
 
-def _rows(case: CaseRecord) -> tuple[tuple[tuple[int, str, str, str, str], ...], int]:
+def rows(case: CaseRecord) -> tuple[tuple[tuple[int, str, str, str, str], ...], int]:
     """Return the ranks to show, those that are wrong where there are many; and how many more are wrong."""
     wrong = tuple(row for row in case.rows if row[4])
     if len(case.rows) <= _MOST_ROWS:
