@@ -115,8 +115,12 @@ def reset(notebook: str) -> None:
     click.echo(f"{_short(fresh)} is as it was handed out. If it is open, reload it from disk.")
 
 
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON; see docs/json.md.")
+
+
 @main.command()
-def doctor() -> None:
+@_as_json
+def doctor(as_json: bool) -> None:
     """Try what the course needs here.
 
     Says what to do about what does not work. Exits with 1 if something is missing that the course
@@ -127,17 +131,28 @@ def doctor() -> None:
     findings = []
     for finding in examine():
         findings.append(finding)
-        click.echo(report(finding))
+        if not as_json:
+            click.echo(report(finding))
+    if as_json:
+        from helpers.course.as_json import doctor_data, write
+
+        write(doctor_data(findings))
     sys.exit(exit_code(findings))
 
 
 @main.command()
-def progress() -> None:
+@_as_json
+def progress(as_json: bool) -> None:
     """Show the map of the course, and which exercises and quizzes are done."""
     from helpers.checks.headings import headings
     from helpers.course.home import home, progress_table
     from helpers.course.progress import read
 
+    if as_json:
+        from helpers.course.as_json import progress_data, write
+
+        write(progress_data(read(), headings().values()))
+        return
     click.echo(f"{home()!r}\n")
     click.echo(progress_table(read(), list(headings().values())))
 
@@ -160,7 +175,8 @@ def hint(exercise: str) -> None:
 @main.command()
 @click.argument("notebook", type=click.Path(path_type=Path))
 @click.option("--only", default="", help="One exercise, by its name or number.")
-def check(notebook: Path, only: str) -> None:
+@_as_json
+def check(notebook: Path, only: str, as_json: bool) -> None:
     """Check every exercise of one notebook.
 
     The checks are those of the notebook itself. Exits with 0 if all pass.
@@ -171,12 +187,19 @@ def check(notebook: Path, only: str) -> None:
     try:  # torch takes seconds to load: a file that is not a notebook is reported before
         read_answers(notebook, [])
     except UnreadableNotebook as error:
-        click.echo(for_log(str(error)))
+        click.echo(for_log(str(error)), err=as_json)
         sys.exit(2)
 
-    from helpers.checks.check_notebook import check_notebook
+    from helpers.checks.check_notebook import check_data, check_notebook, checked
 
     try:
+        if as_json:
+            from helpers.course.as_json import only_json, write
+
+            with only_json() as stream:
+                results = checked(notebook, only)
+            write(check_data(results), stream)
+            sys.exit(not all(result.passed for result in results))
         sys.exit(check_notebook(notebook, only))
     except LookupError as error:  # no exercise of this name: the message names those that are near
         raise click.ClickException(str(error.args[0])) from error
@@ -236,7 +259,8 @@ def watch() -> None:
     help="Points that you set by hand; by default overrides.csv in OUT, if it is there.",
 )
 @click.option("--again", is_flag=True, help="Try everything again, also what was kept.")
-def grade(folder: Path, out: Path, **options: Any) -> None:
+@_as_json
+def grade(folder: Path, out: Path, as_json: bool, **options: Any) -> None:
     """Grade a folder of notebooks.
 
     One file for each learner, one folder for each, or an LMS's export. Killed half-way, the same
@@ -244,14 +268,23 @@ def grade(folder: Path, out: Path, **options: Any) -> None:
     not on the roster; with 2 if nothing could be done.
     """
     try:
-        from helpers.grading.command import grade_folder
+        from helpers.grading.command import grade_folder, graded_data
         from helpers.grading.setting import CannotGrade, Setting
     except ModuleNotFoundError as error:
         if error.name != "helpers.grading":
             raise
         raise click.ClickException("this copy is a learner's: the grader is not in it.") from error
     try:
-        sys.exit(grade_folder(Setting(folder, out, **options)))
+        setting = Setting(folder, out, **options)
+        if as_json:
+            from helpers.course.as_json import only_json, write
+
+            with only_json() as stream:
+                graded = grade_folder(setting)
+            write(graded_data(graded), stream)
+        else:
+            graded = grade_folder(setting)
+        sys.exit(graded.exit_code)
     except CannotGrade as error:
         from helpers.views.plain import for_log
 

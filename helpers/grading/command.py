@@ -9,8 +9,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import click
+import msgspec
 
 from helpers.checks.headings import headings, notebook_called
 from helpers.course.workspace import WorkspaceError, find_workspace
@@ -19,7 +22,7 @@ from helpers.grading.cache import write_whole
 from helpers.grading.points import overrides as given
 from helpers.grading.points import policy as policies
 from helpers.grading.points.changes import FILE as GRADES
-from helpers.grading.points.changes import Grades, as_json, changes_between, read_grades
+from helpers.grading.points.changes import Change, Grades, as_json, changes_between, read_grades
 from helpers.grading.points.counted import weighted
 from helpers.grading.points.overrides import Override
 from helpers.grading.points.policy import DEFAULT, Policy
@@ -44,7 +47,37 @@ from helpers.grading.submissions import Job, find_submissions
 from helpers.views.plain import for_log, plural
 
 
-def grade_folder(setting: Setting) -> int:
+@dataclass(frozen=True)
+class Graded:
+    """What became of a folder. course: None where it was only verified."""
+
+    exit_code: int
+    course: Course | None = None
+    moved: tuple[Change, ...] = ()
+
+
+def graded_data(graded: Graded) -> dict[str, Any]:
+    """Return what `course grade --json` prints: the points that count in the end, of every learner."""
+    standings = graded.course.standings if graded.course else ()
+    return {
+        "exit_code": graded.exit_code,
+        "learners": [
+            {
+                "learner": each.learner,
+                "points": each.points,
+                "out_of": each.out_of,
+                "notebooks": {x.notebook or x.file: graded_points(x) for x in each.records},
+                "missing": list(each.missing),
+                "dropped": list(each.dropped),
+                "unreadable": [x.file for x in each.unreadable],
+            }
+            for each in standings
+        ],
+        "moved": msgspec.to_builtins(graded.moved),
+    }
+
+
+def grade_folder(setting: Setting) -> Graded:
     """Grade what was handed in, write records and reports; give the exit code.
 
     Raise CannotGrade where nothing can be done.
@@ -76,20 +109,20 @@ def grade_folder(setting: Setting) -> int:
         click.echo(f"Sandbox: {level}. It does not stop: {beyond}.")
         plan = Plan(level, staged, turns=Turns(str(out / ".turns")))
         if setting.verify:
-            return _verify(found, setting, plan, secret)
+            return Graded(_verify(found, setting, plan, secret))
         records = _with_progress(found, grade_all(found, setting, plan, secret), policy)
     title = setting.title or setting.folder.resolve().name
     # The file's time; where there are no deadlines, nobody asks for it.
     times = {(j.learner, j.file): j.path.stat().st_mtime for j in found if policy.deadlines}
     course = course_of(records, title, named, policy, overrides, times)
-    counted = _write(course, setting, members, named)
+    counted, moved = _write(course, setting, members, named)
     for override in overrides:
         if headings()[override.exercise].notebook not in course.notebooks:
             words = "its notebook is not the class's, so the override counts for nothing"
             click.echo(for_log(f"Note: {override.learner}, {override.exercise}: {words}."))
     for line in github_annotations(counted, str(folder)) if setting.github else ():
         click.echo(line)
-    return _summary(records) or int(bool(unknown))
+    return Graded(_summary(records) or int(bool(unknown)), course, moved)
 
 
 def _policy(setting: Setting, learners: frozenset[str]) -> tuple[Policy, tuple[Override, ...]]:
@@ -137,8 +170,8 @@ def _with_progress(
 
 def _write(
     course: Course, setting: Setting, members: Roster | None, named: Sequence[str]
-) -> list[Record]:
-    """Write reports and answers; give the records that count."""
+) -> tuple[list[Record], tuple[Change, ...]]:
+    """Write reports and answers; give the records that count, and whose points moved."""
     counted = [record for standing in course.standings for record in standing.records]
     write_answers(counted, setting.out)
     before, grades = read_grades(setting.out), grades_of(course)
@@ -156,7 +189,7 @@ def _write(
     for path in written:
         if path.parent == setting.out:  # not every learner's page
             click.echo(for_log(f"Wrote {path}"))
-    return counted
+    return counted, moved
 
 
 def _summary(records: Sequence[Record]) -> int:

@@ -97,8 +97,10 @@ def test_what_is_told_of_answers_is_of_the_copy_that_counts(tmp_path: Path) -> N
     assert "ball += 1" in answer.read_text()
     assert "::error" in done.stdout and "02_blocking_p2p.ipynb" in done.stdout
     assert "old 02" not in "".join(x for x in done.stdout.splitlines() if x.startswith("::"))
-    again = grade(folder, out, "--again")
-    assert "2 of 2 submissions graded." in again.stdout and not (out / "changes.csv").exists()
+    again = grade(folder, out, "--again", "--json")
+    assert "2 of 2 submissions graded." in again.stderr and not (out / "changes.csv").exists()
+    told = json.loads(again.stdout)
+    assert [each["learner"] for each in told["learners"]] == ["anna"] and told["exit_code"] == 0
     assert len((out / "log.jsonl").read_text().splitlines()) == 4
 
 
