@@ -1,4 +1,4 @@
-"""The class as an SQLite file, for whoever asks questions of their own: `datasette results/records.sqlite`.
+"""The class as an SQLite file, for questions that no page answers: `datasette results/records.sqlite`.
 
 `write_reports` calls `database`. What a check gave and what counts in the end are next to each other.
 """
