@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from helpers.course.workspace import find_workspace
-from helpers.grading.reports import ReportError, write_zip
+from helpers.grading.points.policy import PolicyError, read_policy
+from helpers.grading.reports import ReportError, gradescope, write_zip
 from helpers.grading.reports.gradescope import results_json
 from tests.grading.reports.builders import exercise, fault, record, results, unreadable
 from tests.grading.reports.hostile import TEXTS, UNSHOWABLE, hostile_record, unreadable_record
@@ -101,6 +102,19 @@ def test_the_zip_holds_what_gradescope_wants_and_the_secret_once(archive: zipfil
     assert modes["secret"] & 0o777 == 0o600
     assert modes["setup.sh"] & modes["run_autograder"] & 0o111 == 0o111
     assert sum(archive.getinfo(name).compress_size for name in names) < 5_000_000
+
+
+def test_a_policy_s_weights_count_there(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text("[weight]\nping_pong = 30\n")
+    target = io.BytesIO()
+    write_zip(target, find_workspace().root, SECRET, NAMED, policy)
+    assert zipfile.ZipFile(target).read("policy.toml") == policy.read_bytes()
+    given = gradescope.results([record("Ada", exercise("ping_pong"))], (), read_policy(policy))
+    assert given["score"] == given["tests"][0]["max_score"] == 30.0
+    policy.write_text("[weight]\nping_pang = 30\n")
+    with pytest.raises(PolicyError, match="line 2"):
+        write_zip(io.BytesIO(), find_workspace().root, SECRET, NAMED, policy)
 
 
 @pytest.mark.parametrize("secret", ["", "abc", f"{SECRET}\n{SECRET}"])
