@@ -38,7 +38,7 @@ _SETTINGS = (
     "LICENSE",
     "Makefile",
 )
-_SUFFIXES = {".py", ".toml", ".html", ".css", ".json", ".sh", ""}
+_SUFFIXES = {".py", ".toml", ".html", ".css", ".js", ".json", ".sh", ""}
 # Characters of a secret: shorter ones can be tried out, as the cases that they give are known.
 _SHORTEST = 12
 # Of every file in the zip, so that the same course gives the same zip.

@@ -95,6 +95,7 @@ def test_the_zip_holds_what_gradescope_wants_and_the_secret_once(archive: zipfil
     assert {"setup.sh", "run_autograder", "secret"} < set(names) and len(names) == len(set(names))
     assert "course/solutions/02_blocking_p2p.ipynb" in names and "course/pyproject.toml" in names
     assert "course/helpers/grading/reports/templates/learner.html" in names
+    assert "course/helpers/grading/reports/templates/matrix.js" in names
     assert not [name for name in names if "__pycache__" in name or ".." in name]
     with_secret = [name for name in names if SECRET.encode() in archive.read(name)]
     assert with_secret == ["secret"]
@@ -158,7 +159,7 @@ def test_a_submission_is_graded_as_on_gradescope(autograder: Path) -> None:
     (autograder / "results").mkdir()
     (autograder / "results" / "results.json").write_text("of an earlier run")
     done = run(autograder, "run_autograder")
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stdout + done.stderr
     text = (autograder / "results" / "results.json").read_text()
     given = json.loads(text)
     assert given["score"] == sum(test.get("max_score", 0) for test in given["tests"]) > 0, text
