@@ -221,7 +221,7 @@ def described(policy: Policy) -> tuple[str, ...]:
         "points": "An exercise is worth the points that its check gives.",
     }
     further = {
-        "bonus": "Exercises beyond the core (further) add points as a bonus.",
+        "bonus": f"Exercises beyond the core (further) add {policy.bonus_weight:.0%} of their weight as a bonus.",
         "counts": "Exercises beyond the core (further) count like all others.",
         "ignored": "Exercises beyond the core (further) do not count.",
     }

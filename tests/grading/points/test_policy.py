@@ -50,11 +50,14 @@ def test_whoever_solves_the_core_of_three_notebooks_has_all_points() -> None:
 
 
 def test_an_exercise_is_worth_its_minutes_and_its_difficulty() -> None:
-    by_effort = sorted(headings().values(), key=effort)
+    by_effort = sorted((each for each in headings().values() if not each.further), key=effort)
     small, large = by_effort[0], by_effort[-1]
     assert small.minutes * small.difficulty < large.minutes * large.difficulty
     assert effort(small) >= 1 and DEFAULT.weight_of(large.name, 10.0) == effort(large) > 10
     assert Policy(weights="points").weight_of(large.name, 10.0) == 10.0
+    further = next(each for each in headings().values() if each.further)
+    assert DEFAULT.weight_of(further.name, 10.0) == effort(further) / 4
+    assert Policy(further="counts").weight_of(further.name, 10.0) == effort(further)
 
 
 @pytest.mark.parametrize(
