@@ -18,10 +18,7 @@ from helpers.ranks.launcher import disconnect
 from helpers.views.plain import for_log
 from helpers.views.verdict import verdict_text
 
-UNSANDBOXED = (
-    "Nothing stands between this machine and the answers: they run as you. Other people's notebooks are for "
-    "`course grade`.\n"
-)
+UNSANDBOXED = "Answers run unsandboxed, with your permissions. Check other people's notebooks with `course grade`.\n"
 
 
 def check_notebook(path: Path, only: str = "") -> int:
