@@ -18,7 +18,7 @@ from helpers.ranks.launcher import disconnect
 from helpers.views.plain import for_log
 from helpers.views.verdict import verdict_text
 
-UNSANDBOXED = "Answers run unsandboxed, with your permissions. Check other people's notebooks with `course grade`.\n"
+UNSANDBOXED = "Answers run unsandboxed, with your permissions. For other people's notebooks, use `course grade`.\n"
 
 
 def check_notebook(path: Path, only: str = "") -> int:
