@@ -274,6 +274,11 @@ class World:
         if not member.done:
             member.state, member.ended_ns = "died", time.monotonic_ns()
 
+    def _read_outputs(self) -> None:
+        for member in self.members:
+            if member.output_fd >= 0:
+                self._read_output(member)
+
     def _read_output(self, member: Member) -> None:
         try:
             while data := os.read(member.output_fd, 1 << 16):
@@ -375,6 +380,7 @@ class World:
 
     def dismiss(self) -> None:
         """Let ranks go that have all answered. The server ends them while the caller goes on."""
+        self._read_outputs()
         try:
             self.connection.dismiss_launch(self.launch)
         except ServerGone:
@@ -384,6 +390,8 @@ class World:
 
     def end(self) -> None:
         """End every rank and all that they made, and wait for it; remove what the world used."""
+        # Before the first rank ends: one that still waits for it prints a C++ stack trace if it notices.
+        self._read_outputs()
         try:
             if not self.connection.end_launch(self.launch):
                 self._end_without_server()
@@ -391,11 +399,8 @@ class World:
             self._close()
 
     def _close(self) -> None:
-        """Take in what is left, and close. A Stop in the middle of it has it done once more."""
+        """Take in what is recorded, and close. A Stop in the middle of it has it done once more."""
         try:
-            for member in self.members:
-                if member.output_fd >= 0:
-                    self._read_output(member)
             self.read_logs()
         finally:
             self._selector.close()
