@@ -40,7 +40,7 @@ def test_an_exception_on_one_rank_while_others_wait() -> None:
 
 
 def test_ranks_that_are_ended_say_nothing_about_each_other() -> None:
-    """Rank 0 serves the store. If it ends first, a rank that waits for it prints a C++ stack trace."""
+    """If rank 0 ends first, a rank that waits for it may print a C++ stack trace and leave its call."""
 
     def join(rank: int, world_size: int) -> None:
         dist.init_process_group("gloo")
@@ -50,6 +50,14 @@ def test_ranks_that_are_ended_say_nothing_about_each_other() -> None:
         run = launch(join, 4, init=False, env=env, on_failure="return")
         assert isinstance(run.failure, Deadlock)
         assert run.output == [""] * 4
+
+    def receive(rank: int, world_size: int) -> None:
+        dist.recv(torch.ones(1), src=(rank + 1) % world_size)
+
+    for _ in range(3):
+        run = launch(receive, 4, on_failure="return")
+        assert isinstance(run.failure, Deadlock)
+        assert [event.end_ns for event in run.trace] == [None] * 4
 
 
 def test_the_first_failure_is_the_root_cause() -> None:
