@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from helpers.ranks.failures import Deadlock, RankTimeout
-from helpers.ranks.run import Run
+from helpers.ranks.run import RankFailure, Run
 from helpers.trace.events import Event, Trace
 from helpers.views.endings import endings
 from helpers.views.palette import look_of
@@ -68,7 +68,7 @@ def played(
         "texts": list(texts),
         "places": list(places),
         "flights": flights,
-        "ending": _ending(what) if isinstance(what, Run) and what.failure else None,
+        "ending": _ending(what, what.failure) if isinstance(what, Run) and what.failure else None,
     }
 
 
@@ -94,12 +94,11 @@ def _place(event: Event) -> tuple[str, int, str] | None:
     return one_line(where.cell or where.file), where.line, one_line(where.source, 120)
 
 
-def _ending(run: Run) -> dict[str, Any]:
+def _ending(run: Run, failure: RankFailure) -> dict[str, Any]:
     """Say how a run that did not end well stood still: who waits for whom, in words and drawn.
 
     title: with code between backticks. ranks: what is known of each rank at the end, by its number.
     """
-    failure = run.failure
     ending: dict[str, Any] = {
         "title": f"{type(failure).__name__}: {one_line(failure.title, 300)}",
         "ranks": {rank: one_line(text, 200) for rank, text in endings(run).items()},
