@@ -85,8 +85,8 @@ _ADVICE: tuple[tuple[str, str, str], ...] = (
     (
         "",
         "EADDRINUSE|address already in use",
-        "Another program has this port. Take the one that every launch holds for itself: "
-        "os.environ['MASTER_PORT'], which dist.init_process_group('gloo') reads by itself.",
+        "This port is in use already. Every launch reserves a free one: os.environ['MASTER_PORT'], "
+        "which dist.init_process_group('gloo') reads. For another, ask the system: helpers.free_port().",
     ),
     (
         "BdbQuit",
