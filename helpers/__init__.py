@@ -94,7 +94,7 @@ def _show_results() -> None:
         tie()
 
 
-def _greet_kernel() -> None:
+def greet_kernel() -> None:
     """Make a kernel, or an IPython in a terminal, ready for `launch` and `%%ranks`."""
     from helpers.ranks.cells import in_kernel, ipython
 
@@ -113,4 +113,4 @@ def _greet_kernel() -> None:
 
 
 if "IPython" in sys.modules:
-    _greet_kernel()
+    greet_kernel()
