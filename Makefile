@@ -23,6 +23,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
 LOCK := pyproject.toml constraints.txt
+# What the tests need.
+EXTRAS := $(VENV)/.installed-test $(VENV)/.installed-room $(VENV)/.installed-slides
 
 # A stamp says that its set is installed. The first also holds this folder's path: an environment
 # whose Python is gone, or which was moved with its folder, no longer works and is made anew.
@@ -39,13 +41,13 @@ lab: $(VENV)/.installed  ## set up (once) and open the course in JupyterLab
 
 venv: $(VENV)/.installed  ## set up .venv and nothing more
 
-test: $(VENV)/.installed-test  ## run every test but the long ones, three at a time: many only wait
+test: $(EXTRAS)  ## run every test but the long ones, three at a time: many only wait
 	$(BIN)/python -m pytest -n 3 --dist worksteal $(TEST_ARGS)
 
-soak: $(VENV)/.installed-test  ## run the long tests, with their figures
+soak: $(EXTRAS)  ## run the long tests, with their figures
 	$(BIN)/python -m pytest -m soak -s $(TEST_ARGS)
 
-lint: $(VENV)/.installed-test  ## check style and types
+lint: $(EXTRAS)  ## check style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from helpers.ranks.launcher import launch as launch
     from helpers.ranks.run import RankFailure as RankFailure
     from helpers.ranks.run import Run as Run
+    from helpers.room.learner import help_me as help_me
+    from helpers.room.learner import join as join
     from helpers.views.before_after import before_after as before_after
     from helpers.views.curve import curves as curves
     from helpers.views.divergence import divergence as divergence

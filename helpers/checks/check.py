@@ -86,10 +86,12 @@ def _is_python(source: str) -> bool:
 
 def _recorded(result: CheckResult) -> CheckResult:
     """Keep the outcome in the learner's progress; a note, not an error, if that cannot be done."""
-    # checks are below the course: it is asked only here, in a learner's kernel
+    # checks are below the course and the room: they are asked only here, in a learner's kernel
     from helpers.course.progress import record
+    from helpers.room.outbox import note
 
     if result.outcome in {Outcome.NOT_ATTEMPTED, Outcome.UNREADABLE}:
         return result
+    note(result.name, result.outcome.value, result.mistake)
     problem = record(result.name, result.outcome.value, result.points, result.out_of)
     return replace(result, notes=(*result.notes, problem)) if problem else result

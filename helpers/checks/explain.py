@@ -53,8 +53,8 @@ def explain(
     wrong: Sequence[Tried],
     passed: Sequence[Tried],
     matches: Matches,
-) -> str:
-    """Return the sentence of the mistake that behaves as the answer does, or "".
+) -> KnownMistake | None:
+    """Return the mistake that behaves as the answer does, if there is one.
 
     shown: the case that the learner will see, and its outcome. wrong, passed: other cases in which the
     answer was wrong, or right. matches: what was found before, to which this adds: of a class, each wrong
@@ -63,13 +63,12 @@ def explain(
     exercise = answer.exercise
     known = [m for m in known_mistakes(exercise) if m.outcome is outcome]
     if not known or exercise.kind is Kind.SCRIPT:  # a script takes seconds
-        return ""
+        return None
     key = _digest(exercise, outcome, [shown, *wrong, *passed])
     if key not in matches:
         matches[key] = _match(answer, shown, known, wrong, passed)
     # by title, since what was matched may have been found for another learner's answer
-    words = {mistake.title: mistake.words for mistake in known}.get(matches[key], "")
-    return shown.case.say(words)
+    return next((mistake for mistake in known if mistake.title == matches[key]), None)
 
 
 def _digest(exercise: Exercise, outcome: Outcome, seen: Sequence[Tried]) -> str:

@@ -280,14 +280,15 @@ class _Trial:
         """Add the best advice to the verdict that is shown: a mistake that was run, if one fits."""
         if self.matches is None:
             return verdict
-        advice = verdict.advice
+        advice, title = verdict.advice, ""
         if any(row.problem for row in verdict.rows) or verdict.message:  # a broken rule says it all
             others = [each for each in wrong if each.case is not shown.case]
             found = explain(self.worlds, shown, verdict.outcome, others, passed, self.matches)
-            advice = found or advice
+            if found is not None:
+                advice, title = shown.case.say(found.words), found.title
         if verdict.outcome is Outcome.WRONG and not advice:
             advice = self._moves(shown)
-        return replace(verdict, advice=advice)
+        return replace(verdict, advice=advice, mistake=title)
 
     def _moves(self, tried: Tried) -> str:
         """Say so if the wrong values come from poison: other poison values give others, twice the same."""

@@ -27,9 +27,13 @@ import textwrap
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from helpers.checks.exercise import Exercise
 from helpers.checks.result import Outcome
+
+if TYPE_CHECKING:  # the exercise itself needs torch, its mistakes do not
+    from helpers.checks.exercise import Exercise
+    from helpers.checks.headings import Heading
 
 SEALED = ".sealed"
 _EXERCISES = Path(__file__).parents[1] / "exercises"
@@ -49,7 +53,7 @@ class KnownMistake:
     outcome: Outcome = Outcome.WRONG
 
 
-def known_mistakes(exercise: Exercise) -> tuple[KnownMistake, ...]:
+def known_mistakes(exercise: Exercise | Heading) -> tuple[KnownMistake, ...]:
     """Return an exercise's mistakes in the order of their files; none, where there is no file."""
     if not exercise.notebook:
         return ()
@@ -74,9 +78,14 @@ def own_folder() -> Path:
     return Path(named).expanduser() if named else _EXERCISES.parents[1] / "work" / "mistakes"
 
 
-def path_of(exercise: Exercise) -> Path:
+def path_of(exercise: Exercise | Heading) -> Path:
     """Return where the mistakes of an exercise are."""
     return _EXERCISES / f"nb{exercise.notebook}" / "mistakes" / f"{exercise.name}.py"
+
+
+def program_of(mistake: KnownMistake) -> str:
+    """Return a mistake's program without the imports that all of them share."""
+    return mistake.source.removeprefix(_IMPORTS).strip("\n")
 
 
 def forget_known() -> None:

@@ -48,7 +48,8 @@ class CaseVerdict:
 
     rows: one for each rank. broken: the rules on traffic that do not hold, a sentence each. message: what
     belongs to no single rank: how the run ended, or what is wrong with all values together.
-    advice: the first thing to look at. partial: the share of the case's points that right values and
+    advice: the first thing to look at. mistake: the title of the known mistake whose advice it is.
+    partial: the share of the case's points that right values and
     the rules that hold are worth where some rule does not. world: all that was run in the world in which
     the case was tried, if that was more than the case.
     """
@@ -62,6 +63,7 @@ class CaseVerdict:
     run: Run | None = None
     partial: float = 0.0
     world: Run | None = None
+    mistake: str = ""
 
     @property
     def passed(self) -> bool:
@@ -102,6 +104,11 @@ class CheckResult:
     @property
     def passed(self) -> bool:
         return self.outcome is Outcome.PASSED
+
+    @property
+    def mistake(self) -> str:
+        """The title of the known mistake that explains the case that is shown, or ""."""
+        return next((case.mistake for case in self.cases if case.mistake), "")
 
     @property
     def run(self) -> Run | None:

@@ -10,6 +10,8 @@ import atexit
 import gc
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from helpers.course.workspace import Workspace, WorkspaceError
 
 _FOR_WHOM = {
     "To learn": ("lab", "check", "watch", "hint", "progress", "reset", "doctor"),
-    "To teach": ("grade", "release", "gradescope", "nbgrader"),
+    "To teach": ("plan", "slides", "teach", "room", "grade", "release", "gradescope", "nbgrader"),
     "To write": ("mistakes", "build", "outputs", "site"),
 }
 """The commands as help lists them; a new one that is not named here comes last."""
@@ -194,6 +196,43 @@ def watch() -> None:
     watch_folder(workspaces.find_workspace().work)
 
 
+@main.group()
+def room() -> None:
+    """See live where a class is.
+
+    A board on this machine, which learners join from their notebooks.
+    """
+
+
+@room.command()
+@click.option("--file", type=click.Path(path_type=Path), help="Its database: work/room.sqlite3.")
+@click.option("--host", default="127.0.0.1", help="The address to listen on; 0.0.0.0 for all.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, help="0 takes a free one.")
+@click.option("--address", default="", help="As learners reach it, if that is another one.")
+@click.option("--stuck-after", default=10.0, help="Minutes until a learner is stuck.")
+@click.option("--hub", is_flag=True, help="As a service of JupyterHub: users have joined.")
+def serve(file: Path | None, **options: Any) -> None:
+    """Serve the board until Ctrl-C.
+
+    Prints what learners run to join, and the address at which you see the class. The same file goes on
+    with the same class, code and address.
+    """
+    try:
+        from helpers.room.serve import CannotServe
+        from helpers.room.serve import serve as serve_room
+    except ModuleNotFoundError as error:
+        raise click.ClickException(
+            f"{error.name} is not installed. In the course's folder: "
+            f"{sys.executable} -m pip install -c constraints.txt -e '.[room]'"
+        ) from error
+    work = workspaces.find_workspace().work
+    work.mkdir(parents=True, exist_ok=True)
+    try:
+        serve_room(file or work / "room.sqlite3", **options)
+    except CannotServe as error:
+        raise click.ClickException(str(error)) from error
+
+
 @main.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Where results go.")
@@ -246,6 +285,70 @@ def grade(folder: Path, out: Path, **options: Any) -> None:
 
         click.echo(for_log(f"Cannot grade: {error}"), err=True)
         sys.exit(2)
+
+
+@main.command()
+@click.option("--hours", type=click.FloatRange(0.5, 200), required=True, help="Breaks included.")
+@click.option(
+    "--sessions",
+    type=click.IntRange(1, 100),
+    help="Days or evenings of equal length; by default one for each 7 hours begun.",
+)
+def plan(hours: float, sessions: int | None) -> None:
+    """Propose what to teach in a number of hours.
+
+    Says what is explained, which exercises fit, when to have breaks, and what is left out.
+    For example: course plan --hours 15 --sessions 5
+    """
+    from helpers.room.lesson import lessons
+    from helpers.room.program import as_text
+    from helpers.room.program import plan as propose
+
+    known = lessons(workspaces.find_workspace())
+    program = propose(known, hours, sessions or -int(-hours // 7))
+    if not any(program.sessions):
+        raise click.ClickException(
+            "no notebook fits into a session of this length: give more --hours or fewer --sessions."
+        )
+    click.echo(as_text(program))
+
+
+@main.command()
+@click.argument("notebooks", nargs=-1)
+@click.option("--out", type=click.Path(path_type=Path), default=Path("slides"), help="A folder.")
+@click.option("--stored", is_flag=True, help="Do not run them: pictures stand still, as stored.")
+@click.option("--further", is_flag=True, help="With the optional exercises.")
+@click.option("--solutions", is_flag=True, help="With the solution after each exercise.")
+def slides(notebooks: tuple[str, ...], out: Path, **options: bool) -> None:
+    """Make slides of notebooks.
+
+    One file for each, with speaker notes (press S), which needs no network. Of all notebooks, or those named:
+    course slides 02 04
+    """
+    workspace = workspaces.find_workspace()
+    run = not options.pop("stored")
+    with _extra_slides():
+        from helpers.room.lesson import solved
+        from helpers.room.slides import write_slides
+
+        solved(workspace)  # reports a copy without solutions
+        for path in _solved(workspace, notebooks):
+            click.echo(_short(write_slides(path, out, run=run, **options)))
+
+
+@main.command()
+@click.argument("out", type=click.Path(path_type=Path))
+def teach(out: Path) -> None:
+    """Write what to say about each exercise.
+
+    A page for each, with the usual wrong answers, hints and a solution: for teachers, not for learners.
+    """
+    with _extra_slides():
+        from helpers.room.lesson import lessons
+        from helpers.room.teacher_pages import write_teacher_pages
+
+        pages = write_teacher_pages(lessons(workspaces.find_workspace()), out)
+    click.echo(f"{len(pages)} pages. Open {_short(pages[-1])}.")
 
 
 @main.command()
@@ -426,6 +529,23 @@ def outputs(notebooks: tuple[str, ...]) -> None:
     for path in _solved(workspaces.find_workspace(), notebooks):
         click.echo(f"{_short(path)} ...")
         store_outputs(path)
+
+
+@contextmanager
+def _extra_slides() -> Iterator[None]:
+    """Report what only slides and teachers' pages need, where it is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in (
+            "latex2mathml",
+            "sphinx_revealjs",
+        ):
+            raise
+        raise click.ClickException(
+            f"the package {error.name.partition('.')[0]} is missing. In the course's folder, run "
+            "pip install -c constraints.txt -e '.[slides]'"
+        ) from error
 
 
 def _solved(workspace: Workspace, names: tuple[str, ...]) -> list[Path]:

@@ -12,16 +12,18 @@ if TYPE_CHECKING:
 
 def page(template: str, **given: Any) -> str:
     """Fill in a template."""
-    return _environment().get_template(template).render(**given)
+    folder = Path(__file__).parent / "templates"
+    return environment(folder).get_template(template).render(**given)
 
 
 @cache
-def _environment() -> Environment:
+def environment(folder: Path) -> Environment:
+    """Return what reads the templates of a folder."""
     # Here, as `from helpers import hint` should not wait for what draws pages.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     return Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        loader=FileSystemLoader(folder),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -64,7 +64,7 @@ def read() -> Progress:
     try:
         if not path.exists():
             return Progress()
-        with _locked(path):
+        with locked(path):
             return _load(path)
     except OSError as error:
         return _read_only(path, error)
@@ -82,7 +82,7 @@ def _update(change: Callable[[Progress], Progress]) -> str:
     path = progress_file()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(path):
+        with locked(path):
             progress = _load(path)
             _store(path, encode(change(progress)))
     except OSError as error:
@@ -133,7 +133,7 @@ def _move_aside(path: Path) -> Path:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     """Hold the file's lock. Raises TimeoutError, an OSError, if another holds it for long."""
     import fcntl  # not on native Windows, where importing the course must still say "use WSL"
 

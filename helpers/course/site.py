@@ -55,7 +55,7 @@ def build_site(
             continue
         solved = read_notebook(source)
         solved = executed(solved, source.name, live=True) if run else solved
-        notebook = _as_shown(solved, source.name, files)
+        notebook = as_shown(solved, source.name, files)
         body, _ = exporter.from_notebook_node(nbformat.reads(json.dumps(notebook), as_version=4))
         written.append(_written(out / f"{source.stem}.html", _NOTEBOOK.sub(_to_page, body)))
         pages.append(_page(source.stem, notebook))
@@ -64,7 +64,7 @@ def build_site(
     return [*written, _written(out / "index.html", index)]
 
 
-def _as_shown(solved: Notebook, name: str, files: dict[str, str]) -> Notebook:
+def as_shown(solved: Notebook, name: str, files: dict[str, str]) -> Notebook:
     """Return the learner's copy with the outputs of the solved notebook."""
     shown = learner_copy(solved, name, files)
     for copy, original in zip(shown["cells"], solved["cells"], strict=True):

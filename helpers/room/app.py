@@ -1,0 +1,372 @@
+"""The board as a web application: learners post to `api/`, the teacher's page gets events as they come.
+
+    POST api/join    a code (or a user's token of JupyterHub) -> a token of one's own
+    POST api/events  what happened -> "stored", once it is on the disk
+    GET  board, projected, news, play/KEY    for the teacher, who has the key
+    GET  /           for everybody: what is sent, and what is not
+
+What comes from outside is data of a few kinds, capped in size, and is shown as text only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import secrets
+import sqlite3
+import sys
+import tempfile
+import time
+import unicodedata
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import (
+    HTMLResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
+from starlette.routing import Mount, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from helpers.room.board import Board, Shared
+from helpers.room.learner import WHAT_IS_SENT
+from helpers.room.messages import MAX_BYTES, Hand, Join, Joined, Post, Stored
+from helpers.room.pages import PAGE, page
+from helpers.room.store import Full, Learner, Store, digest
+
+MOST_LEARNERS = 2_000
+MOST_PAGES = 40
+NEWS_EVERY_S = 1.0
+MINUTES_GO_ON_S = 15.0
+PLAY_TIMEOUT_S = 120.0
+BODY_TIMEOUT_S = 10.0
+_COOKIE = "real-ranks-room"
+_LONGEST_NAME = 60
+_OWN = "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'; "
+_PAGE_POLICY = _OWN + "script-src 'self'; style-src 'self'; connect-src 'self'; frame-src 'self'"
+# A player brings its script along. It gets an origin of its own, so it can reach nothing here.
+_PLAYER_POLICY = _OWN + (
+    "script-src 'unsafe-inline' blob:; style-src 'unsafe-inline'; img-src data:; sandbox allow-scripts"
+)
+STYLE = PAGE.parents[1] / "grading" / "reports" / "templates" / "style.css"
+
+WhoIs = Callable[[str], Awaitable[str]]
+"""From a user's token to a login; "" if JupyterHub does not know it."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """One room. code: lets learners in; key: lets the teacher see them. address: as learners reach it.
+
+    who_is: asks JupyterHub; None where learners come in by the code. prefix: of all addresses, "" or "/a/b".
+    login: further routes, by which JupyterHub lets the teacher in; they call `let_in`.
+    """
+
+    store: Store
+    board: Board
+    code: str
+    key: str
+    address: str
+    prefix: str = ""
+    who_is: WhoIs | None = None
+    login: tuple[Route, ...] = ()
+
+
+def application(room: Room) -> ASGIApp:
+    """Make the application of a room."""
+    return _Headers(_Service(room).application())
+
+
+def let_in(room: Room) -> Response:
+    """Send a teacher who is known to the board, with the key."""
+    response = RedirectResponse(f"{room.prefix}/board", 303)
+    response.set_cookie(_COOKIE, room.key, path=f"{room.prefix}/", httponly=True, samesite="lax")
+    return response
+
+
+class _Service:
+    """The routes of a room, and who may use them."""
+
+    def __init__(self, room: Room) -> None:
+        self.room = room
+        self.by_token: dict[bytes, Learner] = {}
+        self.played: dict[str, str] = {}
+        self.one_at_a_time = asyncio.Lock()
+
+    def application(self) -> Starlette:
+        routes = [
+            Route("/", self.about),
+            Route("/style.css", self.style),
+            Route("/board.{kind:str}", self.asset),
+            Route("/enter", self.enter),
+            Route("/board", self.page),
+            Route("/projected", self.page),
+            Route("/news", self.news),
+            Route("/play/{key:str}", self.play),
+            Route("/lower/{learner:int}", self.lower, methods=["POST"]),
+            Route("/api/join", self.join, methods=["POST"]),
+            Route("/api/events", self.events, methods=["POST"]),
+            *self.room.login,
+        ]
+        inner = [Mount(self.room.prefix, routes=routes)] if self.room.prefix else routes
+        return Starlette(routes=inner, lifespan=self.lifespan)
+
+    @asynccontextmanager
+    async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        store, board = self.room.store, self.room.board
+        for learner in store.learners():
+            self.by_token[learner.token] = learner
+            board.enter(learner)
+        for happened in store.happened():
+            board.take(happened)
+        writer = asyncio.create_task(store.write())
+        try:
+            yield
+        finally:
+            writer.cancel()
+
+    # --- for learners ----------------------------------------------------------------------------
+
+    async def about(self, request: Request) -> Response:
+        """Say what is sent, to learners before they join."""
+        return _page("about.html", what=WHAT_IS_SENT, address=self.room.address)
+
+    async def join(self, request: Request) -> Response:
+        """Let a learner in, or call one who is in by another name."""
+        message = await _body(request, Join)
+        token, user = _bearer(request), ""
+        known = self.by_token.get(digest(token)) if token else None
+        right = hmac.compare_digest(message.code.strip().lower().encode(), self.room.code.encode())
+        if self.room.who_is is not None and token and not (known or right):
+            user = await self.room.who_is(token)
+        if not (known or right or user):
+            raise HTTPException(403, "This is not the code of the room.")
+        if known and self.room.who_is is not None:
+            user = known.name  # nobody takes another user's name
+        name = _name(user or message.name)
+        if known:
+            learner, mine = await self.room.store.rename(known, name), token
+        elif len(self.by_token) >= MOST_LEARNERS:
+            raise HTTPException(429, f"{MOST_LEARNERS:,} learners have joined: there is no room.")
+        else:
+            mine = secrets.token_hex(32)
+            learner = await self.room.store.join(name, mine, user or None)
+            # of a user who comes in again the old token is gone
+            self.by_token = {t: who for t, who in self.by_token.items() if who.id != learner.id}
+        self.by_token[learner.token] = learner
+        self.room.board.enter(learner)
+        return _json(Joined(mine, self.room.board.names[learner.id]))
+
+    async def events(self, request: Request) -> Response:
+        """Store what happened, and answer once it is on the disk."""
+        learner = self.by_token.get(digest(_bearer(request)))
+        if learner is None:
+            raise HTTPException(401, "The board does not know this learner: join(url, code) again.")
+        message = await _body(request, Post)
+        try:
+            new = await self.room.store.add(learner.id, message.events)
+        except Full:
+            raise HTTPException(429, "You have sent more than the board keeps.") from None
+        except sqlite3.Error:
+            raise HTTPException(503, "The board's disk is full, or cannot be written.") from None
+        for happened in new:
+            self.room.board.take(happened)
+        return _json(Stored())
+
+    # --- for the teacher ---------------------------------------------------------------------------
+
+    async def enter(self, request: Request) -> Response:
+        """Take the key from the address that was printed, and put it where other pages cannot read it."""
+        if not _same(request.query_params.get("key", ""), self.room.key):
+            raise HTTPException(403, "This is not the teacher's address.")
+        return let_in(self.room)
+
+    def _teacher(self, request: Request) -> None:
+        if not _same(request.cookies.get(_COOKIE, ""), self.room.key):
+            where = f"{self.room.prefix}/login" if self.room.login else ""
+            raise HTTPException(
+                303 if where else 403,
+                "This page is the teacher's. Open the address that `course room serve` has printed.",
+                {"Location": where} if where else None,
+            )
+
+    async def page(self, request: Request) -> Response:
+        """Show the board; or, projected, what of it all may see."""
+        self._teacher(request)
+        projected = request.url.path.endswith("projected")
+        return _page(
+            "board.html",
+            projected=projected,
+            address=self.room.address,
+            code="" if self.room.who_is else self.room.code,
+            exercises=[
+                {"name": e.name, "number": e.number, "title": e.title, "notebook": e.notebook}
+                for e in self.room.board.exercises.values()
+            ],
+        )
+
+    async def style(self, request: Request) -> Response:
+        return Response(STYLE.read_bytes(), media_type="text/css")
+
+    async def asset(self, request: Request) -> Response:
+        kind = {"css": "text/css", "js": "text/javascript"}.get(request.path_params["kind"])
+        if kind is None:
+            raise HTTPException(404)
+        return Response(
+            (PAGE / f"board.{request.path_params['kind']}").read_bytes(), media_type=kind
+        )
+
+    async def news(self, request: Request) -> Response:
+        """Stream what is new to a page, as server-sent events."""
+        self._teacher(request)
+        if len(self.room.board.pages) >= MOST_PAGES:
+            raise HTTPException(429, f"The board is open in {MOST_PAGES} windows: close some.")
+        stream = self._news("projected" in request.query_params)
+        return StreamingResponse(
+            stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
+        )
+
+    async def _news(self, projected: bool) -> AsyncIterator[bytes]:
+        board, told, told_at = self.room.board, b"", 0.0
+        with _open(board) as mine:
+            while True:
+                now = time.time()
+                found = board.without_names(now) if projected else board.news(mine, now)
+                said = msgspec.json.encode(found)
+                # Minutes go on when nothing happens; and only a write finds out that a page is closed.
+                if said != told or now - told_at > MINUTES_GO_ON_S:
+                    yield b"data: " + said + b"\n\n"
+                    told, told_at = said, now
+                await asyncio.sleep(NEWS_EVERY_S)
+
+    async def play(self, request: Request) -> Response:
+        """Show a mistake that some learner makes: its program is run here, once."""
+        self._teacher(request)
+        mistake = self.room.board.shared.get(request.path_params["key"])
+        if mistake is None:
+            raise HTTPException(404, "No learner makes this mistake.")
+        async with self.one_at_a_time:  # each takes all cores for a moment
+            if mistake.key not in self.played:
+                self.played[mistake.key] = await _run(mistake)
+        return HTMLResponse(
+            self.played[mistake.key], headers={"Content-Security-Policy": _PLAYER_POLICY}
+        )
+
+    async def lower(self, request: Request) -> Response:
+        """Take down a hand that the teacher has seen to."""
+        self._teacher(request)
+        # Pages of other origins cannot send this header without being asked for leave.
+        if request.headers.get("x-room") != "board":
+            raise HTTPException(403, "Only the board's own page takes hands down.")
+        learner = request.path_params["learner"]
+        if learner in self.room.board.hands:
+            down = Hand(secrets.token_hex(16), up=False)
+            for happened in await self.room.store.add(learner, [down]):
+                self.room.board.take(happened)
+        return Response(status_code=204)
+
+
+@contextmanager
+def _open(board: Board) -> Iterator[Any]:
+    mine = board.open_page()
+    try:
+        yield mine
+    finally:
+        board.pages[:] = [each for each in board.pages if each is not mine]
+
+
+async def _run(mistake: Shared) -> str:
+    """Run a known mistake in a process of its own; return its page. Raise HTTPException if that fails."""
+    with tempfile.TemporaryDirectory(prefix="real-ranks-room-") as folder:
+        file = Path(folder) / "page.html"
+        words = [mistake.exercise, mistake.title, str(file)]
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "helpers.room.play",
+            *words,
+            cwd=PAGE.parents[2],
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+        )
+        try:
+            await asyncio.wait_for(process.wait(), PLAY_TIMEOUT_S)
+        except (TimeoutError, asyncio.CancelledError) as error:
+            process.kill()
+            await process.wait()
+            if isinstance(error, asyncio.CancelledError):
+                raise
+        if not file.exists():
+            raise HTTPException(500, "The mistake could not be run: the terminal says why.")
+        return file.read_text(encoding="utf-8")
+
+
+def _page(template: str, **given: Any) -> Response:
+    return HTMLResponse(page(template, **given), headers={"Content-Security-Policy": _PAGE_POLICY})
+
+
+def _json(message: msgspec.Struct) -> Response:
+    return Response(msgspec.json.encode(message), media_type="application/json")
+
+
+async def _body(request: Request, kind: type[Any]) -> Any:
+    """Read and decode a post. Raise HTTPException where it is too large, too slow, or of another kind."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > MAX_BYTES:
+                    raise HTTPException(413, f"A post has at most {MAX_BYTES:,} bytes.")
+        return msgspec.json.decode(bytes(body), type=kind)
+    except TimeoutError:
+        raise HTTPException(408, "The post did not arrive in time.") from None
+    except ClientDisconnect:
+        raise HTTPException(400) from None
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise HTTPException(400, f"This is not a post to the board: {error}") from None
+
+
+def _bearer(request: Request) -> str:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token if scheme.lower() in {"bearer", "token"} else ""
+
+
+def _same(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode())
+
+
+def _name(text: str) -> str:
+    """Return a name that can be shown: on one line, without control or direction characters, not too long."""
+    shown = "".join(c if unicodedata.category(c)[0] != "C" else " " for c in text)
+    return " ".join(shown.split())[:_LONGEST_NAME].strip() or "someone"
+
+
+class _Headers:
+    """Adds to every answer what keeps browsers from guessing, caching and leaking."""
+
+    _ADDED = (
+        (b"x-content-type-options", b"nosniff"),
+        (b"referrer-policy", b"no-referrer"),
+        (b"cache-control", b"no-store"),
+    )
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", []), *self._ADDED]
+            await send(message)
+
+        await self.app(scope, receive, answer)

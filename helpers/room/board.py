@@ -1,0 +1,226 @@
+"""What the board shows, kept up to date event by event: pure data, without network, disk or clock.
+
+    events -> Board.take -> cells, hands -> Board.news(subscriber) -> a message for a page
+
+A page gets everything once, and then what has changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from helpers.checks.headings import Heading
+from helpers.checks.mistakes import KnownMistake
+from helpers.checks.result import Outcome
+from helpers.room.messages import Checked
+from helpers.room.store import Happened, Learner
+
+STUCK_AFTER_MIN = 10.0
+NOW_MIN = 20.0
+"""Who was checked last longer ago than this is away, not stuck, and makes no mistake "now"."""
+_FACT = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(slots=True)
+class Cell:
+    """One learner at one exercise.
+
+    since: of the first try without a long break after it; last: of the last one.
+    mistake: the key of its sentence, or "".
+    """
+
+    tries: int = 0
+    passed: bool = False
+    since: float = 0.0
+    last: float = 0.0
+    mistake: str = ""
+
+
+@dataclass(frozen=True)
+class Raised:
+    """A raised hand. exercise: "" where the learner has tried none."""
+
+    at: float
+    exercise: str
+    code: str
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A sentence that several known mistakes of an exercise may have. title: of the first of them."""
+
+    key: str
+    exercise: str
+    title: str
+    words: str
+
+
+@dataclass
+class News:
+    """What one page has not been sent yet."""
+
+    learners: set[int] = field(default_factory=set)
+    cells: set[tuple[int, str]] = field(default_factory=set)
+
+
+class Board:
+    """The class as it is now.
+
+    exercises: by name, in the course's order. known: the mistakes of one, in this copy of the course.
+    """
+
+    def __init__(
+        self,
+        exercises: Mapping[str, Heading],
+        known: Callable[[Heading], Iterable[KnownMistake]],
+        stuck_after_min: float = STUCK_AFTER_MIN,
+    ) -> None:
+        self.exercises = exercises
+        self.stuck_after_min = stuck_after_min
+        self.names: dict[int, str] = {}
+        self.cells: dict[tuple[int, str], Cell] = {}
+        self.hands: dict[int, Raised] = {}
+        self.shared: dict[str, Shared] = {}
+        self.pages: list[News] = []
+        self._known = known
+        self._titles: dict[str, dict[str, str]] = {}
+        self._at: dict[int, str] = {}  # learner -> the exercise that was checked last
+
+    def enter(self, learner: Learner) -> None:
+        """Show a learner, or call one otherwise. Two of one name differ by a number."""
+        taken = {name for id, name in self.names.items() if id != learner.id}
+        name, count = learner.name, 1
+        while name in taken:
+            count += 1
+            name = f"{learner.name} ({count})"
+        self.names[learner.id] = name
+        for page in self.pages:
+            page.learners.add(learner.id)
+
+    def take(self, happened: Happened) -> None:
+        """Show an event. What this copy of the course does not know is left out."""
+        event, learner = happened.event, happened.learner
+        exercise = event.exercise if event.exercise in self.exercises else ""
+        if not isinstance(event, Checked):
+            if event.up:
+                at = exercise or self._at.get(learner, "")
+                self.hands[learner] = Raised(happened.at, at, event.code)
+            else:
+                self.hands.pop(learner, None)
+            return
+        if not exercise or event.outcome not in _OUTCOMES:
+            return
+        cell = self.cells.setdefault((learner, exercise), Cell())
+        if _minutes(happened.at, cell.last) > NOW_MIN:  # after a break one is not stuck yet
+            cell.since = happened.at
+        cell.tries += 1
+        cell.last = happened.at
+        cell.passed = cell.passed or event.outcome == Outcome.PASSED.value
+        cell.mistake = self._key(exercise, event.mistake) if event.mistake else ""
+        self._at[learner] = exercise
+        for page in self.pages:
+            page.cells.add((learner, exercise))
+
+    def _key(self, exercise: str, title: str) -> str:
+        """Return the key of a mistake's sentence; "" where no mistake here has this title."""
+        if exercise not in self._titles:
+            self._titles[exercise] = titles = {}
+            for mistake in self._known(self.exercises[exercise]):
+                told = hashlib.sha256(f"{exercise}\n{mistake.words}".encode()).hexdigest()[:16]
+                words = _FACT.sub(r"\1", mistake.words)
+                self.shared.setdefault(told, Shared(told, exercise, mistake.title, words))
+                titles[mistake.title] = told
+        return self._titles[exercise].get(title, "")
+
+    # --- for a page ----------------------------------------------------------------------------------
+
+    def open_page(self) -> News:
+        """Begin to collect news for a page, which has seen nothing yet."""
+        news = News(set(self.names), set(self.cells))
+        self.pages.append(news)
+        return news
+
+    def news(self, page: News, now: float) -> dict[str, Any]:
+        """Return what a teacher's page has not seen, with all that is short, as plain JSON."""
+        learners, page.learners = page.learners, set()
+        cells, page.cells = page.cells, set()
+        return {
+            "joined": len(self.names),
+            "learners": [[id, self.names[id]] for id in sorted(learners)],
+            "cells": [[*key, *self._shown(key)] for key in sorted(cells)],
+            "at": self._busiest(now),
+            "mistakes": self._mistakes(now),
+            "stuck": [[id, name, minutes] for id, name, minutes in self._stuck(now)],
+            "hands": [
+                [id, hand.exercise, _minutes(now, hand.at), hand.code]
+                for id, hand in sorted(self.hands.items(), key=lambda item: item[1].at)
+            ],
+        }
+
+    def without_names(self, now: float) -> dict[str, Any]:
+        """Return what is projected: counts only, and nothing of one learner."""
+        tried: dict[str, list[int]] = {}
+        for (_, exercise), cell in self.cells.items():
+            counts = tried.setdefault(exercise, [0, 0])
+            counts[not cell.passed] += 1
+        return {
+            "joined": len(self.names),
+            "exercises": [[name, *tried[name]] for name in self.exercises if name in tried],
+            "at": self._busiest(now),
+            "mistakes": self._mistakes(now),
+            "stuck": len(self._stuck(now)),
+            "hands": len(self.hands),
+        }
+
+    def _shown(self, key: tuple[int, str]) -> tuple[int, bool]:
+        cell = self.cells[key]
+        return cell.tries, cell.passed
+
+    def _current(self, now: float) -> Iterable[tuple[int, str, Cell]]:
+        """Give the learners who are at work, each with the exercise that was checked last."""
+        for learner, exercise in self._at.items():
+            cell = self.cells[learner, exercise]
+            if _minutes(now, cell.last) <= NOW_MIN:
+                yield learner, exercise, cell
+
+    def _stuck(self, now: float) -> list[tuple[int, str, int]]:
+        """Return (learner, exercise, minutes since the first try), the longest first."""
+        found = [
+            (learner, exercise, _minutes(now, cell.since))
+            for learner, exercise, cell in self._current(now)
+            if not cell.passed and _minutes(now, cell.since) >= self.stuck_after_min
+        ]
+        return sorted(found, key=lambda each: -each[2])
+
+    def _mistakes(self, now: float) -> list[dict[str, Any]]:
+        """Return the mistakes that learners make now, the most frequent first."""
+        counts: dict[str, int] = {}
+        for _, _, cell in self._current(now):
+            if cell.mistake and not cell.passed:
+                counts[cell.mistake] = counts.get(cell.mistake, 0) + 1
+        return [
+            {
+                "key": key,
+                "count": count,
+                "exercise": self.shared[key].exercise,
+                "words": self.shared[key].words,
+            }
+            for key, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        ]
+
+    def _busiest(self, now: float) -> str:
+        """Return the notebook at which most learners are now, or were last."""
+        at = [exercise for _, exercise, _ in self._current(now)] or list(self._at.values())
+        notebooks = [self.exercises[exercise].notebook for exercise in at]
+        return max(sorted(set(notebooks)), key=notebooks.count, default="")
+
+
+_OUTCOMES = {outcome.value for outcome in Outcome}
+
+
+def _minutes(now: float, at: float) -> int:
+    return max(0, int((now - at) / 60))

@@ -1,0 +1,77 @@
+"""`join` and `help_me`: what a learner asks of the room."""
+
+from __future__ import annotations
+
+import getpass
+from typing import Any
+
+from helpers.checks.headings import find_heading
+from helpers.course.told import Told
+from helpers.room import outbox
+from helpers.room.messages import MOST_CODE, Join, Joined
+from helpers.room.outbox import RoomError
+
+WHAT_IS_SENT = (
+    "From now on each check sends the name of its exercise, its outcome, which known mistake explains it, "
+    "and how many minutes ago it was. Your code stays here: only `help_me(your_function)` sends it."
+)
+
+
+def join(url: str, code: str = "", name: str = "") -> Told:
+    """Join your teacher's room, once: its board then shows how your checks end, and never your code.
+
+    url, code: as your teacher shows them. name: what the board calls you; by default your login's name.
+    `join("")` leaves the room again. Raises RoomError where no board answers, or the code is wrong.
+    """
+    if not url:
+        outbox.leave()
+        return Told("You have left the room. Nothing more is sent.")
+    before = outbox.place()
+    # The token of the same room: who joins twice is still one learner.
+    token = before.token if before is not None and before.url == url else ""
+    message = Join(name or _login(), code)
+    room = outbox.keep(url, outbox.post(url, "api/join", message, token, Joined))
+    outbox.send_soon()  # what was kept while the board was away
+    return Told(f"You have joined as {room.name}. {WHAT_IS_SENT}")
+
+
+def help_me(answer: Any = "", *, done: bool = False) -> Told:
+    """Raise your hand: your teacher sees your name and the exercise that you are at.
+
+    answer: your function; its code is sent as well. Or the name or number of an exercise. done: take your
+    hand down. Raises RoomError where you have not joined a room.
+    """
+    if not outbox.has_joined():
+        raise RoomError("You have not joined a room: join(url, code) does.")
+    if not isinstance(answer, str):
+        exercise, code = _answer(answer)
+    else:
+        exercise, code = find_heading(answer).name if answer else "", ""
+    outbox.raise_hand(not done, exercise, code)
+    if done:
+        return Told("Your hand is down.")
+    sent = f"The code of `{exercise}` is sent with it." if code else "No code is sent with it."
+    return Told(f"Your hand is up. {sent} `help_me(done=True)` takes it down.")
+
+
+def _answer(answer: Any) -> tuple[str, str]:
+    """Return the exercise and the source of a learner's function, as `check` would take it."""
+    from helpers.answers.data import Answer
+    from helpers.answers.history import answer_from_history
+    from helpers.ranks.cells import ipython
+
+    shell = ipython()
+    if shell is None:
+        raise RoomError("help_me() reads the cells of a notebook, so call it in one.")
+    inputs = getattr(shell.history_manager, "input_hist_raw", shell.user_ns.get("In", []))
+    found = answer_from_history(answer, inputs, shell.user_ns)
+    if not isinstance(found, Answer):
+        raise RoomError(f"Your hand is not up: {found.message} `help_me()` sends no code.")
+    return found.name, found.source[:MOST_CODE]
+
+
+def _login() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container's user may have no name
+        return "someone"

@@ -1,0 +1,170 @@
+"""A solved notebook as a teacher sees it: parts, each with a heading, minutes and cells.
+
+A part ends at the next heading, also where one cell holds two of them. An exercise's minutes are its
+heading's; those of any other part are estimated from its words, cells and quizzes.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from helpers.checks.headings import Heading, headings
+from helpers.course.notebook_file import Notebook, read_notebook, source_of
+from helpers.course.workspace import Workspace, WorkspaceError
+
+WORDS_A_MINUTE = 130
+MINUTES_A_CELL = 0.5
+MINUTES_A_QUIZ = 1.5
+UNTAUGHT = ("Next", "Further reading", "Questions people ask")
+"""Parts that learners read at home."""
+
+_HEADING = re.compile(r"^#{1,3} +(.+)$")
+_EXERCISE = re.compile(r"Exercise (\d+\.\d+): ")
+_QUIZ = re.compile(r'^predict\("([^"]+)"\)', re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A piece of a notebook under one heading. outputs: in Jupyter's format, of code alone."""
+
+    is_code: bool
+    source: str
+    outputs: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def quiz(self) -> str:
+        """The id of the quiz that the cell asks; "" for any other."""
+        match = _QUIZ.search(self.source) if self.is_code else None
+        return match[1] if match else ""
+
+    @property
+    def first_line(self) -> str:
+        return self.source.strip().partition("\n")[0]
+
+    @property
+    def is_check(self) -> bool:
+        return self.is_code and bool(re.match(r"result = check\(|next_steps\(", self.source))
+
+    @property
+    def needs_answer(self) -> bool:
+        """Whether the cell works with the learner's own answer."""
+        return self.is_code and self.source.startswith("%%after ")
+
+    @property
+    def is_imports(self) -> bool:
+        """Whether the cell does nothing but import."""
+        if not self.is_code or self.source.startswith("%"):
+            return False
+        body = ast.parse(self.source).body
+        return bool(body) and all(isinstance(each, ast.Import | ast.ImportFrom) for each in body)
+
+
+# Compared by identity: a program is put together by asking again and again which parts it has.
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What is under one heading. exercise: where it is one. minutes: to teach it, or to solve it."""
+
+    title: str
+    cells: tuple[Cell, ...]
+    exercise: Heading | None = None
+
+    @property
+    def is_taught(self) -> bool:
+        return self.title not in UNTAUGHT
+
+    @property
+    def is_further(self) -> bool:
+        return self.exercise is not None and self.exercise.further
+
+    @cached_property
+    def minutes(self) -> int:
+        if self.exercise is not None:
+            return self.exercise.minutes
+        if not self.is_taught:
+            return 0
+        words = sum(len(cell.source.split()) for cell in self.cells if not cell.is_code)
+        quizzes = sum(bool(cell.quiz) for cell in self.cells)
+        shown = sum(cell.is_code and not cell.is_imports for cell in self.cells) - quizzes
+        exact = words / WORDS_A_MINUTE + MINUTES_A_CELL * shown + MINUTES_A_QUIZ * quizzes
+        return max(1, math.ceil(exact))
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """One notebook. title: with its number, as "02 · Blocking send and receive"."""
+
+    notebook: str
+    title: str
+    parts: tuple[Part, ...]
+
+    @property
+    def number(self) -> str:
+        return self.notebook[:2]
+
+    @cached_property
+    def talk(self) -> int:
+        """The minutes of all parts but exercises."""
+        return sum(part.minutes for part in self.parts if part.exercise is None)
+
+    @property
+    def core(self) -> tuple[Part, ...]:
+        """The exercises that are not optional."""
+        return tuple(part for part in self.parts if part.exercise and not part.is_further)
+
+
+def lessons(workspace: Workspace) -> tuple[Lesson, ...]:
+    """Return all notebooks in the course's order. Raise WorkspaceError in a copy without solutions."""
+    return tuple(lesson(path.stem, read_notebook(path)) for path in solved(workspace))
+
+
+def solved(workspace: Workspace) -> list[Path]:
+    """Return the files of the solved notebooks. Raise WorkspaceError where there are none."""
+    found = sorted(workspace.solutions.glob("*.ipynb"))
+    if not found:
+        raise WorkspaceError(
+            f"This copy of the course is a learner's: there are no solutions in {workspace.solutions}. "
+            "Use the full copy."
+        )
+    return found
+
+
+def lesson(name: str, notebook: Notebook) -> Lesson:
+    """Read one solved notebook; `name` is its file's, without ".ipynb"."""
+    own = {heading.number: heading for heading in headings().values()}
+    parts: list[Part] = []
+    for title, cell in _pieces(notebook):
+        if title or not parts:
+            number = _EXERCISE.match(title)
+            exercise = own.get(number[1]) if number else None
+            parts.append(Part(exercise.title if exercise else title, (), exercise))
+        last = parts[-1]
+        parts[-1] = Part(last.title, (*last.cells, *([cell] if cell.source else [])), last.exercise)
+    return Lesson(name, parts[0].title, tuple(parts))
+
+
+def _pieces(notebook: Notebook) -> Iterator[tuple[str, Cell]]:
+    """Cut the cells at headings; each piece comes with the heading above it, or "" where there is none."""
+    for cell in notebook["cells"]:
+        source = source_of(cell)
+        if cell["cell_type"] == "code":
+            yield "", Cell(True, source, tuple(cell["outputs"]))
+            continue
+        title, lines, fenced = "", list[str](), False
+        for line in source.splitlines():
+            # a comment in a fenced program looks like a heading
+            fenced ^= line.startswith("```")
+            match = None if fenced else _HEADING.match(line)
+            if match is None:
+                lines.append(line)
+                continue
+            if title or any(lines):
+                yield title, Cell(False, "\n".join(lines).strip())
+            title, lines = match[1].strip(), []
+        yield title, Cell(False, "\n".join(lines).strip())

@@ -1,0 +1,189 @@
+// The board, kept up to date by server-sent events. Whatever learners chose is only ever set as text.
+
+const exercises = JSON.parse(document.getElementById("exercises").textContent);
+const byName = new Map(exercises.map((each) => [each.name, each]));
+const projected = document.body.classList.contains("projected");
+const names = new Map(); // learner -> name
+const cells = new Map(); // "learner exercise" -> [tries, passed]
+const rows = new Map(); // learner -> row of the table
+const choice = document.getElementById("notebook");
+const state = document.getElementById("state");
+const dialog = document.getElementById("player");
+let latest; // the last message
+let shown = ""; // names of the exercises in the table's head
+
+function make(tag, text = "", className = "") {
+  const element = document.createElement(tag);
+  element.textContent = text;
+  if (className) element.className = className;
+  return element;
+}
+
+const counted = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+const called = (name) => {
+  const exercise = byName.get(name);
+  return exercise ? `${exercise.number} ${exercise.title}` : "no exercise";
+};
+
+for (const notebook of new Set(exercises.map((each) => each.notebook))) {
+  const option = make("option", notebook.replace("_", " · ").replaceAll("_", " "));
+  option.value = notebook;
+  choice.append(option);
+}
+choice.addEventListener("change", () => latest && draw(latest));
+
+/** The exercises of the notebook that is chosen, or that most learners are at. */
+function columns() {
+  const notebook = choice.value || latest.at || exercises[0].notebook;
+  return exercises.filter((each) => each.notebook === notebook);
+}
+
+/** Draw a list again if it has changed: what is read or focused stays where it is otherwise. */
+function list(id, items, draw) {
+  const section = document.getElementById(id);
+  const said = JSON.stringify(items);
+  section.hidden = !items.length;
+  if (section.dataset.said === said) return;
+  const opened = new Set([...section.querySelectorAll("details[open]")].map((each) => each.dataset.of));
+  const focused = section.contains(document.activeElement) ? document.activeElement.dataset.of : undefined;
+  section.dataset.said = said;
+  section.querySelector("ul").replaceChildren(...items.map(draw));
+  for (const each of section.querySelectorAll("[data-of]")) {
+    if (each.tagName === "DETAILS") each.open = opened.has(each.dataset.of);
+    else if (each.dataset.of === focused) each.focus();
+  }
+}
+
+function hand([learner, exercise, minutes, code]) {
+  const item = make("li");
+  item.append(make("b", names.get(learner)), ` at ${called(exercise)}, for ${minutes} min`);
+  const done = make("button", "Done");
+  done.dataset.of = `done-${learner}`;
+  done.setAttribute("aria-label", `Take down the hand of ${names.get(learner)}`);
+  done.addEventListener("click", () => fetch(`lower/${learner}`, { method: "POST", headers: { "X-Room": "board" } }));
+  item.append(done);
+  if (code) {
+    const more = make("details");
+    more.dataset.of = `code-${learner}`;
+    const source = make("pre", code);
+    source.tabIndex = 0;
+    more.append(make("summary", "The code that was sent with it"), source);
+    item.append(more);
+  }
+  return item;
+}
+
+function mistake({ key, count, exercise, words }) {
+  const item = make("li");
+  const play = make("button", "Play");
+  play.dataset.of = key;
+  play.setAttribute("aria-label", `Play the mistake in ${called(exercise)}`);
+  play.addEventListener("click", () => {
+    document.getElementById("played").textContent = `${called(exercise)}: ${words}`;
+    document.getElementById("wait").hidden = false;
+    dialog.querySelector("iframe").src = `play/${key}`;
+    dialog.showModal();
+  });
+  item.append(
+    make("b", `${count} of ${latest.joined} ${count === 1 ? "makes" : "make"} this mistake now`),
+    `, in ${called(exercise)}`,
+    play,
+    make("p", words),
+  );
+  return item;
+}
+
+function stuck([learner, exercise, minutes]) {
+  const item = make("li");
+  item.append(make("b", names.get(learner)), `: ${minutes} min at ${called(exercise)}`);
+  return item;
+}
+
+function bar({ name }) {
+  const [, passed, tried] = latest.exercises.find((each) => each[0] === name) ?? [name, 0, 0];
+  const item = make("li");
+  const meter = make("progress");
+  meter.max = Math.max(1, latest.joined);
+  meter.value = passed;
+  meter.setAttribute("aria-label", `${called(name)}: passed`);
+  item.append(make("span", called(name)), meter, make("span", `${passed} of ${latest.joined} passed${tried ? `, ${tried} tried` : ""}`));
+  return item;
+}
+
+function cell(td, learner, exercise) {
+  const [tries, passed] = cells.get(`${learner} ${exercise.name}`) ?? [0, false];
+  td.className = passed ? "passed" : tries ? "tried" : "open";
+  td.textContent = passed ? (tries > 1 ? `✓ ${tries}×` : "✓") : tries ? `${tries}×` : "–";
+  td.title = tries ? `${passed ? "passed" : "not passed"} (${counted(tries, "check")})` : "to come";
+}
+
+function row(learner, columns) {
+  const tr = rows.get(learner) ?? make("tr");
+  rows.set(learner, tr);
+  const head = make("th", names.get(learner));
+  head.scope = "row";
+  const tds = columns.map((exercise) => {
+    const td = make("td");
+    cell(td, learner, exercise);
+    return td;
+  });
+  tr.replaceChildren(head, ...tds);
+  return tr;
+}
+
+/** Draw the table: all of it where its columns or rows are others, else only the cells that have changed. */
+function table(news) {
+  const grid = document.getElementById("grid");
+  const now = columns();
+  const said = now.map((each) => each.name).join();
+  if (said !== shown || news.learners.length) {
+    shown = said;
+    const head = make("tr");
+    for (const text of ["Learner", ...now.map((each) => called(each.name))]) {
+      const th = make("th", text);
+      th.scope = "col";
+      head.append(th);
+    }
+    grid.tHead.replaceChildren(head);
+    const sorted = [...names].sort((one, other) => one[1].localeCompare(other[1], undefined, { numeric: true }));
+    grid.tBodies[0].replaceChildren(...sorted.map(([learner]) => row(learner, now)));
+    return;
+  }
+  for (const [learner, exercise] of news.cells) {
+    const index = now.findIndex((each) => each.name === exercise);
+    if (index >= 0) cell(rows.get(learner).cells[index + 1], learner, now[index]);
+  }
+}
+
+function draw(news) {
+  const waiting = news.hands.length ?? news.hands;
+  const late = news.stuck.length ?? news.stuck;
+  state.className = "";
+  state.textContent =
+    `${counted(news.joined, "learner")} joined. ${counted(waiting, "hand")} up, ${late} stuck for long.`;
+  list("mistakes", news.mistakes, mistake);
+  if (projected) {
+    document.getElementById("bars").replaceChildren(...columns().map(bar));
+    return;
+  }
+  list("hands", news.hands, hand);
+  list("stuck", news.stuck, stuck);
+  table(news);
+}
+
+const stream = new EventSource(projected ? "news?projected" : "news");
+stream.addEventListener("message", (event) => {
+  latest = JSON.parse(event.data);
+  for (const [learner, name] of latest.learners ?? []) names.set(learner, name);
+  for (const [learner, exercise, ...rest] of latest.cells ?? []) cells.set(`${learner} ${exercise}`, rest);
+  draw(latest);
+});
+stream.addEventListener("error", () => {
+  state.className = "away";
+  state.textContent = "The board's server does not answer. What you see is not up to date.";
+  // A refused stream is not tried again by the browser: the page may have to be opened again.
+  if (stream.readyState === EventSource.CLOSED) state.textContent += " Open this page again once it is back.";
+});
+
+dialog.querySelector("iframe").addEventListener("load", () => (document.getElementById("wait").hidden = true));
+dialog.addEventListener("close", () => dialog.querySelector("iframe").removeAttribute("src"));

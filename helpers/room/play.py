@@ -1,0 +1,43 @@
+"""Run a known mistake and write the page that shows it: `python -m helpers.room.play EXERCISE TITLE FILE`.
+
+A process of its own: the board needs neither torch nor ranks, and goes on while this runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from helpers.answers.data import Answer, Origin
+from helpers.checks.grade import grade
+from helpers.checks.mistakes import known_mistakes
+from helpers.checks.registry import get
+from helpers.ranks.launcher import disconnect
+from helpers.room.pages import page
+from helpers.views.timeline import timeline
+from helpers.views.verdict import verdict_html
+
+
+def play(name: str, title: str) -> str:
+    """Check a known mistake as if a learner had written it; return the verdict and the run that failed."""
+    exercise = get(name)
+    mistake = next(each for each in known_mistakes(exercise) if each.title == title)
+    try:
+        # the player shows the lines of the program, as those of a learner's cell
+        lines = (Origin(1, len(mistake.source.splitlines()), 0, 1),)
+        answer = Answer(name, mistake.source, lines)
+        result = grade(exercise, answer, _called, every_case=False, watched=True)
+        run = result.run
+        live = timeline(run).live if run is not None and len(run.trace) else None
+        return page("play.html", verdict=verdict_html(result), player=live() if live else "")
+    finally:
+        disconnect()  # the rank server would otherwise stay until this process ends
+
+
+def _called(cell: int) -> str:
+    return "the mistake"
+
+
+if __name__ == "__main__":
+    name, title, file = sys.argv[1:]
+    Path(file).write_text(play(name, title), encoding="utf-8")

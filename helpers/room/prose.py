@@ -1,0 +1,122 @@
+"""A notebook's prose as points on a slide, and as HTML that needs nothing from the network.
+
+Of a long paragraph a slide shows the first sentence, each with words in bold, each question with the sentence
+after it, and what leads to the program below; then others, as far as there is room. Speaker notes have
+all of it. Formulas become MathML; a diagram is a stored picture (`diagrams/`), drawn by
+`python -m tests.room.draw_diagrams`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from latex2mathml.converter import convert
+from nbconvert.filters import Highlight2HTML
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+
+DIAGRAMS = Path(__file__).parent / "diagrams"
+WORDS = 50
+"""Of one paragraph on a slide."""
+
+_FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_LITERAL = re.compile(r"`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)|\be\.g\.|\bi\.e\.", re.DOTALL)
+_END = re.compile(r"(?<!\b[A-Z])[.?!][*\")]*\s+")
+_LEANS = re.compile(r"(?:And|But|He|Here|It|Its|Otherwise|So|That|Then|These|They|This|Those)\b")
+_ITEM = re.compile(r"^(?:[-*]|\d+\.) +", re.MULTILINE)
+
+
+class _Renderer(IPythonRenderer):
+    """Makes formulas and diagrams that a page without a network shows."""
+
+    def inline_math(self, body: str) -> str:
+        return _formula(body, "inline")
+
+    def block_math(self, body: str) -> str:
+        return _formula(body, "block")
+
+    def block_mermaidjs(self, code: str) -> str:
+        picture = diagram_file(code)
+        if picture.is_file():
+            return f'<figure class="diagram">{picture.read_text(encoding="utf-8")}</figure>'
+        return str(self.block_code(code))  # changed since the pictures were drawn
+
+
+def _formula(tex: str, display: str) -> str:
+    """Return a formula as MathML."""
+    # latex2mathml takes a sign for \setminus that few fonts have
+    return str(convert(tex.replace(r"\setminus", r"\backslash"), display=display))
+
+
+def diagram_file(code: str) -> Path:
+    """Return where the picture of a Mermaid diagram is stored."""
+    digest = hashlib.sha256(code.strip().encode()).hexdigest()[:12]
+    return DIAGRAMS / f"{digest}.svg"
+
+
+def to_html(markdown: str) -> str:
+    """Return a notebook's Markdown as HTML."""
+    renderer = _Renderer(escape=False, exclude_anchor_links=True)
+    return str(MarkdownWithMath(renderer=renderer).render(markdown))
+
+
+def code_html(source: str, language: str = "python") -> str:
+    """Return a program as HTML with classes for its colors."""
+    return str(Highlight2HTML()(source, language=language))
+
+
+def blocks(markdown: str) -> Iterator[str]:
+    """Return the paragraphs, lists, tables and fenced texts of a piece of Markdown, one by one."""
+    start = 0
+    for fence in _FENCE.finditer(markdown):
+        yield from _paragraphs(markdown[start : fence.start()])
+        yield fence[0]
+        start = fence.end()
+    yield from _paragraphs(markdown[start:])
+
+
+def _paragraphs(markdown: str) -> Iterator[str]:
+    yield from (block.strip() for block in re.split(r"\n\s*\n", markdown) if block.strip())
+
+
+def is_prose(block: str) -> bool:
+    """Whether a block is a paragraph or a list: a table, a formula or a fenced text stays as it is."""
+    return not block.startswith(("```", "|", "$$", "<", ">"))
+
+
+def points(block: str) -> list[str]:
+    """Return the points of one paragraph or list, as Markdown, in their order."""
+    if _ITEM.match(block):
+        return [" ".join(item.split()) for item in _ITEM.split(block) if item.strip()]
+    found = sentences(block)
+    first = [
+        i
+        for i, each in enumerate(found)
+        if not i or "**" in each or "?" in each or "?" in found[i - 1] or each.endswith(":")
+    ]
+    # "It ..." says nothing without the sentence before
+    first += [i - 1 for i in first if i and _LEANS.match(found[i])]
+    kept: set[int] = set()
+    room = WORDS
+    for i in dict.fromkeys([*first, *range(len(found))]):
+        room -= len(found[i].split())
+        if room < 0 and kept:
+            break
+        kept.add(i)
+    return [found[i] for i in sorted(kept)]
+
+
+def sentences(paragraph: str) -> list[str]:
+    """Cut a paragraph into sentences; a stop in code, a formula or an address does not end one."""
+    text = " ".join(paragraph.split())
+    masked = _LITERAL.sub(lambda match: "X" * len(match[0]), text)
+    ends = [0, *(match.end() for match in _END.finditer(masked)), len(text)]
+    return [text[a:b].strip() for a, b in zip(ends, ends[1:], strict=False) if text[a:b].strip()]
+
+
+def questions(markdown: str) -> list[str]:
+    """Return the questions that a piece of Markdown asks."""
+    found = [each for block in blocks(markdown) if is_prose(block) for each in sentences(block)]
+    return [each for each in found if each.rstrip('*")').endswith("?")]

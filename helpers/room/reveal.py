@@ -1,0 +1,37 @@
+"""reveal.js, which makes a page of sections into slides: its files, as the package sphinx-revealjs has them.
+
+They are put into each page, so that one file is all that one takes to a room.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from markupsafe import Markup
+
+
+@dataclass(frozen=True)
+class Reveal:
+    """style: CSS. scripts: reveal.js itself, then its speaker view."""
+
+    style: Markup
+    scripts: tuple[Markup, ...]
+
+
+def reveal() -> Reveal:
+    """Read reveal.js. Raise ModuleNotFoundError where the extra `slides` is not installed."""
+    # found without an import, which would load all of Sphinx
+    package = find_spec("sphinx_revealjs")
+    if package is None or package.origin is None:
+        raise ModuleNotFoundError("reveal.js is not installed", name="sphinx_revealjs")
+    folder = Path(package.origin).parent / "_static" / "revealjs"
+    scripts = (folder / "dist" / "reveal.js", folder / "plugin" / "notes" / "notes.js")
+    return Reveal(
+        Markup((folder / "dist" / "reveal.css").read_text(encoding="utf-8")),
+        # an end tag inside a script would end it
+        tuple(
+            Markup(f.read_text(encoding="utf-8").replace("</script", r"<\/script")) for f in scripts
+        ),
+    )

@@ -1,0 +1,369 @@
+"""`course slides NN`: a notebook as reveal.js slides in one file that needs no network.
+
+    solutions/NN -> run -> sources as handed out, outputs of the run -> parts -> slides with notes -> HTML
+
+Rules over the notebook's own structure decide: each heading begins a column; prose becomes points; a program
+and what it gave share a slide where both are legible; an exercise is its task and its stub. Quizzes and known
+mistakes supply the questions and the usual wrong answers of the notes.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from itertools import groupby, takewhile
+from math import ceil
+from pathlib import Path
+from struct import unpack
+
+from markupsafe import Markup
+
+from helpers.checks.headings import Heading
+from helpers.checks.mistakes import KnownMistake, program_of
+from helpers.checks.result import Outcome
+from helpers.course.build import BEGIN, END
+from helpers.course.notebook_file import Notebook, read_notebook, source_of
+from helpers.course.outputs import executed
+from helpers.course.quizzes import Quiz, load_quizzes
+from helpers.course.site import as_shown
+from helpers.room.lesson import Cell, Lesson, Part, lesson
+from helpers.room.pages import page
+from helpers.room.prose import blocks, code_html, is_prose, points, questions, to_html
+from helpers.room.reveal import reveal
+from helpers.room.usual import usual_wrong_answers
+
+CODE_LINES = 22
+"""As many lines of a program are legible on one slide."""
+SIDE_COLUMNS = 58
+"""A program is shown next to its output if its lines are no longer."""
+PLAYER_LINES = 19
+PICTURE_LINES = 40
+"""The height of a picture as wide as a slide that is as high as it is wide, in lines of a program."""
+TEXT_LINES = 20
+POINTS = 5
+"""On one slide."""
+LEAD_LINES = 5
+"""What points above a program take of its slide, in lines of the program."""
+LEAD_WORDS = 45
+"""Points of up to that many words are shown above the program that follows."""
+_STOPS = (Outcome.DEADLOCKED, Outcome.CRASHED, Outcome.TIMED_OUT)
+
+
+@dataclass(frozen=True)
+class Note:
+    """One paragraph of the speaker notes."""
+
+    title: str
+    body: Markup
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a cell gave. lines: its height, in lines of a program. is_narrow: half a slide's width will do."""
+
+    html: str
+    lines: int
+    is_narrow: bool
+
+
+@dataclass(frozen=True)
+class Slide:
+    """kind: a class of the page's style, and what stands above the title."""
+
+    title: str
+    kind: str
+    body: Markup
+    notes: tuple[Note, ...] = ()
+    label: str = ""
+
+    @property
+    def title_html(self) -> Markup:
+        """The title, in which a heading may have code."""
+        return Markup(to_html(self.title).strip().removeprefix("<p>").removesuffix("</p>"))
+
+
+@dataclass(frozen=True)
+class Deck:
+    """The slides of one notebook, in columns."""
+
+    lesson: Lesson
+    columns: tuple[tuple[Slide, ...], ...]
+
+    @property
+    def slides(self) -> tuple[Slide, ...]:
+        return tuple(slide for column in self.columns for slide in column)
+
+
+def write_slides(
+    source: Path, out: Path, *, run: bool = True, further: bool = False, solutions: bool = False
+) -> Path:
+    """Write the slides of one solved notebook into the folder `out`; return the file.
+
+    run: run the notebook first, so that timelines play; otherwise pictures are the stored, still ones.
+    further: with the optional exercises. solutions: each exercise ends with its solution.
+    """
+    assets = reveal()  # before the notebook runs: what is missing is reported at once
+    solved = read_notebook(source)
+    solved = executed(solved, source.name, live=True) if run else solved
+    made = deck(source.stem, solved, further=further, solutions=solutions)
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / f"{source.stem}.html"
+    path.write_text(page("slides.html", deck=made, reveal=assets), encoding="utf-8")
+    return path
+
+
+def deck(name: str, solved: Notebook, *, further: bool = False, solutions: bool = False) -> Deck:
+    """Make the slides of a solved notebook; `name` is its file's, without ".ipynb"."""
+    shown = as_shown(solved, f"{name}.ipynb", {})
+    answers = {
+        source_of(stub): source_of(answer)
+        for stub, answer in zip(shown["cells"], solved["cells"], strict=True)
+        if BEGIN in source_of(answer)
+    }
+    whole = lesson(name, shown)
+    taught = [part for part in whole.parts if part.is_taught and (further or not part.is_further)]
+    total, start = sum(part.minutes for part in taught), 0
+    columns = []
+    for part in taught:
+        made = _slides_of(part, answers if solutions else {})
+        first = start + 1
+        start += part.minutes
+        time = f"{part.minutes} min for this part: minute {first} to {start} of {total}."
+        clock = Note("Time", Markup(escape(time)))
+        column = tuple(replace(slide, notes=(clock, *slide.notes)) for slide in made)
+        if column:
+            columns.append(column)
+    asked = next((p for p in whole.parts if p.title == "Questions people ask"), None)
+    if asked is not None and columns:
+        people = Note("Questions people ask", _html(cell.source for cell in asked.cells))
+        *others, last = columns[-1]
+        columns[-1] = (*others, replace(last, notes=(*last.notes, people)))
+    return Deck(whole, tuple(columns))
+
+
+def _slides_of(part: Part, answers: Mapping[str, str]) -> list[Slide]:
+    made: list[Slide] = []
+    rest = part.cells
+    if part.exercise is not None:
+        task = tuple(takewhile(lambda cell: not cell.is_code, part.cells))
+        made += _task(part, part.exercise, task, part.cells[len(task)])
+        rest = part.cells[len(task) + 1 :]
+    lead: tuple[str, ...] = ()
+    said = ""
+    for cell, following in zip(rest, [*rest[1:], None], strict=True):
+        if not cell.is_code:
+            lead = _lead(cell, following)
+            said = cell.source if lead else ""
+            made += [] if lead else _prose(part.title, cell.source)
+        elif not _is_left_out(cell):
+            made += _code(part, cell, lead, said)
+            lead, said = (), ""
+    for cell in part.cells:
+        if cell.source in answers:
+            made += _solution(part, answers[cell.source])
+    return made
+
+
+def _is_left_out(cell: Cell) -> bool:
+    """Whether a cell says nothing to a room."""
+    return cell.is_check or cell.is_imports
+
+
+def _lead(cell: Cell, following: Cell | None) -> tuple[str, ...]:
+    """Return prose as points that are short enough to stand above the program after it; else ()."""
+    found = list(blocks(cell.source))
+    if (
+        following is None
+        or not following.is_code
+        or following.quiz
+        or _is_left_out(following)
+        or _shown_source(following.source).count("\n") >= CODE_LINES - LEAD_LINES
+        or not all(map(is_prose, found))
+    ):
+        return ()
+    lead = tuple(point for block in found for point in points(block))
+    return lead if sum(len(point.split()) for point in lead) <= LEAD_WORDS else ()
+
+
+def _prose(title: str, markdown: str) -> list[Slide]:
+    """Return one slide for each few points, and one for each table or diagram."""
+    notes = _spoken(markdown)
+    bodies: list[list[str]] = []
+    for large, group in groupby(_shapes(markdown), key=lambda shape: shape[0]):
+        html = [shape[1] for shape in group]
+        slides = len(html) if large else ceil(len(html) / POINTS)
+        bodies += [
+            html[len(html) * i // slides : len(html) * (i + 1) // slides] for i in range(slides)
+        ]
+    return [Slide(title, "points", Markup("\n".join(body)), tuple(notes)) for body in bodies]
+
+
+def _shapes(markdown: str) -> Iterator[tuple[bool, str]]:
+    """Return what prose becomes, as HTML, and whether it needs a slide of its own."""
+    for block in blocks(markdown):
+        if is_prose(block):
+            yield from (
+                (False, f'<div class="point">{to_html(point)}</div>') for point in points(block)
+            )
+        else:
+            yield block.startswith(("```mermaid", "|")), to_html(block)
+
+
+def _spoken(markdown: str) -> list[Note]:
+    """Return the whole text, and the questions in it, for the notes."""
+    text = (block for block in blocks(markdown) if not block.startswith("```mermaid"))
+    asked = questions(markdown)
+    return [Note("Say", _html(text)), *([Note("Ask", _html(asked))] if asked else [])]
+
+
+def _code(part: Part, cell: Cell, lead: tuple[str, ...], said: str) -> list[Slide]:
+    if cell.quiz:
+        return [_quiz(load_quizzes()[cell.quiz])]
+    notes = _spoken(said) if said else []
+    if "on_failure=" in cell.source:
+        notes.append(
+            Note("Break it live", Markup("Run this cell in the notebook: it fails on purpose."))
+        )
+    source, label = cell.source, ""
+    if cell.needs_answer:
+        source, label = source.partition("\n")[2], "After the exercise"
+    if "break_it(" in source:
+        label = "Live, in the notebook"
+        words = "Run this cell: make a rank late, leave out a call, slow a link. Ask first what will happen."
+        notes.append(Note("Break it live", Markup(words)))
+    return _program(part.title, _shown_source(source), _outputs(cell), lead, tuple(notes), label)
+
+
+def _shown_source(source: str) -> str:
+    """Leave out what speaks to tools alone."""
+    lines = (line for line in source.strip().splitlines() if not line.startswith("# NBVAL"))
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines).strip())
+
+
+def _program(
+    title: str,
+    source: str,
+    outputs: list[Output],
+    lead: tuple[str, ...],
+    notes: tuple[Note, ...],
+    label: str,
+) -> list[Slide]:
+    """Put a program and its outputs on one slide, or on several where one would be too small to read."""
+    lines = source.splitlines()
+    above = "".join(f'<div class="point lead">{to_html(point)}</div>' for point in lead)
+    shown = "".join(f'<div class="shown">{each.html}</div>' for each in outputs)
+    narrow = max(map(len, lines), default=0) <= SIDE_COLUMNS
+    room = CODE_LINES - (LEAD_LINES if lead else 0)
+    if len(lines) <= room and len(lines) + sum(each.lines for each in outputs) <= room:
+        bodies = [above + code_html(source) + shown]
+    elif len(lines) <= room and narrow and len(outputs) == 1 and outputs[0].is_narrow:
+        bodies = [f'<div class="sides"><div>{above}{code_html(source)}</div>{shown}</div>']
+    else:
+        first, *others = (code_html(piece) for piece in cut(source, room))
+        bodies = [above + first, *others]
+        bodies += [f'<div class="shown">{each.html}</div>' for each in outputs]
+    return [Slide(title, "code", Markup(body), notes, label) for body in bodies]
+
+
+def cut(source: str, most: int) -> list[str]:
+    """Cut a program into pieces of at most `most` lines, between two statements where that is possible."""
+    lines = source.splitlines()
+    pieces: list[str] = []
+    while len(lines) > most:
+        # best before a line that is not indented; then after a blank line; then anywhere
+        ends = range(most, most // 3, -1)
+        flat = [end for end in ends if lines[end] and not lines[end][0].isspace()]
+        flat = [end for end in flat if not lines[end].startswith((")", "]", "}"))]
+        blank = [end for end in ends if not lines[end - 1].strip()]
+        end = (flat or blank or [most])[0]
+        pieces.append("\n".join(lines[:end]).strip("\n"))
+        lines = lines[end:]
+    return [*pieces, "\n".join(lines).strip("\n")]
+
+
+def _outputs(cell: Cell) -> list[Output]:
+    """Return what a cell gave, each output in the richest form that a page can show."""
+    found = []
+    for output in cell.outputs:
+        data = output.get("data", {"text/plain": output.get("text", "")})
+        plain = re.sub(r"\x1b\[[\d;]*m", "", _text(data.get("text/plain", ""))).rstrip()
+        if "text/html" in data:
+            html = _text(data["text/html"])
+            # lanes have about a line for each line of their plain form; a player has no such form
+            lines = PLAYER_LINES if "<script" in html else 2 + round(1.4 * plain.count("\n"))
+            found.append(Output(html, lines, is_narrow="<script" not in html))
+        elif "image/png" in data:
+            png = _text(data["image/png"]).replace("\n", "")
+            html = f'<img alt="{escape(plain, quote=True)}" src="data:image/png;base64,{png}">'
+            width, height = unpack(">II", b64decode(png[:32])[16:24])
+            lines = round(height / width * PICTURE_LINES)
+            found.append(Output(html, lines, is_narrow=height / width > 0.5))
+        elif plain:
+            for piece in cut(plain, TEXT_LINES):
+                narrow = max(map(len, piece.splitlines())) <= SIDE_COLUMNS
+                html = f"<pre>{escape(piece)}</pre>"
+                found.append(Output(html, piece.count("\n") + 2, narrow))
+    return found
+
+
+def _text(value: str | Sequence[str]) -> str:
+    return value if isinstance(value, str) else "".join(value)
+
+
+def _quiz(quiz: Quiz) -> Slide:
+    options = "".join(f"<li>{to_html(option)}</li>" for option in quiz.options)
+    body = f'<div class="point">{to_html(quiz.question)}</div><ol type="a">{options}</ol>'
+    right = Note("Answer", _html([f"{quiz.letters[quiz.answer]}) {quiz.why}"]))
+    wrong = [
+        f"{letter}) {words}"
+        for letter, words in zip(quiz.letters, quiz.wrong, strict=False)
+        if words
+    ]
+    ask = Note(
+        "Ask", Markup("Let everybody vote before you go on, and ask one person of each side why.")
+    )
+    notes = [ask, right, *([Note("If they choose", _html(wrong))] if wrong else [])]
+    return Slide("Predict", "quiz", Markup(body), tuple(notes))
+
+
+def _task(part: Part, exercise: Heading, task: tuple[Cell, ...], stub: Cell) -> list[Slide]:
+    """Return the task of an exercise and, on the next slide, its stub."""
+    text = [each for cell in task for each in blocks(cell.source) if "`hint(" not in each]
+    known = usual_wrong_answers(exercise)
+    notes = []
+    if known:
+        wrong = Markup("").join(
+            Markup("<p><b>{}</b> ({}). {}</p>").format(m.title, m.outcome.value, _html([m.words]))
+            for m in known[:3]
+        )
+        notes.append(Note("Usual wrong answers", wrong))
+    if live := _to_break(known):
+        words = f"Check this in place of an answer: it ends as {live.outcome.value}. Ask first how it ends."
+        body = Markup("<p>{}</p>{}").format(words, Markup(code_html(program_of(live))))
+        notes.append(Note("Break it live", body))
+    if exercise.hints:
+        notes.append(Note("If they are stuck", _html(exercise.hints)))
+    dots = "●" * exercise.difficulty + "○" * (5 - exercise.difficulty)
+    label = f"Exercise {exercise.number} · {exercise.minutes} min · {dots}"
+    label += " · optional" if exercise.further else ""
+    body = Markup("\n".join(to_html(block) for block in text))
+    first = Slide(part.title, "task", body, tuple(notes), label)
+    return [first, *(replace(each, label=label) for each in _code(part, stub, (), ""))]
+
+
+def _to_break(known: Iterable[KnownMistake]) -> KnownMistake | None:
+    """Return the first mistake that stops the ranks: it shows more than a wrong number."""
+    return next((mistake for mistake in known if mistake.outcome in _STOPS), None)
+
+
+def _solution(part: Part, solved: str) -> Iterator[Slide]:
+    kept = [line for line in solved.splitlines() if line.strip() not in (BEGIN, END)]
+    for piece in cut("\n".join(kept), CODE_LINES):
+        yield Slide(part.title, "code", Markup(code_html(piece)), (), "Solution")
+
+
+def _html(texts: Iterable[str]) -> Markup:
+    return Markup("\n".join(to_html(text) for text in texts))

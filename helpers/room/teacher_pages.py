@@ -1,0 +1,86 @@
+"""`course teach OUT`: a page for each exercise: what people usually get wrong, and what to say to them.
+
+The wrong programs and their sentences are the exercise's known mistakes, which are run against its check, so
+each page says what a learner is shown. Pages hold solutions: they are for teachers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+
+from markupsafe import Markup
+
+from helpers.checks.headings import Heading
+from helpers.checks.mistakes import KnownMistake, program_of
+from helpers.course.build import BEGIN, END
+from helpers.room.lesson import Lesson, Part
+from helpers.room.pages import page
+from helpers.room.prose import code_html, to_html
+from helpers.room.usual import usual_wrong_answers
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """One usual wrong answer: how a check of it ends, what to say, and the program."""
+
+    title: str
+    outcome: str
+    words: Markup
+    program: Markup
+
+
+@dataclass(frozen=True)
+class TeacherPage:
+    """What a teacher needs for one exercise."""
+
+    heading: Heading
+    task: Markup
+    hints: tuple[Markup, ...]
+    wrong: tuple[Wrong, ...]
+    solution: Markup
+
+    @property
+    def file(self) -> str:
+        return f"{self.heading.number.replace('.', '-')}_{self.heading.name}.html"
+
+
+def write_teacher_pages(lessons: Sequence[Lesson], out: Path) -> list[Path]:
+    """Write a page for each exercise of some lessons, and index.html, into `out`. Return the files."""
+    out.mkdir(parents=True, exist_ok=True)
+    chapters = [
+        (lesson, [_page(part) for part in lesson.parts if part.exercise]) for lesson in lessons
+    ]
+    written = []
+    for lesson, made in chapters:
+        for each in made:
+            written.append(out / each.file)
+            written[-1].write_text(page("teacher.html", page=each, lesson=lesson), encoding="utf-8")
+    index = out / "index.html"
+    index.write_text(page("teacher_index.html", chapters=chapters), encoding="utf-8")
+    return [*written, index]
+
+
+def _page(part: Part) -> TeacherPage:
+    heading = part.exercise
+    assert heading is not None
+    task = [cell.source for cell in takewhile(lambda cell: not cell.is_code, part.cells)]
+    solved = [_solution(cell.source) for cell in part.cells if BEGIN in cell.source]
+    return TeacherPage(
+        heading,
+        Markup("\n").join(Markup(to_html(text)) for text in task),
+        tuple(Markup(to_html(hint)) for hint in heading.hints),
+        tuple(_wrong(mistake) for mistake in usual_wrong_answers(heading)),
+        Markup("\n").join(Markup(code_html(source)) for source in solved),
+    )
+
+
+def _wrong(mistake: KnownMistake) -> Wrong:
+    words, program = Markup(to_html(mistake.words)), Markup(code_html(program_of(mistake)))
+    return Wrong(mistake.title, mistake.outcome.value, words, program)
+
+
+def _solution(source: str) -> str:
+    return "\n".join(line for line in source.splitlines() if line.strip() not in (BEGIN, END))

@@ -1,0 +1,242 @@
+"""The board's doors: what is refused, and what is harmless."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from starlette.testclient import TestClient
+
+from helpers.checks.headings import headings
+from helpers.checks.mistakes import known_mistakes
+from helpers.room import app as app_module
+from helpers.room.app import Room, application
+from helpers.room.board import Board
+from helpers.room.messages import MAX_BYTES, MOST_AT_ONCE, Checked, Hand, Join, Post
+from helpers.room.store import Store
+
+CODE, KEY = "abcd2345", "k" * 32
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+# Nearly right posts: each field may be anything.
+EVENTS = st.fixed_dictionaries(
+    {"type": st.sampled_from(["checked", "hand", "other"]) | JSON, "id": st.just("0" * 32) | JSON},
+    optional={
+        "exercise": st.just("swap") | JSON,
+        "outcome": st.just("wrong") | JSON,
+        "mistake": JSON,
+        "minutes": JSON,
+        "up": JSON,
+        "code": JSON,
+        "more": JSON,
+    },
+)
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("room") / "room.sqlite3"
+
+
+@pytest.fixture(scope="module")
+def store(file: Path) -> Iterator[Store]:
+    with closing(Store(file)) as store:
+        yield store
+
+
+@pytest.fixture(scope="module")
+def client(store: Store) -> Iterator[TestClient]:
+    """A board in this process, and a client that follows no redirect."""
+    room = Room(store, Board(headings(), known_mistakes), CODE, KEY, "http://board")
+    with TestClient(application(room), follow_redirects=False) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def eve(client: TestClient) -> dict[str, str]:
+    """The headers of a learner who has joined and posts what she likes."""
+    return {"Authorization": join(client, "Eve")["Authorization"]}
+
+
+def join(client: TestClient, name: str = "Ana", code: str = CODE) -> dict[str, str]:
+    reply = client.post("/api/join", content=msgspec.json.encode(Join(name, code)))
+    assert reply.status_code == 200, reply.text
+    return {"Authorization": f"Bearer {reply.json()['token']}", "name": reply.json()["name"]}
+
+
+def post(client: TestClient, headers: dict[str, str], *events: Any) -> int:
+    token = {"Authorization": headers["Authorization"]}
+    reply = client.post("/api/events", content=msgspec.json.encode(Post([*events])), headers=token)
+    return reply.status_code
+
+
+def ids(store: Store) -> list[str]:
+    return [each.event.id for each in store.happened()]
+
+
+def new_id() -> str:
+    return secrets.token_hex(16)
+
+
+def test_what_is_posted_twice_is_stored_once(client: TestClient, store: Store) -> None:
+    ana, event = join(client), Checked(new_id(), "swap", "wrong")
+    assert [post(client, ana, event, event), post(client, ana, event)] == [200, 200]
+    # another's event of the same id is another event
+    assert post(client, join(client), event) == 200
+    assert ids(store).count(event.id) == 2
+
+
+@pytest.mark.parametrize("code", ["", "abcd2346", "ABCD", "é" * 8, "x" * 100])
+def test_a_wrong_code_lets_nobody_in(client: TestClient, code: str) -> None:
+    reply = client.post("/api/join", content=msgspec.json.encode(Join("Eve", code)))
+    assert reply.status_code == 403 and reply.text == "This is not the code of the room."
+
+
+def test_the_code_may_be_typed_in_capitals(client: TestClient) -> None:
+    assert join(client, code=f" {CODE.upper()} ")["name"]
+
+
+@pytest.mark.parametrize("token", ["", "0" * 64, "é", KEY, CODE, "Bearer"])
+def test_a_forged_learner_is_refused(client: TestClient, store: Store, token: str) -> None:
+    event = Checked(new_id(), "swap", "passed")
+    reply = client.post(
+        "/api/events",
+        content=msgspec.json.encode(Post([event])),
+        headers={"Authorization": f"Bearer {token}".encode()},
+    )
+    assert reply.status_code == 401
+    assert event.id not in ids(store)
+
+
+def test_a_token_is_not_on_the_board_s_disk(client: TestClient, file: Path) -> None:
+    token = join(client)["Authorization"].split()[1]
+    assert not any(token.encode() in each.read_bytes() for each in file.parent.iterdir())
+    assert file.stat().st_mode & 0o077 == 0
+
+
+def test_who_joins_again_is_the_same_learner(client: TestClient) -> None:
+    ana = join(client, "Ana again")
+    reply = client.post(
+        "/api/join",
+        content=msgspec.json.encode(Join("Anna", "")),
+        headers={"Authorization": ana["Authorization"]},
+    )
+    assert f"Bearer {reply.json()['token']}" == ana["Authorization"]
+    assert reply.json()["name"] == "Anna"
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_post_that_is_too_large_is_refused(client: TestClient, declared: bool) -> None:
+    ana, body = join(client), b"[" * (MAX_BYTES + 1)
+    content = body if declared else iter([body[: MAX_BYTES // 2]] * 3)
+    reply = client.post(
+        "/api/events", content=content, headers={"Authorization": ana["Authorization"]}
+    )
+    assert reply.status_code == 413
+
+
+def test_too_many_events_too_long_code_and_too_deep_json_are_refused(client: TestClient) -> None:
+    ana = join(client)
+    many = [Checked(new_id(), "swap", "wrong") for _ in range(MOST_AT_ONCE + 1)]
+    assert post(client, ana, *many) == 400
+    assert post(client, ana, Hand(new_id(), True, "swap", "x" * 20_001)) == 400
+    token = {"Authorization": ana["Authorization"]}
+    assert client.post("/api/events", content=b"[" * 100_000, headers=token).status_code == 400
+
+
+def test_a_learner_who_floods_is_refused(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("helpers.room.store.MOST_EVENTS", 2)
+    ana = join(client)
+    assert post(client, ana, *(Checked(new_id(), "swap", "wrong") for _ in range(2))) == 200
+    assert post(client, ana, Checked(new_id(), "swap", "wrong")) == 429
+
+
+def test_a_room_has_an_end(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app_module, "MOST_LEARNERS", 0)
+    reply = client.post("/api/join", content=msgspec.json.encode(Join("Ana", CODE)))
+    assert reply.status_code == 429
+
+
+@pytest.mark.parametrize("name", [rb"\ud800", rb"\u0000", rb"\u202e", b"\xff", b"<b>"])
+def test_odd_names_are_harmless(client: TestClient, name: bytes) -> None:
+    body = b'{"name": "' + name + b'", "code": "' + CODE.encode() + b'"}'
+    reply = client.post("/api/join", content=body)
+    assert reply.status_code == 400 or reply.json()["name"].isprintable()
+
+
+@given(body=st.binary(max_size=300) | JSON.map(lambda data: msgspec.json.encode(data)))
+@settings(max_examples=60, deadline=None)
+def test_any_bytes_are_refused(client: TestClient, eve: dict[str, str], body: bytes) -> None:
+    for path in ("/api/events", "/api/join"):
+        assert client.post(path, content=body, headers=eve).status_code in {200, 400}
+
+
+@given(events=st.lists(EVENTS, max_size=3))
+@settings(max_examples=80, deadline=None)
+def test_nearly_right_events_are_stored_or_refused(
+    client: TestClient, eve: dict[str, str], events: list[dict[str, Any]]
+) -> None:
+    body = msgspec.json.encode({"events": events})
+    assert client.post("/api/events", content=body, headers=eve).status_code in {200, 400}
+
+
+@given(
+    name=st.text(max_size=200) | st.sampled_from(["<script>alert(1)</script>", "\u202eanA", "\0\n"])
+)
+@settings(max_examples=60, deadline=None)
+def test_any_name_is_one_line_that_can_be_shown(name: str) -> None:
+    shown = app_module._name(name)
+    assert 0 < len(shown) <= 60 and shown.isprintable()
+    assert shown == app_module._name(shown)
+
+
+# --- the teacher's part ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/board", "/projected", "/news", "/play/0"])
+@pytest.mark.parametrize("cookie", ["", "x", CODE])
+def test_learners_do_not_see_the_board(client: TestClient, path: str, cookie: str) -> None:
+    reply = client.get(path, headers={"Cookie": f"real-ranks-room={cookie}"})
+    assert reply.status_code == 403 and "teacher" in reply.text
+
+
+def test_the_key_opens_the_board(client: TestClient) -> None:
+    assert client.get("/enter?key=wrong").status_code == 403
+    reply = client.get(f"/enter?key={KEY}")
+    assert reply.status_code == 303 and "HttpOnly" in reply.headers["set-cookie"]
+    cookie = {"Cookie": f"real-ranks-room={KEY}"}
+    page = client.get("/board", headers=cookie)
+    assert (
+        page.status_code == 200 and "default-src 'none'" in page.headers["content-security-policy"]
+    )
+    assert client.get("/play/0", headers=cookie).status_code == 404
+    client.cookies.clear()
+
+
+def test_another_site_cannot_take_a_hand_down(client: TestClient) -> None:
+    ana = join(client)
+    assert post(client, ana, Hand(new_id(), True)) == 200
+    cookie = {"Cookie": f"real-ranks-room={KEY}"}
+    assert client.post("/lower/1", headers=cookie).status_code == 403
+    assert client.post("/lower/1", headers={**cookie, "X-Room": "board"}).status_code == 204
+
+
+def test_everybody_can_read_what_is_sent(client: TestClient) -> None:
+    assert "Your code stays here" in client.get("/").text
+    for path in ("/style.css", "/board.css", "/board.js"):
+        assert client.get(path).headers["x-content-type-options"] == "nosniff"
+    assert client.get("/board.html").status_code == 404

@@ -1,0 +1,104 @@
+"""What the board shows of a class: who is stuck, which mistake is made now, which hands are up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from helpers.checks.headings import headings
+from helpers.checks.mistakes import known_mistakes
+from helpers.room.board import NOW_MIN, Board
+from helpers.room.messages import Checked, Hand
+from helpers.room.store import Happened, Learner
+
+MINUTE = 60.0
+ID = "0" * 32
+MISTAKE = known_mistakes(headings()["ping_pong"])[0]
+
+
+@pytest.fixture
+def board() -> Board:
+    board = Board(headings(), known_mistakes)
+    for id, name in enumerate(("Ana", "Ben", "Ana"), 1):
+        board.enter(Learner(id, name, b""))
+    return board
+
+
+def check(
+    board: Board,
+    learner: int,
+    minute: float,
+    outcome: str,
+    mistake: str = "",
+    name: str = "ping_pong",
+) -> None:
+    board.take(Happened(learner, minute * MINUTE, Checked(ID, name, outcome, mistake)))
+
+
+def shown(board: Board, minute: float) -> dict[str, Any]:
+    return board.news(board.open_page(), minute * MINUTE)
+
+
+def test_a_new_page_gets_all_and_then_what_has_changed(board: Board) -> None:
+    check(board, 1, 0, "wrong")
+    page = board.open_page()
+    first = board.news(page, 0)
+    assert first["learners"] == [[1, "Ana"], [2, "Ben"], [3, "Ana (2)"]]
+    assert first["cells"] == [[1, "ping_pong", 1, False]] and first["at"] == "02_blocking_p2p"
+    check(board, 1, 1, "passed")
+    check(board, 1, 2, "wrong")
+    second = board.news(page, 2 * MINUTE)
+    assert second["learners"] == [] and second["cells"] == [[1, "ping_pong", 3, True]]
+
+
+def test_stuck_is_who_goes_on_trying_without_passing(board: Board) -> None:
+    for minute in (0, 8, 16):
+        check(board, 1, minute, "wrong")
+    check(board, 2, 0, "wrong")
+    check(board, 2, 16, "passed")
+    assert shown(board, 9)["stuck"] == []
+    assert shown(board, 16)["stuck"] == [[1, "ping_pong", 16]]
+    # who has gone away is not stuck; nor who has just come back
+    assert shown(board, 17 + NOW_MIN)["stuck"] == []
+    check(board, 1, 60, "wrong")
+    assert shown(board, 61)["stuck"] == []
+
+
+def test_a_mistake_is_counted_while_it_is_made(board: Board) -> None:
+    for learner in (1, 2):
+        check(board, learner, 0, MISTAKE.outcome.value, MISTAKE.title)
+    (mistake,) = shown(board, 1)["mistakes"]
+    assert (mistake["count"], mistake["exercise"]) == (2, "ping_pong")
+    assert "{" not in mistake["words"]
+    check(board, 1, 2, "passed")
+    check(board, 2, 2, "wrong", name="swap")
+    assert shown(board, 3)["mistakes"] == []
+
+
+def test_what_this_copy_of_the_course_does_not_know_is_left_out(board: Board) -> None:
+    check(board, 1, 0, "wrong", "<b>a text of my own</b>")
+    check(board, 1, 0, "wrong", name="<i>no exercise</i>")
+    check(board, 1, 0, "<u>no outcome</u>")
+    found = shown(board, 0)
+    assert found["cells"] == [[1, "ping_pong", 1, False]] and found["mistakes"] == []
+
+
+def test_a_hand_is_at_the_exercise_that_was_checked_last(board: Board) -> None:
+    check(board, 1, 0, "wrong")
+    board.take(Happened(1, MINUTE, Hand(ID, True)))
+    board.take(Happened(2, 0, Hand(ID, True, "swap", "def swap(): ...")))
+    hands = shown(board, 2)["hands"]
+    assert hands == [[2, "swap", 2, "def swap(): ..."], [1, "ping_pong", 1, ""]]
+    board.take(Happened(1, MINUTE, Hand(ID, False)))
+    assert len(shown(board, 2)["hands"]) == 1
+
+
+def test_what_is_projected_has_counts_and_no_names(board: Board) -> None:
+    check(board, 1, 0, MISTAKE.outcome.value, MISTAKE.title)
+    check(board, 2, 0, "passed")
+    board.take(Happened(2, 0, Hand(ID, True, "swap", "secret")))
+    found = board.without_names(15 * MINUTE)
+    assert found["exercises"] == [["ping_pong", 1, 1]]
+    assert (found["hands"], found["stuck"], found["joined"]) == (1, 1, 3)
+    assert not any(word in str(found) for word in ("Ana", "Ben", "secret"))

@@ -1,0 +1,244 @@
+"""A learner's side, in a process of its own as a kernel is, against a real board."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from helpers.checks.headings import headings
+from helpers.checks.mistakes import known_mistakes
+from helpers.room.messages import Checked, Hand
+from helpers.room.store import Happened, Store
+from tests.room.conftest import DEADLINE_S, Served, serving
+
+ROOT = Path(__file__).parents[2]
+SHELL = """
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+def cell(text): shell.run_cell(text, store_history=True).raise_error()
+"""
+NOTES = 'from helpers.room.outbox import note; note("ping_pong", "wrong", "a mistake");'
+SENT = "from helpers.room import outbox, learner; import time\nwhile outbox.waiting(): time.sleep(0.02)"
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Runs programs of a learner who has a folder."""
+
+    python: str
+    folder: Path
+
+    @property
+    def env(self) -> dict[str, str]:
+        own = {"REAL_RANKS_PROGRESS": str(self.folder / "progress.json")}
+        return {**os.environ, **own, "IPYTHONDIR": str(self.folder.parent / "ipython")}
+
+    def run(self, program: str) -> str:
+        """Run a program to its end; return what it prints."""
+        done = subprocess.run(
+            [self.python, "-c", program],
+            cwd=ROOT,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_S,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def join(self, room: Served, name: str = "Ana") -> str:
+        return self.run(
+            f"from helpers import join; print(join({room.url!r}, {room.code!r}, {name!r}))"
+        )
+
+    @property
+    def files(self) -> set[str]:
+        return {each.name for each in self.folder.iterdir() if not each.name.endswith(".lock")}
+
+
+@pytest.fixture
+def kernel(tmp_path: Path, forking_python: str) -> Kernel:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return Kernel(forking_python, folder)
+
+
+@pytest.fixture
+def happened(tmp_path: Path) -> Callable[[], list[Happened]]:
+    """What is in the room's file."""
+
+    def read() -> list[Happened]:
+        with closing(Store(tmp_path / "room.sqlite3")) as store:
+            return store.happened()
+
+    return read
+
+
+def test_a_check_reaches_the_board_with_the_mistake_that_explains_it(
+    served: Served, kernel: Kernel, happened: Callable[[], list[Happened]]
+) -> None:
+    assert "You have joined as Ana. From now on each check sends" in kernel.join(served)
+    mistake = known_mistakes(headings()["ping_pong"])[0]
+    program = f"""
+cell({mistake.source!r})
+cell("from helpers import check; result = check(ping_pong)")
+from helpers.ranks.launcher import disconnect
+disconnect()
+"""
+    kernel.run(SHELL + program + SENT)
+    (one,) = happened()
+    event = one.event
+    assert isinstance(event, Checked)
+    assert (event.exercise, event.outcome) == ("ping_pong", mistake.outcome.value)
+    assert event.mistake == mistake.title
+    assert kernel.files == {".room.json", "progress.json"}
+    assert (kernel.folder / ".room.json").stat().st_mode & 0o077 == 0
+
+
+def test_without_a_room_nothing_is_kept(kernel: Kernel) -> None:
+    kernel.run(NOTES)
+    assert kernel.files == set()
+
+
+def test_what_happens_while_the_board_is_away_is_sent_later_and_once(
+    tmp_path: Path, kernel: Kernel, happened: Callable[[], list[Happened]]
+) -> None:
+    file = tmp_path / "room.sqlite3"
+    with serving(file, kernel.python) as room:
+        kernel.join(room)
+        room.kill()
+    # A kernel that ends while nothing answers: nobody waits, and its lines stay.
+    kernel.run(3 * NOTES)
+    outbox = kernel.folder / ".room-outbox.jsonl"
+    kept = outbox.read_bytes()
+    assert len(kept.splitlines()) == 3 and outbox.stat().st_mode & 0o077 == 0
+    with serving(file, kernel.python, int(room.url.rpartition(":")[2])) as again:
+        assert (again.url, again.code, again.key) == (room.url, room.code, room.key)
+        kernel.run(NOTES + SENT)
+        outbox.write_bytes(kept + b'{"at": 1, cut off')  # as if the answers had been lost
+        kernel.run("from helpers.room.outbox import send_some; send_some()")
+    assert [type(each.event) for each in happened()] == 4 * [Checked]
+    assert kernel.files == {".room.json"}
+
+
+def test_a_hand_sends_code_only_if_it_is_given_the_answer(
+    served: Served, kernel: Kernel, happened: Callable[[], list[Happened]]
+) -> None:
+    kernel.join(served)
+    program = """
+cell("from helpers import help_me")
+cell("def swap(rank, world_size, x):\\n    return x")
+cell("print(help_me())")
+cell("print(help_me(swap))")
+cell("print(help_me(done=True))")
+"""
+    said = kernel.run(SHELL + program + SENT)
+    assert "No code is sent with it" in said and "The code of `swap` is sent with it" in said
+    hands = [each.event for each in happened()]
+    assert all(isinstance(hand, Hand) for hand in hands)
+    first, second, third = (hand for hand in hands if isinstance(hand, Hand))
+    assert (first.up, first.exercise, first.code) == (True, "", "")
+    assert second.exercise == "swap" and "def swap(rank, world_size, x)" in second.code
+    assert (third.up, third.code) == (False, "")
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("join('http://127.0.0.1:1', 'code')", "RoomError: No board answers at http://127.0.0.1:1"),
+        ("join({url!r}, 'wrong')", "Refused: The board at {url} refused: This is not the code"),
+        ("help_me()", "RoomError: You have not joined a room: join(url, code) does."),
+        ("join('nowhere', 'code')", "RoomError: What answers at nowhere is not a board"),
+    ],
+)
+def test_messages_say_what_is_wrong(
+    served: Served, kernel: Kernel, program: str, words: str
+) -> None:
+    said = kernel.run(
+        "from helpers import join, help_me\n"
+        f"try: {program.format(url=served.url)}\n"
+        "except Exception as error: print(error._render_traceback_()[0])"
+    )
+    assert said.startswith(words.format(url=served.url))
+    assert kernel.files == set()
+
+
+def test_who_leaves_sends_nothing_more(served: Served, kernel: Kernel) -> None:
+    kernel.join(served)
+    assert "left the room" in kernel.run("from helpers import join; print(join(''))" + "\n" + NOTES)
+    assert kernel.files == set()
+
+
+# --- kill -9 -----------------------------------------------------------------------------------------
+
+POSTS = """
+import sys
+from helpers.room import outbox
+from helpers.room.messages import Checked, Post
+room = outbox.place()
+while True:
+    event = Checked(outbox._new_id(), "swap", "wrong")
+    try:
+        outbox.post(room.url, "api/events", Post([event]), room.token)
+    except outbox.RoomError:
+        sys.exit(0)
+    print(event.id, flush=True)
+"""
+
+
+def killed_while_it_stores(tmp_path: Path, kernel: Kernel, after: int) -> None:
+    """Kill a board to which three learners post, once `after` posts are acknowledged; compare its file."""
+    file = tmp_path / "room.sqlite3"
+    acknowledged: list[str] = []
+    with serving(file) as room:  # the real command: nothing stands between the signal and the board
+        kernel.join(room)
+        words = [sys.executable, "-c", POSTS]
+        posting = [
+            subprocess.Popen(words, cwd=ROOT, env=kernel.env, stdout=subprocess.PIPE, text=True)
+            for _ in range(3)
+        ]
+        for _ in range(after):
+            acknowledged.append(posting[0].stdout.readline())  # type: ignore[union-attr]
+        room.process.send_signal(signal.SIGKILL)
+        for each in posting:
+            acknowledged += each.communicate(timeout=DEADLINE_S)[0].splitlines(keepends=True)
+    with closing(Store(file)) as store:
+        kept = {happened.event.id for happened in store.happened()}
+    assert len(acknowledged) > after
+    assert {line.strip() for line in acknowledged} <= kept
+    # at most the post that each had in flight is there without an answer
+    assert len(kept) <= len(acknowledged) + 3
+    for each in file.parent.glob("room.sqlite3*"):
+        each.unlink()
+
+
+def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path, kernel: Kernel) -> None:
+    killed_while_it_stores(tmp_path, kernel, 20)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_twenty_kills_lose_nothing_that_was_acknowledged(tmp_path: Path, kernel: Kernel) -> None:
+    for after in range(1, 60, 3):
+        killed_while_it_stores(tmp_path, kernel, after)
+
+
+def test_a_port_that_is_taken_is_named(served: Served, tmp_path: Path) -> None:
+    port = served.url.rpartition(":")[2]
+    words = ["room", "serve", "--file", str(tmp_path / "other.sqlite3"), "--port", port]
+    done = subprocess.run(
+        [sys.executable, "-m", "helpers.course.cli", *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+    )
+    assert done.returncode == 1 and "--port names another port." in done.stderr

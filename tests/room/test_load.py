@@ -1,0 +1,99 @@
+"""500 learners, each with one check a second: nothing is lost. Prints how long they waited for the answer."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import time
+from contextlib import closing
+from pathlib import Path
+from statistics import quantiles
+from urllib.parse import urlsplit
+
+import msgspec
+import pytest
+
+from helpers.checks.headings import headings
+from helpers.room.messages import Checked, Join, Joined, Post
+from helpers.room.outbox import post
+from helpers.room.store import Store
+from tests.room.conftest import Served, serving
+
+LEARNERS, SECONDS = 500, 20
+
+
+async def posted(host: str, port: int, token: str, event: Checked) -> float:
+    """Post an event over a connection of its own, as a kernel does; return the seconds until "stored"."""
+    body = msgspec.json.encode(Post([event]))
+    began = time.perf_counter()
+    reader, writer = await asyncio.open_connection(host, port)
+    writer.write(
+        f"POST /api/events HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()
+        + body
+    )
+    reply = await reader.read()
+    took = time.perf_counter() - began
+    writer.close()
+    assert reply.startswith(b"HTTP/1.1 200"), reply
+    return took
+
+
+async def learner(host: str, port: int, token: str, phase: float, names: list[str]) -> list[float]:
+    took = []
+    due = time.monotonic() + phase
+    for second in range(SECONDS):
+        await asyncio.sleep(max(0.0, due + second - time.monotonic()))
+        event = Checked(secrets.token_hex(16), names[second % len(names)], "wrong")
+        took.append(await posted(host, port, token, event))
+    return took
+
+
+async def teacher(room: Served) -> int:
+    """Read the teacher's page's stream; return how many bytes came."""
+    where = urlsplit(room.url)
+    assert where.hostname and where.port
+    reader, writer = await asyncio.open_connection(where.hostname, where.port)
+    cookie = f"real-ranks-room={room.key}"
+    writer.write(f"GET /news HTTP/1.1\r\nHost: x\r\nCookie: {cookie}\r\n\r\n".encode())
+    count = 0
+    try:
+        while chunk := await reader.read(1 << 16):
+            count += len(chunk)
+    except asyncio.CancelledError:
+        writer.close()
+    return count
+
+
+async def load(room: Served, tokens: list[str]) -> tuple[list[float], int]:
+    where = urlsplit(room.url)
+    assert where.hostname and where.port
+    names = [each.name for each in headings().values() if each.notebook == "04_collectives"]
+    seen = asyncio.create_task(teacher(room))
+    all_took = await asyncio.gather(
+        *(
+            learner(where.hostname, where.port, token, number / len(tokens), names)
+            for number, token in enumerate(tokens)
+        )
+    )
+    seen.cancel()
+    return [took for each in all_took for took in each], await seen
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(180)
+def test_a_large_class_loses_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "room.sqlite3"
+    with serving(file) as room:
+        joins = (Join(f"Learner {number}", room.code) for number in range(LEARNERS))
+        tokens = [post(room.url, "api/join", each, "", Joined).token for each in joins]
+        took, seen = asyncio.run(load(room, tokens))
+    cuts = [1000 * cut for cut in quantiles(took, n=100)]
+    print(
+        f"\n{len(took)} posts of {LEARNERS} learners in {SECONDS} s, load {os.getloadavg()[0]:.1f}: "
+        f"median {cuts[49]:.1f} ms, p99 {cuts[98]:.1f} ms, worst {1000 * max(took):.1f} ms; "
+        f"the teacher's page was sent {seen / 1024 / SECONDS:.1f} KiB/s"
+    )
+    with closing(Store(file)) as store:
+        assert len(store.happened()) == len(took) == LEARNERS * SECONDS

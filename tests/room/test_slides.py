@@ -1,0 +1,229 @@
+"""Slides: what becomes of a notebook's cells, and that nothing is cut off in a browser without a network."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from playwright.sync_api import Page, sync_playwright
+
+from helpers.course.cli import main
+from helpers.course.notebook_file import Notebook, read_notebook
+from helpers.course.workspace import find_workspace
+from helpers.room.lesson import lesson
+from tests.browser.conftest import BROWSERS, QUIET
+from tests.room.draw_diagrams import diagrams
+from tests.room.measure import HEIGHT, WIDTH, looks
+
+pytest.importorskip("sphinx_revealjs", reason="the extra `slides` is not installed")
+pytest.importorskip("latex2mathml", reason="the extra `slides` is not installed")
+
+from helpers.room.prose import diagram_file, points, sentences, to_html
+from helpers.room.slides import Deck, cut, deck, write_slides
+
+SOLVED = sorted(find_workspace().solutions.glob("*.ipynb"))
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        pytest.skip(f"no browser found: none of {', '.join(BROWSERS)} is on the PATH")
+    with (
+        sync_playwright() as driver,
+        driver.chromium.launch(executable_path=browser, args=QUIET) as chromium,
+    ):
+        page = chromium.new_page(viewport={"width": WIDTH, "height": HEIGHT})
+        page.set_default_timeout(30_000)
+        yield page
+
+
+def notebook(*cells: tuple[str, str]) -> Notebook:
+    made = [
+        {"cell_type": kind, "id": f"cell-{i}", "metadata": {}, "source": source, "outputs": []}
+        for i, (kind, source) in enumerate(cells)
+    ]
+    return {"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+
+
+def solved(name: str) -> tuple[str, Notebook]:
+    path = next(path for path in SOLVED if path.name.startswith(name))
+    return path.stem, read_notebook(path)
+
+
+def text_of(made: Deck) -> str:
+    return "\n".join(slide.body for slide in made.slides)
+
+
+def test_a_part_ends_at_each_heading_and_not_at_a_comment_in_a_program() -> None:
+    found = lesson(
+        "02_test",
+        notebook(
+            ("markdown", "# 02 · Test\n\nWords.\n\n## One\n\n```bash\n# not a heading\n```"),
+            ("code", "f()"),
+            ("markdown", "More.\n\n## Two"),
+        ),
+    )
+    assert [part.title for part in found.parts] == ["02 · Test", "One", "Two"]
+    assert [len(part.cells) for part in found.parts] == [1, 3, 0]
+
+
+def test_sentences_do_not_end_in_code_formulas_or_initials() -> None:
+    assert sentences(
+        "Call `a. b` and $x. y$, e.g. twice. Then R. Hockney said so! gloo waits."
+    ) == [
+        "Call `a. b` and $x. y$, e.g. twice.",
+        "Then R. Hockney said so!",
+        "gloo waits.",
+    ]
+
+
+def test_points_keep_what_is_bold_questions_with_their_answers_and_what_pronouns_mean() -> None:
+    filler = (
+        "These twenty words are here to fill the room that a slide has for one paragraph, and more."
+    )
+    found = points(
+        f"First things first. {filler} {filler} Why? Because. {filler} A call waits. It is **blocking**."
+    )
+    kept = ["First things first.", "Why?", "Because.", "A call waits.", "It is **blocking**."]
+    assert [each for each in found if each != filler] == kept
+
+
+def test_a_long_program_is_cut_between_statements() -> None:
+    functions = [f"def f{i}():\n" + "    pass\n" * 6 for i in range(6)]
+    pieces = cut("\n".join(functions), 20)
+    assert (
+        "\n\n".join(pieces).replace("\n\n", "\n")
+        == "\n".join(functions).replace("\n\n", "\n").strip()
+    )
+    assert all(piece.startswith("def f") and piece.count("\n") < 20 for piece in pieces)
+
+
+def test_formulas_become_mathml_and_diagrams_pictures() -> None:
+    assert "<math" in to_html(r"It takes $\alpha + \beta n$.")
+    assert "029F5" not in to_html(r"$$a \setminus b$$")
+    missing = [code for code in diagrams() if not diagram_file(code).is_file()]
+    assert not missing, "run `python -m tests.room.draw_diagrams`, whose text says what it needs"
+
+
+def test_an_exercise_is_its_task_and_its_stub_with_what_to_expect_in_the_notes() -> None:
+    made = deck(*solved("02"))
+    assert "BEGIN SOLUTION" not in text_of(made)
+    (task,) = (
+        slide for slide in made.slides if slide.kind == "task" and slide.title == "Ping-pong"
+    )
+    assert task.label.startswith("Exercise 2.1 · 12 min") and "Target" in task.body
+    notes = {note.title: note.body for note in task.notes}
+    assert set(notes) == {"Time", "Usual wrong answers", "Break it live", "If they are stuck"}
+    assert notes["Usual wrong answers"].count("<b>") == 3
+    stub = made.slides[made.slides.index(task) + 1]
+    assert "NotImplementedError" in stub.body
+
+
+def test_optional_exercises_and_solutions_are_shown_where_they_are_asked_for() -> None:
+    plain = deck(*solved("02"))
+    full = deck(*solved("02"), further=True, solutions=True)
+    assert "Tagged mail" not in {slide.title for slide in plain.slides}
+    assert "Tagged mail" in {slide.title for slide in full.slides}
+    labels = [slide.label for slide in full.slides]
+    assert labels.count("Solution") >= 5 and "Solution" not in [s.label for s in plain.slides]
+    assert "BEGIN SOLUTION" not in text_of(full)
+
+
+@pytest.mark.parametrize("path", SOLVED, ids=lambda path: path.stem)
+def test_each_slide_has_one_title_few_points_and_the_time(path: Path) -> None:
+    made = deck(path.stem, read_notebook(path))
+    assert len(made.slides) > 20
+    for slide in made.slides:
+        assert slide.title and slide.body.strip()
+        assert slide.notes[0].title == "Time"
+        assert slide.body.count('class="point"') <= 5
+    assert any(slide.kind == "quiz" for slide in made.slides)
+
+
+def test_nothing_is_cut_off_and_nothing_is_fetched(page: Page, tmp_path: Path) -> None:
+    """A sample of all notebooks: this one has players' pictures, lanes, tables of verdicts and a curve."""
+    asked, errors = list[str](), list[str]()
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    path = write_slides(next(p for p in SOLVED if p.name.startswith("02")), tmp_path, run=False)
+    found = looks(page, path)
+    assert len(found) > 30
+    assert [look for look in found if not look.fits] == []
+    assert not errors and not [
+        url for url in asked if not url.startswith(("file:", "data:", "blob:"))
+    ]
+
+
+def test_a_player_plays_and_keeps_its_keys(page: Page, tmp_path: Path) -> None:
+    """Notebook 00 is stored with a player, so nothing has to run here."""
+    path = write_slides(SOLVED[0], tmp_path, run=False)
+    page.goto(path.as_uri())
+    page.wait_for_function("window.Reveal && Reveal.isReady()")
+    page.evaluate(
+        "() => { while (!Reveal.getCurrentSlide().querySelector('[data-lm-suppress-shortcuts]'))"
+        " Reveal.next(); }"
+    )
+    where = page.evaluate("Reveal.getIndices()")
+    page.get_by_role("button", name="Play").first.click()
+    page.wait_for_function("!document.body.innerText.includes('Before the first event.')")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("Reveal.getIndices()") == where
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("Reveal.getIndices()") != where
+
+
+def test_the_speaker_view_shows_the_notes(page: Page, tmp_path: Path) -> None:
+    path = write_slides(next(p for p in SOLVED if p.name.startswith("02")), tmp_path, run=False)
+    page.goto(path.as_uri())
+    page.wait_for_function("window.Reveal && Reveal.isReady()")
+    with page.context.expect_page() as opened:
+        page.keyboard.press("s")
+    opened.value.get_by_text("min for this part").first.wait_for()
+
+
+def test_the_command_writes_a_file_for_each_notebook(tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["slides", "02", "4", "--stored", "--out", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert [path.name for path in sorted(tmp_path.iterdir())] == [
+        "02_blocking_p2p.html",
+        "04_collectives.html",
+    ]
+
+
+def test_a_missing_package_is_an_error_that_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("helpers.room.reveal.find_spec", lambda name: None)
+    done = CliRunner().invoke(main, ["slides", "02", "--stored", "--out", str(tmp_path)])
+    assert done.exit_code == 1 and "pip install" in done.output and "[slides]" in done.output
+    assert "reveal" in done.output
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("further", [False, True], ids=["core", "all"])
+@pytest.mark.parametrize("path", SOLVED, ids=lambda path: path.stem)
+def test_nothing_is_cut_off_in_any_notebook(
+    page: Page, tmp_path: Path, path: Path, further: bool, shots: Path | None
+) -> None:
+    made = write_slides(path, tmp_path, run=False, further=further, solutions=further)
+    found = looks(page, made, shots)
+    assert [look for look in found if not look.fits] == []
+
+
+@pytest.fixture(params=SOLVED, ids=lambda path: path.stem)
+def live(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Make slides with players; before the browser, whose driver has an event loop of its own."""
+    return write_slides(request.param, tmp_path)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_nothing_is_cut_off_with_live_players(live: Path, page: Page) -> None:
+    found = looks(page, live)
+    assert [look for look in found if not look.fits] == []
