@@ -4,8 +4,8 @@
          `--goes on as--> ipykernel
 
 An ordinary kernel and its rank server import torch each: twice the time at the start, and twice the memory.
-`kernels/python3/kernel.json` starts this module; the server extension (`look`) puts it before the ordinary kernel
-of the same name. Where fork is unsafe, or where something has started a thread, this is the ordinary kernel.
+`kernels/python3/kernel.json` starts this module; the server extension (`look`) puts it before the ordinary
+kernel of the same name. Where fork is unsafe, or something has started a thread, this is the ordinary kernel.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ _BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 
 def main() -> None:
     """Be a kernel, with the arguments of `ipykernel_launcher`."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # until there is a cell, a Stop has nothing to stop
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # until there is a cell, a Stop has nothing to stop
     for name, value in HUGE_PAGES.items():
         if os.environ.get(name) == value:  # from kernel.json, read when this process began
             del os.environ[name]
@@ -61,7 +63,7 @@ def _may_fork() -> bool:
 def _share_torch() -> None:
     """Import torch, and what the notebook is about to use of it; fork the rank server."""
     with _one_blas_thread():
-        warm.import_to_share(wanted_by(_code_of(os.environ.get(_NOTEBOOK, "")).encode()))
+        warm.import_to_share(wanted_by(code_of(os.environ.get(_NOTEBOOK, "")).encode()))
         if len(os.listdir("/proc/self/task")) == 1:
             launcher.connect(Shared())
 
@@ -84,15 +86,12 @@ def _one_blas_thread() -> Iterator[None]:
         threadpool_limits(int(usual), user_api="blas")
 
 
-def _code_of(notebook: str) -> str:
+def code_of(notebook: str) -> str:
     """Return the text of a notebook's code cells; nothing where there is no such file."""
     path = Path(notebook)
-    with suppress(OSError, NotebookError):
+    # A file of the learner's own may be anything: then the first launch imports what it needs.
+    with suppress(OSError, NotebookError, AttributeError, TypeError):
         if path.suffix == ".ipynb" and path.stat().st_size <= _MOST_BYTES:
             cells = read_notebook(path)["cells"]
             return "\n".join(source_of(c) for c in cells if c.get("cell_type") == "code")
     return ""
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,7 @@
 """What a rank server imports before it forks ranks, so that no rank has to.
 
-Called by `server`; in a sandbox by the process from which servers are forked; and by the course's kernel, which
-forks its server from itself.
+Called by `server`; in a sandbox by the process from which servers are forked; and by the course's kernel,
+which forks its server from itself.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _MADV_COLLAPSE = 25
 
 
 def import_all(more: Sequence[str] = ()) -> None:
-    """Import what every rank needs, and `more`, so that none has to after the fork; set torch up for ranks."""
+    """Import what every rank needs, and `more`, so that none has to later; set torch up for ranks."""
     if _importer.is_server:
         return  # the process that forked this one has
     if not _importer.pid:

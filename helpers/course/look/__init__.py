@@ -17,6 +17,9 @@ from tornado import web
 
 from helpers.course.home import home
 
+KERNELS = Path(__file__).parents[1] / "kernels"
+"""Kernelspecs of the course: of the same names as Jupyter's own, and found before them."""
+
 
 class MapHandler(APIHandler):
     """Answers with the map of the course as HTML, from the progress of the person who runs this server."""
