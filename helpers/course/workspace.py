@@ -182,9 +182,9 @@ def set_up_jupyter() -> None:
     """Set up this environment's Jupyter for learners, where nobody has set it up otherwise.
 
     JupyterLab does not ask a newcomer about its news feed, which it would fetch from afar; and it saves
-    widgets with their notebook: a quiz of yesterday would else be an error message. Jupyter servers load `hub`,
-    which does nothing but on a hub. (Written here and not by pip, which leaves such files out where a package
-    is installed in editable mode, as this one is.)
+    widgets with their notebook: a quiz of yesterday would else be an error message. Jupyter servers load
+    `hub`, which does nothing but on a hub. (Written here and not by pip, which leaves such files out where a
+    package is installed in editable mode, as this one is.)
     """
     etc = Path(sys.prefix, "etc", "jupyter")
     disabled = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}

@@ -1,8 +1,8 @@
 """What the course adds to JupyterLab: an extension of its server, which `course lab` and `hub` switch on.
 
-Notebooks run in the course's kernel. Pictures follow the theme (custom.css), and an open home page follows the
-work (home.js): it finds the address of the map in the page's settings, so that it asks no server that does not
-have this extension.
+Notebooks run in the course's kernel. Pictures follow the theme (custom.css), and an open home page follows
+the work (home.js): it finds the address of the map in the page's settings, so that it asks no server that
+does not have this extension.
 """
 
 from __future__ import annotations
