@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from helpers.answers.build import Answer, Problem, cell_number
 from helpers.answers.reader import UnreadableNotebook, read_answers
@@ -28,18 +30,52 @@ def check_notebook(path: Path, only: str = "") -> int:
     only: the one exercise to check, by its name or number. Raise UnknownExercise if there is none such.
     """
     try:
-        results = results_of(path, only=only)
+        results = checked(path, only)
     except UnreadableNotebook as error:
         print(for_log(str(error)))
         return 2
     print(UNSANDBOXED)
-    try:
-        for result in results:
-            print(for_log(verdict_text(result)), end="\n\n")
-    finally:
-        disconnect()  # the rank server would otherwise stay until this process ends
+    for result in results:
+        print(for_log(verdict_text(result)), end="\n\n")
     print(summary(results))
     return 0 if all(result.passed for result in results) else 1
+
+
+def checked(path: Path, only: str = "") -> list[CheckResult]:
+    """Return `results_of`, and end the rank server, which would otherwise stay until this process ends."""
+    try:
+        return results_of(path, only=only)
+    finally:
+        disconnect()
+
+
+def check_data(results: list[CheckResult]) -> dict[str, Any]:
+    """Return results as data, without runs."""
+    return {
+        "exercises": [
+            {
+                "name": result.name,
+                "heading": result.heading,
+                "outcome": result.outcome.value,
+                "points": result.points,
+                "out_of": result.out_of,
+                "message": result.message,
+                "notes": list(result.notes),
+                "cases": [
+                    {
+                        "label": case.label,
+                        "outcome": case.outcome.value,
+                        "message": case.message,
+                        "broken_rules": list(case.broken),
+                        "advice": case.advice,
+                        "ranks": [asdict(row) for row in case.rows],
+                    }
+                    for case in result.cases
+                ],
+            }
+            for result in results
+        ]
+    }
 
 
 def results_of(path: Path, secret: str = VISIBLE_SECRET, only: str = "") -> list[CheckResult]:

@@ -117,8 +117,12 @@ def reset(notebook: str) -> None:
     click.echo(f"{_short(fresh)} is as it was handed out. If it is open, reload it from disk.")
 
 
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON; see docs/json.md.")
+
+
 @main.command()
-def doctor() -> None:
+@_as_json
+def doctor(as_json: bool) -> None:
     """Try what the course needs here.
 
     Says what to do about what does not work. Exits with 1 if something is missing that the course
@@ -129,17 +133,28 @@ def doctor() -> None:
     findings = []
     for finding in examine():
         findings.append(finding)
-        click.echo(report(finding))
+        if not as_json:
+            click.echo(report(finding))
+    if as_json:
+        from helpers.course.as_json import doctor_data, write
+
+        write(doctor_data(findings))
     sys.exit(exit_code(findings))
 
 
 @main.command()
-def progress() -> None:
+@_as_json
+def progress(as_json: bool) -> None:
     """Show the map of the course, and which exercises and quizzes are done."""
     from helpers.checks.headings import headings
     from helpers.course.home import home, progress_table
     from helpers.course.progress import read
 
+    if as_json:
+        from helpers.course.as_json import progress_data, write
+
+        write(progress_data(read(), headings().values()))
+        return
     click.echo(f"{home()!r}\n")
     click.echo(progress_table(read(), list(headings().values())))
 
@@ -162,7 +177,8 @@ def hint(exercise: str) -> None:
 @main.command()
 @click.argument("notebook", type=click.Path(path_type=Path))
 @click.option("--only", default="", help="One exercise, by its name or number.")
-def check(notebook: Path, only: str) -> None:
+@_as_json
+def check(notebook: Path, only: str, as_json: bool) -> None:
     """Check every exercise of one notebook.
 
     The checks are those of the notebook itself. Exits with 0 if all pass.
@@ -173,12 +189,19 @@ def check(notebook: Path, only: str) -> None:
     try:  # torch takes seconds to load: a file that is not a notebook is reported before
         read_answers(notebook, [])
     except UnreadableNotebook as error:
-        click.echo(for_log(str(error)))
+        click.echo(for_log(str(error)), err=as_json)
         sys.exit(2)
 
-    from helpers.checks.check_notebook import check_notebook
+    from helpers.checks.check_notebook import check_data, check_notebook, checked
 
     try:
+        if as_json:
+            from helpers.course.as_json import only_json, write
+
+            with only_json() as stream:
+                results = checked(notebook, only)
+            write(check_data(results), stream)
+            sys.exit(not all(result.passed for result in results))
         sys.exit(check_notebook(notebook, only))
     except LookupError as error:  # no exercise of this name: the message names those that are near
         raise click.ClickException(str(error.args[0])) from error
@@ -264,7 +287,19 @@ def serve(file: Path | None, **options: Any) -> None:
 )
 @click.option("--github", is_flag=True, help="Print annotations for GitHub's checks, too.")
 @click.option("--verify", is_flag=True, help="Grade once more, and report each difference.")
-def grade(folder: Path, out: Path, **options: Any) -> None:
+@click.option(
+    "--policy",
+    type=click.Path(path_type=Path),
+    help="How points are counted; by default policy.toml in OUT, if it is there.",
+)
+@click.option(
+    "--overrides",
+    type=click.Path(path_type=Path),
+    help="Points that you set by hand; by default overrides.csv in OUT, if it is there.",
+)
+@click.option("--again", is_flag=True, help="Try everything again, also what was kept.")
+@_as_json
+def grade(folder: Path, out: Path, as_json: bool, **options: Any) -> None:
     """Grade a folder of notebooks.
 
     One file for each learner, one folder for each, or an LMS's export. Killed half-way, the same
@@ -272,14 +307,23 @@ def grade(folder: Path, out: Path, **options: Any) -> None:
     not on the roster; with 2 if nothing could be done.
     """
     try:
-        from helpers.grading.command import grade_folder
+        from helpers.grading.command import grade_folder, graded_data
         from helpers.grading.setting import CannotGrade, Setting
     except ModuleNotFoundError as error:
         if error.name != "helpers.grading":
             raise
         raise click.ClickException("this copy is a learner's: the grader is not in it.") from error
     try:
-        sys.exit(grade_folder(Setting(folder, out, **options)))
+        setting = Setting(folder, out, **options)
+        if as_json:
+            from helpers.course.as_json import only_json, write
+
+            with only_json() as stream:
+                graded = grade_folder(setting)
+            write(graded_data(graded), stream)
+        else:
+            graded = grade_folder(setting)
+        sys.exit(graded.exit_code)
     except CannotGrade as error:
         from helpers.views.plain import for_log
 
@@ -446,24 +490,26 @@ def release(
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--secret", required=True, help="For the hidden cases; keep it.")
 @click.option("--notebooks", default="", help='Those that count ("04 05"). Default: all handed in.')
-def gradescope(out: Path, secret: str, notebooks: str) -> None:
+@click.option("--policy", type=click.Path(path_type=Path), help="A policy.toml: its weights count.")
+def gradescope(out: Path, secret: str, notebooks: str, policy: Path | None) -> None:
     """Write the zip that Gradescope takes as an autograder.
 
     For example: course gradescope autograder.zip --secret "something long" --notebooks "04 05"
     """
     from helpers.checks.headings import UnknownExercise, notebook_called
-    from helpers.grading.reports import ReportError, write_zip
+    from helpers.grading.reports import write_zip
+    from helpers.grading.setting import CannotGrade
 
     archive = BytesIO()
     try:
         named = [notebook_called(name) for name in notebooks.replace(",", " ").split()]
-        write_zip(archive, workspaces.find_workspace().root, secret, notebooks=named)
+        write_zip(archive, workspaces.find_workspace().root, secret, named, policy)
         with out.open("xb") as file:  # never over another file
             file.write(archive.getvalue())
     except UnknownExercise as error:
         click.echo(f"--notebooks: {error}", err=True)
         sys.exit(2)
-    except ReportError as error:
+    except CannotGrade as error:
         click.echo(error, err=True)
         sys.exit(2)
     except OSError as error:
@@ -474,15 +520,21 @@ def gradescope(out: Path, secret: str, notebooks: str) -> None:
 
 @main.command()
 @click.argument("out", type=click.Path(path_type=Path))
-def nbgrader(out: Path) -> None:
+@click.option("--policy", type=click.Path(path_type=Path), help="A policy.toml: its weights count.")
+def nbgrader(out: Path, policy: Path | None) -> None:
     """Write a course directory for nbgrader.
 
     There `nbgrader generate_assignment 02_blocking_p2p` makes what you hand out.
     """
     from helpers.grading.nbgrader import write_course
+    from helpers.grading.points.policy import DEFAULT, PolicyError, read_policy
 
     try:
-        written = write_course(workspaces.find_workspace().solutions, out)
+        found = DEFAULT if policy is None else read_policy(policy)
+        written = write_course(workspaces.find_workspace().solutions, out, found)
+    except PolicyError as error:
+        click.echo(error, err=True)
+        sys.exit(2)
     except OSError as error:
         click.echo(f"{out} cannot be written: {error.strerror}.", err=True)
         sys.exit(2)

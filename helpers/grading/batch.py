@@ -54,7 +54,7 @@ def grade_all(
     versions = versions_here(plan.level, secret)
     rest = []
     for job in jobs:
-        if (kept := _kept(job, paths[job], versions)) is not None:
+        if not setting.again and (kept := _kept(job, paths[job], versions)) is not None:
             yield job, kept
         else:
             rest.append(job)
@@ -143,7 +143,7 @@ def _begin(setting: Setting, plan: Plan, secret: str, counter: Any) -> None:
     plan.begin()
     versions = versions_here(plan.level, secret)
     # To verify is to try all once more, and to change nothing that is there.
-    cache = Cache(None if setting.verify else setting.out / "cache")
+    cache = Cache(None if setting.verify else setting.out / "cache", setting.again)
     pictures = "none" if setting.verify else setting.pictures
     references = References(solutions_here(), plan, slot)
     _grader = Grader(plan, secret, cache, versions, references, slot, pictures)

@@ -32,9 +32,13 @@ _VISIBLE = "-visible.json"
 
 @dataclass(frozen=True)
 class Cache:
-    """A folder with one file for each answer that was tried; None keeps nothing."""
+    """A folder with one file for each answer that was tried; None keeps nothing.
+
+    again: nothing that was kept is returned, and what is tried replaces it.
+    """
 
     folder: Path | None
+    again: bool = False
 
     def get(self, key: str) -> ExerciseRecord | None:
         """Return what was kept under a key; None if there is nothing, or nothing that can be read."""
@@ -54,7 +58,7 @@ class Cache:
         self._write(f"{key}{_VISIBLE}", record)
 
     def _read(self, name: str) -> ExerciseRecord | None:
-        if self.folder is None:
+        if self.folder is None or self.again:
             return None
         # A file that was cut off, edited, or written by another version counts as absent: trying an answer
         # again costs seconds, a wrong record costs somebody points.
@@ -97,7 +101,8 @@ def versions_here(level: str, secret: str = "") -> Mapping[str, str]:
 def _digest_of_the_course() -> str:
     digest = hashlib.sha256()
     for path in sorted(_COURSE.rglob("*.py")):
-        if "reports" not in path.parts:  # they show verdicts, and change none
+        # these show and count verdicts, and change none
+        if not {"reports", "points"} & {*path.relative_to(_COURSE).parts}:
             digest.update(str(path.relative_to(_COURSE)).encode() + b"\0" + path.read_bytes())
     for path in sorted(own_folder().glob("*.py")):  # with a new sentence, verdicts change
         digest.update(path.name.encode() + b"\0" + path.read_bytes())

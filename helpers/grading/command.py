@@ -7,29 +7,78 @@ or --verify found a difference. 2: nothing could be done; one line says why.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import click
+import msgspec
 
-from helpers.checks.headings import notebook_called
+from helpers.checks.headings import headings, notebook_called
 from helpers.checks.mistakes import own_folder, read_mistakes
 from helpers.course.workspace import WorkspaceError, find_workspace
 from helpers.grading.batch import grade_all, graded, secret_of
+from helpers.grading.cache import write_whole
+from helpers.grading.points import overrides as given
+from helpers.grading.points import policy as policies
+from helpers.grading.points.changes import FILE as GRADES
+from helpers.grading.points.changes import Change, Grades, as_json, changes_between, read_grades
+from helpers.grading.points.counted import weighted
+from helpers.grading.points.overrides import Override
+from helpers.grading.points.policy import DEFAULT, Policy
 from helpers.grading.record import Record, Status, read_records
+from helpers.grading.references import solutions_here
 from helpers.grading.release import differences as differences_from
 from helpers.grading.reports import github_annotations, write_reports
-from helpers.grading.reports.standing import course_of
+from helpers.grading.reports.standing import (
+    Course,
+    course_of,
+    graded_points,
+    grades_of,
+    points_to_reach,
+)
 from helpers.grading.roster import Roster, match_roster, read_roster
 from helpers.grading.sandbox.levels import Plan, choose, protection_here
 from helpers.grading.sandbox.staged import Staged
 from helpers.grading.sandbox.turns import Turns
 from helpers.grading.setting import CannotGrade, Setting
-from helpers.grading.similarity import similar_answers, write_answers
+from helpers.grading.similarity import reference_answers, similar_answers, write_answers
 from helpers.grading.submissions import Job, find_submissions
-from helpers.views.plain import for_log
+from helpers.views.plain import for_log, plural
 
 
-def grade_folder(setting: Setting) -> int:
+@dataclass(frozen=True)
+class Graded:
+    """What became of a folder. course: None where it was only verified."""
+
+    exit_code: int
+    course: Course | None = None
+    moved: tuple[Change, ...] = ()
+
+
+def graded_data(graded: Graded) -> dict[str, Any]:
+    """Return what `course grade --json` prints: the points that count in the end, of every learner."""
+    standings = graded.course.standings if graded.course else ()
+    return {
+        "exit_code": graded.exit_code,
+        "learners": [
+            {
+                "learner": each.learner,
+                "points": each.points,
+                "out_of": each.out_of,
+                "notebooks": {x.notebook or x.file: graded_points(x) for x in each.records},
+                "missing": list(each.missing),
+                "dropped": list(each.dropped),
+                "unreadable": [x.file for x in each.unreadable],
+            }
+            for each in standings
+        ],
+        "moved": msgspec.to_builtins(graded.moved),
+    }
+
+
+def grade_folder(setting: Setting) -> Graded:
     """Grade what was handed in, write records and reports; give the exit code.
 
     Raise CannotGrade where nothing can be done.
@@ -52,6 +101,7 @@ def grade_folder(setting: Setting) -> int:
     if members is not None:  # now, not when a class has been graded
         unknown = match_roster(members, (job.learner for job in found)).without_entry
         notices += [f"{name}: handed in, and not on the roster" for name in unknown]
+    policy, overrides = _policy(setting, frozenset(job.learner for job in found))
     secret = _secret(setting)
     for notice in notices:
         click.echo(for_log(f"Note: {notice}"))
@@ -61,12 +111,32 @@ def grade_folder(setting: Setting) -> int:
         click.echo(f"Sandbox: {level}. It does not stop: {beyond}.")
         plan = Plan(level, staged, turns=Turns(str(out / ".turns")))
         if setting.verify:
-            return _verify(found, setting, plan, secret)
-        records = _with_progress(found, grade_all(found, setting, plan, secret))
-    counted = _write(records, setting, members, named)
+            return Graded(_verify(found, setting, plan, secret))
+        records = _with_progress(found, grade_all(found, setting, plan, secret), policy)
+    title = setting.title or setting.folder.resolve().name
+    # The file's time; where there are no deadlines, nobody asks for it.
+    times = {(j.learner, j.file): j.path.stat().st_mtime for j in found if policy.deadlines}
+    course = course_of(records, title, named, policy, overrides, times)
+    counted, moved = _write(course, setting, members, named)
+    for override in overrides:
+        if headings()[override.exercise].notebook not in course.notebooks:
+            words = "its notebook is not the class's, so the override counts for nothing"
+            click.echo(for_log(f"Note: {override.learner}, {override.exercise}: {words}."))
     for line in github_annotations(counted, str(folder)) if setting.github else ():
         click.echo(line)
-    return _summary(records) or int(bool(unknown))
+    return Graded(_summary(records) or int(bool(unknown)), course, moved)
+
+
+def _policy(setting: Setting, learners: frozenset[str]) -> tuple[Policy, tuple[Override, ...]]:
+    """Read how points are counted, before anything is graded. Raise CannotGrade where a line is wrong."""
+    policy, overrides = DEFAULT, tuple[Override, ...]()
+    path = setting.policy or setting.out / policies.FILE
+    if setting.policy or path.exists():
+        policy = policies.read_policy(path, learners)
+    path = setting.overrides or setting.out / given.FILE
+    if setting.overrides or path.exists():
+        overrides = given.read_overrides(path, learners)
+    return policy, overrides
 
 
 def _try_own_mistakes() -> None:
@@ -89,7 +159,9 @@ def _secret(setting: Setting) -> str:
         raise CannotGrade(f"{out} cannot be written: {error.strerror}.") from None
 
 
-def _with_progress(jobs: Sequence[Job], results: Iterator[tuple[Job, Record]]) -> list[Record]:
+def _with_progress(
+    jobs: Sequence[Job], results: Iterator[tuple[Job, Record]], policy: Policy
+) -> list[Record]:
     """Show how far a batch is: a bar on a terminal, lines in a log. Give records in the jobs' order."""
     records: dict[Job, Record] = {}
     if sys.stdout.isatty():
@@ -100,28 +172,35 @@ def _with_progress(jobs: Sequence[Job], results: Iterator[tuple[Job, Record]]) -
     else:
         for count, (job, record) in enumerate(results, 1):
             records[job] = record
-            came = f"{record.points:g} of {record.out_of:g} points"
+            final = weighted(record, policy)
+            came = f"{graded_points(final):g} of {points_to_reach(final):g} points"
             said = came if record.status is Status.GRADED else record.status.value
             click.echo(for_log(f"{count} of {len(jobs)}: {job.learner}, {job.file}: {said}"))
     return [records[job] for job in jobs]
 
 
 def _write(
-    records: Sequence[Record], setting: Setting, members: Roster | None, named: Sequence[str]
-) -> list[Record]:
-    """Write reports and answers; give the records that count."""
-    title = setting.title or setting.folder.resolve().name
-    course = course_of(records, title, named)
+    course: Course, setting: Setting, members: Roster | None, named: Sequence[str]
+) -> tuple[list[Record], tuple[Change, ...]]:
+    """Write reports and answers; give the records that count, and whose points moved."""
     counted = [record for standing in course.standings for record in standing.records]
     write_answers(counted, setting.out)
-    written = write_reports(course, setting.out, members, similar_answers(counted))
+    before, grades = read_grades(setting.out), grades_of(course)
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    moved = tuple(changes_between(before.grades, grades, now))
+    changes = (*before.changes, *moved)
+    similar = similar_answers(counted, reference_answers(course.notebooks, solutions_here()))
+    written = write_reports(course, setting.out, members, similar, changes)
+    write_whole(setting.out / GRADES, as_json(Grades(grades, changes)))
+    if moved:
+        click.echo(f"{plural(len(moved), 'grade')} moved; {setting.out / 'changes.csv'} says why.")
     for name in course.stray:
         words = "is not named by --notebooks" if named else "was handed in by few"
         click.echo(for_log(f"Note: {name} {words}, and counts for nobody."))
     for path in written:
         if path.parent == setting.out:  # not every learner's page
             click.echo(for_log(f"Wrote {path}"))
-    return counted
+    return counted, moved
 
 
 def _summary(records: Sequence[Record]) -> int:

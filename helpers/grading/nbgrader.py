@@ -24,6 +24,7 @@ from helpers.course.notebook_file import (
     source_of,
     write_notebook,
 )
+from helpers.grading.points.policy import DEFAULT, Policy
 
 _CONFIG = f'''"""Written by `course nbgrader`: how nbgrader treats this course's notebooks."""
 
@@ -36,25 +37,29 @@ c.ExecutePreprocessor.timeout = 300
 '''
 
 
-def write_course(solutions: Path, out: Path) -> list[Path]:
-    """Write the directory; give the notebooks. Raise OSError where it cannot be written."""
+def write_course(solutions: Path, out: Path, policy: Policy = DEFAULT) -> list[Path]:
+    """Write the directory; give the notebooks. Raise OSError where it cannot be written.
+
+    policy: its weights are the points. nbgrader has no bonus within an assignment, so exercises beyond the
+    core are worth nothing there unless the policy counts them.
+    """
     written = []
     for path in sorted(solutions.glob("*.ipynb")):
         target = out / "source" / path.stem / path.name
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_notebook(target, for_nbgrader(read_notebook(path), path.stem))
+        write_notebook(target, for_nbgrader(read_notebook(path), path.stem, policy))
         written.append(target)
     (out / "nbgrader_config.py").write_text(_CONFIG)
     return written
 
 
-def for_nbgrader(notebook: Notebook, name: str) -> Notebook:
+def for_nbgrader(notebook: Notebook, name: str, policy: Policy = DEFAULT) -> Notebook:
     """Return a solved notebook with nbgrader's metadata, without outputs."""
     wanted = [e for e in exercises().values() if e.notebook == name]
-    return {**notebook, "cells": list(_cells(notebook, wanted))}
+    return {**notebook, "cells": list(_cells(notebook, wanted, policy))}
 
 
-def _cells(notebook: Notebook, wanted: list[Exercise]) -> Iterator[Notebook]:
+def _cells(notebook: Notebook, wanted: list[Exercise], policy: Policy) -> Iterator[Notebook]:
     for cell in notebook["cells"]:
         if cell["cell_type"] != "code":
             yield cell
@@ -67,24 +72,28 @@ def _cells(notebook: Notebook, wanted: list[Exercise]) -> Iterator[Notebook]:
         else:
             yield blank
         if exercise is not None:
-            yield _points(exercise)
+            yield _points(exercise, policy)
 
 
-def _points(exercise: Exercise) -> Notebook:
+def _points(exercise: Exercise, policy: Policy) -> Notebook:
     """A cell whose value nbgrader takes for the points."""
+    bonus = policy.is_bonus(exercise.name)
+    weight = 0.0 if bonus else policy.weight_of(exercise.name, exercise.points)
+    # nbgrader refuses more points than there are, so nothing is rounded up.
+    worth = f"check({exercise.name}).points * {weight:g} / {exercise.points}"
     cell: Notebook = {
         "cell_type": "code",
         "id": f"points-{exercise.number.replace('.', '-')}",
         "metadata": {},
         "outputs": [],
         "execution_count": None,
-        "source": as_lines(f"check({exercise.name}).points"),
+        "source": as_lines(worth),
     }
-    return _marked(cell, f"points-{exercise.name}", points=exercise.points)
+    return _marked(cell, f"points-{exercise.name}", points=weight)
 
 
 def _marked(
-    cell: Notebook, grade_id: str, *, solution: bool = False, points: int | None = None
+    cell: Notebook, grade_id: str, *, solution: bool = False, points: float | None = None
 ) -> Notebook:
     mark: dict[str, Any] = {
         "schema_version": 3,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -15,6 +16,8 @@ import pytest
 
 from helpers.course.notebook_file import read_notebook, write_notebook
 from helpers.course.workspace import find_workspace
+from tests.grading.notebooks import RIGHT
+from tests.grading.notebooks import write_notebook as write_notebook_of_answers
 
 DEADLINE_S = 100
 
@@ -117,6 +120,24 @@ def test_progress_is_shown(course: Path) -> None:
     done = run(course, "progress")
     assert done.returncode == 0, done.stderr
     assert "0 quizzes" in done.stdout and "Go on with" in done.stdout
+
+
+def test_json_alone_is_on_standard_output(course: Path) -> None:
+    progress = json.loads(run(course, "progress", "--json").stdout)
+    assert progress["format"] == 1 and len(progress["exercises"]) > 100
+    assert {x["attempts"] for x in progress["exercises"]} == {None} and progress["quizzes"] == {}
+    notebook = write_notebook_of_answers(course / "02_blocking_p2p.ipynb", RIGHT)
+    done = run(course, "check", str(notebook), "--only", "ping_pong", "--json")
+    (exercise,) = json.loads(done.stdout)["exercises"]
+    assert done.returncode == 0 and exercise["outcome"] == "passed", done.stderr
+    assert {case["outcome"] for case in exercise["cases"]} == {"passed"}
+    assert exercise["cases"][-1]["ranks"][0].keys() >= {"rank", "given", "expected", "got"}
+
+
+def test_a_file_that_is_no_notebook_leaves_standard_output_empty(course: Path) -> None:
+    (course / "x.ipynb").write_text("{")
+    done = run(course, "check", "x.ipynb", "--json")
+    assert done.returncode == 2 and not done.stdout and "x.ipynb" in done.stderr
 
 
 def test_lab_copies_the_notebooks_and_hands_its_words_to_jupyterlab(course: Path) -> None:

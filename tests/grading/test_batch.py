@@ -46,12 +46,17 @@ def test_a_class_is_graded_kept_and_graded_again_without_a_difference(tmp_path: 
     lines = (out / "log.jsonl").read_text().splitlines()
     assert sorted(json.loads(line)["learner"] for line in lines) == ["anna", "bela", "cyd", "dora"]
 
+    columns = "learner,exercise,points,reason,by,when\n"
+    (out / "overrides.csv").write_text(f"{columns}bela,2.1,1.5,shown orally,a tutor,2026-10-20\n")
     kept = (out / "records").stat().st_mtime_ns
     again = grade(folder, out)
     assert "3 of 4 submissions graded" in again.stdout
     logged = (out / "log.jsonl").read_text().splitlines()[4:]
     assert [json.loads(line)["learner"] for line in logged] == ["dora"]
     assert kept <= (out / "records").stat().st_mtime_ns
+    assert "1 grade moved" in again.stdout and "shown orally" in (out / "changes.csv").read_text()
+    assert points(out)["bela"] == 0.0  # the record is of what happened
+    assert "\nbela,1.5," in (out / "gradebook.csv").read_text()
 
     verified = grade(folder, out, "--verify")
     assert "Graded 4 submissions again: 0 differences." in verified.stdout
@@ -92,6 +97,11 @@ def test_what_is_told_of_answers_is_of_the_copy_that_counts(tmp_path: Path) -> N
     assert "ball += 1" in answer.read_text()
     assert "::error" in done.stdout and "02_blocking_p2p.ipynb" in done.stdout
     assert "old 02" not in "".join(x for x in done.stdout.splitlines() if x.startswith("::"))
+    again = grade(folder, out, "--again", "--json")
+    assert "2 of 2 submissions graded." in again.stderr and not (out / "changes.csv").exists()
+    told = json.loads(again.stdout)
+    assert [each["learner"] for each in told["learners"]] == ["anna"] and told["exit_code"] == 0
+    assert len((out / "log.jsonl").read_text().splitlines()) == 4
 
 
 @pytest.mark.soak
@@ -116,7 +126,7 @@ def test_a_process_that_dies_costs_nobody_anything(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "what", ["no folder", "empty", "out is a file", "out within", "roster", "sandbox"]
+    "what", ["no folder", "empty", "out is a file", "out within", "roster", "policy", "sandbox"]
 )
 def test_bad_input_is_one_clear_line_and_exit_code_2(tmp_path: Path, what: str) -> None:
     folder, out, options = make_class(tmp_path / "class"), tmp_path / "out", []
@@ -131,6 +141,8 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(tmp_path: Path, what: str) 
         out = folder / "results"
     elif what == "roster":
         options = ["--roster", str(tmp_path / "none.csv")]
+    elif what == "policy":
+        options = ["--policy", str(tmp_path / "none.toml")]
     else:
         options = ["--sandbox", "landlocked"]
     done = grade(folder, out, *options)

@@ -12,8 +12,11 @@ from typing import Any
 
 import pytest
 
+from helpers.checks.headings import headings
 from helpers.grading.grader import Grader
 from helpers.grading.nbgrader import write_course
+from helpers.grading.points.policy import effort
+from helpers.grading.reports.standing import course_of
 from helpers.grading.submissions import find_submissions
 from tests.grading.notebooks import RIGHT, WRONG, write_notebook
 
@@ -79,8 +82,10 @@ def test_nbgrader_gives_the_points_that_the_course_gives(course: Path, grader: G
     with (course / "grades.csv").open() as file:
         theirs = {row["student_id"]: float(row["score"]) for row in csv.DictReader(file)}
     jobs, _ = find_submissions(course / "submitted")
-    ours = {job.learner: grader.grade(job).points for job in jobs}
-    assert ours == theirs == {"anna": 10.0, "bela": 0.0, "cyd": 0.0}
+    course_of_them = course_of([grader.grade(job) for job in jobs], "")
+    ours = {each.learner: each.points for each in course_of_them.standings}
+    worth = effort(headings()["ping_pong"])
+    assert ours == theirs == {"anna": worth, "bela": 0.0, "cyd": 0.0}
 
 
 @pytest.mark.soak

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 from helpers.grading.record import ExerciseRecord, Record, Status
-from helpers.grading.similarity import fingerprint, overlap, similar_answers, write_answers
+from helpers.grading.references import solutions_here
+from helpers.grading.similarity import (
+    fingerprint,
+    overlap,
+    reference_answers,
+    similar_answers,
+    write_answers,
+)
 from tests.submission_files import FOLDER, read_samples
 
 RIGHT = [
@@ -36,8 +44,33 @@ def test_a_copy_with_other_names_is_listed() -> None:
     found = similar_answers(
         [record("a", first), record("b", disguised(first)), record("c", second)]
     )
-    assert [(each.exercise, each.learners) for each in found] == [("ring_all_reduce", ("a", "b"))]
-    assert found[0].share > 0.95
+    (pair,) = found
+    assert pair.learners == ("a", "b") and pair.alike[0].exercise == "ring_all_reduce"
+    assert pair.alike[0].share > 0.95 and pair.alike[0].learners == 2
+
+
+def test_what_is_like_the_reference_or_not_attempted_is_not() -> None:
+    first = RIGHT[0]
+    pair = [record("a", first), record("b", disguised(first))]
+    assert similar_answers(pair) and not similar_answers(pair, {"ring_all_reduce": first})
+    blank = [
+        replace(x, exercises=(replace(x.exercises[0], outcome="not attempted"),)) for x in pair
+    ]
+    assert not similar_answers(blank)
+
+
+def test_the_rarest_pair_comes_first() -> None:
+    common, rare = RIGHT[0], RIGHT[1]
+    records = [record(name, common) for name in "abc"] + [record(name, rare) for name in "de"]
+    found = similar_answers(records)
+    assert [each.learners for each in found] == [("d", "e"), ("a", "b"), ("a", "c"), ("b", "c")]
+    assert [each.alike[0].learners for each in found] == [2, 3, 3, 3]
+
+
+def test_references_are_those_of_the_solved_notebooks() -> None:
+    found = reference_answers(["02_blocking_p2p"], solutions_here())
+    assert "def ping_pong" in found["ping_pong"] and len(found) == 5
+    assert not reference_answers(["02_blocking_p2p"], None)
 
 
 def test_different_right_answers_are_not() -> None:

@@ -1,7 +1,9 @@
 """Reports on a class: pages, gradebooks, and what other systems read. `course grade` calls `write_reports`.
 
     Record, ... --standing--> Course --+--> learner_page, class_page      learners/*.html, class.html
+                                       +--> matrix                        matrix.html, review/*.html
                                        +--> gradebooks (and a Roster)     gradebook.csv, canvas.csv, ...
+                                       +--> database                      records.sqlite
                                        +--> junit, github                 junit.xml, summary.md
     Record, ... of one learner ----------> gradescope                     results.json
 
@@ -14,17 +16,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from helpers.grading.reports.class_page import Similar, class_page
+from helpers.grading.points.changes import Change
+from helpers.grading.reports.class_page import Alike, Similar, class_page
+from helpers.grading.reports.database import database
 from helpers.grading.reports.files import ReportError, open_folder
 from helpers.grading.reports.github import github_annotations, summary
-from helpers.grading.reports.gradebooks import canvas, gradebook, moodle
+from helpers.grading.reports.gradebooks import canvas, changes_csv, gradebook, moodle
 from helpers.grading.reports.gradescope import results_json, write_zip
 from helpers.grading.reports.junit import junit
 from helpers.grading.reports.learner_page import learner_page
+from helpers.grading.reports.matrix import Neighbours, matrix_page, review_page
 from helpers.grading.reports.standing import Course
 from helpers.grading.roster import Roster, RosterMatch, match_roster
 
 __all__ = [
+    "Alike",
     "ReportError",
     "Similar",
     "github_annotations",
@@ -35,7 +41,11 @@ __all__ = [
 
 
 def write_reports(
-    course: Course, out: Path, roster: Roster | None = None, similar: Sequence[Similar] = ()
+    course: Course,
+    out: Path,
+    roster: Roster | None = None,
+    similar: Sequence[Similar] = (),
+    changes: Sequence[Change] = (),
 ) -> list[Path]:
     """Write every report on a class below `out`, each file whole or not at all. Give their paths.
 
@@ -48,18 +58,30 @@ def write_reports(
         with open_folder(out / "learners", within=folder) as learners:
             for standing in course.standings:
                 written.append(learners.write(standing.page, learner_page(course, standing)))
-        for name, data in _of_the_class(course, similar, match):
+        neighbours = Neighbours(course, similar)
+        with open_folder(out / "review", within=folder) as review:
+            for standing in course.standings:
+                page = review_page(course, standing, neighbours)
+                written.append(review.write(standing.page, page))
+        written.append(folder.write("matrix.html", matrix_page(course, neighbours)))
+        for name, data in _of_the_class(course, similar, match, changes):
             written.append(folder.write(name, data))
     return written
 
 
 def _of_the_class(
-    course: Course, similar: Sequence[Similar], match: RosterMatch | None
+    course: Course,
+    similar: Sequence[Similar],
+    match: RosterMatch | None,
+    changes: Sequence[Change],
 ) -> Iterator[tuple[str, bytes]]:
-    yield "class.html", class_page(course, similar, match)
+    yield "class.html", class_page(course, similar, match, changes)
+    if changes:
+        yield "changes.csv", changes_csv(changes)
     yield "gradebook.csv", gradebook(course)
     for name, platform in (("canvas.csv", canvas), ("moodle.csv", moodle)):
         if match and (data := platform(course, match)):
             yield name, data
+    yield "records.sqlite", database(course, changes)
     yield "junit.xml", junit(course)
     yield "summary.md", summary(course, match)

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
+from helpers.grading.points.changes import Change
+from helpers.grading.points.policy import described
 from helpers.grading.record import Record, Status
 from helpers.grading.reports.learner_page import summary_of
 from helpers.grading.reports.mistakes import commonest, hardest
-from helpers.grading.reports.outcomes import Kind, is_fault
+from helpers.grading.reports.outcomes import Kind, is_fault, override_text
 from helpers.grading.reports.pages import render
 from helpers.grading.reports.standing import Course, Standing, graded_points, versions_of
 from helpers.grading.reports.text import line, number, numbered, percent, shown
@@ -23,17 +25,31 @@ from helpers.views.plain import plural
 STUCK_BELOW = 0.4
 _MOST_MISTAKES = 25
 _MOST_LOOKS = 300
+_MOST_CHANGES = 100
+_MOST_PAIRS = 40
+# Notebooks that fit next to each other; beyond that the matrix shows them.
+_MOST_COLUMNS = 8
 BINS = 10
 WIDTH, HEIGHT = 640, 190
 _LEFT, _TOP, _GROUND = 34, 22, 150
 
 
-class Similar(NamedTuple):
-    """Answers to one exercise that are nearly the same. share: how much of them, from 0 to 1."""
+class Alike(NamedTuple):
+    """Two answers to one exercise that are nearly the same.
+
+    share: how much of them, from 0 to 1. learners: how many of the class have written it alike.
+    """
 
     exercise: str
-    learners: tuple[str, ...]
     share: float
+    learners: int
+
+
+class Similar(NamedTuple):
+    """Two learners, and the exercises to which they have nearly the same answers, the rarest first."""
+
+    learners: tuple[str, str]
+    alike: tuple[Alike, ...]
 
 
 @dataclass(frozen=True)
@@ -47,18 +63,24 @@ class Look:
 
 
 def class_page(
-    course: Course, similar: Sequence[Similar] = (), match: RosterMatch | None = None
+    course: Course,
+    similar: Sequence[Similar] = (),
+    match: RosterMatch | None = None,
+    changes: Sequence[Change] = (),
 ) -> bytes:
     """Return the class's page as HTML in UTF-8."""
     standings = course.standings
     shares = [each.share for each in standings]
-    looks = [*_looks(course), *_similar(course, similar)]
+    looks = list(_looks(course))
+    pairs = similar_pairs(course, similar)
     mistakes = commonest(course)
+    known = {each.learner: each for each in standings}
     return render(
         "class.html",
         title=line(course.title),
         course=course,
         notebooks=_short_names(course),
+        most_columns=_MOST_COLUMNS,
         out_of=sum(course.notebooks.values()),
         median_share=percent(median(shares)) if shares else "-",
         all_passed=sum(_passed_all(each) for each in standings),
@@ -70,13 +92,19 @@ def class_page(
         stuck_below=percent(STUCK_BELOW),
         looks=looks[:_MOST_LOOKS],
         more_looks=max(0, len(looks) - _MOST_LOOKS),
+        pairs=pairs[:_MOST_PAIRS],
+        more_pairs=max(0, len(pairs) - _MOST_PAIRS),
         match=match,
+        changes=[(each, known.get(each.learner)) for each in changes[::-1][:_MOST_CHANGES]],
+        overrides=[(s, t) for s in standings for x in s.exercises if (t := override_text(x))],
+        more_changes=max(0, len(changes) - _MOST_CHANGES),
         summary_of=summary_of,
         points_in=_points_in,
         protection=tuple(
             {record.protection: None for each in standings for record in each.records}
         ),
         versions=_versions(course),
+        policy_says=described(course.policy),
     )
 
 
@@ -147,17 +175,26 @@ def _looks_of(standing: Standing, record: Record) -> Iterator[Look]:
         yield Look("harness fault", one, line(record.file), shown(record.message, 300))
 
 
-def _similar(course: Course, groups: Sequence[Similar]) -> Iterator[Look]:
+@dataclass(frozen=True)
+class Pair:
+    """Two learners with similar answers, and the exercises with their titles."""
+
+    standings: tuple[Standing, Standing]
+    alike: tuple[tuple[Alike, str], ...]
+
+
+def similar_pairs(course: Course, similar: Sequence[Similar]) -> tuple[Pair, ...]:
+    """Return the pairs of which both learners are in the class."""
     known = {each.learner: each for each in course.standings}
     titles = {each.name: numbered(each) for one in course.standings for each in one.exercises}
-    for exercise, learners, share in groups:
-        unknown = ", ".join(line(each) for each in learners if each not in known)
-        yield Look(
-            "similar answers",
-            tuple(known[each] for each in learners if each in known),
-            titles.get(exercise, line(exercise)),
-            f"{percent(share)} alike{f', with {unknown}' if unknown else ''}.",
+    return tuple(
+        Pair(
+            (known[pair.learners[0]], known[pair.learners[1]]),
+            tuple((each, titles.get(each.exercise, line(each.exercise))) for each in pair.alike),
         )
+        for pair in similar
+        if set(pair.learners) <= known.keys()
+    )
 
 
 def _versions(course: Course) -> tuple[tuple[tuple[str, str], ...], ...]:

@@ -13,8 +13,11 @@ import io
 import re
 from collections.abc import Callable, Iterable, Sequence
 
+from helpers.grading.points.changes import Change
+from helpers.grading.points.counted import is_bonus, override_of
 from helpers.grading.record import Record, Status
-from helpers.grading.reports.outcomes import is_fault
+from helpers.grading.reports.learner_page import late_text
+from helpers.grading.reports.outcomes import is_fault, override_text
 from helpers.grading.reports.standing import Course, Standing, graded_points, has_fault
 from helpers.grading.reports.text import line, number, shown
 from helpers.grading.roster import RosterMatch
@@ -89,13 +92,29 @@ def moodle(course: Course, match: RosterMatch) -> bytes | None:
     head += [
         _column_of(name, roster.columns) + " (%)" * (scale[name] != 1) for name in course.notebooks
     ]
-    rows = _roster_rows(course, match, who, lambda name, points: points * scale[name])
+    most = course.notebooks
+
+    def scaled(name: str, points: float) -> float:
+        # Moodle refuses a grade above the most, so a bonus ends there.
+        return min(points, most[name]) * scale[name]
+
+    rows = _roster_rows(course, match, who, scaled)
     return csv_bytes([head, *rows], bom=False)
+
+
+def changes_csv(changes: Sequence[Change]) -> bytes:
+    """Return one row for each exercise whose points moved, the latest last. For people, so with a BOM."""
+    head: list[Cell] = ["When", "Learner", "Exercise", "Before", "After", "Why"]
+    rows: list[list[Cell]] = [
+        [x.when, line(x.learner), x.exercise, x.before, x.after, x.why] for x in changes
+    ]
+    return csv_bytes([head, *rows], bom=True)
 
 
 def grade_of(record: Record | None) -> float | None:
     """Return a notebook's points, or None where a person has to decide."""
-    if record is None or record.status is Status.UNREADABLE or has_fault(record):
+    unreadable = record is not None and record.status is Status.UNREADABLE and not record.exercises
+    if record is None or unreadable or has_fault(record):
         return None
     return graded_points(record)
 
@@ -132,7 +151,9 @@ def _exercises(course: Course) -> dict[tuple[str, str], str]:
             for each in record.exercises:
                 key = (record.notebook, each.name)
                 found.setdefault(
-                    key, f"{line(each.number, 12)} {line(each.name)} ({number(each.out_of)})"
+                    key,
+                    f"{line(each.number, 12)} {line(each.name)} "
+                    f"({'bonus, ' if is_bonus(each) else ''}{number(each.out_of)})",
                 )
     order = {name: at for at, name in enumerate(course.notebooks)}
     # within a notebook the order is that in which its exercises were first met
@@ -160,6 +181,9 @@ def _row(course: Course, standing: Standing, exercises: dict[tuple[str, str], st
 def _remarks(standing: Standing) -> str:
     found = {each.status.value for each in standing.records if each.status is not Status.GRADED}
     found |= {"not handed in: " + line(name) for name in standing.missing}
+    found |= {f"{line(name)}: {late_text(late)}" for name, late in standing.late.items()}
+    found |= {f"{line(name)} is dropped" for name in standing.dropped}
+    found |= {override_text(each) for each in standing.exercises if override_of(each)}
     return "; ".join(sorted(found))
 
 

@@ -7,7 +7,7 @@
 See Gradescope's "Autograder Specifications", "Output format". What is for the instructor alone is in a test
 of visibility "hidden", which Gradescope never shows to learners.
 
-    gradescope.zip:  setup.sh  run_autograder  secret  notebooks
+    gradescope.zip:  setup.sh  run_autograder  secret  notebooks  policy.toml
                      course/{pyproject.toml, constraints.txt, helpers/, solutions/, notebooks/}
 """
 
@@ -21,7 +21,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from helpers.checks.registry import exercises
+from helpers.grading.points.counted import is_bonus
+from helpers.grading.points.policy import DEFAULT, FILE, Policy, read_policy
 from helpers.grading.record import ExerciseRecord, Record, Status, read_records
 from helpers.grading.reports.files import ReportError, open_folder
 from helpers.grading.reports.outcomes import Kind, exercise_text, is_fault, kind_of
@@ -37,7 +38,7 @@ _SETTINGS = (
     "LICENSE",
     "Makefile",
 )
-_SUFFIXES = {".py", ".toml", ".html", ".css", ".json", ".sh", ""}
+_SUFFIXES = {".py", ".toml", ".html", ".css", ".js", ".json", ".sh", ""}
 # Characters of a secret: shorter ones can be tried out, as the cases that they give are known.
 _SHORTEST = 12
 # Of every file in the zip, so that the same course gives the same zip.
@@ -45,14 +46,17 @@ _SAME_TIME = (2020, 1, 1, 0, 0, 0)
 _NO_FILE = "Nothing was found to grade: the submission holds no notebook (.ipynb)."
 
 
-def results(records: Sequence[Record], notebooks: Sequence[str] = ()) -> dict[str, Any]:
+def results(
+    records: Sequence[Record], notebooks: Sequence[str] = (), policy: Policy = DEFAULT
+) -> dict[str, Any]:
     """Return the results of one submission, which may hold several notebooks.
 
     An exercise that could not be graded here counts in full, until a person has looked: Gradescope
     knows no empty score, and nobody may lose points for it. Of several copies of a notebook the best counts.
-    notebooks: those that count; where none are named, all that the submission holds.
+    notebooks: those that count; where none are named, all that the submission holds. policy: its weights;
+    deadlines and late days are Gradescope's own.
     """
-    course = course_of([replace(record, learner="") for record in records], "", notebooks)
+    course = course_of([replace(record, learner="") for record in records], "", notebooks, policy)
     counted = [each for standing in course.standings for each in standing.records]
     spare = [each for standing in course.standings for each in standing.spare]
     unreadable = [each for each in spare if each.status is Status.UNREADABLE]
@@ -80,17 +84,19 @@ def results(records: Sequence[Record], notebooks: Sequence[str] = ()) -> dict[st
     }
 
 
-def results_json(records: Sequence[Record], notebooks: Sequence[str] = ()) -> bytes:
+def results_json(
+    records: Sequence[Record], notebooks: Sequence[str] = (), policy: Policy = DEFAULT
+) -> bytes:
     """Return `results` as the bytes of results.json."""
-    return json.dumps(results(records, notebooks), indent=1, allow_nan=False).encode("ascii")
+    found = results(records, notebooks, policy)
+    return json.dumps(found, indent=1, allow_nan=False).encode("ascii")
 
 
 def _test(exercise: ExerciseRecord) -> dict[str, Any]:
     out_of = sound(exercise.out_of)
-    if is_fault(exercise) and not out_of and exercise.name in exercises():
-        out_of = float(exercises()[exercise.name].points)
+    bonus = " (bonus)" if is_bonus(exercise) else ""
     test: dict[str, Any] = {
-        "name": numbered(exercise) + ("" if not is_fault(exercise) else " (not graded here)"),
+        "name": numbered(exercise) + (" (not graded here)" if is_fault(exercise) else bonus),
         "score": out_of if is_fault(exercise) else round(sound(exercise.points), 2),
         "max_score": out_of,
         "output": exercise_text(exercise),
@@ -141,12 +147,21 @@ def _looks(records: Sequence[Record]) -> Iterator[str]:
 # --- the zip ----------------------------------------------------------------------------------------
 
 
-def write_zip(target: BinaryIO, root: Path, secret: str, notebooks: Sequence[str] = ()) -> None:
+def write_zip(
+    target: BinaryIO,
+    root: Path,
+    secret: str,
+    notebooks: Sequence[str] = (),
+    policy: Path | None = None,
+) -> None:
     """Write the zip to an open file. Raise ReportError if the secret cannot be used.
 
     secret: from which hidden cases are drawn; in a file of its own that only its owner may read.
-    notebooks: names of those that count; where there are none, all that a submission holds.
+    notebooks: names of those that count; where there are none, all that a submission holds. policy: a policy
+    file, whose weights count there.
     """
+    if policy is not None:
+        read_policy(policy)
     if len(secret) < _SHORTEST or not secret.isprintable():
         raise ReportError(
             f"The secret of a Gradescope zip must be one line of at least {_SHORTEST} characters: a "
@@ -156,6 +171,8 @@ def write_zip(target: BinaryIO, root: Path, secret: str, notebooks: Sequence[str
         for name in ("setup.sh", "run_autograder"):
             _add(archive, name, (_SCRIPTS / name).read_bytes(), 0o755)
         _add(archive, "notebooks", " ".join(notebooks).encode("ascii"), 0o644)
+        if policy is not None:
+            _add(archive, FILE, policy.read_bytes(), 0o644)
         _add(archive, "secret", secret.encode("utf-8"), 0o600)
         for path in _course_files(root):
             _add(archive, f"course/{path.relative_to(root).as_posix()}", _data(path), 0o644)
@@ -190,8 +207,9 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes, mode: int) -> None:
 
 def main(out: Path, results: Path, notebooks: Sequence[str] = ()) -> None:
     """Read the records that `course grade` wrote below `out`, and write the results file."""
+    policy = read_policy(out / FILE) if (out / FILE).exists() else DEFAULT
     with open_folder(results.parent) as folder:
-        folder.write(results.name, results_json(read_records(out), notebooks))
+        folder.write(results.name, results_json(read_records(out), notebooks, policy))
 
 
 if __name__ == "__main__":

@@ -10,25 +10,34 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from helpers.grading.record import CaseRecord, ExerciseRecord, Record
+from helpers.grading.points.policy import described
+from helpers.grading.record import CaseRecord, ExerciseRecord
 from helpers.grading.reports.outcomes import (
     FAULT_SAYS,
     MOST_CASES,
     Kind,
     hidden_text,
-    is_fault,
     kind_of,
     told_outcome,
     visible,
 )
 from helpers.grading.reports.pages import checked_png, render
-from helpers.grading.reports.standing import Course, Standing, graded_points, versions_of
-from helpers.grading.reports.text import line, sound
+from helpers.grading.reports.standing import (
+    Course,
+    Lateness,
+    Standing,
+    graded_points,
+    points_to_reach,
+    versions_of,
+)
+from helpers.grading.reports.text import line, percent
 from helpers.views.plain import plural
 
 T = TypeVar("T")
 
 _MOST_ROWS = 8
+# Cases of an exercise that are not folded away.
+SHOWN_CASES = 3
 
 
 def learner_page(course: Course, standing: Standing) -> bytes:
@@ -43,13 +52,16 @@ def learner_page(course: Course, standing: Standing) -> bytes:
         protection=_unlike(each.protection for each in standing.records),
         versions=_unlike(map(versions_of, standing.records)),
         graded_points=graded_points,
-        out_of=_out_of,
+        out_of=points_to_reach,
         outcome_of=told_outcome,
-        counted=_counted,
+        late_text=late_text,
+        policy_says=described(course.policy),
+        counted=counted,
         hidden_text=hidden_text,
-        looks=_looks,
-        rows=_rows,
-        visible=visible,
+        looks=looks,
+        rows=rows,
+        failed_first=failed_first,
+        shown_cases=SHOWN_CASES,
         checked_png=checked_png,
     )
 
@@ -73,18 +85,25 @@ def summary_of(
     return ", ".join([f"{passed} of {plural(sum(counts.values()), 'exercise')} passed", *rest])
 
 
-def _out_of(record: Record) -> float:
-    return sum(sound(each.out_of) for each in record.exercises if not is_fault(each))
+def late_text(late: Lateness) -> str:
+    """Say by how much a notebook is late, and what that costs."""
+    free = f", of which {late.free} free" if late.free else ""
+    return f"{plural(late.days, 'day')} late{free}: {percent(late.factor)} of its points count."
 
 
-def _counted(exercise: ExerciseRecord) -> str:
+def counted(exercise: ExerciseRecord) -> str:
     """Tell how many cases there were: `3 visible cases and 3 hidden`."""
     hidden = sum(case.hidden for case in exercise.cases)
     visible = plural(len(exercise.cases) - hidden, "visible case")
     return f"{visible} and {hidden} hidden" if hidden else visible
 
 
-def _looks(exercise: ExerciseRecord) -> Iterator[CaseRecord]:
+def failed_first(exercise: ExerciseRecord) -> list[CaseRecord]:
+    """Return the visible cases, those first that did not pass."""
+    return sorted(visible(exercise.cases), key=lambda case: kind_of(case.outcome) is Kind.PASSED)
+
+
+def looks(exercise: ExerciseRecord) -> Iterator[CaseRecord]:
     """Return the visible cases that failed and have something to say: each thing once."""
     seen: set[tuple[str, tuple[str, ...], str]] = set()
     for case in exercise.cases[:MOST_CASES]:
@@ -96,7 +115,7 @@ def _looks(exercise: ExerciseRecord) -> Iterator[CaseRecord]:
         seen.add(said)
 
 
-def _rows(case: CaseRecord) -> tuple[tuple[tuple[int, str, str, str, str], ...], int]:
+def rows(case: CaseRecord) -> tuple[tuple[tuple[int, str, str, str, str], ...], int]:
     """Return the ranks to show, those that are wrong where there are many; and how many more are wrong."""
     wrong = tuple(row for row in case.rows if row[4])
     if len(case.rows) <= _MOST_ROWS:

@@ -1,6 +1,8 @@
 """What a class finds hard: by exercise, and the mistakes that many make in the same way.
 
-`class_page` shows both; the groups rest on what the checks said, not on what the answers look like.
+`class_page` shows both. A group is one mistake: the known wrong program that explained the answers, else what
+happened in the first case that failed (who waited for whom, which rule was broken, what was wrong). Advice
+that fits several mistakes does not join them.
 """
 
 from __future__ import annotations
@@ -8,17 +10,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from statistics import median
 
+from helpers.checks.mistakes import known_mistakes
+from helpers.checks.registry import exercises
 from helpers.grading.record import ExerciseRecord
 from helpers.grading.reports.outcomes import Kind, first_failed, is_fault, kind_of
 from helpers.grading.reports.standing import Course, Standing
 from helpers.grading.reports.text import line, numbered, shown, sound
 
 _SAID = 400
+_MOST_ADVICE = 1000
 _HIDDEN_ONLY = "All visible cases pass; a hidden one does not."
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+_FACT = re.compile(r"\\{[^{}]*\\}")
 _LIST = re.compile(r"\[[n,. ]*\]|\([n,. ]*\)")
 
 
@@ -41,9 +48,13 @@ class Hardness:
 
 @dataclass(frozen=True)
 class Mistake:
-    """The same thing going wrong in the same exercise. said: the checks' words to the first of them."""
+    """The same thing going wrong in the same exercise.
+
+    known: the title of the known mistake, "" if it is none. said: the checks' words to the first of them.
+    """
 
     title: str
+    known: str
     outcome: str
     said: str
     learners: tuple[Standing, ...]
@@ -65,9 +76,9 @@ def commonest(course: Course) -> tuple[Mistake, ...]:
     groups: dict[tuple[str, str, str, str], list[tuple[Standing, str, ExerciseRecord]]] = {}
     for standing, notebook, exercise in _graded(course):
         if kind_of(exercise.outcome) is Kind.FAILED:
-            said = what_was_said(exercise)
-            key = (notebook, exercise.name, exercise.outcome, normalized(said))
-            groups.setdefault(key, []).append((standing, said, exercise))
+            mistake = known_mistake(exercise) or normalized(what_happened(exercise))
+            key = (notebook, exercise.name, exercise.outcome, mistake)
+            groups.setdefault(key, []).append((standing, what_was_said(exercise), exercise))
     found = [_mistake(group) for group in groups.values()]
     return tuple(sorted(found, key=lambda one: -len(one.learners)))
 
@@ -82,6 +93,39 @@ def what_was_said(exercise: ExerciseRecord) -> str:
     problem = next((row[4] for row in case.rows if row[4]), "")
     said = case.advice or (case.broken[0] if case.broken else "") or problem or case.message
     return shown(said or exercise.message, _SAID)
+
+
+def what_happened(exercise: ExerciseRecord) -> str:
+    """Return what tells one mistake from another where no known mistake explains it."""
+    case = first_failed(exercise.cases)
+    if case is None:
+        return shown(exercise.message, _SAID)
+    if case.hidden:
+        return _HIDDEN_ONLY
+    problem = next((row[4] for row in case.rows if row[4]), "")
+    said = case.message or (case.broken[0] if case.broken else "") or problem or case.advice
+    return shown(said or exercise.message, _SAID)
+
+
+def known_mistake(exercise: ExerciseRecord) -> str:
+    """Return the title of the known mistake whose sentence the first failed case shows, "" if none."""
+    case = first_failed(exercise.cases)
+    if case is None or case.hidden or not 0 < len(case.advice) < _MOST_ADVICE:
+        return ""
+    found = (title for title, said in _sentences(exercise.name) if said.fullmatch(case.advice))
+    return next(found, "")
+
+
+@cache
+def _sentences(name: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """Return an exercise's known mistakes: titles, and what their sentences look like once filled in."""
+    known = exercises().get(name)
+    if known is None:
+        return ()
+    return tuple(
+        (each.title, re.compile(_FACT.sub("[^\\n]{0,80}?", re.escape(each.words))))
+        for each in known_mistakes(known)
+    )
 
 
 def normalized(said: str) -> str:
@@ -113,5 +157,8 @@ def _hardness(notebook: str, tries: list[ExerciseRecord]) -> Hardness:
 
 def _mistake(group: list[tuple[Standing, str, ExerciseRecord]]) -> Mistake:
     _, said, exercise = group[0]
+    known = known_mistake(exercise)
     learners = tuple({each.learner: each for each, _, _ in group}.values())
-    return Mistake(numbered(exercise), line(exercise.outcome, 40), said, learners)
+    return Mistake(
+        numbered(exercise), line(known) if known else "", line(exercise.outcome, 40), said, learners
+    )

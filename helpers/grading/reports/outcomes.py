@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 
 from helpers.checks.result import Outcome
+from helpers.grading.points.counted import override_of
 from helpers.grading.record import CaseRecord, ExerciseRecord
-from helpers.grading.reports.text import line, shown
+from helpers.grading.reports.text import line, number, numbered, shown
 
 MOST_CASES = 60
 
@@ -62,8 +63,18 @@ def told_outcome(exercise: ExerciseRecord) -> str:
 
 
 def is_fault(exercise: ExerciseRecord) -> bool:
-    """Say whether grading itself failed here, so that nobody may lose points for it."""
-    return kind_of(exercise.outcome) is Kind.FAULT
+    """Whether grading itself failed here, so that nobody may lose points for it, nor has a person decided."""
+    return kind_of(exercise.outcome) is Kind.FAULT and override_of(exercise) is None
+
+
+def override_text(exercise: ExerciseRecord) -> str:
+    """Say which points a person has given, and why; "" where nobody has."""
+    override = override_of(exercise)
+    if override is None:
+        return ""
+    who = ", ".join(line(each) for each in (override.by, override.when) if each)
+    said = f"{numbered(exercise)}: {number(override.points)} points set by hand"
+    return f"{said}{f' ({who})' if who else ''}: {shown(override.reason, 400)}"
 
 
 def first_failed(cases: Sequence[CaseRecord]) -> CaseRecord | None:
@@ -95,9 +106,12 @@ def visible(cases: Sequence[CaseRecord]) -> Iterator[CaseRecord]:
 
 
 def hidden_text(exercise: ExerciseRecord) -> str:
-    """Tell how many hidden cases passed; "" where none was tried."""
+    """Tell how many hidden cases passed; "" where none was tried, or visible ones come first."""
     hidden = [kind_of(case.outcome) is Kind.PASSED for case in exercise.cases if case.hidden]
-    if not hidden:
+    visible_failed = any(
+        kind_of(case.outcome) is not Kind.PASSED for case in visible(exercise.cases)
+    )
+    if not hidden or visible_failed:
         return ""
     told = f"{sum(hidden)} of {len(hidden)} hidden cases passed."
     return told if all(hidden) else f"{told} {_OTHERS}"

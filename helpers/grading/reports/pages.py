@@ -16,7 +16,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from helpers.grading.reports.outcomes import kind_of
+from helpers.grading.points.counted import is_bonus
+from helpers.grading.reports.outcomes import is_fault, kind_of, override_text
 from helpers.grading.reports.text import line, number, numbered, percent, shown
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -26,15 +27,16 @@ _MOST_BYTES = 2_000_000
 _MOST_PIXELS = 4_000
 
 
-def render(template: str, **given: Any) -> bytes:
-    """Fill in a template and give the page as UTF-8."""
+def render(template: str, script: str = "", **given: Any) -> bytes:
+    """Fill in a template and give the page as UTF-8. script: the only one that may run in it."""
     style = _style()
     page = (
         _environment()
         .get_template(template)
         .render(
             style=Markup(style),
-            policy=_policy(style),
+            policy=_policy(style, script),
+            script=script,
             **given,
         )
     )
@@ -64,6 +66,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(line=line, number=number, percent=percent, shown=shown)
+    environment.filters.update(override=override_text, bonus=is_bonus, fault=is_fault)
     environment.filters.update(code=code_marked, numbered=numbered, kind=kind_of)
     return environment
 
@@ -78,14 +81,19 @@ def _style() -> str:
     return (_TEMPLATES / "style.css").read_text(encoding="utf-8")
 
 
-def _policy(style: str) -> str:
-    """Allow this one style sheet, by its hash, and pictures inside the page; nothing else."""
-    # The policy allows this style by its hash, so a style that a text smuggles in is not applied.
-    digest = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
+def _policy(style: str, script: str) -> str:
+    """Allow this style sheet and this script, by their hashes, and pictures inside the page; nothing else."""
+    # By hash, so that nothing runs or is applied that a text smuggles in.
+    scripts = _hash_of(script) if script else "'none'"
     return (
-        f"default-src 'none'; script-src 'none'; style-src 'sha256-{digest}'; img-src data:; "
+        f"default-src 'none'; script-src {scripts}; style-src {_hash_of(style)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
+
+
+def _hash_of(text: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+    return f"'sha256-{digest}'"
 
 
 def checked_png(picture: str) -> tuple[str, int, int] | None:

@@ -31,6 +31,13 @@ def page_names(learners: Iterable[str]) -> dict[str, str]:
     return names
 
 
+def plain_name(name: str) -> str:
+    """Return a name as part of an address: itself where it is plain, a part of its SHA-256 where not."""
+    if re.fullmatch(r"[a-z][a-z0-9_]{0,60}", name):
+        return name
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+
+
 def _name(learner: str, digits: int) -> str:
     # A name may hold half a surrogate pair, as a file's name does that is not UTF-8.
     digest = hashlib.sha256(learner.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,17 +1,31 @@
 """The class as reports see it: for each learner the records that count, and what they add up to.
 
-`write_reports` makes a `Course` once and hands it to every report, so that all tell the same points.
+`command` makes a `Course` once and hands it to every report, so that all tell the same points: those that
+count in the end. Here the policy is applied, in this order: weights, the best copy of each notebook,
+lateness, overrides, notebooks that are dropped. The records on the disk keep what the checks gave.
 
     Record, Record, ... --by learner, by notebook--> Standing, Standing, ... in a Course
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import PurePosixPath
 
+from helpers.checks.headings import headings
+from helpers.grading.points.changes import Grade, grade_of
+from helpers.grading.points.counted import (
+    Counted,
+    is_bonus,
+    nothing_handed_in,
+    overridden,
+    reduced,
+    weighted,
+)
+from helpers.grading.points.overrides import Override
+from helpers.grading.points.policy import DEFAULT, Policy
 from helpers.grading.record import ExerciseRecord, Record, Status
 from helpers.grading.reports.outcomes import Kind, is_fault, kind_of
 from helpers.grading.reports.slugs import page_names
@@ -19,12 +33,23 @@ from helpers.grading.reports.text import sound
 
 
 @dataclass(frozen=True)
+class Lateness:
+    """Days by which a notebook is late, how many were free, and the share of its points that is left."""
+
+    days: int
+    free: int
+    factor: float
+
+
+@dataclass(frozen=True)
 class Standing:
     """One learner.
 
-    records: those that count, one for each notebook of the class, in its order. spare: further files of the
-    same notebooks, and files of other notebooks, which count for nothing. missing: notebooks of the class
-    that were not handed in. out_of: what the whole class could reach, less what could not be graded here.
+    records: those that count, one for each notebook of the class, in its order, with `Counted` exercises.
+    spare: further files of the same notebooks, and files of other notebooks, which count for nothing.
+    missing: notebooks of the class that were not handed in. late: by notebook, what lateness has cost.
+    dropped: notebooks that the policy leaves out. out_of: what the whole class could reach without a bonus,
+    less what could not be graded here and what was dropped.
     """
 
     learner: str
@@ -32,6 +57,8 @@ class Standing:
     records: tuple[Record, ...]
     spare: tuple[Record, ...]
     missing: tuple[str, ...]
+    late: dict[str, Lateness]
+    dropped: tuple[str, ...]
     points: float
     out_of: float
 
@@ -60,21 +87,32 @@ class Standing:
 class Course:
     """All learners, in the order of their names, and for each notebook the points to reach.
 
-    stray: notebooks that some handed in and that do not count, as they are not the class's.
+    stray: notebooks that some handed in and that do not count, as they are not the class's. policy: by which
+    points were counted.
     """
 
     title: str
     standings: tuple[Standing, ...]
     notebooks: dict[str, float]
     stray: tuple[str, ...] = ()
+    policy: Policy = DEFAULT
 
 
-def course_of(records: Sequence[Record], title: str, named: Sequence[str] = ()) -> Course:
+def course_of(
+    records: Sequence[Record],
+    title: str,
+    named: Sequence[str] = (),
+    policy: Policy = DEFAULT,
+    overrides: Sequence[Override] = (),
+    handed_in: Mapping[tuple[str, str], float] | None = None,
+) -> Course:
     """Sort records into a class. Of several files of one notebook the one with most points counts.
 
     named: the class's notebooks; where none are, those that a quarter of the learners handed in; where there
     are three or more, two at least: then nobody's stray notebook changes what another has reached.
+    handed_in: by learner and file, when it was, in seconds since the epoch; what is missing is in time.
     """
+    records = [weighted(record, policy) for record in records]
     seen = {record.notebook for record in records} - {""}
     stray = seen - {*named} if named else _handed_in_by_few(records) & seen
     reach = _points_to_reach([each for each in records if each.notebook not in stray])
@@ -87,10 +125,15 @@ def course_of(records: Sequence[Record], title: str, named: Sequence[str] = ()) 
         learners.setdefault(record.learner, []).append(_with_notebook(record, notebooks))
     pages = page_names(sorted(learners))
     order = sorted(learners, key=lambda name: (name.casefold(), name))
+    given: dict[str, list[Override]] = {}
+    for override in overrides:
+        given.setdefault(override.learner, []).append(override)
+    course = Course(title, (), notebooks, tuple(sorted(stray)), policy)
     standings = tuple(
-        _standing(name, pages[name], learners[name], notebooks, reach) for name in order
+        _standing(name, pages[name], learners[name], course, given.get(name, ()), handed_in or {})
+        for name in order
     )
-    return Course(title, standings, notebooks, tuple(sorted(stray)))
+    return replace(course, standings=standings)
 
 
 def _handed_in_by_few(records: Iterable[Record]) -> set[str]:
@@ -107,21 +150,45 @@ def graded_points(record: Record) -> float:
     return sum(sound(each.points) for each in record.exercises if not is_fault(each))
 
 
+def points_to_reach(record: Record) -> float:
+    """Add up what a record's exercises are worth, without a bonus and what could not be graded here."""
+    counted = (x for x in record.exercises if not is_fault(x) and not is_bonus(x))
+    return sum(sound(each.out_of) for each in counted)
+
+
+def grades_of(course: Course) -> tuple[Grade, ...]:
+    """Return what each exercise counts, to be compared with the next run."""
+    found = []
+    for standing in course.standings:
+        for record in standing.records:
+            late = standing.late.get(record.notebook)
+            dropped = record.notebook in standing.dropped
+            found += [
+                grade_of(record, each, late.factor if late else 1.0, dropped)
+                for each in record.exercises
+                if isinstance(each, Counted) and not is_fault(each)
+            ]
+    return tuple(found)
+
+
 def versions_of(record: Record) -> tuple[tuple[str, str], ...]:
     """Return what a record was graded with, in order; what tells secrets apart is nobody's business."""
     return tuple(sorted((name, each) for name, each in record.versions.items() if name != "secret"))
 
 
 def has_fault(record: Record) -> bool:
-    """Say whether some of a record could not be graded here."""
-    return record.status is Status.HARNESS_FAULT or any(map(is_fault, record.exercises))
+    """Whether some of a record could not be graded here, and no person has decided."""
+    faulty = record.status is Status.HARNESS_FAULT and not record.exercises
+    return faulty or any(map(is_fault, record.exercises))
 
 
 def _points_to_reach(records: Iterable[Record]) -> dict[tuple[str, str], float]:
-    """Return each exercise's points, by notebook and name: where grading failed they are 0 in a record."""
+    """Return the points to reach of each exercise, without a bonus, by notebook and name."""
     found: dict[tuple[str, str], float] = {}
     for record in records:
         for each in record.exercises:
+            if is_bonus(each):
+                continue
             key = (record.notebook, each.name)
             found[key] = max(found.get(key, 0.0), sound(each.out_of))
     return found
@@ -139,29 +206,80 @@ def _standing(
     learner: str,
     page: str,
     records: Sequence[Record],
-    notebooks: dict[str, float],
-    reach: dict[tuple[str, str], float],
+    course: Course,
+    overrides: Sequence[Override],
+    handed_in: Mapping[tuple[str, str], float],
 ) -> Standing:
+    notebooks, policy = course.notebooks, course.policy
+    days = {
+        record.file: policy.days_late(
+            learner, record.notebook, handed_in.get((learner, record.file))
+        )
+        for record in records
+    }
     best: dict[tuple[str, str], Record] = {}
-    for record in sorted(records, key=_rank):
+    for record in sorted(records, key=lambda each: _rank(each, policy, days[each.file])):
         if record.notebook and record.notebook not in notebooks:
             continue
         # files whose notebook is unknown are not rivals of each other
         best.setdefault((record.notebook, "" if record.notebook else record.file), record)
-    counted = tuple(best[key] for key in sorted(best, key=lambda key: (not key[0], *key)))
-    spare = tuple(each for each in records if not any(each is one for one in counted))
+    chosen = list(best.values())
+    spare = tuple(each for each in records if not any(each is one for one in chosen))
+    late = _lateness(policy, {each.notebook: days[each.file] for each in chosen})
+    final = {
+        key: reduced(each, late[each.notebook].factor) if each.notebook in late else each
+        for key, each in best.items()
+    }
+    for override in overrides:
+        notebook = headings()[override.exercise].notebook
+        if notebook in notebooks:
+            before = final.get((notebook, "")) or nothing_handed_in(learner, notebook)
+            final[notebook, ""] = overridden(before, [override], policy)
+    counted = tuple(final[key] for key in sorted(final, key=lambda key: (not key[0], *key)))
     present = {record.notebook for record in counted}
-    lost = sum(reach[one.notebook, x.name] for one in counted for x in one.exercises if is_fault(x))
+    missing = tuple(name for name in notebooks if name not in present)
+    reach = {**notebooks}
+    for record in counted:
+        lost = (x for x in record.exercises if is_fault(x) and not is_bonus(x))
+        if record.notebook in reach:
+            reach[record.notebook] -= sum(sound(each.out_of) for each in lost)
+    points = {record.notebook: graded_points(record) for record in counted}
+    dropped = _dropped(policy, points, reach)
     return Standing(
         learner=learner,
         page=page,
         records=counted,
         spare=spare,
-        missing=tuple(name for name in notebooks if name not in present),
-        points=sum(map(graded_points, counted)),
-        out_of=max(0.0, sum(notebooks.values()) - lost),
+        missing=missing,
+        late=late,
+        dropped=dropped,
+        points=sum(graded_points(each) for each in counted if each.notebook not in dropped),
+        out_of=max(0.0, sum(each for name, each in reach.items() if name not in dropped)),
     )
 
 
-def _rank(record: Record) -> tuple[bool, float, str]:
-    return record.status is Status.UNREADABLE, -graded_points(record), record.file
+def _rank(record: Record, policy: Policy, days: int) -> tuple[bool, float, str]:
+    """Order copies of a notebook: the better one first, as if no late day were free."""
+    points = graded_points(record) * max(0.0, 1 - policy.late.per_day * days)
+    return record.status is Status.UNREADABLE, -points, record.file
+
+
+def _lateness(policy: Policy, days: Mapping[str, int]) -> dict[str, Lateness]:
+    """Spend the free late days on the notebooks in their order; return those that are late."""
+    free, found = policy.late.free_days, {}
+    for notebook in sorted(days):
+        if days[notebook]:
+            used = min(free, days[notebook])
+            free -= used
+            factor = max(0.0, 1 - policy.late.per_day * (days[notebook] - used))
+            found[notebook] = Lateness(days[notebook], used, factor)
+    return found
+
+
+def _dropped(
+    policy: Policy, points: Mapping[str, float], reach: Mapping[str, float]
+) -> tuple[str, ...]:
+    """Return the notebooks with the smallest shares; one always stays."""
+    shares = {name: points.get(name, 0.0) / most for name, most in reach.items() if most > 0}
+    count = min(policy.drop_lowest, max(0, len(shares) - 1))
+    return tuple(sorted(sorted(shares, key=lambda name: (shares[name], name))[:count]))

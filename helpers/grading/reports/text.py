@@ -25,6 +25,8 @@ _HEADING = re.compile(r"Exercise [\w.]{1,12}: (?P<title>.+?)(?: \(\d+ min, [^()]
 
 def shown(text: str, limit: int = MOST) -> str:
     """Clean a text of several lines and cut it to `limit` characters, the cut marked."""
+    if len(text) <= limit and text.isascii() and text.isprintable():
+        return text  # most texts, and there are many
     # Cut first, so that megabytes cost no more than a page; codes that vanish are allowed for.
     cleaned = _INVISIBLE.sub("", clean(text[: 4 * limit]))
     cleaned = _ACCENTS.sub(r"\1", cleaned).strip("\n")

@@ -10,8 +10,7 @@ import pytest
 
 from helpers.grading.reports.github import github_annotations, plain, summary
 from helpers.grading.reports.junit import junit
-from helpers.grading.reports.standing import course_of
-from tests.grading.reports.builders import exercise, fault, record, unreadable
+from tests.grading.reports.builders import course_of, exercise, fault, record, unreadable
 from tests.grading.reports.hostile import TEXTS, UNSHOWABLE, hostile_record, unreadable_record
 from tests.grading.reports.page_tags import Page
 

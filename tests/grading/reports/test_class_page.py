@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from helpers.checks.mistakes import known_mistakes
+from helpers.checks.registry import exercises
 from helpers.grading.record import Record
-from helpers.grading.reports.class_page import Similar, class_page, histogram, stuck
+from helpers.grading.reports.class_page import Alike, Similar, class_page, histogram, stuck
 from helpers.grading.reports.mistakes import commonest, hardest, normalized
-from helpers.grading.reports.standing import course_of
 from tests.grading.reports.builders import (
+    DEADLOCK,
+    LOOK,
     SECRET_INPUT,
     a_class,
     case,
+    course_of,
     exercise,
     fault,
     hidden_case,
@@ -66,6 +70,31 @@ def test_mistakes_that_differ_in_numbers_are_one() -> None:
     assert normalized("Rank 1 waits") != normalized("Rank 1 sends")
 
 
+def test_a_group_is_one_known_mistake_and_not_one_sentence_of_advice() -> None:
+    known = known_mistakes(exercises()["broadcast_from"])[0]
+    filled = [known.words.replace("{src}", str(rank)) for rank in (1, 5)]
+    explained = [
+        exercise("broadcast_from", "crashed", cases=(case(outcome="crashed", message=m, advice=a),))
+        for m, a in zip(("IndexError", "ValueError"), filled, strict=True)
+    ]
+    # two deadlocks with the same advice, and other ranks that wait
+    waits = (DEADLOCK, "rank 0 waits for rank 2 in all_reduce, line 9")
+    stuck_ones = [
+        exercise(
+            "ping_pong", "deadlocked", cases=(case(outcome="deadlocked", message=m, advice=LOOK),)
+        )
+        for m in waits
+    ]
+    tries = zip(explained, stuck_ones, strict=True)
+    records = [record(f"Learner {at}", *pair) for at, pair in enumerate(tries)]
+    groups = commonest(course_of(records, "Autumn"))
+    assert [(each.known, len(each.learners)) for each in groups] == [
+        (known.title, 2),
+        ("", 1),
+        ("", 1),
+    ]
+
+
 def test_a_hidden_case_is_not_told_here_either() -> None:
     text = text_of(record("Ada", exercise(outcome="wrong", cases=(case(), hidden_case()))))
     assert "271828" in SECRET_INPUT and "271828" not in text
@@ -89,11 +118,11 @@ def test_faults_flags_and_similar_answers_are_places_to_look() -> None:
         record("Ada", flagged),
         record("Bob", fault()),
         unreadable("Cleo"),
-        similar=(Similar("ping_pong", ("Ada", "Bob"), 0.93),),
+        similar=(Similar(("Ada", "Bob"), (Alike("ping_pong", 0.93, 2),)),),
     )
     assert "Look here, no verdict" in text and "traffic does not match: look" in text
     assert "harness fault" in text and "SIGKILL" in text
-    assert "93 % alike" in text and "4 to look at" in text
+    assert "93 % alike" in text and "3 to look at" in text
 
 
 def test_every_learner_is_listed_and_linked_to_a_page_of_its_own() -> None:

@@ -10,12 +10,18 @@ import pytest
 
 from helpers.grading.reports import ReportError, write_reports
 from helpers.grading.reports.slugs import page_names
-from helpers.grading.reports.standing import course_of
 from helpers.grading.roster import RosterError, read_roster
-from tests.grading.reports.builders import a_class, exercise, record
+from tests.grading.reports.builders import a_class, course_of, exercise, record
 from tests.grading.reports.hostile import TEXTS
 
-CLASS_FILES = {"class.html", "gradebook.csv", "junit.xml", "summary.md"}
+CLASS_FILES = {
+    "class.html",
+    "matrix.html",
+    "records.sqlite",
+    "gradebook.csv",
+    "junit.xml",
+    "summary.md",
+}
 
 ODD_NAMES = [
     *TEXTS.values(),
@@ -60,7 +66,8 @@ def test_every_report_is_written(tmp_path: Path) -> None:
     written = write_reports(course_of(records, "Autumn"), tmp_path / "new" / "out")
     below = {str(path.relative_to(tmp_path / "new" / "out")) for path in written}
     pages = {name for name in below if name.startswith("learners/")}
-    assert below == CLASS_FILES | pages and len(pages) == len({each.learner for each in records})
+    assert below == CLASS_FILES | pages | {page.replace("learners", "review") for page in pages}
+    assert len(pages) == len({each.learner for each in records})
     assert {str(path) for path in written} == {
         str(path) for path in (tmp_path / "new").rglob("*") if path.is_file()
     }
@@ -73,7 +80,10 @@ def test_hostile_records_write_below_out_only(tmp_path: Path) -> None:
     records = [record(name, exercise()) for name in dict.fromkeys(ODD_NAMES)]
     write_reports(course_of(records, "Autumn"), tmp_path / "out")
     assert {path.name for path in tmp_path.iterdir()} == {"out"}
-    assert {path.name for path in (tmp_path / "out").iterdir()} == CLASS_FILES | {"learners"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == CLASS_FILES | {
+        "learners",
+        "review",
+    }
     assert len(list((tmp_path / "out" / "learners").iterdir())) == len(records)
 
 

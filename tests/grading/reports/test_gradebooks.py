@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.grading.reports.gradebooks import canvas, csv_bytes, gradebook, harmless, moodle
-from helpers.grading.reports.standing import course_of
 from helpers.grading.roster import RosterMatch, match_roster, read_roster
-from tests.grading.reports.builders import exercise, fault, record, unreadable
+from tests.grading.reports.builders import course_of, exercise, fault, record, unreadable
 from tests.grading.reports.hostile import TEXTS, UNSHOWABLE, hostile_record, unreadable_record
 
 FORMULAS = [

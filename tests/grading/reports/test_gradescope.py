@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 
 from helpers.course.workspace import find_workspace
-from helpers.grading.reports import ReportError, write_zip
-from helpers.grading.reports.gradescope import results, results_json
-from tests.grading.reports.builders import exercise, fault, record, unreadable
+from helpers.grading.points.policy import PolicyError, read_policy
+from helpers.grading.reports import ReportError, gradescope, write_zip
+from helpers.grading.reports.gradescope import results_json
+from tests.grading.reports.builders import exercise, fault, record, results, unreadable
 from tests.grading.reports.hostile import TEXTS, UNSHOWABLE, hostile_record, unreadable_record
 
 SECRET = "5a1b-the-hidden-secret"
@@ -94,6 +95,7 @@ def test_the_zip_holds_what_gradescope_wants_and_the_secret_once(archive: zipfil
     assert {"setup.sh", "run_autograder", "secret"} < set(names) and len(names) == len(set(names))
     assert "course/solutions/02_blocking_p2p.ipynb" in names and "course/pyproject.toml" in names
     assert "course/helpers/grading/reports/templates/learner.html" in names
+    assert "course/helpers/grading/reports/templates/matrix.js" in names
     assert not [name for name in names if "__pycache__" in name or ".." in name]
     with_secret = [name for name in names if SECRET.encode() in archive.read(name)]
     assert with_secret == ["secret"]
@@ -101,6 +103,19 @@ def test_the_zip_holds_what_gradescope_wants_and_the_secret_once(archive: zipfil
     assert modes["secret"] & 0o777 == 0o600
     assert modes["setup.sh"] & modes["run_autograder"] & 0o111 == 0o111
     assert sum(archive.getinfo(name).compress_size for name in names) < 5_000_000
+
+
+def test_a_policy_s_weights_count_there(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text("[weight]\nping_pong = 30\n")
+    target = io.BytesIO()
+    write_zip(target, find_workspace().root, SECRET, NAMED, policy)
+    assert zipfile.ZipFile(target).read("policy.toml") == policy.read_bytes()
+    given = gradescope.results([record("Ada", exercise("ping_pong"))], (), read_policy(policy))
+    assert given["score"] == given["tests"][0]["max_score"] == 30.0
+    policy.write_text("[weight]\nping_pang = 30\n")
+    with pytest.raises(PolicyError, match="line 2"):
+        write_zip(io.BytesIO(), find_workspace().root, SECRET, NAMED, policy)
 
 
 @pytest.mark.parametrize("secret", ["", "abc", f"{SECRET}\n{SECRET}"])
@@ -144,7 +159,7 @@ def test_a_submission_is_graded_as_on_gradescope(autograder: Path) -> None:
     (autograder / "results").mkdir()
     (autograder / "results" / "results.json").write_text("of an earlier run")
     done = run(autograder, "run_autograder")
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stdout + done.stderr
     text = (autograder / "results" / "results.json").read_text()
     given = json.loads(text)
     assert given["score"] == sum(test.get("max_score", 0) for test in given["tests"]) > 0, text

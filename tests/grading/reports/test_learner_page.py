@@ -17,18 +17,19 @@ from helpers.grading.reports.junit import junit
 from helpers.grading.reports.learner_page import learner_page
 from helpers.grading.reports.outcomes import FAULT_SAYS, Kind, kind_of
 from helpers.grading.reports.pages import checked_png
-from helpers.grading.reports.standing import course_of
 from tests.grading.reports.builders import (
     DEADLOCK,
     LOOK,
     SECRET_INPUT,
     case,
+    course_of,
     exercise,
     fault,
     hidden_case,
     picture,
     record,
     unreadable,
+    wrong_case,
 )
 from tests.grading.reports.page_tags import Page
 
@@ -70,7 +71,8 @@ def test_total_outcomes_points_and_first_look() -> None:
 
 
 def test_of_hidden_cases_only_how_many_passed() -> None:
-    text = words(page_of(record("Ada", exercise("ping_pong", "wrong"))))
+    hidden_alone = exercise("ping_pong", "wrong", cases=(case(), hidden_case("wrong")))
+    text = words(page_of(record("Ada", hidden_alone)))
     assert "0 of 1 hidden cases passed. What do your own tries leave out" in text
     assert "5 ranks, 7 elements" not in text
     assert SECRET_INPUT not in text and "271828" not in text
@@ -112,6 +114,14 @@ def test_cases_of_a_passed_exercise_are_folded_away() -> None:
     text = words(page)
     assert "1 visible case and 1 hidden, all passed" in text
     assert [tag.name for tag in page.tags].count("details") == 1
+
+
+def test_visible_cases_come_first_and_are_folded_after_three() -> None:
+    cases = (*(case(f"case {n}") for n in range(4)), wrong_case(), hidden_case("wrong"))
+    page = page_of(record("Ada", exercise("ping_pong", "wrong", cases=cases)))
+    text = words(page)
+    assert "hidden case" not in text and "2 more visible cases" in text
+    assert text.index("3 ranks, 5 elements") < text.index("case 0") < text.index("2 more visible")
 
 
 def test_flags_are_not_for_the_learner_and_repairs_are() -> None:

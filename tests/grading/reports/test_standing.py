@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from helpers.grading.record import Record
-from helpers.grading.reports.gradescope import results
-from helpers.grading.reports.standing import course_of
-from tests.grading.reports.builders import exercise, record
+from tests.grading.reports.builders import course_of, exercise, record, results
 
 CLASS = [
     record(name, exercise(), notebook="02_blocking_p2p", file=f"{name}/02.ipynb")

@@ -1,0 +1,135 @@
+"""Whose points moved between two runs, and why: by comparing what counts now with what counted then.
+
+OUT/grades.json (of the last run), Standing, ... --> Change, ... --reports--> changes.csv, class.html
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from helpers.grading.points.counted import Counted
+from helpers.grading.record import Record
+
+FILE = "grades.json"
+FORMAT = 1
+_MOST_CHANGES = 20_000
+
+
+@dataclass(frozen=True)
+class Grade:
+    """What one exercise of one learner counts, and what that depends on.
+
+    points: 0 where the notebook is dropped. share: of the exercise's own points, as recorded. sha256: of the
+    file. course: which checks judged it. given: how a person has set the points, "" where nobody has.
+    """
+
+    learner: str
+    notebook: str
+    exercise: str
+    points: float
+    weight: float
+    outcome: str
+    share: float
+    late: float
+    dropped: bool
+    given: str
+    sha256: str
+    course: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """One exercise whose points moved. when: of the run that found it, UTC."""
+
+    when: str
+    learner: str
+    exercise: str
+    before: float
+    after: float
+    why: str
+
+
+@dataclass(frozen=True)
+class Grades:
+    """The file. changes: of all runs, the latest last."""
+
+    grades: tuple[Grade, ...] = ()
+    changes: tuple[Change, ...] = ()
+
+
+def grade_of(record: Record, exercise: Counted, late: float, dropped: bool) -> Grade:
+    """Return what an exercise counts. late: the share that lateness has left."""
+    given = exercise.override
+    return Grade(
+        record.learner,
+        record.notebook,
+        exercise.name,
+        0.0 if dropped else exercise.points,
+        exercise.out_of,
+        exercise.outcome,
+        exercise.share,
+        late,
+        dropped,
+        f"{given.reason} ({given.by})" if given and given.by else given.reason if given else "",
+        record.sha256,
+        record.versions.get("course", ""),
+    )
+
+
+def changes_between(before: Iterable[Grade], after: Iterable[Grade], when: str) -> Iterator[Change]:
+    """Return the exercises that counted before and whose points are others now."""
+    now = {(each.learner, each.exercise): each for each in after}
+    for old in before:
+        new = now.get((old.learner, old.exercise))
+        if new is None:
+            if old.points:
+                why = "its notebook is no longer handed in, or no longer the class's"
+                yield Change(when, old.learner, old.exercise, old.points, 0.0, why)
+        elif new.points != old.points:
+            why = "; ".join(_reasons(old, new))
+            yield Change(when, old.learner, old.exercise, old.points, new.points, why)
+
+
+def _reasons(old: Grade, new: Grade) -> Iterator[str]:
+    if old.given != new.given:
+        yield f"set by hand: {new.given}" if new.given else "no longer set by hand"
+        return
+    if new.given:
+        yield "other points were set by hand"
+        return
+    if (old.outcome, old.share) != (new.outcome, new.share):
+        if old.sha256 != new.sha256:
+            cause = "another file was handed in"
+        elif old.course != new.course:
+            cause = "the checks have changed"
+        else:
+            cause = "it was tried again"
+        yield f"{cause}: {old.outcome} before, {new.outcome} now"
+    if old.weight != new.weight:
+        yield f"its weight was {old.weight:g}, and is {new.weight:g}"
+    if old.late != new.late:
+        yield f"of a late notebook {100 * old.late:g} % counted, and {100 * new.late:g} % do now"
+    if old.dropped != new.dropped:
+        yield "its notebook is dropped now" if new.dropped else "its notebook is no longer dropped"
+
+
+def read_grades(out: Path) -> Grades:
+    """Return what the last run wrote; nothing where there was none, or the file is damaged."""
+    with suppress(OSError, ValueError, RecursionError):
+        data = json.loads((out / FILE).read_bytes())
+        if isinstance(data, dict) and data.pop("format", None) == FORMAT:
+            return msgspec.convert(data, Grades)
+    return Grades()
+
+
+def as_json(grades: Grades) -> bytes:
+    """Return the file's bytes; of changes the latest are kept."""
+    kept = Grades(grades.grades, grades.changes[-_MOST_CHANGES:])
+    # ASCII, as a name may hold half a surrogate pair
+    return json.dumps({"format": FORMAT, **msgspec.to_builtins(kept)}).encode()

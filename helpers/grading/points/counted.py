@@ -1,0 +1,88 @@
+"""Exercises with the points that count in the end: weighted, less lateness, and overrides last.
+
+`reports.standing` puts them into a learner's standing, which all reports read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+
+from helpers.checks.headings import headings
+from helpers.checks.registry import get
+from helpers.checks.result import Outcome
+from helpers.grading.points.overrides import Override
+from helpers.grading.points.policy import Policy
+from helpers.grading.record import ExerciseRecord, Record, Status, record_of
+
+_FIELDS = [each.name for each in fields(ExerciseRecord)]
+_DIGITS = 4
+
+
+@dataclass(frozen=True)
+class Counted(ExerciseRecord):
+    """An exercise as recorded, except that points and out_of are those that count.
+
+    share: of its own points, as recorded. bonus: out_of is not among the points to reach. override: the
+    line by which a person has set the points.
+    """
+
+    share: float = 0.0
+    bonus: bool = False
+    override: Override | None = None
+
+
+def weighted(record: Record, policy: Policy) -> Record:
+    """Return a record whose exercises are `Counted`, with the policy's weights."""
+    return replace(record, exercises=tuple(_weighted(each, policy) for each in record.exercises))
+
+
+def _weighted(exercise: ExerciseRecord, policy: Policy) -> Counted:
+    own = exercise.out_of
+    if not own and exercise.name in headings():  # it could not be graded here
+        own = get(exercise.name).points
+    weight = policy.weight_of(exercise.name, own)
+    share = exercise.points / exercise.out_of if exercise.out_of else 0.0
+    known = {name: getattr(exercise, name) for name in _FIELDS}
+    points = round(share * weight, _DIGITS)
+    known |= {"points": points, "out_of": weight, "further": policy.is_further(exercise.name)}
+    return Counted(**known, share=share, bonus=policy.is_bonus(exercise.name))
+
+
+def reduced(record: Record, factor: float) -> Record:
+    """Return a record whose points are multiplied by a factor, for lateness."""
+    points = (replace(x, points=round(x.points * factor, _DIGITS)) for x in record.exercises)
+    return replace(record, exercises=tuple(points))
+
+
+def overridden(record: Record, overrides: Iterable[Override], policy: Policy) -> Record:
+    """Return a record with the points that a person has given; they may be for exercises not found in it."""
+    tries = list(record.exercises)
+    for override in overrides:
+        name = override.exercise
+        if not any(each.name == name for each in tries):
+            tries.append(_weighted(record_of(get(name), Outcome.NOT_ATTEMPTED.value), policy))
+            tries.sort(key=lambda each: list(headings()).index(each.name))
+        tries = [_given(each, override) if each.name == name else each for each in tries]
+    return replace(record, exercises=tuple(tries))
+
+
+def _given(exercise: ExerciseRecord, override: Override) -> ExerciseRecord:
+    assert isinstance(exercise, Counted)
+    return replace(exercise, points=override.points, override=override)
+
+
+def nothing_handed_in(learner: str, notebook: str) -> Record:
+    """Return a record for points that are given without a file."""
+    message = "Nothing was handed in; the points are the instructor's."
+    return Record(learner, "", notebook, Status.GRADED, message=message)
+
+
+def override_of(exercise: ExerciseRecord) -> Override | None:
+    """Return the line by which a person has set an exercise's points, None where there is none."""
+    return exercise.override if isinstance(exercise, Counted) else None
+
+
+def is_bonus(exercise: ExerciseRecord) -> bool:
+    """Whether an exercise's points are not among those to reach."""
+    return isinstance(exercise, Counted) and exercise.bonus

@@ -1,0 +1,244 @@
+"""The points policy of a class, read from `policy.toml`: weights, core and further, deadlines, drops.
+
+`command` reads it before anything is graded; `counted` and `reports.standing` apply it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+
+from helpers.checks.headings import (
+    Heading,
+    UnknownExercise,
+    find_heading,
+    headings,
+    notebook_called,
+)
+from helpers.grading.setting import CannotGrade
+
+FILE = "policy.toml"
+_MOST_BYTES = 1 << 20
+_DAY_S = 24 * 60 * 60.0
+T = TypeVar("T")
+
+_Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+_Count = Annotated[int, msgspec.Meta(ge=0, le=1000)]
+_Points = Annotated[float, msgspec.Meta(ge=0, le=10_000)]
+
+
+class PolicyError(CannotGrade):
+    """A policy cannot be used. One line: the file, the line, what is wrong, what to do."""
+
+
+class Late(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What lateness costs. free_days: that a learner has for all notebooks together. per_day: the share of
+    a notebook's points that each further day costs. extensions: by learner, days added to each deadline.
+    """
+
+    free_days: _Count = 0
+    per_day: _Share = 0.1
+    extensions: dict[str, _Count] = {}
+
+
+class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How points are counted.
+
+    weights: "effort", by minutes and difficulty, or "points", those that a check gives. further: whether
+    exercises beyond the core add points as a bonus, count like the core, or not at all. bonus_weight: what
+    a bonus is worth, as a share of the same exercise's weight in the core. drop_lowest: how
+    many notebooks of each learner do not count, those with the smallest share of their points. weight: by
+    exercise, in place of the rule. as_core, as_further: exercises that this class moves. deadlines: by
+    notebook.
+    """
+
+    weights: Literal["effort", "points"] = "effort"
+    further: Literal["bonus", "counts", "ignored"] = "bonus"
+    bonus_weight: _Share = 0.25
+    drop_lowest: _Count = 0
+    weight: dict[str, _Points] = {}
+    as_core: list[str] = []
+    as_further: list[str] = []
+    deadlines: dict[str, datetime] = {}
+    late: Late = Late()
+
+    def weight_of(self, name: str, own: float) -> float:
+        """Return the points that an exercise is worth. own: those that its check gives."""
+        if self.is_further(name) and self.further == "ignored":
+            return 0.0
+        heading = headings().get(name)
+        if name in self.weight:
+            return self.weight[name]
+        weight = own if heading is None or self.weights == "points" else effort(heading)
+        return weight * self.bonus_weight if self.is_bonus(name) else weight
+
+    def is_further(self, name: str) -> bool:
+        """Whether an exercise is beyond this class's core."""
+        if name in self.as_core or name in self.as_further:
+            return name in self.as_further
+        heading = headings().get(name)
+        return heading is not None and heading.further
+
+    def is_bonus(self, name: str) -> bool:
+        """Whether an exercise's points are not among those to reach."""
+        return self.further != "counts" and self.is_further(name)
+
+    def days_late(self, learner: str, notebook: str, at: float | None) -> int:
+        """Return by how many days a file is late, begun ones in full. at: seconds since the epoch."""
+        due = self.deadlines.get(notebook)
+        if due is None or at is None:
+            return 0
+        # A time without a zone is by the clock of this machine.
+        over_s = at - due.timestamp() - _DAY_S * self.late.extensions.get(learner, 0)
+        return max(0, math.ceil(over_s / _DAY_S))
+
+
+DEFAULT = Policy()
+
+
+def effort(heading: Heading) -> float:
+    """Return minutes times difficulty over five: 1 for 5 minutes of ●○○○○, 20 for 25 minutes of ●●●●○."""
+    return max(1.0, float(round(heading.minutes * heading.difficulty / 5)))
+
+
+def read_policy(path: Path, learners: frozenset[str] | None = None) -> Policy:
+    """Read a policy file. Raise PolicyError where it cannot be used.
+
+    learners: those of the class, by which extensions are checked; None where they are not known.
+    """
+    text = _text(path)
+    try:
+        given = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r" \(at (?:line (\d+).*|end of document)\)$", str(error))
+        line = int(found[1]) if found and found[1] else len(text.splitlines())
+        what = str(error)[: found.start()] if found else str(error)
+        raise PolicyError(f"{path}, line {line}: this is not TOML: {what}.") from None
+    if isinstance(due := given.get("deadlines"), dict):
+        given["deadlines"] = {name: _end_of(each) for name, each in due.items()}
+    try:
+        policy = msgspec.convert(given, Policy)
+    except msgspec.ValidationError as error:
+        what, _, where = str(error).partition(" - at ")
+        key = _key_in(given, where, what)
+        raise _error(path, text, key, f"{key}: {what}") from None
+
+    def names(found: Callable[[str], str], given: Mapping[str, T]) -> dict[str, T]:
+        """Return what was given under the names that the course uses; refuse one that is given twice."""
+        known: dict[str, T] = {}
+        for key, value in given.items():
+            try:
+                name = found(key)
+            except UnknownExercise as error:
+                raise _error(path, text, key, str(error.args[0]).rstrip(".")) from None
+            if name in known:
+                raise _error(path, text, key, f"{name} is named twice, once in another way")
+            known[name] = value
+        return known
+
+    for learner in policy.late.extensions:
+        if learners is not None and learner not in learners:
+            raise _error(path, text, learner, f"nobody called {learner!r} handed in anything")
+    core, further = (
+        list(names(_exercise, dict.fromkeys(each))) for each in (policy.as_core, policy.as_further)
+    )
+    for name in {*core} & {*further}:
+        raise _error(path, text, "as_further", f"{name} is in as_core, too")
+    return msgspec.structs.replace(
+        policy,
+        weight=names(_exercise, policy.weight),
+        as_core=core,
+        as_further=further,
+        deadlines=names(notebook_called, policy.deadlines),
+    )
+
+
+def _end_of(due: Any) -> Any:
+    """Return the end of a day where only a date is given."""
+    is_date = isinstance(due, date) and not isinstance(due, datetime)
+    return datetime.combine(due, time(23, 59, 59)) if is_date else due
+
+
+def _exercise(asked: str) -> str:
+    return find_heading(asked).name
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise PolicyError(f"The policy {path} cannot be read: {error.strerror}.") from None
+    if len(data) > _MOST_BYTES:
+        raise PolicyError(f"The policy {path} is larger than {_MOST_BYTES:,} bytes.")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise PolicyError(f"The policy {path} is not UTF-8. Save it again as UTF-8.") from None
+
+
+def _key_in(given: dict[str, Any], where: str, what: str) -> str:
+    """Return the key that an error of msgspec is about."""
+    if unknown := re.search(r"unknown field `(.*)`", what):
+        return unknown[1]
+    *outer, last = where.strip("`$.").replace("[...]", "[]").split(".")
+    if not last.endswith("[]"):
+        return last.partition("[")[0]
+    # Of a table with names of the class's own, msgspec does not say which: try each alone.
+    tables = [*outer, last.removesuffix("[]")]
+    found: Any = given
+    for table in tables:
+        found = found[table]
+    for key in found if isinstance(found, dict) else ():
+        alone: Any = {key: found[key]}
+        for table in reversed(tables):
+            alone = {table: alone}
+        try:
+            msgspec.convert(alone, Policy)
+        except msgspec.ValidationError:
+            return str(key)
+    return tables[-1]
+
+
+def _error(path: Path, text: str, key: str, what: str) -> PolicyError:
+    # tomllib keeps no places, so the line is the first that names the key.
+    named = re.compile(rf"""(?<![\w]){re.escape(key)}(?![\w])""")
+    found = (at for at, line in enumerate(text.splitlines(), 1) if named.search(line))
+    return PolicyError(f"{path}, line {next(found, 1)}: {what}.")
+
+
+def described(policy: Policy) -> tuple[str, ...]:
+    """Say in sentences how points are counted, for every page."""
+    weights = {
+        "effort": "An exercise is worth its minutes times its difficulty (1 to 5), over five.",
+        "points": "An exercise is worth the points that its check gives.",
+    }
+    further = {
+        "bonus": f"Exercises beyond the core (further) add {policy.bonus_weight:.0%} of their weight as a bonus.",
+        "counts": "Exercises beyond the core (further) count like all others.",
+        "ignored": "Exercises beyond the core (further) do not count.",
+    }
+    said = [weights[policy.weights], further[policy.further]]
+    if policy.weight:
+        said.append("Some exercises have weights of their own.")
+    if policy.drop_lowest:
+        count = policy.drop_lowest
+        said.append(
+            "The notebook with the smallest share of its points is dropped."
+            if count == 1
+            else f"The {count} notebooks with the smallest shares of their points are dropped."
+        )
+    if policy.deadlines:
+        late = policy.late
+        free = f", after {late.free_days} free late days in all" if late.free_days else ""
+        said.append(
+            f"Each day after a deadline costs {100 * late.per_day:g} % of a notebook{free}."
+        )
+    return tuple(said)

@@ -1,0 +1,162 @@
+"""How points are counted: weights, core and further, deadlines, drops; and what is wrong in a policy file."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from helpers.checks.headings import headings
+from helpers.grading.points.policy import DEFAULT, Policy, PolicyError, effort, read_policy
+from helpers.grading.record import Record
+from helpers.grading.reports.standing import Standing, course_of
+from tests.grading.reports.builders import exercise, record
+
+DUE = datetime(2026, 10, 12, 23, 59).timestamp()
+DAY_S = 86_400.0
+
+
+def write(folder: Path, text: str) -> Path:
+    (folder / "policy.toml").write_text(text, encoding="utf-8")
+    return folder / "policy.toml"
+
+
+def standing_of(
+    records: list[Record], policy: Policy, days_late: dict[str, float] | None = None
+) -> Standing:
+    """Return Ada's standing; days_late: by file, after DUE."""
+    times = {("Ada", file): DUE + days * DAY_S for file, days in (days_late or {}).items()}
+    return course_of(records, "", (), policy, (), times).standings[0]
+
+
+def ada(notebook: str, outcome: str = "passed") -> Record:
+    """Return a notebook of Ada's in which all exercises have one outcome."""
+    names = [each.name for each in headings().values() if each.notebook == notebook]
+    tries = [exercise(name, outcome) for name in names]
+    return record("Ada", *tries, notebook=notebook, file=f"Ada/{notebook}.ipynb")
+
+
+def test_whoever_solves_the_core_of_three_notebooks_has_all_points() -> None:
+    notebooks = ("02_blocking_p2p", "05_collective_algorithms", "06_deadlocks")
+    records = []
+    for notebook in notebooks:
+        names = [each for each in headings().values() if each.notebook == notebook]
+        tries = [exercise(x.name, "not attempted" if x.further else "passed") for x in names]
+        assert any(each.further for each in names)
+        records.append(record("Ada", *tries, notebook=notebook, file=f"{notebook}.ipynb"))
+    standing = standing_of(records, DEFAULT)
+    assert standing.points == standing.out_of > 0 and standing.share == 1.0
+
+
+def test_an_exercise_is_worth_its_minutes_and_its_difficulty() -> None:
+    by_effort = sorted((each for each in headings().values() if not each.further), key=effort)
+    small, large = by_effort[0], by_effort[-1]
+    assert small.minutes * small.difficulty < large.minutes * large.difficulty
+    assert effort(small) >= 1 and DEFAULT.weight_of(large.name, 10.0) == effort(large) > 10
+    assert Policy(weights="points").weight_of(large.name, 10.0) == 10.0
+    further = next(each for each in headings().values() if each.further)
+    assert DEFAULT.weight_of(further.name, 10.0) == effort(further) / 4
+    assert Policy(further="counts").weight_of(further.name, 10.0) == effort(further)
+
+
+@pytest.mark.parametrize(
+    ("further", "more"), [("bonus", True), ("counts", False), ("ignored", False)]
+)
+def test_what_is_beyond_the_core_is_a_bonus_counts_or_is_ignored(further: str, more: bool) -> None:
+    policy = Policy(further=further)  # type: ignore[arg-type]
+    standing = standing_of([ada("06_deadlocks")], policy)
+    assert (standing.points > standing.out_of) is more and standing.share == 1.0
+    core = sum(
+        effort(x) for x in headings().values() if x.notebook == "06_deadlocks" and not x.further
+    )
+    assert (standing.out_of > core) is (further == "counts")
+
+
+def test_a_class_has_weights_and_a_core_of_its_own(tmp_path: Path) -> None:
+    path = write(tmp_path, 'as_further = ["2.1"]\n[weight]\n"2.2" = 33\nping_pong = 4\n')
+    policy = read_policy(path)
+    assert policy.weight == {"token_ring": 33.0, "ping_pong": 4.0}
+    assert policy.is_bonus("ping_pong") and not policy.is_bonus("token_ring")
+    tries = exercise("ping_pong"), exercise("token_ring", "wrong")
+    standing = standing_of([record("Ada", *tries)], policy)
+    assert (standing.points, standing.out_of) == (pytest.approx(4 + 0.4 * 33), 33.0)
+
+
+def test_late_days_are_free_first_and_then_cost(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        'weights = "points"\n[deadlines]\n"02" = 2026-10-12T23:59:00\n"5" = 2026-10-12T23:59:00\n'
+        '[late]\nfree_days = 2\nper_day = 0.25\nextensions = {"Ada" = 1}\n',
+    )
+    policy = read_policy(path, frozenset({"Ada"}))
+    second, fifth = ada("02_blocking_p2p"), ada("05_collective_algorithms")
+    on_time = standing_of([second, fifth], policy)
+    assert standing_of([second, fifth], policy, {second.file: 1.0}).points == on_time.points
+    late = standing_of([second, fifth], policy, {second.file: 1.5, fifth.file: 3.0})
+    assert (late.late["02_blocking_p2p"].days, late.late["02_blocking_p2p"].free) == (1, 1)
+    assert late.late["05_collective_algorithms"].factor == 0.75
+    assert late.points < on_time.points and late.out_of == on_time.out_of
+
+
+def test_a_date_is_met_until_its_day_ends(tmp_path: Path) -> None:
+    policy = read_policy(write(tmp_path, "[deadlines]\n02 = 2026-10-12\n"))
+    due = datetime(2026, 10, 12, 23, 59, 59).timestamp()
+    assert policy.days_late("Ada", "02_blocking_p2p", due) == 0
+    assert policy.days_late("Ada", "02_blocking_p2p", due + 1) == 1
+    assert policy.days_late("Ada", "04_collectives", due + 1) == 0
+
+
+def test_the_notebook_with_the_smallest_share_is_dropped_and_one_always_stays() -> None:
+    records = [
+        ada("02_blocking_p2p"),
+        ada("05_collective_algorithms", "wrong"),
+        ada("04_collectives"),
+    ]
+    standing = standing_of(records, Policy(drop_lowest=1))
+    assert standing.dropped == ("05_collective_algorithms",) and standing.share == 1.0
+    assert standing_of(records, Policy(drop_lowest=9)).out_of > 0
+
+
+def test_of_two_copies_the_one_counts_that_gives_more_in_the_end() -> None:
+    good, better = ada("02_blocking_p2p", "wrong"), ada("02_blocking_p2p")
+    copies = [good, record("Ada", *better.exercises, file="late.ipynb")]
+    policy = Policy(deadlines={"02_blocking_p2p": datetime.fromtimestamp(DUE)})
+    assert standing_of(copies, policy, {"late.ipynb": 2.0}).records[0].file == "late.ipynb"
+    assert standing_of(copies, policy, {"late.ipynb": 9.0}).records[0].file == good.file
+
+
+WRONG = {
+    "weights = \n": 1,
+    '# ours\nweights = "minutes"\n': 2,
+    '[late]\nfree_days = 2\nper_day = "much"\n': 3,
+    "[weight]\nping_pong = 1\nping_pang = 2\n": 3,
+    "[weight]\nping_pong = -1\n": 2,
+    '[weight]\nping_pong = 1\n"2.1" = 2\n': 3,
+    "[weight]\ntoken_ring = 1\nping_pong = nan\n": 3,
+    "as_core = [1]\n": 1,
+    "deadlines = 1\n": 1,
+    "drop_lowest = 1.5\n": 1,
+    "drop_lowest = 1\ndrop_lowest = 2\n": 2,
+    "drop_last = 1\n": 1,
+    "[deadlines]\n99 = 2026-10-12\n": 2,
+    '[deadlines]\n02 = "tomorrow"\n': 2,
+    '[late]\nextensions = {"Bob" = 1}\n': 2,
+    'as_core = ["2.1"]\nas_further = ["ping_pong"]\n': 2,
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_a_wrong_line_is_named(tmp_path: Path, text: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(PolicyError) as told:
+        read_policy(path, frozenset({"Ada"}))
+    assert str(told.value).startswith(f"{path}, line {WRONG[text]}: ")
+    assert "\n" not in str(told.value)
+
+
+def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "policy.toml").write_bytes(b"\xff")
+    for path in (tmp_path, tmp_path / "none.toml", tmp_path / "policy.toml"):
+        with pytest.raises(PolicyError):
+            read_policy(path)

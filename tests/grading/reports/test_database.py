@@ -1,0 +1,47 @@
+"""The class as an SQLite file."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from helpers.grading.points.changes import Change
+from helpers.grading.points.overrides import Override
+from helpers.grading.reports.database import database
+from helpers.grading.reports.standing import course_of as weighted_course
+from tests.grading.reports.builders import EQUAL, a_class, course_of, exercise, record
+from tests.grading.reports.hostile import TEXTS, hostile_record, unreadable_record
+
+
+def asked(data: bytes, query: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(":memory:")) as opened:
+        opened.deserialize(data)
+        return opened.execute(query).fetchall()
+
+
+def test_what_a_check_gave_and_what_counts_are_next_to_each_other() -> None:
+    given = Override("Ada", "ping_pong", 7.0, "shown orally", "a tutor")
+    ada = record("Ada", exercise(outcome="wrong", answer="def ping_pong(): ..."))
+    moved = Change("2026-10-20", "Ada", "ping_pong", 4.0, 7.0, "set by hand")
+    data = database(weighted_course([ada], "Autumn", (), EQUAL, [given]), [moved])
+    query = "select share, points, set_by_hand, reason, answer from exercises"
+    assert asked(data, query) == [(0.4, 7.0, 7.0, "shown orally", "def ping_pong(): ...")]
+    assert asked(data, "select points, out_of from learners") == [(7.0, 10.0)]
+    assert asked(data, "select before, after, why from changes") == [(4.0, 7.0, "set by hand")]
+    assert "271828" not in str(asked(data, "select * from cases"))
+
+
+def test_points_are_those_of_the_gradebook() -> None:
+    course = course_of(a_class(9), "Autumn")
+    found = dict(asked(database(course, []), "select learner, points from learners"))
+    assert found == {each.learner: each.points for each in course.standings}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_hostile_texts_are_values(name: str) -> None:
+    text = TEXTS[name]
+    data = database(course_of([hostile_record(text), unreadable_record(text + "!")], text), [])
+    assert asked(data, "select count(*) from exercises") == [(6,)]
