@@ -4,8 +4,10 @@ As root: /srv/real-ranks/.venv/bin/jupyterhub -f /srv/real-ranks/docs/hub/jupyte
 docs/hub.md says how to set it up, and what each rule is for.
 """
 
+import importlib.util
 import os
 import resource
+import shutil
 import sys
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from helpers.course.workspace import set_up_jupyter
 
 GB = 1 << 30
 STATE = Path(os.environ.get("REAL_RANKS_HUB_STATE", "/srv/real-ranks-hub"))
+BIN = Path(sys.executable).parent
 
 c = get_config()  # noqa: F821 (JupyterHub puts it here)
 
@@ -22,10 +25,11 @@ c = get_config()  # noqa: F821 (JupyterHub puts it here)
 set_up_jupyter()
 
 # --- the hub itself: its database, its cookies' secret and its process id are root's alone
-STATE.mkdir(mode=0o700, parents=True, exist_ok=True)
-c.JupyterHub.db_url = f"sqlite:///{STATE}/jupyterhub.sqlite"
-c.JupyterHub.cookie_secret_file = str(STATE / "cookie_secret")
-c.ConfigurableHTTPProxy.pid_file = str(STATE / "proxy.pid")
+STATE.mkdir(mode=0o711, parents=True, exist_ok=True)
+(STATE / "hub").mkdir(mode=0o700, exist_ok=True)
+c.JupyterHub.db_url = f"sqlite:///{STATE}/hub/jupyterhub.sqlite"
+c.JupyterHub.cookie_secret_file = str(STATE / "hub" / "cookie_secret")
+c.ConfigurableHTTPProxy.pid_file = str(STATE / "hub" / "proxy.pid")
 c.JupyterHub.bind_url = "http://127.0.0.1:8000"  # put a server with TLS before it
 
 # --- who may log in: system users of this group, with their passwords (PAM)
@@ -53,7 +57,7 @@ class Spawner(LocalProcessSpawner):
 
 
 c.JupyterHub.spawner_class = Spawner
-c.Spawner.cmd = [str(Path(sys.executable).parent / "jupyterhub-singleuser")]
+c.Spawner.cmd = [str(BIN / "jupyterhub-singleuser")]
 c.Spawner.environment = {"REAL_RANKS_HUB": "1"}
 c.Spawner.default_url = "/lab/tree/real-ranks/home.ipynb"
 c.Spawner.start_timeout = 120  # a whole class that logs in at once
@@ -69,3 +73,23 @@ c.Spawner.args = [
 ]
 # A class of thirty on two cores: their servers start a few at a time.
 c.JupyterHub.concurrent_spawn_limit = 4
+
+# --- the board of docs/room.md, where its packages are installed: everybody who is logged in has joined
+if importlib.util.find_spec("uvicorn") is not None:
+    # It reads what learners send: so it runs as a user who owns nothing else.
+    (STATE / "room").mkdir(mode=0o700, exist_ok=True)
+    shutil.chown(STATE / "room", "nobody", "nogroup")
+    as_nobody = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
+    board = [str(BIN / "course"), "room", "serve", "--hub", "--file", str(STATE / "room" / "board")]
+    c.JupyterHub.services = [
+        {
+            "name": "room",
+            "url": "http://127.0.0.1:8765",
+            "command": [*as_nobody, *board],
+            "cwd": "/",
+            "environment": {"REAL_RANKS_WORK": str(STATE / "room")},
+            "oauth_no_confirm": True,
+        }
+    ]
+    c.JupyterHub.load_roles = [{"name": "user", "scopes": ["self", "access:services!service=room"]}]
+    c.Spawner.environment["REAL_RANKS_ROOM"] = f"{c.JupyterHub.bind_url}/services/room"

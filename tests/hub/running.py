@@ -31,12 +31,15 @@ RECIPE = Path("docs", "hub", "jupyterhub_config.py")
 # What differs from the recipe: where this hub listens, and whose users it has.
 _CONFIG = """\
 load_subconfig({recipe!r})
-c.JupyterHub.bind_url = {address!r}
+c.JupyterHub.bind_url = "{address}"
 c.JupyterHub.hub_bind_url = "http://127.0.0.1:{hub}"
 c.ConfigurableHTTPProxy.api_url = "http://127.0.0.1:{api}"
 c.PAMAuthenticator.allowed_groups = {{{group!r}}}
 c.PAMAuthenticator.admin_groups = set()
 c.PAMAuthenticator.service = "login"
+if c.JupyterHub.services:
+    c.JupyterHub.services[0]["url"] = "http://127.0.0.1:{room}"
+    c.Spawner.environment["REAL_RANKS_ROOM"] = "{address}/services/room"
 """
 
 
@@ -53,28 +56,38 @@ class Hub:
     address: str
     users: Sequence[User]
     log: Path
-    pid: int
+
+    @property
+    def board(self) -> Path:
+        """The board's database."""
+        return self.log.parent / "state" / "room" / "board"
 
 
 @contextmanager
-def running_hub(count: int, folder: Path) -> Iterator[Hub]:
-    """Run the recipe for so many new system users; keep the hub's own files in `folder`."""
+def running_hub(count: int) -> Iterator[Hub]:
+    """Run the recipe for that many new system users."""
     set_up_jupyter()
     with ExitStack() as stack:
         group, users = stack.enter_context(_system_users(count))
-        ports = free_port(), free_port(), free_port()
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rr-hub-")))
+        folder.chmod(0o711)  # the board's user has a folder below it
+        ports = [free_port() for _ in range(4)]
         address = f"http://127.0.0.1:{ports[0]}"
         root = find_workspace().root
         config, log = folder / "config.py", folder / "hub.log"
         config.write_text(
             _CONFIG.format(
-                recipe=str(root / RECIPE), address=address, hub=ports[1], api=ports[2], group=group
+                recipe=str(root / RECIPE),
+                address=address,
+                hub=ports[1],
+                api=ports[2],
+                room=ports[3],
+                group=group,
             )
         )
-        base = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rr-hub-")))
         bin = Path(sys.executable).parent
         command = [sys.executable, "-P", "-m", "jupyterhub", "-f", str(config)]
-        script = "\n".join([*_mounts(root, base), f"exec {shlex.join(command)}"])
+        script = "\n".join([*_mounts(root, folder / "python"), f"exec {shlex.join(command)}"])
         env = {
             "PATH": f"{bin}:{os.environ['PATH']}",
             "HOME": str(folder),
@@ -92,8 +105,10 @@ def running_hub(count: int, folder: Path) -> Iterator[Hub]:
             )
         try:
             _wait_until_it_answers(f"{address}/hub/health", process, log)
-            yield Hub(address, users, log, process.pid)
+            yield Hub(address, users, log)
         finally:
+            with suppress(psutil.NoSuchProcess):
+                stack.callback(_end, psutil.Process(process.pid).children(recursive=True))
             process.send_signal(signal.SIGTERM)  # it ends its users' servers, and then itself
             with suppress(subprocess.TimeoutExpired):
                 process.wait(END_S)
@@ -106,6 +121,7 @@ def _mounts(root: Path, base: Path) -> Iterator[str]:
     python = Path(sys.base_prefix).resolve()
     closed = [p for p in reversed(python.parents) if not p.stat().st_mode & 0o001]
     if closed:
+        yield f"mkdir {base}"
         yield f"mount --bind {python} {base}"
         yield f"mount -t tmpfs -o mode=755 tmpfs {closed[0]}"
         yield f"mkdir -p {python}"
@@ -132,7 +148,7 @@ def _system_users(count: int) -> Iterator[tuple[str, list[User]]]:
         yield mark, users
     finally:
         for user in users:
-            _end_all_of(user.name)
+            _end(processes_of(user.name))
             subprocess.run(["userdel", "--remove", user.name], capture_output=True, check=False)
         subprocess.run(["groupdel", mark], check=False)
 
@@ -147,8 +163,8 @@ def processes_of(name: str) -> list[psutil.Process]:
     return found
 
 
-def _end_all_of(name: str) -> None:
-    for process in processes_of(name):
+def _end(processes: Sequence[psutil.Process]) -> None:
+    for process in processes:
         with suppress(psutil.Error):
             process.kill()
 

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import importlib.util
 import json
+import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
+from contextlib import asynccontextmanager, closing
 
 import psutil
 import pytest
 
+from helpers.answers.data import Answer
+from helpers.answers.reader import read_answers
 from helpers.course.look import KERNELS
+from helpers.course.workspace import find_workspace
+from helpers.room.store import Store
 from tests.hub.people import Person
 from tests.hub.running import Hub, processes_of, running_hub
 
 NOTEBOOK = "04_collectives.ipynb"
+CHECKED, BOARD_S = "broadcast_from", 60.0
 SECRET = "what only ana's kernel prints"
 START = """
 from helpers import *
@@ -93,8 +99,8 @@ async def learners(hub: Hub) -> AsyncIterator[list[Person]]:
 
 
 @pytest.mark.timeout(600)
-def test_two_learners_have_the_course_and_nothing_of_each_other(tmp_path: Path) -> None:
-    with running_hub(2, tmp_path) as hub:
+def test_two_learners_have_the_course_and_nothing_of_each_other() -> None:
+    with running_hub(2) as hub:
         asyncio.run(_together(hub))
         names = [user.name for user in hub.users]
     assert not [process for name in names for process in processes_of(name)]
@@ -106,6 +112,7 @@ async def _together(hub: Hub) -> None:
             await person.value(START)
             await person.value(LIVE)
         await _has_what_course_lab_brings(ana)
+        await _has_joined_the_room(ana, hub)
         await _is_out_of_reach(ana, ben)
         await _keeps_its_output_to_itself(ana, ben)
         await _goes_on_whatever_another_connects_to(ana, ben)
@@ -126,6 +133,28 @@ async def _has_what_course_lab_brings(ana: Person) -> None:
         p for p in processes_of(ana.user.name) if p.name() == "rank server" and _is_first(p)
     ]
     assert server.ppid() in {p.pid for p in processes_of(ana.user.name)}
+
+
+async def _has_joined_the_room(ana: Person, hub: Hub) -> None:
+    """Her check reaches the board, which runs as a user who owns nothing else."""
+    if importlib.util.find_spec("uvicorn") is None:
+        return
+    assert "passed (" in await ana.value(f"{answer_to(CHECKED)}\nprint(check({CHECKED}))")
+    deadline = time.monotonic() + BOARD_S
+    with closing(Store(hub.board)) as store:
+        while not (happened := store.happened()):
+            assert time.monotonic() < deadline, hub.log.read_text()[-4000:]
+            await asyncio.sleep(0.2)
+        assert [each.event.exercise for each in happened] == [CHECKED]
+        assert [each.name for each in store.learners()] == [ana.user.name]
+    assert [p for p in processes_of("nobody") if str(hub.board) in p.cmdline()]
+
+
+def answer_to(exercise: str) -> str:
+    """Return the reference solution of an exercise of the notebook that is open."""
+    answer = read_answers(find_workspace().solutions / NOTEBOOK, [exercise])[exercise]
+    assert isinstance(answer, Answer)
+    return answer.source
 
 
 def _is_first(process: psutil.Process) -> bool:
