@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.cookies import SimpleCookie
 from typing import Any
@@ -16,7 +17,7 @@ from tornado.websocket import WebSocketClientConnection, websocket_connect
 
 from tests.hub.running import Hub, User
 
-REQUEST_S, SPAWN_S, CELL_S = 120.0, 240.0, 240.0
+REQUEST_S, SPAWN_S, CELL_S, CLOSE_S = 120.0, 300.0, 400.0, 5.0
 
 
 @dataclass
@@ -148,9 +149,10 @@ class Person:
         """Close the page; the server and the kernel go on."""
         if self.socket is not None:
             self.socket.close()
-            async with asyncio.timeout(REQUEST_S):
-                while await self.socket.read_message() is not None:
-                    pass
+            with suppress(TimeoutError):  # it may have been closed, and read to its end, before
+                async with asyncio.timeout(CLOSE_S):
+                    while await self.socket.read_message() is not None:
+                        pass
 
 
 def _note(message: dict[str, Any], cell: Cell) -> bool:

@@ -118,10 +118,10 @@ async def _press_run(person: Person, number: int, times: dict[str, list[float]])
     exercise = list(NOTEBOOKS.values())[number % len(NOTEBOOKS)]
     expected = 3.0 * number + 3.0
     cell = await person.run(LAUNCH.format(mark=number))
-    assert cell.text == f"[{expected}, {expected}, {expected}]\n", cell.text
+    assert cell.text.endswith(f"[{expected}, {expected}, {expected}]\n"), cell.text
     times["launch, 3 ranks"].append(cell.seconds)
     cell = await person.run(DDP)
-    assert cell.text == "[0, 1]\n", cell.text
+    assert cell.text.endswith("[0, 1]\n"), cell.text  # below a live view
     of = "DDP cell" if person.has_trained else "DDP cell, a kernel's first"
     times[of].append(cell.seconds)
     person.has_trained = True
