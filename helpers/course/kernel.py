@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from helpers.course.notebook_file import NotebookError, read_notebook, source_of
 from helpers.ranks import launcher, warm
@@ -44,7 +45,7 @@ def main() -> None:
     # Not before the fork: the rank server needs none of it.
     from ipykernel.kernelapp import IPKernelApp
 
-    app = IPKernelApp.instance()
+    app: Any = IPKernelApp.instance()
     app.initialize()
     # `import helpers` in a cell does this in other kernels; here it has been imported already.
     from helpers import greet_kernel

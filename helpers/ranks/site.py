@@ -237,6 +237,7 @@ class Shared(Beside):
                 with contextlib.suppress(OSError):  # the one that listed the others
                     os.close(fd)
         os.environ.update(env)
+        del sys.argv[1:]  # the kernel's, which a rank's argparse would take for its own
         prctl(PR_SET_NAME, b"rank server")  # else it has the kernel's name in lists of processes
         importlib.import_module("helpers.ranks.server").main(
             control, method, self.scratch, self.emptied, self.idle_s

@@ -49,9 +49,15 @@ class Person:
         headers = {"Authorization": f"token {self.token}"} if self.token else {}
         sent = json.dumps(body) if body is not None else "" if method == "POST" else None
         request = HTTPRequest(
-            url, method, headers, sent, request_timeout=REQUEST_S, follow_redirects=False
+            url,
+            method,
+            headers,
+            sent,
+            connect_timeout=REQUEST_S,
+            request_timeout=REQUEST_S,
+            follow_redirects=False,
         )
-        return await AsyncHTTPClient().fetch(request, raise_error=False)
+        return await AsyncHTTPClient(max_clients=100).fetch(request, raise_error=False)
 
     async def log_in(self) -> None:
         """Log in with the password, and wait until one's server answers."""
@@ -87,10 +93,11 @@ class Person:
             "POST",
             {"Cookie": "; ".join(f"{name}={cookie.value}" for name, cookie in cookies.items())},
             urlencode(filled),
+            connect_timeout=REQUEST_S,
             request_timeout=REQUEST_S,
             follow_redirects=False,
         )
-        answer = await AsyncHTTPClient().fetch(request, raise_error=False)
+        answer = await AsyncHTTPClient(max_clients=100).fetch(request, raise_error=False)
         assert answer.code == 302, (answer.code, self.hub.log.read_text()[-4000:])
 
     async def open(self, notebook: str) -> None:
@@ -108,7 +115,9 @@ class Person:
         self.kernel = json.loads(answer.body)["kernel"]["id"]
         url = f"{self.server.replace('http', 'ws', 1)}/api/kernels/{self.kernel}/channels"
         headers = {"Authorization": f"token {self.token}"}
-        self.socket = await websocket_connect(HTTPRequest(url, headers=headers))
+        self.socket = await websocket_connect(
+            HTTPRequest(url, headers=headers, connect_timeout=SPAWN_S, request_timeout=SPAWN_S)
+        )
         assert (await self.run("None")).status == "ok"
         self.seconds["open a notebook"] = time.monotonic() - began
 

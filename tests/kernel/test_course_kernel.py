@@ -29,7 +29,7 @@ print(
     signal.getsignal(signal.SIGINT),
     "" in sys.path,
     torch.distributed.get_debug_level(),
-    launch(lambda rank, n: (torch.get_num_threads(), os.environ["OMP_NUM_THREADS"]), 2).values,
+    launch(lambda rank, n: (torch.get_num_threads(), os.environ["OMP_NUM_THREADS"], sys.argv), 2).values,
 )"""
 
 
