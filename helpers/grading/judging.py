@@ -56,7 +56,7 @@ _MOST_MATCHES, _DIGEST = 10_000, 64
 # Characters of an error of the judge's own.
 _SHOWN = 200
 # Of a run that is drawn.
-_MOST_EVENTS = 400
+_MOST_EVENTS, _MOST_TRACE = 400, 300_000
 
 
 @dataclass(frozen=True)
@@ -252,6 +252,7 @@ def written_down(
     """
     drawn = pictures == "all" or (pictures == "failed" and not result.passed)
     flag = _unexplained(exercise, result)
+    picture, trace = _drawn(result.run) if drawn and not hidden else ("", "")
     if hidden:
         cases = tuple(_hidden(number, case) for number, case in enumerate(result.cases, 1))
     else:
@@ -264,7 +265,8 @@ def written_down(
         message=(result.unjudged or result.message)[:_MOST_TEXT],
         notes=tuple(note[:_MOST_TEXT] for note in result.notes),
         flags=(flag,) if flag else (),
-        picture=_picture(result.run) if drawn and not hidden else "",
+        picture=picture,
+        trace=trace,
     )
 
 
@@ -303,13 +305,18 @@ def preload_pictures() -> None:
     timeline(Run(1, [None], [""], Trace(1)))._repr_png_()
 
 
-def _picture(run: Run | None) -> str:
-    """Draw a run from its trace alone, as a PNG in base64; "" where there is nothing to see."""
+def _drawn(run: Run | None) -> tuple[str, str]:
+    """Draw a run from its trace alone, as a PNG in base64, and write the trace as JSON.
+
+    Two empty texts where there is nothing to see, and no trace where it would be too long.
+    """
     if run is None or not 0 < len(run.trace) <= _MOST_EVENTS:
-        return ""
+        return "", ""
     from helpers.views.timeline import timeline
 
     try:
-        return base64.b64encode(timeline(run)._repr_png_()).decode()
+        picture = base64.b64encode(timeline(run)._repr_png_()).decode()
+        trace = msgspec.json.encode(run.trace).decode()
     except Exception:  # a trace that cannot be drawn must not cost anybody a grade
-        return ""
+        return "", ""
+    return picture, trace if len(trace) <= _MOST_TRACE else ""

@@ -57,8 +57,8 @@ class ExerciseRecord:
     outcome: an `Outcome` of the checks, or of grading alone: "out of memory", "flooded", "harness
     fault". notes: repairs made to find the answer. flags: places where the instructor should look; none
     is a verdict. reported: what nothing but the ranks vouches for. picture: a PNG of the learner's own
-    visible run, in base64, or "". answer: the answer's source as it was tried. key: its place in the
-    cache. cached: it was not tried again.
+    visible run, in base64, or "". trace: what was recorded of that run, as JSON, or "". answer: the
+    answer's source as it was tried. key: its place in the cache. cached: it was not tried again.
     """
 
     name: str
@@ -75,6 +75,7 @@ class ExerciseRecord:
     reported: tuple[str, ...] = ()
     seconds: float = 0.0
     picture: str = ""
+    trace: str = ""
     answer: str = ""
     key: str = ""
     cached: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -67,6 +68,7 @@ def test_a_deadlock_is_explained_and_drawn(grader: Grader, tmp_path: Path) -> No
     assert (exercise.outcome, exercise.points) == ("deadlocked", 0.0)
     assert "recv" in exercise.cases[0].message
     assert exercise.picture.startswith("iVBOR")
+    assert json.loads(exercise.trace)["world_size"] >= 1
 
 
 def test_where_the_reference_fails_too_nobody_loses_points(grader: Grader, tmp_path: Path) -> None:

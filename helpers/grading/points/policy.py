@@ -221,7 +221,8 @@ def described(policy: Policy) -> tuple[str, ...]:
         "points": "An exercise is worth the points that its check gives.",
     }
     further = {
-        "bonus": f"Exercises beyond the core (further) add {policy.bonus_weight:.0%} of their weight as a bonus.",
+        "bonus": "Exercises beyond the core (further) are a bonus: "
+        f"{policy.bonus_weight:.0%} of their weight.",
         "counts": "Exercises beyond the core (further) count like all others.",
         "ignored": "Exercises beyond the core (further) do not count.",
     }

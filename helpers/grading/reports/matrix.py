@@ -7,7 +7,7 @@ sorts, filters and searches with a script of its own, from files alone; what is 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -97,8 +97,21 @@ def matrix_page(course: Course, neighbours: Neighbours) -> bytes:
     return render("matrix.html", script=_script(), title=course.title, data=_embedded(data))
 
 
-def review_page(course: Course, standing: Standing, neighbours: Neighbours) -> bytes:
-    """Return one learner's answers, with hidden cases and similar answers, as HTML in UTF-8."""
+def player_file(standing: Standing, exercise: ExerciseRecord) -> str:
+    """Return the name of the page with the player of a learner's run."""
+    return f"{standing.page.removesuffix('.html')}-{plain_name(exercise.name)}.html"
+
+
+def review_page(
+    course: Course,
+    standing: Standing,
+    neighbours: Neighbours,
+    players: Collection[str] = frozenset(),
+) -> bytes:
+    """Return one learner's answers, with hidden cases and similar answers, as HTML in UTF-8.
+
+    players: the files that `player_file` names and that exist.
+    """
     return render(
         "review.html",
         title=course.title,
@@ -107,6 +120,8 @@ def review_page(course: Course, standing: Standing, neighbours: Neighbours) -> b
         similar=lambda exercise: neighbours.of(standing.learner, exercise.name),
         cases_of=_cases_of,
         place=_place,
+        player_of=lambda exercise: player_file(standing, exercise),
+        players=players,
         most_code=_MOST_CODE,
         late_text=late_text,
         looks=looks,

@@ -27,15 +27,18 @@ _MOST_BYTES = 2_000_000
 _MOST_PIXELS = 4_000
 
 
-def render(template: str, script: str = "", **given: Any) -> bytes:
-    """Fill in a template and give the page as UTF-8. script: the only one that may run in it."""
+def render(template: str, script: str = "", policy: str = "", **given: Any) -> bytes:
+    """Fill in a template and give the page as UTF-8. script: the only one that may run in it.
+
+    policy: the page's Content-Security-Policy, by default one that allows this script and style alone.
+    """
     style = _style()
     page = (
         _environment()
         .get_template(template)
         .render(
             style=Markup(style),
-            policy=_policy(style, script),
+            policy=policy or _policy(style, script),
             script=script,
             **given,
         )

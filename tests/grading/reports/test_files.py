@@ -82,6 +82,7 @@ def test_hostile_records_write_below_out_only(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"out"}
     assert {path.name for path in (tmp_path / "out").iterdir()} == CLASS_FILES | {
         "learners",
+        "players",
         "review",
     }
     assert len(list((tmp_path / "out" / "learners").iterdir())) == len(records)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page as BrowserPage
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 from helpers.grading.points.overrides import Override
 from helpers.grading.record import Record
 from helpers.grading.reports import Alike, Similar, write_reports
 from helpers.grading.reports.matrix import Neighbours, matrix_page, review_page
+from helpers.grading.reports.player import player_page
 from helpers.grading.reports.standing import Course
 from helpers.grading.reports.standing import course_of as weighted_course
+from helpers.trace.events import Place
 from tests.grading.reports.builders import (
     EQUAL,
     a_class,
@@ -29,6 +34,7 @@ from tests.grading.reports.builders import (
 from tests.grading.reports.hostile import TEXTS
 from tests.grading.reports.page_tags import Page
 from tests.grading.reports.test_browser import BROWSERS, QUIET
+from tests.views.builders import ping_pong
 
 SIMILAR = [Similar(("Ada", "Bob"), (Alike("ping_pong", 0.95, 2),))]
 CODE = "def ping_pong(rank, world_size, ball, rounds):\n    return '<b>ball</b>'"
@@ -130,3 +136,32 @@ def test_the_instructors_pages_are_accessible(page: BrowserPage, tmp_path: Path)
 def test_an_empty_class_has_a_matrix() -> None:
     course = weighted_course([], "Autumn")
     assert b'"learners":[]' in matrix_page(course, Neighbours(course, []))
+
+
+def a_trace(line: str = "dist.send(x, 1)") -> str:
+    trace = ping_pong()
+    where = Place("<answer>", 3, line, "cell 3", line)
+    events = [replace(event, where=where) for event in trace.events]
+    return msgspec.json.encode(replace(trace, events=tuple(events))).decode()
+
+
+def test_a_run_can_be_played(tmp_path: Path, page: BrowserPage) -> None:
+    """From the link on the instructor's page, and nothing that a trace says runs or is fetched."""
+    evil = "</script><img src=http://127.0.0.1:9/x onerror=document.title=1>"
+    ada = record("Ada", exercise(outcome="wrong", answer=CODE, trace=a_trace(evil)))
+    write_reports(weighted_course([ada], "Autumn", (), EQUAL), tmp_path)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    (review,) = (tmp_path / "review").glob("*.html")
+    page.goto(review.as_uri())
+    page.get_by_role("link", name="Play this run").click()
+    page.get_by_role("button", name="Play", exact=True).first.click()
+    expect(page.locator(".rr-player .rr-run")).to_be_visible()
+    expect(page.locator(".rr-count")).not_to_have_text(re.compile("^0 /"))
+    assert page.title() != "1"
+    assert all(url.startswith(("file:", "blob:", "data:")) for url in asked), asked
+
+
+@pytest.mark.parametrize("bad", ["", "{", "[]", '{"world_size": 100000}', "9" * 500_000])
+def test_a_trace_that_no_run_has_gives_no_page(bad: str) -> None:
+    assert player_page(exercise(trace=bad), "Ada") is None
