@@ -98,6 +98,7 @@ async def learners(hub: Hub) -> AsyncIterator[list[Person]]:
             await person.close()
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_two_learners_have_the_course_and_nothing_of_each_other() -> None:
     with running_hub(2) as hub:
