@@ -96,7 +96,7 @@ def _show_results() -> None:
         tie()
 
 
-def _greet_kernel() -> None:
+def greet_kernel() -> None:
     """Make a kernel, or an IPython in a terminal, ready for `launch` and `%%ranks`."""
     from helpers.ranks.cells import in_kernel, ipython
 
@@ -115,4 +115,4 @@ def _greet_kernel() -> None:
 
 
 if "IPython" in sys.modules:
-    _greet_kernel()
+    greet_kernel()

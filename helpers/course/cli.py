@@ -97,7 +97,7 @@ def lab(lab_args: tuple[str, ...]) -> None:
     opened = write_home(workspace.work)
     if not opened.is_relative_to(workspace.root):
         click.echo(f"You work in {workspace.work}.")
-    workspaces.quiet_lab()
+    workspaces.set_up_jupyter()
     extra += workspaces.LOOK
     # Naming the file opens it in a browser that JupyterLab starts; this makes the URL that it prints
     # lead there, too.

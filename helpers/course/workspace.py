@@ -178,16 +178,21 @@ def _move_aside(path: Path) -> Path:
     return path.rename(kept)
 
 
-def quiet_lab() -> None:
-    """Set up this environment's JupyterLab for learners, where nobody has set it up otherwise.
+def set_up_jupyter() -> None:
+    """Set up this environment's Jupyter for learners, where nobody has set it up otherwise.
 
-    It does not ask a newcomer about its news feed, which it would fetch from afar; and it saves widgets
-    with their notebook: a quiz of yesterday would else be an error message.
+    JupyterLab does not ask a newcomer about its news feed, which it would fetch from afar; and it saves
+    widgets with their notebook: a quiz of yesterday would else be an error message. Jupyter servers load
+    `hub`, which does nothing but on a hub. (Written here and not by pip, which leaves such files out where a
+    package is installed in editable mode, as this one is.)
     """
+    etc = Path(sys.prefix, "etc", "jupyter")
     disabled = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
-    _write_new(Path(sys.prefix, "etc", "jupyter", "labconfig", "page_config.json"), disabled)
+    _write_new(etc / "labconfig" / "page_config.json", disabled)
     saved = {"@jupyter-widgets/jupyterlab-manager:plugin": {"saveState": True}}
     _write_new(Path(sys.prefix, "share", "jupyter", "lab", "settings", "overrides.json"), saved)
+    enabled = {"ServerApp": {"jpserver_extensions": {"helpers.course.hub": True}}}
+    _write_new(etc / "jupyter_server_config.d" / "real_ranks.json", enabled)
 
 
 def _write_new(path: Path, settings: Mapping[str, object]) -> None:

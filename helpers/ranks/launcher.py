@@ -27,6 +27,7 @@ from helpers.ranks.options import Caller, Options, Task, check_world_size
 from helpers.ranks.payload import make_payload
 from helpers.ranks.run import RankFailure, Run
 from helpers.ranks.settings import NONE, Carried, news, read_settings
+from helpers.ranks.site import Site
 from helpers.ranks.stop import one_stop
 from helpers.ranks.wanted import wanted_by
 from helpers.ranks.world import World
@@ -228,8 +229,8 @@ def connected() -> Connection | None:
     return _own.connection
 
 
-def connect() -> Connection:
-    """Return this process's rank server, starting one if there is none or if it has gone."""
+def connect(site: Site | None = None) -> Connection:
+    """Return this process's rank server, starting one (at `site`) if there is none or if it has gone."""
     held = _own.connection
     if held is not None and (held.gone or not held.alive()):
         if held.owner == os.getpid():
@@ -238,7 +239,7 @@ def connect() -> Connection:
             held.close()
         held = None
     if held is None:
-        held = _own.connection = Connection()
+        held = _own.connection = Connection(site)
     return held
 
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-NO_NEW_PRIVS = 38
+NO_NEW_PRIVS, PR_SET_NAME = 38, 15
 _PDEATHSIG, _CHILD_SUBREAPER = 1, 36
 _ENDED = frozenset({"Z", "X", ""})
 _FAMILY_S, _EMPTY_LOOKS = 10.0, 3

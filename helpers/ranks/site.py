@@ -5,19 +5,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import time
+import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Protocol
 
 from helpers.ranks import wire
 from helpers.ranks.failures import LaunchError
-from helpers.ranks.processes import end_family
+from helpers.ranks.processes import PR_SET_NAME, end_family, prctl
 from helpers.ranks.run import Traffic
 
 
@@ -56,6 +60,35 @@ class Spawned(subprocess.Popen[bytes]):
             )
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def kill(self) -> None:
+        end_family(self.pid)
+
+
+class Forked:
+    """A rank server that its launcher forked: the first process of its session."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        if self._code is None:
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:  # a cell has waited for it: nobody can say how it ended
+                self._code = -1
+            else:
+                self._code = os.waitstatus_to_exitcode(status) if pid else None
+        return self._code
+
+    def wait(self, timeout: float) -> int:
+        deadline = time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired("rank server", timeout)
+            time.sleep(0.005)
+        return code
 
     def kill(self) -> None:
         end_family(self.pid)
@@ -170,3 +203,42 @@ class Beside:
 
     def close(self) -> None:
         shutil.rmtree(self.scratch, ignore_errors=True)
+
+
+class Shared(Beside):
+    """As `Beside`, but forked from the launcher, whose memory of torch it shares.
+
+    The launcher must have one thread, and have called `warm.import_to_share`. The server stays: it holds
+    little memory of its own, and another one could not be forked later, when the kernel has threads.
+    """
+
+    idle_s = 0.0
+
+    def start(self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]) -> Process:
+        self._given = dict(os.environ)
+        pid = os.fork()
+        if pid == 0:
+            try:
+                self._serve(control, log.fileno(), method, env)
+            except BaseException:
+                traceback.print_exc()  # into the log, which the launcher shows
+                os._exit(1)
+            finally:
+                os._exit(0)
+        return Forked(pid)
+
+    def _serve(self, control: int, log: int, method: str, env: Mapping[str, str]) -> None:
+        os.setsid()  # a Ctrl-C or Stop for the kernel is not for the server
+        for target, source in enumerate((os.open(os.devnull, os.O_RDONLY), log, log)):
+            os.dup2(source, target)
+        # A copy of the launcher's end of the socket would keep it open when the launcher has gone.
+        for fd in map(int, os.listdir("/proc/self/fd")):
+            if fd > 2 and fd != control:
+                with contextlib.suppress(OSError):  # the one that listed the others
+                    os.close(fd)
+        os.environ.update(env)
+        del sys.argv[1:]  # the kernel's, which a rank's argparse would take for its own
+        prctl(PR_SET_NAME, b"rank server")  # else it has the kernel's name in lists of processes
+        importlib.import_module("helpers.ranks.server").main(
+            control, method, self.scratch, self.emptied, self.idle_s
+        )

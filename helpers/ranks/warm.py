@@ -1,6 +1,7 @@
 """What a rank server imports before it forks ranks, so that no rank has to.
 
-Called by `server`, and in a sandbox by the process from which servers are forked.
+Called by `server`; in a sandbox by the process from which servers are forked; and by the course's kernel,
+which forks its server from itself.
 """
 
 from __future__ import annotations
@@ -36,37 +37,61 @@ PRELOAD = (
 
 @dataclass
 class _Importer:
-    """The process that has imported all, or 0 while none has."""
+    """The process that has imported all, or 0 while none has; and whether torch is as ranks need it."""
 
     pid: int = 0
+    is_server: bool = False
 
 
 _importer = _Importer()
 
+_NEEDED = (
+    "torch.distributed",
+    "helpers.ranks.sending",
+    "helpers.trace.kernels",
+    "helpers.ranks.worker",
+    "helpers.trace.recorder",
+    "helpers.trace.log",
+    "resource",  # else each rank would import it at its start,
+    "torch.utils.serialization.config",  # and this one at its first storage
+)
 
 _HUGE = 2 << 20
 _MADV_COLLAPSE = 25
 
 
 def import_all(more: Sequence[str] = ()) -> None:
-    """Import what every rank needs, and `more`, so that none has to after the fork."""
-    if "helpers.ranks.worker" in sys.modules:
+    """Import what every rank needs, and `more`, so that none has to later; set torch up for ranks."""
+    if _importer.is_server:
         return  # the process that forked this one has
-    gc.disable()  # nothing that is imported becomes garbage: looking for some is a tenth of the time
+    if not _importer.pid:
+        _import((*_NEEDED, *more))
     importlib.import_module("torch.distributed").set_debug_level_from_env()
     importlib.import_module("torch").set_num_threads(1)
-    importlib.import_module("helpers.ranks.sending")
     importlib.import_module("helpers.trace.kernels").install()
-    importlib.import_module("helpers.ranks.worker")
-    importlib.import_module("helpers.trace.recorder")
-    importlib.import_module("helpers.trace.log")
-    importlib.import_module("resource")  # else each rank would import it at its start,
-    importlib.import_module("torch.utils.serialization.config")  # and this one at its first storage
-    for name in more:
+    _importer.is_server = True
+    _settle()
+
+
+def import_to_share(more: Sequence[str]) -> None:
+    """Import what every rank needs, and `more`, in a process that is not a rank server itself.
+
+    Nothing that torch does is changed: a kernel goes on from here, with a server forked from it.
+    """
+    _import(_NEEDED)
+    preload(more)
+
+
+def _import(names: Sequence[str]) -> None:
+    gc.disable()  # nothing that is imported becomes garbage: looking for some is a tenth of the time
+    for name in names:
         importlib.import_module(name)
+    _importer.pid = os.getpid()
+
+
+def _settle() -> None:
     gc.freeze()  # keeps the collector from touching, and so copying, pages shared by fork
     gc.enable()
-    _importer.pid = os.getpid()
     _into_huge_pages()
 
 
@@ -80,9 +105,7 @@ def preload(names: Sequence[str] = PRELOAD) -> None:
     if (rules := sys.modules.get("torch._dynamo.trace_rules")) is not None:
         # init_process_group empties this cache; done here, no rank need copy the pages it is on
         rules.clear_lru_cache()
-    gc.freeze()
-    gc.enable()
-    _into_huge_pages()
+    _settle()
 
 
 def _into_huge_pages() -> None:

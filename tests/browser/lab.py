@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,13 +39,16 @@ class Lab:
 
 
 @contextmanager
-def running_lab(work: Path, home: Path, app: str = "jupyterlab") -> Iterator[Lab]:
+def running_lab(
+    work: Path, home: Path, app: str = "jupyterlab", options: Sequence[str] = LOOK
+) -> Iterator[Lab]:
     """Serve the folder `work`, with nothing of this machine's settings; keep its own in `home`.
 
-    app: "jupyterlab", or "notebook" for Jupyter Notebook 7.
+    app: "jupyterlab", or "notebook" for Jupyter Notebook 7. options: of its command line, as `course lab`
+    gives them.
     """
     lab = Lab(free_port(), secrets.token_hex(16))
-    words = [sys.executable, "-m", app, "--no-browser", "--allow-root", *LOOK]
+    words = [sys.executable, "-m", app, "--no-browser", "--allow-root", *options]
     words += ["--ServerApp.ip=127.0.0.1", f"--ServerApp.port={lab.port}"]
     words += ["--ServerApp.port_retries=0", f"--IdentityProvider.token={lab.token}"]
     words += [f"--ServerApp.root_dir={work}"]

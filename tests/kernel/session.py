@@ -23,6 +23,7 @@ from typing import Any
 
 import psutil
 from jupyter_client.blocking.client import BlockingKernelClient
+from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import KernelManager
 
 from helpers.course.workspace import find_workspace
@@ -51,14 +52,18 @@ class Kernel:
     """A kernel, its client, and the processes that come from it.
 
     python: what runs it; that of `forking_python` is only for tests that do not look at its processes.
+    spec: the folder of its kernelspec, by default ipykernel's own.
     """
 
-    def __init__(self, python: str = sys.executable, **env: str) -> None:
+    def __init__(self, python: str = sys.executable, spec: Path | None = None, **env: str) -> None:
         self.mark = secrets.token_hex(16)
         # short: multiprocessing puts sockets below it, whose paths may have 107 characters
         self.temp = Path(tempfile.mkdtemp(prefix="rr-", dir="/tmp"))
         self.folder = Path(tempfile.mkdtemp(prefix="cells-"))  # where its cells write files
-        self._manager = KernelManager(kernel_name="python3")
+        specs = KernelSpecManager()
+        if spec is not None:
+            specs.kernel_dirs = [str(spec.parent), *specs.kernel_dirs]
+        self._manager = KernelManager(kernel_name="python3", kernel_spec_manager=specs)
         self._manager.kernel_spec.argv[0] = python
         self._manager.start_kernel(env=self._environment(env), cwd=str(self.folder))
         self._client: BlockingKernelClient = self._manager.client()
@@ -201,7 +206,10 @@ def _is_last(message: dict[str, Any], cell: Cell) -> bool:
 
 def _is_server(process: psutil.Process) -> bool:
     try:
-        return bool("helpers.ranks.server" in " ".join(process.cmdline()))
+        # one that was forked has its kernel's command line, and a name of its own
+        return process.name() == "rank server" or "helpers.ranks.server" in " ".join(
+            process.cmdline()
+        )
     except psutil.Error:
         return False
 

@@ -1,7 +1,8 @@
-"""What the course adds to JupyterLab: an extension of its server, which `course lab` switches on.
+"""What the course adds to JupyterLab: an extension of its server, which `course lab` and `hub` switch on.
 
-Pictures follow the theme (custom.css), and an open home page follows the work (home.js): it finds the address
-of the map in the page's settings, so that it asks no server that does not have this extension.
+Notebooks run in the course's kernel. Pictures follow the theme (custom.css), and an open home page follows
+the work (home.js): it finds the address of the map in the page's settings, so that it asks no server that
+does not have this extension.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from jupyter_server.utils import url_path_join
 from tornado import web
 
 from helpers.course.home import home
+
+KERNELS = Path(__file__).parents[1] / "kernels"
+"""Kernelspecs of the course: of the same names as Jupyter's own, and found before them."""
 
 
 class MapHandler(APIHandler):
@@ -38,9 +42,16 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 
 
 def _load_jupyter_server_extension(server: Any) -> None:
+    switch_on(server)
+
+
+def switch_on(server: Any) -> None:
+    """Add the map, the style sheet and the course's kernel to a server."""
     settings = server.web_app.settings
     # Searched in order: a custom.css of the user's own comes first.
     settings["static_custom_path"].append(str(Path(__file__).parent))
     address = url_path_join(settings["base_url"], "real-ranks", "map")
     server.web_app.add_handlers(".*$", [(address, MapHandler)])
     settings.setdefault("page_config_data", {})["realRanksMap"] = address
+    specs = server.kernel_spec_manager
+    specs.kernel_dirs = [str(KERNELS), *specs.kernel_dirs]

@@ -1,0 +1,55 @@
+"""The course on a hub: what `course lab` does for one person, done as each person's server starts.
+
+    JupyterHub --spawns, REAL_RANKS_HUB=1--> a person's server: this extension
+                                                  `--> ~/real-ranks, home page, theme, kernel
+
+A file that `workspace.set_up_jupyter` writes (etc/jupyter/jupyter_server_config.d/real_ranks.json) enables
+this extension in every Jupyter server of the environment. It does nothing where REAL_RANKS_HUB is not 1.
+`course lab` does not need it: it switches on `look` by itself.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from helpers.course import look
+from helpers.course.home import write_home
+from helpers.course.workspace import WorkspaceError, fill, find_workspace
+
+HUB = "REAL_RANKS_HUB"
+
+
+def _jupyter_server_extension_points() -> list[dict[str, str]]:
+    return [{"module": "helpers.course.hub"}]
+
+
+def _link_jupyter_server_extension(server: Any) -> None:
+    """Set up a person's server before it reads its settings."""
+    if not _on_hub():
+        return
+    # Whatever this person's server and kernels write is theirs alone, also in /tmp and /dev/shm.
+    os.umask(0o077)
+    # A kernel's ports are open to all users of a machine, and what it prints is sent to anyone who asks.
+    # "required": with keys from the person's own connection file, or not at all.
+    server.config.KernelManager.transport_encryption = "required"
+    server.config.LabApp.custom_css = True
+
+
+def _load_jupyter_server_extension(server: Any) -> None:
+    """Fill the person's folder and write its home page, then do what `course lab` switches on."""
+    if not _on_hub():
+        return
+    try:
+        workspace = find_workspace()
+        new = fill(workspace)
+        workspace.work.chmod(0o700)
+        server.log.info("Real Ranks: %s, %d new", write_home(workspace.work), len(new))
+    except (WorkspaceError, OSError) as error:
+        # The person's other work can go on: a server that does not start could not even say so.
+        server.log.error("Real Ranks could not fill this person's folder: %s", error)
+    look.switch_on(server)
+
+
+def _on_hub() -> bool:
+    return os.environ.get(HUB) == "1"

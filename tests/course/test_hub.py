@@ -1,0 +1,86 @@
+"""The server extension that does on a hub what `course lab` does, in a real Jupyter server."""
+
+from __future__ import annotations
+
+import json
+import stat
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers.course.hub import HUB
+from helpers.course.workspace import LOOK, set_up_jupyter
+from tests.browser.lab import Lab, running_lab
+
+ENABLED = ("--ServerApp.jpserver_extensions=helpers.course.hub=True",)
+
+
+def asked(lab: Lab, path: str) -> Any:
+    with urllib.request.urlopen(lab.url(path), timeout=30) as answer:
+        return json.loads(answer.read())
+
+
+def kernel_of(lab: Lab) -> list[str]:
+    return list(asked(lab, "api/kernelspecs")["kernelspecs"]["python3"]["spec"]["argv"])
+
+
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """Return a person's folder and that of their settings."""
+    work, home = tmp_path / "work", tmp_path / "home"
+    work.mkdir()
+    home.mkdir()
+    monkeypatch.setenv("REAL_RANKS_WORK", str(work))
+    return work, home
+
+
+def test_on_a_hub_the_server_fills_the_folder_and_has_theme_map_and_kernel(
+    folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work, _ = folders
+    monkeypatch.setenv(HUB, "1")
+    (work / "02_blocking_p2p.ipynb").write_text("{}")  # begun before
+    with running_lab(*folders, options=ENABLED) as lab:
+        names = {path.name for path in work.iterdir()}
+        assert {"home.ipynb", "00_start_here.ipynb", "23_capstone.ipynb"} <= names
+        assert (work / "02_blocking_p2p.ipynb").read_text() == "{}"
+        assert stat.S_IMODE(work.stat().st_mode) == 0o700
+        assert any("helpers.course.kernel" in word for word in kernel_of(lab))
+        with urllib.request.urlopen(lab.url("lab"), timeout=30) as page:
+            text = page.read().decode()
+        assert "custom/custom.css" in text and "/real-ranks/map" in text
+
+
+def test_elsewhere_it_does_nothing(
+    folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(HUB, raising=False)
+    with running_lab(*folders, options=ENABLED) as lab:
+        assert not [path for path in folders[0].iterdir() if path.suffix == ".ipynb"]
+        assert not any("helpers.course.kernel" in word for word in kernel_of(lab))
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            asked(lab, "real-ranks/map")
+
+
+def test_course_lab_has_the_kernel_and_fills_nothing_twice(folders: tuple[Path, Path]) -> None:
+    with running_lab(*folders, options=LOOK) as lab:
+        assert any("helpers.course.kernel" in word for word in kernel_of(lab))
+        assert not [path for path in folders[0].iterdir() if path.suffix == ".ipynb"]
+
+
+def test_jupyter_is_set_up_where_nobody_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    own = tmp_path / "etc" / "jupyter" / "labconfig" / "page_config.json"
+    own.parent.mkdir(parents=True)
+    own.write_text("{}")
+    set_up_jupyter()
+    assert own.read_text() == "{}"
+    file = tmp_path / "etc" / "jupyter" / "jupyter_server_config.d" / "real_ranks.json"
+    enabled = json.loads(file.read_text())
+    assert enabled == {"ServerApp": {"jpserver_extensions": {"helpers.course.hub": True}}}
