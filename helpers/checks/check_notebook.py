@@ -18,7 +18,8 @@ from helpers.ranks.launcher import disconnect
 from helpers.views.plain import for_log
 from helpers.views.verdict import verdict_text
 
-UNSANDBOXED = "Answers run unsandboxed, with your permissions. For other people's notebooks, use `course grade`.\n"
+UNSANDBOXED = "Answers run unsandboxed, with your permissions. Grade other people's with `course grade`.
+"
 
 
 def check_notebook(path: Path, only: str = "") -> int:
