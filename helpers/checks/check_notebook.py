@@ -18,8 +18,9 @@ from helpers.ranks.launcher import disconnect
 from helpers.views.plain import for_log
 from helpers.views.verdict import verdict_text
 
-UNSANDBOXED = "Answers run unsandboxed, with your permissions. Grade other people's with `course grade`.
-"
+UNSANDBOXED = (
+    "Answers run unsandboxed, with your permissions. Grade other people's with `course grade`.\n"
+)
 
 
 def check_notebook(path: Path, only: str = "") -> int:
