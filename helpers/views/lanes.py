@@ -15,7 +15,7 @@ from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout, 
 from helpers.ranks.run import RankFailure, Run
 from helpers.trace.events import Wait
 from helpers.views.endings import endings
-from helpers.views.plain import WRAPPED, clean, clip, lines_of, one_line, plural, with_code
+from helpers.views.plain import clean, clip, lines_of, one_line, plural, with_code
 from helpers.views.timeline import player_html
 from helpers.views.values import short_value
 
@@ -257,12 +257,16 @@ def _pre(text: str, *, whole: bool = False) -> str:
     if not text:
         return ""
     room = "" if whole else "max-height: 14em; overflow: auto; "
-    style = f"margin: 0px; {room}{WRAPPED}; color: inherit"
+    style = (
+        f"margin: 0px; padding: 0px; {room}white-space: pre-wrap; "
+        "background: transparent; color: inherit"
+    )
     return f'<pre style="{style}">{escape(clean(text))}</pre>'
 
 
 def _value(text: str) -> str:
-    return f'<pre style="margin: 0px; {WRAPPED}"><b>→</b> {escape(text)}</pre>'
+    style = "margin: 0px; padding: 0px; white-space: pre-wrap; background: transparent"
+    return f'<pre style="{style}"><b>→</b> {escape(text)}</pre>'
 
 
 def _mark(word: str) -> str:
