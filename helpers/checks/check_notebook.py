@@ -19,8 +19,7 @@ from helpers.views.plain import for_log
 from helpers.views.verdict import verdict_text
 
 UNSANDBOXED = (
-    "Nothing stands between this machine and the answers: they run as you. Other people's notebooks are for "
-    "`course grade`.\n"
+    "Answers run unsandboxed, with your permissions. Grade other people's with `course grade`.\n"
 )
 
 

@@ -298,9 +298,11 @@ class _Trial:
         again = self.worlds.alone(turn, second=True)
         if not again.run.ok or behave_alike(self.exercise, tried, again):
             return ""
-        # a program that is not the same from run to run reads something else than poison
-        once_more = self.worlds.alone(turn, second=True)
-        return MOVES if behave_alike(self.exercise, again, once_more) else ""
+        # a program that is not the same from run to run reads something else than poison: the clock, say
+        for seen, second in ((again, True), (tried, False)):
+            if not behave_alike(self.exercise, seen, self.worlds.alone(turn, second=second)):
+                return ""
+        return MOVES
 
 
 def has_hard_numbers(case: Case) -> bool:

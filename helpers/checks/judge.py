@@ -195,7 +195,7 @@ def _of_all(case: Case, joint: Finding) -> str:
 
 def label_of(exercise: Exercise, case: Case) -> str:
     """Name a case by its ranks and by what tells it from others of its size."""
-    label = case.label.replace("torch.", "")
+    label = re.sub(r"\B\(\) of ", "a scalar of ", case.label.replace("torch.", ""))
     return label if exercise.kind.is_alone else f"{plural(case.world_size, 'rank')}, {label}"
 
 

@@ -73,7 +73,9 @@ def _failure(
     for rank, code in sorted(codes):
         if isinstance(code, int) and code and -code != signal.SIGTERM and rank not in told:
             name = signal.Signals(-code).name if -code in set(signal.Signals) else ""
-            return RankDied(int(rank), name, code, "The worker's process ended without a word.")
+            return RankDied(
+                int(rank), name, code, "The worker's process ended without an error message."
+            )
     if errors:
         return RankFailed(errors[0], tuple(errors[1:]))
     return None

@@ -47,6 +47,10 @@ class _Course(click.Group):
             return super().invoke(ctx)
         except (WorkspaceError, NotebookError) as error:
             raise click.ClickException(str(error)) from error
+        except ModuleNotFoundError as error:
+            if error.name != "helpers.grading":
+                raise
+            raise click.ClickException("this copy is a learner's: it has no grader.") from error
 
 
 _DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -306,13 +310,9 @@ def grade(folder: Path, out: Path, as_json: bool, **options: Any) -> None:
     command goes on. Exits with 1 if a file could not be read or graded, or somebody is
     not on the roster; with 2 if nothing could be done.
     """
-    try:
-        from helpers.grading.command import grade_folder, graded_data
-        from helpers.grading.setting import CannotGrade, Setting
-    except ModuleNotFoundError as error:
-        if error.name != "helpers.grading":
-            raise
-        raise click.ClickException("this copy is a learner's: the grader is not in it.") from error
+    from helpers.grading.command import grade_folder, graded_data
+    from helpers.grading.setting import CannotGrade, Setting
+
     try:
         setting = Setting(folder, out, **options)
         if as_json:

@@ -32,7 +32,7 @@ _CELL = "from helpers import home\n\nhome()"
 _ANSWERS = {"right": "●", "tried": "◐", "open": "○"}
 _ANSWERED = {"right": "answered", "tried": "not right yet", "open": "not answered yet"}
 _PARTS = {
-    0: "I Talking",
+    0: "I Communicating",
     7: "II Training together",
     12: "III Models that do not fit",
     18: "IV Running for real",

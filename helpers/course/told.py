@@ -6,6 +6,9 @@ import html
 import re
 from dataclasses import dataclass
 
+# Two line breaks would be far apart: ipywidgets makes each line as high as a button.
+_GAP = '<span style="display: block; height: 0.6em"></span>'
+
 
 @dataclass(frozen=True, repr=False)
 class Told:
@@ -30,5 +33,5 @@ def to_html(text: str) -> str:
             part = re.sub(r"`([^`]+)`", r"<code>\1</code>", part.strip())
             part = re.sub(r"\[([^\]]+)\]\((\w+\.ipynb[#=\w-]*)\)", r'<a href="\2">\1</a>', part)
             part = re.sub(r"\*\*([^*]+)\*\*", r"<b>\1</b>", part)
-            parts[index] = part.replace("\n\n", "<br><br>")
+            parts[index] = part.replace("\n\n", _GAP)
     return "".join(parts)

@@ -3,7 +3,7 @@
 | error        | what happened                                    | what it carries, with .run         |
 |--------------|--------------------------------------------------|------------------------------------|
 | RankFailed   | a rank raised an exception, or called sys.exit   | rank, traceback (learner's lines)  |
-| RankDied     | a rank's process ended without a word            | rank, signal name or exit code     |
+| RankDied     | a rank's process ended without an error          | rank, signal name or exit code     |
 | Deadlock     | no rank can go on                                | diagnosis: who waits for whom      |
 | RankTimeout  | the launch's budget was used up                  | waits: what each rank was doing    |
 | CannotSend   | the function or its arguments cannot be pickled  | name of the variable (no run)      |
@@ -85,8 +85,8 @@ _ADVICE: tuple[tuple[str, str, str], ...] = (
     (
         "",
         "EADDRINUSE|address already in use",
-        "Another program has this port. Take the one that every launch holds for itself: "
-        "os.environ['MASTER_PORT'], which dist.init_process_group('gloo') reads by itself.",
+        "This port is in use already. Every launch reserves a free one: os.environ['MASTER_PORT'], "
+        "which dist.init_process_group('gloo') reads. For another, ask the system: helpers.free_port().",
     ),
     (
         "BdbQuit",
@@ -154,7 +154,7 @@ class RankFailed(RankFailure):
 
 
 class RankDied(RankFailure):
-    """A rank's process ended without a word. `signal` is "SIGSEGV", ... or "", `exitcode` its status."""
+    """A rank's process ended without an error. `signal` is "SIGSEGV", ... or "", `exitcode` its status."""
 
     def __init__(self, rank: int, signal: str, exitcode: int, advice: str) -> None:
         how = f"was ended by {signal}" if signal else f"left with exit code {exitcode}"

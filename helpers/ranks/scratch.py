@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder with all that is in it. What cannot be removed stays, without a word."""
+    """Remove a folder with all that is in it. What cannot be removed stays, without an error."""
     empty(folder)
     with suppress(OSError):
         folder.rmdir()

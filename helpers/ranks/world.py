@@ -375,6 +375,7 @@ class World:
 
     def dismiss(self) -> None:
         """Let ranks go that have all answered. The server ends them while the caller goes on."""
+        self._take_in()
         try:
             self.connection.dismiss_launch(self.launch)
         except ServerGone:
@@ -385,27 +386,32 @@ class World:
     def end(self) -> None:
         """End every rank and all that they made, and wait for it; remove what the world used."""
         try:
-            if not self.connection.end_launch(self.launch):
-                self._end_without_server()
+            # Before the first rank ends: one that waits for it may still see that, print a C++ stack trace,
+            # and record that its call has ended.
+            self._take_in()
         finally:
-            self._close()
+            try:
+                if not self.connection.end_launch(self.launch):
+                    self._end_without_server()
+            finally:
+                self._close()
+
+    def _take_in(self) -> None:
+        """Read what the ranks have printed and recorded until now."""
+        for member in self.members:
+            if member.output_fd >= 0:
+                self._read_output(member)
+        self.read_logs()
 
     def _close(self) -> None:
-        """Take in what is left, and close. A Stop in the middle of it has it done once more."""
-        try:
-            for member in self.members:
-                if member.output_fd >= 0:
-                    self._read_output(member)
-            self.read_logs()
-        finally:
-            self._selector.close()
-            self.logs.close()
-            for member in self.members:
-                member.sock.close()
-                fd, member.output_fd = member.output_fd, -1
-                if fd >= 0:
-                    os.close(fd)
-            self.ended = True
+        self._selector.close()
+        self.logs.close()
+        for member in self.members:
+            member.sock.close()
+            fd, member.output_fd = member.output_fd, -1
+            if fd >= 0:
+                os.close(fd)
+        self.ended = True
 
     def _end_without_server(self) -> None:
         for member in self.members:

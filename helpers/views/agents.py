@@ -9,7 +9,7 @@ import re
 from html import escape
 
 from helpers.jobs.run import Agent, Round, TorchrunRun, Worker, describe_exit, only_follows
-from helpers.views.plain import clean, lines_of, plural
+from helpers.views.plain import WRAPPED, clean, lines_of, plural
 
 _RED = "rgb(200, 74, 0)"
 _GREY = "rgba(128, 128, 128, 0.45)"
@@ -73,9 +73,7 @@ def _worker_html(worker: Worker) -> str:
     room = "flex: 0 0 13em; white-space: nowrap; opacity: 0.7; font-weight: bold"
     name = _div(escape(_name(worker)), room)
     text = escape("\n".join([*lines_of(worker.output), *_end_lines(worker)]) or "printed nothing")
-    style = (
-        "margin: 0px; padding: 0px; white-space: pre-wrap; background: transparent; color: inherit"
-    )
+    style = f"margin: 0px; {WRAPPED}; color: inherit"
     return _div(name + f'<pre style="{style}">{text}</pre>', "display: flex; margin: 2px 0px")
 
 

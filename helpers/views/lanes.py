@@ -14,7 +14,8 @@ from html import escape
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout, describe_wait
 from helpers.ranks.run import RankFailure, Run
 from helpers.trace.events import Wait
-from helpers.views.plain import clean, clip, lines_of, one_line, plural, with_code
+from helpers.views.endings import endings
+from helpers.views.plain import WRAPPED, clean, clip, lines_of, one_line, plural, with_code
 from helpers.views.timeline import player_html
 from helpers.views.values import short_value
 
@@ -43,7 +44,7 @@ class Lane:
 
 def lanes_of(run: Run) -> tuple[Lane, ...]:
     """Return the lanes of a run, in rank order."""
-    endings, marks = _endings(run.failure)
+    ended, marks = endings(run), _marks(run.failure)
     lanes = []
     for rank in range(run.world_size):
         value = run.values[rank] if rank < len(run.values) else None
@@ -51,26 +52,22 @@ def lanes_of(run: Run) -> tuple[Lane, ...]:
         # After a failure, None does not tell a rank that returned from one that never came so far.
         known = value is not None or run.failure is None
         shown = short_value(value) if known else None
-        ending, mark = endings.get(rank, ""), marks.get(rank, "")
+        ending, mark = ended.get(rank, ""), marks.get(rank, "")
         lanes.append(Lane(rank, lines_of(printed), shown, ending, mark))
     return tuple(lanes)
 
 
-def _endings(failure: RankFailure | None) -> tuple[dict[int, str], dict[int, str]]:
-    """Say what part each rank has in a failure, and mark with a word where it began."""
+def _marks(failure: RankFailure | None) -> dict[int, str]:
+    """Mark with a word each rank with which a failure began."""
     if isinstance(failure, RankFailed):
-        because = f"because of rank {failure.rank}"
-        after = {e.rank: f"then {e.kind}, {because}" for e in failure.consequences}
-        return {**after, failure.rank: f"raised {failure.error.kind}"}, {failure.rank: "failed"}
+        return {failure.rank: "failed"}
     if isinstance(failure, RankDied):
-        how = f"ended by {failure.signal}" if failure.signal else f"exit code {failure.exitcode}"
-        return {failure.rank: how}, {failure.rank: "died"}
-    if isinstance(failure, Deadlock | RankTimeout):
-        endings = {wait.rank: describe_wait(wait) for wait in failure.waits}
-        guilty = failure.diagnosis.guilty if isinstance(failure, Deadlock) else ()
-        word = "stuck" if len(guilty) == len(endings) else "look here first"
-        return endings, dict.fromkeys(guilty, word)
-    return {}, {}
+        return {failure.rank: "died"}
+    if isinstance(failure, Deadlock):
+        guilty = failure.diagnosis.guilty
+        word = "stuck" if len(guilty) == len(failure.waits) else "look here first"
+        return dict.fromkeys(guilty, word)
+    return {}
 
 
 def lanes_text(run: Run) -> str:
@@ -260,16 +257,12 @@ def _pre(text: str, *, whole: bool = False) -> str:
     if not text:
         return ""
     room = "" if whole else "max-height: 14em; overflow: auto; "
-    style = (
-        f"margin: 0px; padding: 0px; {room}white-space: pre-wrap; "
-        "background: transparent; color: inherit"
-    )
+    style = f"margin: 0px; {room}{WRAPPED}; color: inherit"
     return f'<pre style="{style}">{escape(clean(text))}</pre>'
 
 
 def _value(text: str) -> str:
-    style = "margin: 0px; padding: 0px; white-space: pre-wrap; background: transparent"
-    return f'<pre style="{style}"><b>→</b> {escape(text)}</pre>'
+    return f'<pre style="margin: 0px; {WRAPPED}"><b>→</b> {escape(text)}</pre>'
 
 
 def _mark(word: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from helpers.views.plain import clean, lines_of
+from helpers.views.plain import WRAPPED, clean, lines_of
 
 if TYPE_CHECKING:
     from helpers.jobs.run import MpiRun
@@ -36,8 +36,8 @@ def mpi_html(run: MpiRun) -> str:
         banner = f'<div style="padding: 4px 0px; white-space: pre-wrap">{text}</div>'
     rows = "".join(
         f'<tr><td style="text-align: left; vertical-align: top; opacity: 0.7"><b>rank {rank}</b></td>'
-        '<td style="text-align: left"><pre style="margin: 0px; white-space: pre-wrap; '
-        f'background: transparent">{escape(chr(10).join(lines) or "printed nothing")}</pre></td></tr>'
+        '<td style="text-align: left"><pre '
+        f'style="margin: 0px; {WRAPPED}">{escape(chr(10).join(lines) or "printed nothing")}</pre></td></tr>'
         for rank, lines in enumerate(_lanes(run))
     )
     return (

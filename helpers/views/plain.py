@@ -25,6 +25,11 @@ _LOG_HEAD = re.compile(
 _COMMAND = re.compile(r"^(?=\s*(?:::|##|section_(?:start|end):))", re.MULTILINE)
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 ELLIPSIS = "…"
+WRAPPED = (
+    "padding: 0px; white-space: pre-wrap; word-break: normal; overflow-wrap: anywhere; "
+    "background: transparent"
+)
+"""The style of a `<pre>` that wraps between words: JupyterLab breaks lines in the middle of one."""
 
 
 def clean(text: str) -> str:

@@ -380,10 +380,11 @@ function table(view, run) {
     const at = new Map();
     rows.forEach((cells, rank) => {
       const bar = now(run, of[rank], k);
-      if (bar < 0) { set(cells, ["nothing yet", ""]); cells[0].className = ""; return; }
+      const left = k === run.steps.length && (bar < 0 || bars.end[bar] < k) && run.ending?.ranks[rank];
+      if (bar < 0) { set(cells, [left || "nothing yet", ""]); cells[0].className = ""; return; }
       const over = bars.end[bar] < k, about = texts[bars.about[bar]];
       const words = texts[bars.label[bar]] + (about ? ` (${about})` : "");
-      set(cells, [over ? `after ${words}` : `in ${words}`, texts[(over ? bars.after : bars.before)[bar]]]);
+      set(cells, [left || (over ? `after ${words}` : `in ${words}`), texts[(over ? bars.after : bars.before)[bar]]]);
       cells[0].className = over ? "" : `rr-in ${texts[bars.kind[bar]]}`;
       at.set(bars.place[bar], [...(at.get(bars.place[bar]) || []), rank]);
     });
@@ -411,7 +412,9 @@ function table(view, run) {
 
 function ending({ title, graph }) {
   const part = make("div", { class: "rr-ending" });
-  part.append(make("p", { class: "rr-title" }, title));
+  const words = make("p", { class: "rr-title" });
+  title.split("`").forEach((text, index) => words.append(index % 2 ? make("code", {}, text) : text));
+  part.append(words);
   if (graph) part.append(parsed(graph));
   return part;
 }

@@ -15,6 +15,7 @@ from typing import Any
 from helpers.ranks.failures import Deadlock, RankTimeout
 from helpers.ranks.run import RankFailure, Run
 from helpers.trace.events import Event, Trace
+from helpers.views.endings import endings
 from helpers.views.palette import look_of
 from helpers.views.picture import Seen
 from helpers.views.plain import one_line, short_bytes
@@ -67,7 +68,7 @@ def played(
         "texts": list(texts),
         "places": list(places),
         "flights": flights,
-        "ending": _ending(what.failure) if isinstance(what, Run) and what.failure else None,
+        "ending": _ending(what, what.failure) if isinstance(what, Run) and what.failure else None,
     }
 
 
@@ -93,9 +94,15 @@ def _place(event: Event) -> tuple[str, int, str] | None:
     return one_line(where.cell or where.file), where.line, one_line(where.source, 120)
 
 
-def _ending(failure: RankFailure) -> dict[str, Any]:
-    """Say how a run that did not end well stood still: who waits for whom, in words and drawn."""
-    ending: dict[str, Any] = {"title": f"{type(failure).__name__}: {one_line(failure.title, 300)}"}
+def _ending(run: Run, failure: RankFailure) -> dict[str, Any]:
+    """Say how a run that did not end well stood still: who waits for whom, in words and drawn.
+
+    title: with code between backticks. ranks: what is known of each rank at the end, by its number.
+    """
+    ending: dict[str, Any] = {
+        "title": f"{type(failure).__name__}: {one_line(failure.title, 300)}",
+        "ranks": {rank: one_line(text, 200) for rank, text in endings(run).items()},
+    }
     if isinstance(failure, Deadlock | RankTimeout) and failure.waits:
         graph = wait_graph(failure)
         ending["graph"] = graph.figure.svg(graph.text)  # type: ignore[union-attr]

@@ -9,7 +9,7 @@ from collections import Counter
 from html import escape
 
 from helpers.checks.result import CaseVerdict, CheckResult, Outcome, Row
-from helpers.views.plain import clean, clip, plural, with_code
+from helpers.views.plain import WRAPPED, clean, clip, plural, with_code
 from helpers.views.timeline import player_html
 
 _MAX_ROWS, _MAX_CASES = 8, 8
@@ -183,8 +183,7 @@ def _row_html(row: Row, said: tuple[str, ...], one: bool) -> str:
 
 
 def _paragraph(text: str) -> str:
-    style = "margin: 2px 0px; padding: 0px; white-space: pre-wrap; background: transparent"
-    return f'<pre style="{style}">{with_code(clip(clean(text), _MESSAGE))}</pre>'
+    return f'<pre style="margin: 2px 0px; {WRAPPED}">{with_code(clip(clean(text), _MESSAGE))}</pre>'
 
 
 def _quiet(text: str) -> str:

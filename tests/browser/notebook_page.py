@@ -76,6 +76,12 @@ class NotebookPage:
         """Press the Stop button in the notebook's toolbar."""
         self.page.locator('[data-jp-item-name="interrupt"] jp-button').click()
 
+    def restart(self) -> None:
+        self.page.keyboard.press("Escape")
+        self.page.get_by_role("menuitem", name="Kernel", exact=True).click()
+        self.page.get_by_role("menuitem", name="Restart Kernel…", exact=True).click()
+        self.page.get_by_role("button", name="Confirm Kernel Restart").click()
+
     def resize(self, width: int, height: int = HEIGHT) -> None:
         self.page.set_viewport_size({"width": width, "height": height})
         # JupyterLab lays out its panels some time after the window has its size

@@ -28,6 +28,13 @@ def hang(rank, world_size):
 
 launch(hang, 3, timeout=900)"""
 
+LEAVES = """\
+def leaves(rank, world_size):
+    if rank:
+        dist.recv(torch.ones(1), src=0)
+
+launch(leaves, 2, on_failure="return")"""
+
 LONG_LINE = """\
 def long_line(rank, world_size):
     mine, first, second = torch.full((8,), rank), torch.empty(8), torch.empty(8)
@@ -78,6 +85,7 @@ def test_run_all_stop_and_go_on(page: Page, lab: Lab, work: Path, shots: Path | 
         _a_diagram_follows_the_theme(notebook)
         notebook.photograph_whole(theme.rpartition(" ")[2].lower())
     _stop_ends_a_hang_and_the_next_cell_runs(notebook)
+    _after_a_restart_a_quiz_says_what_to_do(notebook)
 
 
 def _everything_is_in_the_page(notebook: NotebookPage) -> None:
@@ -90,7 +98,7 @@ def _everything_is_in_the_page(notebook: NotebookPage) -> None:
     assert picture.evaluate("image => image.naturalWidth / image.clientWidth") == pytest.approx(
         2, 0.01
     )
-    deadlock = notebook.output("stuck = launch(both_receive_first")
+    deadlock = notebook.output("launch(both_receive_first")
     expect(deadlock).to_contain_text("Deadlock")
     expect(deadlock).to_contain_text("waits for rank 1")
     passed = notebook.output("result = check(ping_pong)")
@@ -127,7 +135,7 @@ def _a_run_plays(notebook: NotebookPage) -> None:
 
 
 def _a_deadlock_plays_up_to_where_it_stands_still(notebook: NotebookPage) -> None:
-    player = notebook.output("stuck = launch(both_receive_first").locator(".rr-player")
+    player = notebook.output("launch(both_receive_first").locator(".rr-player")
     expect(player.locator(".rr-ending")).to_contain_text("Deadlock: A cycle of receives")
     who = player.locator(".rr-ending").get_by_role(
         "img", name="wait graph of 2 ranks: cycle 0 → 1 → 0"
@@ -136,6 +144,10 @@ def _a_deadlock_plays_up_to_where_it_stands_still(notebook: NotebookPage) -> Non
     player.get_by_role("button", name="To the end").click()
     expect(player.locator(".rr-in")).to_have_count(2)
     notebook.photograph("deadlock-played", player)
+    left = notebook.add_and_run(LEAVES).locator(".rr-player")
+    expect(left.locator(".rr-table tbody tr").first).to_contain_text("nothing yet")
+    left.get_by_role("button", name="To the end").click()
+    expect(left.locator(".rr-table tbody tr").first).to_contain_text("has returned")
 
 
 def _a_long_line_of_code_is_read_whole_on_a_narrow_page(notebook: NotebookPage) -> None:
@@ -225,3 +237,16 @@ def _stop_ends_a_hang_and_the_next_cell_runs(notebook: NotebookPage) -> None:
     notebook.photograph("stopped", hanging)
     after = notebook.add_and_run("launch(one_message, 2).values").locator(".jp-OutputArea")
     expect(after).to_contain_text("[None, tensor([3., 1., 4.])]", timeout=20_000)
+
+
+def _after_a_restart_a_quiz_says_what_to_do(notebook: NotebookPage) -> None:
+    notebook.restart()
+    quiz = notebook.output('predict("recv-first")')
+    told = quiz.locator(".jupyter-widgets-disconnected").first
+    expect(told).to_be_visible(timeout=20_000)
+    # what style sheets write is no text of the page
+    shown = "part => getComputedStyle(part, '::before').content"
+    assert "Run this cell again" in told.evaluate(shown)
+    inner = told.locator(".jupyter-widgets-disconnected").first
+    assert inner.evaluate("part => getComputedStyle(part, '::before').display") == "none"
+    notebook.photograph("restarted", quiz)

@@ -109,4 +109,4 @@ def test_who_waited_for_a_rank_that_had_returned_is_told_with_the_line() -> None
     text = verdict_text(result)
     assert result.outcome is Outcome.CRASHED
     assert re.search(r"rank [01] raised RuntimeError", text), text
-    assert "dist.all_reduce(x)" in text and "without a word" not in text
+    assert "dist.all_reduce(x)" in text and "without an error message" not in text

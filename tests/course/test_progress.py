@@ -237,7 +237,7 @@ def test_table_lists_what_is_done_and_what_is_not() -> None:
     listed.append(Heading("swap", number="7.1", title="Swap"))
     assert progress_table(done, listed).splitlines() == [
         "exercise                          best         last         tries  hints",
-        "I Talking",
+        "I Communicating",
         "2.1 Ping-pong         ping_pong   passed 2/2   passed 2/2   1",
         "2.2 Token ring        token_ring",
         "II Training together",

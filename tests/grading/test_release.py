@@ -68,7 +68,7 @@ def test_a_check_that_was_changed_since_is_told(bundle: Path, tmp_path: Path) ->
 
 
 def test_a_learner_can_work_in_it(bundle: Path, tmp_path: Path) -> None:
-    """Its own `course` checks a notebook, and says that the grader is not in it."""
+    """Its own `course` checks a notebook, and says that it has no grader."""
     env = {**os.environ, "PYTHONPATH": str(bundle)}
     # this environment's own copy of the course must not fill the gaps of the bundle
     program = (
@@ -81,8 +81,14 @@ def test_a_learner_can_work_in_it(bundle: Path, tmp_path: Path) -> None:
     checked = subprocess.run([*course, "check", str(notebook)], **options)
     assert checked.returncode == 1, checked.stderr
     assert "0 of 5 exercises passed, 5 not attempted" in checked.stdout
-    graded = subprocess.run([*course, "grade", ".", "--out", str(tmp_path)], **options)
-    assert "this copy is a learner's" in graded.stderr
+    for words in (
+        ["grade", "."],
+        ["gradescope", "a.zip", "--secret", "a long secret"],
+        ["mistakes", "."],
+    ):
+        out = ["--out", str(tmp_path)] if words[0] == "grade" else []
+        graded = subprocess.run([*course, *words, *out], **options)
+        assert "this copy is a learner's" in graded.stderr, words
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"format": 2}', '{"format": 1, "files": 3}'])

@@ -14,6 +14,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
+from helpers.jobs.ports import free_port
 from helpers.ranks import launcher
 from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout
 from helpers.ranks.launcher import launch
@@ -36,6 +37,27 @@ def test_an_exception_on_one_rank_while_others_wait() -> None:
     assert (failure.rank, failure.error.kind) == (1, "KeyError")
     assert failure.error.frames[-1].source.strip() == '{}["missing"]'
     assert all("helpers/" not in place.file for place in failure.error.frames)
+
+
+def test_ranks_that_are_ended_say_nothing_about_each_other() -> None:
+    """If rank 0 ends first, a rank that waits for it may print a C++ stack trace and leave its call."""
+
+    def join(rank: int, world_size: int) -> None:
+        dist.init_process_group("gloo")
+
+    for _ in range(3):
+        env = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "WORLD_SIZE": 5}
+        run = launch(join, 4, init=False, env=env, on_failure="return")
+        assert isinstance(run.failure, Deadlock)
+        assert run.output == [""] * 4
+
+    def receive(rank: int, world_size: int) -> None:
+        dist.recv(torch.ones(1), src=(rank + 1) % world_size)
+
+    for _ in range(3):
+        run = launch(receive, 4, on_failure="return")
+        assert isinstance(run.failure, Deadlock)
+        assert [event.end_ns for event in run.trace] == [None] * 4
 
 
 def test_the_first_failure_is_the_root_cause() -> None:

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from helpers.ranks.failures import Deadlock
+from helpers.ranks.failures import Deadlock, RankError, RankFailed
 from helpers.ranks.run import Run
-from helpers.trace.events import Diagnosis, Trace
+from helpers.trace.events import Diagnosis, Trace, Wait
+from helpers.views.endings import endings
 from helpers.views.lanes import lanes_html
 from helpers.views.picture import Seen
 from helpers.views.player import MOST_PLAYED
@@ -95,6 +96,28 @@ def test_a_deadlock_stands_still_with_who_waits_for_whom() -> None:
     ending = played(stuck())["ending"]
     assert ending["title"] == "Deadlock: A cycle."
     assert 'aria-label="wait graph of 2 ranks: cycle 0 → 1 → 0' in ending["graph"]
+
+
+def test_the_end_of_each_rank_is_told_as_in_its_lane() -> None:
+    left = [
+        Wait(0, "in Python", event(0, 0, "recv", 0, None, peer=1), (1,)),
+        Wait(1, "has returned"),
+    ]
+    failure = Deadlock(Diagnosis("rank_left", "Rank 1 has returned.", "", tuple(left), (1,)))
+    trace = trace_of_rows(2, [[event(0, 0, "recv", 0, None, peer=1)], []])
+    ending = played(replace(run_of(["", ""], failure=failure), trace=trace))["ending"]
+    assert ending["ranks"] == {
+        "0": "recv from rank 1: waits for rank 1",
+        "1": "has returned",
+    }
+
+
+def test_ranks_that_waited_when_another_failed_are_told() -> None:
+    failure = RankFailed(RankError(0, "KeyError", "missing"))
+    pending = replace(event(2, 0, "isend", 0, None, peer=1), wait_ns=None)
+    rows = [[], [event(1, 0, "all_reduce", 0, None)], [pending]]
+    run = replace(run_of(["", "", ""], failure=failure), trace=trace_of_rows(3, rows))
+    assert endings(run) == {0: "raised KeyError", 1: "was in all_reduce"}
 
 
 def test_the_lanes_of_a_deadlock_hold_its_player_and_others_do_not() -> None:

@@ -1,0 +1,38 @@
+"""What each rank had come to when a run failed: its part in the failure, or where it was then."""
+
+from __future__ import annotations
+
+from helpers.ranks.failures import (
+    Deadlock,
+    RankDied,
+    RankFailed,
+    RankTimeout,
+    describe_call,
+    describe_wait,
+)
+from helpers.ranks.run import Run
+
+
+def endings(run: Run) -> dict[int, str]:
+    """Say of each rank of a failed run, in one line, what is known of its end."""
+    failure = run.failure
+    if isinstance(failure, Deadlock | RankTimeout):
+        return {wait.rank: describe_wait(wait) for wait in failure.waits}
+    if isinstance(failure, RankFailed):
+        because = f"because of rank {failure.rank}"
+        after = {e.rank: f"then {e.kind}, {because}" for e in failure.consequences}
+        return {**_interrupted(run), **after, failure.rank: f"raised {failure.error.kind}"}
+    if isinstance(failure, RankDied):
+        how = f"ended by {failure.signal}" if failure.signal else f"exit code {failure.exitcode}"
+        return {**_interrupted(run), failure.rank: how}
+    return {}
+
+
+def _interrupted(run: Run) -> dict[int, str]:
+    """Say in which call each rank waited when all were ended."""
+    found = {}
+    for event in run.trace.calls:
+        if event.end_ns is None and event.wait_ns is not None:
+            where = f" at {event.where}" if event.where else ""
+            found[event.rank] = f"was in {describe_call(event)}{where}"
+    return found
