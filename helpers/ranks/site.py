@@ -206,7 +206,7 @@ class Beside:
 
 
 class Shared(Beside):
-    """As `Beside`, but forked from the launcher, whose memory of torch it shares.
+    """Next to the launcher and forked from it: the memory of torch is shared.
 
     The launcher must have one thread, and have called `warm.import_to_share`. The server stays: it holds
     little memory of its own, and another one could not be forked later, when the kernel has threads.
