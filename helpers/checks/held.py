@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from importlib import import_module
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd.graph import saved_tensors_hooks
 
 PATIENCE_S, POLL_S = 0.5, 0.002
@@ -108,7 +109,9 @@ def _storages(tensors: Iterable[torch.Tensor]) -> dict[int, int]:
         if hasattr(tensor, "__tensor_flatten__"):
             tensor = getattr(tensor, "_local_tensor", tensor)
         storage = tensor.untyped_storage()
-        if storage.device.type != "meta" and storage.nbytes():  # meta tensors hold no memory
+        if isinstance(tensor, FakeTensor):  # it has no address, but a size that counts
+            storages[storage._cdata] = storage.nbytes()
+        elif storage.device.type != "meta" and storage.nbytes():  # meta tensors hold no memory
             storages[storage.data_ptr()] = storage.nbytes()
     return storages
 

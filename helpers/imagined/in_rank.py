@@ -1,0 +1,133 @@
+"""In each process of an imagined world: become that rank, and call the learner's function.
+
+    become rank 517 of 1,024 (environment, torch's fake process group)
+      -> tensors without values (`_Shapes`), unless real ones were asked for
+      -> fn(517, 1024, *args), recorded as on a real rank
+      -> what it returns, its tensors described
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensorMode,
+)
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+from helpers.imagined.functional import FUNCTIONAL
+from helpers.trace import kernels
+
+# Tensors of whole numbers up to this size keep their values, if they do not come from another rank or from
+# a tensor without values: DeviceMesh computes with them, and so do programs that lay out ranks.
+_MOST_WHOLE = 1 << 20
+
+
+class NoValues(RuntimeError):
+    """The program asked for a number that an imagined tensor does not have."""
+
+
+@dataclass(frozen=True)
+class World:
+    """A world of which only some ranks are run. per_host: ranks on each of its machines."""
+
+    size: int
+    ranks: tuple[int, ...]
+    per_host: int
+    real_tensors: bool
+
+
+def drive(
+    process: int, processes: int, world: World, fn: Callable[..., Any], args: Sequence[Any]
+) -> Any:
+    """Call `fn` as the rank of the imagined world that this process is."""
+    rank = world.ranks[process]
+    _become(rank, world)
+    tensors = nullcontext() if world.real_tensors else _Shapes(allow_non_fake_inputs=True)
+    try:
+        with tensors:
+            value = fn(rank, world.size, *args)
+            return tree_map_only(torch.Tensor, _described, value)
+    except Exception as error:
+        if world.real_tensors or not _asks_for_values(error):
+            raise
+        raise NoValues(_ADVICE).with_traceback(error.__traceback__) from None
+
+
+def _become(rank: int, world: World) -> None:
+    local, hosts = min(world.per_host, world.size), -(-world.size // world.per_host)
+    os.environ.update(
+        RANK=str(rank),
+        WORLD_SIZE=str(world.size),
+        LOCAL_RANK=str(rank % local),
+        LOCAL_WORLD_SIZE=str(local),
+        GROUP_RANK=str(rank // local),
+        GROUP_WORLD_SIZE=str(hosts),
+        ROLE_RANK=str(rank),
+        ROLE_WORLD_SIZE=str(world.size),
+    )
+    kernels.install("meta")
+    fake = importlib.import_module("torch.testing._internal.distributed.fake_pg")
+    dist.init_process_group("fake", store=fake.FakeStore(), rank=rank, world_size=world.size)
+
+
+class _Shapes(FakeTensorMode):
+    """torch's mode of tensors that have a shape and no values, with two changes.
+
+    Functional collectives (DTensor's) ask the process group, and so are recorded. Small tensors of whole
+    numbers stay real: a mesh of ranks has to be read.
+    """
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func.namespace == "_c10d_functional" and (own := FUNCTIONAL.get(_name(func))):
+            with self:
+                return own(*args, **kwargs)
+        if _stays_real(func, args, kwargs):
+            return func(*args, **kwargs)
+        return super().__torch_dispatch__(func, types, args, kwargs)
+
+
+def _name(func: Any) -> str:
+    return str(func.overloadpacket).rpartition(".")[2]
+
+
+def _stays_real(func: Any, args: Any, kwargs: Any) -> bool:
+    tensors = [t for t in tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
+    if not tensors:
+        whole = all(isinstance(arg, int) for arg in args)
+        return func.overloadpacket is torch.ops.aten.arange and whole
+    return all(
+        type(t) is torch.Tensor and not t.is_floating_point() and t.numel() <= _MOST_WHOLE
+        for t in tensors
+    )
+
+
+def _described(tensor: torch.Tensor) -> str:
+    shape = " x ".join(map(str, tensor.shape)) or "one number"
+    return f"tensor of {shape}, {str(tensor.dtype).removeprefix('torch.')} (no values)"
+
+
+# What torch says in C++ of a tensor without memory: DDP's reducer, and collectives of Python objects.
+_NO_MEMORY = ("data is not allocated", "Cannot access data pointer", "data_ptr")
+_ADVICE = (
+    "this line needs the values of a tensor, and imagined tensors have none: `.item()`, `if tensor`, "
+    "collectives of Python objects, and DDP's reducer in C++ are such places. For a small model "
+    "write imagine(..., real_tensors=True): then there are numbers, although they mean nothing."
+)
+
+
+def _asks_for_values(error: Exception) -> bool:
+    no_values = (DataDependentOutputException, DynamicOutputShapeException)
+    return isinstance(error, no_values) or any(text in str(error) for text in _NO_MEMORY)
