@@ -94,9 +94,7 @@ def _reduce_scatter_coalesced(
     return outs
 
 
-def _all_to_all(
-    tensor: Tensor, received: Sequence[int], sent: Sequence[int], group: Any
-) -> Tensor:
+def _all_to_all(tensor: Tensor, received: Sequence[int], sent: Sequence[int], group: Any) -> Tensor:
     out = _rows(tensor, sum(received))
     options = _asynchronous(c10d.AllToAllOptions())
     _group(group).alltoall_base(out, tensor.contiguous(), list(received), list(sent), options)

@@ -53,9 +53,7 @@ def imagine(
     named = _checked(world_size, ranks, per_host)
     check_call(fn, world_size, args, [()])
     display = Display() if in_kernel() else Quiet()
-    options = Options(
-        len(named), None, timeout, init=False, imagined=world_size, own_temp=False
-    )
+    options = Options(len(named), None, timeout, init=False, imagined=world_size, own_temp=False)
     world = World(world_size, named, per_host, real_tensors)
     with stop_is_one_line(len(named)):
         settings = read_settings(*own_cells())
@@ -108,9 +106,7 @@ def _renamed(run: Run, world_size: int, ranks: tuple[int, ...]) -> Run:
     those = f"rank {ranks[0]:,}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))}"
     note = f"{those} of {world_size:,}, imagined: no values, no times"
     failure = _renamed_failure(run.failure, ranks)
-    whole = Run(
-        world_size, values, output, trace, failure, "fake", run.seconds, (note, *run.notes)
-    )
+    whole = Run(world_size, values, output, trace, failure, "fake", run.seconds, (note, *run.notes))
     if failure is not None:
         failure.run = whole
     return whole

@@ -1,13 +1,14 @@
 """In each process of an imagined world: become that rank, and call the learner's function.
 
-    become rank 517 of 1,024 (environment, torch's fake process group)
-      -> tensors without values (`_Shapes`), unless real ones were asked for
-      -> fn(517, 1024, *args), recorded as on a real rank
-      -> what it returns, its tensors described
+become rank 517 of 1,024 (environment, torch's fake process group)
+  -> tensors without values (`_Shapes`), unless real ones were asked for
+  -> fn(517, 1024, *args), recorded as on a real rank
+  -> what it returns, its tensors described
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ from torch._subclasses.fake_tensor import (
     DynamicOutputShapeException,
     FakeTensorMode,
 )
+from torch.nn.parallel import DistributedDataParallel
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from helpers.imagined.functional import FUNCTIONAL
@@ -76,8 +78,35 @@ def _become(rank: int, world: World) -> None:
         ROLE_WORLD_SIZE=str(world.size),
     )
     kernels.install("meta")
+    _reduce_in_python()
     fake = importlib.import_module("torch.testing._internal.distributed.fake_pg")
     dist.init_process_group("fake", store=fake.FakeStore(), rank=rank, world_size=world.size)
+
+
+def _reduce_in_python() -> None:
+    """Have DDP average its buckets by a hook in Python.
+
+    The reducer in C++ takes a bucket's result from its Work's future, and that of a fake group has none.
+    """
+    plain = DistributedDataParallel._pre_forward
+
+    @functools.wraps(plain)
+    def pre_forward(self: Any, *inputs: Any, **kwargs: Any) -> Any:
+        if not self._comm_hooks:  # the learner's own hook is the one to use
+            self.register_comm_hook(None, _average)
+        return plain(self, *inputs, **kwargs)
+
+    DistributedDataParallel._pre_forward = pre_forward  # type: ignore[method-assign]
+
+
+def _average(state: None, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    dist.all_reduce(bucket.buffer().div_(dist.get_world_size()), async_op=True)
+    done: torch.futures.Future[torch.Tensor] = torch.futures.Future()
+    done.set_result(bucket.buffer())
+    return done
+
+
+_average.__annotations__.clear()  # DDP compares them with classes, and here they are texts
 
 
 class _Shapes(FakeTensorMode):
@@ -87,9 +116,7 @@ class _Shapes(FakeTensorMode):
     numbers stay real: a mesh of ranks has to be read.
     """
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func.namespace == "_c10d_functional" and (own := FUNCTIONAL.get(_name(func))):
             with self:
