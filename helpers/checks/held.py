@@ -94,6 +94,9 @@ def _found(others: Iterable[torch.Tensor | None]) -> dict[int, int]:
     # what is garbage already is not held by anybody
     gc.collect()
     tensors = [o for o in gc.get_objects() if issubclass(type(o), torch.Tensor)]
+    # what an imagined tensor knows of its value is the same tensor once more
+    known = {id(tensor.constant) for tensor in tensors if isinstance(tensor, FakeTensor)}
+    tensors = [tensor for tensor in tensors if id(tensor) not in known]
     # a gradient that backward has made is not a Python object until somebody asks for it
     tensors += [t.grad for t in tensors if t.requires_grad and t.is_leaf and t.grad is not None]
     found = _storages(tensors)

@@ -17,7 +17,9 @@ Tensor = torch.Tensor
 
 
 def _group(named: Any) -> dist.ProcessGroup:
-    return c10d._resolve_process_group(named) if isinstance(named, str) else named
+    resolve: Any = c10d._resolve_process_group  # takes a name, of a type of its own
+    group: dist.ProcessGroup = resolve(named) if isinstance(named, str) else named
+    return group
 
 
 def _asynchronous(options: Any, op: str = "") -> Any:

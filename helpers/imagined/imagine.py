@@ -47,7 +47,7 @@ def imagine(
 
     Raise LaunchError where the arguments make no world, and otherwise as `launch` does.
     """
-    # Imported in the rank, where torch is; here its name travels.
+    # It imports torch, which a kernel's first cell should not wait for.
     from helpers.imagined.in_rank import World, drive
 
     named = _checked(world_size, ranks, per_host)

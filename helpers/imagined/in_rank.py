@@ -88,7 +88,7 @@ def _reduce_in_python() -> None:
 
     The reducer in C++ takes a bucket's result from its Work's future, and that of a fake group has none.
     """
-    plain = DistributedDataParallel._pre_forward
+    plain: Any = DistributedDataParallel._pre_forward
 
     @functools.wraps(plain)
     def pre_forward(self: Any, *inputs: Any, **kwargs: Any) -> Any:
@@ -99,7 +99,7 @@ def _reduce_in_python() -> None:
     DistributedDataParallel._pre_forward = pre_forward  # type: ignore[method-assign]
 
 
-def _average(state: None, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+def _average(state: None, bucket: Any) -> torch.futures.Future[torch.Tensor]:
     dist.all_reduce(bucket.buffer().div_(dist.get_world_size()), async_op=True)
     done: torch.futures.Future[torch.Tensor] = torch.futures.Future()
     done.set_result(bucket.buffer())
@@ -147,7 +147,7 @@ def _described(tensor: torch.Tensor) -> str:
 
 
 # What torch says in C++ of a tensor without memory: DDP's reducer, and collectives of Python objects.
-_NO_MEMORY = ("data is not allocated", "Cannot access data pointer", "data_ptr")
+_NO_MEMORY = ("data is not allocated", "Cannot access data pointer", "data_ptr", ".numpy() is not")
 _ADVICE = (
     "this line needs the values of a tensor, and imagined tensors have none: `.item()`, `if tensor`, "
     "collectives of Python objects, and DDP's reducer in C++ are such places. For a small model "

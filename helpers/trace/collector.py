@@ -195,7 +195,8 @@ class Collector:
     """Calls of all ranks of one task, as far as they are known.
 
     place_of turns what a rank says about a line into a `Place` with the reader's name of the cell.
-    most_members: of a group, by default all ranks. changes grows with every record: a watcher sees whether anything has happened.
+    most_members: of a group, by default all ranks. changes grows with every record: a watcher sees whether
+    anything has happened.
     """
 
     world_size: int
