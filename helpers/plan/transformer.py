@@ -43,7 +43,7 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """From words (batch, tokens) to a score for each next word (batch, tokens, vocabulary)."""
+    """From words (batch, tokens) to scores for each next word (batch * tokens, vocabulary)."""
 
     def __init__(self, model: Model) -> None:
         super().__init__()
@@ -58,4 +58,4 @@ class Transformer(nn.Module):
         x = self.table(words)
         for block in self.blocks:
             x = block(x)
-        return self.output(self.norm(x))  # type: ignore[no-any-return]
+        return self.output(self.norm(x).flatten(0, 1))  # type: ignore[no-any-return]
