@@ -39,7 +39,7 @@ class Block(nn.Module):
 
     def _heads(self, x: torch.Tensor) -> torch.Tensor:
         """Cut (batch, tokens, width) into (batch, heads, tokens, head): under TP, those of this rank."""
-        return x.unflatten(-1, (-1, self.head)).transpose(1, 2)
+        return x.unflatten(-1, (-1, self.head)).transpose(1, 2)  # type: ignore[no-any-return]
 
 
 class Transformer(nn.Module):
