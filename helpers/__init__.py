@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from helpers.data.digits import digits as digits
     from helpers.explorers.break_it import break_it as break_it
     from helpers.explorers.explore import explore as explore
+    from helpers.imagined.imagine import imagine as imagine
     from helpers.jobs.mpiexec import mpiexec as mpiexec
     from helpers.jobs.ports import free_port as free_port
     from helpers.jobs.run import MpiFailed as MpiFailed

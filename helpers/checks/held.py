@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from importlib import import_module
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd.graph import saved_tensors_hooks
 
 PATIENCE_S, POLL_S = 0.5, 0.002
@@ -93,6 +94,9 @@ def _found(others: Iterable[torch.Tensor | None]) -> dict[int, int]:
     # what is garbage already is not held by anybody
     gc.collect()
     tensors = [o for o in gc.get_objects() if issubclass(type(o), torch.Tensor)]
+    # what an imagined tensor knows of its value is the same tensor once more
+    known = {id(tensor.constant) for tensor in tensors if isinstance(tensor, FakeTensor)}
+    tensors = [tensor for tensor in tensors if id(tensor) not in known]
     # a gradient that backward has made is not a Python object until somebody asks for it
     tensors += [t.grad for t in tensors if t.requires_grad and t.is_leaf and t.grad is not None]
     found = _storages(tensors)
@@ -108,7 +112,9 @@ def _storages(tensors: Iterable[torch.Tensor]) -> dict[int, int]:
         if hasattr(tensor, "__tensor_flatten__"):
             tensor = getattr(tensor, "_local_tensor", tensor)
         storage = tensor.untyped_storage()
-        if storage.device.type != "meta" and storage.nbytes():  # meta tensors hold no memory
+        if isinstance(tensor, FakeTensor):  # it has no address, but a size that counts
+            storages[storage._cdata] = storage.nbytes()
+        elif storage.device.type != "meta" and storage.nbytes():  # meta tensors hold no memory
             storages[storage.data_ptr()] = storage.nbytes()
     return storages
 

@@ -163,6 +163,7 @@ class RankDied(RankFailure):
         self.rank = rank
         self.signal = signal
         self.exitcode = exitcode
+        self.advice = advice
 
 
 class Deadlock(RankFailure):
@@ -195,6 +196,7 @@ class RankTimeout(RankFailure):
         lines += [f"  rank {wait.rank}: {describe_wait(wait)}" for wait in waits]
         lines.append("If the work needs longer, give launch(..., timeout=seconds).")
         super().__init__("\n".join(lines))
+        self.timeout_s = timeout_s
         self.waits = waits
         self.by_the_clock = by_the_clock
 

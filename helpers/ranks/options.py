@@ -30,8 +30,9 @@ class Options:
 
     watched: records say what was in the tensors of calls, too, for a reader who will step through the run.
     others_go_on: a rank that fails or dies does not end the others; one that is done leaves, as under
-    torchrun. own_temp: what ranks leave in the temp directory goes when they end. Under `launch` it stays, as
-    under torchrun: one cell saves, another loads. Of checks each case must find what the first found.
+    torchrun. imagined: 0, or the size of a world of which each process is one rank. own_temp: what ranks
+    leave in the temp directory goes when they end. Under `launch` it stays, as under torchrun: one cell
+    saves, another loads. Of checks each case must find what the first found.
     """
 
     world_size: int = 2
@@ -42,6 +43,7 @@ class Options:
     trace: bool = True
     watched: bool = False
     others_go_on: bool = False
+    imagined: int = 0
     own_temp: bool = True
 
     def checked(self) -> Options:

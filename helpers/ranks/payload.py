@@ -52,7 +52,7 @@ def make_payload(
     if not isinstance(args, (tuple, list)):
         raise LaunchError(f"args must be a tuple, such as args=(x,); got {type(args).__name__}.")
     parts = _per_rank(world_size, per_rank)
-    _check_call(fn, world_size, args, parts)
+    check_call(fn, world_size, args, parts)
     _check_arguments(args, parts)
     try:
         shared, sources = sending.dumps((fn, tuple(args)), first=settings.values)
@@ -93,7 +93,7 @@ def _check_arguments(args: Sequence[Any], parts: Sequence[Sequence[Any]]) -> Non
             raise CannotSend(unsendable.message(name, value), name)
 
 
-def _check_call(
+def check_call(
     fn: Callable[..., Any], world_size: int, args: Sequence[Any], parts: Sequence[Sequence[Any]]
 ) -> None:
     """Raise LaunchError where calling `fn` as ranks do cannot work, whatever it does."""

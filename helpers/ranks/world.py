@@ -156,7 +156,7 @@ class World:
         self.imported: list[str] = []
         self.ended = False
         self.traffic: Traffic | None = None
-        self.collector = Collector(options.world_size, caller.place_of)
+        self.collector = Collector(options.world_size, caller.place_of, options.imagined)
         self.logs = Logs(options.world_size)
         self._selector = selectors.DefaultSelector()
         self._selector.register(connection, selectors.EVENT_READ, None)

@@ -48,7 +48,7 @@ class _Group(Struct, array_like=True, tag="group"):
     ranks: list[int]
 
     def take(self, known: Collector, rank: int) -> None:
-        known._groups[rank, self.name[:_TEXT]] = tuple(self.ranks[: known.world_size])
+        known._groups[rank, self.name[:_TEXT]] = tuple(self.ranks[: known.most_members])
 
 
 class _Groups(Struct, array_like=True, tag="groups"):
@@ -58,7 +58,7 @@ class _Groups(Struct, array_like=True, tag="groups"):
 
     def take(self, known: Collector, rank: int) -> None:
         some = self.groups[:MAX_GROUPS]
-        known._left[rank] = {n[:_TEXT]: tuple(ranks[: known.world_size]) for n, ranks in some}
+        known._left[rank] = {n[:_TEXT]: tuple(ranks[: known.most_members]) for n, ranks in some}
 
 
 class _About(Struct):
@@ -89,7 +89,7 @@ class _Called(Struct, array_like=True, tag="call"):
         if len(calls) >= MAX_EVENTS or self.seq in calls:
             known.dropped += 1
             return
-        everyone = tuple(range(known.world_size))
+        everyone = tuple(range(known.most_members))
         members = known._groups.get((rank, self.group)) or everyone
         call = _Call(rank, self, source, () if source.op == "span" else members)
         calls[self.seq] = known._unfinished[rank][self.seq] = call
@@ -194,12 +194,14 @@ class _Call:
 class Collector:
     """Calls of all ranks of one task, as far as they are known.
 
-    place_of turns what a rank says about a line into a `Place` with the reader's name of the cell. changes
-    grows with every record: a watcher sees whether anything has happened.
+    place_of turns what a rank says about a line into a `Place` with the reader's name of the cell.
+    most_members: of a group, by default all ranks. changes grows with every record: a watcher sees whether
+    anything has happened.
     """
 
     world_size: int
     place_of: Callable[[str, int, str], Place]
+    most_members: int = 0
     dropped: int = 0
     changes: int = 0
     _sites: dict[tuple[int, int], _Source] = field(default_factory=dict)
@@ -208,6 +210,7 @@ class Collector:
 
     def __post_init__(self) -> None:
         ranks = range(self.world_size)
+        self.most_members = self.most_members or self.world_size
         self._nonsense = [0 for _ in ranks]
         self._left: list[dict[str, tuple[int, ...]]] = [{} for _ in ranks]
         self._calls: list[dict[int, _Call]] = [{} for _ in ranks]
@@ -235,7 +238,13 @@ class Collector:
 
     def next(self) -> Collector:
         """Return an empty collector for the same ranks' next task: their groups and sites stay known."""
-        return Collector(self.world_size, self.place_of, _sites=self._sites, _groups=self._groups)
+        return Collector(
+            self.world_size,
+            self.place_of,
+            self.most_members,
+            _sites=self._sites,
+            _groups=self._groups,
+        )
 
     def trace(self) -> Trace:
         """Return what is known now."""

@@ -139,12 +139,19 @@ class Trace:
     dropped: int = 0
     # The global ranks of each process group over gloo that there was at the end, used or not.
     groups: tuple[tuple[int, ...], ...] = ()
+    # The ranks that were run, where the rest of the world was imagined; none of a real run.
+    imagined: tuple[int, ...] = ()
 
     def __iter__(self) -> Iterator[Event]:
         return iter(self.events)
 
     def __len__(self) -> int:
         return len(self.events)
+
+    @property
+    def ranks(self) -> Sequence[int]:
+        """The ranks that there were, in order."""
+        return self.imagined or range(self.world_size)
 
     def select(self, keep: Callable[[Event], bool]) -> Trace:
         """Return the trace of only those events for which `keep` is true."""

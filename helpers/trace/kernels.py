@@ -24,6 +24,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import FakeWork
 
 from helpers.trace.c10d_ops import OPS, Op, flat, kernel_for, plain_call
 from helpers.trace.recorder import Recorder
@@ -63,14 +64,17 @@ def install(device_type: str = "cpu") -> None:
                 _wrap(dist.ProcessGroup, op.method, functools.partial(_straight, op))
         for name in filter(functools.partial(hasattr, dist.ProcessGroup), _OTHERS):
             _wrap(dist.ProcessGroup, name, _binding)
-        _wrap(dist.Work, "wait", _waiting)
+        for work in (dist.Work, FakeWork):  # which has a `wait` of its own
+            _wrap(work, "wait", _waiting)
     library = _installed.libraries[device_type] = torch.library.Library("c10d", "IMPL")  # noqa: TOR901
-    device = torch.device(device_type)
+    # tensors without memory ("meta") go to the backend of those that they stand for
+    device = torch.device("cpu" if device_type == "meta" else device_type)
+    key = "Meta" if device_type == "meta" else device_type.upper()
     with warnings.catch_warnings(), _quiet_stderr():
         warnings.simplefilter("ignore")  # that we override kernels is the purpose
         for name, op in OPS.items():
             kernel = kernel_for(name, op, device, functools.partial(_run, op.records, device))
-            library.impl(name, _uncompiled(kernel), device_type.upper())
+            library.impl(name, _uncompiled(kernel), key)
 
 
 def uninstall() -> None:

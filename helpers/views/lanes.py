@@ -46,7 +46,7 @@ def lanes_of(run: Run) -> tuple[Lane, ...]:
     """Return the lanes of a run, in rank order."""
     ended, marks = endings(run), _marks(run.failure)
     lanes = []
-    for rank in range(run.world_size):
+    for rank in run.trace.imagined or range(run.world_size):
         value = run.values[rank] if rank < len(run.values) else None
         printed = run.output[rank] if rank < len(run.output) else ""
         # After a failure, None does not tell a rank that returned from one that never came so far.
@@ -74,8 +74,8 @@ def lanes_text(run: Run) -> str:
     """Write the lanes as text: the same from run to run if the ranks' own output is."""
     lanes = lanes_of(run)
     if run.failure is None and all(_is_quiet(lane) for lane in lanes):
-        return "\n".join([_nothing(run.world_size), *_notes(run)])
-    width = len(str(run.world_size - 1))
+        return "\n".join([_nothing(len(lanes)), *_notes(run)])
+    width = len(str(max((lane.rank for lane in lanes), default=0)))
     parts = [line for lane in lanes for line in _lane_text(lane, f"rank {lane.rank:>{width}}")]
     if run.failure is not None:
         parts += [
@@ -120,7 +120,7 @@ def lanes_html(run: Run) -> str:
     lanes = lanes_of(run)
     notes = "".join(_div(with_code(note), "opacity: 0.7; margin-top: 4px") for note in _notes(run))
     if run.failure is None and all(_is_quiet(lane) for lane in lanes):
-        return _box(_muted(_nothing(run.world_size)) + notes)
+        return _box(_muted(_nothing(len(lanes))) + notes)
     banner = "" if run.failure is None else _banner(run.failure)
     stuck = isinstance(run.failure, Deadlock | RankTimeout)
     player = player_html(run) if stuck else ""

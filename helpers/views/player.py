@@ -48,7 +48,7 @@ def played(
     found = [_place(event) for event in calls]
     return {
         "headline": headline(trace),
-        "ranks": layout.world_size,
+        "ranks": len(layout.ranks),
         "length": layout.length_ns,
         "left_out": layout.left_out,
         "steps": steps.moments,

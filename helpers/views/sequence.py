@@ -34,22 +34,26 @@ def headline(trace: Trace) -> str:
     """Count what was seen: `timeline of 2 ranks: 4 messages, 1 all_reduce`."""
     messages = trace.messages()
     parts = [plural(len(messages), "message")] if messages else []
-    lost = sum(message.recv is None for message in messages)
+    lost = 0 if trace.imagined else sum(message.recv is None for message in messages)
     if lost:
         parts[-1] += f" ({lost:,} never received)"
-    parts += _count_collectives(trace.collectives())
+    parts += _count_collectives(trace.collectives(), bool(trace.imagined))
     spans = sum(event.op == "span" for event in trace)
     parts += [plural(spans, "span")] if spans else []
     taken = {id(message.recv) for message in messages}
     alone = sum(e.op == "recv" and not e.finished and id(e) not in taken for e in trace)
+    alone = 0 if trace.imagined else alone
     parts += [f"{plural(alone, 'recv')} without a send"] if alone else []
-    return f"timeline of {plural(trace.world_size, 'rank')}: {', '.join(parts) or 'no calls'}"
+    world = plural(trace.world_size, "rank")
+    if trace.imagined:
+        world = f"{len(trace.imagined)} of {world} (imagined: steps, not times)"
+    return f"timeline of {world}: {', '.join(parts) or 'no calls'}"
 
 
-def _count_collectives(collectives: Sequence[Collective]) -> list[str]:
+def _count_collectives(collectives: Sequence[Collective], imagined: bool) -> list[str]:
     names = (
         " / ".join(sorted({one_line(event.op, 28) for event in collective.calls}))
-        + ("" if collective.complete else " not joined by all")
+        + ("" if collective.complete or imagined else " not joined by all")
         for collective in collectives
     )
     return [f"{count:,} {name}" for name, count in sorted(Counter(names).items())]

@@ -33,6 +33,7 @@ IN_FLIGHT = "thin: in flight, the rank is free"
 OUT = "in flight (a profile does not say who waits)"
 NEVER_FINISHED = "never finished"
 STRETCHED = "not to scale: each step has room"
+IMAGINED = "imagined: steps in order, no times"
 
 WIDTH, LEFT, RIGHT = 900.0, 66.0, 14.0
 _MOST_ARROWS = 500
@@ -57,13 +58,13 @@ class _Sheet:
     @property
     def crowded(self) -> bool:
         """Whether there is no room above the bars: then names are in those that are long enough."""
-        return self.layout.world_size * self.rows > 24
+        return len(self.layout.ranks) * self.rows > 24
 
     @property
     def row(self) -> float:
         if not self.crowded:
             return 36.0
-        return min(18.0, max(2.0, _TALLEST / (self.layout.world_size * self.rows)))
+        return min(18.0, max(2.0, _TALLEST / (len(self.layout.ranks) * self.rows)))
 
     @property
     def bar(self) -> float:
@@ -75,7 +76,7 @@ class _Sheet:
 
     @property
     def bottom(self) -> float:
-        return self.top + self.lane * self.layout.world_size
+        return self.top + self.lane * len(self.layout.ranks)
 
     def x(self, step: int) -> float:
         return LEFT + self.steps.at[min(step, len(self.steps.moments))] * (WIDTH - LEFT - RIGHT)
@@ -83,10 +84,16 @@ class _Sheet:
     def y(self, bar: Bar) -> float:
         """Return the height of a bar's middle."""
         row = bar.row + (self.layout.call_rows if bar.event.op == "span" else 0)
-        return self.top + bar.rank * self.lane + (row + 1) * self.row - self.bar / 2 - 1
+        return (
+            self.top
+            + self.layout.lane_of(bar.rank) * self.lane
+            + (row + 1) * self.row
+            - self.bar / 2
+            - 1
+        )
 
     def center(self, rank: int) -> float:
-        return self.top + (rank + 0.5) * self.lane + 3
+        return self.top + (self.layout.lane_of(rank) + 0.5) * self.lane + 3
 
 
 def timeline(run_or_trace: Seen, *, title: str | None = None) -> Picture:
@@ -112,7 +119,7 @@ def timeline(run_or_trace: Seen, *, title: str | None = None) -> Picture:
         data["drawing"] = drawing.svg(text) if layout.left_out else ""
         return live_page(PAGE, data, (still if layout.left_out else drawing).still(text))
 
-    return Picture(still, text, live)
+    return Picture(still, text, None if trace.imagined else live)
 
 
 def player_html(run: Run | None) -> str:
@@ -156,11 +163,11 @@ def _drawn(
         *_bars(sheet),
         *messages,
         *_names(sheet, _NAME - 1.5 if sheet.crowded else _NAME),
-        *_times(sheet),
+        *(() if trace.imagined else _times(sheet)),
     ]
-    legend, height = _legend(marks, sheet, profile)
+    legend, height = _legend(marks, sheet, profile, bool(trace.imagined))
     fixed = [_word(4, 21, one_line(title, 90), 14.0, heavy=True)] if title else []
-    ranks = range(0, layout.world_size, max(1, math.ceil(14 / sheet.lane)))
+    ranks = layout.ranks[:: max(1, math.ceil(14 / sheet.lane))]
     fixed += [_word(4, sheet.center(r) + 4, f"rank {r}", 12.0, heavy=True) for r in ranks]
     about = (("left", LEFT), ("right", RIGHT), ("top", sheet.top), ("bottom", sheet.bottom))
     return Drawing(WIDTH, height, tuple(marks), (*fixed, *legend), about), flights
@@ -175,8 +182,8 @@ def _word(
 def _lanes(sheet: _Sheet) -> Iterator[Mark]:
     """Draw a rank's own line, on which its calls are."""
     last = len(sheet.steps.moments)
-    for rank in range(sheet.layout.world_size):
-        y = sheet.top + rank * sheet.lane + sheet.row - sheet.bar / 2 - 1
+    for lane in range(len(sheet.layout.ranks)):
+        y = sheet.top + lane * sheet.lane + sheet.row - sheet.bar / 2 - 1
         yield Line(((LEFT, y), (WIDTH - RIGHT, y)), "rule", at=(-1, last))
 
 
@@ -221,7 +228,7 @@ def _names(sheet: _Sheet, size: float) -> Iterator[Mark]:
         y = sheet.y(bar)
         until = sheet.steps.end[number] if sheet.crowded else following.get((bar.rank, y), last)
         following[bar.rank, y] = begin
-        if bar.end_ns is None and sheet.layout.world_size <= 8:
+        if bar.end_ns is None and len(sheet.layout.ranks) <= 8:
             wait = sheet.steps.wait[number]
             place = ((sheet.x(wait) + 6, y + 4), (sheet.x(last), y))
             yield Word(place, "word", FAILURE, (wait, last), NEVER_FINISHED, size - 1, mono=True)
@@ -271,7 +278,7 @@ def _messages(messages: tuple[Message, ...], sheet: _Sheet) -> tuple[list[Flight
     marks: list[Mark] = []
     for message in messages:
         send, recv = numbers.get(id(message.send)), numbers.get(id(message.recv))
-        known = 0 <= message.dst < sheet.layout.world_size and message.src != message.dst
+        known = message.dst in sheet.layout.ranks and message.src != message.dst
         if send is None or not known or (message.recv is not None and recv is None):
             continue
         begin, y = sheet.steps.begin[send], sheet.y(sheet.layout.bars[send])
@@ -289,7 +296,9 @@ def _messages(messages: tuple[Message, ...], sheet: _Sheet) -> tuple[list[Flight
     return flights, marks
 
 
-def _legend(marks: list[Mark], sheet: _Sheet, profile: bool) -> tuple[list[Mark], float]:
+def _legend(
+    marks: list[Mark], sheet: _Sheet, profile: bool, imagined: bool
+) -> tuple[list[Mark], float]:
     """Explain, below the lanes, the kinds of mark that occur; return it and where it ends."""
     seen = {(type(mark), mark.style, mark.look) for mark in marks}
     errors = any(bar.event.error for bar in sheet.layout.bars)
@@ -309,7 +318,8 @@ def _legend(marks: list[Mark], sheet: _Sheet, profile: bool) -> tuple[list[Mark]
     entries += [(f"✕ {FAILED}", "", None)] if errors else []
     thin = any(style == "solid" for _, style, _ in seen)
     entries += [(OUT if profile else IN_FLIGHT, "", None)] if thin else []
-    entries += [(STRETCHED, "", None)] if sheet.steps.moments else []
+    about = IMAGINED if imagined else STRETCHED
+    entries += [(about, "", None)] if sheet.steps.moments else []
     x, y = 4.0, sheet.bottom + 40
     drawn: list[Mark] = []
     for name, style, look in entries:

@@ -48,12 +48,16 @@ class Bar:
 class Layout:
     """All bars, and how many rows each rank's lane needs for spans and, below them, for calls."""
 
-    world_size: int
+    ranks: Sequence[int]
     bars: tuple[Bar, ...]
     span_rows: int
     call_rows: int
     last_ns: float
     left_out: int
+
+    def lane_of(self, rank: int) -> int:
+        """Return the place of a rank's lane, from the top."""
+        return self.ranks.index(rank)
 
     def end_of(self, bar: Bar) -> float:
         """Return the bar's end; an open one ends a little after everything else."""
@@ -69,7 +73,7 @@ class Layout:
 def lay_out(trace: Trace, most: int = MOST_BARS) -> Layout:
     """Place the events of the world's ranks: the earliest `most` of them."""
     events = sorted(
-        (event for event in trace if 0 <= event.rank < trace.world_size),
+        (event for event in trace if event.rank in trace.ranks),
         key=lambda event: (_clamp(event.start_ns), event.rank, event.seq),
     )[:most]
     origin = _clamp(events[0].start_ns) if events else 0
@@ -77,7 +81,7 @@ def lay_out(trace: Trace, most: int = MOST_BARS) -> Layout:
     calls = _in_rows([_times(e, origin) for e in events if e.op != "span"], trace.world_size)
     bars = tuple(sorted((*spans, *calls), key=lambda b: (b.start_ns, b.rank, b.event.seq)))
     return Layout(
-        world_size=trace.world_size,
+        ranks=trace.ranks,
         bars=bars,
         span_rows=_rows(spans),
         call_rows=max(1, _rows(calls)),

@@ -9,6 +9,8 @@ in are, and they have a panel of their own.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from helpers.ranks.run import Run
@@ -40,16 +42,17 @@ def traffic(run_or_trace: Run | Trace) -> Picture:
     """
     trace = trace_of(run_or_trace)
     counts, ops = _count_messages(trace), handed_in(trace)
+    ranks = _ranks_shown(trace)
     drawn = dict(list(ops.items())[:_MOST_OPS])
-    cell = _cell(trace.world_size) if _any(counts) else _BAR
-    cells = cell * trace.world_size
+    cell = _cell(len(ranks)) if _any(counts) else _BAR
+    cells = cell * len(ranks)
     widths = ([cells + 2.0] if _any(counts) else []) + ([_ops_width(drawn)] if ops else [])
     figure = new_figure(max(4.0, sum(widths)), min(8.0, max(1.9, cells + 1.2)) if widths else 0.8)
     panels = figure.subplots(1, max(1, len(widths)), squeeze=False, width_ratios=widths or [1])[0]
     if _any(counts):
-        _draw_pairs(panels[0], traffic_matrix(trace), counts)
+        _draw_pairs(panels[0], traffic_matrix(trace), counts, ranks)
     if ops:
-        _draw_handed_in(panels[-1], drawn, trace.world_size)
+        _draw_handed_in(panels[-1], drawn, trace.ranks)
     if not widths:
         panels[0].axis("off")
         panels[0].text(0.5, 0.5, _NOTHING, ha="center", va="center", color=FAINT)
@@ -57,27 +60,51 @@ def traffic(run_or_trace: Run | Trace) -> Picture:
 
 
 def traffic_matrix(trace: Trace) -> list[list[int]]:
-    """Return the bytes of the messages that arrived: row is the source, column the destination."""
-    matrix = _zeros(trace.world_size)
+    """Return the bytes of the messages that arrived: row is the source, column the destination.
+
+    Where the world is imagined, rows and columns are only the ranks that were run and their peers.
+    """
+    ranks = _ranks_shown(trace)
+    matrix = _zeros(len(ranks))
     for message in _arrived(trace):
-        matrix[message.src][message.dst] += _bytes(message.send)
+        matrix[ranks.index(message.src)][ranks.index(message.dst)] += _bytes(message.send)
     return matrix
 
 
 def handed_in(trace: Trace) -> dict[str, list[int]]:
-    """Give, for each collective that occurs, the bytes that each rank handed in to it."""
-    ops: dict[str, list[int]] = defaultdict(lambda: [0] * trace.world_size)
+    """Give, for each collective that occurs, the bytes that each rank that was run handed in to it."""
+    ops: dict[str, list[int]] = defaultdict(lambda: [0] * len(trace.ranks))
     for event in trace:
-        if event.is_collective and 0 <= event.rank < trace.world_size:
-            ops[event.op][event.rank] += _bytes(event)
+        if event.is_collective and event.rank in trace.ranks:
+            ops[event.op][trace.ranks.index(event.rank)] += _bytes(event)
     return dict(sorted(ops.items()))
 
 
 def _count_messages(trace: Trace) -> list[list[int]]:
-    counts = _zeros(trace.world_size)
+    ranks = _ranks_shown(trace)
+    counts = _zeros(len(ranks))
     for message in _arrived(trace):
-        counts[message.src][message.dst] += 1
+        counts[ranks.index(message.src)][ranks.index(message.dst)] += 1
     return counts
+
+
+def _ranks_shown(trace: Trace) -> Sequence[int]:
+    """Return all ranks; of an imagined world those that were run, and those they exchange messages with."""
+    if not trace.imagined:
+        return range(trace.world_size)
+    peers = {end for message in _arrived(trace) for end in (message.src, message.dst)}
+    return sorted({*trace.imagined, *peers})
+
+
+def _messages(trace: Trace) -> list[Message]:
+    """Return all messages, those included that an imagined world's rank got from one that was not run."""
+    messages = list(trace.messages())
+    if trace.imagined:
+        taken = {id(message.recv) for message in messages}
+        for e in trace:
+            if e.op == "recv" and e.peer is not None and id(e) not in taken:
+                messages.append(Message(replace(e, op="send", rank=e.peer, peer=e.rank), e))
+    return messages
 
 
 def _arrived(trace: Trace) -> list[Message]:
@@ -85,7 +112,7 @@ def _arrived(trace: Trace) -> list[Message]:
     ranks = range(trace.world_size)
     return [
         message
-        for message in trace.messages()
+        for message in _messages(trace)
         if message.src in ranks
         and message.dst in ranks
         and (message.send.finished or (message.recv is not None and message.recv.finished))
@@ -114,10 +141,12 @@ def _ops_width(ops: dict[str, list[int]]) -> float:
     return max(2.7, 0.7 + 1.15 * len(ops))
 
 
-def _draw_pairs(axes: Axes, matrix: list[list[int]], counts: list[list[int]]) -> None:
+def _draw_pairs(
+    axes: Axes, matrix: list[list[int]], counts: list[list[int]], ranks: Sequence[int]
+) -> None:
     image = _heat(axes, matrix, counts)
-    _rank_ticks(axes.xaxis, len(matrix))
-    _rank_ticks(axes.yaxis, len(matrix))
+    _rank_ticks(axes.xaxis, ranks)
+    _rank_ticks(axes.yaxis, ranks)
     axes.set_xlabel("to rank", fontsize=9)
     axes.set_ylabel("from rank", fontsize=9)
     how_many = " (how many)" if len(matrix) <= _NUMBERS_UP_TO else ""
@@ -131,12 +160,12 @@ def _draw_pairs(axes: Axes, matrix: list[list[int]], counts: list[list[int]]) ->
                     _number(axes, image, (dst, src), text)
 
 
-def _draw_handed_in(axes: Axes, ops: dict[str, list[int]], world_size: int) -> None:
+def _draw_handed_in(axes: Axes, ops: dict[str, list[int]], ranks: Sequence[int]) -> None:
     """Draw a column for each collective, a bar in it for each rank, as long as its bytes."""
     for column, nbytes in enumerate(ops.values()):
         most = max(1, *nbytes)
         axes.barh(
-            range(world_size),
+            range(len(ranks)),
             [0.92 * n / most for n in nbytes],
             height=0.8,
             left=column + 0.04,
@@ -144,14 +173,14 @@ def _draw_handed_in(axes: Axes, ops: dict[str, list[int]], world_size: int) -> N
             edgecolor=COLLECTIVE.color,
             linewidth=0.7,
         )
-        if world_size <= 2 * _NUMBERS_UP_TO:
+        if len(ranks) <= 2 * _NUMBERS_UP_TO:
             for rank, n in enumerate(nbytes):
                 axes.text(column + 0.1, rank, short_bytes(n), va="center", fontsize=8, color=INK)
     names = [one_line(op, 16) for op in ops]
     axes.set_xticks([column + 0.5 for column in range(len(ops))], names, parse_math=False)
     axes.set_xlim(0, len(ops))
-    axes.set_ylim(world_size - 0.5, -0.5)
-    _rank_ticks(axes.yaxis, world_size)
+    axes.set_ylim(len(ranks) - 0.5, -0.5)
+    _rank_ticks(axes.yaxis, ranks)
     axes.tick_params(length=0, labelsize=8.5)
     axes.set_ylabel("rank", fontsize=9)
     axes.set_title("collectives: bytes handed in", fontsize=9.5, loc="left")
@@ -176,9 +205,9 @@ def _most(rows: list[list[int]]) -> int:
     return max(map(max, rows))
 
 
-def _rank_ticks(axis: Axis, world_size: int) -> None:
-    axis.set_ticks(range(0, world_size, max(1, -(-world_size // 32))))
-    axis.set_major_formatter("{x:.0f}")
+def _rank_ticks(axis: Axis, ranks: Sequence[int]) -> None:
+    each = max(1, -(-len(ranks) // 32))
+    axis.set_ticks(range(0, len(ranks), each), [str(rank) for rank in ranks[::each]])
 
 
 def _color_bar(axes: Axes, image: AxesImage, matrix: list[list[int]]) -> None:
@@ -200,10 +229,12 @@ def _number(axes: Axes, image: AxesImage, cell: tuple[int, int], text: str) -> N
 def _text(trace: Trace, counts: list[list[int]], ops: dict[str, list[int]]) -> str:
     total = sum(map(sum, counts))
     parts = ([plural(total, "message")] if total else []) + list(ops)
-    lines = [f"traffic of {plural(trace.world_size, 'rank')}: {', '.join(parts) or _NOTHING}"]
-    matrix = traffic_matrix(trace)
+    world = plural(trace.world_size, "rank")
+    world = f"{len(trace.imagined)} of {world} (imagined)" if trace.imagined else world
+    lines = [f"traffic of {world}: {', '.join(parts) or _NOTHING}"]
+    matrix, ranks = traffic_matrix(trace), _ranks_shown(trace)
     pairs = [
-        f"rank {src} → rank {dst}: {matrix[src][dst]:,} B in {plural(count, 'message')}"
+        f"rank {ranks[src]} → rank {ranks[dst]}: {matrix[src][dst]:,} B in {plural(count, 'message')}"
         for src, row in enumerate(counts)
         for dst, count in enumerate(row)
         if count
@@ -211,13 +242,17 @@ def _text(trace: Trace, counts: list[list[int]], ops: dict[str, list[int]]) -> s
     lines += pairs[:_MOST_PAIRS]
     if len(pairs) > _MOST_PAIRS:
         lines.append(f"{ELLIPSIS} and {len(pairs) - _MOST_PAIRS:,} more pairs of ranks")
-    lines += [f"{one_line(op, 28)}: {_handed_in_text(nbytes)}" for op, nbytes in ops.items()]
+    lines += [
+        f"{one_line(op, 28)}: {_handed_in_text(nbytes, trace.ranks)}" for op, nbytes in ops.items()
+    ]
     return "\n".join(lines)
 
 
-def _handed_in_text(nbytes: list[int]) -> str:
+def _handed_in_text(nbytes: list[int], ranks: Sequence[int]) -> str:
     if len(set(nbytes)) == 1:
         return f"each rank handed in {nbytes[0]:,} B"
-    shown = ", ".join(f"rank {r} {n:,} B" for r, n in enumerate(nbytes[:_MOST_PAIRS]))
+    shown = ", ".join(
+        f"rank {r} {n:,} B" for r, n in list(zip(ranks, nbytes, strict=True))[:_MOST_PAIRS]
+    )
     rest = len(nbytes) - _MOST_PAIRS
     return f"handed in by {shown}" + (f", {ELLIPSIS} and {rest} more ranks" if rest > 0 else "")

@@ -1,0 +1,130 @@
+"""Functional collectives on tensors without values, so that the recorder sees them.
+
+torch's own kernels without values (torch/distributed/_functional_collectives.py, `_all_reduce_meta` ...) only
+say what comes out. A real one allocates its result and asks the process group; these do that, and no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch._C import _distributed_c10d as c10d
+
+Tensor = torch.Tensor
+
+
+def _group(named: Any) -> dist.ProcessGroup:
+    resolve: Any = c10d._resolve_process_group  # takes a name, of a type of its own
+    group: dist.ProcessGroup = resolve(named) if isinstance(named, str) else named
+    return group
+
+
+def _asynchronous(options: Any, op: str = "") -> Any:
+    options.asyncOp = True
+    if op:
+        options.reduceOp = dist.ReduceOp(dist.ReduceOp.RedOpType.__members__[op.upper()])
+    return options
+
+
+def _all_reduce_(tensor: Tensor, op: str, group: Any) -> Tensor:
+    _group(group).allreduce([tensor], _asynchronous(c10d.AllreduceOptions(), op))
+    return tensor
+
+
+def _all_reduce(tensor: Tensor, op: str, group: Any) -> Tensor:
+    return _all_reduce_(_copy(tensor), op, group)
+
+
+def _all_reduce_coalesced_(tensors: list[Tensor], op: str, group: Any) -> list[Tensor]:
+    options = _asynchronous(c10d.AllreduceCoalescedOptions(), op)
+    _group(group).allreduce_coalesced(tensors, options)
+    return tensors
+
+
+def _all_reduce_coalesced(tensors: Sequence[Tensor], op: str, group: Any) -> list[Tensor]:
+    return _all_reduce_coalesced_([_copy(tensor) for tensor in tensors], op, group)
+
+
+def _broadcast_(tensor: Tensor, src: int, group: Any) -> Tensor:
+    options = _asynchronous(c10d.BroadcastOptions())
+    options.rootRank = src
+    _group(group).broadcast([tensor], options)
+    return tensor
+
+
+def _broadcast(tensor: Tensor, src: int, group: Any) -> Tensor:
+    return _broadcast_(_copy(tensor), src, group)
+
+
+def _all_gather_out(tensor: Tensor, size: int, group: Any, *, out: Tensor) -> Tensor:
+    options = _asynchronous(c10d.AllgatherOptions())
+    _group(group)._allgather_base(out, tensor.contiguous(), options)
+    return out
+
+
+def _all_gather(tensor: Tensor, size: int, group: Any) -> Tensor:
+    return _all_gather_out(tensor, size, group, out=_rows(tensor, tensor.shape[0] * size))
+
+
+def _all_gather_coalesced(tensors: Sequence[Tensor], size: int, group: Any) -> list[Tensor]:
+    outs = [_rows(tensor, tensor.shape[0] * size) for tensor in tensors]
+    options = _asynchronous(c10d.AllgatherOptions())
+    _group(group).allgather_into_tensor_coalesced(outs, list(tensors), options)
+    return outs
+
+
+def _reduce_scatter_out(tensor: Tensor, op: str, size: int, group: Any, *, out: Tensor) -> Tensor:
+    options = _asynchronous(c10d.ReduceScatterOptions(), op)
+    _group(group)._reduce_scatter_base(out, tensor.contiguous(), options)
+    return out
+
+
+def _reduce_scatter(tensor: Tensor, op: str, size: int, group: Any) -> Tensor:
+    out = _rows(tensor, tensor.shape[0] // size)
+    return _reduce_scatter_out(tensor, op, size, group, out=out)
+
+
+def _reduce_scatter_coalesced(
+    tensors: Sequence[Tensor], op: str, size: int, group: Any
+) -> list[Tensor]:
+    outs = [_rows(tensor, tensor.shape[0] // size) for tensor in tensors]
+    options = _asynchronous(c10d.ReduceScatterOptions(), op)
+    _group(group).reduce_scatter_tensor_coalesced(outs, list(tensors), options)
+    return outs
+
+
+def _all_to_all(tensor: Tensor, received: Sequence[int], sent: Sequence[int], group: Any) -> Tensor:
+    out = _rows(tensor, sum(received))
+    options = _asynchronous(c10d.AllToAllOptions())
+    _group(group).alltoall_base(out, tensor.contiguous(), list(received), list(sent), options)
+    return out
+
+
+def _copy(tensor: Tensor) -> Tensor:
+    return tensor.clone(memory_format=torch.contiguous_format)
+
+
+def _rows(tensor: Tensor, rows: int) -> Tensor:
+    """Return room for a result that differs from a tensor in its first dimension."""
+    return tensor.new_empty((rows, *tensor.shape[1:]))
+
+
+FUNCTIONAL: dict[str, Callable[..., Any]] = {
+    "all_reduce": _all_reduce,
+    "all_reduce_": _all_reduce_,
+    "all_reduce_coalesced": _all_reduce_coalesced,
+    "all_reduce_coalesced_": _all_reduce_coalesced_,
+    "broadcast": _broadcast,
+    "broadcast_": _broadcast_,
+    "all_gather_into_tensor": _all_gather,
+    "all_gather_into_tensor_out": _all_gather_out,
+    "all_gather_into_tensor_coalesced": _all_gather_coalesced,
+    "reduce_scatter_tensor": _reduce_scatter,
+    "reduce_scatter_tensor_out": _reduce_scatter_out,
+    "reduce_scatter_tensor_coalesced": _reduce_scatter_coalesced,
+    "all_to_all_single": _all_to_all,
+}
+"""By the name of the op in `torch.ops._c10d_functional`."""

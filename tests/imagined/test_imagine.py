@@ -1,0 +1,173 @@
+"""What an imagined rank calls, sends, names and holds is what a real one does."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
+
+from helpers import (
+    LaunchError,
+    RankDied,
+    RankFailed,
+    RankTimeout,
+    Run,
+    imagine,
+    launch,
+    timeline,
+    traffic,
+)
+from helpers.imagined.imagine import MOST_RANKS
+from helpers.views.drawing import Drawing, Word
+from tests.imagined.programs import PROGRAMS
+
+
+def calls(run: Run, rank: int) -> list[tuple[Any, ...]]:
+    """Return all that is recorded of a rank's calls but times."""
+    return [
+        (e.op, e.call, e.group_ranks, e.peer, e.root, e.tag, e.nbytes, e.dtype, e.shapes, e.reduce_op,
+         e.asynchronous, e.where)
+        for e in run.trace.of(rank)
+    ]  # fmt: skip
+
+
+def compare(program: Callable[[int, int], Any], world_size: int) -> None:
+    ranks = sorted({*range(min(world_size, MOST_RANKS - 1)), world_size - 1})
+    real = launch(program, world_size, timeout=300)
+    imagined = imagine(program, world_size, ranks, real_tensors=PROGRAMS[program], timeout=300)
+    for rank in ranks:
+        assert calls(imagined, rank) == calls(real, rank), rank
+        assert imagined.values[rank] == real.values[rank], rank
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_an_imagined_rank_does_what_a_real_one_does(program: Callable[[int, int], Any]) -> None:
+    compare(program, 4)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+@pytest.mark.parametrize("world_size", [1, 2, 3, 8, 32, 64])
+def test_in_larger_worlds_too(program: Callable[[int, int], Any], world_size: int) -> None:
+    compare(program, world_size)
+
+
+def ring(rank: int, world_size: int) -> dict[str, Any]:
+    x = torch.ones(2, 3)
+    if rank > 0:
+        dist.recv(x, rank - 1)
+    dist.send(x, (rank + 1) % world_size)
+    dist.all_reduce(x)
+    print("rank", rank)
+    return {"count": 3, "local": int(os.environ["LOCAL_RANK"]), "x": x}
+
+
+def test_only_the_ranks_that_are_named_are_run_and_shown() -> None:
+    run = imagine(ring, 1024, [517, 0])
+    described = "tensor of 2 x 3, float32 (no values)"
+    assert run.values[517] == {"x": described, "count": 3, "local": 5}
+    assert run.values[516] is None and run.output[517] == "rank 517\n"
+    assert str(run).splitlines() == [
+        "rank   0 | rank 0",
+        f"rank   0 → {run.values[0]}",
+        "rank 517 | rank 517",
+        f"rank 517 → {run.values[517]}",
+        "note: ranks 0, 517 of 1,024, imagined: no values, no times",
+    ]
+    assert timeline(run).text.splitlines() == [
+        "timeline of 2 of 1,024 ranks (imagined: steps, not times): 2 messages, 1 all_reduce",
+        "rank    0: send→1, all_reduce",
+        "rank  517: recv←516, send→518, all_reduce",
+    ]
+    assert traffic(run).text.splitlines() == [
+        "traffic of 2 of 1,024 ranks (imagined): 3 messages, all_reduce",
+        "rank 0 → rank 1: 24 B in 1 message",
+        "rank 516 → rank 517: 24 B in 1 message",
+        "rank 517 → rank 518: 24 B in 1 message",
+        "all_reduce: each rank handed in 24 B",
+    ]
+
+
+def test_pictures_say_that_nothing_was_timed() -> None:
+    run = imagine(ring, 1024, [0, 517])
+    drawing = timeline(run).figure
+    assert isinstance(drawing, Drawing)
+    words = {mark.text for mark in (*drawing.marks, *drawing.fixed) if isinstance(mark, Word)}
+    assert {"rank 0", "rank 517", "imagined: steps in order, no times"} <= words
+    assert not any(word.endswith(("ms", "µs")) for word in words)
+    assert timeline(run).html().startswith("<img")
+    assert {e.end_ns for e in run.trace} <= set(range(20))  # steps, the same from run to run
+
+
+def test_a_real_model_needs_no_memory() -> None:
+    def shards(rank: int, world_size: int) -> int:
+        model = torch.nn.Linear(1 << 20, 1 << 20, bias=False)  # 4 TB
+        fully_shard(model)
+        model(torch.randn(2, 1 << 20)).sum().backward()
+        return sum(p.to_local().numel() for p in model.parameters())
+
+    run = imagine(shards, 1024, [1023])
+    assert run.values[1023] == (1 << 40) // 1024
+    assert [e.nbytes for e in run.trace.of(1023)] == [4 << 30, 4 << 40]
+
+
+@pytest.mark.parametrize(
+    "needs_a_value",
+    [
+        lambda rank, world_size: torch.ones(3).sum().item(),
+        lambda rank, world_size: bool(torch.randn(1) > 0),
+        lambda rank, world_size: torch.randn(4).nonzero(),
+        lambda rank, world_size: torch.ones(3).numpy(),
+        lambda rank, world_size: DistributedDataParallel(torch.nn.Linear(2, 2)),
+        lambda rank, world_size: dist.all_gather_object([None] * world_size, rank),
+    ],
+    ids=["item", "if", "nonzero", "numpy", "DDP", "objects"],
+)
+def test_a_value_that_is_not_there_is_asked_for(needs_a_value: Callable[[int, int], Any]) -> None:
+    with pytest.raises(RankFailed, match="rank 7 raised NoValues.*real_tensors=True") as failed:
+        imagine(needs_a_value, 16, [7])
+    assert failed.value.rank == 7 and failed.value.error.frames
+    imagine(lambda *given: str(needs_a_value(*given)), 16, [7], real_tensors=True)
+
+
+def test_failures_name_the_imagined_rank() -> None:
+    def fails(rank: int, world_size: int) -> None:
+        if rank == 517:
+            raise ValueError("no")
+
+    def dies(rank: int, world_size: int) -> None:
+        os._exit(3 if rank == 517 else 0)
+
+    with pytest.raises(RankFailed, match="rank 517 raised ValueError: no") as failed:
+        imagine(fails, 1024, [0, 517])
+    assert failed.value.run is not None and failed.value.run.world_size == 1024
+    with pytest.raises(RankDied, match="rank 517 left with exit code 3"):
+        imagine(dies, 1024, [517])
+    with pytest.raises(RankTimeout, match="rank 517"):
+        imagine(lambda rank, world_size: time.sleep(60), 1024, [517], timeout=0.5)
+
+
+@pytest.mark.parametrize(
+    ("world_size", "ranks", "said"),
+    [
+        (8, [8], "rank 8 is not in a world of 8"),
+        (8, [-1], "rank -1 is not in a world of 8"),
+        (8, [1, 1], "different ranks"),
+        (8, [], "1 to 16 different ranks"),
+        (0, [0], "whole number from 1"),
+        ("8", [0], "whole number from 1"),
+        (64, list(range(17)), "got 17"),
+    ],
+)
+def test_a_world_that_cannot_be_is_refused(world_size: Any, ranks: Any, said: str) -> None:
+    with pytest.raises(LaunchError, match=said):
+        imagine(ring, world_size, ranks)
+    with pytest.raises(LaunchError, match=r"Write def"):
+        imagine(lambda: None, 8)
