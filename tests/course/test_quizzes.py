@@ -159,7 +159,10 @@ def test_an_unknown_id_names_those_that_are_near() -> None:
     ("text", "markup"),
     [
         ("a < b & `x < y`", "a &lt; b &amp; <code>x &lt; y</code>"),
-        ("**Right.** So\n\nthere", "<b>Right.</b> So<br><br>there"),
+        (
+            "**Right.** So\n\nthere",
+            '<b>Right.</b> So<span style="display: block; height: 0.6em"></span>there',
+        ),
         ("See\n```python\nsend(x)\n```\nthen", "See<pre>send(x)</pre>then"),
         ("<script>", "&lt;script&gt;"),
         ("[On](05_x.ipynb#cell-id=a-1)", '<a href="05_x.ipynb#cell-id=a-1">On</a>'),
