@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -50,6 +52,26 @@ def test_a_grader_that_dies_gives_its_turn_back(tmp_path: Path) -> None:
     began = time.monotonic()
     with turns.alone():
         assert time.monotonic() - began < 60  # it gives up its wait after five minutes
+
+
+def test_a_child_that_was_forked_within_a_turn_does_not_keep_it(tmp_path: Path) -> None:
+    """A judge is forked while its grader runs next to others, and lives on when the turn is over."""
+    turns = Turns(str(tmp_path / "turns"))
+    with turns.with_others():
+        child = os.fork()
+        if child == 0:
+            signal.pause()
+            os._exit(0)
+    try:
+        waiting = "import sys; from helpers.grading.sandbox.turns import Turns\n"
+        waiting += "with Turns(sys.argv[1]).alone() as is_alone: print(is_alone)"
+        done = subprocess.run(
+            [sys.executable, "-c", waiting, turns.file], capture_output=True, text=True, timeout=60
+        )
+        assert done.stdout == "True\n", done.stderr
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
 
 
 ALWAYS = """

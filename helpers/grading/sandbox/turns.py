@@ -69,6 +69,10 @@ class Turns:
             if kind == fcntl.LOCK_EX:
                 _ALONE.discard(self.file)
             for fd in fds:
+                # A process that was forked meanwhile, such as a judge, has the descriptor, too: closing ours
+                # would leave its lock, and a grader that wants to be alone would wait for nothing.
+                with suppress(OSError):
+                    fcntl.flock(fd, fcntl.LOCK_UN)
                 os.close(fd)
 
 
