@@ -1,4 +1,4 @@
-"""`course mistakes RESULTS...`: what wrong answers did, and a sentence for the next who does it.
+"""`course mistakes RESULTS...`: what a class's wrong answers did, and a sentence that explains one.
 
 results of classes --groups--> a table, or one group's program
                                  `--say--> a known mistake in a file of the instructor's own

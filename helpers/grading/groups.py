@@ -2,7 +2,7 @@
 
     records of classes --> distinct wrong answers --> reader: runs each in a sandbox on the visible cases,
                                                   |     and compares what they did
-    groups, largest first <--a line: who is alike--'
+    groups, largest first <--a line: what is alike-'
 
 Two answers are alike if they behave alike in every case that was run, as `checks.explain` compares an answer
 with a known mistake. Answers run in sandboxes of their own; what they send is read in a capped child,

@@ -70,6 +70,7 @@ def _chosen(rng: random.Random, samples: list[Sample]) -> Iterator[Sample]:
     """Choose an answer for each exercise, none of which binds a name that another one needs."""
     bound = _names(IMPORTS)
     tasks = {sample.exercise for sample in samples}
+    solved: set[str] = set()
     for name in dict.fromkeys(sample.exercise for sample in samples):
         if get(name).kind is Kind.RANKS and rng.random() < 0.1:
             source = rng.choice(_HOSTILE_ANSWERS).format(name=name)
@@ -81,12 +82,19 @@ def _chosen(rng: random.Random, samples: list[Sample]) -> Iterator[Sample]:
         rng.shuffle(fitting)
         for sample in fitting:
             names = _names(sample.source) - {"torch", "dist"}
-            if (
-                not names & (bound | tasks - {name}) and sample.outcome != "timed out"
-            ):  # those cost minutes
+            # an answer that calls other answers of this learner is as right as they are
+            called = _read(sample.source) & tasks - {name}
+            is_slow = sample.outcome == "timed out"  # those cost minutes
+            if not (names & (bound | tasks - {name}) or called - solved or is_slow):
                 bound |= names
+                solved |= {name} if right else set()
                 yield sample
                 break
+
+
+def _read(source: str) -> set[str]:
+    """Return the names that a cell reads."""
+    return {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
 
 
 def _names(source: str) -> set[str]:

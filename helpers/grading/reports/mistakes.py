@@ -84,26 +84,26 @@ def commonest(course: Course) -> tuple[Mistake, ...]:
 
 
 def what_was_said(exercise: ExerciseRecord) -> str:
-    """Return the words that tell a mistake best: first look, broken rule, wrong value, or message."""
-    case = first_failed(exercise.cases)
-    if case is None:
-        return shown(exercise.message, _SAID)
-    if case.hidden:
-        return _HIDDEN_ONLY
-    problem = next((row[4] for row in case.rows if row[4]), "")
-    said = case.advice or (case.broken[0] if case.broken else "") or problem or case.message
-    return shown(said or exercise.message, _SAID)
+    """Return the words that explain a mistake best: advice, broken rule, wrong value, or message."""
+    return _words(exercise, advice_first=True)
 
 
 def what_happened(exercise: ExerciseRecord) -> str:
     """Return what tells one mistake from another where no known mistake explains it."""
+    return _words(exercise, advice_first=False)
+
+
+def _words(exercise: ExerciseRecord, *, advice_first: bool) -> str:
     case = first_failed(exercise.cases)
     if case is None:
         return shown(exercise.message, _SAID)
     if case.hidden:
         return _HIDDEN_ONLY
+    first, last = case.message, case.advice
+    if advice_first:
+        first, last = last, first
     problem = next((row[4] for row in case.rows if row[4]), "")
-    said = case.message or (case.broken[0] if case.broken else "") or problem or case.advice
+    said = first or (case.broken[0] if case.broken else "") or problem or last
     return shown(said or exercise.message, _SAID)
 
 
