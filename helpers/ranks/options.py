@@ -52,10 +52,10 @@ class Options:
         if backend not in {"auto", "gloo", "nccl"}:
             raise LaunchError(f"backend must be 'auto', 'gloo' or 'nccl'; got {backend!r}.")
         if backend == "auto":
-            backend = WITH_GPUS if _gpus() >= size else "gloo"
-        elif backend == "nccl" and _gpus() < size:
+            backend = WITH_GPUS if gpus() >= size else "gloo"
+        elif backend == "nccl" and gpus() < size:
             raise LaunchError(
-                f"NCCL needs one GPU for each rank: this machine has {_gpus()}, and {size} ranks "
+                f"NCCL needs one GPU for each rank: this machine has {gpus()}, and {size} ranks "
                 "were asked for. Use backend='gloo'."
             )
         one_for_all = isinstance(self.env, Mapping) or self.env is None
@@ -81,10 +81,15 @@ def check_world_size(world_size: Any) -> int:
     return world_size
 
 
-def _gpus() -> int:
-    # Without a driver there is nothing to count, and torch need not be imported.
-    if not os.path.exists("/dev/nvidiactl") and not os.path.exists("/dev/dxg"):
-        return 0
+def has_gpu_driver() -> bool:
+    """Whether there may be NVIDIA GPUs. Unlike torch, it asks no driver: a fork would inherit the answer."""
+    return os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/dxg")
+
+
+def gpus() -> int:
+    """Return how many NVIDIA GPUs this machine has. Do not call it in a rank server."""
+    if not has_gpu_driver():
+        return 0  # and torch need not be imported
     import torch
 
     return torch.cuda.device_count()  # does not start CUDA here: that would make later forks unsafe

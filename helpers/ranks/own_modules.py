@@ -26,8 +26,9 @@ from typing import Any
 
 from helpers.ranks.cells import is_learner_file
 
-# Of a value with more parts than this, the others are only looked at for being other objects.
-_MOST_PARTS = 2_000
+# Of a value with more parts than this, or nested deeper, the others are only looked at for being other
+# objects. Objects may refer to each other in a circle.
+_MOST_PARTS, _MOST_LEVELS = 2_000, 40
 _NOTHING = object()
 # module -> what its names held when its import had ended
 _IMPORTED: dict[str, dict[str, Any]] = {}
@@ -74,20 +75,21 @@ def _held_by(module: types.ModuleType) -> dict[str, Any]:
 
 def _fingerprint(value: object) -> Any:
     """Return something that is equal as long as nothing in a value was changed in place."""
-    return _parts_of(value, [_MOST_PARTS])
+    return _parts_of(value, [_MOST_PARTS], _MOST_LEVELS)
 
 
-def _parts_of(value: object, left: list[int]) -> Any:
+def _parts_of(value: object, left: list[int], levels: int) -> Any:
     left[0] -= 1
     if value is None or isinstance(value, (bool, int, float, complex, str, bytes)):
         return value
-    if left[0] > 0:
+    if left[0] > 0 and levels > 0:
+        parts_of = functools.partial(_parts_of, left=left, levels=levels - 1)
         if isinstance(value, Mapping):
-            return [(_parts_of(k, left), _parts_of(v, left)) for k, v in list(value.items())]
+            return [(parts_of(k), parts_of(v)) for k, v in list(value.items())]
         if isinstance(value, (list, tuple, set, frozenset, bytearray)):
-            return [type(value), *(_parts_of(part, left) for part in list(value))]
+            return [type(value), *(parts_of(part) for part in list(value))]
         if is_own(type(value)) or isinstance(value, types.SimpleNamespace):
-            return [id(value), _parts_of(getattr(value, "__dict__", None), left)]
+            return [id(value), parts_of(getattr(value, "__dict__", None))]
     # A tensor counts how often it was changed in place.
     return id(value), getattr(value, "_version", 0)
 

@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from helpers.ranks.options import has_gpu_driver
+
 # What a grader's rank servers import, because each takes a fork's first user 0.1 to 1 s. A learner's server
 # imports only what `wanted` has found in a program's text.
 PRELOAD = (
@@ -68,7 +70,10 @@ def import_all(more: Sequence[str] = ()) -> None:
         _import((*_NEEDED, *more))
     importlib.import_module("torch.distributed").set_debug_level_from_env()
     importlib.import_module("torch").set_num_threads(1)
-    importlib.import_module("helpers.trace.kernels").install()
+    kernels = importlib.import_module("helpers.trace.kernels")
+    kernels.install()
+    if has_gpu_driver():
+        kernels.install("cuda")  # gloo takes tensors on GPUs, too
     _importer.is_server = True
     _settle()
 

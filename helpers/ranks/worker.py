@@ -44,7 +44,7 @@ from helpers.ranks.new_process import (
     seed_like_a_new_process,
     use_temp,
 )
-from helpers.ranks.options import Identity, Options, Task
+from helpers.ranks.options import Identity, Options, Task, has_gpu_driver
 from helpers.ranks.raised import describe_error
 from helpers.ranks.settings import apply_settings
 from helpers.ranks.status import status
@@ -191,7 +191,7 @@ class _Rank:
             os.close(LOG_FD)
             return
         kernels.install()
-        if "nccl" in options.backend:
+        if has_gpu_driver():
             kernels.install("cuda")
         self.log = Log(LOG_FD, self.rank)
         os.close(LOG_FD)  # what is mapped stays

@@ -113,8 +113,7 @@ def _run(
     backend = pg._get_backend(device)
     recorder = _active()
     if recorder is None:
-        work = do(backend)
-        return work.boxed() if work is not None else None
+        return _boxed(do(backend))
     looks = recorder.looks
     seq = recorder.issued(op, pg, tensors, asynchronous=asynchronous, **about)
     if looks and tensors:
@@ -127,7 +126,16 @@ def _run(
         raise
     # A Work that nobody keeps must be dropped, recorded or not: gloo then takes its transfer along.
     recorder.follow(seq, work, asynchronous)
-    return work.boxed() if work is not None else None
+    return _boxed(work)
+
+
+def _boxed(work: dist.Work | None) -> Any:
+    """Return a Work as the dispatcher takes it.
+
+    NCCL has none for a call that nobody waits for: the current stream is already in order. The dispatcher
+    does not take None, so it gets a Work that is done.
+    """
+    return (work if work is not None else FakeWork()).boxed()
 
 
 def _wrap(owner: type, name: str, wrapper: Callable[..., Any]) -> None:

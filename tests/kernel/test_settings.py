@@ -55,6 +55,22 @@ def test_contexts_that_are_open_around_a_launch_hold_on_ranks_or_are_named(
     assert kernel.value("launch(f, 1).values") == "[(torch.float32, True)]\n"
 
 
+def test_a_module_of_ones_own_may_hold_objects_that_refer_to_each_other(
+    forked_kernel: MakeKernel,
+) -> None:
+    kernel = forked_kernel()
+    ring = "class Node: pass\\nfirst, second = Node(), Node()\\nfirst.next, second.next = second, first\\n"
+    kernel.value(
+        f"from pathlib import Path\nn = Path('ring.py').write_text('{ring}size = 2')\nimport ring"
+    )
+    kernel.value("ring.size = 5")
+    shown = kernel.value(
+        "launch(lambda rank, n: (ring.first.next.next is ring.first, ring.size), 1).values"
+    )
+    kernel.value("Path('ring.py').unlink()")
+    assert shown == "[(True, 5)]\n"
+
+
 def test_a_new_kernel_has_set_nothing(new_kernel: MakeKernel) -> None:
     """Else each launch would send it, and a note might stand under each Run."""
     kernel = new_kernel()

@@ -5,12 +5,18 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
+from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
 
+from helpers.ranks.failures import Deadlock, RankFailed
 from helpers.ranks.launcher import launch
 from helpers.ranks.options import WITH_GPUS
 
 GPUS = torch.cuda.device_count()
 needs_gpu = pytest.mark.skipif(not GPUS, reason="needs a GPU")
+# CUDA's start takes a rank some seconds.
+TIMEOUT_S = 120
 
 
 def test_the_server_never_initialises_cuda() -> None:
@@ -31,7 +37,7 @@ def test_auto_takes_nccl_where_each_rank_has_a_gpu() -> None:
         dist.all_reduce(on_cpu)
         return float(on_gpu[0]), float(on_cpu[0]), torch.cuda.get_device_name(rank)
 
-    run = launch(reduce, GPUS, timeout=120)
+    run = launch(reduce, GPUS, timeout=TIMEOUT_S)
     assert run.backend == WITH_GPUS
     assert all(value[:2] == (GPUS, GPUS) for value in run.values)
     assert [event.op for event in run.trace.of(0)] == ["all_reduce", "all_reduce"]
@@ -41,3 +47,84 @@ def test_auto_takes_nccl_where_each_rank_has_a_gpu() -> None:
 @needs_gpu
 def test_auto_takes_gloo_where_gpus_are_too_few() -> None:
     assert launch(lambda rank, n: dist.get_backend(), GPUS + 1).values == ["gloo"] * (GPUS + 1)
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_calls_over_nccl_are_recorded_whether_or_not_somebody_waits() -> None:
+    def communicate(rank: int, world_size: int) -> torch.Tensor:
+        x = torch.ones(8, device="cuda")
+        dist.all_reduce(x)
+        dist.broadcast(x, 0)
+        work = dist.all_reduce(x, async_op=True)
+        assert work is not None
+        work.wait()
+        all_ranks = dist.group.WORLD
+        assert all_ranks is not None
+        return functional.all_reduce(x, "sum", all_ranks) + 1
+
+    run = launch(communicate, GPUS, timeout=TIMEOUT_S)
+    for rank in range(GPUS):
+        value, events = run.values[rank], run.trace.of(rank)
+        assert value.device.type == "cpu", "a value comes back to a process that may have no GPU"
+        assert value.tolist() == [GPUS**3 + 1] * 8
+        assert [e.op for e in events] == ["all_reduce", "broadcast", "all_reduce", "all_reduce"]
+        assert all(event.end_ns is not None for event in events)
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_models_train_on_gpus() -> None:
+    def train(rank: int, world_size: int) -> tuple[float, str]:
+        replica = torch.nn.Linear(8, 8).cuda()
+        ddp = DistributedDataParallel(replica, device_ids=[rank])
+        ddp(torch.ones(2, 8).cuda()).sum().backward()
+        shards = torch.nn.Linear(8, 8).cuda()
+        fully_shard(shards)
+        shards(torch.ones(2, 8).cuda()).sum().backward()
+        assert replica.bias.grad is not None
+        return replica.bias.grad.sum().item(), str(shards.weight.device)
+
+    run = launch(train, GPUS, timeout=TIMEOUT_S)
+    assert run.values == [(16.0, f"cuda:{rank}") for rank in range(GPUS)]
+    assert any(event.op == "all_reduce" for event in run.trace.of(0))
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_gloo_takes_tensors_on_a_gpu_that_ranks_share_and_its_deadlocks_are_named() -> None:
+    def reduce(rank: int, world_size: int) -> float:
+        x = torch.ones(1, device="cuda:0")
+        dist.all_reduce(x)
+        return x.item()
+
+    run = launch(reduce, GPUS + 1, timeout=TIMEOUT_S)
+    assert run.values == [float(GPUS + 1)] * (GPUS + 1)
+    assert [event.op for event in run.trace.of(0)] == ["all_reduce"]
+
+    def reduce_without_the_last(rank: int, world_size: int) -> None:
+        x = torch.ones(1, device="cuda:0")
+        if rank < world_size - 1:
+            dist.all_reduce(x)
+
+    with pytest.raises(Deadlock, match=f"all_reduce.* waits for rank {GPUS}"):
+        launch(reduce_without_the_last, GPUS + 1, timeout=TIMEOUT_S)
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_what_a_gpu_refuses_is_the_ranks_own_error_and_harms_no_later_launch() -> None:
+    def exhaust(rank: int, world_size: int) -> None:
+        torch.empty(1 << 45, device="cuda")
+
+    def index_too_far(rank: int, world_size: int) -> None:
+        torch.zeros(2, device="cuda")[torch.tensor([5], device="cuda")]
+        torch.cuda.synchronize()
+
+    with pytest.raises(RankFailed, match="OutOfMemoryError"):
+        launch(exhaust, 1, timeout=TIMEOUT_S)
+    with pytest.raises(RankFailed, match="device-side assert"):
+        launch(index_too_far, 1, timeout=TIMEOUT_S)
+    assert launch(
+        lambda rank, n: torch.ones(1, device="cuda").item(), 1, timeout=TIMEOUT_S
+    ).values == [1.0]
