@@ -46,14 +46,11 @@ DEAR = {
     "swap: waits by polling",
 }
 """Five seconds and more each, while others run."""
-_BY = {
-    (s.exercise if s.outcome == "wrong" else s.notebook, s.outcome): s
-    for s in WRONG
-    if str(s) not in DEAR
-}
+_BY = {(s.notebook, s.outcome): s for s in WRONG if str(s) not in DEAR}
 FEW = [*_BY.values()]
-"""To each exercise a wrong answer, and to each notebook one for each other way to fail; what is right is
-shown by the reference solutions, which are tried with the notebooks. `make soak` tries the others."""
+"""To each notebook one for each way to fail. That each exercise rejects a known mistake is shown by
+`test_mistakes`, that it accepts what is right by the reference solutions, which are tried with the notebooks.
+`make soak` tries the others."""
 
 
 def often(samples: list[Sample]) -> list[object]:

@@ -22,11 +22,13 @@ from helpers.course.notebook_file import Notebook, read_notebook, source_of, wri
 from helpers.views.verdict import verdict_text
 from tests.notebooks.solved import (
     COURSE,
+    GRADED,
     SOLVED,
     each_solved,
     environment,
     exercise_cell,
     exercises_in,
+    often,
     read_solved,
 )
 
@@ -35,7 +37,6 @@ DEADLINE_S = 100
 MODEL = SOLVED[2]
 """The notebook that is graded again and again: what it shows of notebooks holds for all."""
 
-OFTEN = ("07",)
 HIDDEN = "a secret of the tests"
 
 
@@ -49,14 +50,7 @@ def notes_of(results: list[CheckResult]) -> str:
     return "\n".join(note for result in results for note in result.notes)
 
 
-def often(path: Path) -> object:
-    """Grade one notebook each time; `tests/grading` grades a class in a sandbox, `make soak` all."""
-    return pytest.param(
-        path, id=path.stem, marks=() if path.name.startswith(OFTEN) else pytest.mark.soak
-    )
-
-
-@pytest.mark.parametrize("path", [often(path) for path in SOLVED])
+@pytest.mark.parametrize("path", often(GRADED))
 def test_reference_solutions_pass_as_submissions(path: Path) -> None:
     results = results_of(path, HIDDEN)  # a second run of the notebook tries the visible cases
     all_passed(results, path)

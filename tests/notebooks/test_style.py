@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from pathlib import Path
 
 import pytest
+from IPython.core.inputtransformer2 import TransformerManager
 
+from helpers.answers.names import names_of
 from helpers.checks.exercise import Exercise
 from helpers.checks.registry import exercises
 from helpers.course.build import KEEP_OUTPUT
@@ -121,3 +124,17 @@ def test_every_quiz_is_asked_where_it_belongs(path: Path) -> None:
 def test_every_hint_that_is_asked_for_exists(path: Path) -> None:
     text = "\n".join(source_of(cell) for cell in code_cells(read_notebook(path)))
     assert set(re.findall(r"\bhint\([\"']([^\"']+)[\"']", text)) <= set(exercises())
+
+
+@each_solved
+def test_no_later_cell_binds_again_what_an_exercise_uses(path: Path) -> None:
+    """An answer is read as the whole notebook leaves it, where it was right when its check ran."""
+    to_python = TransformerManager().transform_cell
+    used: set[str] = set()
+    for cell in code_cells(read_notebook(path)):
+        for statement in ast.parse(to_python(source_of(cell))).body:
+            names = names_of(statement)
+            assert not names.binds & used, f"{path.stem} binds {names.binds & used} again"
+            if is_exercise(cell):
+                used |= names.now | names.later
+        used -= set(dir(builtins))
