@@ -25,6 +25,7 @@ from tests.benchmarks import (
     judging,
     launching,
     learners,
+    monarch,
     watching,
 )
 from tests.benchmarks.timing import Figure, table
@@ -48,6 +49,7 @@ SECTIONS: dict[str, Section] = {
     "first_launch": engine.first_launch,
     "peers": launching.beside_peers,
     "cells": cells.live_cell,
+    "monarch": monarch.beside_monarch,
     "recording": engine.recording,
     "deadlocks": deadlocks.by_kind,
     "first_made": learners.first_made,

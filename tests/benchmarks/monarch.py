@@ -1,0 +1,70 @@
+"""Monarch (extra `monarch`) beside `launch` and `%%ranks`: a world of 4 is made, then asked to add up numbers."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from helpers.jobs.ports import free_port
+from helpers.ranks.launcher import connect, launch
+from tests.benchmarks.cells import live_cells
+from tests.benchmarks.programs import one_all_reduce
+from tests.benchmarks.timing import Figure, interleaved, median, spread
+
+RANKS, STARTS, CALLS = 4, 5, 60
+
+
+def beside_monarch() -> list[Figure]:
+    """Measure a new world up to its first sum, and a sum in a world that is there."""
+    if not find_spec("monarch"):
+        return [Figure("beside Monarch", "not installed: pip install torchmonarch")]
+    connect().preload()
+    times = interleaved({"launch": lambda: launch(one_all_reduce, RANKS), "monarch": _start}, STARTS)
+    ours, theirs = times["launch"], times["monarch"]
+    started = Figure(
+        f"launch, {RANKS} ranks",
+        spread(ours),
+        f"Monarch, {RANKS} processes to the first sum {spread(theirs)}",
+        f"{median(theirs) / median(ours):.1f}x faster",
+    )
+    live, calls = live_cells(), _calls()
+    called = Figure(
+        f"live %%ranks cell, {RANKS} ranks",
+        spread(live),
+        f"Monarch, a call of an endpoint on {RANKS} actors {spread(calls)}",
+        f"{median(calls) / median(live):.1f}x faster",
+    )
+    return [started, called]
+
+
+def _start() -> None:
+    with _adders() as adders:
+        adders.add.call().get()
+
+
+def _calls() -> list[float]:
+    times = []
+    with _adders() as adders:
+        for _ in range(CALLS):
+            start = perf_counter()
+            adders.add.call().get()
+            times.append(perf_counter() - start)
+    return times[10:]
+
+
+@contextmanager
+def _adders() -> Iterator[Any]:
+    actor: Any = importlib.import_module("monarch.actor")
+    # the new processes import the actors' class, and join a group of their own
+    os.environ |= {"PYTHONPATH": str(Path.cwd()), "MASTER_ADDR": "127.0.0.1"}
+    os.environ["MASTER_PORT"] = str(free_port())
+    mesh = actor.this_host().spawn_procs(per_host={"ranks": RANKS})
+    adder = importlib.import_module("tests.benchmarks.monarch_actors").Adder
+    yield mesh.spawn("adders", adder, RANKS)
+    mesh.stop().get()
