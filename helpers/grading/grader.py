@@ -32,7 +32,7 @@ from helpers.checks.grade import grade
 from helpers.checks.result import Outcome
 from helpers.grading import bypasses
 from helpers.grading.cache import Cache, key_of
-from helpers.grading.judging import NOT_JUDGED, Judge, preload_pictures, written_down
+from helpers.grading.judging import NOT_JUDGED, Judge, preload, written_down
 from helpers.grading.record import ExerciseRecord, Record, Status, record_of
 from helpers.grading.references import References
 from helpers.grading.sandbox.levels import Plan, protection_here
@@ -130,9 +130,10 @@ class Grader:
     _matches: dict[str, str] = field(default_factory=dict, init=False)
     """Known mistakes by what answers did, of all submissions."""
 
+    def __post_init__(self) -> None:
+        preload(self.pictures != "none")
+
     def __enter__(self) -> Grader:
-        if self.pictures != "none":
-            preload_pictures()
         return self
 
     def __exit__(self, *args: object) -> None:

@@ -24,6 +24,8 @@ import socket
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -298,11 +300,15 @@ def _unexplained(exercise: Exercise, result: CheckResult) -> str:
     return next(filter(None, map(mismatch, worlds.values())), "")
 
 
-def preload_pictures() -> None:
-    """Draw once in the grader, so that no judge has to import what that needs."""
-    from helpers.views.timeline import timeline
+@cache
+def preload(pictures: bool) -> None:
+    """Do once in the grader what each judge would have to: import what sends cases, and what draws."""
+    for name in ("helpers.ranks.sending", "helpers.ranks.unsendable"):
+        import_module(name)
+    if pictures:
+        from helpers.views.timeline import timeline
 
-    timeline(Run(1, [None], [""], Trace(1)))._repr_png_()
+        timeline(Run(1, [None], [""], Trace(1)))._repr_png_()
 
 
 def _drawn(run: Run | None) -> tuple[str, str]:
