@@ -163,13 +163,14 @@ def judge(exercise: Exercise, tried: Tried, others: Sequence[Tried] = ()) -> Cas
     # what is wrong with all values of one rank is wrong with its own, and is shown there
     if case.world_size == 1:
         findings, joint = [findings[0] or joint], None
-    rows = tuple(_row(exercise, tried, rank, found) for rank, found in enumerate(findings))
     rules = exercise.rules
     if case.world_size == 1 and case.init and not exercise.kind.is_alone and not run.trace.calls:
         rules = ()  # who is alone has nobody to talk to, and may see that at once
     problems = [(rule.problem(run.trace, case), rule.forbids) for rule in rules]
     broken = tuple(problem for problem, _ in problems if problem)
     if any(findings) or joint:
+        # only here: to write down what passed would take as long as to compare it, and nobody reads it
+        rows = tuple(_row(exercise, tried, rank, found) for rank, found in enumerate(findings))
         advice = advise([tried, *others])
         if exercise.kind.is_hard and not advice:
             advice = _full_until_wait(run)
@@ -185,8 +186,8 @@ def judge(exercise: Exercise, tried: Tried, others: Sequence[Tried] = ()) -> Cas
         outcome = Outcome.FORBIDDEN if forbidden else Outcome.WRONG
         # the right values count as one more rule that holds
         kept = 0.0 if forbidden else 1 - len(broken) / (1 + len(exercise.rules))
-        return CaseVerdict(label, outcome, rows, broken, run=run, partial=kept)
-    return CaseVerdict(label, Outcome.PASSED, rows, run=run)
+        return CaseVerdict(label, outcome, broken=broken, run=run, partial=kept)
+    return CaseVerdict(label, Outcome.PASSED, run=run)
 
 
 def _of_all(case: Case, joint: Finding) -> str:

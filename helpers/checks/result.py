@@ -46,12 +46,12 @@ class Row:
 class CaseVerdict:
     """What became of one case.
 
-    rows: one for each rank. broken: the rules on traffic that do not hold, a sentence each. message: what
-    belongs to no single rank: how the run ended, or what is wrong with all values together.
-    advice: the first thing to look at. mistake: the title of the known mistake whose advice it is.
-    partial: the share of the case's points that right values and
-    the rules that hold are worth where some rule does not. world: all that was run in the world in which
-    the case was tried, if that was more than the case.
+    rows: one for each rank, where a value is wrong. broken: the rules on traffic that do not hold, a
+    sentence each. message: what belongs to no single rank: how the run ended, or what is wrong with all
+    values together. advice: the first thing to look at. mistake: the title of the known mistake whose
+    advice it is. partial: the share of the case's points that right values and the rules that hold are
+    worth where some rule does not. world: all that was run in the world in which the case was tried, if
+    that was more than the case.
     """
 
     label: str

@@ -269,7 +269,7 @@ def serve(file: Path | None, **options: Any) -> None:
     default="auto",
     help="The sandbox for answers; auto takes the strongest that works here.",
 )
-@click.option("--jobs", type=click.IntRange(1, 256), help="How many at a time; one for each core.")
+@click.option("--jobs", type=click.IntRange(1, 256), help="How many at a time; two for each core.")
 @click.option("--roster", type=click.Path(path_type=Path), help="Your platform's export, as CSV.")
 @click.option(
     "--pictures",

@@ -127,7 +127,9 @@ def _pool(jobs: int, setting: Setting, plan: Plan, secret: str) -> ProcessPoolEx
 
 
 def _processes(setting: Setting) -> int:
-    return setting.jobs or os.cpu_count() or 1
+    # Two for each core: scripts that start, answers that hang and worlds in which a rank is late leave theirs
+    # idle. No right answer fails for that, as budgets are processor time.
+    return setting.jobs or 2 * (os.cpu_count() or 1)
 
 
 def _begin(setting: Setting, plan: Plan, secret: str, counter: Any) -> None:

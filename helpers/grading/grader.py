@@ -8,8 +8,9 @@ an answer leaves in its sandbox of a hidden case, by whatever trick, cannot reac
 They may take half of the submission's time, so that the exercises which were tried by then are finished, and
 what came of them is kept for a grader that is killed before it can finish them. An exercise may take half of
 the time that is left when it begins.
-Behind bubblewrap each set of cases has a sandbox of its own that leaves nothing, and an exercise is finished,
-and kept, before the next one is begun.
+Behind bubblewrap each exercise has a sandbox of its own that leaves nothing, and an exercise is finished, and
+kept, before the next one is begun. Hidden cases follow visible ones that have passed, in the same sandbox; an
+answer that fails there is tried again in a new one.
 Behind Landlock sandboxes share /dev/shm: what one leaves there is removed before the next, but two that
 run at the same time can talk by it. No answer can spoil another one: each that fails has failed in
 a sandbox of its own. Called by `batch`, once for each file; holds one sandbox at a time.
@@ -32,7 +33,7 @@ from helpers.checks.grade import grade
 from helpers.checks.result import Outcome
 from helpers.grading import bypasses
 from helpers.grading.cache import Cache, key_of
-from helpers.grading.judging import NOT_JUDGED, Judge, preload_pictures, written_down
+from helpers.grading.judging import NOT_JUDGED, Judge, Judged, preload, written_down
 from helpers.grading.record import ExerciseRecord, Record, Status, record_of
 from helpers.grading.references import References
 from helpers.grading.sandbox.levels import Plan, protection_here
@@ -98,7 +99,8 @@ class _Budget:
 class _Try:
     """An exercise between its visible and its hidden cases. known: its record, where there is one.
 
-    is_cut: the time of the submission was used up, and another run may give another record.
+    is_cut: the time of the submission was used up, and another run may give another record. is_own: as
+    `judging.Judged` has it, of the visible cases.
     """
 
     exercise: Exercise
@@ -108,6 +110,7 @@ class _Try:
     seconds: float = 0.0
     known: ExerciseRecord | None = None
     is_cut: bool = False
+    is_own: bool = False
 
 
 @dataclass
@@ -130,9 +133,10 @@ class Grader:
     _matches: dict[str, str] = field(default_factory=dict, init=False)
     """Known mistakes by what answers did, of all submissions."""
 
+    def __post_init__(self) -> None:
+        preload(self.pictures != "none")
+
     def __enter__(self) -> Grader:
-        if self.pictures != "none":
-            preload_pictures()
         return self
 
     def __exit__(self, *args: object) -> None:
@@ -203,11 +207,12 @@ class Grader:
         if (kept := self.cache.get_visible(key)) is not None:
             return _Try(exercise, found, key, kept)
         began = time.monotonic()
-        visible = self._check(exercise, found, VISIBLE_SECRET)
+        judged = self._check(exercise, found, VISIBLE_SECRET)
+        visible, seconds = judged.record, time.monotonic() - began
         is_cut = self._time.is_used_up
         if not (is_cut or self._is_cheap or visible.was_too_slow):
             self.cache.put_visible(key, visible)
-        return _Try(exercise, found, key, visible, time.monotonic() - began, is_cut=is_cut)
+        return _Try(exercise, found, key, visible, seconds, is_cut=is_cut, is_own=judged.is_own)
 
     def _finish(self, begun: _Try) -> ExerciseRecord:
         """Try the hidden cases; keep the record, unless another time may give another one."""
@@ -228,10 +233,13 @@ class Grader:
         assert answer is not None and visible is not None
         hopeless = visible.outcome in _SUSPICIOUS and not any(c.credit for c in visible.cases)
         # else it would only fail once more, and take as long
-        hidden = None if hopeless else self._check(exercise, answer, self.secret)
+        judged = None if hopeless else self._check(exercise, answer, self.secret)
+        hidden = judged.record if judged is not None else None
         outcomes = visible.outcomes | (hidden.outcomes if hidden is not None else set())
         unsure = outcomes & {FAULT, NOT_JUDGED}
-        if (unsure or outcomes & _SUSPICIOUS) and not self.references.works(exercise):
+        # What would fail so on any machine is asked about once: the check itself may not work here.
+        now = not begun.is_own or (judged is not None and not judged.is_own)
+        if (unsure or outcomes & _SUSPICIOUS) and not self.references.works(exercise, now):
             return fault_record(exercise)
         if unsure:  # only what this answer has sent could not be judged: it is wrong
             is_visible = visible.outcome == NOT_JUDGED
@@ -242,28 +250,32 @@ class Grader:
             return replace(joined(exercise, answer, wrong, hidden), points=0.0)
         return joined(exercise, answer, visible, hidden)
 
-    def _check(self, exercise: Exercise, answer: Answer, secret: str) -> ExerciseRecord:
+    def _check(self, exercise: Exercise, answer: Answer, secret: str) -> Judged:
         """Try an answer on one set of cases.
 
         Who fails has failed in a sandbox in which nothing else of the submission had run; and twice, where
         something around it may have been the cause.
         """
-        found, was_fresh = self._try(exercise, answer, secret)
-        if not found.passed and not was_fresh:
-            found, _ = self._try(exercise, answer, secret, fresh=True)
-        if found.outcomes & _SHAKY:
+        judged, was_fresh = self._try(exercise, answer, secret)
+        if not judged.record.passed and not was_fresh:
+            judged, _ = self._try(exercise, answer, secret, fresh=True)
+        if judged.record.outcomes & _SHAKY and not judged.is_own:
             began = time.monotonic()
             with self.plan.turns.alone() as is_alone:
                 self._time.forgive(began)
                 again, _ = self._try(exercise, answer, secret, fresh=True)
-            found = again if again.points >= found.points else found
-            if found.outcomes & _SHAKY and not is_alone:  # still nothing but the clock against it
-                found = replace(found, outcome=Outcome.TOO_SLOW.value)
-        return replace(found, flags=found.flags or (SLOW,)) if found.was_too_slow else found
+            judged = again if again.record.points >= judged.record.points else judged
+            # still nothing but the clock against it
+            if judged.record.outcomes & _SHAKY and not judged.is_own and not is_alone:
+                slow = replace(judged.record, outcome=Outcome.TOO_SLOW.value)
+                judged = replace(judged, record=slow)
+        if not judged.record.was_too_slow:
+            return judged
+        return replace(judged, record=replace(judged.record, flags=judged.record.flags or (SLOW,)))
 
     def _try(
         self, exercise: Exercise, answer: Answer, secret: str, fresh: bool = False
-    ) -> tuple[ExerciseRecord, bool]:
+    ) -> tuple[Judged, bool]:
         """Try an answer once; tell whether nothing had run in the sandbox before."""
         for _ in range(_LOST_AGAIN):
             if self._time.is_used_up:
@@ -272,7 +284,7 @@ class Grader:
                     f"of cases together {self._time.wall_s:,.0f} s, or {self._time.cpu_s:,.0f} s of "
                     "processor time, and one of them half of what is left."
                 )
-                return record_of(exercise, Outcome.TIMED_OUT.value, message=message), True
+                return Judged(record_of(exercise, Outcome.TIMED_OUT.value, message=message)), True
             began = time.monotonic()
             with self.plan.turns.with_others():
                 self._time.forgive(began)
@@ -281,22 +293,25 @@ class Grader:
                 except (LaunchError, ServerGone) as error:
                     self._drop()
                     crashed, message = Outcome.CRASHED.value, str(error)[:200]
-                    return record_of(exercise, crashed, message=message), True
+                    return Judged(record_of(exercise, crashed, message=message)), True
                 sandbox, was_fresh = judge.sandbox, not judge.seen
                 sandbox.end_after(*self._time.left)
-                found = judge.judge(exercise, answer, secret, self._time.left[0])
+                judged = judge.judge(exercise, answer, secret, self._time.left[0])
+            found, is_own = judged.record, judged.is_own
             if sandbox.found:
                 outcome = Outcome.TIMED_OUT if sandbox.is_out_of_time else Outcome.OUT_OF_MEMORY
-                found = replace(found, outcome=outcome.value, message=f"{sandbox.found}.")
+                message = f"{sandbox.found}."
+                found, is_own = replace(found, outcome=outcome.value, message=message), False
             if count := sandbox.sweep():
                 found = replace(found, flags=found.flags or (LEFT.format(count=count),))
             lost = sandbox.lost
             # A server ends what it can see; where an answer has hung or crashed, something may be left.
-            if judge.gone or not found.cases or found.outcomes & _SUSPICIOUS:
+            failed = not found.passed if self._is_cheap else found.outcomes & _SUSPICIOUS
+            if judge.gone or not found.cases or failed:
                 self._drop()
             if not lost:
                 break
-        return found, was_fresh
+        return Judged(found, is_own), was_fresh
 
     @property
     def _is_cheap(self) -> bool:
@@ -304,13 +319,10 @@ class Grader:
         return self.plan.level == "bubblewrap"
 
     def _open(self, exercise: Exercise, secret: str, fresh: bool) -> Judge:
-        """Return a judge with its sandbox: for visible cases one that has seen no hidden ones.
-
-        Where a new one takes milliseconds, each is new.
-        """
+        """Return a judge with its sandbox: for visible cases one that has seen no hidden ones."""
         if (judge := self._judge) is not None and judge.seen:
             has_seen_hidden = judge.seen != {VISIBLE_SECRET}
-            if self._is_cheap or fresh or (has_seen_hidden and secret == VISIBLE_SECRET):
+            if fresh or (has_seen_hidden and secret == VISIBLE_SECRET):
                 self._drop()
         if self._judge is None:
             late = exercise.notebook >= "09"

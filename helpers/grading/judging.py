@@ -15,6 +15,7 @@ it. Used by `grader`.
 from __future__ import annotations
 
 import base64
+import builtins
 import gc
 import json
 import os
@@ -23,7 +24,9 @@ import signal
 import socket
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +43,10 @@ from helpers.grading.explained import mismatch
 from helpers.grading.record import CaseRecord, ExerciseRecord, record_of
 from helpers.grading.sandbox.levels import Plan, Sandbox
 from helpers.ranks.connection import Connection
+from helpers.ranks.failures import Deadlock, RankDied, RankFailed
 from helpers.ranks.processes import end, end_with_parent
 from helpers.ranks.run import Run
+from helpers.ranks.server import NOT_A_RANK
 from helpers.trace.events import Trace
 
 # The outcome where only the reference solution can tell whether the answer or the check is wrong.
@@ -57,6 +62,20 @@ _MOST_MATCHES, _DIGEST = 10_000, 64
 _SHOWN = 200
 # Of a run that is drawn.
 _MOST_EVENTS, _MOST_TRACE = 400, 300_000
+# Errors that a program makes by itself. Not here: OSError with its timeouts, MemoryError, and RuntimeError,
+# by which torch also says that a peer has gone or that it has waited for too long.
+_OWN = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NameError,
+    NotImplementedError,
+    SyntaxError,
+    SystemExit,
+    TypeError,
+    ValueError,
+)
 
 
 @dataclass(frozen=True)
@@ -69,11 +88,18 @@ class _Asked:
 
 
 @dataclass(frozen=True)
-class _Said:
-    """What a judge sends. matches: known mistakes that it has found, by what the answer did."""
+class Judged:
+    """What came of one set of cases. is_own: what failed, if anything, would fail so on any machine."""
 
     record: ExerciseRecord
-    matches: dict[str, str]
+    is_own: bool = False
+
+
+@dataclass(frozen=True)
+class _Said(Judged):
+    """What a judge sends. matches: known mistakes that it has found, by what the answer did."""
+
+    matches: dict[str, str] = field(default_factory=dict)
 
 
 class Judge:
@@ -111,9 +137,7 @@ class Judge:
         """Whether it can judge nothing more."""
         return not self._pid or self.sandbox.gone
 
-    def judge(
-        self, exercise: Exercise, answer: Answer, secret: str, within_s: float
-    ) -> ExerciseRecord:
+    def judge(self, exercise: Exercise, answer: Answer, secret: str, within_s: float) -> Judged:
         """Try an answer on the cases of a secret. Never raises on its account. within_s: wall time."""
         self.seen.add(secret)
         try:
@@ -124,16 +148,16 @@ class Judge:
             number = os.waitstatus_to_exitcode(self._end())
             if number == -signal.SIGXCPU:
                 message = f"It gave back more than can be read in {_CPU_S} s of processor time."
-                return record_of(exercise, Outcome.FLOODED.value, message=message)
+                return Judged(record_of(exercise, Outcome.FLOODED.value, message=message))
             why = (
                 "it takes too long, or too much memory" if number < 0 else f"it ended with {number}"
             )
-            return _could_not(exercise, why)
+            return Judged(_could_not(exercise, why))
         for key, title in said.matches.items():
             # Whatever it says can at most name a known mistake of the exercise.
             if len(self._matches) < _MOST_MATCHES and len(key) == _DIGEST:
                 self._matches.setdefault(key, title[:_SHOWN])
-        return said.record
+        return said
 
     def close(self) -> None:
         """End it, then the sandbox."""
@@ -196,9 +220,9 @@ def _serve(grader: socket.socket, connection: Connection, pictures: str, matches
             asked = msgspec.convert(json.loads(line), _Asked)
             known = set(matches)
             confine()
-            record = _tried(asked, connection, pictures, matches)
+            judged = _tried(asked, connection, pictures, matches)
             new = {key: title for key, title in matches.items() if key not in known}
-            lines.write(_written(_Said(record, new)))
+            lines.write(_written(_Said(judged.record, judged.is_own, new)))
             lines.flush()
 
 
@@ -218,9 +242,7 @@ def confine() -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
 
 
-def _tried(
-    asked: _Asked, connection: Connection, pictures: str, matches: Matches
-) -> ExerciseRecord:
+def _tried(asked: _Asked, connection: Connection, pictures: str, matches: Matches) -> Judged:
     exercise, hidden = get(asked.exercise), asked.secret != VISIBLE_SECRET
     try:
         result = grade(
@@ -231,11 +253,34 @@ def _tried(
             connection=connection,
             matches=None if hidden else matches,
         )
-        return written_down(result, exercise, hidden, pictures)
+        return Judged(written_down(result, exercise, hidden, pictures), _is_own(exercise, result))
     except MemoryError:
-        return _could_not(exercise, "it takes too much memory")
+        return Judged(_could_not(exercise, "it takes too much memory"))
     except Exception as error:  # on account of what it sent, or of this machine: the grader asks
-        return _could_not(exercise, f"{type(error).__name__}: {str(error)[:_SHOWN]}")
+        return Judged(_could_not(exercise, f"{type(error).__name__}: {str(error)[:_SHOWN]}"))
+
+
+def _is_own(exercise: Exercise, result: CheckResult) -> bool:
+    """Whether the runs that did not end well would end so on any machine, however busy it is.
+
+    Scripts and measurements have clocks of their own, so of these nothing is sure.
+    """
+    if exercise.kind in {Kind.SCRIPT, Kind.MEASUREMENT}:
+        return False
+    runs = [case.run for case in result.cases]
+    return bool(runs) and all(run is not None and _fails_of_itself(run) for run in runs)
+
+
+def _fails_of_itself(run: Run) -> bool:
+    match run.failure:
+        case None | Deadlock():  # which is proven
+            return True
+        case RankFailed(error=error):
+            kind = getattr(builtins, error.kind, None)
+            return isinstance(kind, type) and issubclass(kind, _OWN)
+        case RankDied(signal="", exitcode=code):  # it has called os._exit
+            return code != NOT_A_RANK
+    return False
 
 
 def _could_not(exercise: Exercise, why: str) -> ExerciseRecord:
@@ -298,11 +343,15 @@ def _unexplained(exercise: Exercise, result: CheckResult) -> str:
     return next(filter(None, map(mismatch, worlds.values())), "")
 
 
-def preload_pictures() -> None:
-    """Draw once in the grader, so that no judge has to import what that needs."""
-    from helpers.views.timeline import timeline
+@cache
+def preload(pictures: bool) -> None:
+    """Do once in the grader what each judge would have to: import what sends cases, and what draws."""
+    for name in ("helpers.ranks.sending", "helpers.ranks.unsendable"):
+        import_module(name)
+    if pictures:
+        from helpers.views.timeline import timeline
 
-    timeline(Run(1, [None], [""], Trace(1)))._repr_png_()
+        timeline(Run(1, [None], [""], Trace(1)))._repr_png_()
 
 
 def _drawn(run: Run | None) -> tuple[str, str]:

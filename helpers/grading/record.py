@@ -37,7 +37,7 @@ class Status(Enum):
 class CaseRecord:
     """One case. Of a hidden one only what gives away neither inputs nor prints.
 
-    rows: (rank, given, expected, got, problem) as short texts. credit: from 0 to 1.
+    rows: (rank, given, expected, got, problem) as short texts, where a value is wrong. credit: from 0 to 1.
     """
 
     label: str

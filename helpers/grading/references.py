@@ -32,11 +32,16 @@ class References:
     plan: Plan
     slot: int = 0
     _found: dict[str, dict[str, Answer | Problem]] = field(default_factory=dict)
+    _worked: set[str] = field(default_factory=set)
+    """Exercises whose reference has passed here."""
 
-    def works(self, exercise: Exercise) -> bool:
-        """Try the reference on the visible cases in a sandbox of its own; True where there is none."""
+    def works(self, exercise: Exercise, now: bool = True) -> bool:
+        """Try the reference on the visible cases in a sandbox of its own; True where there is none.
+
+        now: although it has passed before, as what this machine lacks it may have lacked for a moment.
+        """
         answer = self._answers(exercise.notebook).get(exercise.name)
-        if not isinstance(answer, Answer):
+        if not isinstance(answer, Answer) or (exercise.name in self._worked and not now):
             return True
         try:
             late = exercise.notebook >= "09"
@@ -47,6 +52,8 @@ class References:
                 result = grade(exercise, answer, cell_number, connection=sandbox.connection)
         except (LaunchError, ServerGone):
             return False
+        if result.passed:
+            self._worked.add(exercise.name)
         return result.passed
 
     def _answers(self, notebook: str) -> dict[str, Answer | Problem]:

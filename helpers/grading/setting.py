@@ -15,7 +15,7 @@ class Setting:
     """The command line: made once by the command, and passed on unchanged to where it is used.
 
     folder: what was handed in. out: where results go. sandbox: "auto", or a level of `sandbox.levels`. jobs:
-    how many graders at a time, by default one for each core. roster: the platform's export. pictures: of
+    how many graders at a time, by default two for each core. roster: the platform's export. pictures: of
     which visible runs, "all", "failed" or "none". verify: grade once more and report differences; nothing
     is written. release: the bundle that was handed out. title: of the class. github: print annotations.
     scheduler: the address of a Dask scheduler, "" for processes on this machine. notebooks: numbers or names

@@ -40,6 +40,8 @@ from helpers.ranks.scratch import empty, remove_tree
 
 # How long to go on ending what ranks have left behind, while it goes on making more of itself.
 _ORPHANS_S = 10.0
+NOT_A_RANK = 70
+"""The exit code of a process that could not become a rank."""
 
 
 def main(
@@ -167,7 +169,7 @@ class _Server:
                 os.environ["MASTER_PORT"] = str(port)
                 self._become_rank(fds, server)
             finally:
-                os._exit(70)  # never back into the server's own loop, whatever was raised
+                os._exit(NOT_A_RANK)  # never back into the server's own loop, whatever was raised
         return pid
 
     def _become_rank(self, fds: tuple[int, ...], server: int) -> None:
@@ -177,7 +179,7 @@ class _Server:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         end_with_parent()
         if os.getppid() != server:  # it died before we could ask to die with it
-            os._exit(70)
+            os._exit(NOT_A_RANK)
         gc.enable()
         importlib.import_module("helpers.ranks.worker").start(*fds)
 

@@ -39,13 +39,16 @@ PRELOAD = (
 
 @dataclass
 class _Importer:
-    """The process that has imported all, or 0 while none has; and whether torch is as ranks need it."""
+    """Whether all is imported, and by this process itself; and whether torch is as ranks need it."""
 
-    pid: int = 0
+    has_imported: bool = False
+    is_here: bool = False
     is_server: bool = False
 
 
 _importer = _Importer()
+# Not told by process ids: in namespaces of their own, a sandbox's template and its servers are all process 1.
+os.register_at_fork(after_in_child=lambda: setattr(_importer, "is_here", False))
 
 _NEEDED = (
     "torch.distributed",
@@ -66,7 +69,7 @@ def import_all(more: Sequence[str] = ()) -> None:
     """Import what every rank needs, and `more`, so that none has to later; set torch up for ranks."""
     if _importer.is_server:
         return  # the process that forked this one has
-    if not _importer.pid:
+    if not _importer.has_imported:
         _import((*_NEEDED, *more))
     importlib.import_module("torch.distributed").set_debug_level_from_env()
     importlib.import_module("torch").set_num_threads(1)
@@ -91,7 +94,7 @@ def _import(names: Sequence[str]) -> None:
     gc.disable()  # nothing that is imported becomes garbage: looking for some is a tenth of the time
     for name in names:
         importlib.import_module(name)
-    _importer.pid = os.getpid()
+    _importer.has_imported = _importer.is_here = True
 
 
 def _settle() -> None:
@@ -119,7 +122,7 @@ def _into_huge_pages() -> None:
     Fork then copies some hundred entries of the page table in place of forty thousand, and a rank's end
     gives as few back. A rank that writes splits its own view of such a page and copies 4 kB, as before.
     """
-    if _importer.pid != os.getpid():
+    if not _importer.is_here:
         return  # all of it is shared with the process that forked this one: it would be copied whole
     if not (maps := Path("/proc/self/maps")).exists():
         return

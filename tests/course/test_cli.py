@@ -16,7 +16,7 @@ import pytest
 
 from helpers.course.notebook_file import read_notebook, write_notebook
 from helpers.course.workspace import find_workspace
-from tests.grading.notebooks import RIGHT
+from tests.grading.notebooks import WRONG
 from tests.grading.notebooks import write_notebook as write_notebook_of_answers
 
 DEADLINE_S = 100
@@ -126,12 +126,12 @@ def test_json_alone_is_on_standard_output(course: Path) -> None:
     progress = json.loads(run(course, "progress", "--json").stdout)
     assert progress["format"] == 1 and len(progress["exercises"]) > 100
     assert {x["attempts"] for x in progress["exercises"]} == {None} and progress["quizzes"] == {}
-    notebook = write_notebook_of_answers(course / "02_blocking_p2p.ipynb", RIGHT)
+    notebook = write_notebook_of_answers(course / "02_blocking_p2p.ipynb", WRONG)
     done = run(course, "check", str(notebook), "--only", "ping_pong", "--json")
     (exercise,) = json.loads(done.stdout)["exercises"]
-    assert done.returncode == 0 and exercise["outcome"] == "passed", done.stderr
-    assert {case["outcome"] for case in exercise["cases"]} == {"passed"}
-    assert exercise["cases"][-1]["ranks"][0].keys() >= {"rank", "given", "expected", "got"}
+    assert done.returncode == 1 and exercise["outcome"] == "wrong", done.stderr
+    first, *_ = (case for case in exercise["cases"] if case["outcome"] == "wrong")
+    assert first["ranks"][0].keys() >= {"rank", "given", "expected", "got"}
 
 
 def test_a_file_that_is_no_notebook_leaves_standard_output_empty(course: Path) -> None:

@@ -79,13 +79,22 @@ def _connections(pid: int, most_files: int) -> set[tuple[int, int, int]]:
     found = set()
     handle = os.pidfd_open(pid)
     try:
-        # each number is tried: who is not root may take a rank's files, but not list them
-        for number in range(most_files):
+        # Each number is tried, as who is not root may take a rank's files, but not list them: those below the
+        # size of its table, which anybody may read and which is small (64) until it has many files.
+        for number in range(min(most_files, _table_size(pid))):
             if (connection := _connection(handle, number)) is not None:
                 found.add(connection)
     finally:
         os.close(handle)
     return found
+
+
+def _table_size(pid: int) -> int:
+    """Return how many descriptors a process has room for; each open one has a smaller number (proc(5))."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("FDSize:"):
+            return int(line.split()[1])
+    raise OSError(errno.ENODATA, f"/proc/{pid}/status has no FDSize")
 
 
 def _connection(handle: int, number: int) -> tuple[int, int, int] | None:

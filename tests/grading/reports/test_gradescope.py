@@ -185,3 +185,16 @@ def test_a_fault_leaves_no_results_rather_than_a_zero(autograder: Path) -> None:
     done = run(autograder, "run_autograder", COURSE_PYTHON="/nowhere/python")
     assert done.returncode != 0 and "there are no results" in done.stderr
     assert not (autograder / "results" / "results.json").exists()
+
+
+def test_a_grader_that_gave_up_leaves_no_results_either(autograder: Path) -> None:
+    """Python ends with 1 after an error that nobody caught, as `course grade` does for an unreadable file."""
+    (autograder / "submission" / "a.ipynb").write_text("{}")
+    python = autograder / "python"
+    python.write_text(
+        f'#!/bin/sh\n[ "$2" = helpers.course.cli ] && exit 1\nexec {sys.executable} "$@"\n'
+    )
+    python.chmod(0o755)
+    done = run(autograder, "run_autograder", COURSE_PYTHON=str(python))
+    assert done.returncode != 0 and "there are no results" in done.stderr
+    assert not (autograder / "results" / "results.json").exists()
