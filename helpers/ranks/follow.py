@@ -12,6 +12,7 @@ from helpers.ranks.budget import Budget, ranks_of
 from helpers.ranks.display import Quiet
 from helpers.ranks.failures import (
     Deadlock,
+    HostLost,
     RankDied,
     RankError,
     RankFailed,
@@ -21,7 +22,7 @@ from helpers.ranks.failures import (
 from helpers.ranks.run import RankFailure
 from helpers.ranks.watch import LOOK_S, Watcher, waits_now
 from helpers.ranks.world import Member, World
-from helpers.trace.events import Event
+from helpers.trace.events import Event, Wait
 from helpers.trace.mismatch import mismatch_in
 
 # How long the others may go on after a rank has failed, to say what became of them.
@@ -48,7 +49,8 @@ def follow(world: World, timeout: float, display: Quiet) -> RankFailure | None:
 def _followed(
     world: World, timeout: float, display: Quiet, watcher: Watcher, start: float
 ) -> RankFailure | None:
-    budget = Budget(lambda: ranks_of(world), timeout, start)
+    servers = world.connection
+    budget = Budget(lambda: ranks_of(world), timeout, start, servers.times, servers.cores)
     next_look, give_up = start + LOOK_S, float("inf")
     while True:
         world.pump(max(0.0, min(next_look, give_up) - time.monotonic()))
@@ -65,11 +67,11 @@ def _followed(
         if budget.is_spent(now):
             world.ask_and_wait(_LAST_WORDS_S)
             return failure_of(world) or RankTimeout(
-                timeout, waits_now(watcher).waits, budget.by_the_clock
+                timeout, waits_now(watcher).waits, budget.by_the_clock, world.hosts
             )
         diagnosis = watcher.look(now)
         if diagnosis is not None:
-            return failure_of(world) or Deadlock(diagnosis)
+            return failure_of(world) or Deadlock(diagnosis, world.hosts)
         next_look = now + watcher.next_s
         display.update(world, watcher, now - start)
 
@@ -126,11 +128,11 @@ def failure_of(world: World) -> RankFailure | None:
     ]
     if causes and not (dead and dead[0].ended_ns < causes[0].when_ns):
         rest = tuple(error for error in errors if error is not causes[0])
-        return RankFailed(causes[0], rest)
+        return RankFailed(causes[0], rest, world.hosts)
     if dead:
-        return _death(world, dead[0])
+        return _host_lost(world, dead[0]) if dead[0].lost else _death(world, dead[0])
     if errors:
-        return RankFailed(errors[0], tuple(errors[1:]))
+        return RankFailed(errors[0], tuple(errors[1:]), world.hosts)
     if world.server_gone:
         return _server_went(world)
     return None
@@ -157,7 +159,18 @@ def _death(world: World, member: Member) -> RankDied:
     frames = world.fault_frames(member.rank)
     if frames:
         advice += f"\n  it was at {frames[-1]}: {frames[-1].source.strip()}"
-    return RankDied(member.rank, name, code, advice)
+    return RankDied(member.rank, name, code, advice, world.hosts)
+
+
+def _host_lost(world: World, member: Member) -> HostLost:
+    host, why = world.hosts[member.rank], member.lost
+    blocked = world.collector.blocked_in
+    others = [m for m in world.members if not m.lost]
+    waits = [
+        Wait(m.rank, m.state, None if m.state == "returned" else blocked(m.rank)) for m in others
+    ]
+    gone = [m.rank for m in world.members if m.lost and world.hosts[m.rank] == host]
+    return HostLost(host, gone, why, waits, world.hosts)
 
 
 def _abort_advice(world: World) -> str:

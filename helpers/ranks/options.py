@@ -107,7 +107,8 @@ class Identity:
     """What a rank learns with its first task: who it is, and where it runs.
 
     env: to be set; unset: names to be taken away. folder: of its launch. temp: for temporary files; "": the
-    launcher's. most_result: bytes of a value that it may return.
+    launcher's. most_result: bytes of a value that it may return. store: host and port of the TCPStore at
+    which its group meets; "" for a file in `folder`.
     """
 
     rank: int
@@ -119,6 +120,7 @@ class Identity:
     cwd: str
     path: Sequence[str]
     most_result: int
+    store: str = ""
 
 
 @dataclass(frozen=True)

@@ -174,16 +174,17 @@ def _is_pipe_without_a_name(pid: int, fd: int) -> bool:
     return False
 
 
-def listens(pid: int, port: int) -> bool:
-    """Whether a process serves a TCP port, in the network as it sees it. False where that is hidden."""
+def ports_of(pid: int) -> frozenset[int]:
+    """Return the TCP ports that a process serves, in the network as it sees it. None where that is hidden."""
     with contextlib.suppress(OSError, ValueError):
         served = {
-            int(fields[9])
+            int(fields[9]): int(fields[1].rpartition(":")[2], 16)
             for fields in _connections(pid)
-            if fields[3] == _LISTEN and int(fields[1].rpartition(":")[2], 16) == port
+            if fields[3] == _LISTEN
         }
-        return bool(served) and not served.isdisjoint(_sockets(pid))
-    return False
+        if served:
+            return frozenset(served[each] for each in _sockets(pid) & served.keys())
+    return frozenset()
 
 
 def queues_of(pid: int) -> dict[int, tuple[int, int]] | None:
