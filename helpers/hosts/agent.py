@@ -26,7 +26,7 @@ from helpers.hosts.names import host_in
 from helpers.hosts.streams import ANSWER, ASK, CONTROL, COUNT, GONE, RECORDS, Rank, Streams
 from helpers.hosts.versions import boot, versions
 from helpers.ranks.connection import Connection
-from helpers.ranks.observed import HostView, observe
+from helpers.ranks.observed import Details, Threads, details_here, threads_here
 from helpers.ranks.site import Beside
 from helpers.trace.log import Logs
 
@@ -178,12 +178,15 @@ class Agent(Streams):
     def _clock(self) -> int:
         return time.monotonic_ns()
 
-    def _view(self, launch: int, pids: dict[int, int]) -> HostView:
+    def _threads(self, launch: int, pids: dict[int, int]) -> Threads:
         """Look at ranks of a launch; send before what they have recorded until now."""
         for rank in pids:
             if (known := self.ranks.get((launch, rank))) is not None:
                 self._send_records(known)
-        return observe(pids, self._server.pid)
+        return threads_here(pids)
+
+    def _details(self, pids: dict[int, int]) -> Details:
+        return details_here(pids, self._server.pid)
 
     def _rewind(self, launch: int) -> None:
         for logs in {id(log): log for key, log in self._logs.items() if key[0] == launch}.values():

@@ -71,8 +71,14 @@ class Near(Streams):
         """Ask without wanting to know the answer."""
         self.send(ASK, body=msgpack.encode({"what": what, "number": 0, **given}))
 
-    def answer(self, number: int, kind: Any = Any, deadline_s: float = ANSWER_S) -> Any:
-        """Wait for an answer, and decode it as a `kind`.
+    def answer(
+        self,
+        number: int,
+        kind: Any = Any,
+        deadline_s: float = ANSWER_S,
+        meanwhile: Callable[[], None] | None = None,
+    ) -> Any:
+        """Wait for an answer, and decode it as a `kind`. meanwhile: called until it has come.
 
         Raise LaunchError with what the agent says is wrong, TimeoutError if it says nothing.
         """
@@ -80,8 +86,10 @@ class Near(Streams):
         try:
             while True:
                 with contextlib.suppress(queue.Empty):
-                    found = self._answers[number].get(timeout=0.1)
+                    found = self._answers[number].get(timeout=0.0 if meanwhile else 0.1)
                     break
+                if meanwhile is not None:
+                    meanwhile()
                 if self.closed or time.monotonic() > deadline:
                     raise TimeoutError(self.why if self.closed else "it does not answer")
         finally:

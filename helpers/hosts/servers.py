@@ -7,29 +7,102 @@ import itertools
 import select
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from helpers.hosts.near import Far
 from helpers.ranks.connection import Connection, Rendezvous, ServerGone
 from helpers.ranks.failures import LaunchError
-from helpers.ranks.observed import HostView, Observed, Times, View
+from helpers.ranks.observed import Details, Observed, Threads, Times, View
 from helpers.ranks.site import Site
+from helpers.ranks.threads import Thread
 
 # How long hosts may take to end the ranks of a launch. The link to one that takes longer is closed: then its
 # agent ends them, or its worker ends the agent.
 _END_S = 5.0
 # How long they may take to look at their ranks.
 _VIEW_S = 1.0
+_UNKNOWN = Observed(children_may_act=True)
 
 
-@dataclass(frozen=True)
-class _AllHosts:
-    """See `observed.View`."""
+class _View:
+    """What the hosts show of a world's ranks. Details are asked for when one is needed.
 
-    ranks: Mapping[int, Observed]
-    left_may_act: bool
+    One that does not answer is not known to wait: its ranks have no threads, and something may come of them.
+    """
+
+    def __init__(
+        self,
+        asked: Sequence[tuple[Far, Mapping[int, int]]],
+        launch: int,
+        meanwhile: Callable[[], None],
+    ) -> None:
+        self._asked = asked
+        self.ranks = {rank: _FarRank(self, rank) for _, pids in asked for rank in pids}
+        self.threads: dict[int, list[Thread]] = {}
+        self.times: dict[tuple[str, int], Times] = {}
+        for host, answer in self._ask("threads", Threads, meanwhile, launch=launch):
+            self.threads |= answer.ranks
+            self.times |= {(host.name, pid): times for pid, times in answer.times.items()}
+
+    @cached_property
+    def details(self) -> dict[int, Observed]:
+        return {rank: one for each in self._all_details for rank, one in each.ranks.items()}
+
+    @property
+    def left_may_act(self) -> bool:
+        return any(each.left_may_act for each in self._all_details)
+
+    @cached_property
+    def _all_details(self) -> list[Details]:
+        return [answer for _, answer in self._ask("details", Details, None)]
+
+    def _ask(
+        self, what: str, kind: Any, meanwhile: Callable[[], None] | None, **given: Any
+    ) -> Iterator[tuple[Far, Any]]:
+        """Ask all hosts at once; yield the answers that come in time."""
+        until = time.monotonic() + _VIEW_S
+        asked = [(host, host.near.question(what, pids=pids, **given)) for host, pids in self._asked]
+        for host, number in asked:
+            with contextlib.suppress(TimeoutError, LaunchError):
+                left = max(0.0, until - time.monotonic())
+                yield host, host.near.answer(number, kind, left, meanwhile)
+
+
+class _FarRank:
+    """One rank of a `_View`. See `observed.OneRank`."""
+
+    def __init__(self, view: _View, rank: int) -> None:
+        self._view, self._rank = view, rank
+
+    @property
+    def threads(self) -> Sequence[Thread]:
+        return self._view.threads.get(self._rank, [])
+
+    @property
+    def has_children(self) -> bool:
+        return self._details.has_children
+
+    @property
+    def children_may_act(self) -> bool:
+        return self._details.children_may_act
+
+    @property
+    def queues(self) -> Mapping[int, tuple[int, int]] | None:
+        return self._details.queues
+
+    @property
+    def ports(self) -> frozenset[int]:
+        return self._details.ports
+
+    @property
+    def in_flight(self) -> bool:
+        return self._details.in_flight
+
+    @property
+    def _details(self) -> Observed:
+        return self._view.details.get(self._rank, _UNKNOWN)
 
 
 class HostServers:
@@ -95,22 +168,15 @@ class HostServers:
     def clocks(self, world_size: int) -> Sequence[int]:
         return [host.clock_ns for host in self._place(world_size)]
 
-    def view(self, launch: int, pids: Mapping[int, int]) -> View:
-        asked = []
-        for host in self._hosts_of(launch):
-            own = {rank: pid for rank, pid in pids.items() if self._placed[launch][rank] is host}
-            asked.append((host, host.near.question("view", launch=launch, pids=own)))
-        # One that does not answer is not known to wait: then no rank is.
-        seen = {rank: Observed() for rank in pids}
-        left, self._times = False, {}
-        until = time.monotonic() + _VIEW_S
-        for host, number in asked:
-            with contextlib.suppress(TimeoutError, LaunchError):
-                view = host.near.answer(number, HostView, max(0.0, until - time.monotonic()))
-                seen |= view.ranks
-                left = left or view.left_may_act
-                self._times |= {(host.name, pid): times for pid, times in view.times.items()}
-        return _AllHosts(seen, left)
+    def view(self, launch: int, pids: Mapping[int, int], meanwhile: Callable[[], None]) -> View:
+        placed = self._placed[launch]
+        asked = [
+            (host, {rank: pid for rank, pid in pids.items() if placed[rank] is host})
+            for host in self._hosts_of(launch)
+        ]
+        view = _View(asked, launch, meanwhile)
+        self._times = view.times
+        return view
 
     def times(self, pids: Sequence[int]) -> Mapping[Any, Times]:
         return self._times if pids else {}  # as they were when `view` was last asked for

@@ -34,7 +34,7 @@ CONTROL, ASK, ANSWER, CHANNEL, OUTPUT, RECORDS, END, TAKEN, BEAT, GONE = range(1
 
 # Bytes of a rank that may be under way and not taken yet: a rank that prints fast, while nobody reads what it
 # prints, waits as it would at a full pipe.
-WINDOW = 1 << 20
+WINDOW = 4 << 20
 _CHUNK = 1 << 16
 _LONGEST = 64 << 20
 # Above this many bytes that wait to be sent, nothing more is read from ranks.

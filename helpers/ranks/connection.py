@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
@@ -72,8 +72,11 @@ class Servers(Protocol):
     def clocks(self, world_size: int) -> Sequence[int]:
         """Return, for each rank, how far its monotonic clock is ahead of this process's, in nanoseconds."""
 
-    def view(self, launch: int, pids: Mapping[int, int]) -> View:
-        """Look at the processes of a launch's ranks, whose ids these are; 0 for one that is not there yet."""
+    def view(self, launch: int, pids: Mapping[int, int], meanwhile: Callable[[], None]) -> View:
+        """Look at the processes of a launch's ranks, whose ids these are; 0 for one that is not there yet.
+
+        meanwhile: called again and again while other hosts look.
+        """
 
     def times(self, pids: Sequence[int]) -> Mapping[Any, Times]:
         """Return the times of the processes of ranks, see `observed.times_of_all`."""
@@ -191,7 +194,7 @@ class Connection:
     def clocks(self, world_size: int) -> Sequence[int]:
         return [0] * world_size
 
-    def view(self, launch: int, pids: Mapping[int, int]) -> View:
+    def view(self, launch: int, pids: Mapping[int, int], meanwhile: Callable[[], None]) -> View:
         return view_here(pids, self.pid)
 
     def times(self, pids: Sequence[int]) -> Mapping[Any, Times]:

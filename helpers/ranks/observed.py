@@ -1,7 +1,7 @@
 """What the system shows of the processes of a world's ranks: what `watch` and `budget` judge by.
 
 On this machine it is read when it is asked for (`Shown`); of ranks on other hosts, those read it there
-(`Observed`, which is data).
+(`Threads` and `Details`, which are data).
 """
 
 from __future__ import annotations
@@ -9,13 +9,21 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
 from helpers.ranks.processes import living_children
-from helpers.ranks.threads import GLOO_LOOP, Thread, ports_of, queues_of, threads_of, times_of
+from helpers.ranks.threads import (
+    GLOO_LOOP,
+    Thread,
+    connections,
+    ports_of,
+    queues_of,
+    threads_of,
+    times_of,
+)
 
 # Processes next to a rank that do nothing of their own accord.
 _HELPERS = (b"pt_data_worker", b"multiprocessing.resource_tracker", b"torch_shm_manager")
@@ -114,10 +122,17 @@ def view_here(pids: Mapping[int, int], server: int) -> HereView:
 
 
 @dataclass(frozen=True)
-class Observed:
-    """One rank's process on another host, as it was when that host looked."""
+class Threads:
+    """What a host sends of a world's ranks at each look. times: of their processes, see `times_of_all`."""
 
-    threads: tuple[Thread, ...] = ()
+    ranks: dict[int, list[Thread]]
+    times: dict[int, Times]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """All else that is seen of one rank, which takes longer: see `OneRank`."""
+
     has_children: bool = False
     children_may_act: bool = False
     queues: dict[int, tuple[int, int]] | None = None
@@ -126,31 +141,33 @@ class Observed:
 
 
 @dataclass(frozen=True)
-class HostView:
-    """The ranks of a world on one host. times: of their processes, see `times_of_all`."""
+class Details:
+    """What a host sends of a world's ranks if all of them may be waiting."""
 
-    ranks: dict[int, Observed] = field(default_factory=dict)
-    left_may_act: bool = False
-    times: dict[int, Times] = field(default_factory=dict)
-
-
-def observe(pids: Mapping[int, int], server: int) -> HostView:
-    """Return all that a `HereView` would show, now, for a kernel on another host."""
-    view = view_here(pids, server)
-    ranks = {rank: _observed(shown) for rank, shown in view.ranks.items()}
-    return HostView(ranks, view.left_may_act, times_of_all(pids.values()))
+    ranks: dict[int, Observed]
+    left_may_act: bool
 
 
-def _observed(shown: Shown) -> Observed:
-    queues = shown.queues
-    return Observed(
-        tuple(shown.threads),
-        shown.has_children,
-        shown.children_may_act,
-        dict(queues) if queues is not None else None,
-        shown.ports,
-        any(unacknowledged for unacknowledged, _ in (queues or {}).values()),
-    )
+def threads_here(pids: Mapping[int, int]) -> Threads:
+    """Look at the threads of ranks with these process ids, for a kernel on another host."""
+    threads = {rank: threads_of(pid) for rank, pid in pids.items()}
+    return Threads(threads, times_of_all(pids.values()))
+
+
+def details_here(pids: Mapping[int, int], server: int) -> Details:
+    """Look at all else that a `HereView` would show of them."""
+    # The same for all of them, and a long text on a busy machine.
+    table = list(connections(os.getpid()))
+    ranks = {rank: _observed(Shown(pid), table) for rank, pid in pids.items()}
+    return Details(ranks, view_here(pids, server).left_may_act)
+
+
+def _observed(shown: Shown, table: Sequence[Sequence[str]]) -> Observed:
+    queues = queues_of(shown.pid, table)
+    # Of a connection to another host, bytes wait until that has acknowledged them.
+    in_flight = any(unacknowledged for unacknowledged, _ in (queues or {}).values())
+    ports = ports_of(shown.pid, table)
+    return Observed(shown.has_children, shown.children_may_act, queues, ports, in_flight)
 
 
 def times_of_all(pids: Iterable[int]) -> dict[int, Times]:

@@ -43,6 +43,8 @@ HIDDEN_S = 5.0
 # How often each of `_LOOPS` must have looked at its connections meanwhile; gloo's does so every 10 ms. On a
 # machine so busy that it cannot, nothing is known. And how often we must have looked at what it does.
 _LOOKS = 10
+# How long to take in what ranks say before looking whether all hosts have answered.
+_PUMP_S = 0.005
 # How long a rank is given to say where it is. One that a call in C++ keeps from it is judged without.
 _ANSWER_S = 1.0
 
@@ -103,7 +105,12 @@ class Watcher:
         if sys.platform != "linux" or not live or not all(member.pid for member in live):
             return None
         pids = {member.rank: member.pid for member in self.world.members}
-        self._view = self.world.connection.view(self.world.launch, pids)
+        # Ranks on other hosts may be sending what has to be taken in before the answer comes.
+        self._view = self.world.connection.view(
+            self.world.launch, pids, lambda: self.world.pump(_PUMP_S)
+        )
+        if any(member.done for member in live):
+            return None
         threads = {member.rank: self._shown(member).threads for member in live}
         if self._looks_for_its_key(live, threads):
             self.next_s = LOOK_AGAIN_S

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from multiprocessing import resource_tracker
 
 import pytest
 
@@ -26,6 +27,7 @@ def no_leaks() -> Iterator[None]:
 def machines() -> Iterator[Hosts]:
     """Two hosts that are processes of this machine. Nothing of them is left when they are closed."""
     launcher.connect().wait_until_ready()
+    resource_tracker.ensure_running()  # of multiprocessing: it stays for as long as this process
     before = conftest._processes(), conftest._folders()
     two = hosts.local(2).open()
     yield two
