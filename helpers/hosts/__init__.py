@@ -48,7 +48,7 @@ def ssh(*names: str, interface: str = "") -> Hosts:
     from helpers.hosts.clusters import ssh_cluster
     from helpers.hosts.machines import Hosts
 
-    return Hosts(lambda: ssh_cluster(names), interface)
+    return Hosts(lambda: ssh_cluster(names), interface, ends_cluster=True)
 
 
 def slurm(nodes: int = 0, *, interface: str = "") -> Hosts:

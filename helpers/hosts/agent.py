@@ -1,6 +1,6 @@
 """The course's process on one host: it owns the rank server there, and speaks for it to the kernel.
 
-    python -m helpers.hosts.agent NAME ADDRESS INTERFACE     (with a socket in the place of its input)
+    python -m helpers.hosts.agent ADDRESS INTERFACE     (with a socket in the place of its input)
 
 Started by the host's Dask worker (`worker`), as a process of its own: a rank server must not start in a
 child of multiprocessing, as workers under a nanny are, and what ranks need is not imported into the worker.
@@ -45,15 +45,16 @@ class Agent(Streams):
     def __init__(self, link: socket.socket, interface: str, address: str) -> None:
         super().__init__(link)
         self._interface, self._address = interface, address
-        self._server = Connection(_Here())
+        self._site = _Here()
+        self._server: Connection | None = None
         self._logs: dict[tuple[int, int], Logs] = {}
         # What holds the ports of a launch: no other program is given them while its ranks live.
         self._held: dict[int, list[socket.socket]] = {}
         self._listening: socket.socket | None = None
-        self.watch(self._server.fileno(), selectors.EVENT_READ, self._from_server)
 
     def close(self) -> None:
-        self._server.close()
+        """End the rank server and all that its ranks have made."""
+        (self._server or self._site).close()
 
     def heard(self, kind: int, launch: int, rank: int, body: bytes) -> None:
         if kind == CONTROL:
@@ -71,6 +72,7 @@ class Agent(Streams):
     # --- what the kernel says to its rank server ---------------------------------------------------
 
     def _obey(self, message: dict[str, Any]) -> None:
+        assert self._server is not None
         if message["do"] == "start":
             self._start(message["launch"], message["ranks"])
             return
@@ -79,6 +81,7 @@ class Agent(Streams):
         self._server.control.send(message)
 
     def _start(self, launch: int, ranks: list[int]) -> None:
+        assert self._server is not None
         logs = Logs(max(ranks) + 1)
         ends: dict[int, tuple[int, int]] = {}
         theirs = []
@@ -107,6 +110,7 @@ class Agent(Streams):
 
     def _from_server(self, events: int) -> None:
         """Pass on what the rank server says; of a rank that has ended, after its own last words."""
+        assert self._server is not None
         try:
             messages = self._server.control.receive(0.0)
         except (EOFError, OSError):
@@ -141,16 +145,22 @@ class Agent(Streams):
         """Say what this host has: versions, folders, address."""
         interface, address = find_interface(self._interface, self._address)
         return {
+            "name": socket.gethostname(),
             "versions": versions(),
             "interface": interface,
             "address": address,
             "gpus": _gpus(),
             "cores": os.cpu_count() or 1,
             "boot": boot(),
-            "root": self._server.site.root,
-            "scratch": self._server.site.scratch,
+            "root": self._site.root,
+            "scratch": self._site.scratch,
             "path": list(sys.path),
         }
+
+    def _begin(self) -> None:
+        """Start the rank server: the kernel has compared all hosts."""
+        self._server = Connection(self._site)
+        self.watch(self._server.fileno(), selectors.EVENT_READ, self._from_server)
 
     def _ports(self, launch: int) -> list[int]:
         """Hold two free ports for a launch."""
@@ -186,7 +196,7 @@ class Agent(Streams):
         return threads_here(pids)
 
     def _details(self, pids: dict[int, int]) -> Details:
-        return details_here(pids, self._server.pid)
+        return details_here(pids, self._server.pid if self._server else 0)
 
     def _rewind(self, launch: int) -> None:
         for logs in {id(log): log for key, log in self._logs.items() if key[0] == launch}.values():
@@ -245,7 +255,7 @@ def _gpus() -> int:
 
 
 def main() -> None:
-    _, address, interface = sys.argv[1:4]
+    address, interface = sys.argv[1:3]
     agent = Agent(socket.socket(fileno=os.dup(0)), interface, address)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)  # else ranks' server would have a copy of the link, and keep it open

@@ -7,6 +7,8 @@ import atexit
 import contextlib
 import ipaddress
 import socket
+import threading
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any, Self
@@ -18,9 +20,11 @@ from helpers.hosts.versions import versions
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.inside import refuse_where_ranks_must_not_start
 from helpers.ranks.launcher import run_elsewhere
+from helpers.ranks.neutral import environment_at_start
 
 # Seconds within which a scheduler, a worker, an agent has to answer.
 _CONNECT_S = 5.0
+_ANSWER_S = 8.0
 
 
 class Hosts:
@@ -35,15 +39,18 @@ class Hosts:
         cluster: Callable[[], Any],
         interface: str = "",
         each_worker: bool = False,
+        ends_cluster: bool = False,
     ) -> None:
         """cluster: gives an address of a scheduler, or a cluster object of Dask's, when the hosts are opened.
 
         interface: the network interface for the ranks' traffic, by default the one with the worker's
-        address. each_worker: take workers on one machine for hosts of their own.
+        address. each_worker: take workers on one machine for hosts of their own. ends_cluster: the cluster
+        is this kernel's own, and its processes on other machines are to end when the kernel is killed.
         """
         self._cluster = cluster
         self._interface = interface
         self._each_worker = each_worker
+        self._ends_cluster = ends_cluster
         self._open = ExitStack()
         self._client: Any = None
         self._servers: HostServers | None = None
@@ -115,10 +122,10 @@ class Hosts:
         except (OSError, ValueError, TimeoutError) as error:
             raise LaunchError(f"no Dask scheduler answers at {address}: {error}") from None
         self._client = self._open.enter_context(client)
+        self._register()
 
     def _start_servers(self) -> HostServers:
         workers = self._workers()
-        self._register()
         links: list[tuple[str, Near]] = []
         with ExitStack() as undo:
             for name, worker in workers:
@@ -126,12 +133,21 @@ class Hosts:
                 undo.callback(near.close)
                 links.append((name, near))
             about = [near.question("about") for _, near in links]
-            hosts = [
-                (name, near, self._answer(name, near, number))
+            said = [
+                self._answer(name, near, number)
                 for (name, near), number in zip(links, about, strict=True)
             ]
-            _compare({name: said["versions"] for name, _, said in hosts})
-            far = [Far(name, near, said, _environment()) for name, near, said in hosts]
+            called = Counter(each["name"] for each in said)
+            # The machine's own name, where that tells it from the others.
+            names = [
+                name if self._each_worker or called[each["name"]] > 1 else each["name"]
+                for each, (name, _) in zip(said, workers, strict=True)
+            ]
+            _compare({name: each["versions"] for name, each in zip(names, said, strict=True)})
+            far = [
+                Far(name, near, each, environment_at_start())
+                for name, each, (_, near) in zip(names, said, links, strict=True)
+            ]
             self._probe(far)
             servers = HostServers(far)
             undo.pop_all()
@@ -152,24 +168,48 @@ class Hosts:
         return list(first.items())
 
     def _register(self) -> None:
+        """Have all workers, and those that come later, answer to kernels."""
         from helpers.hosts.worker import Plugin
 
-        try:
-            self._client.register_plugin(Plugin())
-        except ModuleNotFoundError as error:
+        failed: list[Exception | None] = []
+
+        def register() -> None:
+            try:
+                self._client.register_plugin(Plugin())
+            except Exception as error:  # of a worker: whatever its Python says of ours
+                failed.append(error)
+            else:
+                failed.append(None)
+
+        # In a thread that may be left alone: Dask waits for a worker that has vanished until TCP gives it up.
+        thread = threading.Thread(target=register, daemon=True)
+        thread.start()
+        thread.join(_ANSWER_S)
+        if not failed:
             raise LaunchError(
-                f"a worker of the Dask cluster has no course, or an older one ({error}): install the same "
-                "version there."
-            ) from None
+                f"a worker of the Dask cluster has not answered for {_ANSWER_S:g} s; there are "
+                f"{', '.join(self._client.scheduler_info(n_workers=-1)['workers'])}."
+            )
+        if isinstance(failed[0], ModuleNotFoundError):
+            raise LaunchError(
+                f"a worker of the Dask cluster has no course, or an older one ({failed[0]}): install the "
+                "same version there."
+            )
+        if failed[0] is not None:
+            raise LaunchError(f"a worker of the Dask cluster cannot load the course: {failed[0]!r}")
 
     def _reach(self, name: str, worker: str) -> Near:
         from helpers.hosts.worker import NAME, carry
 
         ours, theirs = socket.socketpair()
         try:
-            comm = self._client.sync(
-                _request, worker, self._client.connection_args, NAME, self._interface
-            )
+            request = {
+                "op": NAME,
+                "interface": self._interface,
+                "ends_cluster": self._ends_cluster,
+                "reply": False,
+            }
+            comm = self._client.sync(_connect, worker, self._client.connection_args, request)
         except (OSError, TimeoutError) as error:
             ours.close()
             theirs.close()
@@ -210,13 +250,13 @@ class Hosts:
             host.near.tell("hush")
 
 
-async def _request(worker: str, arguments: Mapping[str, Any], name: str, interface: str) -> Any:
+async def _connect(worker: str, arguments: Mapping[str, Any], request: Mapping[str, Any]) -> Any:
     from distributed.comm.core import connect
 
     comm = await connect(  # type: ignore[no-untyped-call]
         worker, timeout=_CONNECT_S, deserialize=False, **arguments
     )
-    await comm.write({"op": name, "interface": interface, "reply": False})
+    await comm.write(request)
     return comm
 
 
@@ -240,9 +280,3 @@ def _compare(found: Mapping[str, Mapping[str, str]]) -> None:
                 raise LaunchError(
                     f"{name} has {what} {theirs[what]}, and here is {mine}: ranks need the same everywhere."
                 )
-
-
-def _environment() -> Mapping[str, str]:
-    from helpers.ranks.neutral import environment_at_start
-
-    return environment_at_start()

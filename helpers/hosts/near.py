@@ -49,7 +49,7 @@ class Near(Streams):
 
     def __init__(self, link: socket.socket) -> None:
         super().__init__(link)
-        self.why = "its connection has closed"
+        self.why = "the course's process there has ended, or the connection to it"
         self._numbers = itertools.count(1)
         self._answers: dict[int, queue.SimpleQueue[bytes]] = {}
         # launch -> the memory for its records
@@ -104,6 +104,7 @@ class Near(Streams):
         control.setblocking(False)
         self._log = log
         self._control = Messages(control, MAX_FDS)
+        self.tell("begin")
         self.call_soon(self._attend_connection)
 
     def close(self) -> None:

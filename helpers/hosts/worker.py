@@ -9,10 +9,8 @@ agent's socket does, and the agent ends all that it has started; when the worker
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import socket
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,8 @@ from distributed.core import Status
 # The name of the plugin, and of the request to a worker.
 NAME = "real-ranks"
 _CHUNK = 1 << 18
+# How long an agent may take to end its ranks, and a kernel that has lost a host to connect again.
+_END_S, _AGAIN_S = 10.0, 10.0
 
 
 class Plugin(WorkerPlugin):
@@ -31,39 +31,47 @@ class Plugin(WorkerPlugin):
     name = NAME
 
     def setup(self, worker: Worker) -> None:
-        # The worker that asks where it is: the agent must listen at an address that others know.
-        async def handler(comm: Any, interface: str = "") -> Status:
-            await _serve(comm, socket.gethostname(), worker.address, interface)
+        """Answer to `NAME` by serving a kernel until it goes away.
+
+        ends_cluster: the cluster was started for that kernel, which may have been killed without ending it.
+        """
+        kernels: list[object] = []
+
+        async def handler(comm: Any, interface: str = "", ends_cluster: bool = False) -> Status:
+            kernels.append(comm)
+            try:
+                await _serve(comm, worker.address, interface)
+            finally:
+                kernels.remove(comm)
+            if ends_cluster:
+                await asyncio.sleep(_AGAIN_S)
+                if not kernels:
+                    await worker.scheduler.terminate()
             return Status.dont_reply
 
         worker.handlers[NAME] = handler
 
 
-async def _serve(comm: Any, host: str, address: str, interface: str) -> None:
+async def _serve(comm: Any, address: str, interface: str) -> None:
+    """Start an agent and carry its bytes until the kernel's connection closes."""
     ours, theirs = socket.socketpair()
-    with theirs:
-        root = str(Path(__file__).parents[2])
-        path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-        process = subprocess.Popen(
-            [sys.executable, "-m", "helpers.hosts.agent", host, address, interface],
-            stdin=theirs.fileno(),
-            start_new_session=True,  # a Ctrl-C for the worker is not for the ranks
-            env={**os.environ, "PYTHONPATH": path},
-        )
-    try:
+    root = str(Path(__file__).parents[2])
+    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    with ours:
+        with theirs:
+            agent = await asyncio.create_subprocess_exec(
+                # -P: a json.py in the worker's folder must not be taken for Python's own
+                *(sys.executable, "-P", "-m", "helpers.hosts.agent", address, interface),
+                stdin=theirs.fileno(),
+                start_new_session=True,  # a Ctrl-C for the worker is not for the ranks
+                env={**os.environ, "PYTHONPATH": path},
+            )
         await carry(comm, ours)
-    finally:
-        ours.close()
-        # It has seen the end of its socket, and ends its ranks. Nobody waits for it for long.
-        await asyncio.to_thread(_end, process)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(10.0)
-        return
-    process.kill()
-    process.wait()
+    # Its socket has closed: it ends its ranks, then itself.
+    try:
+        await asyncio.wait_for(agent.wait(), _END_S)
+    except TimeoutError:
+        agent.kill()
 
 
 async def carry(comm: Any, sock: socket.socket) -> None:

@@ -22,7 +22,7 @@ from helpers.ranks.failures import (
 from helpers.ranks.run import RankFailure
 from helpers.ranks.watch import LOOK_S, Watcher, waits_now
 from helpers.ranks.world import Member, World
-from helpers.trace.events import Event, Wait
+from helpers.trace.events import Event
 from helpers.trace.mismatch import mismatch_in
 
 # How long the others may go on after a rank has failed, to say what became of them.
@@ -57,21 +57,21 @@ def _followed(
         # After the wait: what came in meanwhile counts before any deadline does.
         now = time.monotonic()
         if all(member.done for member in world.members) or world.server_gone:
-            return failure_of(world)
+            return failure_of(world, watcher)
         if not world.options.others_go_on and _has_failed(world):
             give_up = min(give_up, now + _grace(world))
             if now >= give_up or _others_wait(world):
-                return failure_of(world)
+                return failure_of(world, watcher)
         if now < next_look:
             continue
         if budget.is_spent(now):
             world.ask_and_wait(_LAST_WORDS_S)
-            return failure_of(world) or RankTimeout(
+            return failure_of(world, watcher) or RankTimeout(
                 timeout, waits_now(watcher).waits, budget.by_the_clock, world.hosts
             )
         diagnosis = watcher.look(now)
         if diagnosis is not None:
-            return failure_of(world) or Deadlock(diagnosis, world.hosts)
+            return failure_of(world, watcher) or Deadlock(diagnosis, world.hosts)
         next_look = now + watcher.next_s
         display.update(world, watcher, now - start)
 
@@ -114,7 +114,7 @@ _ADVICE = {
 }
 
 
-def failure_of(world: World) -> RankFailure | None:
+def failure_of(world: World, watcher: Watcher) -> RankFailure | None:
     """Return the root cause of a world that did not end well, or None if it did."""
     world.read_logs()  # what a rank that died was in stands there
     errors = sorted(
@@ -130,7 +130,7 @@ def failure_of(world: World) -> RankFailure | None:
         rest = tuple(error for error in errors if error is not causes[0])
         return RankFailed(causes[0], rest, world.hosts)
     if dead:
-        return _host_lost(world, dead[0]) if dead[0].lost else _death(world, dead[0])
+        return _host_lost(watcher, dead[0]) if dead[0].lost else _death(world, dead[0])
     if errors:
         return RankFailed(errors[0], tuple(errors[1:]), world.hosts)
     if world.server_gone:
@@ -162,15 +162,12 @@ def _death(world: World, member: Member) -> RankDied:
     return RankDied(member.rank, name, code, advice, world.hosts)
 
 
-def _host_lost(world: World, member: Member) -> HostLost:
-    host, why = world.hosts[member.rank], member.lost
-    blocked = world.collector.blocked_in
-    others = [m for m in world.members if not m.lost]
-    waits = [
-        Wait(m.rank, m.state, None if m.state == "returned" else blocked(m.rank)) for m in others
-    ]
+def _host_lost(watcher: Watcher, member: Member) -> HostLost:
+    world = watcher.world
+    host = world.hosts[member.rank]
     gone = [m.rank for m in world.members if m.lost and world.hosts[m.rank] == host]
-    return HostLost(host, gone, why, waits, world.hosts)
+    waits = [wait for wait in waits_now(watcher).waits if wait.rank not in gone]
+    return HostLost(host, gone, member.lost, waits, world.hosts)
 
 
 def _abort_advice(world: World) -> str:
