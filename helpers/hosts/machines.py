@@ -90,18 +90,21 @@ class Hosts:
 
     def servers(self) -> HostServers:
         """Return the hosts' rank servers; start them if there are none, or if a host has gone since."""
-        if self._client is None:
-            try:
+        if self._servers is not None and self._servers.alive():
+            return self._servers
+        first = self._client is None
+        try:
+            if first:
+                atexit.register(self.close)
                 self._connect()
-            except BaseException:
-                self.close()
-                raise
-            atexit.register(self.close)
-        if self._servers is None or not self._servers.alive():
             if self._servers is not None:
                 self._servers.close()
-            self._servers = None
+                self._servers = None
             self._servers = self._start_servers()
+        except BaseException:
+            if first:
+                self.close()
+            raise
         return self._servers
 
     # --- opening ----------------------------------------------------------------------------------

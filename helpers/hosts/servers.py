@@ -165,6 +165,10 @@ class HostServers:
     def host_names(self, world_size: int) -> tuple[str, ...]:
         return tuple(host.name for host in self._place(world_size))
 
+    def gpus(self, world_size: int) -> int:
+        placed = self._place(world_size)
+        return sum(min(host.gpus, placed.count(host)) for host in self.hosts)
+
     def clocks(self, world_size: int) -> Sequence[int]:
         return [host.clock_ns for host in self._place(world_size)]
 

@@ -84,6 +84,9 @@ class Servers(Protocol):
     def host_names(self, world_size: int) -> tuple[str, ...]:
         """Return the host of each rank; empty if all are on this machine."""
 
+    def gpus(self, world_size: int) -> int | None:
+        """Return how many ranks of a world have a GPU of their own; None if all are on this machine."""
+
     def rendezvous(self, launch: int) -> Rendezvous | None:
         """Return where the ranks of a launch meet; None for a file in their launch's folder."""
 
@@ -202,6 +205,9 @@ class Connection:
 
     def host_names(self, world_size: int) -> tuple[str, ...]:
         return ()
+
+    def gpus(self, world_size: int) -> int | None:
+        return None
 
     def rendezvous(self, launch: int) -> Rendezvous | None:
         return None

@@ -116,7 +116,7 @@ def run_on_ranks(
     if connection is None:
         refuse_where_ranks_must_not_start()
     load = make_payload(fn, size, args, per_rank, settings)
-    options = options.checked()
+    options = options.checked(connection.gpus(size) if connection is not None else None)
     display = display or Quiet()
     bodies = [(load.shared, own) for own in load.own]
     wanted = wanted_by(load.shared, *load.own)
@@ -128,7 +128,9 @@ def run_on_ranks(
                 server.want(wanted)
                 world = World(server, options, caller or Caller())
                 failure = carry_out(world, load.task(), bodies, options.timeout, display)
-                if connection is None:  # in a sandbox ranks name nothing into a server
+                if (
+                    connection is None or world.hosts
+                ):  # in a sandbox ranks name nothing into a server
                     with suppress(ServerGone):
                         server.want(world.imported)
         except LaunchError:
@@ -253,6 +255,8 @@ class Place(Protocol):
     """Machines on which `launch` and `%%ranks` run while `with` holds: see `helpers.hosts`."""
 
     def open(self) -> Place: ...
+
+    def servers(self) -> Servers: ...
 
     def __enter__(self) -> Place: ...
 

@@ -201,8 +201,9 @@ def _live_world(connection: Servers, asked: _Asked) -> tuple[World, tuple[str, .
             )
         _live.ended_because = ""
         watched = Display().watched
+        gpus = connection.gpus(asked.world_size)
         options = Options(asked.world_size, trace=asked.trace, watched=watched, own_temp=False)
-        _live.world = World(connection, options.checked(), Caller())
+        _live.world = World(connection, options.checked(gpus), Caller())
     return _live.world, tuple(notes)
 
 

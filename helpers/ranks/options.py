@@ -46,17 +46,19 @@ class Options:
     imagined: int = 0
     own_temp: bool = True
 
-    def checked(self) -> Options:
-        """Return them with a definite backend and one environment for each rank. Else LaunchError."""
+    def checked(self, gpus: int | None = None) -> Options:
+        """Return them with a definite backend and one environment for each rank. Else LaunchError.
+
+        gpus: how many ranks have a GPU of their own; by default those of this machine are counted.
+        """
         size, backend = check_world_size(self.world_size), self.backend
         if backend not in {"auto", "gloo", "nccl"}:
             raise LaunchError(f"backend must be 'auto', 'gloo' or 'nccl'; got {backend!r}.")
         if backend == "auto":
-            backend = WITH_GPUS if _gpus() >= size else "gloo"
-        elif backend == "nccl" and _gpus() < size:
+            backend = WITH_GPUS if (_gpus() if gpus is None else gpus) >= size else "gloo"
+        elif backend == "nccl" and (count := _gpus() if gpus is None else gpus) < size:
             raise LaunchError(
-                f"NCCL needs one GPU for each rank: this machine has {_gpus()}, and {size} ranks "
-                "were asked for. Use backend='gloo'."
+                f"NCCL needs one GPU for each rank: there are {count} for {size} ranks. Use backend='gloo'."
             )
         one_for_all = isinstance(self.env, Mapping) or self.env is None
         envs: list[Any] = [self.env] * size if one_for_all else list(self.env or ())
