@@ -24,7 +24,7 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
 LOCK := pyproject.toml constraints.txt
 # What the tests need.
-EXTRAS := $(VENV)/.installed-test $(VENV)/.installed-room $(VENV)/.installed-slides
+EXTRAS := $(VENV)/.installed-test $(VENV)/.installed-room $(VENV)/.installed-slides $(VENV)/.installed-hosts
 
 # A stamp says that its set is installed. The first also holds this folder's path: an environment
 # whose Python is gone, or which was moved with its folder, no longer works and is made anew.

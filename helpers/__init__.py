@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from helpers.jobs.torchrun import start_torchrun as start_torchrun
     from helpers.jobs.torchrun import torchrun as torchrun
     from helpers.ranks.failures import Deadlock as Deadlock
+    from helpers.ranks.failures import HostLost as HostLost
     from helpers.ranks.failures import LaunchError as LaunchError
     from helpers.ranks.failures import RankDied as RankDied
     from helpers.ranks.failures import RankFailed as RankFailed

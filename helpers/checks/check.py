@@ -16,15 +16,17 @@ from helpers.checks.registry import get
 from helpers.checks.result import CheckResult, Outcome
 from helpers.ranks.cells import ipython
 from helpers.ranks.display import Display
+from helpers.ranks.launcher import Place
 from helpers.ranks.neutral import as_in_a_new_process
 
 
-def check(answer: Any) -> CheckResult:
+def check(answer: Any, *, where: Place | None = None) -> CheckResult:
     """Try an exercise's function or class on the visible cases and tell what came of it.
 
     The answer is rebuilt from the cells that you have run, as a grader will rebuild it from your
     notebook; so it must not use values that only another cell computed. Give the function itself or
-    its name. Never raises: what went wrong is in the result's `outcome` and `cases`.
+    its name. Never raises: what went wrong is in the result's `outcome` and `cases`. `where`: machines, as
+    `hosts(...)` gives them, on which the cases run; by default they run on this one.
     """
     shell = ipython()
     if shell is None:
@@ -46,7 +48,8 @@ def check(answer: Any) -> CheckResult:
     # what earlier cells have set here, such as a default dtype, must not change what is drawn: a grader has
     # none of that
     with as_in_a_new_process():
-        result = grade(exercise, found, input_number, watched=Display().watched)
+        servers = where.servers() if where is not None else None
+        result = grade(exercise, found, input_number, connection=servers, watched=Display().watched)
     after.remember(result.name, passed=result.passed)
     return replace(_recorded(result), source=source, following=_following(result.name))
 

@@ -34,7 +34,7 @@ from helpers.checks.registry import exercises
 from helpers.checks.result import CaseVerdict, CheckResult, Outcome
 from helpers.checks.worlds import MOST_EVENTS, Flooded, Turn, Worlds, is_clean
 from helpers.ranks.cells import place_of
-from helpers.ranks.connection import Connection
+from helpers.ranks.connection import Servers
 from helpers.ranks.failures import LaunchError
 from helpers.trace.events import Place
 
@@ -79,7 +79,7 @@ def grade(
     secret: str = VISIBLE_SECRET,
     *,
     every_case: bool = True,
-    connection: Connection | None = None,
+    connection: Servers | None = None,
     watched: bool = False,
     matches: Matches | None = None,
 ) -> CheckResult:

@@ -19,7 +19,7 @@ from helpers.checks.kinds import Kind
 from helpers.checks.script_runs import run_of_script
 from helpers.checks.stopwatch import Replies
 from helpers.ranks.cells import place_of
-from helpers.ranks.connection import Connection
+from helpers.ranks.connection import Servers
 from helpers.ranks.launcher import run_on_ranks
 from helpers.ranks.options import Caller, Options
 from helpers.ranks.run import Run
@@ -61,7 +61,7 @@ class Worlds:
     exercise: Exercise
     programs: Sequence[str]
     place: Callable[[str, int, str], Place] = place_of
-    connection: Connection | None = None
+    connection: Servers | None = None
     watched: bool = False
 
     def alone(self, turn: Turn, second: bool = False) -> Tried:

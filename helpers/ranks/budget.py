@@ -12,15 +12,14 @@ messages while others hold the cores pays for what it got. After ten times its b
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from helpers.ranks.processes import living_children
-from helpers.ranks.threads import GLOO_LOOP, times_of
+from helpers.ranks.observed import Times, times_of_all
 from helpers.ranks.world import World
 
 # No world may take longer than this many times its budget, however busy the machine is.
 BACKSTOP = 10
-_MOST_PROCESSES = 1000
 _EVERY_S = 0.05
 
 
@@ -37,15 +36,24 @@ class Budget:
     """The time that processes may take, in seconds of a machine that is their own.
 
     roots: gives those that are there now; nothing is paid while there are none. What they started counts
-    with them.
+    with them. times: gives their times; they may be on other hosts. cores: how many there are for them.
     """
 
-    def __init__(self, roots: Callable[[], Sequence[int]], seconds: float, now: float) -> None:
+    def __init__(
+        self,
+        roots: Callable[[], Sequence[int]],
+        seconds: float,
+        now: float,
+        times: Callable[[Sequence[int]], Mapping[Any, Times]] = times_of_all,
+        cores: int = 0,
+    ) -> None:
         self._roots = roots
+        self._times_of = times
+        self._cores = cores or os.cpu_count() or 1
         self._left = seconds
         self._end = now + seconds * BACKSTOP
         self._last = now
-        self._times: dict[int, tuple[int, int, int]] = {}
+        self._times: Mapping[Any, Times] = {}
 
     @property
     def by_the_clock(self) -> bool:
@@ -59,7 +67,7 @@ class Budget:
         ran, queued = self._grown()
         stretch, self._last = now - self._last, now
         if self._times:
-            used = ran / 1e9 / (stretch * (os.cpu_count() or 1))
+            used = ran / 1e9 / (stretch * self._cores)
             waited = queued / 1e9 / stretch
             self._left -= stretch * min(1.0, max(used, 1.0 - waited))
         return self._left <= 0 or now >= self._end
@@ -70,19 +78,12 @@ class Budget:
         Gloo's own threads are in the queue even while nobody needs them, a hundred times a second: that
         counts as far as other threads wanted the processor too.
         """
-        times = {pid: times_of(pid, apart=GLOO_LOOP) for pid in self._processes()}
+        times = self._times_of(self._roots())
         grown = [self._since(pid, now) for pid, now in times.items()]
         self._times = times
         ran, queued, in_gloo = (sum(column) for column in zip((0, 0, 0), *grown, strict=True))
         return ran, queued + min(in_gloo, queued)
 
-    def _since(self, pid: int, now: tuple[int, int, int]) -> list[int]:
+    def _since(self, pid: Any, now: Times) -> list[int]:
         before = self._times.get(pid, (0, 0, 0))
         return [max(0, new - old) for new, old in zip(now, before, strict=True)]
-
-    def _processes(self) -> list[int]:
-        found = list(self._roots())
-        for pid in found:  # grows while it is walked: children of children as well
-            if len(found) < _MOST_PROCESSES:
-                found += living_children(pid)
-        return found

@@ -6,17 +6,20 @@ import atexit
 import contextlib
 import itertools
 import os
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Sequence
-from typing import IO, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Any, Protocol
 
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.messages import MAX_FDS, Messages
+from helpers.ranks.observed import Times, View, times_of_all, view_here
 from helpers.ranks.site import Beside, Site
 
 # Environment variable: "fork" or "spawn"; by default fork on Linux and spawn elsewhere.
@@ -36,6 +39,77 @@ class ServerGone(Exception):
     """The rank server has ended although nobody asked it to."""
 
 
+@dataclass(frozen=True)
+class Rendezvous:
+    """Where the ranks of one launch find each other, when they are on several hosts.
+
+    address: of the first host. store: the port of the default group's TCPStore, which rank 0 serves. port:
+    what ranks find as MASTER_PORT. Both are free when the launch begins, and no other program is given them.
+    """
+
+    address: str
+    store: int
+    port: int
+
+
+class Servers(Protocol):
+    """The rank server that a `World` uses (a `Connection`), or those of several hosts."""
+
+    lock: threading.RLock
+    gone: bool
+    # How many there are for the ranks.
+    cores: int
+
+    def wait_until_ready(self) -> None: ...
+
+    def want(self, names: Iterable[str]) -> None: ...
+
+    def new_launch(self) -> int: ...
+
+    def sites(self, world_size: int) -> Sequence[Site]:
+        """Return the site of each rank, rank 0 first. Ranks of one site are neighbours."""
+
+    def clocks(self, world_size: int) -> Sequence[int]:
+        """Return, for each rank, how far its monotonic clock is ahead of this process's, in nanoseconds."""
+
+    def view(self, launch: int, pids: Mapping[int, int], meanwhile: Callable[[], None]) -> View:
+        """Look at the processes of a launch's ranks, whose ids these are; 0 for one that is not there yet.
+
+        meanwhile: called again and again while other hosts look.
+        """
+
+    def times(self, pids: Sequence[int]) -> Mapping[Any, Times]:
+        """Return the times of the processes of ranks, see `observed.times_of_all`."""
+
+    def host_names(self, world_size: int) -> tuple[str, ...]:
+        """Return the host of each rank; empty if all are on this machine."""
+
+    def gpus(self, world_size: int) -> int | None:
+        """Return how many ranks of a world have a GPU of their own; None if all are on this machine."""
+
+    def rendezvous(self, launch: int) -> Rendezvous | None:
+        """Return where the ranks of a launch meet; None for a file in their launch's folder."""
+
+    def fileno(self) -> int:
+        """Return a descriptor that is readable when there may be `messages`."""
+
+    def start_ranks(self, launch: int, log: int, ends: Mapping[int, tuple[int, int]]) -> None: ...
+
+    def rewind(self, launch: int) -> None:
+        """Take note that the records of a launch begin again at the front."""
+
+    def messages(self, launch: int) -> list[tuple[str, list[Any]]]: ...
+
+    def has_word_for(self, launch: int) -> bool: ...
+
+    def end_launch(self, launch: int) -> bool: ...
+
+    def kill(self, pid: int) -> None:
+        """End a rank that the server did not end, and all of its group."""
+
+    def dismiss_launch(self, launch: int) -> None: ...
+
+
 class Connection:
     """One rank server and the socket to it. Used by one thread at a time (`lock`)."""
 
@@ -44,6 +118,7 @@ class Connection:
         self.owner = os.getpid()
         self.site = site or Beside()
         self.pid = 0
+        self.cores = os.cpu_count() or 1
         # The server's end of the socket has closed.
         self.gone = False
         self.closed = False
@@ -116,23 +191,58 @@ class Connection:
     def fileno(self) -> int:
         return self.control.fileno()
 
-    def start_ranks(self, launch: int, folder: str, log: int, ends: list[tuple[int, int]]) -> None:
-        """Ask for one rank for each pair of descriptors (channel, output), rank 0 first.
+    def sites(self, world_size: int) -> Sequence[Site]:
+        return [self.site] * world_size
 
-        folder: made by the server, for the files of this launch. log: the memory for their records.
+    def clocks(self, world_size: int) -> Sequence[int]:
+        return [0] * world_size
+
+    def view(self, launch: int, pids: Mapping[int, int], meanwhile: Callable[[], None]) -> View:
+        return view_here(pids, self.pid)
+
+    def times(self, pids: Sequence[int]) -> Mapping[Any, Times]:
+        return times_of_all(pids)
+
+    def host_names(self, world_size: int) -> tuple[str, ...]:
+        return ()
+
+    def gpus(self, world_size: int) -> int | None:
+        return None
+
+    def rendezvous(self, launch: int) -> Rendezvous | None:
+        return None
+
+    def start_ranks(self, launch: int, log: int, ends: Mapping[int, tuple[int, int]]) -> None:
+        """Ask for ranks, each with its pair of descriptors (channel, output).
+
+        log: the memory for their records. The server makes a folder for the files of this launch.
         """
         # The kernel limits how many descriptors one message may carry, so large worlds take several.
         step = (MAX_FDS - 1) // 2
-        for first in range(0, len(ends), step):
-            some = ends[first : first + step]
-            ranks = list(range(first, first + len(some)))
-            message = {"do": "start", "launch": launch, "folder": folder, "ranks": ranks}
-            self._send(message, [log, *(fd for pair in some for fd in pair)])
+        folder, ranks = folder_of(self.site, launch), list(ends)
+        for first in range(0, len(ranks), step):
+            some = ranks[first : first + step]
+            message = {"do": "start", "launch": launch, "folder": folder, "ranks": some}
+            self._send(message, [log, *(fd for rank in some for fd in ends[rank])])
+
+    def rewind(self, launch: int) -> None:
+        pass  # the memory is the ranks' own
 
     def end_launch(self, launch: int, deadline_s: float = 5.0) -> bool:
         """End all ranks of a launch; tell whether the server confirmed it in time."""
+        return self.ask_to_end(launch) and self.has_ended(launch, deadline_s)
+
+    def ask_to_end(self, launch: int) -> bool:
+        """Have the server end all ranks of a launch; tell whether it can hear that."""
         try:
             self._send({"do": "end", "launch": launch})
+        except ServerGone:
+            return False
+        return True
+
+    def has_ended(self, launch: int, deadline_s: float) -> bool:
+        """Wait for the server's word that the ranks of a launch have ended."""
+        try:
             deadline = time.monotonic() + deadline_s
             while time.monotonic() < deadline:
                 self._read(0.2)
@@ -143,6 +253,10 @@ class Connection:
         except ServerGone:
             pass
         return False
+
+    def kill(self, pid: int) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
 
     def dismiss_launch(self, launch: int) -> None:
         """Have the ranks of a launch that ended well go in their own time.
@@ -218,6 +332,11 @@ class Connection:
                 self._ready = True
             else:
                 self._messages.append(message)
+
+
+def folder_of(site: Site, launch: int) -> str:
+    """Return the folder for the files of one launch, as the ranks at a site see it."""
+    return f"{site.scratch}/world-{launch}"
 
 
 def rank_settings() -> dict[str, str]:

@@ -5,6 +5,7 @@
 | RankFailed   | a rank raised an exception, or called sys.exit   | rank, traceback (learner's lines)  |
 | RankDied     | a rank's process ended without an error          | rank, signal name or exit code     |
 | Deadlock     | no rank can go on                                | diagnosis: who waits for whom      |
+| HostLost     | a host that ran some of the ranks has gone       | host, ranks, waits of the others   |
 | RankTimeout  | the launch's budget was used up                  | waits: what each rank was doing    |
 | CannotSend   | the function or its arguments cannot be pickled  | name of the variable (no run)      |
 | LaunchError  | the launch itself was impossible                 | (no run)                           |
@@ -16,6 +17,7 @@ peer") is a consequence and is listed below it.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from helpers.ranks.run import PlainError, RankFailure
@@ -133,15 +135,20 @@ def _same_story(one: RankError, other: RankError) -> bool:
 class RankFailed(RankFailure):
     """A rank raised. `rank` and `error` are the root cause, `consequences` what others said later."""
 
-    def __init__(self, error: RankError, consequences: tuple[RankError, ...] = ()) -> None:
-        text = f"rank {error.rank} raised {error}"
+    def __init__(
+        self,
+        error: RankError,
+        consequences: tuple[RankError, ...] = (),
+        hosts: Sequence[str] = (),
+    ) -> None:
+        text = f"{name_of(error.rank, hosts)} raised {error}"
         alike = [e.rank for e in consequences if _same_story(e, error)]
         if alike:
             text += f"\n  (the same on rank{'s' * (len(alike) > 1)} {', '.join(map(str, sorted(alike)))})"
         others = sorted((e for e in consequences if e.rank not in alike), key=lambda e: e.rank)
         for other in others:
             if not is_consequence(other):
-                text += f"\nrank {other.rank} raised as well, {other}"
+                text += f"\n{name_of(other.rank, hosts)} raised as well, {other}"
         names = ", ".join(f"rank {e.rank} ({e.kind})" for e in others if is_consequence(e))
         if names:
             text += f"\n  (after that, because a peer had gone: {names})"
@@ -156,9 +163,11 @@ class RankFailed(RankFailure):
 class RankDied(RankFailure):
     """A rank's process ended without an error. `signal` is "SIGSEGV", ... or "", `exitcode` its status."""
 
-    def __init__(self, rank: int, signal: str, exitcode: int, advice: str) -> None:
+    def __init__(
+        self, rank: int, signal: str, exitcode: int, advice: str, hosts: Sequence[str] = ()
+    ) -> None:
         how = f"was ended by {signal}" if signal else f"left with exit code {exitcode}"
-        text = f"rank {rank} {how}. {advice}"
+        text = f"{name_of(rank, hosts)} {how}. {advice}"
         super().__init__(text)
         self.rank = rank
         self.signal = signal
@@ -166,12 +175,27 @@ class RankDied(RankFailure):
         self.advice = advice
 
 
+class HostLost(RankFailure):
+    """A host has gone, and its ranks with it. `waits` says what the ranks on other hosts were doing."""
+
+    def __init__(
+        self, host: str, ranks: Sequence[int], why: str, waits: Sequence[Wait], hosts: Sequence[str]
+    ) -> None:
+        gone = ", ".join(map(str, ranks))
+        lines = [f"{host} has gone, and with it rank{'s' * (len(ranks) > 1)} {gone}: {why}."]
+        lines += [f"  {name_of(wait.rank, hosts)}: {describe_wait(wait)}" for wait in waits]
+        super().__init__("\n".join(lines))
+        self.host = host
+        self.ranks = tuple(ranks)
+        self.waits = tuple(waits)
+
+
 class Deadlock(RankFailure):
     """No rank can go on. `diagnosis` says who waits for whom, in which call, at which line."""
 
-    def __init__(self, diagnosis: Diagnosis) -> None:
+    def __init__(self, diagnosis: Diagnosis, hosts: Sequence[str] = ()) -> None:
         lines = [diagnosis.summary]
-        lines += [f"  rank {wait.rank}: {describe_wait(wait)}" for wait in diagnosis.waits]
+        lines += [f"  {name_of(w.rank, hosts)}: {describe_wait(w)}" for w in diagnosis.waits]
         lines.append(diagnosis.advice)
         super().__init__("\n".join(lines))
         self.diagnosis = diagnosis
@@ -188,17 +212,26 @@ class RankTimeout(RankFailure):
     """
 
     def __init__(
-        self, timeout_s: float, waits: tuple[Wait, ...], by_the_clock: bool = False
+        self,
+        timeout_s: float,
+        waits: tuple[Wait, ...],
+        by_the_clock: bool = False,
+        hosts: Sequence[str] = (),
     ) -> None:
         lines = [
             f"not done after {timeout_s:g} s, the launch's whole budget; all ranks were ended."
         ]
-        lines += [f"  rank {wait.rank}: {describe_wait(wait)}" for wait in waits]
+        lines += [f"  {name_of(wait.rank, hosts)}: {describe_wait(wait)}" for wait in waits]
         lines.append("If the work needs longer, give launch(..., timeout=seconds).")
         super().__init__("\n".join(lines))
         self.timeout_s = timeout_s
         self.waits = waits
         self.by_the_clock = by_the_clock
+
+
+def name_of(rank: int, hosts: Sequence[str]) -> str:
+    """Name a rank, and its host if there are several. hosts: of all ranks, or empty."""
+    return f"rank {rank} on {hosts[rank]}" if hosts else f"rank {rank}"
 
 
 def describe_wait(wait: Wait) -> str:

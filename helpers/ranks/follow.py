@@ -12,6 +12,7 @@ from helpers.ranks.budget import Budget, ranks_of
 from helpers.ranks.display import Quiet
 from helpers.ranks.failures import (
     Deadlock,
+    HostLost,
     RankDied,
     RankError,
     RankFailed,
@@ -48,28 +49,29 @@ def follow(world: World, timeout: float, display: Quiet) -> RankFailure | None:
 def _followed(
     world: World, timeout: float, display: Quiet, watcher: Watcher, start: float
 ) -> RankFailure | None:
-    budget = Budget(lambda: ranks_of(world), timeout, start)
+    servers = world.connection
+    budget = Budget(lambda: ranks_of(world), timeout, start, servers.times, servers.cores)
     next_look, give_up = start + LOOK_S, float("inf")
     while True:
         world.pump(max(0.0, min(next_look, give_up) - time.monotonic()))
         # After the wait: what came in meanwhile counts before any deadline does.
         now = time.monotonic()
         if all(member.done for member in world.members) or world.server_gone:
-            return failure_of(world)
+            return failure_of(world, watcher)
         if not world.options.others_go_on and _has_failed(world):
             give_up = min(give_up, now + _grace(world))
             if now >= give_up or _others_wait(world):
-                return failure_of(world)
+                return failure_of(world, watcher)
         if now < next_look:
             continue
         if budget.is_spent(now):
             world.ask_and_wait(_LAST_WORDS_S)
-            return failure_of(world) or RankTimeout(
-                timeout, waits_now(watcher).waits, budget.by_the_clock
+            return failure_of(world, watcher) or RankTimeout(
+                timeout, waits_now(watcher).waits, budget.by_the_clock, world.hosts
             )
         diagnosis = watcher.look(now)
         if diagnosis is not None:
-            return failure_of(world) or Deadlock(diagnosis)
+            return failure_of(world, watcher) or Deadlock(diagnosis, world.hosts)
         next_look = now + watcher.next_s
         display.update(world, watcher, now - start)
 
@@ -112,7 +114,7 @@ _ADVICE = {
 }
 
 
-def failure_of(world: World) -> RankFailure | None:
+def failure_of(world: World, watcher: Watcher) -> RankFailure | None:
     """Return the root cause of a world that did not end well, or None if it did."""
     world.read_logs()  # what a rank that died was in stands there
     errors = sorted(
@@ -126,11 +128,11 @@ def failure_of(world: World) -> RankFailure | None:
     ]
     if causes and not (dead and dead[0].ended_ns < causes[0].when_ns):
         rest = tuple(error for error in errors if error is not causes[0])
-        return RankFailed(causes[0], rest)
+        return RankFailed(causes[0], rest, world.hosts)
     if dead:
-        return _death(world, dead[0])
+        return _host_lost(watcher, dead[0]) if dead[0].lost else _death(world, dead[0])
     if errors:
-        return RankFailed(errors[0], tuple(errors[1:]))
+        return RankFailed(errors[0], tuple(errors[1:]), world.hosts)
     if world.server_gone:
         return _server_went(world)
     return None
@@ -157,7 +159,15 @@ def _death(world: World, member: Member) -> RankDied:
     frames = world.fault_frames(member.rank)
     if frames:
         advice += f"\n  it was at {frames[-1]}: {frames[-1].source.strip()}"
-    return RankDied(member.rank, name, code, advice)
+    return RankDied(member.rank, name, code, advice, world.hosts)
+
+
+def _host_lost(watcher: Watcher, member: Member) -> HostLost:
+    world = watcher.world
+    host = world.hosts[member.rank]
+    gone = [m.rank for m in world.members if m.lost and world.hosts[m.rank] == host]
+    waits = [wait for wait in waits_now(watcher).waits if wait.rank not in gone]
+    return HostLost(host, gone, member.lost, waits, world.hosts)
 
 
 def _abort_advice(world: World) -> str:

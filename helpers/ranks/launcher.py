@@ -15,10 +15,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from helpers.ranks.cells import in_kernel, own_cells
-from helpers.ranks.connection import Connection, ServerGone
+from helpers.ranks.connection import Connection, ServerGone, Servers
 from helpers.ranks.display import Display, Quiet
 from helpers.ranks.failures import LaunchError, Stopped
 from helpers.ranks.follow import follow
@@ -30,7 +30,7 @@ from helpers.ranks.settings import NONE, Carried, news, read_settings
 from helpers.ranks.site import Site
 from helpers.ranks.stop import one_stop
 from helpers.ranks.wanted import wanted_by
-from helpers.ranks.world import World
+from helpers.ranks.world import World, unique
 
 
 def launch(
@@ -80,7 +80,13 @@ def launch(
     with stop_is_one_line(world_size):
         settings = read_settings(*own_cells())
         run = run_on_ranks(
-            fn, options, args=args, per_rank=per_rank, settings=settings, display=display
+            fn,
+            options,
+            args=args,
+            per_rank=per_rank,
+            settings=settings,
+            display=display,
+            connection=elsewhere(),
         )
     if run.failure is not None and on_failure == "raise":
         display.keep(run)
@@ -98,7 +104,7 @@ def run_on_ranks(
     settings: Carried = NONE,
     display: Quiet | None = None,
     caller: Caller | None = None,
-    connection: Connection | None = None,
+    connection: Servers | None = None,
 ) -> Run:
     """Do what `launch` does, but always return the Run: what checks and graders call.
 
@@ -110,7 +116,7 @@ def run_on_ranks(
     if connection is None:
         refuse_where_ranks_must_not_start()
     load = make_payload(fn, size, args, per_rank, settings)
-    options = options.checked()
+    options = options.checked(connection.gpus(size) if connection is not None else None)
     display = display or Quiet()
     bodies = [(load.shared, own) for own in load.own]
     wanted = wanted_by(load.shared, *load.own)
@@ -122,7 +128,9 @@ def run_on_ranks(
                 server.want(wanted)
                 world = World(server, options, caller or Caller())
                 failure = carry_out(world, load.task(), bodies, options.timeout, display)
-                if connection is None:  # in a sandbox ranks name nothing into a server
+                if (
+                    connection is None or world.hosts
+                ):  # in a sandbox ranks name nothing into a server
                     with suppress(ServerGone):
                         server.want(world.imported)
         except LaunchError:
@@ -148,7 +156,7 @@ def stop_is_one_line(world_size: int) -> Iterator[None]:
 
 
 @contextmanager
-def undisturbed(connection: Connection, world_size: int, display: Quiet) -> Iterator[None]:
+def undisturbed(connection: Servers, world_size: int, display: Quiet) -> Iterator[None]:
     """Have the rank server to oneself, ready to serve. A Stop meanwhile is raised as Stopped."""
     with connection.lock, one_stop():
         connection.wait_until_ready()
@@ -175,12 +183,14 @@ def carry_out(
     try:
         try:
             if not world.members:
-                world.connection.site.starting()
+                for site in unique(world.sites):
+                    site.starting()
                 world.start()
             world.give(task, bodies)
             failure = follow(world, timeout, display)
             if failure is None:
-                world.traffic = world.connection.site.traffic([m.pid for m in world.members])
+                if len(unique(world.sites)) == 1:
+                    world.traffic = world.sites[0].traffic([m.pid for m in world.members])
                 well = True
             return failure
         finally:
@@ -207,6 +217,7 @@ def make_run(
         seconds,
         notes,
         world.traffic,
+        world.hosts,
     )
     if failure is not None:
         failure.run = run
@@ -219,9 +230,42 @@ class _OwnServer:
 
     connection: Connection | None = None
     note: str = ""
+    # Gives the servers to use in place of it, while a `with hosts(...)` holds.
+    elsewhere: Callable[[], Servers] | None = None
 
 
 _own = _OwnServer()
+
+
+@contextmanager
+def run_elsewhere(servers: Callable[[], Servers]) -> Iterator[None]:
+    """Have `launch` and `%%ranks` use other servers than this process's own in the block.
+
+    servers: called for each launch. It may raise LaunchError.
+    """
+    before, _own.elsewhere = _own.elsewhere, servers
+    try:
+        yield
+    finally:
+        _own.elsewhere = before
+
+
+@runtime_checkable
+class Place(Protocol):
+    """Machines on which `launch` and `%%ranks` run while `with` holds: see `helpers.hosts`."""
+
+    def open(self) -> Place: ...
+
+    def servers(self) -> Servers: ...
+
+    def __enter__(self) -> Place: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+
+def elsewhere() -> Servers | None:
+    """Return the servers of the `with hosts(...)` that holds; None if there is none."""
+    return _own.elsewhere() if _own.elsewhere is not None else None
 
 
 def connected() -> Connection | None:

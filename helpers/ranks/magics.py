@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from helpers.ranks.cells import Source, cell_name, in_kernel, own_cells
-from helpers.ranks.connection import Connection
+from helpers.ranks.connection import Servers
 from helpers.ranks.display import Display
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.launcher import (
+    Place,
     carry_out,
     connect,
+    elsewhere,
     make_run,
     prepare_for,
     start_in_background,
@@ -34,7 +36,7 @@ from helpers.ranks.settings import news, read_settings
 from helpers.ranks.wanted import wanted_by
 from helpers.ranks.world import World
 
-USAGE = "%%ranks WORLD_SIZE [--send name,name] [--timeout SECONDS] [--fresh] [--no-trace]"
+USAGE = "%%ranks WORLD_SIZE [--send name,name] [--timeout SECONDS] [--fresh] [--no-trace] [--where hosts]"
 
 _AFTER_A_FAILURE = (
     "These ranks have ended, with all that was defined on them. The next %%ranks cell starts new ones: "
@@ -44,13 +46,17 @@ _AFTER_A_FAILURE = (
 
 @dataclass(frozen=True)
 class _Asked:
-    """What stands behind `%%ranks`. names: to send. fresh: new ranks. trace: ranks that are recorded."""
+    """What stands behind `%%ranks`. names: to send. fresh: new ranks. trace: ranks that are recorded.
+
+    where: the name of the hosts on which they run; "" for those of `with hosts(...)`, else this machine.
+    """
 
     world_size: int = 2
     names: tuple[str, ...] = ()
     timeout: float = 30.0
     fresh: bool = False
     trace: bool = True
+    where: str = ""
 
 
 @dataclass
@@ -71,7 +77,8 @@ def ranks(line: str, cell: str) -> Run:
     next `%%ranks` cell, on the ranks only: they are not the kernel's. `--send f,x` copies names of
     the kernel to every rank first. Another size, a failure or `--fresh` begins with new ranks. So does
     `--no-trace`, whose ranks record no calls, to measure latencies of microseconds: without a record no
-    deadlock is explained. The cell's last expression is what each rank gives back.
+    deadlock is explained. `--where machines` runs the cell on the hosts that `machines = hosts(...)` names.
+    The cell's last expression is what each rank gives back.
     """
     asked = _parse(line)
     with stop_is_one_line(asked.world_size):
@@ -102,7 +109,18 @@ def _run_magic(asked: _Asked, cell: str) -> Run:
     missing = [name for name in asked.names if name not in shell.user_ns]
     if missing:
         raise LaunchError(f"--send {missing[0]}: the notebook has no variable of this name.")
-    return run_cell(asked, source, file, {name: shell.user_ns[name] for name in asked.names})
+    names = {name: shell.user_ns[name] for name in asked.names}
+    where = shell.user_ns.get(asked.where)
+    if not asked.where:
+        return run_cell(asked, source, file, names)
+    if not isinstance(where, Place):
+        raise LaunchError(
+            f"--where {asked.where}: the notebook has no hosts of this name. "
+            f'Write {asked.where} = hosts("tcp://SCHEDULER:8786") in a cell before.'
+        )
+    where.open()  # they stay open, as their ranks do
+    with where:
+        return run_cell(asked, source, file, names)
 
 
 def _not_python(error: SyntaxError, cell: str) -> LaunchError:
@@ -144,7 +162,7 @@ def run_cell(asked: _Asked, source: str, file: str, names: Mapping[str, Any]) ->
     size = asked.world_size
     payload = names_payload(names)
     display = Display()
-    connection = connect()
+    connection = elsewhere() or connect()
     with undisturbed(connection, size, display):
         try:
             connection.want(wanted_by(source.encode(), payload.shared))
@@ -171,7 +189,7 @@ def run_cell(asked: _Asked, source: str, file: str, names: Mapping[str, Any]) ->
     return run
 
 
-def _live_world(connection: Connection, asked: _Asked) -> tuple[World, tuple[str, ...]]:
+def _live_world(connection: Servers, asked: _Asked) -> tuple[World, tuple[str, ...]]:
     """Return the live world, or a new one that is yet to start, and what the reader should know of it."""
     notes = list(taken_notes())
     if _live.world is not None and (because := _why_not(_live.world, connection, asked)):
@@ -183,12 +201,13 @@ def _live_world(connection: Connection, asked: _Asked) -> tuple[World, tuple[str
             )
         _live.ended_because = ""
         watched = Display().watched
+        gpus = connection.gpus(asked.world_size)
         options = Options(asked.world_size, trace=asked.trace, watched=watched, own_temp=False)
-        _live.world = World(connection, options.checked(), Caller())
+        _live.world = World(connection, options.checked(gpus), Caller())
     return _live.world, tuple(notes)
 
 
-def _why_not(world: World, connection: Connection, asked: _Asked) -> str:
+def _why_not(world: World, connection: Servers, asked: _Asked) -> str:
     """Say why the live ranks cannot serve; "" if they can."""
     world.pump(0.0)
     size, recorded = world.options.world_size, world.options.trace
@@ -230,6 +249,8 @@ def _parse(line: str) -> _Asked:
                 asked["fresh"] = True
             elif word == "--no-trace":
                 asked["trace"] = False
+            elif word == "--where":
+                asked["where"] = words.pop(0)
             else:
                 raise ValueError(word)
     except (ValueError, IndexError) as error:

@@ -69,6 +69,11 @@ def remember_start() -> None:
     _start[:] = [_Start(dict(os.environ), os.getcwd(), list(sys.path), settings)]
 
 
+def environment_at_start() -> Mapping[str, str]:
+    """Return the environment that this kernel began with; outside a kernel the one it has now."""
+    return _start[0].environment if _start else dict(os.environ)
+
+
 @contextmanager
 def as_in_a_new_process() -> Iterator[None]:
     """Have the block run with a new process's settings, and leave all as it was, random states included.

@@ -46,17 +46,19 @@ class Options:
     imagined: int = 0
     own_temp: bool = True
 
-    def checked(self) -> Options:
-        """Return them with a definite backend and one environment for each rank. Else LaunchError."""
+    def checked(self, gpus: int | None = None) -> Options:
+        """Return them with a definite backend and one environment for each rank. Else LaunchError.
+
+        gpus: how many ranks have a GPU of their own; by default those of this machine are counted.
+        """
         size, backend = check_world_size(self.world_size), self.backend
         if backend not in {"auto", "gloo", "nccl"}:
             raise LaunchError(f"backend must be 'auto', 'gloo' or 'nccl'; got {backend!r}.")
         if backend == "auto":
-            backend = WITH_GPUS if gpus() >= size else "gloo"
-        elif backend == "nccl" and gpus() < size:
+            backend = WITH_GPUS if (gpus_here() if gpus is None else gpus) >= size else "gloo"
+        elif backend == "nccl" and (count := gpus_here() if gpus is None else gpus) < size:
             raise LaunchError(
-                f"NCCL needs one GPU for each rank: this machine has {gpus()}, and {size} ranks "
-                "were asked for. Use backend='gloo'."
+                f"NCCL needs one GPU for each rank: there are {count} for {size} ranks. Use backend='gloo'."
             )
         one_for_all = isinstance(self.env, Mapping) or self.env is None
         envs: list[Any] = [self.env] * size if one_for_all else list(self.env or ())
@@ -86,7 +88,7 @@ def has_gpu_driver() -> bool:
     return os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/dxg")
 
 
-def gpus() -> int:
+def gpus_here() -> int:
     """Return how many NVIDIA GPUs this machine has. Do not call it in a rank server."""
     if not has_gpu_driver():
         return 0  # and torch need not be imported
@@ -112,7 +114,8 @@ class Identity:
     """What a rank learns with its first task: who it is, and where it runs.
 
     env: to be set; unset: names to be taken away. folder: of its launch. temp: for temporary files; "": the
-    launcher's. most_result: bytes of a value that it may return.
+    launcher's. most_result: bytes of a value that it may return. store: host and port of the TCPStore at
+    which its group meets; "" for a file in `folder`.
     """
 
     rank: int
@@ -124,6 +127,7 @@ class Identity:
     cwd: str
     path: Sequence[str]
     most_result: int
+    store: str = ""
 
 
 @dataclass(frozen=True)

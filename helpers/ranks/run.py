@@ -55,6 +55,7 @@ class Run:
     trace: every communication call. failure: None, or why the launch did not end well.
     seconds: call to result in the launching process. notes: what else the reader should know.
     traffic: what was seen from outside of the ranks, where they ran in a sandbox and all answered.
+    hosts[r]: the host of rank r; empty where all ran on this machine.
     """
 
     world_size: int
@@ -66,6 +67,7 @@ class Run:
     seconds: float = 0.0
     notes: tuple[str, ...] = field(default=())
     traffic: Traffic | None = None
+    hosts: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:

@@ -12,7 +12,7 @@ import platform
 import struct
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -178,27 +178,34 @@ def _is_pipe_without_a_name(pid: int, fd: int) -> bool:
     return False
 
 
-def listens(pid: int, port: int) -> bool:
-    """Whether a process serves a TCP port, in the network as it sees it. False where that is hidden."""
+def ports_of(pid: int, table: Iterable[Sequence[str]] | None = None) -> frozenset[int]:
+    """Return the TCP ports that a process serves, in the network as it sees it. None where that is hidden.
+
+    table: the `connections` of that network, if they have been read.
+    """
     with contextlib.suppress(OSError, ValueError):
         served = {
-            int(fields[9])
-            for fields in _connections(pid)
-            if fields[3] == _LISTEN and int(fields[1].rpartition(":")[2], 16) == port
+            int(fields[9]): int(fields[1].rpartition(":")[2], 16)
+            for fields in (connections(pid) if table is None else table)
+            if fields[3] == _LISTEN
         }
-        return bool(served) and not served.isdisjoint(_sockets(pid))
-    return False
+        if served:
+            return frozenset(served[each] for each in _sockets(pid) & served.keys())
+    return frozenset()
 
 
-def queues_of(pid: int) -> dict[int, tuple[int, int]] | None:
+def queues_of(
+    pid: int, table: Iterable[Sequence[str]] | None = None
+) -> dict[int, tuple[int, int]] | None:
     """Return (bytes not yet sent off, bytes not yet read) for each TCP connection of a process, by its inode.
 
-    None where the kernel does not tell: the process has ended, or is in a sandbox.
+    None where the kernel does not tell: the process has ended, or is in a sandbox. table: the `connections`
+    of its network, if they have been read.
     """
     with contextlib.suppress(OSError, ValueError):
         own = _sockets(pid)
         found = {}
-        for fields in _connections(pid):
+        for fields in connections(pid) if table is None else table:
             if fields[3] != _LISTEN and int(fields[9]) in own:
                 sent, unread = fields[4].split(":")
                 found[int(fields[9])] = int(sent, 16), int(unread, 16)
@@ -206,7 +213,7 @@ def queues_of(pid: int) -> dict[int, tuple[int, int]] | None:
     return None
 
 
-def _connections(pid: int) -> Iterator[list[str]]:
+def connections(pid: int) -> Iterator[list[str]]:
     """Yield the fields of each TCP socket in the network of a process; see proc(5), /proc/net/tcp."""
     for table in ("tcp", "tcp6"):
         yield from map(str.split, Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:])

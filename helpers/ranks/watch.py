@@ -19,16 +19,14 @@ a RankTimeout names their lines.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from helpers.ranks.budget import BACKSTOP
-from helpers.ranks.processes import living_children
+from helpers.ranks.observed import HereView, OneRank, View
 from helpers.ranks.status import SOON_S, Status
-from helpers.ranks.threads import FOREVER, GLOO_LOOP, Thread, listens, queues_of, threads_of
+from helpers.ranks.threads import FOREVER, GLOO_LOOP, Thread
 from helpers.ranks.worker import CHANNEL_FD
 from helpers.ranks.world import Member, World
 from helpers.trace.diagnosis import RankState, can_complete, diagnose
@@ -45,6 +43,8 @@ HIDDEN_S = 5.0
 # How often each of `_LOOPS` must have looked at its connections meanwhile; gloo's does so every 10 ms. On a
 # machine so busy that it cannot, nothing is known. And how often we must have looked at what it does.
 _LOOKS = 10
+# How long to take in what ranks say before looking whether all hosts have answered.
+_PUMP_S = 0.005
 # How long a rank is given to say where it is. One that a call in C++ keeps from it is judged without.
 _ANSWER_S = 1.0
 
@@ -56,8 +56,6 @@ _TORCHS = ("gloo_", "pt_", "TP_")
 _GPUS = ("pt_nccl", "cuda")
 _WAITS_OF_TORCH = frozenset({"futex", "poll", "ppoll", "epoll_wait", "epoll_pwait"})
 _POLLS = frozenset({"nanosleep", "clock_nanosleep"})
-# Processes next to a rank that do nothing of their own accord.
-_HELPERS = (b"pt_data_worker", b"multiprocessing.resource_tracker", b"torch_shm_manager")
 # A wait in a rendezvous that ends sooner may be for the name of a machine, which a slow DNS will give: the
 # C library asks each server for up to 30 s.
 _NAME_S = 60.0
@@ -97,6 +95,8 @@ class Watcher:
     _asked: float | None = None
     _pauses: int = 0
     _skipped: int = 0
+    # What the system shows at the look that is under way.
+    _view: View = HereView({}, 0)
 
     def look(self, now: float) -> Diagnosis | None:
         """Return the diagnosis of a stuck world, or None. `now` in seconds, on any steady clock."""
@@ -104,7 +104,14 @@ class Watcher:
         live = [member for member in self.world.members if not member.done]
         if sys.platform != "linux" or not live or not all(member.pid for member in live):
             return None
-        threads = {member.rank: threads_of(member.pid) for member in live}
+        pids = {member.rank: member.pid for member in self.world.members}
+        # Ranks on other hosts may be sending what has to be taken in before the answer comes.
+        self._view = self.world.connection.view(
+            self.world.launch, pids, lambda: self.world.pump(_PUMP_S)
+        )
+        if any(member.done for member in live):
+            return None
+        threads = {member.rank: self._shown(member).threads for member in live}
         if self._looks_for_its_key(live, threads):
             self.next_s = LOOK_AGAIN_S
             return None
@@ -123,7 +130,7 @@ class Watcher:
         if (
             not stuck
             or self._store_serves()
-            or self._left_processes()
+            or self._view.left_may_act
             or self._others_may_set(live)
         ):
             self.next_s = LOOK_S
@@ -138,7 +145,9 @@ class Watcher:
             return None
         return self._judge(live, threads, look)
 
-    def _looks_for_its_key(self, live: list[Member], threads: dict[int, list[Thread]]) -> bool:
+    def _looks_for_its_key(
+        self, live: list[Member], threads: Mapping[int, Sequence[Thread]]
+    ) -> bool:
         """Whether a rank that polls a file for a key is looking into it: then this look says nothing.
 
         Not for long: a rank that has found its key goes on to something else.
@@ -153,7 +162,7 @@ class Watcher:
         self._skipped = self._skipped + 1 if found and self._first is not None else 0
         return 0 < self._skipped <= _PAUSES
 
-    def _may_wait(self, member: Member, threads: list[Thread]) -> bool:
+    def _may_wait(self, member: Member, threads: Sequence[Thread]) -> bool:
         """Whether a rank may be unable to go on by itself, as far as can be seen without asking it.
 
         A thread that it has already called idle may be running: on a busy machine a heartbeat spends more
@@ -167,7 +176,7 @@ class Watcher:
         )
 
     def _judge(
-        self, live: list[Member], threads: dict[int, list[Thread]], look: _Look
+        self, live: list[Member], threads: Mapping[int, Sequence[Thread]], look: _Look
     ) -> Diagnosis | None:
         """Return the diagnosis of a world of which no thread has run between two looks, if it is sure."""
         assert self._first is not None
@@ -197,14 +206,14 @@ class Watcher:
             return None
         return diagnose(states, trace)
 
-    def _bytes_move(self, live: list[Member], threads: dict[int, list[Thread]]) -> bool:
+    def _bytes_move(self, live: list[Member], threads: Mapping[int, Sequence[Thread]]) -> bool:
         """Tell, where gloo's threads are busy, whether other bytes wait in the connections than before."""
         busy = [t for some in threads.values() for t in some if t.name == GLOO_LOOP]
         if all(thread.state == "S" for thread in busy):
             return False
         now: dict[int, tuple[int, int]] = {}
         for member in live:
-            queues = queues_of(member.pid)
+            queues = self._shown(member).queues
             if queues is None:
                 self._queues = (0, {})
                 return False
@@ -226,7 +235,9 @@ class Watcher:
         self._first = self._asked = None
         self._queues, self._pauses = (0, {}), 0
 
-    def _seen(self, live: list[Member], threads: dict[int, list[Thread]], now: float) -> _Look:
+    def _seen(
+        self, live: list[Member], threads: Mapping[int, Sequence[Thread]], now: float
+    ) -> _Look:
         switches, loops = {}, {}
         for member in live:
             for thread in threads[member.rank]:
@@ -267,10 +278,11 @@ class Watcher:
         needed = member.status.needs or range(self.world.options.world_size)
         return bool(member.status.meets) and not there.issuperset(needed)
 
-    def _is_stuck(self, member: Member, threads: list[Thread]) -> bool:
+    def _is_stuck(self, member: Member, threads: Sequence[Thread]) -> bool:
         """Tell whether no thread of a rank can go on unless another rank makes it."""
         gives_up = member.status.keys is not None and member.status.keys.ends_in_s <= self.budget_s
-        if member.status.alarm or gives_up or any(map(_may_act, living_children(member.pid))):
+        shown = self._shown(member)
+        if member.status.alarm or gives_up or shown.children_may_act or shown.in_flight:
             return False
         return all(self._waits(member, thread) for thread in threads)
 
@@ -284,7 +296,7 @@ class Watcher:
             thread.name.startswith(_STORE) and not self._waits(member, thread)
             for member in self.world.members
             if member.done and member.exitcode is None
-            for thread in threads_of(member.pid)
+            for thread in self._shown(member).threads
         )
 
     def _others_may_set(self, live: list[Member]) -> bool:
@@ -292,17 +304,13 @@ class Watcher:
         ports = {
             m.status.keys.port for m in live if m.status.keys is not None and m.status.keys.port
         }
-        servers = [member.pid for member in self.world.members if member.exitcode is None]
-        return any(not any(listens(pid, port) for pid in servers) for port in ports)
+        if not ports:
+            return False
+        ranks = [self._shown(member) for member in self.world.members if member.exitcode is None]
+        return not ports <= frozenset().union(*(rank.ports for rank in ranks))
 
-    def _left_processes(self) -> bool:
-        """Tell whether one of a rank's processes goes on although the one that started it has ended.
-
-        The rank server has adopted it; its session is still the rank's.
-        """
-        ranks = {member.pid for member in self.world.members}
-        adopted = set(living_children(self.world.connection.pid)) - ranks
-        return any(_session(pid) in ranks and _may_act(pid) for pid in adopted)
+    def _shown(self, member: Member) -> OneRank:
+        return self._view.ranks[member.rank]
 
     def _waits(self, member: Member, thread: Thread) -> bool:
         """Tell whether a thread waits for other ranks, or for threads that wait for them."""
@@ -322,14 +330,14 @@ class Watcher:
             return True  # for another thread of its own process
         if thread.call == "read" and thread.private:
             # A worker that loads data answers by such a pipe, and is not counted among those that may act.
-            return not living_children(member.pid)
+            return not self._shown(member).has_children
         if main and member.status.asleep and thread.call.startswith("epoll"):
             return thread.ends_in_s == FOREVER
         of_torch = thread.name.startswith(_TORCHS) or (main and self._in_torch(member))
         if not of_torch or thread.call not in _WAITS_OF_TORCH or thread.ends_in_s <= self.budget_s:
             return False
         # A main thread in torch's code may wait for a process of its own: a worker that loads data.
-        return thread.private or not main or not living_children(member.pid)
+        return thread.private or not main or not self._shown(member).has_children
 
     def _in_torch(self, member: Member) -> bool:
         """Tell whether the main thread is in torch's code: by its own word, or where it cannot speak."""
@@ -378,25 +386,6 @@ def _moved(first: _Look, look: _Look) -> bool:
         and look.loops.keys() == first.loops.keys()
     )
     return not same
-
-
-def _may_act(child: int) -> bool:
-    """Tell whether something may come of a process that a rank has started: a message, a signal.
-
-    Not of those that load data: who waits for one of them waits at a pipe.
-    """
-    with contextlib.suppress(OSError):
-        about = (
-            Path(f"/proc/{child}/cmdline").read_bytes() + Path(f"/proc/{child}/comm").read_bytes()
-        )
-        return not any(word in about for word in _HELPERS)
-    return False  # it has ended
-
-
-def _session(pid: int) -> int:
-    with contextlib.suppress(OSError):
-        return os.getsid(pid)
-    return 0
 
 
 def _looks_round(thread: Thread) -> bool:

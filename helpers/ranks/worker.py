@@ -25,6 +25,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,8 @@ MARK = "REAL_RANKS_INSIDE"
 _MANY = 50
 # How long a rank waits for a reply: the launcher's own deadlines are shorter.
 _REPLY_S = 60.0
+# How long ranks on several hosts wait for each other. The launch's own budget ends sooner.
+_MEET = timedelta(minutes=5)
 
 
 def main(sock: socket.socket) -> None:
@@ -175,7 +178,7 @@ class _Rank:
         become_rank(who.folder, self._ask, self.recorder)
         os.register_at_fork(after_in_child=self._leave_child_alone)
         if who.options.init:
-            join_group(self.rank, self.world_size, who.options.backend, who.folder)
+            join_group(who)
         if is_cell:  # a function under launch has no name that it did not bring along
             self.namespace.update(
                 rank=self.rank, world_size=self.world_size, torch=torch, dist=dist
@@ -255,19 +258,29 @@ class _Channel:
                 wire.send_frame(self.sock, kind, *chunks)
 
 
-def join_group(rank: int, world_size: int, backend: str, folder: str) -> None:
+def join_group(who: Identity) -> None:
     """Join the default process group over a `FileStore`, which beats a TCPStore on one machine."""
     import torch
     import torch.distributed as dist
     from torch._C import _distributed_c10d as c10d
 
+    rank, world_size, backend = who.rank, who.options.world_size, who.options.backend
     if world_size >= 24:  # connect pairs when first used: below that, all at once is faster
         os.environ.setdefault("TORCH_GLOO_LAZY_INIT", "1")
     if "nccl" in backend:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    with _until_all_have_joined(f"{folder}/joining"):
-        store = c10d.FileStore(f"{folder}/store", world_size)
+    if who.store:
+        host, _, port = who.store.rpartition(":")
+        store = c10d.TCPStore(host, int(port), world_size, rank == 0, _MEET)
         dist.init_process_group(backend, store=store, rank=rank, world_size=world_size)
+        # What the lock below is for, between hosts: the last one to join lets all go on.
+        if store.add("joined", 1) == world_size:
+            store.set("all joined", "")
+        store.wait(["all joined"], _MEET)
+        return
+    with _until_all_have_joined(f"{who.folder}/joining"):
+        file = c10d.FileStore(f"{who.folder}/store", world_size)
+        dist.init_process_group(backend, store=file, rank=rank, world_size=world_size)
 
 
 @contextmanager

@@ -21,11 +21,12 @@ from msgspec import json
 
 from helpers.ranks import wire
 from helpers.ranks.cells import is_learner_file
-from helpers.ranks.connection import HUGE_PAGES, Connection, ServerGone
+from helpers.ranks.connection import HUGE_PAGES, Rendezvous, ServerGone, Servers, folder_of
 from helpers.ranks.failures import LaunchError, RankError
 from helpers.ranks.options import Caller, Identity, Options, Task
 from helpers.ranks.raised import Raised
 from helpers.ranks.run import Traffic
+from helpers.ranks.site import Site
 from helpers.ranks.status import Status
 from helpers.ranks.wanted import of_torch
 from helpers.trace.collector import Collector
@@ -49,6 +50,7 @@ class Member:
     """One rank, as its launcher sees it."""
 
     rank: int
+    site: Site
     sock: socket.socket
     output_fd: int
     reader: wire.FrameReader = field(default_factory=wire.FrameReader)
@@ -59,6 +61,8 @@ class Member:
     error: RankError | None = None
     exitcode: int | None = None
     ended_ns: int = 0
+    # Why its host has gone, if that has.
+    lost: str = ""
     # What Python wrote about its threads when a signal ended it.
     fault: str = ""
     # What it has said of itself when it was last asked.
@@ -113,24 +117,28 @@ class Member:
         return f"{begin}\n{gap}\n{last.decode('utf-8', 'replace')}"
 
 
-def _as_torchrun(rank: int, world_size: int) -> dict[str, str]:
-    """Return what `torchrun --nproc-per-node WORLD_SIZE` sets for a worker, but for what needs its agent.
+def _as_torchrun(rank: int, sites: Sequence[Site], rendezvous: Rendezvous | None) -> dict[str, str]:
+    """Return what torchrun sets for a worker, but for what needs its agent. sites: of each rank.
 
-    Not here: MASTER_PORT, which the rank server sets, as only a port that is free where the ranks run
-    will do.
+    On one machine without MASTER_PORT, which the rank server sets, as only a port that is free where the
+    ranks run will do.
     """
-    size = str(world_size)
+    size, own = str(len(sites)), sites[rank]
+    at = {"MASTER_ADDR": "127.0.0.1"}
+    if rendezvous is not None:
+        at = {"MASTER_ADDR": rendezvous.address, "MASTER_PORT": str(rendezvous.port)}
+    groups = unique(sites)
     return {
         "RANK": str(rank),
-        "LOCAL_RANK": str(rank),
-        "GROUP_RANK": "0",
+        "LOCAL_RANK": str(rank - sites.index(own)),
+        "GROUP_RANK": str(groups.index(own)),
         "ROLE_RANK": str(rank),
         "ROLE_NAME": "default",
         "WORLD_SIZE": size,
-        "LOCAL_WORLD_SIZE": size,
-        "GROUP_WORLD_SIZE": "1",
+        "LOCAL_WORLD_SIZE": str(sites.count(own)),
+        "GROUP_WORLD_SIZE": str(len(groups)),
         "ROLE_WORLD_SIZE": size,
-        "MASTER_ADDR": "127.0.0.1",
+        **at,
         "TORCHELASTIC_RUN_ID": "none",
         "TORCHELASTIC_RESTART_COUNT": "0",
         "TORCHELASTIC_MAX_RESTARTS": "0",
@@ -145,8 +153,11 @@ def _as_torchrun(rank: int, world_size: int) -> dict[str, str]:
 class World:
     """Ranks that are alive. Use under the connection's lock; call `end` in a `finally`."""
 
-    def __init__(self, connection: Connection, options: Options, caller: Caller) -> None:
+    def __init__(self, connection: Servers, options: Options, caller: Caller) -> None:
         self.connection = connection
+        self.hosts = connection.host_names(options.world_size)
+        self.sites = connection.sites(options.world_size)
+        self.rendezvous: Rendezvous | None = None
         self.options = options
         self.caller = caller
         self.launch = connection.new_launch()
@@ -161,30 +172,30 @@ class World:
         self._selector = selectors.DefaultSelector()
         self._selector.register(connection, selectors.EVENT_READ, None)
         self._given = False
-        self.folder = f"{connection.site.scratch}/world-{self.launch}"
 
     def start(self) -> None:
         """Ask the server for the ranks. Raise LaunchError when there are no descriptors for them."""
-        ends: list[tuple[int, int]] = []
+        ends: dict[int, tuple[int, int]] = {}
         theirs: list[socket.socket] = []
         try:
-            for rank in range(self.options.world_size):
+            self.rendezvous = self.connection.rendezvous(self.launch)
+            for rank, site in enumerate(self.sites):
                 mine, other = socket.socketpair()
                 # After socket.setdefaulttimeout in a cell, the rank would get an end that does not wait.
                 other.setblocking(True)
                 theirs.append(other)
-                limits = {**wire.MAX_BYTES, wire.RESULT: self.connection.site.most_result}
-                member = Member(rank, mine, -1, wire.FrameReader(limits))
+                limits = {**wire.MAX_BYTES, wire.RESULT: site.most_result}
+                member = Member(rank, site, mine, -1, wire.FrameReader(limits))
                 self.members.append(member)
                 # Output has a pipe of its own: what a rank prints can never be taken for a frame.
                 member.output_fd, write = os.pipe()
-                ends.append((other.fileno(), write))
+                ends[rank] = other.fileno(), write
                 os.set_blocking(member.output_fd, False)
                 self._selector.register(mine, selectors.EVENT_READ, (member, self._read_channel))
                 self._selector.register(
                     member.output_fd, selectors.EVENT_READ, (member, self._read_output)
                 )
-            self.connection.start_ranks(self.launch, self.folder, self.logs.fd, ends)
+            self.connection.start_ranks(self.launch, self.logs.fd, ends)
         except ServerGone:
             self.server_gone = True
         except OSError as error:
@@ -196,19 +207,22 @@ class World:
             # The server has copies. While one of these is open, the end of a rank would not be seen.
             for other in theirs:
                 other.close()
-            for _, write in ends:
+            for _, write in ends.values():
                 os.close(write)
 
     def give(self, task: Task, payloads: Sequence[Sequence[bytes]]) -> None:
         """Send each rank its task. The first one also says who it is."""
         self.read_logs()  # what a former task's threads have left there
-        self.collector = self.collector.next()
+        clocks = self.connection.clocks(self.options.world_size)
+        self.collector = self.collector.next(clocks)
         first = not self._given
         task = replace(task, rewind=not first and self.logs.rewind_if_full())
+        if task.rewind:
+            self.connection.rewind(self.launch)
         for member, payload in zip(self.members, payloads, strict=True):
             member.state, member.value, member.error = "running", None, None
             member.forget_output()
-            own = replace(task, identity=self._identity(member.rank)) if first else task
+            own = replace(task, identity=self._identity(member)) if first else task
             head = pickle.dumps(own)
             # A rank whose task is large, and which has been stopped, must not keep its launcher forever.
             member.sock.settimeout(30.0)
@@ -217,8 +231,9 @@ class World:
             member.sock.setblocking(False)
         self._given = True
 
-    def _identity(self, rank: int) -> Identity:
-        options, site = self.options, self.connection.site
+    def _identity(self, member: Member) -> Identity:
+        options, site, rank = self.options, member.site, member.rank
+        folder = folder_of(site, self.launch)
         changed, unset = site.environment()
         # As torchrun does: a tutorial's first cell sets a port that may be taken.
         changed.pop("MASTER_PORT", None)
@@ -227,13 +242,16 @@ class World:
             rank,
             replace(options, env=None),  # no rank learns the others' environment
             # What was asked for by name counts most, even a port.
-            {**changed, **_as_torchrun(rank, options.world_size), **own},
+            {**changed, **_as_torchrun(rank, self.sites, self.rendezvous), **own},
             [*unset, *(name for name in HUGE_PAGES if name not in os.environ)],
-            self.folder,
-            f"{self.folder}/temp" if options.own_temp else "",
+            folder,
+            f"{folder}/temp" if options.own_temp else "",
             site.cwd(),
             site.path(),
             site.most_result,
+            f"{self.rendezvous.address}:{self.rendezvous.store}"
+            if self.rendezvous is not None
+            else "",
         )
 
     def pump(self, wait_s: float) -> None:
@@ -261,6 +279,9 @@ class World:
             elif word == "exit":
                 member.fault = str(values[2])
                 self._left(member, values[1])
+            elif word == "lost":
+                member.lost = values[1]
+                self._left(member, -int(signal.SIGKILL))
             else:
                 raise LaunchError(
                     f"rank {member.rank} could not be started: {values[1]}. "
@@ -278,8 +299,8 @@ class World:
         try:
             while data := os.read(member.output_fd, 1 << 16):
                 member.add_output(data)
-                if 0 < self.connection.site.most_output < member.printed:
-                    most = self.connection.site.most_output
+                if 0 < member.site.most_output < member.printed:
+                    most = member.site.most_output
                     said = f"it printed more than {most:,} bytes, and was ended"
                     self._fail(member, RankError(member.rank, FLOOD, said))
                     return
@@ -311,11 +332,11 @@ class World:
             member.answered += 1
         # One answer to a task: of a rank that sends more, the first counts.
         elif kind == wire.RESULT and not member.done:
-            member.value = wire.decode(body, self.connection.site.most_parts)
+            member.value = wire.decode(body, member.site.most_parts)
             member.state, member.ended_ns = "returned", time.monotonic_ns()
             self._let_go(member)
         elif kind == wire.ERROR and not member.done:
-            self._fail(member, self._error_of(member.rank, _RAISED.decode(body)))
+            self._fail(member, self._error_of(member, _RAISED.decode(body)))
         elif kind == wire.QUESTION and not member.done:
             if self.caller.reply is None:
                 raise wire.WireError("a question that nobody can answer")
@@ -370,7 +391,8 @@ class World:
         with contextlib.suppress(ValueError):
             lines = self.members[rank].fault.splitlines()
             found = [self._fault_line(line) for line in lines if line.startswith('  File "')]
-            return tuple(p for p in reversed(found) if self._is_learners(p.file))[-5:]
+            site = self.sites[rank]
+            return tuple(p for p in reversed(found) if _is_learners(p.file, site))[-5:]
         return ()
 
     def dismiss(self) -> None:
@@ -416,19 +438,25 @@ class World:
     def _end_without_server(self) -> None:
         for member in self.members:
             if member.pid and member.exitcode is None:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(member.pid, signal.SIGKILL)
+                self.connection.kill(member.pid)
 
-    def _is_learners(self, file: str) -> bool:
-        engine = f"{self.connection.site.root}/helpers/"  # where ranks see it, in a sandbox
-        return is_learner_file(file) and not file.startswith(engine)
-
-    def _error_of(self, rank: int, said: Raised) -> RankError:
+    def _error_of(self, member: Member, said: Raised) -> RankError:
         place = self.caller.place_of
-        own = [place(*frame) for frame in said.frames if self._is_learners(frame[0])]
-        return RankError(rank, said.kind, said.message, tuple(own[-8:]), said.when_ns)
+        own = [place(*frame) for frame in said.frames if _is_learners(frame[0], member.site)]
+        when_ns = said.when_ns - self.collector.clocks[member.rank]
+        return RankError(member.rank, said.kind, said.message, tuple(own[-8:]), when_ns)
 
     def _fault_line(self, line: str) -> Place:
         file, _, rest = line.removeprefix('  File "').partition('", line ')
         number, _, function = rest.partition(" in ")
         return self.caller.place_of(file, int(number), function)
+
+
+def unique(sites: Sequence[Site]) -> list[Site]:
+    """Return each of the sites once, in the order in which they come."""
+    return list({id(site): site for site in sites}.values())
+
+
+def _is_learners(file: str, site: Site) -> bool:
+    engine = f"{site.root}/helpers/"  # where ranks see it, in a sandbox or on another host
+    return is_learner_file(file) and not file.startswith(engine)

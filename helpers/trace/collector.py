@@ -91,7 +91,8 @@ class _Called(Struct, array_like=True, tag="call"):
             return
         everyone = tuple(range(known.most_members))
         members = known._groups.get((rank, self.group)) or everyone
-        call = _Call(rank, self, source, () if source.op == "span" else members)
+        own = () if source.op == "span" else members
+        call = _Call(rank, self, source, own, self.start_ns - known.clocks[rank])
         calls[self.seq] = known._unfinished[rank][self.seq] = call
 
 
@@ -104,7 +105,7 @@ class _Waits(Struct, array_like=True, tag="wait"):
     def take(self, known: Collector, rank: int) -> None:
         call = known._calls[rank][self.seq]
         if call.wait_ns is None:
-            call.wait_ns = self.when_ns
+            call.wait_ns = self.when_ns - known.clocks[rank]
 
 
 class _Ended(Struct, array_like=True, tag="end"):
@@ -120,7 +121,7 @@ class _Ended(Struct, array_like=True, tag="end"):
         if self.source is not None and 0 <= self.source < len(call.members):
             call.peer = call.members[self.source]
         known._unfinished[rank].pop(self.seq, None)
-        call.end_ns, call.error = self.when_ns, self.error[:500]
+        call.end_ns, call.error = self.when_ns - known.clocks[rank], self.error[:500]
 
 
 class _Held(Struct, array_like=True, tag="held"):
@@ -156,6 +157,7 @@ class _Call:
     made: _Called
     source: _Source
     members: tuple[int, ...]
+    start_ns: int
     wait_ns: int | None = None
     end_ns: int | None = None
     error: str = ""
@@ -180,7 +182,7 @@ class _Call:
             shapes=tuple([tuple(shape[:10]) for shape in made.shapes[:16]]),
             reduce_op=about.reduce_op[:20],
             asynchronous=about.asynchronous,
-            start_ns=made.start_ns,
+            start_ns=self.start_ns,
             wait_ns=self.wait_ns,
             end_ns=self.end_ns,
             where=self.source.where,
@@ -195,13 +197,15 @@ class Collector:
     """Calls of all ranks of one task, as far as they are known.
 
     place_of turns what a rank says about a line into a `Place` with the reader's name of the cell.
-    most_members: of a group, by default all ranks. changes grows with every record: a watcher sees whether
-    anything has happened.
+    most_members: of a group, by default all ranks. clocks: how far each rank's clock is ahead of the one on
+    which all times are to be, in nanoseconds, by default not at all. changes grows with every record: a
+    watcher sees whether anything has happened.
     """
 
     world_size: int
     place_of: Callable[[str, int, str], Place]
     most_members: int = 0
+    clocks: Sequence[int] = ()
     dropped: int = 0
     changes: int = 0
     _sites: dict[tuple[int, int], _Source] = field(default_factory=dict)
@@ -211,6 +215,7 @@ class Collector:
     def __post_init__(self) -> None:
         ranks = range(self.world_size)
         self.most_members = self.most_members or self.world_size
+        self.clocks = self.clocks or [0 for _ in ranks]
         self._nonsense = [0 for _ in ranks]
         self._left: list[dict[str, tuple[int, ...]]] = [{} for _ in ranks]
         self._calls: list[dict[int, _Call]] = [{} for _ in ranks]
@@ -236,12 +241,13 @@ class Collector:
                 self.dropped += 1
                 self._nonsense[rank] += 1
 
-    def next(self) -> Collector:
+    def next(self, clocks: Sequence[int] = ()) -> Collector:
         """Return an empty collector for the same ranks' next task: their groups and sites stay known."""
         return Collector(
             self.world_size,
             self.place_of,
             self.most_members,
+            clocks,
             _sites=self._sites,
             _groups=self._groups,
         )

@@ -75,6 +75,18 @@ class Logs:
             lines += chunk[: whole - 1].split(b"\n")
         return lines
 
+    def news(self, rank: int) -> tuple[int, int, bytes] | None:
+        """Return what a rank has written since the last call, to be `put` into another file of this kind.
+
+        The place where it stands, how many records were lost, and the bytes. None if there is nothing.
+        """
+        start, lost = self._at[rank], self.lost(rank)
+        chunk = self._chunk(rank)
+        if not chunk:
+            return None
+        self._at[rank] += len(chunk)
+        return start, lost, chunk
+
     def lost(self, rank: int) -> int:
         """Return how many records of a rank found no room."""
         return int(self._head(rank)[1])
@@ -86,10 +98,14 @@ class Logs:
         """
         if max(self._at) < SLICE // 2:
             return False
+        self.rewind()
+        return True
+
+    def rewind(self) -> None:
+        """Begin again at the front of each slice: all ranks are idle."""
         for rank in range(len(self._at)):
             os.pwrite(self.fd, _HEAD.pack(0, 0), rank * SLICE)
             self._at[rank] = 0
-        return True
 
     def close(self) -> None:
         """Let the memory go, once the ranks have. Once more does nothing; then there is nothing to read."""
@@ -109,6 +125,16 @@ class Logs:
         if size <= 0:
             return b""
         return os.pread(self.fd, size, rank * SLICE + _HEAD.size + self._at[rank])
+
+
+def put(fd: int, rank: int, start: int, lost: int, chunk: bytes) -> None:
+    """Write a rank's `news` into the file of its launcher."""
+    end = start + len(chunk)
+    if not 0 <= start <= end <= SLICE - _HEAD.size:
+        raise ValueError(f"records beyond the end of a slice: {end}")
+    os.pwrite(fd, chunk, rank * SLICE + _HEAD.size + start)
+    # Last, as in `Log.write`: a reader that stops in between finds whole lines.
+    os.pwrite(fd, _HEAD.pack(end, lost), rank * SLICE)
 
 
 def _file_in_memory(size: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from helpers.ranks.failures import (
     Deadlock,
+    HostLost,
     RankDied,
     RankFailed,
     RankTimeout,
@@ -22,6 +23,9 @@ def endings(run: Run) -> dict[int, str]:
         because = f"because of rank {failure.rank}"
         after = {e.rank: f"then {e.kind}, {because}" for e in failure.consequences}
         return {**_interrupted(run), **after, failure.rank: f"raised {failure.error.kind}"}
+    if isinstance(failure, HostLost):
+        others = {wait.rank: describe_wait(wait) for wait in failure.waits}
+        return {**others, **dict.fromkeys(failure.ranks, f"{failure.host} has gone")}
     if isinstance(failure, RankDied):
         how = f"ended by {failure.signal}" if failure.signal else f"exit code {failure.exitcode}"
         return {**_interrupted(run), failure.rank: how}

@@ -11,7 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout, describe_wait
+from helpers.ranks.failures import (
+    Deadlock,
+    HostLost,
+    RankDied,
+    RankFailed,
+    RankTimeout,
+    describe_wait,
+)
 from helpers.ranks.run import RankFailure, Run
 from helpers.trace.events import Wait
 from helpers.views.endings import endings
@@ -63,6 +70,8 @@ def _marks(failure: RankFailure | None) -> dict[int, str]:
         return {failure.rank: "failed"}
     if isinstance(failure, RankDied):
         return {failure.rank: "died"}
+    if isinstance(failure, HostLost):
+        return dict.fromkeys(failure.ranks, "lost")
     if isinstance(failure, Deadlock):
         guilty = failure.diagnosis.guilty
         word = "stuck" if len(guilty) == len(failure.waits) else "look here first"
@@ -222,7 +231,7 @@ def _lane_html(lane: Lane) -> str:
 def _banner(failure: RankFailure) -> str:
     first, *others = _failure_lines(failure) or ("",)
     head = f"<b>{escape(type(failure).__name__)}</b>: {with_code(clip(first, 400))}"
-    if isinstance(failure, Deadlock | RankTimeout):
+    if isinstance(failure, Deadlock | HostLost | RankTimeout):
         # Each lane says what its own rank waits for: what is left here is advice.
         rest = "".join(_div(with_code(x)) for x in others if not x.startswith("  rank "))
     else:

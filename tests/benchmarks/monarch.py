@@ -1,4 +1,4 @@
-"""Monarch (extra `monarch`) beside `launch` and `%%ranks`: a world of 4 is made, then asked to add up numbers."""
+"""Monarch (extra `monarch`), `launch` and `%%ranks`: a world of 4 is made, then asked to add up numbers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def beside_monarch() -> list[Figure]:
     if not find_spec("monarch"):
         return [Figure("beside Monarch", "not installed: pip install torchmonarch")]
     connect().preload()
-    times = interleaved({"launch": lambda: launch(one_all_reduce, RANKS), "monarch": _start}, STARTS)
+    times = interleaved(
+        {"launch": lambda: launch(one_all_reduce, RANKS), "monarch": _start}, STARTS
+    )
     ours, theirs = times["launch"], times["monarch"]
     started = Figure(
         f"launch, {RANKS} ranks",

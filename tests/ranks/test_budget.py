@@ -16,6 +16,7 @@ from helpers.ranks.budget import BACKSTOP, Budget, ranks_of
 from helpers.ranks.connection import Connection
 from helpers.ranks.failures import RankTimeout
 from helpers.ranks.launcher import connect, launch
+from helpers.ranks.observed import times_of_all
 from helpers.ranks.options import Caller, Options
 from helpers.ranks.world import Member, World
 
@@ -86,7 +87,7 @@ def _world_of(*pids: int) -> World:
     """A world that is not started: its members are processes of the test."""
     connection: Connection = connect()
     world = World(connection, Options(len(pids)), Caller())
-    world.members = [Member(rank, None, -1, pid=pid) for rank, pid in enumerate(pids)]  # type: ignore[arg-type]
+    world.members = [Member(rank, None, None, -1, pid=pid) for rank, pid in enumerate(pids)]  # type: ignore[arg-type]
     return world
 
 
@@ -128,7 +129,7 @@ def test_processes_of_ranks_count() -> None:
     try:
         shell.stdout.readline()
         budget = Budget(lambda: ranks_of(world), 100, time.monotonic())
-        assert len(budget._processes()) == 10
+        assert len(times_of_all(ranks_of(world))) == 10
         budget.is_spent(time.monotonic())
         time.sleep(1)
         ran, queued = budget._grown()

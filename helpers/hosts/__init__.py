@@ -1,0 +1,72 @@
+"""The same cell on several machines.
+
+    with hosts("tcp://scheduler:8786"):         # an existing Dask cluster
+        launch(f, 8)
+
+| asked for     | machines (`Hosts`: opened, compared, closed), clusters (ssh, Slurm), versions   |
+| in the kernel | servers (a `World`'s), near (the link to each host, and a site there)           |
+| between them  | worker (in Dask's worker: carries bytes), streams (what these bytes mean)       |
+| on a host     | agent (owns the rank server there)                                              |
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from helpers.hosts.machines import Hosts
+
+
+def connect(address: str, *, interface: str = "") -> Hosts:
+    """Return the machines of a Dask cluster, for `launch` and `%%ranks`; `hosts(address)` does the same.
+
+    address: of the cluster's scheduler, "tcp://HOST:PORT". One worker on each machine is used: it starts a
+    rank server there. interface: the network interface for the ranks' own connections ("eth0"), by default
+    the one that has the Dask worker's address. Nothing is connected before `open()`, or before the first
+    `with`. That raises LaunchError, with a line that says what is wrong, if a machine cannot be used.
+    """
+    from helpers.hosts.machines import Hosts
+
+    return Hosts(lambda: address, interface)
+
+
+def local(n: int = 2) -> Hosts:
+    """Return `n` hosts that are processes of this machine: to try out what needs several."""
+    from helpers.hosts.clusters import local_cluster
+    from helpers.hosts.machines import Hosts
+
+    return Hosts(lambda: local_cluster(n), each_worker=True)
+
+
+def ssh(*names: str, interface: str = "") -> Hosts:
+    """Return machines that this one reaches by ssh, without a password. Dask starts a worker on each.
+
+    The first also runs the scheduler. Each needs the same Python environment at the same path.
+    """
+    from helpers.hosts.clusters import ssh_cluster
+    from helpers.hosts.machines import Hosts
+
+    return Hosts(lambda: ssh_cluster(names), interface, ends_cluster=True)
+
+
+def slurm(nodes: int = 0, *, interface: str = "") -> Hosts:
+    """Return nodes of a Slurm cluster: those of the allocation in which this process runs, else new ones.
+
+    nodes: how many; 0 for all of the allocation.
+    """
+    from helpers.hosts.clusters import SlurmCluster
+    from helpers.hosts.machines import Hosts
+
+    return Hosts(lambda: SlurmCluster(nodes), interface)
+
+
+class _Callable(ModuleType):
+    """`hosts(address)`: the package has the name that learners call, which Python would not let it share."""
+
+    def __call__(self, address: str, *, interface: str = "") -> Hosts:
+        return connect(address, interface=interface)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -1,0 +1,112 @@
+"""Dask clusters that are started for one kernel and end with it: on this machine, by ssh, by Slurm."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from typing import Any, Self
+
+from helpers.hosts.names import check_host
+from helpers.ranks.failures import LaunchError
+
+# How long Slurm may take to start a worker on each node. A busy cluster may take longer to give any nodes:
+# then the allocation is better made first, and the kernel started within it.
+_NODES_S = 60.0
+_END_S = 5.0
+
+
+def local_cluster(n: int) -> Any:
+    """Start a Dask cluster of `n` workers on this machine."""
+    from distributed import LocalCluster
+
+    return LocalCluster(  # type: ignore[no-untyped-call]
+        n_workers=n,
+        threads_per_worker=1,
+        dashboard_address=None,  # its port would be a fixed one
+    )
+
+
+def ssh_cluster(names: Sequence[str]) -> Any:
+    """Have Dask start a scheduler on the first of these machines, and a worker on each of them."""
+    try:
+        import asyncssh
+    except ModuleNotFoundError:
+        raise LaunchError("hosts.ssh needs asyncssh: pip install 'real-ranks[hosts]'.") from None
+    from distributed import SSHCluster
+
+    if not names:
+        raise LaunchError('hosts.ssh needs the names of machines: hosts.ssh("n1", "n2").')
+    for name in names:
+        check_host(name)
+    try:
+        return SSHCluster(
+            [names[0], *names],
+            worker_options={"nthreads": 1},
+            scheduler_options={"port": 0, "dashboard": False},
+            remote_python=sys.executable,
+        )
+    except (OSError, RuntimeError, asyncssh.Error) as error:
+        raise LaunchError(f"no Dask cluster could be started by ssh: {error}") from None
+
+
+class SlurmCluster:
+    """A scheduler in this process, and `srun`, which starts a worker on each node of an allocation."""
+
+    def __init__(self, nodes: int) -> None:
+        from distributed import LocalCluster
+
+        inside = "SLURM_JOB_ID" in os.environ
+        self._nodes = nodes or int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
+        self._scheduler = LocalCluster(  # type: ignore[no-untyped-call]
+            n_workers=0, dashboard_address=None, host=socket.gethostbyname(socket.gethostname())
+        )
+        self.scheduler_address = str(self._scheduler.scheduler_address)
+        # Without a nanny a worker ends when its scheduler does: with this process, however that ends. And
+        # when all its workers have ended, srun does, and the allocation that it may have asked for.
+        worker = ["-m", "distributed.cli.dask_worker", self.scheduler_address, "--no-nanny"]
+        worker += ["--nthreads", "1", "--no-dashboard", "--death-timeout", f"{_NODES_S:g}"]
+        step = ["--overlap"] if inside else []  # the kernel itself may be a step of the allocation
+        words = ["srun", f"--nodes={self._nodes}", "--ntasks-per-node=1", *step]
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (for the cluster's life)
+        try:
+            self._srun = subprocess.Popen(
+                [*words, sys.executable, *worker],
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=self._log,
+                start_new_session=True,  # a Stop in the notebook is not for it
+            )
+        except FileNotFoundError:
+            self._scheduler.close()
+            raise LaunchError(
+                "there is no srun here: this is not a machine of a Slurm cluster."
+            ) from None
+
+    def __enter__(self) -> Self:
+        deadline = time.monotonic() + _NODES_S
+        while len(self._scheduler.scheduler_info["workers"]) < self._nodes:
+            if self._srun.poll() is not None or time.monotonic() > deadline:
+                self._log.seek(0)
+                said = self._log.read()[-1000:].decode(errors="replace").strip()
+                self.close()
+                raise LaunchError(f"Slurm has not started a worker on {self._nodes} nodes: {said}")
+            time.sleep(0.1)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._scheduler.close()
+        self._srun.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._srun.wait(_END_S)
+        self._srun.kill()
+        self._srun.wait(_END_S)
+        self._log.close()

@@ -1,0 +1,285 @@
+"""`hosts(...)`: machines of a Dask cluster, as a place for `launch` and `%%ranks`."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import ipaddress
+import socket
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any, Self
+
+from helpers.hosts.names import check_host, host_in
+from helpers.hosts.near import Far, Near
+from helpers.hosts.servers import HostServers
+from helpers.hosts.versions import versions
+from helpers.ranks.failures import LaunchError
+from helpers.ranks.inside import refuse_where_ranks_must_not_start
+from helpers.ranks.launcher import run_elsewhere
+from helpers.ranks.neutral import environment_at_start
+
+# Seconds within which a scheduler, a worker, an agent has to answer.
+_CONNECT_S = 5.0
+_ANSWER_S = 8.0
+
+
+class Hosts:
+    """Several machines on which `launch` and `%%ranks` run: in a `with` block, or by `--where NAME`.
+
+    `with machines:` opens them if nobody has, and closes them at its end if it has opened them. So in a
+    notebook `machines.open()` comes first, and each cell's `with machines:` finds its servers warm.
+    """
+
+    def __init__(
+        self,
+        cluster: Callable[[], Any],
+        interface: str = "",
+        each_worker: bool = False,
+        ends_cluster: bool = False,
+    ) -> None:
+        """cluster: gives an address of a scheduler, or a cluster object of Dask's, when the hosts are opened.
+
+        interface: the network interface for the ranks' traffic, by default the one with the worker's
+        address. each_worker: take workers on one machine for hosts of their own. ends_cluster: the cluster
+        is this kernel's own, and its processes on other machines are to end when the kernel is killed.
+        """
+        self._cluster = cluster
+        self._interface = interface
+        self._each_worker = each_worker
+        self._ends_cluster = ends_cluster
+        self._open = ExitStack()
+        self._client: Any = None
+        self._servers: HostServers | None = None
+        self._blocks: list[ExitStack] = []
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the hosts, in the order in which ranks are placed on them."""
+        return [host.name for host in self.servers().hosts]
+
+    def open(self) -> Self:
+        """Connect to the hosts, compare them, and start a rank server on each, unless that is done."""
+        self.servers()
+        return self
+
+    def close(self) -> None:
+        """End the rank servers and all their ranks; and the cluster, if it was started by this object."""
+        atexit.unregister(self.close)
+        self._servers, self._client = None, None
+        self._open.close()
+
+    def __enter__(self) -> Self:
+        refuse_where_ranks_must_not_start()
+        block = ExitStack()
+        if self._client is None:
+            block.callback(self.close)
+        with ExitStack() as undo:
+            undo.push(block)
+            self.open()
+            block.enter_context(run_elsewhere(self.servers))
+            undo.pop_all()
+        self._blocks.append(block)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._blocks.pop().close()
+
+    def servers(self) -> HostServers:
+        """Return the hosts' rank servers; start them if there are none, or if a host has gone since."""
+        if self._servers is not None and self._servers.alive():
+            return self._servers
+        first = self._client is None
+        try:
+            if first:
+                atexit.register(self.close)
+                self._connect()
+            if self._servers is not None:
+                self._servers.close()
+                self._servers = None
+            self._servers = self._start_servers()
+        except BaseException:
+            if first:
+                self.close()
+            raise
+        return self._servers
+
+    # --- opening ----------------------------------------------------------------------------------
+
+    def _connect(self) -> None:
+        try:
+            from distributed import Client
+        except ModuleNotFoundError:
+            raise LaunchError("Dask is not installed here: pip install distributed.") from None
+        cluster = self._cluster()
+        address = getattr(cluster, "scheduler_address", cluster)
+        if isinstance(cluster, AbstractContextManager):
+            self._open.enter_context(cluster)
+        else:
+            check_host(host_in(address))
+        try:
+            client = Client(cluster, timeout=_CONNECT_S, set_as_default=False)  # type: ignore[no-untyped-call]
+        except (OSError, ValueError, TimeoutError) as error:
+            raise LaunchError(f"no Dask scheduler answers at {address}: {error}") from None
+        self._client = self._open.enter_context(client)
+        self._register()
+
+    def _start_servers(self) -> HostServers:
+        workers = self._workers()
+        links: list[tuple[str, Near]] = []
+        with ExitStack() as undo:
+            for name, worker in workers:
+                near = self._reach(name, worker)
+                undo.callback(near.close)
+                links.append((name, near))
+            about = [near.question("about") for _, near in links]
+            said = [
+                self._answer(name, near, number)
+                for (name, near), number in zip(links, about, strict=True)
+            ]
+            called = Counter(each["name"] for each in said)
+            # The machine's own name, where that tells it from the others.
+            names = [
+                name if self._each_worker or called[each["name"]] > 1 else each["name"]
+                for each, (name, _) in zip(said, workers, strict=True)
+            ]
+            _compare({name: each["versions"] for name, each in zip(names, said, strict=True)})
+            far = [
+                Far(name, near, each, environment_at_start())
+                for name, each, (_, near) in zip(names, said, links, strict=True)
+            ]
+            self._probe(far)
+            servers = HostServers(far)
+            undo.pop_all()
+        self._open.callback(servers.close)
+        return servers
+
+    def _workers(self) -> list[tuple[str, str]]:
+        """Return the name and the address of one worker on each host, in the order of the hosts."""
+        found = self._client.scheduler_info(n_workers=-1)["workers"]
+        if not found:
+            raise LaunchError("the Dask cluster has no workers: a worker on each host is needed.")
+        order = sorted(found, key=lambda address: _order(found[address]["name"], address))
+        if self._each_worker:
+            return [(f"host-{i}", address) for i, address in enumerate(order)]
+        first: dict[str, str] = {}
+        for address in order:
+            first.setdefault(found[address]["host"], address)
+        return list(first.items())
+
+    def _register(self) -> None:
+        """Have all workers, and those that come later, answer to kernels."""
+        from helpers.hosts.worker import Plugin
+
+        failed: list[Exception | None] = []
+
+        def register() -> None:
+            try:
+                self._client.register_plugin(Plugin())
+            except Exception as error:  # of a worker: whatever its Python says of ours
+                failed.append(error)
+            else:
+                failed.append(None)
+
+        # In a thread that may be left alone: Dask waits for a worker that has vanished until TCP gives it up.
+        thread = threading.Thread(target=register, daemon=True)
+        thread.start()
+        thread.join(_ANSWER_S)
+        if not failed:
+            raise LaunchError(
+                f"a worker of the Dask cluster has not answered for {_ANSWER_S:g} s; there are "
+                f"{', '.join(self._client.scheduler_info(n_workers=-1)['workers'])}."
+            )
+        if isinstance(failed[0], ModuleNotFoundError):
+            raise LaunchError(
+                f"a worker of the Dask cluster has no course, or an older one ({failed[0]}): install the "
+                "same version there."
+            )
+        if failed[0] is not None:
+            raise LaunchError(f"a worker of the Dask cluster cannot load the course: {failed[0]!r}")
+
+    def _reach(self, name: str, worker: str) -> Near:
+        from helpers.hosts.worker import NAME, carry
+
+        ours, theirs = socket.socketpair()
+        try:
+            request = {
+                "op": NAME,
+                "interface": self._interface,
+                "ends_cluster": self._ends_cluster,
+                "reply": False,
+            }
+            comm = self._client.sync(_connect, worker, self._client.connection_args, request)
+        except (OSError, TimeoutError) as error:
+            ours.close()
+            theirs.close()
+            raise LaunchError(
+                f"{name}: its Dask worker {worker} cannot be reached: {error}"
+            ) from None
+
+        async def carried() -> None:
+            with theirs:
+                await carry(comm, theirs)
+
+        asyncio.run_coroutine_threadsafe(carried(), self._client.loop.asyncio_loop)
+        return Near(ours)
+
+    def _answer(self, name: str, near: Near, number: int, kind: Any = Any) -> Any:
+        try:
+            return near.answer(number, kind)
+        except (TimeoutError, LaunchError) as error:
+            raise LaunchError(f"{name}: {error}.") from None
+
+    def _probe(self, hosts: list[Far]) -> None:
+        """Have each host connect to each other one, as ranks will. Raise LaunchError if one cannot."""
+        ports = [host.near.question("listen") for host in hosts]
+        at = [
+            (host.address, self._answer(host.name, host.near, number))
+            for host, number in zip(hosts, ports, strict=True)
+        ]
+        asked = [host.near.question("reach", others=at) for host in hosts]
+        for host, number in zip(hosts, asked, strict=True):
+            for other, why in zip(hosts, self._answer(host.name, host.near, number), strict=True):
+                if why:
+                    raise LaunchError(
+                        f"{host.name} cannot connect to {other.name} ({other.address}, interface "
+                        f"{other.interface}): {why}. Ranks need free TCP ports between the hosts; is there "
+                        "a firewall, or another interface? hosts(..., interface=NAME) names one."
+                    )
+        for host in hosts:
+            host.near.tell("hush")
+
+
+async def _connect(worker: str, arguments: Mapping[str, Any], request: Mapping[str, Any]) -> Any:
+    from distributed.comm.core import connect
+
+    comm = await connect(  # type: ignore[no-untyped-call]
+        worker, timeout=_CONNECT_S, deserialize=False, **arguments
+    )
+    await comm.write(request)
+    return comm
+
+
+def _order(name: object, address: str) -> tuple[int, Any, str]:
+    """Put workers that are numbered in their order, as those of SSHCluster are; others by their address."""
+    if isinstance(name, int):
+        return 0, name, address
+    host = host_in(address)
+    with contextlib.suppress(ValueError):
+        return 1, int(ipaddress.ip_address(host)), address
+    return 2, 0, address
+
+
+def _compare(found: Mapping[str, Mapping[str, str]]) -> None:
+    """Raise LaunchError if a host has other versions than this process, or no torch."""
+    for name, theirs in found.items():
+        for what, mine in versions().items():
+            if not theirs.get(what):
+                raise LaunchError(f"{name} has no {what}: install the same there as here, {mine}.")
+            if theirs[what] != mine:
+                raise LaunchError(
+                    f"{name} has {what} {theirs[what]}, and here is {mine}: ranks need the same everywhere."
+                )

@@ -1,0 +1,291 @@
+"""The kernel's end: for each host a link to its agent, and a site whose rank server is on that host.
+
+    Connection ──socket──> Near (a thread) ──socket──> carry (in Dask's loop) ══> worker ══> agent
+
+To a `Connection`, and to a `World`, the rank server looks as if it were next to them: the same messages, with
+the same descriptors. `Near` takes these in the server's place and connects them with the ranks on the host.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import queue
+import selectors
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, Any
+
+from msgspec import json, msgpack
+
+from helpers.hosts.streams import (
+    ANSWER,
+    ASK,
+    CONTROL,
+    COUNT,
+    GONE,
+    RECORDS,
+    Rank,
+    Streams,
+)
+from helpers.hosts.versions import boot
+from helpers.ranks.failures import LaunchError
+from helpers.ranks.messages import MAX_FDS, Messages
+from helpers.ranks.run import Traffic
+from helpers.ranks.site import Beside
+from helpers.trace.log import put
+
+ANSWER_S = 8.0
+
+
+class Near(Streams):
+    """The kernel's end of the streams to one host, served by a thread of its own."""
+
+    def __init__(self, link: socket.socket) -> None:
+        super().__init__(link)
+        self.why = "the course's process there has ended, or the connection to it"
+        self._numbers = itertools.count(1)
+        self._answers: dict[int, queue.SimpleQueue[bytes]] = {}
+        # launch -> the memory for its records
+        self._records: dict[int, int] = {}
+        self._control: Messages | None = None
+        self._log: IO[bytes] | None = None
+        self._for_connection: deque[memoryview] = deque()
+        self._thread_here = threading.Thread(target=self.serve, name="hosts", daemon=True)
+        self._thread_here.start()
+
+    def question(self, what: str, **given: Any) -> int:
+        """Ask the agent; give the number with which to fetch the `answer`."""
+        number = next(self._numbers)
+        self._answers[number] = queue.SimpleQueue()
+        self.send(ASK, body=msgpack.encode({"what": what, "number": number, **given}))
+        return number
+
+    def tell(self, what: str, **given: Any) -> None:
+        """Ask without wanting to know the answer."""
+        self.send(ASK, body=msgpack.encode({"what": what, "number": 0, **given}))
+
+    def answer(
+        self,
+        number: int,
+        kind: Any = Any,
+        deadline_s: float = ANSWER_S,
+        meanwhile: Callable[[], None] | None = None,
+    ) -> Any:
+        """Wait for an answer, and decode it as a `kind`. meanwhile: called until it has come.
+
+        Raise LaunchError with what the agent says is wrong, TimeoutError if it says nothing.
+        """
+        deadline = time.monotonic() + deadline_s
+        try:
+            while True:
+                with contextlib.suppress(queue.Empty):
+                    found = self._answers[number].get(timeout=0.0 if meanwhile else 0.1)
+                    break
+                if meanwhile is not None:
+                    meanwhile()
+                if self.closed or time.monotonic() > deadline:
+                    raise TimeoutError(self.why if self.closed else "it does not answer")
+        finally:
+            del self._answers[number]
+        problem, answer = msgpack.decode(found, type=tuple[str, kind | None])
+        if problem:
+            raise LaunchError(problem)
+        return answer
+
+    def serve_connection(self, control: socket.socket, log: IO[bytes]) -> None:
+        """Be the rank server at the other end of a socket. log: takes the last words of the real one."""
+        control.setblocking(False)
+        self._log = log
+        self._control = Messages(control, MAX_FDS)
+        self.tell("begin")
+        self.call_soon(self._attend_connection)
+
+    def close(self) -> None:
+        """Let the host go: its agent ends all that it has started there."""
+        with contextlib.suppress(OSError):
+            self.link.shutdown(socket.SHUT_RDWR)
+        self._thread_here.join(5.0)
+
+    def shut(self) -> None:
+        super().shut()
+        for fd in self._records.values():
+            os.close(fd)
+        self._records.clear()
+        if self._control is not None:
+            self._control.close()
+
+    def on_silence(self) -> None:
+        self.why = "nothing has been heard of it for ten seconds"
+
+    def heard(self, kind: int, launch: int, rank: int, body: bytes) -> None:
+        if kind == CONTROL:
+            self._tell_connection(body)
+        elif kind == ANSWER:
+            with contextlib.suppress(KeyError):  # nobody waits any more
+                self._answers[launch].put(body)
+        elif kind == RECORDS and (fd := self._records.get(launch)) is not None:
+            (start,), (lost,) = COUNT.unpack_from(body), COUNT.unpack_from(body, COUNT.size)
+            put(fd, rank, start, lost, body[2 * COUNT.size :])
+        elif kind == GONE:
+            self.why = "its rank server has ended"
+            if self._log is not None:
+                with contextlib.suppress(OSError, ValueError):
+                    self._log.write(body)
+                    self._log.flush()
+            raise EOFError
+
+    def _tell_connection(self, body: bytes) -> None:
+        """Pass on a message of the rank server; that a rank has ended, after all that it has said."""
+        values = json.decode(body).get("exit")
+        rank = self.ranks.get((values[0], values[1])) if values else None
+        line = memoryview(body + b"\n")
+        if rank is not None:
+            self.after(rank, lambda: self._write_connection(line))
+        else:
+            self._write_connection(line)
+
+    def _write_connection(self, *lines: memoryview) -> None:
+        self._for_connection.extend(lines)
+        while self._for_connection and self._control is not None:
+            try:
+                sent = self._control.sock.send(self._for_connection[0])
+            except BlockingIOError:
+                break
+            if sent == len(self._for_connection[0]):
+                self._for_connection.popleft()
+            else:
+                self._for_connection[0] = self._for_connection[0][sent:]
+        self._attend_connection()
+
+    def _attend_connection(self) -> None:
+        if self._control is not None:
+            mask = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._for_connection else 0)
+            self.watch(self._control.fileno(), mask, self._at_connection)
+
+    def _at_connection(self, events: int) -> None:
+        assert self._control is not None
+        if events & selectors.EVENT_WRITE:
+            self._write_connection()
+        if events & selectors.EVENT_READ:
+            for message in self._control.receive(
+                0.0
+            ):  # EOFError: the kernel needs the host no more
+                self._obey(message)
+
+    def _obey(self, message: dict[str, Any]) -> None:
+        assert self._control is not None
+        if message["do"] == "start":
+            fds, launch = self._control.fds, message["launch"]
+            log = fds.pop(0)
+            if self._records.setdefault(launch, log) != log:
+                os.close(log)
+            for number in message["ranks"]:
+                channel, output = socket.socket(fileno=fds.pop(0)), fds.pop(0)
+                self.add(Rank(launch, number, channel, output, reads_output=False))
+        self.send(CONTROL, body=json.encode(message))
+        if message["do"] == "end":
+            self.drop(message["launch"])
+            if (fd := self._records.pop(message["launch"], None)) is not None:
+                os.close(fd)
+
+
+class _Server:
+    """The rank server of a host as its `Connection` sees it: there while the link to the host is."""
+
+    pid = 0
+
+    def __init__(self, near: Near) -> None:
+        self._near = near
+
+    def poll(self) -> int | None:
+        return -9 if self._near.closed else None
+
+    def wait(self, timeout: float) -> int:
+        self._near._thread_here.join(timeout)
+        if not self._near.closed:
+            raise subprocess.TimeoutExpired("rank server", timeout)
+        return -9
+
+    def kill(self) -> None:
+        self._near.close()
+
+
+class Far:
+    """The site of a rank server on another host. See `helpers.ranks.site.Site`."""
+
+    emptied: tuple[str, ...] = ()
+    idle_s = 0.0
+    most_output, most_parts, most_result = Beside.most_output, Beside.most_parts, Beside.most_result
+
+    def __init__(
+        self, name: str, near: Near, about: Mapping[str, Any], given: Mapping[str, str]
+    ) -> None:
+        """about: what the agent says. given: the environment that this process began with."""
+        self.name = name
+        self.near = near
+        self.root, self.scratch = str(about["root"]), str(about["scratch"])
+        self.address, self.interface = str(about["address"]), str(about["interface"])
+        self.gpus, self.cores = int(about["gpus"]), int(about["cores"])
+        # How far the host's monotonic clock is ahead of this machine's, and by how much that may be wrong.
+        self.clock_ns = self.clock_within_ns = 0
+        self._boot = str(about["boot"])
+        self._path = [str(each) for each in about["path"]]
+        self._given = given
+
+    def ask_clock(self) -> Callable[[], None]:
+        """Ask the host for its clock; give what is to be called to read the answer.
+
+        The host read its clock at some moment between question and answer, most likely half-way (Cristian,
+        "Probabilistic clock synchronization", 1989).
+        """
+        if self._boot and self._boot == boot():
+            return lambda: None  # the same machine, the same clock
+        start = time.monotonic_ns()
+        number = self.near.question("clock")
+
+        def read() -> None:
+            theirs, end = self.near.answer(number, int), time.monotonic_ns()
+            self.clock_ns, self.clock_within_ns = theirs - (start + end) // 2, (end - start) // 2
+
+        return read
+
+    def start(self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]) -> _Server:
+        self.near.serve_connection(socket.socket(fileno=os.dup(control)), log)
+        return _Server(self.near)
+
+    def outside(self, pid: int) -> int:
+        return pid
+
+    def starting(self) -> None:
+        pass
+
+    def traffic(self, pids: Sequence[int]) -> Traffic | None:
+        return None
+
+    def environment(self) -> tuple[dict[str, str], list[str]]:
+        """Return what cells have set here, and the interface for the ranks' connections.
+
+        All else is the host's own: its folders and devices are not this machine's.
+        """
+        now = dict(os.environ)
+        changed = {name: value for name, value in now.items() if self._given.get(name) != value}
+        own = {"GLOO_SOCKET_IFNAME": self.interface, "NCCL_SOCKET_IFNAME": self.interface}
+        return {**changed, **own}, [name for name in self._given if name not in now]
+
+    def cwd(self) -> str:
+        return os.getcwd()  # a rank stays where the worker runs if the host has no such folder
+
+    def path(self) -> list[str]:
+        # Folders of the learner's own are the same on all hosts where the file system is; packages are not.
+        own = [each for each in sys.path if not each.startswith((sys.prefix, sys.base_prefix))]
+        return list(dict.fromkeys([*own, *self._path]))
+
+    def close(self) -> None:
+        self.near.close()

@@ -1,0 +1,259 @@
+"""The rank servers of several hosts, used by a `World` as if they were one."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import select
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from helpers.hosts.near import Far
+from helpers.ranks.connection import Connection, Rendezvous, ServerGone
+from helpers.ranks.failures import LaunchError
+from helpers.ranks.observed import Details, Observed, Threads, Times, View
+from helpers.ranks.site import Site
+from helpers.ranks.threads import Thread
+
+# How long hosts may take to end the ranks of a launch. The link to one that takes longer is closed: then its
+# agent ends them, or its worker ends the agent.
+_END_S = 5.0
+# How long they may take to look at their ranks.
+_VIEW_S = 1.0
+_UNKNOWN = Observed(children_may_act=True)
+
+
+class _View:
+    """What the hosts show of a world's ranks. Details are asked for when one is needed.
+
+    One that does not answer is not known to wait: its ranks have no threads, and something may come of them.
+    """
+
+    def __init__(
+        self,
+        asked: Sequence[tuple[Far, Mapping[int, int]]],
+        launch: int,
+        meanwhile: Callable[[], None],
+    ) -> None:
+        self._asked = asked
+        self.ranks = {rank: _FarRank(self, rank) for _, pids in asked for rank in pids}
+        self.threads: dict[int, list[Thread]] = {}
+        self.times: dict[tuple[str, int], Times] = {}
+        for host, answer in self._ask("threads", Threads, meanwhile, launch=launch):
+            self.threads |= answer.ranks
+            self.times |= {(host.name, pid): times for pid, times in answer.times.items()}
+
+    @cached_property
+    def details(self) -> dict[int, Observed]:
+        return {rank: one for each in self._all_details for rank, one in each.ranks.items()}
+
+    @property
+    def left_may_act(self) -> bool:
+        return any(each.left_may_act for each in self._all_details)
+
+    @cached_property
+    def _all_details(self) -> list[Details]:
+        return [answer for _, answer in self._ask("details", Details, None)]
+
+    def _ask(
+        self, what: str, kind: Any, meanwhile: Callable[[], None] | None, **given: Any
+    ) -> Iterator[tuple[Far, Any]]:
+        """Ask all hosts at once; yield the answers that come in time."""
+        until = time.monotonic() + _VIEW_S
+        asked = [(host, host.near.question(what, pids=pids, **given)) for host, pids in self._asked]
+        for host, number in asked:
+            with contextlib.suppress(TimeoutError, LaunchError):
+                left = max(0.0, until - time.monotonic())
+                yield host, host.near.answer(number, kind, left, meanwhile)
+
+
+class _FarRank:
+    """One rank of a `_View`. See `observed.OneRank`."""
+
+    def __init__(self, view: _View, rank: int) -> None:
+        self._view, self._rank = view, rank
+
+    @property
+    def threads(self) -> Sequence[Thread]:
+        return self._view.threads.get(self._rank, [])
+
+    @property
+    def has_children(self) -> bool:
+        return self._details.has_children
+
+    @property
+    def children_may_act(self) -> bool:
+        return self._details.children_may_act
+
+    @property
+    def queues(self) -> Mapping[int, tuple[int, int]] | None:
+        return self._details.queues
+
+    @property
+    def ports(self) -> frozenset[int]:
+        return self._details.ports
+
+    @property
+    def in_flight(self) -> bool:
+        return self._details.in_flight
+
+    @property
+    def _details(self) -> Observed:
+        return self._view.details.get(self._rank, _UNKNOWN)
+
+
+class HostServers:
+    """One `Connection` for each host. Ranks are placed host by host, as torchrun places them."""
+
+    def __init__(self, hosts: Sequence[Far]) -> None:
+        self.hosts = list(hosts)
+        self.lock = threading.RLock()
+        self.gone = False
+        self.cores = sum(host.cores for host in hosts)
+        self._times: dict[tuple[str, int], Times] = {}
+        self._connections = {host.name: Connection(host) for host in hosts}
+        self._launches = itertools.count(1)
+        # launch -> the host of each of its ranks
+        self._placed: dict[int, dict[int, Far]] = {}
+        # Hosts whose loss has been reported for a launch.
+        self._reported: set[tuple[int, str]] = set()
+        # A selector takes one descriptor for all of them: readable when any of them is.
+        self._all = select.epoll()
+        for connection in self._connections.values():
+            self._all.register(connection.fileno(), select.EPOLLIN)
+
+    def wait_until_ready(self) -> None:
+        for name, connection in self._connections.items():
+            try:
+                connection.wait_until_ready()
+            except LaunchError as error:
+                raise LaunchError(f"{name}: {error}") from None
+
+    def want(self, names: Iterable[str]) -> None:
+        names = list(names)
+        for connection in self._connections.values():
+            with contextlib.suppress(ServerGone):  # reported when its ranks are
+                connection.want(names)
+
+    def new_launch(self) -> int:
+        return next(self._launches)
+
+    def sites(self, world_size: int) -> Sequence[Site]:
+        return self._place(world_size)
+
+    def _place(self, world_size: int) -> list[Far]:
+        each, more = divmod(world_size, len(self.hosts))
+        return [
+            host for i, host in enumerate(self.hosts) for _ in range(each + (1 if i < more else 0))
+        ]
+
+    def rendezvous(self, launch: int) -> Rendezvous | None:
+        first = self.hosts[0]
+        number = first.near.question("ports", launch=launch)
+        clocks = [host.ask_clock() for host in self.hosts]
+        try:
+            store, port = first.near.answer(number, list[int])
+            for read in clocks:
+                read()
+        except (TimeoutError, LaunchError) as error:
+            raise LaunchError(f"a host does not answer: {error}.") from None
+        return Rendezvous(first.address, store, port)
+
+    def host_names(self, world_size: int) -> tuple[str, ...]:
+        return tuple(host.name for host in self._place(world_size))
+
+    def gpus(self, world_size: int) -> int:
+        placed = self._place(world_size)
+        return sum(min(host.gpus, placed.count(host)) for host in self.hosts)
+
+    def clocks(self, world_size: int) -> Sequence[int]:
+        return [host.clock_ns for host in self._place(world_size)]
+
+    def view(self, launch: int, pids: Mapping[int, int], meanwhile: Callable[[], None]) -> View:
+        placed = self._placed[launch]
+        asked = [
+            (host, {rank: pid for rank, pid in pids.items() if placed[rank] is host})
+            for host in self._hosts_of(launch)
+        ]
+        view = _View(asked, launch, meanwhile)
+        self._times = view.times
+        return view
+
+    def times(self, pids: Sequence[int]) -> Mapping[Any, Times]:
+        return self._times if pids else {}  # as they were when `view` was last asked for
+
+    def fileno(self) -> int:
+        return self._all.fileno()
+
+    def start_ranks(self, launch: int, log: int, ends: Mapping[int, tuple[int, int]]) -> None:
+        sites = self._place(len(ends))
+        self._placed[launch] = {rank: sites[rank] for rank in ends}
+        for host in self.hosts:
+            own = {rank: pair for rank, pair in ends.items() if sites[rank] is host}
+            if own:
+                with contextlib.suppress(ServerGone):  # reported by `messages`
+                    self._connections[host.name].start_ranks(launch, log, own)
+
+    def rewind(self, launch: int) -> None:
+        for host in self._hosts_of(launch):
+            host.near.tell("rewind", launch=launch)
+
+    def messages(self, launch: int) -> list[tuple[str, list[Any]]]:
+        found = []
+        for host in self._hosts_of(launch):
+            connection = self._connections[host.name]
+            if not connection.gone:
+                try:
+                    found += connection.messages(launch)
+                except ServerGone:
+                    self._all.unregister(connection.fileno())
+            if connection.gone and (launch, host.name) not in self._reported:
+                self._reported.add((launch, host.name))
+                ranks = [rank for rank, at in self._placed[launch].items() if at is host]
+                found += [("lost", [rank, host.near.why]) for rank in ranks]
+        return found
+
+    def has_word_for(self, launch: int) -> bool:
+        return any(
+            connection.gone or connection.has_word_for(launch)
+            for connection in self._connections.values()
+        )
+
+    def end_launch(self, launch: int) -> bool:
+        hosts = self._hosts_of(launch)
+        heard = [host for host in hosts if self._connections[host.name].ask_to_end(launch)]
+        until = time.monotonic() + _END_S
+        for host in heard:
+            left = max(0.0, until - time.monotonic())
+            if not self._connections[host.name].has_ended(launch, left):
+                host.near.close()
+        self._forget(launch)
+        return True
+
+    def kill(self, pid: int) -> None:
+        pass  # its host's agent does
+
+    def dismiss_launch(self, launch: int) -> None:
+        for host in self._hosts_of(launch):
+            with contextlib.suppress(ServerGone):
+                self._connections[host.name].dismiss_launch(launch)
+        self._forget(launch)
+
+    def alive(self) -> bool:
+        return all(connection.alive() for connection in self._connections.values())
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._all.close()
+
+    def _hosts_of(self, launch: int) -> list[Far]:
+        used = {host.name for host in self._placed.get(launch, {}).values()}
+        return [host for host in self.hosts if host.name in used]
+
+    def _forget(self, launch: int) -> None:
+        self._placed.pop(launch, None)
+        self._reported = {each for each in self._reported if each[0] != launch}

@@ -1,0 +1,40 @@
+"""What must be the same on all hosts of a world: Python, torch, and the course's own engine."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import platform
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+_HELPERS = Path(__file__).parents[1]
+_ENGINE = ("hosts", "ranks", "trace")
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Return the versions here; "" for what is not installed. The engine's is a digest of its files."""
+    digest = hashlib.sha256()
+    for path in sorted(path for folder in _ENGINE for path in (_HELPERS / folder).glob("*.py")):
+        digest.update(str(path.relative_to(_HELPERS)).encode() + b"\0" + path.read_bytes())
+    return {
+        "Python": platform.python_version(),
+        "torch": _version("torch"),
+        "the course": digest.hexdigest()[:8],
+    }
+
+
+def boot() -> str:
+    """Return which start of which machine this is, as Linux names it; processes that agree share a clock."""
+    with contextlib.suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return ""
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""

@@ -1,0 +1,98 @@
+"""What a Dask worker does for a course's kernel: it carries bytes between that and the agent on its host.
+
+    kernel == a connection of Dask's ==> worker == a pair of sockets ==> agent (a process that it starts)
+
+The worker itself imports nothing of torch's and runs nobody's code. When the kernel's connection closes, the
+agent's socket does, and the agent ends all that it has started; when the worker ends, the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+from distributed import Worker, WorkerPlugin
+from distributed.core import Status
+
+# The name of the plugin, and of the request to a worker.
+NAME = "real-ranks"
+_CHUNK = 1 << 18
+# How long an agent may take to end its ranks, and a kernel that has lost a host to connect again.
+_END_S, _AGAIN_S = 10.0, 10.0
+
+
+class Plugin(WorkerPlugin):
+    """Has a worker answer to `NAME`. Sent to all workers of a cluster, and to those that come later."""
+
+    name = NAME
+
+    def setup(self, worker: Worker) -> None:
+        """Answer to `NAME` by serving a kernel until it goes away.
+
+        ends_cluster: the cluster was started for that kernel, which may have been killed without ending it.
+        """
+        kernels: list[object] = []
+
+        async def handler(comm: Any, interface: str = "", ends_cluster: bool = False) -> Status:
+            kernels.append(comm)
+            try:
+                await _serve(comm, worker.address, interface)
+            finally:
+                kernels.remove(comm)
+            if ends_cluster:
+                await asyncio.sleep(_AGAIN_S)
+                if not kernels:
+                    await worker.scheduler.terminate()
+            return Status.dont_reply
+
+        worker.handlers[NAME] = handler
+
+
+async def _serve(comm: Any, address: str, interface: str) -> None:
+    """Start an agent and carry its bytes until the kernel's connection closes."""
+    ours, theirs = socket.socketpair()
+    root = str(Path(__file__).parents[2])
+    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    with ours:
+        with theirs:
+            agent = await asyncio.create_subprocess_exec(
+                # -P: a json.py in the worker's folder must not be taken for Python's own
+                *(sys.executable, "-P", "-m", "helpers.hosts.agent", address, interface),
+                stdin=theirs.fileno(),
+                start_new_session=True,  # a Ctrl-C for the worker is not for the ranks
+                env={**os.environ, "PYTHONPATH": path},
+            )
+        await carry(comm, ours)
+    # Its socket has closed: it ends its ranks, then itself.
+    try:
+        await asyncio.wait_for(agent.wait(), _END_S)
+    except TimeoutError:
+        agent.kill()
+
+
+async def carry(comm: Any, sock: socket.socket) -> None:
+    """Copy bytes between a connection of Dask's and a socket, both ways, until either closes."""
+    sock.setblocking(False)
+    loop = asyncio.get_running_loop()
+
+    async def to_comm() -> None:
+        while data := await loop.sock_recv(sock, _CHUNK):
+            await comm.write(data)
+
+    async def to_sock() -> None:
+        while True:
+            await loop.sock_sendall(sock, await comm.read())
+
+    tasks = [asyncio.ensure_future(to_comm()), asyncio.ensure_future(to_sock())]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        comm.abort()
+        for task in tasks:
+            task.cancel()
+        # What ended them is the same thing in all its forms: the connection or the socket has closed.
+        await asyncio.gather(*tasks, return_exceptions=True)

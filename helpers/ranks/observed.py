@@ -1,0 +1,198 @@
+"""What the system shows of the processes of a world's ranks: what `watch` and `budget` judge by.
+
+On this machine it is read when it is asked for (`Shown`); of ranks on other hosts, those read it there
+(`Threads` and `Details`, which are data).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+from helpers.ranks.processes import living_children
+from helpers.ranks.threads import (
+    GLOO_LOOP,
+    Thread,
+    connections,
+    ports_of,
+    queues_of,
+    threads_of,
+    times_of,
+)
+
+# Processes next to a rank that do nothing of their own accord.
+_HELPERS = (b"pt_data_worker", b"multiprocessing.resource_tracker", b"torch_shm_manager")
+_MOST_PROCESSES = 1000
+# How long a process has run and queued, as `times_of` gives it.
+Times = tuple[int, int, int]
+
+
+class OneRank(Protocol):
+    """One rank's process."""
+
+    @property
+    def threads(self) -> Sequence[Thread]:
+        """Its threads, the main one first; none if it has ended, or if its host does not answer."""
+
+    @property
+    def has_children(self) -> bool:
+        """Whether a process that it has started has not ended."""
+
+    @property
+    def children_may_act(self) -> bool:
+        """Whether something may come of such a process: a message, a signal."""
+
+    @property
+    def queues(self) -> Mapping[int, tuple[int, int]] | None:
+        """See `threads.queues_of`."""
+
+    @property
+    def ports(self) -> frozenset[int]:
+        """The TCP ports that it serves."""
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether bytes that it has sent have not reached the other end's machine."""
+
+
+class View(Protocol):
+    """All ranks of a world, at one moment or a little later."""
+
+    @property
+    def ranks(self) -> Mapping[int, OneRank]: ...
+
+    @property
+    def left_may_act(self) -> bool:
+        """Whether a rank that has ended left a process from which something may come."""
+
+
+class Shown:
+    """One rank's process on this machine."""
+
+    # A message between two processes of one machine is in the receiver's queue at once.
+    in_flight = False
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+
+    @cached_property
+    def threads(self) -> Sequence[Thread]:
+        return threads_of(self.pid)
+
+    @cached_property
+    def has_children(self) -> bool:
+        return bool(living_children(self.pid))
+
+    @cached_property
+    def children_may_act(self) -> bool:
+        return any(map(_may_act, living_children(self.pid)))
+
+    @cached_property
+    def queues(self) -> Mapping[int, tuple[int, int]] | None:
+        return queues_of(self.pid)
+
+    @cached_property
+    def ports(self) -> frozenset[int]:
+        return ports_of(self.pid)
+
+
+@dataclass(frozen=True)
+class HereView:
+    """The ranks of one rank server on this machine."""
+
+    ranks: Mapping[int, Shown]
+    server: int
+
+    @property
+    def left_may_act(self) -> bool:
+        """The rank server has adopted what an ended rank left; its session is still that rank's."""
+        pids = {rank.pid for rank in self.ranks.values()}
+        adopted = set(living_children(self.server)) - pids
+        return any(_session(pid) in pids and _may_act(pid) for pid in adopted)
+
+
+def view_here(pids: Mapping[int, int], server: int) -> HereView:
+    """Return a view of ranks with these process ids (0: not there yet), children of a rank server."""
+    return HereView({rank: Shown(pid) for rank, pid in pids.items()}, server)
+
+
+@dataclass(frozen=True)
+class Threads:
+    """What a host sends of a world's ranks at each look. times: of their processes, see `times_of_all`."""
+
+    ranks: dict[int, list[Thread]]
+    times: dict[int, Times]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """All else that is seen of one rank, which takes longer: see `OneRank`."""
+
+    has_children: bool = False
+    children_may_act: bool = False
+    queues: dict[int, tuple[int, int]] | None = None
+    ports: frozenset[int] = frozenset()
+    in_flight: bool = False
+
+
+@dataclass(frozen=True)
+class Details:
+    """What a host sends of a world's ranks if all of them may be waiting."""
+
+    ranks: dict[int, Observed]
+    left_may_act: bool
+
+
+def threads_here(pids: Mapping[int, int]) -> Threads:
+    """Look at the threads of ranks with these process ids, for a kernel on another host."""
+    threads = {rank: threads_of(pid) for rank, pid in pids.items()}
+    return Threads(threads, times_of_all(pids.values()))
+
+
+def details_here(pids: Mapping[int, int], server: int) -> Details:
+    """Look at all else that a `HereView` would show of them."""
+    # The same for all of them, and a long text on a busy machine.
+    table = list(connections(os.getpid()))
+    ranks = {rank: _observed(Shown(pid), table) for rank, pid in pids.items()}
+    return Details(ranks, view_here(pids, server).left_may_act)
+
+
+def _observed(shown: Shown, table: Sequence[Sequence[str]]) -> Observed:
+    queues = queues_of(shown.pid, table)
+    # Of a connection to another host, bytes wait until that has acknowledged them.
+    in_flight = any(unacknowledged for unacknowledged, _ in (queues or {}).values())
+    ports = ports_of(shown.pid, table)
+    return Observed(shown.has_children, shown.children_may_act, queues, ports, in_flight)
+
+
+def times_of_all(pids: Iterable[int]) -> dict[int, Times]:
+    """Return the `times_of` processes and all that descend from them, by their ids; gloo's own apart."""
+    found = [pid for pid in pids if pid]
+    for pid in found:  # grows while it is walked: children of children as well
+        if len(found) < _MOST_PROCESSES:
+            found += living_children(pid)
+    return {pid: times_of(pid, apart=GLOO_LOOP) for pid in found}
+
+
+def _may_act(child: int) -> bool:
+    """Tell whether something may come of a process that a rank has started: a message, a signal.
+
+    Not of those that load data: who waits for one of them waits at a pipe.
+    """
+    with contextlib.suppress(OSError):
+        about = (
+            Path(f"/proc/{child}/cmdline").read_bytes() + Path(f"/proc/{child}/comm").read_bytes()
+        )
+        return not any(word in about for word in _HELPERS)
+    return False  # it has ended
+
+
+def _session(pid: int) -> int:
+    with contextlib.suppress(OSError):
+        return os.getsid(pid)
+    return 0

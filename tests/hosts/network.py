@@ -1,0 +1,180 @@
+"""A network of its own for tests: a namespace for each host, joined by a bridge, with a Dask worker in each.
+
+The kernel (the test's process) and the scheduler are on the bridge; no host reaches another one, or them, by
+loopback. Each host has its own name as well. Needs root, and `ip` of iproute2.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from helpers.hosts.machines import Hosts
+
+START_S, END_S = 60.0, 20.0
+_NUMBERS = itertools.count(1)
+
+
+@cache
+def why_not() -> str:
+    """Say why no such network can be made here; "" if one can."""
+    if os.geteuid() != 0 or not shutil.which("ip"):
+        return "needs root and `ip` of iproute2"
+    name = f"rr{os.getpid()}x"
+    made = subprocess.run(["ip", "link", "add", name, "type", "bridge"], capture_output=True)
+    if made.returncode:
+        return f"this kernel makes no network: {made.stderr.decode().strip()}"
+    _ip(f"link del {name}")
+    made = subprocess.run(["ip", "netns", "add", name], capture_output=True)
+    if made.returncode:
+        return f"this kernel makes no namespaces: {made.stderr.decode().strip()}"
+    _ip(f"netns del {name}")
+    return ""
+
+
+@dataclass
+class Host:
+    """One namespace: its name, its address, and the Dask worker in it."""
+
+    name: str
+    address: str
+    namespace: str
+    worker: subprocess.Popen[bytes]
+
+    def ip(self, words: str) -> None:
+        """Run `ip WORDS` on this host."""
+        _ip(f"netns exec {self.namespace} ip {words}")
+
+    def unplug(self) -> None:
+        """Take the cable out: nothing that is sent arrives, and nobody is informed."""
+        self.ip("link set eth0 down")
+
+    def processes(self) -> list[psutil.Process]:
+        """Return what runs on this host besides the Dask worker: agents, rank servers, ranks."""
+        found = []
+        for pid in _said(f"netns pids {self.namespace}").split():
+            with suppress(psutil.NoSuchProcess):
+                process = psutil.Process(int(pid))
+                if "distributed" not in " ".join(process.cmdline()):
+                    found.append(process)
+        return [p for p in found if "helpers" in " ".join(p.cmdline()) or "rank" in p.name()]
+
+
+@dataclass
+class Network:
+    """The hosts, and the address of the cluster's scheduler."""
+
+    scheduler: str
+    hosts: list[Host] = field(default_factory=list)
+
+    def machines(self) -> Hosts:
+        return Hosts(lambda: self.scheduler)
+
+
+@contextmanager
+def network(
+    *names: str,
+    env: Mapping[str, Mapping[str, str]] | None = None,
+    python: Mapping[str, str] | None = None,
+) -> Iterator[Network]:
+    """Make hosts of these names. For some: env, more environment for the worker; python, another program."""
+    from distributed import LocalCluster
+
+    mark = f"{os.getpid()}{next(_NUMBERS):02}"
+    bridge, subnet = f"rrb{mark}"[:15], f"10.{os.getpid() % 200 + 20}.{int(mark[-2:])}"
+    with ExitStack() as undo:
+        _ip(f"link add {bridge} type bridge")
+        undo.callback(_ip, f"link del {bridge}")
+        _ip(f"addr add {subnet}.1/24 dev {bridge}")
+        _ip(f"link set {bridge} up")
+        cluster: Any = undo.enter_context(
+            LocalCluster(n_workers=0, dashboard_address=None, host=f"{subnet}.1")
+        )
+        net = Network(cluster.scheduler_address)
+        for at, name in enumerate(names, 2):
+            namespace = f"rr{mark}-{name}"
+            _ip(f"netns add {namespace}")
+            undo.callback(_ip, f"netns del {namespace}")
+            veth = f"rrv{mark}{at}"[:15]
+            _ip(f"link add {veth} type veth peer name eth0 netns {namespace}")
+            undo.callback(_ip, f"link del {veth}")  # the namespace goes later, when it is empty
+            _ip(f"link set {veth} master {bridge} up")
+            _ip(f"netns exec {namespace} ip addr add {subnet}.{at}/24 dev eth0")
+            _ip(f"netns exec {namespace} ip link set eth0 up")
+            _ip(f"netns exec {namespace} ip link set lo up")
+            program = (python or {}).get(name, sys.executable)
+            own = f"hostname {name}; exec {program} -m distributed.cli.dask_worker {net.scheduler}"
+            options = f"--host {subnet}.{at} --nthreads 1 --no-dashboard --death-timeout 60"
+            worker = subprocess.Popen(
+                [
+                    "ip",
+                    "netns",
+                    "exec",
+                    namespace,
+                    "unshare",
+                    "--uts",
+                    "sh",
+                    "-c",
+                    f"{own} {options}",
+                ],
+                env={**os.environ, **(env or {}).get(name, {})},
+                cwd="/",  # not this checkout, which Python would find first
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            undo.callback(_end, worker, namespace)
+            net.hosts.append(Host(name, f"{subnet}.{at}", namespace, worker))
+        until = time.monotonic() + START_S
+        while len(cluster.scheduler.workers) < len(names):
+            assert time.monotonic() < until, "the workers have not started"
+            time.sleep(0.05)
+        yield net
+
+
+def wait_until(holds: Any, seconds: float = END_S) -> None:
+    """Wait for something to become true. Fail if that takes too long."""
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until, holds
+        time.sleep(0.05)
+
+
+def copy_of_course(folder: Path) -> Path:
+    """Copy what a worker needs of the course, for a test to change it; give the folder for its path."""
+    import helpers
+
+    source = Path(helpers.__file__).parent
+    for name in ("hosts", "ranks", "trace"):
+        shutil.copytree(source / name, folder / "helpers" / name)
+    shutil.copy(source / "__init__.py", folder / "helpers")
+    return folder
+
+
+def _end(worker: subprocess.Popen[bytes], namespace: str) -> None:
+    for pid in _said(f"netns pids {namespace}").split():
+        with suppress(ProcessLookupError):
+            os.kill(int(pid), signal.SIGKILL)
+    worker.wait(10)
+
+
+def _ip(words: str) -> None:
+    subprocess.run(["ip", *words.split()], check=True, timeout=20)
+
+
+def _said(words: str) -> str:
+    return subprocess.run(["ip", *words.split()], capture_output=True, text=True, timeout=20).stdout

@@ -1,0 +1,92 @@
+"""Two hosts that are processes of this machine: what holds on one machine holds on them."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import torch
+import torch.distributed as dist
+
+from helpers import launch
+from helpers.hosts.machines import Hosts
+from helpers.ranks.failures import Deadlock, RankFailed
+
+
+def test_ranks_are_placed_as_torchrun_places_them(machines: Hosts) -> None:
+    names = [
+        "RANK",
+        "LOCAL_RANK",
+        "LOCAL_WORLD_SIZE",
+        "GROUP_RANK",
+        "GROUP_WORLD_SIZE",
+        "WORLD_SIZE",
+    ]
+
+    def who(rank: int, world_size: int) -> tuple[list[int], float, str]:
+        total = torch.tensor(float(rank))
+        dist.all_reduce(total)
+        print(f"rank {rank}")
+        return [int(os.environ[name]) for name in names], total.item(), os.environ["MASTER_ADDR"]
+
+    with machines:
+        run = launch(who, 3)
+    assert run.hosts == ("host-0", "host-0", "host-1")
+    assert [value[0] for value in run.values] == [
+        [0, 0, 2, 0, 2, 3],
+        [1, 1, 2, 0, 2, 3],
+        [2, 0, 1, 1, 2, 3],
+    ]
+    assert {value[1:] for value in run.values} == {(3.0, "127.0.0.1")}
+    assert run.output == ["rank 0\n", "rank 1\n", "rank 2\n"]
+    assert [event.call for event in run.trace.events] == ["all_reduce"] * 3
+    assert launch(lambda rank, n: rank, 2).hosts == (), "the next one runs at home again"
+
+
+def test_failures_name_rank_line_and_host(machines: Hosts) -> None:
+    def fails(rank: int, world_size: int) -> None:
+        if rank == 3:
+            raise ValueError("not today")
+        dist.barrier()
+
+    with machines:
+        run = launch(fails, 4, on_failure="return")
+    assert isinstance(run.failure, RankFailed)
+    assert run.failure.title == "rank 3 on host-1 raised ValueError: not today"
+    assert 'raise ValueError("not today")' in str(run.failure)
+
+
+def test_a_deadlock_between_hosts_is_named(machines: Hosts) -> None:
+    def ring(rank: int, world_size: int) -> None:
+        dist.recv(torch.zeros(1), (rank + 1) % world_size)
+
+    with machines:
+        run = launch(ring, 3, on_failure="return")
+    assert isinstance(run.failure, Deadlock)
+    assert run.failure.diagnosis.kind == "cycle"
+    assert "rank 1 on host-0: recv from rank 2" in str(run.failure)
+
+
+def test_all_that_a_rank_prints_comes_in_its_order(machines: Hosts) -> None:
+    def prints(rank: int, world_size: int) -> torch.Tensor:
+        for i in range(3000):
+            print(rank, i)
+        return torch.full((1 << 18,), rank)
+
+    with machines:
+        run = launch(prints, 2)
+    for rank in range(2):
+        assert run.output[rank].splitlines() == [f"{rank} {i}" for i in range(3000)]
+        assert (run.values[rank] == rank).all()
+
+
+def test_a_rank_that_ends_itself_and_a_host_that_goes_on(machines: Hosts) -> None:
+    def leaves(rank: int, world_size: int) -> None:
+        if rank == 0:
+            os._exit(3)
+        time.sleep(60)
+
+    with machines:
+        run = launch(leaves, 2, on_failure="return")
+        assert "rank 0 on host-0 left with exit code 3" in str(run.failure)
+        assert launch(lambda rank, n: rank, 2).values == [0, 1]

@@ -1,0 +1,151 @@
+"""Hosts that reach each other only through a network, which can fail."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from helpers import launch
+from helpers.ranks.failures import HostLost, LaunchError
+from tests.hosts.network import Network, copy_of_course, network, wait_until, why_not
+
+pytestmark = [
+    pytest.mark.timeout(240),
+    pytest.mark.skipif(bool(why_not()), reason=why_not()),
+]
+
+
+@pytest.fixture
+def two() -> Iterator[Network]:
+    with network("n1", "n2") as net:
+        yield net
+
+
+def test_ranks_meet_over_the_network_and_a_host_that_vanishes_is_named(two: Network) -> None:
+    def where(rank: int, world_size: int) -> tuple[float, str, str, str]:
+        total = torch.tensor(float(rank))
+        dist.all_reduce(total)
+        return (
+            total.item(),
+            os.uname().nodename,
+            os.environ["MASTER_ADDR"],
+            os.environ["GLOO_SOCKET_IFNAME"],
+        )
+
+    def waits(rank: int, world_size: int) -> None:
+        print("here", flush=True)
+        if rank == 3:
+            time.sleep(100)
+        dist.barrier()
+
+    with two.machines():
+        run = launch(where, 4)
+        at = two.hosts[0].address
+        assert run.hosts == ("n1", "n1", "n2", "n2")
+        assert run.values == [(6.0, host, at, "eth0") for host in run.hosts]
+        assert len(two.hosts[1].processes()) >= 2
+
+        threading.Timer(2.0, two.hosts[1].unplug).start()
+        run = launch(waits, 4, on_failure="return", timeout=60)
+    assert isinstance(run.failure, HostLost)
+    assert run.failure.host == "n2" and run.failure.ranks == (2, 3)
+    assert "n2 has gone, and with it ranks 2, 3: nothing has been heard" in run.failure.title
+    assert "rank 0 on n1: barrier at" in str(run.failure)
+    wait_until(lambda: not two.hosts[0].processes())
+    wait_until(lambda: not two.hosts[1].processes())
+
+
+KERNEL = """
+import sys, time
+from helpers import hosts, launch
+
+def forever(rank, world_size):
+    print("rank", rank, flush=True)
+    time.sleep(1000)
+
+if __name__ == "__main__":
+    with hosts(sys.argv[1]):
+        print("open", flush=True)
+        launch(forever, 4, timeout=1000)
+"""
+
+
+@pytest.mark.soak
+def test_nothing_is_left_on_the_hosts_when_the_kernel_is_killed(
+    two: Network, tmp_path: Path
+) -> None:
+    (tmp_path / "kernel.py").write_text(KERNEL)
+    words = [sys.executable, str(tmp_path / "kernel.py"), two.scheduler]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as kernel:
+        assert kernel.stdout is not None and kernel.stdout.readline() == b"open\n"
+        # agent, rank server and two ranks
+        wait_until(lambda: all(len(host.processes()) == 4 for host in two.hosts), 60)
+        kernel.kill()
+    for host in two.hosts:
+        wait_until(lambda host=host: not host.processes())  # type: ignore[misc]
+        assert host.worker.poll() is None, "the worker is another's, and goes on"
+
+
+@pytest.mark.soak
+def test_an_idle_host_whose_cable_is_out_ends_what_it_has(two: Network) -> None:
+    machines = two.machines()
+    with machines:
+        launch(lambda rank, n: rank, 4)
+        two.hosts[1].unplug()
+        wait_until(lambda: not two.hosts[1].processes())
+        with pytest.raises(LaunchError, match="n2|10[.]"):
+            launch(lambda rank, n: rank, 4)
+
+
+@pytest.mark.soak
+def test_a_host_with_another_course_or_without_torch_is_named(tmp_path: Path) -> None:
+    other = copy_of_course(tmp_path)
+    (other / "helpers" / "ranks" / "stop.py").open("a").write("# changed\n")
+    env = {"n2": {"PYTHONPATH": str(other)}}
+    python = {"n3": str(python_without_torch(tmp_path))}
+    with network("n1", "n2", env=env) as net:
+        refused(net, r"n2 has the course \w{8}, and here is \w{8}")
+    with network("n1", "n3", python=python) as net:
+        refused(net, r"n3 has no torch: install the same there as here, 2\.")
+
+
+@pytest.mark.soak
+def test_a_firewall_between_hosts_is_named(two: Network) -> None:
+    first, second = two.hosts
+    # Who filters packets sends nothing back; neither does a network card that is not there.
+    second.ip(f"neigh replace {first.address} lladdr 02:00:00:00:00:99 dev eth0")
+    refused(two, r"n[12] cannot connect to n[12] \(.*, interface eth0\): timed out")
+    second.ip(f"neigh del {first.address} dev eth0")
+    with two.machines():
+        assert launch(lambda rank, n: rank, 2).values == [0, 1]
+
+
+def refused(net: Network, message: str) -> None:
+    """Open the hosts, which must fail within ten seconds with one line."""
+    start = time.monotonic()
+    with pytest.raises(LaunchError, match=message) as raised:
+        net.machines().open()
+    assert "\n" not in str(raised.value)
+    print(f"{time.monotonic() - start:.1f} s: {raised.value}")
+    for host in net.hosts:
+        wait_until(lambda host=host: not host.processes())  # type: ignore[misc]
+
+
+def python_without_torch(folder: Path) -> Path:
+    """Make an environment that has all packages of this one but torch; give its Python."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
+    (site,) = (folder / "venv" / "lib").glob("python3*/site-packages")
+    for package in Path(sysconfig.get_path("purelib")).iterdir():
+        if not package.name.startswith(("torch", "functorch")):
+            (site / package.name).symlink_to(package)
+    return folder / "venv" / "bin" / "python"
