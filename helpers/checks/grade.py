@@ -45,8 +45,8 @@ NameCell = Callable[[int], str]
 _STOP_AFTER = frozenset(
     {Outcome.DEADLOCKED, Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.NOT_ATTEMPTED}
 )
-# Cases that are tried again in worlds of their own: after this many that went wrong alike, others do too.
-_MOST_ALONE = 8
+# Cases that went wrong together and again in worlds of their own: after this many, the others are believed.
+_MOST_ALONE = 4
 # Answers to other exercises that are tried because one that calls them failed.
 _MOST_PARTS = 3
 MOVES = (
@@ -206,7 +206,7 @@ class _Trial:
         def together(k: int) -> _Together:
             return all_in_one(self.worlds, groups[k]) if k < len(groups) else {}
 
-        alone, failed = 0, 0
+        confirmed, failed = 0, 0
         for k, group in enumerate(groups):
             turn = group[0]
             try:
@@ -220,14 +220,14 @@ class _Trial:
                     verdict = seen[turn.number][1] if turn.number in seen else None
                     passes = verdict is not None and verdict.passed
                     # of many that went wrong together it is enough to try some again
-                    is_settled = not doubted if passes else alone >= _MOST_ALONE
+                    is_settled = not doubted if passes else confirmed >= _MOST_ALONE
                     if verdict is None or not is_settled:
-                        alone += not passes
                         if failed or self.matches is None:
                             _, verdict = self._alone(turn, wrong)
                         else:
                             verdict = self._to_be_shown(turn, wrong, _seen(seen, passed=True))
                         failed += not verdict.passed
+                        confirmed += not (passes or verdict.passed)
                     yield verdict
                     if verdict.outcome in _STOP_AFTER or _took_minutes(verdict):
                         return
