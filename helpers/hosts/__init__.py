@@ -37,7 +37,7 @@ def local(n: int = 2) -> Hosts:
     from helpers.hosts.clusters import local_cluster
     from helpers.hosts.machines import Hosts
 
-    return Hosts(lambda: local_cluster(n), each_worker=True)
+    return Hosts(lambda: local_cluster(n), local=True)
 
 
 def ssh(*names: str, interface: str = "") -> Hosts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import socket
 import subprocess
@@ -29,6 +30,7 @@ def local_cluster(n: int) -> Any:
         n_workers=n,
         threads_per_worker=1,
         dashboard_address=None,  # its port would be a fixed one
+        silence_logs=logging.CRITICAL,  # of how its processes end
     )
 
 

@@ -38,18 +38,18 @@ class Hosts:
         self,
         cluster: Callable[[], Any],
         interface: str = "",
-        each_worker: bool = False,
+        local: bool = False,
         ends_cluster: bool = False,
     ) -> None:
         """cluster: gives an address of a scheduler, or a cluster object of Dask's, when the hosts are opened.
 
         interface: the network interface for the ranks' traffic, by default the one with the worker's
-        address. each_worker: take workers on one machine for hosts of their own. ends_cluster: the cluster
-        is this kernel's own, and its processes on other machines are to end when the kernel is killed.
+        address. local: the workers are processes of this kernel, each in the place of a host. ends_cluster:
+        the cluster was started for this kernel, and ends on all machines even if the kernel is killed.
         """
         self._cluster = cluster
         self._interface = interface
-        self._each_worker = each_worker
+        self._local = local
         self._ends_cluster = ends_cluster
         self._open = ExitStack()
         self._client: Any = None
@@ -143,7 +143,7 @@ class Hosts:
             called = Counter(each["name"] for each in said)
             # The machine's own name, where that tells it from the others.
             names = [
-                name if self._each_worker or called[each["name"]] > 1 else each["name"]
+                name if self._local or called[each["name"]] > 1 else each["name"]
                 for each, (name, _) in zip(said, workers, strict=True)
             ]
             _compare({name: each["versions"] for name, each in zip(names, said, strict=True)})
@@ -163,7 +163,7 @@ class Hosts:
         if not found:
             raise LaunchError("the Dask cluster has no workers: a worker on each host is needed.")
         order = sorted(found, key=lambda address: _order(found[address]["name"], address))
-        if self._each_worker:
+        if self._local:
             return [(f"host-{i}", address) for i, address in enumerate(order)]
         first: dict[str, str] = {}
         for address in order:
@@ -178,7 +178,7 @@ class Hosts:
 
         def register() -> None:
             try:
-                self._client.register_plugin(Plugin())
+                self._client.register_plugin(Plugin(self._local))
             except Exception as error:  # of a worker: whatever its Python says of ours
                 failed.append(error)
             else:
