@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import logging
 import os
 import socket
 import subprocess
@@ -10,14 +12,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
-from helpers.hosts.names import check_host
 from helpers.ranks.failures import LaunchError
 
 # How long Slurm may take to start a worker on each node. A busy cluster may take longer to give any nodes:
 # then the allocation is better made first, and the kernel started within it.
 _NODES_S = 60.0
+_CONNECT_S = 8.0
 _END_S = 5.0
 
 
@@ -29,6 +32,7 @@ def local_cluster(n: int) -> Any:
         n_workers=n,
         threads_per_worker=1,
         dashboard_address=None,  # its port would be a fixed one
+        silence_logs=logging.CRITICAL,  # of how its processes end
     )
 
 
@@ -42,17 +46,37 @@ def ssh_cluster(names: Sequence[str]) -> Any:
 
     if not names:
         raise LaunchError('hosts.ssh needs the names of machines: hosts.ssh("n1", "n2").')
-    for name in names:
-        check_host(name)
+    # First by ourselves: Dask does not say which of the machines failed.
+    with ThreadPoolExecutor(1) as pool:  # the loop of a notebook's own thread is at work
+        problems = pool.submit(asyncio.run, _reached(names)).result()
+    for name, problem in zip(names, problems, strict=True):
+        if problem is not None:
+            raise LaunchError(f"{name} cannot be reached by ssh: {problem}")
     try:
         return SSHCluster(
             [names[0], *names],
+            connect_options={"connect_timeout": _CONNECT_S},
             worker_options={"nthreads": 1},
             scheduler_options={"port": 0, "dashboard": False},
             remote_python=sys.executable,
+            silence_logs=logging.CRITICAL,
         )
     except (OSError, RuntimeError, asyncssh.Error) as error:
-        raise LaunchError(f"no Dask cluster could be started by ssh: {error}") from None
+        raise LaunchError(
+            f"Dask did not start by ssh on {', '.join(names)}: {error}. Is there {sys.executable}, with Dask?"
+        ) from None
+
+
+async def _reached(names: Sequence[str]) -> list[BaseException | None]:
+    """Log in on each of these machines; return what was wrong with it."""
+
+    async def log_in(name: str) -> None:
+        import asyncssh
+
+        async with asyncssh.connect(name, connect_timeout=_CONNECT_S):
+            pass
+
+    return await asyncio.gather(*map(log_in, names), return_exceptions=True)
 
 
 class SlurmCluster:
