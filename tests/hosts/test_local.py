@@ -15,6 +15,7 @@ from helpers import hosts, launch
 from helpers.hosts.machines import Hosts
 from helpers.ranks import magics
 from helpers.ranks.failures import Deadlock, HostLost, RankFailed
+from tests.hosts.network import wait_until
 
 
 def test_ranks_are_placed_as_torchrun_places_them(machines: Hosts) -> None:
@@ -104,10 +105,11 @@ def test_a_worker_that_is_killed_takes_its_ranks_along_and_comes_back() -> None:
             time.sleep(60)
         dist.barrier()
 
-    with hosts.local(2):
+    with hosts.local(2) as two:
         run = launch(waits, 3, on_failure="return")
         assert isinstance(run.failure, HostLost)
         assert run.failure.title.startswith("host-1 has gone, and with it rank 2: ")
+        wait_until(lambda: len(two._client.scheduler_info()["workers"]) == 2, 60)
         assert launch(lambda rank, n: rank, 2).hosts == ("host-0", "host-1"), "Dask's nanny"
 
 
