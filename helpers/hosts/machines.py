@@ -8,7 +8,8 @@ import contextlib
 import ipaddress
 import socket
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from enum import Enum, auto
 from typing import Any, Self
@@ -19,12 +20,13 @@ from helpers.hosts.servers import HostServers
 from helpers.hosts.versions import versions
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.inside import refuse_where_ranks_must_not_start
-from helpers.ranks.launcher import run_elsewhere
+from helpers.ranks.launcher import note_for_next_run, run_elsewhere
 from helpers.ranks.neutral import environment_at_start
 
 # Seconds within which a scheduler, a worker, an agent has to answer.
 _CONNECT_S = 5.0
 _ANSWER_S = 8.0
+_NANNY_S = 3.0
 
 
 class Kind(Enum):
@@ -99,19 +101,30 @@ class Hosts:
         """Return the hosts' rank servers; start them if there are none, or if a host has gone since."""
         if self._servers is not None and self._servers.alive():
             return self._servers
-        first = self._client is None
+        if self._client is not None:
+            return self._start_again()
+        atexit.register(self.close)
         try:
-            if first:
-                atexit.register(self.close)
-                self._connect()
-            if self._servers is not None:
-                self._servers.close()
-                self._servers = None
-            self._servers = self._start_servers()
+            self._connect()
+            self._servers = self._start_servers(self._workers())
         except BaseException:
-            if first:
-                self.close()
+            self.close()
             raise
+        return self._servers
+
+    def _start_again(self) -> HostServers:
+        """Start rank servers on the hosts that are left, and say which have gone."""
+        before = []
+        if self._servers is not None:
+            before = [host.name for host in self._servers.hosts]
+            self._servers.close()
+            self._servers = None
+        until = time.monotonic() + _NANNY_S
+        while len(workers := self._workers()) < len(before) and time.monotonic() < until:
+            time.sleep(0.1)  # a nanny may be about to start a worker again
+        self._servers = self._start_servers(workers)
+        if lost := [name for name in before if name not in self.names]:
+            note_for_next_run(f"{', '.join(lost)} has gone: ranks run on {', '.join(self.names)}")
         return self._servers
 
     # --- opening ----------------------------------------------------------------------------------
@@ -134,8 +147,7 @@ class Hosts:
         self._client = self._open.enter_context(client)
         self._register()
 
-    def _start_servers(self) -> HostServers:
-        workers = self._workers()
+    def _start_servers(self, workers: Sequence[tuple[str, str]]) -> HostServers:
         links: list[tuple[str, Near]] = []
         with ExitStack() as undo:
             for name, worker in workers:
@@ -157,6 +169,8 @@ class Hosts:
             ]
             self._probe(far)
             servers = HostServers(far)
+            undo.callback(servers.close)
+            servers.wait_until_ready()
             undo.pop_all()
         self._open.callback(servers.close)
         return servers
