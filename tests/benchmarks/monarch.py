@@ -33,14 +33,14 @@ def beside_monarch() -> list[Figure]:
         f"launch, {RANKS} ranks",
         spread(ours),
         f"Monarch, {RANKS} processes to the first sum {spread(theirs)}",
-        f"{median(theirs) / median(ours):.1f}x faster",
+        f"Monarch takes {median(theirs) / median(ours):.1f}x as long",
     )
     live, calls = live_cells(), _calls()
     called = Figure(
         f"live %%ranks cell, {RANKS} ranks",
         spread(live),
         f"Monarch, a call of an endpoint on {RANKS} actors {spread(calls)}",
-        f"{median(calls) / median(live):.1f}x faster",
+        f"Monarch takes {median(calls) / median(live):.1f}x as long",
     )
     return [started, called]
 
