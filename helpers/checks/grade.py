@@ -45,8 +45,10 @@ NameCell = Callable[[int], str]
 _STOP_AFTER = frozenset(
     {Outcome.DEADLOCKED, Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.NOT_ATTEMPTED}
 )
-# Cases that went wrong together and again in worlds of their own: after this many, the others are believed.
-_MOST_ALONE = 4
+# Cases that went wrong together are tried again, each in a world of its own: after this many the others are
+# believed, and sooner where these went wrong there as well. An answer that is right only in the first call of
+# a process passes there, and is wrong all the same.
+_MOST_ALONE, _ENOUGH_ALONE = 8, 4
 # Answers to other exercises that are tried because one that calls them failed.
 _MOST_PARTS = 3
 MOVES = (
@@ -206,7 +208,7 @@ class _Trial:
         def together(k: int) -> _Together:
             return all_in_one(self.worlds, groups[k]) if k < len(groups) else {}
 
-        confirmed, failed = 0, 0
+        alone, confirmed, failed = 0, 0, 0
         for k, group in enumerate(groups):
             turn = group[0]
             try:
@@ -220,8 +222,10 @@ class _Trial:
                     verdict = seen[turn.number][1] if turn.number in seen else None
                     passes = verdict is not None and verdict.passed
                     # of many that went wrong together it is enough to try some again
-                    is_settled = not doubted if passes else confirmed >= _MOST_ALONE
+                    enough = alone >= _MOST_ALONE or confirmed >= _ENOUGH_ALONE
+                    is_settled = not doubted if passes else enough
                     if verdict is None or not is_settled:
+                        alone += not passes
                         if failed or self.matches is None:
                             _, verdict = self._alone(turn, wrong)
                         else:
