@@ -7,9 +7,10 @@ that light and dark themes both show them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import TypeVar
 
 from helpers.ranks.failures import (
     Deadlock,
@@ -21,11 +22,13 @@ from helpers.ranks.failures import (
 )
 from helpers.ranks.run import RankFailure, Run
 from helpers.trace.events import Wait
+from helpers.views.by_host import starts
 from helpers.views.endings import endings
 from helpers.views.plain import clean, clip, lines_of, one_line, plural, with_code
 from helpers.views.timeline import player_html
 from helpers.views.values import short_value
 
+_T = TypeVar("_T")
 _FAILURE_LINES = 60
 _LIVE_LINES = 8
 # The view is drawn again every 0.3 s; on a machine that is very busy, less often.
@@ -83,9 +86,10 @@ def lanes_text(run: Run) -> str:
     """Write the lanes as text: the same from run to run if the ranks' own output is."""
     lanes = lanes_of(run)
     if run.failure is None and all(_is_quiet(lane) for lane in lanes):
-        return "\n".join([_nothing(len(lanes)), *_notes(run)])
+        return "\n".join([_nothing(len(lanes), run.hosts), *_notes(run)])
     width = len(str(max((lane.rank for lane in lanes), default=0)))
-    parts = [line for lane in lanes for line in _lane_text(lane, f"rank {lane.rank:>{width}}")]
+    texts = [_lane_text(lane, f"rank {lane.rank:>{width}}") for lane in lanes]
+    parts = [line for text in _under_hosts(texts, run.hosts, _host_text) for line in text]
     if run.failure is not None:
         parts += [
             f"{type(run.failure).__name__}: {text}" if not index else text
@@ -109,8 +113,9 @@ def _returned_none(lane: Lane) -> bool:
     return lane.value == "None"
 
 
-def _nothing(world_size: int) -> str:
-    return f"{plural(world_size, 'rank')}: nothing printed, nothing returned"
+def _nothing(world_size: int, hosts: Sequence[str]) -> str:
+    where = f" on {plural(len(set(hosts)), 'host')}" if hosts else ""
+    return f"{plural(world_size, 'rank')}{where}: nothing printed, nothing returned"
 
 
 def _notes(run: Run) -> list[str]:
@@ -129,19 +134,25 @@ def lanes_html(run: Run) -> str:
     lanes = lanes_of(run)
     notes = "".join(_div(with_code(note), "opacity: 0.7; margin-top: 4px") for note in _notes(run))
     if run.failure is None and all(_is_quiet(lane) for lane in lanes):
-        return _box(_muted(_nothing(len(lanes))) + notes)
+        return _box(_muted(_nothing(len(lanes), run.hosts)) + notes)
     banner = "" if run.failure is None else _banner(run.failure)
     stuck = isinstance(run.failure, Deadlock | RankTimeout)
     player = player_html(run) if stuck else ""
-    return _box(banner + _stack([_lane_html(lane) for lane in lanes]) + notes) + player
+    rows = [_lane_html(lane) for lane in lanes]
+    return _box(banner + _stack(rows, run.hosts) + notes) + player
 
 
 def lanes_live_html(
-    states: Sequence[str], output: Sequence[str], doing: Sequence[Wait], seconds: float
+    states: Sequence[str],
+    output: Sequence[str],
+    doing: Sequence[Wait],
+    seconds: float,
+    hosts: Sequence[str] = (),
 ) -> str:
     """Draw a launch that is still running: each rank's state and latest output, and what it is in now.
 
-    states: "running", "returned", "failed" or "died" of each rank. doing: of those that wait.
+    states: "running", "returned", "failed" or "died" of each rank. doing: of those that wait. hosts: of each
+    rank, empty where all are on this machine.
     """
     now = {wait.rank: wait for wait in doing}
     done = sum(state == "returned" for state in states)
@@ -151,7 +162,7 @@ def lanes_live_html(
         _live_lane(rank, state, output[rank] if rank < len(output) else "", now.get(rank))
         for rank, state in enumerate(states)
     ]
-    return _box(head + _stack(lanes))
+    return _box(head + _stack(lanes, hosts))
 
 
 def _while_fed(text: str) -> str:
@@ -171,23 +182,35 @@ def _while_fed(text: str) -> str:
 
 
 def lanes_stopped_html(
-    states: Sequence[str], output: Sequence[str], doing: Sequence[Wait], seconds: float
+    states: Sequence[str],
+    output: Sequence[str],
+    doing: Sequence[Wait],
+    seconds: float,
+    hosts: Sequence[str] = (),
 ) -> str:
     """Draw a launch that the reader has stopped: all that each rank printed, and where it was."""
     lanes = _stopped(states, output, doing)
     head = _muted(_stopped_head(len(states), seconds))
-    return _box(head + _stack([_lane_html(lane) for lane in lanes]))
+    return _box(head + _stack([_lane_html(lane) for lane in lanes], hosts))
 
 
 def lanes_stopped_text(
-    states: Sequence[str], output: Sequence[str], doing: Sequence[Wait], seconds: float
+    states: Sequence[str],
+    output: Sequence[str],
+    doing: Sequence[Wait],
+    seconds: float,
+    hosts: Sequence[str] = (),
 ) -> str:
     """Write a launch that the reader has stopped as text."""
-    lines = [_stopped_head(len(states), seconds)]
-    for lane in _stopped(states, output, doing):
-        lines += [f"rank {lane.rank} | {line}".rstrip() for line in lane.lines]
-        lines.append(f"rank {lane.rank}: {lane.ending}")
-    return "\n".join(lines)
+    texts = [
+        [
+            *(f"rank {lane.rank} | {line}".rstrip() for line in lane.lines),
+            f"rank {lane.rank}: {lane.ending}",
+        ]
+        for lane in _stopped(states, output, doing)
+    ]
+    lines = [line for text in _under_hosts(texts, hosts, _host_text) for line in text]
+    return "\n".join([_stopped_head(len(states), seconds), *lines])
 
 
 def _stopped_head(world_size: int, seconds: float) -> str:
@@ -254,8 +277,27 @@ def _row(rank: int, body: str, *, edged: bool) -> str:
     )
 
 
-def _stack(rows: list[str]) -> str:
+def _stack(rows: list[str], hosts: Sequence[str]) -> str:
+    rows = _under_hosts(rows, hosts, _host_html)
     return _div("".join(rows), "max-height: 60em; overflow-y: auto")
+
+
+def _under_hosts(lanes: list[_T], hosts: Sequence[str], heading: Callable[[str], _T]) -> list[_T]:
+    """Put a heading above the first lane of each host. hosts: of each lane; none where it is this machine."""
+    first = starts(hosts)
+    return [
+        part
+        for number, lane in enumerate(lanes)
+        for part in ([heading(one_line(first[number]))] if number in first else []) + [lane]
+    ]
+
+
+def _host_text(host: str) -> list[str]:
+    return [f"{host}:"]
+
+
+def _host_html(host: str) -> str:
+    return _div(escape(host), f"margin: 8px 0px 3px; border-bottom: 1px solid {_GREY}")
 
 
 def _box(content: str) -> str:
