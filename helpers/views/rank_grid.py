@@ -40,8 +40,9 @@ def rank_grid(
 
     what: a list of groups, each a list of global ranks; or a run, for the groups that its ranks
     used. Groups that share a rank are in different panels. Below each rank stand its group's
-    letter and its rank within that group. Without `cols`, a row is a host of a run on several hosts of
-    one size, else as long as the longest group of neighboring ranks. Raises ValueError if `cols` is not positive.
+    letter and its rank within that group. Without `cols`, a row is a host, where a run
+    was on several of one size, else as long as the longest group of neighboring ranks. Raises ValueError if
+    `cols` is not positive.
     """
     groups = groups_of(what)
     world_size = _world_size(what, groups)
