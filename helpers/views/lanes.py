@@ -7,10 +7,9 @@ that light and dark themes both show them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TypeVar
 
 from helpers.ranks.failures import (
     Deadlock,
@@ -28,7 +27,6 @@ from helpers.views.plain import clean, clip, lines_of, one_line, plural, with_co
 from helpers.views.timeline import player_html
 from helpers.views.values import short_value
 
-_T = TypeVar("_T")
 _FAILURE_LINES = 60
 _LIVE_LINES = 8
 # The view is drawn again every 0.3 s; on a machine that is very busy, less often.
@@ -89,7 +87,7 @@ def lanes_text(run: Run) -> str:
         return "\n".join([_nothing(len(lanes), run.hosts), *_notes(run)])
     width = len(str(max((lane.rank for lane in lanes), default=0)))
     texts = [_lane_text(lane, f"rank {lane.rank:>{width}}") for lane in lanes]
-    parts = [line for text in _under_hosts(texts, run.hosts, _host_text) for line in text]
+    parts = _under_hosts_text(texts, run.hosts)
     if run.failure is not None:
         parts += [
             f"{type(run.failure).__name__}: {text}" if not index else text
@@ -209,8 +207,7 @@ def lanes_stopped_text(
         ]
         for lane in _stopped(states, output, doing)
     ]
-    lines = [line for text in _under_hosts(texts, hosts, _host_text) for line in text]
-    return "\n".join([_stopped_head(len(states), seconds), *lines])
+    return "\n".join([_stopped_head(len(states), seconds), *_under_hosts_text(texts, hosts)])
 
 
 def _stopped_head(world_size: int, seconds: float) -> str:
@@ -278,26 +275,29 @@ def _row(rank: int, body: str, *, edged: bool) -> str:
 
 
 def _stack(rows: list[str], hosts: Sequence[str]) -> str:
-    rows = _under_hosts(rows, hosts, _host_html)
+    # hosts: of each row; none where all ran on this machine
+    first = starts(hosts)
+    rows = [
+        (_host_html(first[number]) if number in first else "") + row
+        for number, row in enumerate(rows)
+    ]
     return _div("".join(rows), "max-height: 60em; overflow-y: auto")
 
 
-def _under_hosts(lanes: list[_T], hosts: Sequence[str], heading: Callable[[str], _T]) -> list[_T]:
-    """Put a heading above the first lane of each host. hosts: of each lane; none where it is this machine."""
-    first = starts(hosts)
-    return [
-        part
-        for number, lane in enumerate(lanes)
-        for part in ([heading(one_line(first[number]))] if number in first else []) + [lane]
-    ]
-
-
-def _host_text(host: str) -> list[str]:
-    return [f"{host}:"]
-
-
 def _host_html(host: str) -> str:
-    return _div(escape(host), f"margin: 8px 0px 3px; border-bottom: 1px solid {_GREY}")
+    return _div(escape(one_line(host)), f"margin: 8px 0px 3px; border-bottom: 1px solid {_GREY}")
+
+
+def _under_hosts_text(lanes: list[list[str]], hosts: Sequence[str]) -> list[str]:
+    """Put the name of each host above the lines of its lanes, if there are any. hosts: of each lane."""
+    lines: list[str] = []
+    under = ""
+    for number, lane in enumerate(lanes):
+        if hosts and lane and hosts[number] != under:
+            under = hosts[number]
+            lines.append(f"{one_line(under)}:")
+        lines += lane
+    return lines
 
 
 def _box(content: str) -> str:

@@ -120,7 +120,9 @@ def _draw(
     axes.set_ylim(rows - 0.5, -0.5)
     axes.set_aspect("equal")
     axes.set_xticks(range(cols))
-    axes.set_yticks(range(rows), [one_line(host, 20) for host in hosts] or None, parse_math=False)
+    axes.set_yticks(range(rows))
+    if hosts:
+        axes.set_yticklabels([one_line(host, 20) for host in hosts], parse_math=False)
     axes.set_xlabel("column (below each rank: group · rank in it)", fontsize=8)
     axes.set_ylabel("host" if hosts else "row", fontsize=8.5)
     axes.tick_params(length=0, labelsize=8.5)
