@@ -26,7 +26,7 @@ def beside_monarch() -> list[Figure]:
         return [Figure("beside Monarch", "not installed: pip install torchmonarch")]
     connect().preload()
     times = interleaved(
-        {"launch": lambda: launch(one_all_reduce, RANKS), "monarch": _start}, STARTS
+        {"launch": lambda: launch(one_all_reduce, RANKS), "monarch": start_monarch}, STARTS
     )
     ours, theirs = times["launch"], times["monarch"]
     started = Figure(
@@ -35,7 +35,7 @@ def beside_monarch() -> list[Figure]:
         f"Monarch, {RANKS} processes to the first sum {spread(theirs)}",
         f"{median(theirs) / median(ours):.1f}x faster",
     )
-    live, calls = live_cells(), _calls()
+    live, calls = live_cells(), monarch_calls()
     called = Figure(
         f"live %%ranks cell, {RANKS} ranks",
         spread(live),
@@ -45,12 +45,14 @@ def beside_monarch() -> list[Figure]:
     return [started, called]
 
 
-def _start() -> None:
+def start_monarch() -> None:
+    """Make a world up to its first sum."""
     with _adders() as adders:
         adders.add.call().get()
 
 
-def _calls() -> list[float]:
+def monarch_calls() -> list[float]:
+    """Return the seconds of each sum but the first ten, in a world that is there."""
     times = []
     with _adders() as adders:
         for _ in range(CALLS):
