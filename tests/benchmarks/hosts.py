@@ -1,7 +1,7 @@
 """Two hosts beside one: a launch, a live cell, and what else starts ranks on several machines.
 
-Both hosts are this machine, as `hosts.local(2)` makes them: measured is what the way through Dask costs, not a
-network. srun starts the same sum as a script, on a Slurm of two nodes, if there can be one here.
+Both hosts are this machine, as `hosts.local(2)` makes them: the figures show what Dask's connections cost,
+without a network. srun starts the same sum as a script, on a Slurm of two nodes where there can be one.
 """
 
 from __future__ import annotations
