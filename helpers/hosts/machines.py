@@ -141,7 +141,12 @@ class Hosts:
         else:
             self._open.enter_context(cluster)
         try:
-            client = Client(address, timeout=_CONNECT_S, set_as_default=False)  # type: ignore[no-untyped-call]
+            client = Client(  # type: ignore[no-untyped-call]
+                address,
+                timeout=_CONNECT_S,
+                set_as_default=False,
+                security=getattr(cluster, "security", None),
+            )
         except (OSError, ValueError, TimeoutError) as error:
             raise LaunchError(f"no Dask scheduler answers at {address}: {error}") from None
         self._client = self._open.enter_context(client)
