@@ -22,7 +22,7 @@ from helpers.checks.compare import difference, kind_of_value, like, same, vast_r
 from helpers.checks.exercise import Exercise
 from helpers.checks.kinds import Kind
 from helpers.checks.result import CaseVerdict, Outcome, Row
-from helpers.ranks.failures import Deadlock, RankDied, RankFailed, RankTimeout
+from helpers.ranks.failures import Deadlock, HostLost, RankDied, RankFailed, RankTimeout
 from helpers.ranks.run import Run
 from helpers.ranks.world import FLOOD
 from helpers.trace.events import Event
@@ -347,6 +347,8 @@ def _failed(exercise: Exercise, case: Case, run: Run) -> CaseVerdict:
     elif isinstance(failure, RankFailed) and _OUT_OF_MEMORY.search(str(failure.error)):
         outcome = Outcome.OUT_OF_MEMORY
         advice = "No exercise needs so much: which tensor is too large?"
+    elif isinstance(failure, HostLost):
+        outcome, advice = Outcome.FAULT, "This says nothing about your answer. Check it again."
     elif isinstance(failure, RankDied) and failure.signal == "SIGXCPU":
         outcome = Outcome.TIMED_OUT
         advice = "A rank has used all of the processor time that there is."

@@ -35,9 +35,9 @@ def connect(address: str, *, interface: str = "") -> Hosts:
 def local(n: int = 2) -> Hosts:
     """Return `n` hosts that are processes of this machine: to try out what needs several."""
     from helpers.hosts.clusters import local_cluster
-    from helpers.hosts.machines import Hosts
+    from helpers.hosts.machines import Hosts, Kind
 
-    return Hosts(lambda: local_cluster(n), each_worker=True)
+    return Hosts(lambda: local_cluster(n), kind=Kind.LOCAL)
 
 
 def ssh(*names: str, interface: str = "") -> Hosts:
@@ -46,9 +46,9 @@ def ssh(*names: str, interface: str = "") -> Hosts:
     The first also runs the scheduler. Each needs the same Python environment at the same path.
     """
     from helpers.hosts.clusters import ssh_cluster
-    from helpers.hosts.machines import Hosts
+    from helpers.hosts.machines import Hosts, Kind
 
-    return Hosts(lambda: ssh_cluster(names), interface, ends_cluster=True)
+    return Hosts(lambda: ssh_cluster(names), interface, Kind.STARTED)
 
 
 def slurm(nodes: int = 0, *, interface: str = "") -> Hosts:
@@ -57,9 +57,9 @@ def slurm(nodes: int = 0, *, interface: str = "") -> Hosts:
     nodes: how many; 0 for all of the allocation.
     """
     from helpers.hosts.clusters import SlurmCluster
-    from helpers.hosts.machines import Hosts
+    from helpers.hosts.machines import Hosts, Kind
 
-    return Hosts(lambda: SlurmCluster(nodes), interface)
+    return Hosts(lambda: SlurmCluster(nodes), interface, Kind.STARTED)
 
 
 class _Callable(ModuleType):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import logging
 import os
 import socket
 import subprocess
@@ -10,15 +12,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
-from helpers.hosts.names import check_host
 from helpers.ranks.failures import LaunchError
 
 # How long Slurm may take to start a worker on each node. A busy cluster may take longer to give any nodes:
 # then the allocation is better made first, and the kernel started within it.
 _NODES_S = 60.0
+_CONNECT_S = 8.0
 _END_S = 5.0
+# Of the scheduler's HTTP server, which Dask starts in any case: by default 8787 of all addresses.
+_NO_FIXED_PORT = "127.0.0.1:0"
 
 
 def local_cluster(n: int) -> Any:
@@ -28,8 +33,31 @@ def local_cluster(n: int) -> Any:
     return LocalCluster(  # type: ignore[no-untyped-call]
         n_workers=n,
         threads_per_worker=1,
-        dashboard_address=None,  # its port would be a fixed one
+        dashboard_address=_NO_FIXED_PORT,
+        security=_own_security(),
+        silence_logs=logging.CRITICAL,  # of how its processes end
     )
+
+
+def _own_security() -> Any:
+    """Return a key that only this process has: who cannot show it cannot connect to the cluster.
+
+    Without one, every user of the machine could run programs as this one.
+    """
+    from distributed.security import Security
+
+    return Security.temporary()  # type: ignore[no-untyped-call]
+
+
+def _as_variables(security: Any) -> dict[str, str]:
+    """Return the environment variables by which a Dask worker is given its key."""
+    worker = security.get_tls_config_for_role("worker")
+    return {
+        "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True",
+        "DASK_DISTRIBUTED__COMM__TLS__CA_FILE": worker["ca_file"],
+        "DASK_DISTRIBUTED__COMM__TLS__WORKER__CERT": worker["cert"],
+        "DASK_DISTRIBUTED__COMM__TLS__WORKER__KEY": worker["key"],
+    }
 
 
 def ssh_cluster(names: Sequence[str]) -> Any:
@@ -42,17 +70,37 @@ def ssh_cluster(names: Sequence[str]) -> Any:
 
     if not names:
         raise LaunchError('hosts.ssh needs the names of machines: hosts.ssh("n1", "n2").')
-    for name in names:
-        check_host(name)
+    # First by ourselves: Dask does not say which of the machines failed.
+    with ThreadPoolExecutor(1) as pool:  # the loop of a notebook's own thread is at work
+        problems = pool.submit(asyncio.run, _reached(names)).result()
+    for name, problem in zip(names, problems, strict=True):
+        if problem is not None:
+            raise LaunchError(f"{name} cannot be reached by ssh: {problem}")
     try:
         return SSHCluster(
             [names[0], *names],
+            connect_options={"connect_timeout": _CONNECT_S},
             worker_options={"nthreads": 1},
-            scheduler_options={"port": 0, "dashboard": False},
+            scheduler_options={"port": 0, "dashboard_address": _NO_FIXED_PORT},
             remote_python=sys.executable,
+            silence_logs=logging.CRITICAL,
         )
     except (OSError, RuntimeError, asyncssh.Error) as error:
-        raise LaunchError(f"no Dask cluster could be started by ssh: {error}") from None
+        raise LaunchError(
+            f"Dask did not start by ssh on {', '.join(names)}: {error}. Is there {sys.executable}, with Dask?"
+        ) from None
+
+
+async def _reached(names: Sequence[str]) -> list[BaseException | None]:
+    """Log in on each of these machines; return what was wrong with it."""
+
+    async def log_in(name: str) -> None:
+        import asyncssh
+
+        async with asyncssh.connect(name, connect_timeout=_CONNECT_S):
+            pass
+
+    return await asyncio.gather(*map(log_in, names), return_exceptions=True)
 
 
 class SlurmCluster:
@@ -61,10 +109,14 @@ class SlurmCluster:
     def __init__(self, nodes: int) -> None:
         from distributed import LocalCluster
 
+        self.security = _own_security()
         inside = "SLURM_JOB_ID" in os.environ
         self._nodes = nodes or int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
         self._scheduler = LocalCluster(  # type: ignore[no-untyped-call]
-            n_workers=0, dashboard_address=None, host=socket.gethostbyname(socket.gethostname())
+            n_workers=0,
+            dashboard_address=_NO_FIXED_PORT,
+            host=socket.gethostbyname(socket.gethostname()),
+            security=self.security,
         )
         self.scheduler_address = str(self._scheduler.scheduler_address)
         # Without a nanny a worker ends when its scheduler does: with this process, however that ends. And
@@ -77,6 +129,7 @@ class SlurmCluster:
         try:
             self._srun = subprocess.Popen(
                 [*words, sys.executable, *worker],
+                env={**os.environ, **_as_variables(self.security)},
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
                 stderr=self._log,

@@ -8,9 +8,10 @@ import contextlib
 import ipaddress
 import socket
 import threading
-from collections import Counter
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from enum import Enum, auto
 from typing import Any, Self
 
 from helpers.hosts.names import check_host, host_in
@@ -19,12 +20,24 @@ from helpers.hosts.servers import HostServers
 from helpers.hosts.versions import versions
 from helpers.ranks.failures import LaunchError
 from helpers.ranks.inside import refuse_where_ranks_must_not_start
-from helpers.ranks.launcher import run_elsewhere
+from helpers.ranks.launcher import note_for_next_run, run_elsewhere
 from helpers.ranks.neutral import environment_at_start
 
 # Seconds within which a scheduler, a worker, an agent has to answer.
 _CONNECT_S = 5.0
 _ANSWER_S = 8.0
+_NANNY_S = 3.0
+
+
+class Kind(Enum):
+    """Where a Dask cluster comes from."""
+
+    # It was there before. Of the workers on one machine, one is used.
+    FOUND = auto()
+    # It was started for this kernel, with a worker for each host. It ends even if the kernel is killed.
+    STARTED = auto()
+    # The same, with workers that are processes of the kernel's.
+    LOCAL = auto()
 
 
 class Hosts:
@@ -38,19 +51,15 @@ class Hosts:
         self,
         cluster: Callable[[], Any],
         interface: str = "",
-        each_worker: bool = False,
-        ends_cluster: bool = False,
+        kind: Kind = Kind.FOUND,
     ) -> None:
         """cluster: gives an address of a scheduler, or a cluster object of Dask's, when the hosts are opened.
 
-        interface: the network interface for the ranks' traffic, by default the one with the worker's
-        address. each_worker: take workers on one machine for hosts of their own. ends_cluster: the cluster
-        is this kernel's own, and its processes on other machines are to end when the kernel is killed.
+        interface: the network interface for the ranks' traffic, by default the one with the worker's address.
         """
         self._cluster = cluster
         self._interface = interface
-        self._each_worker = each_worker
-        self._ends_cluster = ends_cluster
+        self._kind = kind
         self._open = ExitStack()
         self._client: Any = None
         self._servers: HostServers | None = None
@@ -92,19 +101,30 @@ class Hosts:
         """Return the hosts' rank servers; start them if there are none, or if a host has gone since."""
         if self._servers is not None and self._servers.alive():
             return self._servers
-        first = self._client is None
+        if self._client is not None:
+            return self._start_again()
+        atexit.register(self.close)
         try:
-            if first:
-                atexit.register(self.close)
-                self._connect()
-            if self._servers is not None:
-                self._servers.close()
-                self._servers = None
-            self._servers = self._start_servers()
+            self._connect()
+            self._servers = self._start_servers(self._workers())
         except BaseException:
-            if first:
-                self.close()
+            self.close()
             raise
+        return self._servers
+
+    def _start_again(self) -> HostServers:
+        """Start rank servers on the hosts that are left, and say which have gone."""
+        before = []
+        if self._servers is not None:
+            before = [host.name for host in self._servers.hosts]
+            self._servers.close()
+            self._servers = None
+        until = time.monotonic() + _NANNY_S
+        while len(workers := self._workers()) < len(before) and time.monotonic() < until:
+            time.sleep(0.1)  # a nanny may be about to start a worker again
+        self._servers = self._start_servers(workers)
+        if lost := [name for name in before if name not in self.names]:
+            note_for_next_run(f"{', '.join(lost)} has gone: ranks run on {', '.join(self.names)}")
         return self._servers
 
     # --- opening ----------------------------------------------------------------------------------
@@ -116,19 +136,23 @@ class Hosts:
             raise LaunchError("Dask is not installed here: pip install distributed.") from None
         cluster = self._cluster()
         address = getattr(cluster, "scheduler_address", cluster)
-        if isinstance(cluster, AbstractContextManager):
-            self._open.enter_context(cluster)
-        else:
+        if self._kind is Kind.FOUND:
             check_host(host_in(address))
+        else:
+            self._open.enter_context(cluster)
         try:
-            client = Client(cluster, timeout=_CONNECT_S, set_as_default=False)  # type: ignore[no-untyped-call]
+            client = Client(  # type: ignore[no-untyped-call]
+                address,
+                timeout=_CONNECT_S,
+                set_as_default=False,
+                security=getattr(cluster, "security", None),
+            )
         except (OSError, ValueError, TimeoutError) as error:
             raise LaunchError(f"no Dask scheduler answers at {address}: {error}") from None
         self._client = self._open.enter_context(client)
         self._register()
 
-    def _start_servers(self) -> HostServers:
-        workers = self._workers()
+    def _start_servers(self, workers: Sequence[tuple[str, str]]) -> HostServers:
         links: list[tuple[str, Near]] = []
         with ExitStack() as undo:
             for name, worker in workers:
@@ -140,12 +164,9 @@ class Hosts:
                 self._answer(name, near, number)
                 for (name, near), number in zip(links, about, strict=True)
             ]
-            called = Counter(each["name"] for each in said)
-            # The machine's own name, where that tells it from the others.
-            names = [
-                name if self._each_worker or called[each["name"]] > 1 else each["name"]
-                for each, (name, _) in zip(said, workers, strict=True)
-            ]
+            own = ["host" if self._kind is Kind.LOCAL else each["name"] for each in said]
+            numbered = self._kind is Kind.LOCAL or len(set(own)) < len(own)
+            names = [f"{name}-{i}" if numbered else name for i, name in enumerate(own)]
             _compare({name: each["versions"] for name, each in zip(names, said, strict=True)})
             far = [
                 Far(name, near, each, environment_at_start())
@@ -153,6 +174,8 @@ class Hosts:
             ]
             self._probe(far)
             servers = HostServers(far)
+            undo.callback(servers.close)
+            servers.wait_until_ready()
             undo.pop_all()
         self._open.callback(servers.close)
         return servers
@@ -163,8 +186,8 @@ class Hosts:
         if not found:
             raise LaunchError("the Dask cluster has no workers: a worker on each host is needed.")
         order = sorted(found, key=lambda address: _order(found[address]["name"], address))
-        if self._each_worker:
-            return [(f"host-{i}", address) for i, address in enumerate(order)]
+        if self._kind is not Kind.FOUND:  # it was started with one for each
+            return [(found[address]["host"], address) for address in order]
         first: dict[str, str] = {}
         for address in order:
             first.setdefault(found[address]["host"], address)
@@ -178,7 +201,7 @@ class Hosts:
 
         def register() -> None:
             try:
-                self._client.register_plugin(Plugin())
+                self._client.register_plugin(Plugin(self._kind is Kind.LOCAL))
             except Exception as error:  # of a worker: whatever its Python says of ours
                 failed.append(error)
             else:
@@ -209,7 +232,7 @@ class Hosts:
             request = {
                 "op": NAME,
                 "interface": self._interface,
-                "ends_cluster": self._ends_cluster,
+                "ends_cluster": self._kind is Kind.STARTED,
                 "reply": False,
             }
             comm = self._client.sync(_connect, worker, self._client.connection_args, request)

@@ -11,7 +11,9 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +32,17 @@ class Plugin(WorkerPlugin):
 
     name = NAME
 
+    def __init__(self, in_kernels_group: bool = False) -> None:
+        """in_kernels_group: a Stop in the notebook, which is for the kernel's group, would end the worker."""
+        self._leaves = in_kernels_group
+
     def setup(self, worker: Worker) -> None:
         """Answer to `NAME` by serving a kernel until it goes away.
 
         ends_cluster: the cluster was started for that kernel, which may have been killed without ending it.
         """
+        if self._leaves:
+            os.setsid()
         kernels: list[object] = []
 
         async def handler(comm: Any, interface: str = "", ends_cluster: bool = False) -> Status:
@@ -59,19 +67,20 @@ async def _serve(comm: Any, address: str, interface: str) -> None:
     path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
     with ours:
         with theirs:
-            agent = await asyncio.create_subprocess_exec(
+            # Not asyncio's own: its thread logs a warning where the worker ends before the agent does.
+            agent = subprocess.Popen(
                 # -P: a json.py in the worker's folder must not be taken for Python's own
-                *(sys.executable, "-P", "-m", "helpers.hosts.agent", address, interface),
+                [sys.executable, "-P", "-m", "helpers.hosts.agent", address, interface],
                 stdin=theirs.fileno(),
                 start_new_session=True,  # a Ctrl-C for the worker is not for the ranks
                 env={**os.environ, "PYTHONPATH": path},
             )
         await carry(comm, ours)
     # Its socket has closed: it ends its ranks, then itself.
-    try:
-        await asyncio.wait_for(agent.wait(), _END_S)
-    except TimeoutError:
-        agent.kill()
+    until = time.monotonic() + _END_S
+    while agent.poll() is None and time.monotonic() < until:
+        await asyncio.sleep(0.05)
+    agent.kill()
 
 
 async def carry(comm: Any, sock: socket.socket) -> None:

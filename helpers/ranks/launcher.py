@@ -315,6 +315,11 @@ def prepare_for(source: str) -> None:
             held.lock.release()
 
 
+def note_for_next_run(text: str) -> None:
+    """Have the next Run say something to its reader."""
+    _own.note = text
+
+
 def taken_notes() -> tuple[str, ...]:
     """Return what the reader of the next Run should know, once."""
     notes, _own.note = (_own.note,) if _own.note else (), ""

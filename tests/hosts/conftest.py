@@ -16,6 +16,7 @@ from tests import conftest
 @pytest.fixture(autouse=True)
 def no_leaks() -> Iterator[None]:
     """Fail the test that leaves a process or a file of ranks; Dask opens and closes sockets as it likes."""
+    resource_tracker.ensure_running()  # of multiprocessing: it stays for as long as this process
     processes, folders = conftest._processes(), conftest._folders()
     yield
     magics.end_live_world("the test has ended")
@@ -27,7 +28,7 @@ def no_leaks() -> Iterator[None]:
 def machines() -> Iterator[Hosts]:
     """Two hosts that are processes of this machine. Nothing of them is left when they are closed."""
     launcher.connect().wait_until_ready()
-    resource_tracker.ensure_running()  # of multiprocessing: it stays for as long as this process
+    resource_tracker.ensure_running()
     before = conftest._processes(), conftest._folders()
     two = hosts.local(2).open()
     yield two

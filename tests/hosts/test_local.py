@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 
+import psutil
+import pytest
 import torch
 import torch.distributed as dist
 
-from helpers import launch
+from helpers import hosts, launch
 from helpers.hosts.machines import Hosts
-from helpers.ranks.failures import Deadlock, RankFailed
+from helpers.ranks import magics
+from helpers.ranks.failures import Deadlock, HostLost, RankFailed
+from tests.hosts.network import wait_until
 
 
 def test_ranks_are_placed_as_torchrun_places_them(machines: Hosts) -> None:
@@ -90,3 +95,50 @@ def test_a_rank_that_ends_itself_and_a_host_that_goes_on(machines: Hosts) -> Non
         run = launch(leaves, 2, on_failure="return")
         assert "rank 0 on host-0 left with exit code 3" in str(run.failure)
         assert launch(lambda rank, n: rank, 2).values == [0, 1]
+
+
+@pytest.mark.soak
+def test_a_worker_that_is_killed_takes_its_ranks_along_and_comes_back() -> None:
+    def waits(rank: int, world_size: int) -> None:
+        if rank == 2:
+            os.kill(_worker_of(os.getpid()), signal.SIGKILL)
+            time.sleep(60)
+        dist.barrier()
+
+    with hosts.local(2) as two:
+        run = launch(waits, 3, on_failure="return")
+        assert isinstance(run.failure, HostLost)
+        assert run.failure.title.startswith("host-1 has gone, and with it rank 2: ")
+        wait_until(lambda: len(two._client.scheduler_info()["workers"]) == 2, 60)
+        assert launch(lambda rank, n: rank, 2).hosts == ("host-0", "host-1"), "Dask's nanny"
+
+
+@pytest.mark.soak
+def test_records_go_on_when_their_memory_begins_again(machines: Hosts) -> None:
+    asked = magics._Asked(2)
+    with machines:
+        for _ in range(6):  # 32 MB of records for each rank hold some 400,000 spans
+            many = (
+                "from helpers import span\nfor _ in range(rank * 45_000):\n    with span('x'): pass"
+            )
+            assert len(magics.run_cell(asked, many, "<cell>", {}).trace.events) == 45_000
+            one = magics.run_cell(asked, "dist.barrier()", "<cell>", {})
+            assert [event.call for event in one.trace.events] == ["barrier"] * 2
+
+
+@pytest.mark.soak
+def test_a_rank_that_prints_without_end_between_cells_fills_no_memory(machines: Hosts) -> None:
+    asked, kernel = magics._Asked(2), psutil.Process()
+    prints = "import threading\ndef talk():\n    while True: print('x' * 200)\n"
+    with machines:
+        magics.run_cell(asked, prints + "threading.Thread(target=talk).start()", "<cell>", {})
+        before = kernel.memory_info().rss
+        time.sleep(5)
+        assert kernel.memory_info().rss - before < 60e6
+        assert magics.run_cell(asked, "rank", "<cell>", {}).values == [0, 1]
+
+
+def _worker_of(rank: int) -> int:
+    """The Dask worker whose agent has started a rank's server."""
+    agent = psutil.Process(rank).parent().parent()
+    return int(agent.ppid())

@@ -1,0 +1,94 @@
+"""Hosts in a notebook's kernel: live ranks, Stop, and a kernel that ends in whatever way."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+
+import psutil
+import pytest
+
+from tests.kernel.session import CELL_S, Kernel, wait_until
+
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(240)]
+
+STOP_S, GONE_S = 2.0, 15.0
+HANGS = "def f(rank, n):\n    time.sleep(600)\nwith machines:\n    launch(f, 4, timeout=900)"
+
+
+@pytest.fixture
+def kernel() -> Iterator[Kernel]:
+    """A kernel with two hosts, open, that are processes of this machine."""
+    kernel = Kernel()
+    try:
+        kernel.value("from helpers import *\nfrom helpers import hosts\nimport os, time")
+        kernel.value("machines = hosts.local(2).open()")
+        yield kernel
+    finally:
+        # Dask leaves an empty folder where its workers would have kept what they have no memory for
+        shutil.rmtree(kernel.temp / "dask-scratch-space", ignore_errors=True)
+        kernel.close()
+
+
+def _ranks(kernel: Kernel) -> list[psutil.Process]:
+    """The processes below the rank servers of the hosts."""
+    agents = [p for p in kernel.processes() if "helpers.hosts.agent" in " ".join(p.cmdline())]
+    return [rank for agent in agents for each in agent.children() for rank in each.children()]
+
+
+def test_live_ranks_stop_and_a_mistake(kernel: Kernel) -> None:
+    kernel.value("%%ranks 3 --where machines\nkept = rank * 10")
+    shown = kernel.value(
+        "%%ranks 3 --where machines\nkept + 1, os.environ['GROUP_RANK']".replace(
+            "os.", "__import__('os')."
+        )
+    )
+    assert "rank 0 → (1, '0')" in shown and "rank 2 → (21, '1')" in shown
+    assert "'host-1'" in kernel.value(
+        "with machines:\n    print(launch(lambda rank, n: rank, 2).hosts)"
+    )
+
+    request = kernel.begin(HANGS)
+    wait_until(lambda: len(_ranks(kernel)) == 7, CELL_S)  # those three stay
+    kernel.interrupt()
+    start = time.monotonic()
+    cell = kernel.wait(request)
+    assert cell.error == "Stopped", cell
+    left_s = STOP_S - (time.monotonic() - start)
+    wait_until(lambda: len(_ranks(kernel)) == 3, left_s, lambda: _ranks(kernel))
+
+    cell = kernel.run("%%ranks 3 --where machine\n1")
+    assert cell.error == "LaunchError" and "no hosts of this name" in cell.message
+    assert "rank 0 → 1" in kernel.value("%%ranks 2\nrank + 1"), "at home"
+    kernel.value("machines.close()")
+    assert "(1, '0')" not in kernel.value("%%ranks 2 --where machines\nrank"), "it opens again"
+
+
+ENDS: dict[str, Callable[[Kernel], None]] = {
+    "killed": Kernel.kill,
+    "restarted": lambda kernel: kernel.restart(now=False),
+    "restarted at once": lambda kernel: kernel.restart(now=True),
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_a_kernel_leaves_nothing(how: str, kernel: Kernel) -> None:
+    kernel.value("%%ranks 2 --where machines\nkept = 1")
+    kernel.begin(HANGS)
+    wait_until(lambda: len(_ranks(kernel)) == 6, CELL_S)
+    before = kernel.processes()
+    ENDS[how](kernel)
+    wait_until(
+        lambda: not [p for p in before if _lives(p)],
+        GONE_S,
+        lambda: [p for p in before if _lives(p)],
+    )
+    wait_until(lambda: not list(kernel.temp.glob("real-ranks-*")), GONE_S)
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
