@@ -281,8 +281,11 @@ def _ribbons(trace: Trace, sheet: _Sheet) -> Iterator[Mark]:
             at = (begin[upper], end[upper], end[lower], begin[lower])
             ys = [sheet.y(sheet.layout.bars[n]) for n in (upper, upper, lower, lower)]
             points = tuple((sheet.x(step), y) for step, y in zip(at, ys, strict=True))
-            style = "tint" if trace.between_hosts(collective.group_ranks) else "ribbon"
-            yield Area(points, style, COLLECTIVE if same else FAILURE, at)
+            look = COLLECTIVE if same else FAILURE
+            yield Area(points, "ribbon", look, at)
+            if trace.between_hosts(collective.group_ranks):
+                for one, other in ((0, 3), (1, 2)):  # both are begun, both have ended
+                    yield Line((points[one], points[other]), "line", look, (at[one], at[other]))
 
 
 def _messages(
@@ -330,12 +333,11 @@ def _legend(
         (BETWEEN, "bold", SEND, (Line, "bold", SEND)),
         (SAME, "ribbon", COLLECTIVE, (Area, "ribbon", COLLECTIVE)),
         (MISMATCH, "ribbon", FAILURE, (Area, "ribbon", FAILURE)),
-        (MISMATCH, "tint", FAILURE, (Area, "tint", FAILURE)),
         (NEVER_FINISHED, "open", FAILURE, (Box, "open", FAILURE)),
         (LOST, "dashed", FAILURE, (Line, "dashed", FAILURE)),
     )
     entries += [(name, style, look) for name, style, look, mark in known if mark in seen]
-    entries += [(OUTLINED, "", None)] if (Area, "tint", COLLECTIVE) in seen else []
+    entries += [(OUTLINED, "", None)] if (Line, "line", COLLECTIVE) in seen else []
     entries += [(f"✕ {FAILED}", "", None)] if errors else []
     thin = any(style == "solid" for _, style, _ in seen)
     entries += [(OUT if profile else IN_FLIGHT, "", None)] if thin else []
