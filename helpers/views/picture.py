@@ -7,7 +7,7 @@ import struct
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from io import BytesIO
 from pathlib import Path
@@ -126,10 +126,9 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def trace_of(run_or_trace: Run | Trace) -> Trace:
-    """Take the trace out of a run, with the hosts of its ranks; a trace is given back as it is."""
+    """Take the trace out of a run; a trace is given back as it is."""
     if isinstance(run_or_trace, Run):
-        trace, hosts = run_or_trace.trace, run_or_trace.hosts
-        return replace(trace, hosts=hosts) if hosts else trace
+        return run_or_trace.trace
     if isinstance(run_or_trace, Trace):
         return run_or_trace
     raise TypeError(

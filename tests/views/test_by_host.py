@@ -48,7 +48,7 @@ def two_levels() -> Trace:
 
 
 def run_on(hosts: tuple[str, ...], output: tuple[str, ...] = ("",) * 4) -> Run:
-    return replace(run_of(output), trace=replace(two_levels(), hosts=hosts), hosts=hosts)
+    return replace(run_of(output), trace=replace(two_levels(), hosts=hosts))
 
 
 def test_the_words_count_what_is_between_hosts() -> None:
