@@ -128,7 +128,15 @@ class SlurmCluster:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (for the cluster's life)
         try:
             self._srun = subprocess.Popen(
-                [*words, sys.executable, *worker],
+                # Numbered as Slurm numbers the nodes: ranks are placed in that order.
+                [
+                    *words,
+                    "sh",
+                    "-c",
+                    'exec "$0" "$@" --name "$SLURM_NODEID"',
+                    sys.executable,
+                    *worker,
+                ],
                 env={**os.environ, **_as_variables(self.security)},
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,

@@ -287,9 +287,9 @@ async def _connect(worker: str, arguments: Mapping[str, Any], request: Mapping[s
 
 
 def _order(name: object, address: str) -> tuple[int, Any, str]:
-    """Put workers that are numbered in their order, as those of SSHCluster are; others by their address."""
-    if isinstance(name, int):
-        return 0, name, address
+    """Put workers that are numbered, as those of ssh and Slurm, in their order; others by their address."""
+    if str(name).isdigit():
+        return 0, int(str(name)), address
     host = host_in(address)
     with contextlib.suppress(ValueError):
         return 1, int(ipaddress.ip_address(host)), address
