@@ -22,6 +22,8 @@ from helpers.ranks.failures import LaunchError
 _NODES_S = 60.0
 _CONNECT_S = 8.0
 _END_S = 5.0
+# Of the scheduler's HTTP server, which Dask starts in any case: by default 8787 of all addresses.
+_NO_FIXED_PORT = "127.0.0.1:0"
 
 
 def local_cluster(n: int) -> Any:
@@ -31,9 +33,31 @@ def local_cluster(n: int) -> Any:
     return LocalCluster(  # type: ignore[no-untyped-call]
         n_workers=n,
         threads_per_worker=1,
-        dashboard_address=None,  # its port would be a fixed one
+        dashboard_address=_NO_FIXED_PORT,
+        security=_own_security(),
         silence_logs=logging.CRITICAL,  # of how its processes end
     )
+
+
+def _own_security() -> Any:
+    """Return a key that only this process has: who cannot show it cannot connect to the cluster.
+
+    Without one, every user of the machine could run programs as this one.
+    """
+    from distributed.security import Security
+
+    return Security.temporary()  # type: ignore[no-untyped-call]
+
+
+def _as_variables(security: Any) -> dict[str, str]:
+    """Return the environment variables by which a Dask worker is given its key."""
+    worker = security.get_tls_config_for_role("worker")
+    return {
+        "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True",
+        "DASK_DISTRIBUTED__COMM__TLS__CA_FILE": worker["ca_file"],
+        "DASK_DISTRIBUTED__COMM__TLS__WORKER__CERT": worker["cert"],
+        "DASK_DISTRIBUTED__COMM__TLS__WORKER__KEY": worker["key"],
+    }
 
 
 def ssh_cluster(names: Sequence[str]) -> Any:
@@ -57,7 +81,7 @@ def ssh_cluster(names: Sequence[str]) -> Any:
             [names[0], *names],
             connect_options={"connect_timeout": _CONNECT_S},
             worker_options={"nthreads": 1},
-            scheduler_options={"port": 0, "dashboard": False},
+            scheduler_options={"port": 0, "dashboard_address": _NO_FIXED_PORT},
             remote_python=sys.executable,
             silence_logs=logging.CRITICAL,
         )
@@ -85,10 +109,14 @@ class SlurmCluster:
     def __init__(self, nodes: int) -> None:
         from distributed import LocalCluster
 
+        self.security = _own_security()
         inside = "SLURM_JOB_ID" in os.environ
         self._nodes = nodes or int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
         self._scheduler = LocalCluster(  # type: ignore[no-untyped-call]
-            n_workers=0, dashboard_address=None, host=socket.gethostbyname(socket.gethostname())
+            n_workers=0,
+            dashboard_address=_NO_FIXED_PORT,
+            host=socket.gethostbyname(socket.gethostname()),
+            security=self.security,
         )
         self.scheduler_address = str(self._scheduler.scheduler_address)
         # Without a nanny a worker ends when its scheduler does: with this process, however that ends. And
@@ -100,7 +128,16 @@ class SlurmCluster:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (for the cluster's life)
         try:
             self._srun = subprocess.Popen(
-                [*words, sys.executable, *worker],
+                # Numbered as Slurm numbers the nodes: ranks are placed in that order.
+                [
+                    *words,
+                    "sh",
+                    "-c",
+                    'exec "$0" "$@" --name "$SLURM_NODEID"',
+                    sys.executable,
+                    *worker,
+                ],
+                env={**os.environ, **_as_variables(self.security)},
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
                 stderr=self._log,

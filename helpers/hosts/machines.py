@@ -141,7 +141,12 @@ class Hosts:
         else:
             self._open.enter_context(cluster)
         try:
-            client = Client(address, timeout=_CONNECT_S, set_as_default=False)  # type: ignore[no-untyped-call]
+            client = Client(  # type: ignore[no-untyped-call]
+                address,
+                timeout=_CONNECT_S,
+                set_as_default=False,
+                security=getattr(cluster, "security", None),
+            )
         except (OSError, ValueError, TimeoutError) as error:
             raise LaunchError(f"no Dask scheduler answers at {address}: {error}") from None
         self._client = self._open.enter_context(client)
@@ -282,9 +287,9 @@ async def _connect(worker: str, arguments: Mapping[str, Any], request: Mapping[s
 
 
 def _order(name: object, address: str) -> tuple[int, Any, str]:
-    """Put workers that are numbered in their order, as those of SSHCluster are; others by their address."""
-    if isinstance(name, int):
-        return 0, name, address
+    """Put workers that are numbered, as those of ssh and Slurm, in their order; others by their address."""
+    if str(name).isdigit():
+        return 0, int(str(name)), address
     host = host_in(address)
     with contextlib.suppress(ValueError):
         return 1, int(ipaddress.ip_address(host)), address

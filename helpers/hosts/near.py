@@ -51,7 +51,10 @@ class Near(Streams):
         super().__init__(link)
         self.why = "the course's process there has ended, or the connection to it"
         self._numbers = itertools.count(1)
-        self._answers: dict[int, queue.SimpleQueue[bytes]] = {}
+        # When the answer that was fetched last came in.
+        self.answered_ns = 0
+        # What has come in answer to each question, and when.
+        self._answers: dict[int, queue.SimpleQueue[tuple[bytes, int]]] = {}
         # launch -> the memory for its records
         self._records: dict[int, int] = {}
         self._control: Messages | None = None
@@ -86,7 +89,9 @@ class Near(Streams):
         try:
             while True:
                 with contextlib.suppress(queue.Empty):
-                    found = self._answers[number].get(timeout=0.0 if meanwhile else 0.1)
+                    found, self.answered_ns = self._answers[number].get(
+                        timeout=0.0 if meanwhile else 0.1
+                    )
                     break
                 if meanwhile is not None:
                     meanwhile()
@@ -129,7 +134,7 @@ class Near(Streams):
             self._tell_connection(body)
         elif kind == ANSWER:
             with contextlib.suppress(KeyError):  # nobody waits any more
-                self._answers[launch].put(body)
+                self._answers[launch].put((body, time.monotonic_ns()))
         elif kind == RECORDS and (fd := self._records.get(launch)) is not None:
             (start,), (lost,) = COUNT.unpack_from(body), COUNT.unpack_from(body, COUNT.size)
             put(fd, rank, start, lost, body[2 * COUNT.size :])
@@ -235,26 +240,28 @@ class Far:
         self.gpus, self.cores = int(about["gpus"]), int(about["cores"])
         # How far the host's monotonic clock is ahead of this machine's, and by how much that may be wrong.
         self.clock_ns = self.clock_within_ns = 0
+        self._clock_asked: tuple[int, int] | None = None
         self._boot = str(about["boot"])
         self._path = [str(each) for each in about["path"]]
         self._given = given
 
-    def ask_clock(self) -> Callable[[], None]:
-        """Ask the host for its clock; give what is to be called to read the answer.
+    def ask_clock(self) -> None:
+        """Ask the host for its clock, for `read_clock`.
 
         The host read its clock at some moment between question and answer, most likely half-way (Cristian,
         "Probabilistic clock synchronization", 1989).
         """
-        if self._boot and self._boot == boot():
-            return lambda: None  # the same machine, the same clock
-        start = time.monotonic_ns()
-        number = self.near.question("clock")
+        if (
+            not self._boot or self._boot != boot()
+        ):  # else it is the same machine, with the same clock
+            self._clock_asked = time.monotonic_ns(), self.near.question("clock")
 
-        def read() -> None:
-            theirs, end = self.near.answer(number, int), time.monotonic_ns()
+    def read_clock(self) -> None:
+        """Take in the answer. Raise TimeoutError if there is none."""
+        if self._clock_asked is not None:
+            (start, number), self._clock_asked = self._clock_asked, None
+            theirs, end = self.near.answer(number, int), self.near.answered_ns
             self.clock_ns, self.clock_within_ns = theirs - (start + end) // 2, (end - start) // 2
-
-        return read
 
     def start(self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]) -> _Server:
         self.near.serve_connection(socket.socket(fileno=os.dup(control)), log)

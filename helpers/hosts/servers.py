@@ -116,6 +116,8 @@ class HostServers:
         self._times: dict[tuple[str, int], Times] = {}
         self._connections = {host.name: Connection(host) for host in hosts}
         self._launches = itertools.count(1)
+        # launch -> the question for its ports
+        self._ports: dict[int, int] = {}
         # launch -> the host of each of its ranks
         self._placed: dict[int, dict[int, Far]] = {}
         # Hosts whose loss has been reported for a launch.
@@ -152,14 +154,15 @@ class HostServers:
 
     def rendezvous(self, launch: int) -> Rendezvous | None:
         first = self.hosts[0]
-        number = first.near.question("ports", launch=launch)
-        clocks = [host.ask_clock() for host in self.hosts]
+        for host in self.hosts:
+            host.ask_clock()
+        # The ports of the next launch are asked for in time: no launch waits for an answer but the first.
+        number = self._ports.pop(launch, 0) or first.near.question("ports", launch=launch)
         try:
             store, port = first.near.answer(number, list[int])
-            for read in clocks:
-                read()
-        except (TimeoutError, LaunchError) as error:
-            raise LaunchError(f"a host does not answer: {error}.") from None
+        except TimeoutError as error:
+            raise LaunchError(f"{first.name} has gone: {error}.") from None
+        self._ports[launch + 1] = first.near.question("ports", launch=launch + 1)
         return Rendezvous(first.address, store, port)
 
     def host_names(self, world_size: int) -> tuple[str, ...]:
@@ -170,6 +173,9 @@ class HostServers:
         return sum(min(host.gpus, placed.count(host)) for host in self.hosts)
 
     def clocks(self, world_size: int) -> Sequence[int]:
+        for host in self.hosts:
+            with contextlib.suppress(TimeoutError):  # it has gone, which `messages` says
+                host.read_clock()
         return [host.clock_ns for host in self._place(world_size)]
 
     def view(self, launch: int, pids: Mapping[int, int], meanwhile: Callable[[], None]) -> View:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import platform
 from functools import cache
 from importlib import metadata
@@ -27,9 +28,11 @@ def versions() -> dict[str, str]:
 
 
 def boot() -> str:
-    """Return which start of which machine this is, as Linux names it; processes that agree share a clock."""
+    """Return which start of which machine this is, and which clock of it; "" if that is not known."""
     with contextlib.suppress(OSError):
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        start = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        # A time namespace, as a container may have one, has a monotonic clock of its own.
+        return f"{start} {os.readlink('/proc/self/ns/time')}"
     return ""
 
 

@@ -66,7 +66,7 @@ class Display(Quiet):
         doing = waits_now(watcher).waits if seconds >= SAY_WHO_AFTER_S else ()
         output = [member.latest for member in world.members]
         states = [member.state for member in world.members]
-        view = HTML(lanes_live_html(states, output, doing, seconds))
+        view = HTML(lanes_live_html(states, output, doing, seconds, world.hosts))
         if self._handle is None:
             self._handle = display(view, display_id=True)
         else:
@@ -83,8 +83,8 @@ class Display(Quiet):
         states = [member.state for member in world.members]
         self.clear()
         shown = {
-            "text/html": lanes_stopped_html(states, output, doing, seconds),
-            "text/plain": lanes_stopped_text(states, output, doing, seconds),
+            "text/html": lanes_stopped_html(states, output, doing, seconds, world.hosts),
+            "text/plain": lanes_stopped_text(states, output, doing, seconds, world.hosts),
         }
         display(shown, raw=True)
 

@@ -31,6 +31,7 @@ from helpers.ranks.site import Site
 from helpers.ranks.stop import one_stop
 from helpers.ranks.wanted import wanted_by
 from helpers.ranks.world import World, unique
+from helpers.trace.clocks import aligned
 
 
 def launch(
@@ -211,13 +212,12 @@ def make_run(
         world.options.world_size,
         [member.value for member in world.members],
         [member.output for member in world.members],
-        world.collector.trace(),
+        aligned(world.collector.trace(world.hosts)),
         failure,
         world.options.backend if world.options.init else "",
         seconds,
         notes,
         world.traffic,
-        world.hosts,
     )
     if failure is not None:
         failure.run = run

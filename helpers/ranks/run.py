@@ -55,7 +55,6 @@ class Run:
     trace: every communication call. failure: None, or why the launch did not end well.
     seconds: call to result in the launching process. notes: what else the reader should know.
     traffic: what was seen from outside of the ranks, where they ran in a sandbox and all answered.
-    hosts[r]: the host of rank r; empty where all ran on this machine.
     """
 
     world_size: int
@@ -67,7 +66,11 @@ class Run:
     seconds: float = 0.0
     notes: tuple[str, ...] = field(default=())
     traffic: Traffic | None = None
-    hosts: tuple[str, ...] = ()
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The host of each rank; empty where all ran on this machine."""
+        return self.trace.hosts
 
     @property
     def ok(self) -> bool:

@@ -271,7 +271,9 @@ def join_group(who: Identity) -> None:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     if who.store:
         host, _, port = who.store.rpartition(":")
-        store = c10d.TCPStore(host, int(port), world_size, rank == 0, _MEET)
+        if rank != 0:
+            _wait_for_listener(host, int(port))
+        store = c10d.TCPStore(host, int(port), world_size, rank == 0, _MEET, wait_for_workers=False)
         dist.init_process_group(backend, store=store, rank=rank, world_size=world_size)
         # What the lock below is for, between hosts: the last one to join lets all go on.
         if store.add("joined", 1) == world_size:
@@ -281,6 +283,20 @@ def join_group(who: Identity) -> None:
     with _until_all_have_joined(f"{who.folder}/joining"):
         file = c10d.FileStore(f"{who.folder}/store", world_size)
         dist.init_process_group(backend, store=file, rank=rank, world_size=world_size)
+
+
+def _wait_for_listener(host: str, port: int) -> None:
+    """Wait until rank 0's store listens.
+
+    A TCPStore that is refused tries again after half a second and more (torch 2.13): of the ranks of one
+    launch, which begin at the same time, some always come before rank 0.
+    """
+    until = time.monotonic() + _MEET.total_seconds()
+    while time.monotonic() < until:
+        with contextlib.suppress(ConnectionRefusedError):
+            socket.create_connection((host, port), timeout=_MEET.total_seconds()).close()
+            return
+        time.sleep(0.002)
 
 
 @contextmanager

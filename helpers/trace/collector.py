@@ -252,11 +252,13 @@ class Collector:
             _groups=self._groups,
         )
 
-    def trace(self) -> Trace:
-        """Return what is known now."""
+    def trace(self, hosts: tuple[str, ...] = ()) -> Trace:
+        """Return what is known now. hosts: of each rank; none where all are on this machine."""
         events = [calls[seq].event() for calls in self._calls for seq in sorted(calls)]
         groups = {name: ranks for said in self._left for name, ranks in said.items()}
-        return Trace(self.world_size, tuple(events), self.dropped, tuple(groups.values()))
+        return Trace(
+            self.world_size, tuple(events), self.dropped, tuple(groups.values()), hosts=hosts
+        )
 
     def unfinished(self, rank: int) -> tuple[Event, ...]:
         """Return the calls of a rank whose Work has not been seen to finish, oldest first."""

@@ -7,7 +7,7 @@ and diagnosis, views and checks read it. Nothing here imports torch.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 # Every collective `Event.op` that is recorded, in torch's words.
@@ -141,6 +141,8 @@ class Trace:
     groups: tuple[tuple[int, ...], ...] = ()
     # The ranks that were run, where the rest of the world was imagined; none of a real run.
     imagined: tuple[int, ...] = ()
+    # The host of each rank; empty where all ran on this machine.
+    hosts: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[Event]:
         return iter(self.events)
@@ -156,6 +158,19 @@ class Trace:
     def select(self, keep: Callable[[Event], bool]) -> Trace:
         """Return the trace of only those events for which `keep` is true."""
         return replace(self, events=tuple(e for e in self.events if keep(e)))
+
+    @property
+    def by_host(self) -> dict[str, list[int]]:
+        """The ranks of each host, in rank order; empty where all ran on this machine."""
+        found: dict[str, list[int]] = {}
+        for rank, host in enumerate(self.hosts):
+            found.setdefault(host, []).append(rank)
+        return found
+
+    def between_hosts(self, ranks: Iterable[int]) -> bool:
+        """Say whether these ranks are on more than one host."""
+        # A rank may name a peer that does not exist.
+        return len({self.hosts[rank] for rank in ranks if 0 <= rank < len(self.hosts)}) > 1
 
     def of(self, rank: int) -> tuple[Event, ...]:
         """Return the events of one rank in the order in which it issued them."""

@@ -21,6 +21,7 @@ from helpers.ranks.failures import (
 )
 from helpers.ranks.run import RankFailure, Run
 from helpers.trace.events import Wait
+from helpers.views.by_host import starts
 from helpers.views.endings import endings
 from helpers.views.plain import clean, clip, lines_of, one_line, plural, with_code
 from helpers.views.timeline import player_html
@@ -83,9 +84,10 @@ def lanes_text(run: Run) -> str:
     """Write the lanes as text: the same from run to run if the ranks' own output is."""
     lanes = lanes_of(run)
     if run.failure is None and all(_is_quiet(lane) for lane in lanes):
-        return "\n".join([_nothing(len(lanes)), *_notes(run)])
+        return "\n".join([_nothing(len(lanes), run.hosts), *_notes(run)])
     width = len(str(max((lane.rank for lane in lanes), default=0)))
-    parts = [line for lane in lanes for line in _lane_text(lane, f"rank {lane.rank:>{width}}")]
+    texts = [_lane_text(lane, f"rank {lane.rank:>{width}}") for lane in lanes]
+    parts = _under_hosts_text(texts, run.hosts)
     if run.failure is not None:
         parts += [
             f"{type(run.failure).__name__}: {text}" if not index else text
@@ -109,8 +111,9 @@ def _returned_none(lane: Lane) -> bool:
     return lane.value == "None"
 
 
-def _nothing(world_size: int) -> str:
-    return f"{plural(world_size, 'rank')}: nothing printed, nothing returned"
+def _nothing(world_size: int, hosts: Sequence[str]) -> str:
+    where = f" on {plural(len(set(hosts)), 'host')}" if hosts else ""
+    return f"{plural(world_size, 'rank')}{where}: nothing printed, nothing returned"
 
 
 def _notes(run: Run) -> list[str]:
@@ -129,19 +132,25 @@ def lanes_html(run: Run) -> str:
     lanes = lanes_of(run)
     notes = "".join(_div(with_code(note), "opacity: 0.7; margin-top: 4px") for note in _notes(run))
     if run.failure is None and all(_is_quiet(lane) for lane in lanes):
-        return _box(_muted(_nothing(len(lanes))) + notes)
+        return _box(_muted(_nothing(len(lanes), run.hosts)) + notes)
     banner = "" if run.failure is None else _banner(run.failure)
     stuck = isinstance(run.failure, Deadlock | RankTimeout)
     player = player_html(run) if stuck else ""
-    return _box(banner + _stack([_lane_html(lane) for lane in lanes]) + notes) + player
+    rows = [_lane_html(lane) for lane in lanes]
+    return _box(banner + _stack(rows, run.hosts) + notes) + player
 
 
 def lanes_live_html(
-    states: Sequence[str], output: Sequence[str], doing: Sequence[Wait], seconds: float
+    states: Sequence[str],
+    output: Sequence[str],
+    doing: Sequence[Wait],
+    seconds: float,
+    hosts: Sequence[str] = (),
 ) -> str:
     """Draw a launch that is still running: each rank's state and latest output, and what it is in now.
 
-    states: "running", "returned", "failed" or "died" of each rank. doing: of those that wait.
+    states: "running", "returned", "failed" or "died" of each rank. doing: of those that wait. hosts: of each
+    rank, empty where all are on this machine.
     """
     now = {wait.rank: wait for wait in doing}
     done = sum(state == "returned" for state in states)
@@ -151,7 +160,7 @@ def lanes_live_html(
         _live_lane(rank, state, output[rank] if rank < len(output) else "", now.get(rank))
         for rank, state in enumerate(states)
     ]
-    return _box(head + _stack(lanes))
+    return _box(head + _stack(lanes, hosts))
 
 
 def _while_fed(text: str) -> str:
@@ -171,23 +180,34 @@ def _while_fed(text: str) -> str:
 
 
 def lanes_stopped_html(
-    states: Sequence[str], output: Sequence[str], doing: Sequence[Wait], seconds: float
+    states: Sequence[str],
+    output: Sequence[str],
+    doing: Sequence[Wait],
+    seconds: float,
+    hosts: Sequence[str] = (),
 ) -> str:
     """Draw a launch that the reader has stopped: all that each rank printed, and where it was."""
     lanes = _stopped(states, output, doing)
     head = _muted(_stopped_head(len(states), seconds))
-    return _box(head + _stack([_lane_html(lane) for lane in lanes]))
+    return _box(head + _stack([_lane_html(lane) for lane in lanes], hosts))
 
 
 def lanes_stopped_text(
-    states: Sequence[str], output: Sequence[str], doing: Sequence[Wait], seconds: float
+    states: Sequence[str],
+    output: Sequence[str],
+    doing: Sequence[Wait],
+    seconds: float,
+    hosts: Sequence[str] = (),
 ) -> str:
     """Write a launch that the reader has stopped as text."""
-    lines = [_stopped_head(len(states), seconds)]
-    for lane in _stopped(states, output, doing):
-        lines += [f"rank {lane.rank} | {line}".rstrip() for line in lane.lines]
-        lines.append(f"rank {lane.rank}: {lane.ending}")
-    return "\n".join(lines)
+    texts = [
+        [
+            *(f"rank {lane.rank} | {line}".rstrip() for line in lane.lines),
+            f"rank {lane.rank}: {lane.ending}",
+        ]
+        for lane in _stopped(states, output, doing)
+    ]
+    return "\n".join([_stopped_head(len(states), seconds), *_under_hosts_text(texts, hosts)])
 
 
 def _stopped_head(world_size: int, seconds: float) -> str:
@@ -254,12 +274,38 @@ def _row(rank: int, body: str, *, edged: bool) -> str:
     )
 
 
-def _stack(rows: list[str]) -> str:
+def _stack(rows: list[str], hosts: Sequence[str]) -> str:
+    # hosts: of each row; none where all ran on this machine
+    first = starts(hosts)
+    rows = [
+        (_host_html(first[number]) if number in first else "") + row
+        for number, row in enumerate(rows)
+    ]
     return _div("".join(rows), "max-height: 60em; overflow-y: auto")
+
+
+def _host_html(host: str) -> str:
+    return _div(escape(one_line(host)), f"margin: 8px 0px 3px; border-bottom: 1px solid {_GREY}")
+
+
+def _under_hosts_text(lanes: list[list[str]], hosts: Sequence[str]) -> list[str]:
+    """Put the name of each host above the lines of its lanes, if there are any. hosts: of each lane."""
+    lines: list[str] = []
+    under = ""
+    for number, lane in enumerate(lanes):
+        if hosts and lane and hosts[number] != under:
+            under = hosts[number]
+            lines.append(f"{one_line(under)}:")
+        lines += lane
+    return lines
 
 
 def _box(content: str) -> str:
     return _div(content, "line-height: 1.45; max-width: 70em; text-align: left")
+
+
+# What a box of 14em surely shows: rows, and letters in each on a narrow page.
+_ROWS, _LINE = 8, 60
 
 
 def _pre(text: str, *, whole: bool = False) -> str:
@@ -270,7 +316,10 @@ def _pre(text: str, *, whole: bool = False) -> str:
         f"margin: 0px; padding: 0px; {room}white-space: pre-wrap; "
         "background: transparent; color: inherit"
     )
-    return f'<pre style="{style}">{escape(clean(text))}</pre>'
+    # what may need to be scrolled must be reachable by keyboard
+    rows = sum(1 + len(line) // _LINE for line in text.splitlines())
+    focus = ' tabindex="0"' if rows > _ROWS and not whole else ""
+    return f'<pre style="{style}"{focus}>{escape(clean(text))}</pre>'
 
 
 def _value(text: str) -> str:

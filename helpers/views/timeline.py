@@ -9,12 +9,13 @@ A thin bar is a call in flight while its rank is free to do other things; a thic
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from helpers.ranks.run import Run
-from helpers.trace.events import Collective, Message, Trace
+from helpers.trace.events import Message, Trace
+from helpers.views.by_host import host_lines, starts
 from helpers.views.drawing import Area, Box, Drawing, Line, Mark, Word
 from helpers.views.live import live_page, widgets_can_live
 from helpers.views.palette import COLLECTIVE, FAILURE, KINDS, SEND, WAIT, Look, look_of
@@ -30,6 +31,8 @@ MISMATCH = "mismatched collectives"
 FAILED = "failed"
 LOST = "message never received"
 IN_FLIGHT = "thin: in flight, the rank is free"
+BETWEEN = "message between hosts"
+OUTLINED = "outlined: between hosts"
 OUT = "in flight (a profile does not say who waits)"
 NEVER_FINISHED = "never finished"
 STRETCHED = "not to scale: each step has room"
@@ -40,6 +43,8 @@ _MOST_ARROWS = 500
 _MOST_BELOW = 2000
 _TALLEST = 1200.0
 _NAME = 11.0
+_HOST = 22.0
+"""Pixels above a host's first lane, for its name."""
 _FURTHEST_ZOOM = 100
 
 
@@ -50,6 +55,8 @@ class _Sheet:
     layout: Layout
     steps: Steps
     top: float
+    # Lane -> the host whose ranks begin there; empty where all ran on one machine.
+    hosts: Mapping[int, str]
 
     @property
     def rows(self) -> int:
@@ -76,7 +83,10 @@ class _Sheet:
 
     @property
     def bottom(self) -> float:
-        return self.top + self.lane * len(self.layout.ranks)
+        return self.top + self.lane * len(self.layout.ranks) + _HOST * len(self.hosts)
+
+    def lane_top(self, lane: int) -> float:
+        return self.top + lane * self.lane + _HOST * sum(first <= lane for first in self.hosts)
 
     def x(self, step: int) -> float:
         return LEFT + self.steps.at[min(step, len(self.steps.moments))] * (WIDTH - LEFT - RIGHT)
@@ -85,15 +95,11 @@ class _Sheet:
         """Return the height of a bar's middle."""
         row = bar.row + (self.layout.call_rows if bar.event.op == "span" else 0)
         return (
-            self.top
-            + self.layout.lane_of(bar.rank) * self.lane
-            + (row + 1) * self.row
-            - self.bar / 2
-            - 1
+            self.lane_top(self.layout.lane_of(bar.rank)) + (row + 1) * self.row - self.bar / 2 - 1
         )
 
     def center(self, rank: int) -> float:
-        return self.top + (self.layout.lane_of(rank) + 0.5) * self.lane + 3
+        return self.lane_top(self.layout.lane_of(rank)) + 0.5 * self.lane + 3
 
 
 def timeline(run_or_trace: Seen, *, title: str | None = None) -> Picture:
@@ -106,7 +112,8 @@ def timeline(run_or_trace: Seen, *, title: str | None = None) -> Picture:
     trace = seen_in(run_or_trace)
     layout = lay_out(trace)
     profile = isinstance(run_or_trace, list)
-    text = "\n".join([headline(trace), *rank_lines(trace), *_left_out(layout, trace)])
+    lines = [headline(trace), *host_lines(trace), *rank_lines(trace), *_left_out(layout, trace)]
+    text = "\n".join(lines)
 
     still = _drawn(trace, layout, steps_of(layout), title, profile)[0]
 
@@ -155,10 +162,10 @@ def _drawn(
     most: int = _MOST_ARROWS,
 ) -> tuple[Drawing, list[Flight]]:
     """Draw a run, and return the messages of the drawing, for a page that sends them along."""
-    sheet = _Sheet(layout, steps, 34.0 if title else 6.0)
-    flights, messages = _messages(trace.messages()[:most], sheet)
+    sheet = _Sheet(layout, steps, 34.0 if title else 6.0, starts(trace.hosts))
+    flights, messages = _messages(trace, trace.messages()[:most], sheet)
     marks = [
-        *_ribbons(trace.collectives(), sheet),
+        *_ribbons(trace, sheet),
         *_lanes(sheet),
         *_bars(sheet),
         *messages,
@@ -169,6 +176,10 @@ def _drawn(
     fixed = [_word(4, 21, one_line(title, 90), 14.0, heavy=True)] if title else []
     ranks = layout.ranks[:: max(1, math.ceil(14 / sheet.lane))]
     fixed += [_word(4, sheet.center(r) + 4, f"rank {r}", 12.0, heavy=True) for r in ranks]
+    fixed += [
+        _word(4, sheet.lane_top(lane) - 4, one_line(host, 60), 12.0, "quiet")
+        for lane, host in sheet.hosts.items()
+    ]
     about = (("left", LEFT), ("right", RIGHT), ("top", sheet.top), ("bottom", sheet.bottom))
     return Drawing(WIDTH, height, tuple(marks), (*fixed, *legend), about), flights
 
@@ -183,7 +194,10 @@ def _lanes(sheet: _Sheet) -> Iterator[Mark]:
     """Draw a rank's own line, on which its calls are."""
     last = len(sheet.steps.moments)
     for lane in range(len(sheet.layout.ranks)):
-        y = sheet.top + lane * sheet.lane + sheet.row - sheet.bar / 2 - 1
+        if lane and lane in sheet.hosts:
+            y = sheet.lane_top(lane) - _HOST + 2
+            yield Line(((LEFT, y), (WIDTH - RIGHT, y)), "dashed", at=(-1, last))
+        y = sheet.lane_top(lane) + sheet.row - sheet.bar / 2 - 1
         yield Line(((LEFT, y), (WIDTH - RIGHT, y)), "rule", at=(-1, last))
 
 
@@ -256,10 +270,10 @@ def _times(sheet: _Sheet) -> Iterator[Mark]:
         yield Word(place, "quiet", None, (step, following), text, 10.5)
 
 
-def _ribbons(collectives: tuple[Collective, ...], sheet: _Sheet) -> Iterator[Mark]:
+def _ribbons(trace: Trace, sheet: _Sheet) -> Iterator[Mark]:
     """Join the calls of each collective from rank to rank; a mismatch looks other."""
     numbers = {id(bar.event): number for number, bar in enumerate(sheet.layout.bars)}
-    for collective in collectives:
+    for collective in trace.collectives():
         met = [numbers[id(call)] for call in collective.calls if id(call) in numbers]
         same = len({call.op for call in collective.calls}) == 1
         for upper, lower in pairwise(met):
@@ -267,10 +281,16 @@ def _ribbons(collectives: tuple[Collective, ...], sheet: _Sheet) -> Iterator[Mar
             at = (begin[upper], end[upper], end[lower], begin[lower])
             ys = [sheet.y(sheet.layout.bars[n]) for n in (upper, upper, lower, lower)]
             points = tuple((sheet.x(step), y) for step, y in zip(at, ys, strict=True))
-            yield Area(points, "ribbon", COLLECTIVE if same else FAILURE, at)
+            look = COLLECTIVE if same else FAILURE
+            yield Area(points, "ribbon", look, at)
+            if trace.between_hosts(collective.group_ranks):
+                for one, other in ((0, 3), (1, 2)):  # both are begun, both have ended
+                    yield Line((points[one], points[other]), "line", look, (at[one], at[other]))
 
 
-def _messages(messages: tuple[Message, ...], sheet: _Sheet) -> tuple[list[Flight], list[Mark]]:
+def _messages(
+    trace: Trace, messages: tuple[Message, ...], sheet: _Sheet
+) -> tuple[list[Flight], list[Mark]]:
     """Draw an arrow from each send to the recv that took it; one that nobody took stops half way."""
     numbers = {id(bar.event): number for number, bar in enumerate(sheet.layout.bars)}
     heads = len(messages) <= _MOST_ARROWS
@@ -285,7 +305,8 @@ def _messages(messages: tuple[Message, ...], sheet: _Sheet) -> tuple[list[Flight
         if recv is not None and message.recv is not None and message.recv.finished:
             end, v = sheet.steps.end[recv], sheet.y(sheet.layout.bars[recv])
             points = ((sheet.x(begin), y), (sheet.x(end), v))
-            marks.append(Line(points, "line", SEND, (begin, end), head=heads))
+            style = "bold" if trace.between_hosts((message.src, message.dst)) else "line"
+            marks.append(Line(points, style, SEND, (begin, end), head=heads))
             flights.append((begin, end, y, v))
             continue
         end = min(begin + 1, len(sheet.steps.moments))
@@ -309,12 +330,14 @@ def _legend(
     ]
     known = (
         (MESSAGE, "line", SEND, (Line, "line", SEND)),
+        (BETWEEN, "bold", SEND, (Line, "bold", SEND)),
         (SAME, "ribbon", COLLECTIVE, (Area, "ribbon", COLLECTIVE)),
         (MISMATCH, "ribbon", FAILURE, (Area, "ribbon", FAILURE)),
         (NEVER_FINISHED, "open", FAILURE, (Box, "open", FAILURE)),
         (LOST, "dashed", FAILURE, (Line, "dashed", FAILURE)),
     )
     entries += [(name, style, look) for name, style, look, mark in known if mark in seen]
+    entries += [(OUTLINED, "", None)] if (Line, "line", COLLECTIVE) in seen else []
     entries += [(f"✕ {FAILED}", "", None)] if errors else []
     thin = any(style == "solid" for _, style, _ in seen)
     entries += [(OUT if profile else IN_FLIGHT, "", None)] if thin else []
@@ -329,8 +352,8 @@ def _legend(
         if x + wide > WIDTH and x > 4:
             x, y = 4.0, y + 20
             word = replace(word, points=((x + (24 if style else 0), y),))
-        if style in {"line", "dashed"}:
-            drawn.append(Line(((x, y - 4), (x + 18, y - 4)), style, look, head=style == "line"))
+        if style in {"line", "bold", "dashed"}:
+            drawn.append(Line(((x, y - 4), (x + 18, y - 4)), style, look, head=style != "dashed"))
         elif style:
             drawn.append(Box(((x, y - 10), (x + 18, y + 1)), style, look))
         drawn.append(word)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from helpers.ranks.run import Run
 from helpers.trace.events import Event, Message, Trace
+from helpers.views.by_host import host_lines, starts
 from helpers.views.palette import COLLECTIVE, FAINT, INK
 from helpers.views.picture import Picture, new_figure, trace_of
 from helpers.views.plain import ELLIPSIS, one_line, plural, short_bytes
@@ -50,9 +51,9 @@ def traffic(run_or_trace: Run | Trace) -> Picture:
     figure = new_figure(max(4.0, sum(widths)), min(8.0, max(1.9, cells + 1.2)) if widths else 0.8)
     panels = figure.subplots(1, max(1, len(widths)), squeeze=False, width_ratios=widths or [1])[0]
     if _any(counts):
-        _draw_pairs(panels[0], traffic_matrix(trace), counts, ranks)
+        _draw_pairs(panels[0], traffic_matrix(trace), counts, ranks, trace.hosts)
     if ops:
-        _draw_handed_in(panels[-1], drawn, trace.ranks)
+        _draw_handed_in(panels[-1], drawn, trace.ranks, trace.hosts)
     if not widths:
         panels[0].axis("off")
         panels[0].text(0.5, 0.5, _NOTHING, ha="center", va="center", color=FAINT)
@@ -142,11 +143,20 @@ def _ops_width(ops: dict[str, list[int]]) -> float:
 
 
 def _draw_pairs(
-    axes: Axes, matrix: list[list[int]], counts: list[list[int]], ranks: Sequence[int]
+    axes: Axes,
+    matrix: list[list[int]],
+    counts: list[list[int]],
+    ranks: Sequence[int],
+    hosts: Sequence[str],
 ) -> None:
     image = _heat(axes, matrix, counts)
-    _rank_ticks(axes.xaxis, ranks)
-    _rank_ticks(axes.yaxis, ranks)
+    _rank_ticks(axes.xaxis, ranks, hosts, "{rank}\n{host}")
+    _rank_ticks(axes.yaxis, ranks, hosts)
+    for first in list(starts(hosts))[
+        1:
+    ]:  # what is outside the squares on the diagonal is between hosts
+        axes.axvline(first - 0.5, color=INK, linewidth=1.4)
+        axes.axhline(first - 0.5, color=INK, linewidth=1.4)
     axes.set_xlabel("to rank", fontsize=9)
     axes.set_ylabel("from rank", fontsize=9)
     how_many = " (how many)" if len(matrix) <= _NUMBERS_UP_TO else ""
@@ -160,7 +170,9 @@ def _draw_pairs(
                     _number(axes, image, (dst, src), text)
 
 
-def _draw_handed_in(axes: Axes, ops: dict[str, list[int]], ranks: Sequence[int]) -> None:
+def _draw_handed_in(
+    axes: Axes, ops: dict[str, list[int]], ranks: Sequence[int], hosts: Sequence[str]
+) -> None:
     """Draw a column for each collective, a bar in it for each rank, as long as its bytes."""
     for column, nbytes in enumerate(ops.values()):
         most = max(1, *nbytes)
@@ -180,7 +192,7 @@ def _draw_handed_in(axes: Axes, ops: dict[str, list[int]], ranks: Sequence[int])
     axes.set_xticks([column + 0.5 for column in range(len(ops))], names, parse_math=False)
     axes.set_xlim(0, len(ops))
     axes.set_ylim(len(ranks) - 0.5, -0.5)
-    _rank_ticks(axes.yaxis, ranks)
+    _rank_ticks(axes.yaxis, ranks, hosts)
     axes.tick_params(length=0, labelsize=8.5)
     axes.set_ylabel("rank", fontsize=9)
     axes.set_title("collectives: bytes handed in", fontsize=9.5, loc="left")
@@ -205,9 +217,16 @@ def _most(rows: list[list[int]]) -> int:
     return max(map(max, rows))
 
 
-def _rank_ticks(axis: Axis, ranks: Sequence[int]) -> None:
-    each = max(1, -(-len(ranks) // 32))
-    axis.set_ticks(range(0, len(ranks), each), [str(rank) for rank in ranks[::each]])
+def _rank_ticks(
+    axis: Axis, ranks: Sequence[int], hosts: Sequence[str], form: str = "{host}  {rank}"
+) -> None:
+    """Number the ranks; form: of the first one of each host."""
+    each, first = max(1, -(-len(ranks) // 32)), starts(hosts)
+    names = [
+        form.format(rank=rank, host=one_line(first[rank], 20)) if rank in first else str(rank)
+        for rank in ranks[::each]
+    ]
+    axis.set_ticks(range(0, len(ranks), each), names)
 
 
 def _color_bar(axes: Axes, image: AxesImage, matrix: list[list[int]]) -> None:
@@ -231,8 +250,10 @@ def _text(trace: Trace, counts: list[list[int]], ops: dict[str, list[int]]) -> s
     parts = ([plural(total, "message")] if total else []) + list(ops)
     world = plural(trace.world_size, "rank")
     world = f"{len(trace.imagined)} of {world} (imagined)" if trace.imagined else world
-    lines = [f"traffic of {world}: {', '.join(parts) or _NOTHING}"]
+    lines = [f"traffic of {world}: {', '.join(parts) or _NOTHING}", *host_lines(trace)]
     matrix, ranks = traffic_matrix(trace), _ranks_shown(trace)
+    if trace.hosts:
+        lines[-1] += _bytes_between(trace, matrix)
     pairs = [
         f"rank {ranks[src]} → rank {ranks[dst]}: {matrix[src][dst]:,} B in {plural(count, 'message')}"
         for src, row in enumerate(counts)
@@ -246,6 +267,22 @@ def _text(trace: Trace, counts: list[list[int]], ops: dict[str, list[int]]) -> s
         f"{one_line(op, 28)}: {_handed_in_text(nbytes, trace.ranks)}" for op, nbytes in ops.items()
     ]
     return "\n".join(lines)
+
+
+def _bytes_between(trace: Trace, matrix: list[list[int]]) -> str:
+    """Say how much of the bytes sent, and handed in to collectives, is for other hosts too."""
+    crossing = sum(
+        nbytes
+        for src, row in enumerate(matrix)
+        for dst, nbytes in enumerate(row)
+        if trace.between_hosts((src, dst))
+    )
+    given = [event for event in trace if event.is_collective]
+    wide = sum(_bytes(event) for event in given if trace.between_hosts(event.group_ranks))
+    sent, handed = sum(map(sum, matrix)), sum(map(_bytes, given))
+    parts = [f"{crossing:,} of {sent:,} B sent"] if sent else []
+    parts += [f"{wide:,} of {handed:,} B handed in"] if handed else []
+    return "".join(f"; {part}" for part in parts)
 
 
 def _handed_in_text(nbytes: list[int], ranks: Sequence[int]) -> str:

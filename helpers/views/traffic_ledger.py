@@ -52,23 +52,23 @@ def traffic_ledger(
 
     Bytes are those of the tensors given to the calls. A receive hands in nothing and is left out.
     """
-    ledger = {
-        one_line(name, 44): _kept(calls_by_phase(trace_of(run), rank)) for name, run in runs.items()
-    }
+    traces = {one_line(name, 44): trace_of(run) for name, run in runs.items()}
+    ledger = {name: _kept(calls_by_phase(trace, rank)) for name, trace in traces.items()}
     rows = [(name, phase) for name in ledger for phase in phases]
     figure = new_figure(9.2, max(1.1, len(rows) * _BAR + len(ledger) * _GAP + 0.85))
     axes = figure.add_subplot()
     places = []
     for index, (name, phase) in enumerate(rows):
         y = index * _BAR + (index // max(1, len(phases))) * _GAP
-        _draw(axes, ledger[name].get(phase, ()), y)
+        _draw(axes, ledger[name].get(phase, ()), traces[name], y)
         first = phase == phases[0]
         places.append((y, f"{name}   {phase}" if first else phase))
     _frame(axes, places, _longest(ledger, phases))
-    axes.set_xlabel(f"bytes that rank {rank} hands in", fontsize=9)
+    dark = " (dark: to groups of several hosts)" if any(t.hosts for t in traces.values()) else ""
+    axes.set_xlabel(f"bytes that rank {rank} hands in{dark}", fontsize=9)
     if title:
         axes.set_title(one_line(title, 90), fontsize=10.5, loc="left", parse_math=False)
-    return Picture(figure, _text(ledger, phases, rank))
+    return Picture(figure, _text(ledger, traces, phases, rank))
 
 
 def _lasts(span: Event, when_ns: int) -> bool:
@@ -84,19 +84,25 @@ def _longest(ledger: Mapping[str, Calls], phases: Sequence[str]) -> int:
     return max(sums, default=0)
 
 
-def _draw(axes: Axes, calls: Sequence[Event], y: float) -> None:
+def _draw(axes: Axes, calls: Sequence[Event], trace: Trace, y: float) -> None:
     left = 0
     for call in calls:
         look = _look(call)
         axes.barh(
             y, call.nbytes, _BAR * 0.82, left,
-            color=look.tint, edgecolor=look.color, hatch=look.hatch, linewidth=1.1,
+            color=look.color if _between(call, trace) else look.tint,
+            edgecolor=look.color, hatch=look.hatch, linewidth=1.1,
         )  # fmt: skip
         left += call.nbytes
     axes.annotate(
-        _words(calls), (left, y), (5, 0), textcoords="offset points",
+        _words(calls, trace), (left, y), (5, 0), textcoords="offset points",
         va="center", fontsize=8.5, color=INK if calls else FAINT, parse_math=False,
     )  # fmt: skip
+
+
+def _between(call: Event, trace: Trace) -> bool:
+    ends = call.group_ranks if call.is_collective else (call.rank, call.peer or 0)
+    return trace.between_hosts(ends)
 
 
 def _look(call: Event) -> Look:
@@ -114,16 +120,22 @@ def _frame(axes: Axes, places: Sequence[tuple[float, str]], longest: int) -> Non
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _words(calls: Sequence[Event]) -> str:
+def _words(calls: Sequence[Event], trace: Trace) -> str:
     counts = Counter(call.op for call in calls)
     total = sum(call.nbytes for call in calls)
     made = ", ".join(plural(count, op) for op, count in counts.items())
-    return f"{made}: {short_bytes(total)}" if made else _NOTHING
+    if not made:
+        return _NOTHING
+    crossing = sum(call.nbytes for call in calls if _between(call, trace))
+    part = f", {short_bytes(crossing)} of it between hosts" if trace.hosts else ""
+    return f"{made}: {short_bytes(total)}{part}"
 
 
-def _text(ledger: Mapping[str, Calls], phases: Sequence[str], rank: int) -> str:
+def _text(
+    ledger: Mapping[str, Calls], traces: Mapping[str, Trace], phases: Sequence[str], rank: int
+) -> str:
     lines = [f"what rank {rank} hands in:"]
     for name, calls in ledger.items():
-        parts = [f"{phase} {_words(calls.get(phase, ()))}" for phase in phases]
+        parts = [f"{phase} {_words(calls.get(phase, ()), traces[name])}" for phase in phases]
         lines.append(f"  {name}: {'; '.join(parts)}")
     return "\n".join(lines)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from helpers.ranks.failures import Deadlock, RankTimeout
+from helpers.ranks.failures import Deadlock, RankTimeout, name_of
 from helpers.ranks.run import Run
 from helpers.trace.events import Diagnosis, Wait
 from helpers.views.drawing import Area, Drawing, Line, Mark, Word
@@ -41,12 +41,13 @@ def wait_graph(what: Deadlock | RankTimeout | Diagnosis | Run) -> Picture:
     Takes the failure, its diagnosis, or the run that ended so. Raises TypeError for anything
     else, ValueError for a run whose ranks were not waiting for each other.
     """
-    kind, waits, guilty = _take(what)
+    kind, waits, guilty, hosts = _take(what)
     rings = cycles(waits)
-    return Picture(_draw(waits, rings, guilty), _text(kind, waits, rings))
+    return Picture(_draw(waits, rings, guilty, hosts), _text(kind, waits, rings, hosts))
 
 
-def _take(what: object) -> tuple[str, tuple[Wait, ...], tuple[int, ...]]:
+def _take(what: object) -> tuple[str, tuple[Wait, ...], tuple[int, ...], tuple[str, ...]]:
+    """Return the kind of failure, the waits, the guilty ranks, and the host of each rank if there are any."""
     if isinstance(what, Run):
         if not isinstance(what.failure, Deadlock | RankTimeout):
             how = type(what.failure).__name__ if what.failure else "without a failure"
@@ -55,12 +56,14 @@ def _take(what: object) -> tuple[str, tuple[Wait, ...], tuple[int, ...]]:
                 f"It is drawn of a Deadlock or a RankTimeout."
             )
         what = what.failure
+    run = what.run if isinstance(what, Deadlock | RankTimeout) else None
+    hosts = run.hosts if run is not None else ()
     if isinstance(what, Deadlock):
         what = what.diagnosis
     if isinstance(what, Diagnosis):
-        return what.kind.replace("_", " "), what.waits, what.guilty
+        return what.kind.replace("_", " "), what.waits, what.guilty, hosts
     if isinstance(what, RankTimeout):
-        return "time used up", what.waits, ()
+        return "time used up", what.waits, (), hosts
     raise TypeError(
         f"a wait graph is drawn from a Deadlock, a RankTimeout or a Run that ended in one, not "
         f"from {type(what).__name__}. launch(..., on_failure='return') gives such a Run."
@@ -100,20 +103,23 @@ def _ring_to(last: int, start: int, came_from: dict[int, int]) -> tuple[int, ...
     return (*path[lowest:], *path[:lowest])
 
 
-def _text(kind: str, waits: Sequence[Wait], rings: list[tuple[int, ...]]) -> str:
+def _text(
+    kind: str, waits: Sequence[Wait], rings: list[tuple[int, ...]], hosts: Sequence[str]
+) -> str:
     head = f"wait graph of {plural(len(waits), 'rank')}: {one_line(kind)}"
     shown = [" → ".join(map(str, (*ring, ring[0]))) for ring in rings[:_MOST_RINGS]]
     if shown:
         head += f"{'' if kind == 'cycle' else ', cycle'} {', '.join(shown)}"
-    return "\n".join([head, *(_sentence(wait) for wait in waits)])
+    return "\n".join([head, *(_sentence(wait, hosts) for wait in waits)])
 
 
-def _sentence(wait: Wait) -> str:
+def _sentence(wait: Wait, hosts: Sequence[str]) -> str:
+    name = one_line(name_of(wait.rank, hosts), 90)
     if wait.event is None:
-        return f"rank {wait.rank}: {one_line(wait.state, 120)}"
+        return f"{name}: {one_line(wait.state, 120)}"
     names = ", ".join(map(str, wait.waits_for[:16])) + (", …" if len(wait.waits_for) > 16 else "")
     whom = f"rank{'s' if len(wait.waits_for) > 1 else ''} {names}" if names else "nobody it names"
-    return f"rank {wait.rank} waits for {whom} ({_call_and_place(wait)})"
+    return f"{name} waits for {whom} ({_call_and_place(wait)})"
 
 
 def _call_and_place(wait: Wait) -> str:
@@ -121,11 +127,17 @@ def _call_and_place(wait: Wait) -> str:
     return one_line(f"{wait.call}{where}", 80)
 
 
-def _draw(waits: Sequence[Wait], rings: list[tuple[int, ...]], guilty: tuple[int, ...]) -> Drawing:
+def _draw(
+    waits: Sequence[Wait],
+    rings: list[tuple[int, ...]],
+    guilty: tuple[int, ...],
+    hosts: Sequence[str],
+) -> Drawing:
     small = len(waits) > _WRITTEN_UP_TO
     radius = 0.0 if len(waits) < 3 else 84.0 if len(waits) <= 6 else 170.0
     node = 11.0 if small else _NODE
-    height = 2 * (radius + node + (14 if small else 48 if len(waits) > 2 else 18))
+    room = 14 if small else 48 if len(waits) > 2 else 18
+    height = 2 * (radius + node + room + (0 if small or not hosts else 15))
     spots = _spots([wait.rank for wait in waits], _WIDTH / 2, height / 2, radius)
     in_ring = {edge for ring in rings for edge in zip(ring, (*ring[1:], ring[0]), strict=True)}
     edges = _edges(waits)
@@ -150,7 +162,8 @@ def _draw(waits: Sequence[Wait], rings: list[tuple[int, ...]], guilty: tuple[int
         )
         if not small:
             first = wait.rank in guilty and len(guilty) < len(waits)
-            marks += _about(wait, spots[wait.rank], height / 2, first)
+            host = hosts[wait.rank] if hosts else ""
+            marks += _about(wait, spots[wait.rank], height / 2, first, host)
     ringed = [(name, edge) for name, edge in _LINES if any((e in in_ring) is edge for e in edges)]
     fixed, x = list[Mark](), 10.0
     for name, edge in ringed:
@@ -218,12 +231,13 @@ def _node(spot: Point, size: float, corners: int, look: Look, style: str) -> lis
     return [Area(points, style, look)]
 
 
-def _about(wait: Wait, spot: Point, middle: float, first: bool) -> list[Mark]:
-    """Write next to a node, on the outside, its call and the line of it."""
+def _about(wait: Wait, spot: Point, middle: float, first: bool, host: str) -> list[Mark]:
+    """Write next to a node, on the outside, its call and the line of it, and its host if it has one."""
     across = spot[0] - _WIDTH / 2
     lines = [one_line(wait.state, 34)] if wait.event is None else [label_of(wait.event)]
     if wait.event is not None and wait.event.where is not None:
         lines.append(one_line(str(wait.event.where), 34))
+    lines += [f"on {one_line(host, 30)}"] if host else []
     lines += ["look here first"] if first else []
     if abs(across) < 30:
         x, anchor = spot[0], "middle"

@@ -28,14 +28,14 @@ def beside_monarch() -> list[Figure]:
     ours, theirs = [], []
     for _ in range(STARTS):
         ours.append(seconds_of(lambda: launch(one_all_reduce, RANKS)))
-        theirs.append(_to_the_first_sum())
+        theirs.append(start_monarch())
     started = Figure(
         f"launch, {RANKS} ranks",
         spread(ours),
         f"Monarch, {RANKS} processes to the first sum {spread(theirs)}",
         f"Monarch takes {median(theirs) / median(ours):.1f}x as long",
     )
-    live, calls = live_cells(), _calls()
+    live, calls = live_cells(), monarch_calls()
     called = Figure(
         f"live %%ranks cell, {RANKS} ranks",
         spread(live),
@@ -45,14 +45,16 @@ def beside_monarch() -> list[Figure]:
     return [started, called]
 
 
-def _to_the_first_sum() -> float:
+def start_monarch() -> float:
+    """Return the seconds that a world takes up to its first sum, without its end."""
     start = perf_counter()
     with _adders() as adders:
         adders.add.call().get()
         return perf_counter() - start  # without their end
 
 
-def _calls() -> list[float]:
+def monarch_calls() -> list[float]:
+    """Return the seconds of each sum but the first ten, in a world that is there."""
     times = []
     with _adders() as adders:
         for _ in range(CALLS):

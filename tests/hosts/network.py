@@ -101,7 +101,7 @@ def network(
         _ip(f"addr add {subnet}.1/24 dev {bridge}")
         _ip(f"link set {bridge} up")
         cluster: Any = undo.enter_context(
-            LocalCluster(n_workers=0, dashboard_address=None, host=f"{subnet}.1")
+            LocalCluster(n_workers=0, dashboard_address=":0", host=f"{subnet}.1")
         )
         net = Network(cluster.scheduler_address)
         for at, name in enumerate(names, 2):

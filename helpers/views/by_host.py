@@ -1,0 +1,47 @@
+"""Which ranks are on which host, and what is sent between hosts: in words, for every view.
+
+Empty where all ranks ran on this machine: then views are what they are without hosts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from helpers.trace.events import Trace
+from helpers.views.plain import one_line, plural
+
+_MOST = 16
+_NAME = 60
+
+
+def host_lines(trace: Trace) -> list[str]:
+    """Say which ranks each host has, and how many messages and collectives are between hosts."""
+    if not trace.hosts:
+        return []
+    hosts = [f"{one_line(host, _NAME)}: {_ranks(ranks)}" for host, ranks in trace.by_host.items()]
+    more = [f"{plural(len(hosts) - _MOST, 'more host')}"] if len(hosts) > _MOST else []
+    messages, collectives = trace.messages(), trace.collectives()
+    parts = [
+        f"{sum(crossing):,} of {plural(len(crossing), noun)}"
+        for noun, crossing in (
+            ("message", [trace.between_hosts((m.src, m.dst)) for m in messages]),
+            ("collective", [trace.between_hosts(c.group_ranks) for c in collectives]),
+        )
+        if crossing
+    ]
+    where = "; ".join([*hosts[:_MOST], *more])
+    return [where, f"between hosts: {', '.join(parts) or 'nothing'}"]
+
+
+def starts(hosts: Sequence[str]) -> dict[int, str]:
+    """Return where, in rank order, another host begins: rank -> host. hosts: of each rank."""
+    return {rank: host for rank, host in enumerate(hosts) if not rank or host != hosts[rank - 1]}
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    """Write ranks, those in a row by the first and the last."""
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    if len(ranks) > 2 and list(ranks) == list(range(ranks[0], ranks[-1] + 1)):
+        return f"ranks {ranks[0]} to {ranks[-1]}"
+    return f"ranks {', '.join(map(str, ranks[:_MOST]))}" + (", …" if len(ranks) > _MOST else "")
