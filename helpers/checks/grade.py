@@ -45,8 +45,10 @@ NameCell = Callable[[int], str]
 _STOP_AFTER = frozenset(
     {Outcome.DEADLOCKED, Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.NOT_ATTEMPTED}
 )
-# Cases that are tried again in worlds of their own: after this many that went wrong alike, others do too.
-_MOST_ALONE = 8
+# Cases that went wrong together are tried again, each in a world of its own: after this many the others are
+# believed, and sooner where these went wrong there as well. An answer that is right only in the first call of
+# a process passes there, and is wrong all the same.
+_MOST_ALONE, _ENOUGH_ALONE = 8, 4
 # Answers to other exercises that are tried because one that calls them failed.
 _MOST_PARTS = 3
 MOVES = (
@@ -206,7 +208,7 @@ class _Trial:
         def together(k: int) -> _Together:
             return all_in_one(self.worlds, groups[k]) if k < len(groups) else {}
 
-        alone, failed = 0, 0
+        alone, confirmed, failed = 0, 0, 0
         for k, group in enumerate(groups):
             turn = group[0]
             try:
@@ -220,7 +222,8 @@ class _Trial:
                     verdict = seen[turn.number][1] if turn.number in seen else None
                     passes = verdict is not None and verdict.passed
                     # of many that went wrong together it is enough to try some again
-                    is_settled = not doubted if passes else alone >= _MOST_ALONE
+                    enough = alone >= _MOST_ALONE or confirmed >= _ENOUGH_ALONE
+                    is_settled = not doubted if passes else enough
                     if verdict is None or not is_settled:
                         alone += not passes
                         if failed or self.matches is None:
@@ -228,6 +231,7 @@ class _Trial:
                         else:
                             verdict = self._to_be_shown(turn, wrong, _seen(seen, passed=True))
                         failed += not verdict.passed
+                        confirmed += not (passes or verdict.passed)
                     yield verdict
                     if verdict.outcome in _STOP_AFTER or _took_minutes(verdict):
                         return

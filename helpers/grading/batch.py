@@ -108,7 +108,7 @@ def _until_broken(
 def _outcome(job: Job, future: Future[Record], level: str) -> tuple[Job, Record]:
     try:
         return job, future.result()
-    except (BrokenProcessPool, CannotWrite):
+    except (BrokenProcessPool, CannotWrite):  # of these the whole batch must hear
         raise
     except Exception as error:  # a fault of the grader's own: the batch goes on
         return job, _fault(job, level, f"The grader failed: {error!r}.")

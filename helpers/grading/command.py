@@ -191,6 +191,7 @@ def _write(
     changes = (*before.changes, *moved)
     similar = similar_answers(counted, reference_answers(course.notebooks, solutions_here()))
     written = write_reports(course, setting.out, members, similar, changes)
+    # Last: who finds it knows that all else was written, as `run_autograder` for Gradescope does.
     write_whole(setting.out / GRADES, as_json(Grades(grades, changes)))
     if moved:
         click.echo(f"{plural(len(moved), 'grade')} moved; {setting.out / 'changes.csv'} says why.")

@@ -180,6 +180,7 @@ class Grader:
                         done.append(self._finish(begun))
         finally:
             self._drop()  # the next submission gets a server of its own
+        # One such exercise is enough to grade the file again: what was kept is not tried twice.
         faults = any(each.outcome == FAULT for each in done)
         return replace(
             base,

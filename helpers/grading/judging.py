@@ -115,6 +115,7 @@ class Judge:
         self.seen: set[str] = set()
         """The secrets of the cases that have run in the sandbox."""
         self._matches = matches
+        # The sandbox first: a child that is forked now has its connection, which cannot be passed on later.
         self.sandbox = Sandbox(plan, slot, preload)
         try:
             # A socket pair has no name, so no other process can connect to it.
@@ -204,6 +205,7 @@ def _written(value: Any) -> bytes:
 
 def begin_child() -> None:
     """Set up a process that was forked to read what ranks send: it ends with its parent."""
+    # A grader that is killed has no time to end its judge, and with it the rank server.
     end_with_parent()
     gc.freeze()  # what the grader holds is not touched, and so not copied
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -219,7 +221,7 @@ def _serve(grader: socket.socket, connection: Connection, pictures: str, matches
         for line in lines:
             asked = msgspec.convert(json.loads(line), _Asked)
             known = set(matches)
-            confine()
+            confine()  # again for each set: processor time adds up
             judged = _tried(asked, connection, pictures, matches)
             new = {key: title for key, title in matches.items() if key not in known}
             lines.write(_written(_Said(judged.record, judged.is_own, new)))

@@ -46,11 +46,12 @@ class References:
         try:
             late = exercise.notebook >= "09"
             with (
+                # no wait for a grader that runs alone, as it has the turn already
                 self.plan.turns.with_others(),
                 Sandbox(self.plan, self.slot, preload=late) as sandbox,
             ):
                 result = grade(exercise, answer, cell_number, connection=sandbox.connection)
-        except (LaunchError, ServerGone):
+        except (LaunchError, ServerGone):  # no rank could be started: the answer is not to blame
             return False
         if result.passed:
             self._worked.add(exercise.name)
@@ -62,6 +63,6 @@ class References:
             try:
                 path = self.folder / f"{notebook}.ipynb" if self.folder else None
                 self._found[notebook] = read_answers(path, names) if path else {}
-            except UnreadableNotebook:
+            except UnreadableNotebook:  # then nothing speaks against an answer's own failure
                 self._found[notebook] = {}
         return self._found[notebook]

@@ -54,6 +54,7 @@ def grade_on_cluster(
             task = (job.learner, job.file, content, plan.level, secret, plan.limits)
             # pure=False: Dask would take two equal files for one task. retries: a worker may be lost.
             futures[client.submit(grade_there, *task, pure=False, retries=1)] = job
+        # A worker with other checks would give other points for the same answer.
         mine = versions_here(plan.level, secret)
         for future in as_completed(futures):  # type: ignore[no-untyped-call]
             yield futures[future], _taken(futures[future], future, plan.level, mine)
@@ -78,7 +79,7 @@ def grade_there(
     """Grade one submission on a worker of the cluster; give its record as JSON's own types."""
     with TemporaryDirectory(prefix="real-ranks-job-") as folder:
         path = Path(folder) / os.path.basename(file)
-        path.write_bytes(content)
+        path.write_bytes(content)  # the class's folder need not be one that this machine sees
         return _grader(level, secret, limits).grade(Job(learner, path, file)).as_json()
 
 

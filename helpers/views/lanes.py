@@ -304,6 +304,10 @@ def _box(content: str) -> str:
     return _div(content, "line-height: 1.45; max-width: 70em; text-align: left")
 
 
+# What a box of 14em surely shows: rows, and letters in each on a narrow page.
+_ROWS, _LINE = 8, 60
+
+
 def _pre(text: str, *, whole: bool = False) -> str:
     if not text:
         return ""
@@ -312,7 +316,10 @@ def _pre(text: str, *, whole: bool = False) -> str:
         f"margin: 0px; padding: 0px; {room}white-space: pre-wrap; "
         "background: transparent; color: inherit"
     )
-    return f'<pre style="{style}">{escape(clean(text))}</pre>'
+    # what may need to be scrolled must be reachable by keyboard
+    rows = sum(1 + len(line) // _LINE for line in text.splitlines())
+    focus = ' tabindex="0"' if rows > _ROWS and not whole else ""
+    return f'<pre style="{style}"{focus}>{escape(clean(text))}</pre>'
 
 
 def _value(text: str) -> str:

@@ -152,6 +152,13 @@ def test_wrong_answers_fail_in_a_hard_world(body: str, says: str) -> None:
     assert says in verdict_text(result), verdict_text(result)
 
 
+def test_what_is_right_only_in_the_first_call_of_a_process_is_wrong() -> None:
+    """Although each case that is tried again in a world of its own passes there."""
+    body = 'total.n = getattr(total, "n", 0) + 1\ndist.all_reduce(x)\nreturn x * total.n'
+    result = tried(body, replace(SUM, count=24))
+    assert result.outcome is Outcome.WRONG and 0 < result.points < result.out_of
+
+
 def first_advice(result: CheckResult) -> str:
     return next(case.advice for case in result.cases if not case.passed)
 

@@ -31,6 +31,8 @@ def machines() -> Iterator[Hosts]:
     resource_tracker.ensure_running()
     before = conftest._processes(), conftest._folders()
     two = hosts.local(2).open()
+    with two:
+        launcher.launch(lambda rank, world_size: rank, 2)  # now the rank servers are there
     yield two
     two.close()
     conftest._settle(lambda: conftest._processes() - before[0], "processes")

@@ -79,7 +79,7 @@ class _Reader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.open.append(tag)
         self.tags.add(tag)
-        assert {name for name, _ in attrs} <= {"style"}
+        assert {name for name, _ in attrs} <= {"style", "tabindex"}
         self.styles += [value or "" for _, value in attrs]
 
     def handle_endtag(self, tag: str) -> None:

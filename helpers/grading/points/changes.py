@@ -84,6 +84,7 @@ def grade_of(record: Record, exercise: Counted, late: float, dropped: bool) -> G
 
 def changes_between(before: Iterable[Grade], after: Iterable[Grade], when: str) -> Iterator[Change]:
     """Return the exercises that counted before and whose points are others now."""
+    # What was not there before has not moved: on the first run nothing is reported.
     now = {(each.learner, each.exercise): each for each in after}
     for old in before:
         new = now.get((old.learner, old.exercise))
