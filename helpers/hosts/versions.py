@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import platform
 from functools import cache
 from importlib import metadata
@@ -29,7 +30,9 @@ def versions() -> dict[str, str]:
 def boot() -> str:
     """Return which start of which machine this is, as Linux names it; processes that agree share a clock."""
     with contextlib.suppress(OSError):
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        # A container may have a clock of its own; see time_namespaces(7).
+        clock = os.readlink("/proc/self/ns/time")
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip() + clock
     return ""
 
 
