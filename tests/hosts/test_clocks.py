@@ -1,4 +1,4 @@
-"""A host whose clock differs: no message arrives before it was sent. How well clocks are known: `test_network`."""
+"""A host whose clock is ahead: no message arrives before it was sent."""
 
 from __future__ import annotations
 
