@@ -113,6 +113,8 @@ class HostServers:
         self.lock = threading.RLock()
         self.gone = False
         self.cores = sum(host.cores for host in hosts)
+        self.lost: Sequence[str] = ()
+        self.closed = False
         self._times: dict[tuple[str, int], Times] = {}
         self._connections = {host.name: Connection(host) for host in hosts}
         self._launches = itertools.count(1)
@@ -254,6 +256,10 @@ class HostServers:
         return all(connection.alive() for connection in self._connections.values())
 
     def close(self) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        self.lost = [host.name for host in self.hosts if host.near.closed]
         for connection in self._connections.values():
             connection.close()
         self._all.close()

@@ -209,9 +209,15 @@ def _live_world(connection: Servers, asked: _Asked) -> tuple[World, tuple[str, .
 
 def _why_not(world: World, connection: Servers, asked: _Asked) -> str:
     """Say why the live ranks cannot serve; "" if they can."""
+    if world.connection is not connection:
+        if lost := world.connection.lost:
+            return f"{' and '.join(lost)} {'has' if len(lost) == 1 else 'have'} gone"
+        if bool(world.hosts) != bool(connection.host_names(asked.world_size)):
+            return "they were on other machines"
+        return "their processes had gone"
     world.pump(0.0)
     size, recorded = world.options.world_size, world.options.trace
-    if world.connection is not connection or any(m.exitcode is not None for m in world.members):
+    if any(m.exitcode is not None for m in world.members):
         return "their processes had gone"
     if asked.fresh:
         return "you asked for fresh ones"

@@ -97,6 +97,26 @@ def test_a_rank_that_ends_itself_and_a_host_that_goes_on(machines: Hosts) -> Non
         assert launch(lambda rank, n: rank, 2).values == [0, 1]
 
 
+def test_live_ranks_whose_host_is_lost_are_replaced_and_the_reader_is_told_why(
+    machines: Hosts,
+) -> None:
+    def ends_the_agent(rank: int, world_size: int) -> None:
+        if rank == 0:
+            os.kill(_agent_of(os.getpid()), signal.SIGKILL)
+        time.sleep(60)
+
+    with machines:
+        magics.run_cell(magics._Asked(2), "x = rank", "<cell>", {})
+        run = launch(ends_the_agent, 2, on_failure="return")
+        assert isinstance(run.failure, HostLost) and run.failure.host == "host-0"
+        assert launch(lambda rank, n: rank, 2).values == [0, 1]
+        notes = magics.run_cell(magics._Asked(2), "x = rank", "<cell>", {}).notes
+    new = "new ranks, with nothing defined yet: the old ones ended because"
+    assert notes == (f"{new} host-0 has gone",)
+    notes = magics.run_cell(magics._Asked(2), "x = rank", "<cell>", {}).notes
+    assert notes == (f"{new} they were on other machines",)
+
+
 @pytest.mark.soak
 def test_a_worker_that_is_killed_takes_its_ranks_along_and_comes_back() -> None:
     def waits(rank: int, world_size: int) -> None:
@@ -138,10 +158,14 @@ def test_a_rank_that_prints_without_end_between_cells_fills_no_memory(machines: 
         assert magics.run_cell(asked, "rank", "<cell>", {}).values == [0, 1]
 
 
+def _agent_of(rank: int) -> int:
+    """The agent that has started a rank's server."""
+    return int(psutil.Process(rank).parent().ppid())
+
+
 def _worker_of(rank: int) -> int:
-    """The Dask worker whose agent has started a rank's server."""
-    agent = psutil.Process(rank).parent().parent()
-    return int(agent.ppid())
+    """The Dask worker that has started that agent."""
+    return int(psutil.Process(_agent_of(rank)).ppid())
 
 
 @pytest.mark.parametrize(
