@@ -114,9 +114,11 @@ def _run_magic(asked: _Asked, cell: str) -> Run:
     if not asked.where:
         return run_cell(asked, source, file, names)
     if not isinstance(where, Place):
+        name = asked.where if asked.where.isidentifier() else "machines"
+        use = "" if name == asked.where else f", and --where {name}"
         raise LaunchError(
             f"--where {asked.where}: the notebook has no hosts of this name. "
-            f'Write {asked.where} = hosts("tcp://SCHEDULER:8786") in a cell before.'
+            f'Write {name} = hosts("tcp://SCHEDULER:8786") in a cell before{use}.'
         )
     where.open()  # they stay open, as their ranks do
     with where:
