@@ -260,6 +260,11 @@ class HostServers:
             return
         self.closed = True
         self.lost = [host.name for host in self.hosts if host.near.closed]
+        # Another thread may be watching a launch: to that, all hosts go at once.
+        for host in self.hosts:
+            if not host.near.closed:
+                host.near.why = "the hosts were closed"
+            self._connections[host.name].gone = True
         for connection in self._connections.values():
             connection.close()
         self._all.close()

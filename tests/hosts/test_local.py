@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import threading
 import time
+from typing import Any
 
 import psutil
 import pytest
@@ -14,7 +17,7 @@ import torch.distributed as dist
 from helpers import hosts, launch
 from helpers.hosts.machines import Hosts
 from helpers.ranks import magics
-from helpers.ranks.failures import Deadlock, HostLost, LaunchError, RankFailed
+from helpers.ranks.failures import CannotSend, Deadlock, HostLost, LaunchError, RankFailed
 from tests.hosts.network import wait_until
 
 
@@ -97,22 +100,31 @@ def test_a_rank_that_ends_itself_and_a_host_that_goes_on(machines: Hosts) -> Non
         assert launch(lambda rank, n: rank, 2).values == [0, 1]
 
 
-def test_live_ranks_whose_host_is_lost_are_replaced_and_the_reader_is_told_why(
-    machines: Hosts,
-) -> None:
+def test_hosts_that_are_lost_or_closed_end_what_runs_on_them_and_start_again() -> None:
     def ends_the_agent(rank: int, world_size: int) -> None:
         if rank == 0:
             os.kill(_agent_of(os.getpid()), signal.SIGKILL)
         time.sleep(60)
 
-    with machines:
+    def is_closed(rank: int, world_size: int) -> None:
+        time.sleep(60)
+
+    new = "new ranks, with nothing defined yet: the old ones ended because"
+    with hosts.local(2) as two:
         magics.run_cell(magics._Asked(2), "x = rank", "<cell>", {})
         run = launch(ends_the_agent, 2, on_failure="return")
         assert isinstance(run.failure, HostLost) and run.failure.host == "host-0"
         assert launch(lambda rank, n: rank, 2).values == [0, 1]
         notes = magics.run_cell(magics._Asked(2), "x = rank", "<cell>", {}).notes
-    new = "new ranks, with nothing defined yet: the old ones ended because"
-    assert notes == (f"{new} host-0 has gone",)
+        assert notes == (f"{new} host-0 has gone",)
+
+        closing = threading.Timer(1.0, two.servers().close)  # by another thread
+        closing.start()
+        run = launch(is_closed, 2, on_failure="return")
+        closing.join()
+        assert isinstance(run.failure, HostLost)
+        assert run.failure.title.endswith(": the hosts were closed.")
+        assert launch(lambda rank, n: rank, 2).values == [0, 1]
     notes = magics.run_cell(magics._Asked(2), "x = rank", "<cell>", {}).notes
     assert notes == (f"{new} they were on other machines",)
 
@@ -174,11 +186,52 @@ def _worker_of(rank: int) -> int:
         ("tcp://no-such-host.invalid:8786", "there is no host called 'no-such-host.invalid'"),
         ("tcp://127.0.0.1:9", "no Dask scheduler answers at tcp://127.0.0.1:9"),
         ("n1", "'n1' is not the address of a Dask scheduler, which is tcp://HOST:PORT"),
+        (["n1", "n2"], "['n1', 'n2'] is a list, and a name or an address is a string"),
     ],
 )
-def test_an_address_without_a_scheduler_is_named_in_one_line(address: str, says: str) -> None:
+def test_an_address_without_a_scheduler_is_named_in_one_line(address: Any, says: str) -> None:
     start = time.monotonic()
     with pytest.raises(LaunchError) as raised, hosts(address):
         pass
     assert str(raised.value).startswith(says) and "\n" not in str(raised.value)
     print(f"{time.monotonic() - start:.1f} s: {raised.value}")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        pytest.param(b"", marks=pytest.mark.soak, id="it waits for more"),
+    ],
+)
+def test_the_port_of_another_server_is_named(answer: bytes) -> None:
+    """As the scheduler's dashboard, whose address `dask scheduler` prints, too."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        accepting = threading.Thread(target=_accept, args=(server, answer), daemon=True)
+        accepting.start()
+        with pytest.raises(LaunchError, match=f"what answers at {address} is not a Dask"):
+            hosts(address).open()
+        accepting.join(10)
+
+
+def _accept(server: socket.socket, answer: bytes) -> None:
+    with server.accept()[0] as client:
+        client.sendall(answer)
+        while client.recv(4096):
+            pass
+
+
+def test_a_number_of_hosts_is_a_number() -> None:
+    for count in (0, 2.5, "2"):
+        with pytest.raises(LaunchError, match=f"at least 1; got {count!r}"):
+            hosts.local(count)
+
+
+def test_hosts_show_themselves_and_stay_in_the_notebook(machines: Hosts) -> None:
+    assert repr(machines) == "hosts: host-0, host-1 (open)"
+    assert repr(hosts.local(2)) == "hosts (not open)"
+    with pytest.raises(
+        CannotSend, match="machines cannot be sent to the ranks: it is the machines"
+    ):
+        launch(lambda rank, n: machines, 2)
