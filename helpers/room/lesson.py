@@ -108,10 +108,10 @@ class Lesson:
     def number(self) -> str:
         return self.notebook[:2]
 
-    @cached_property
-    def talk(self) -> int:
-        """The minutes of all parts but exercises."""
-        return sum(part.minutes for part in self.parts if part.exercise is None)
+    @property
+    def explained(self) -> tuple[Part, ...]:
+        """The parts that are taught: all but exercises and what is read at home."""
+        return tuple(part for part in self.parts if part.exercise is None and part.is_taught)
 
     @property
     def core(self) -> tuple[Part, ...]:

@@ -1,7 +1,8 @@
 """`course plan --hours H`: which notebooks and exercises fit into the time of a class, and what is left out.
 
 Notebooks are chosen in the order of FIRST, first each with what is explained and its first exercises, then
-with more exercises while there is time. Minutes are those of the headings; explanations are estimated.
+with more exercises while there is time. What is chosen of a notebook is taught in the notebook's own order,
+and a session may end between any two parts. Minutes are those of the headings; explanations are estimated.
 """
 
 from __future__ import annotations
@@ -21,26 +22,20 @@ FIRST = (0, 2, 4, 8, 9, 12, 6, 7, 1, 18, 19, 11, 3, 5, 10, 13, 15, 14, 16, 17, 2
 before it; parallel training comes before what it is made of."""
 AT_FIRST = 20
 """Minutes of exercises with which a notebook is chosen, before any gets more. At least one exercise."""
+TOO_LATE = 10
+"""Minutes before the end of a session in which no notebook is begun."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A piece of work without a break. exercise: None for what is explained."""
+    """A part of a notebook, taught or solved without a break."""
 
     lesson: Lesson
-    exercise: Part | None = None
+    part: Part
 
     @property
     def minutes(self) -> int:
-        return self.exercise.minutes if self.exercise else self.lesson.talk
-
-    @property
-    def words(self) -> str:
-        if self.exercise is None:
-            return f"{self.lesson.title}: explain and show"
-        heading = self.exercise.exercise
-        assert heading is not None
-        return f"Exercise {heading.number}, {heading.title}"
+        return self.part.minutes
 
 
 @dataclass(frozen=True)
@@ -76,17 +71,17 @@ def plan(lessons: Sequence[Lesson], hours: float, sessions: int) -> Program:
         return True
 
     for lesson in order:
-        if not add([Step(lesson), *(Step(lesson, part) for part in _first(lesson.core))]):
+        if not add([Step(lesson, part) for part in (*lesson.explained, *_first(lesson.core))]):
             break  # those after it may need it
     for lesson in order:
-        if Step(lesson) in chosen:
+        if Step(lesson, lesson.explained[0]) in chosen:
             more = [part for part in lesson.core if Step(lesson, part) not in chosen]
             # an exercise may use the one before it
             next((part for part in more if not add([Step(lesson, part)])), None)
     scheduled = _scheduled(_in_order(chosen), length, sessions)
     assert scheduled is not None
     taught = {step.lesson.number for step in chosen}
-    done = {step.exercise for step in chosen}
+    done = {step.part for step in chosen}
     return Program(
         length * sessions,
         scheduled,
@@ -106,12 +101,8 @@ def _first(core: Sequence[Part]) -> list[Part]:
 
 
 def _in_order(steps: Sequence[Step]) -> list[Step]:
-    """Return steps in the course's order: what a notebook explains, then its exercises."""
-
-    def place(step: Step) -> tuple[str, int]:
-        return step.lesson.notebook, step.lesson.parts.index(step.exercise) if step.exercise else -1
-
-    return sorted(steps, key=place)
+    """Return steps in the course's order."""
+    return sorted(steps, key=lambda s: (s.lesson.notebook, s.lesson.parts.index(s.part)))
 
 
 def _scheduled(
@@ -120,11 +111,14 @@ def _scheduled(
     """Fill sessions of `length` minutes one after another; None where the steps do not fit."""
     filled: list[list[Line]] = [[]]
     since = 0
+    lesson = None
     for step in steps:
         lines = filled[-1]
         now = lines[-1].end if lines else 0
         pause = BREAK if since >= UNTIL_BREAK else 0
-        if now + pause + step.minutes > length:
+        needed = step.minutes if step.lesson is lesson else max(step.minutes, TOO_LATE)
+        lesson = step.lesson
+        if now + pause + needed > length:
             filled.append([])
             lines, now, pause, since = filled[-1], 0, 0, 0
         if step.minutes > length or len(filled) > sessions:
@@ -143,13 +137,30 @@ def as_text(program: Program) -> str:
     for number, session in enumerate(program.sessions, 1):
         if len(program.sessions) > 1:
             lines += [f"Session {number}"]
-        lines += [
-            f"  {_clock(line.start):>5} to {_clock(line.end):>5}  {line.step.words if line.step else 'Break'}"
-            for line in session
-        ]
+        for words, group in groupby(session, _words):
+            own = list(group)
+            clock = f"{_clock(own[0].start):>5} to {_clock(own[-1].end):>5}"
+            lines += [f"  {clock}  {words} {_which(own)}".rstrip()]
         lines += [""]
     lines += left_out(program)
     return "\n".join(lines)
+
+
+def _words(line: Line) -> str:
+    """Describe a line; the same for parts that are explained one after another."""
+    if line.step is None:
+        return "Break"
+    heading = line.step.part.exercise
+    if heading is None:
+        return f"{line.step.lesson.title}: explain"
+    return f"Exercise {heading.number}, {heading.title}"
+
+
+def _which(lines: Sequence[Line]) -> str:
+    """Return the first and the last heading of what is explained; "" for anything else."""
+    parts = [line.step.part for line in lines if line.step and not line.step.part.exercise]
+    titles = [f'"{part.title}"' for part in parts]
+    return " to ".join(dict.fromkeys((titles[0], titles[-1]))) if titles else ""
 
 
 def left_out(program: Program) -> list[str]:
@@ -171,8 +182,8 @@ def as_table(program: Program) -> str:
         steps = [line.step for line in session if line.step]
         for lesson, group in groupby(steps, lambda step: step.lesson):
             own = list(group)
-            done = [step.exercise.exercise for step in own if step.exercise]
-            numbers = ", ".join(heading.number for heading in done if heading) or "explained only"
+            done = [step.part.exercise for step in own if step.part.exercise]
+            numbers = ", ".join(heading.number for heading in done) or "explained only"
             rows.append(f"| {number} | {lesson.title} | {numbers} |")
     return "\n".join(rows)
 

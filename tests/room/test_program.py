@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from helpers.course.cli import main
 from helpers.course.workspace import find_workspace
 from helpers.room.lesson import Lesson, lessons
-from helpers.room.program import BREAK, FIRST, UNTIL_BREAK, as_text, plan
+from helpers.room.program import BREAK, FIRST, TOO_LATE, UNTIL_BREAK, as_text, plan
 from tests.room.programs import PAGE, PROGRAMS, with_programs
 
 
@@ -35,6 +35,8 @@ def test_a_program_fits_with_its_breaks(hours: int, sessions: int) -> None:
                 assert line.end - line.start == line.step.minutes
                 assert since < UNTIL_BREAK
                 since += line.step.minutes
+                begins = line.step.part is line.step.lesson.parts[0]
+                assert not begins or line.start + TOO_LATE <= 60 * hours // sessions
 
 
 @pytest.mark.parametrize("hours", [4, 12, 60])
@@ -43,14 +45,15 @@ def test_every_core_exercise_and_notebook_is_in_a_program_or_said_to_be_left_out
 ) -> None:
     program = plan(known(), hours, hours // 4)
     steps = [line.step for session in program.sessions for line in session if line.step]
-    explained = [step.lesson for step in steps if step.exercise is None]
-    done = [step.exercise for step in steps if step.exercise]
-    assert explained == [each for each in known() if each not in program.left_out]
+    taught = [each for each in known() if each not in program.left_out]
+    done = [step.part for step in steps if step.part.exercise]
     assert [*done, *program.fewer] and set(done).isdisjoint(program.fewer)
-    assert {*done, *program.fewer} == {part for each in explained for part in each.core}
+    assert {*done, *program.fewer} == {part for each in taught for part in each.core}
     assert not any(part.is_further for part in done)
-    # an exercise comes after what is explained, and never without the one before it
-    for each in explained:
+    # the order is the course's, all is explained, and no exercise comes without the one before it
+    chosen = {*done, *(part for each in taught for part in each.explained)}
+    assert [step.part for step in steps] == [p for x in taught for p in x.parts if p in chosen]
+    for each in taught:
         own = [part for part in done if part in each.parts]
         assert own == list(each.core[: len(own)]) and own
 
