@@ -221,7 +221,7 @@ def _serve(grader: socket.socket, connection: Connection, pictures: str, matches
         for line in lines:
             asked = msgspec.convert(json.loads(line), _Asked)
             known = set(matches)
-            confine()  # again for each set: processor time adds up
+            confine()  # again for each set, as processor time adds up
             judged = _tried(asked, connection, pictures, matches)
             new = {key: title for key, title in matches.items() if key not in known}
             lines.write(_written(_Said(judged.record, judged.is_own, new)))

@@ -51,7 +51,7 @@ class References:
                 Sandbox(self.plan, self.slot, preload=late) as sandbox,
             ):
                 result = grade(exercise, answer, cell_number, connection=sandbox.connection)
-        except (LaunchError, ServerGone):  # no rank could be started: the answer is not to blame
+        except (LaunchError, ServerGone):  # no rank could be started, so the answer is not to blame
             return False
         if result.passed:
             self._worked.add(exercise.name)

@@ -22,6 +22,7 @@ _FILES = (
     "README.md",
     "LICENSE",
     "docs/engine.md",
+    "docs/hosts.md",
     "docs/timeline.png",
     "Makefile",
     "constraints.txt",

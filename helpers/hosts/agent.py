@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import psutil
@@ -25,7 +26,7 @@ from msgspec import json, msgpack
 from helpers.hosts.names import host_in
 from helpers.hosts.streams import ANSWER, ASK, CONTROL, COUNT, GONE, RECORDS, Rank, Streams
 from helpers.hosts.versions import boot, versions
-from helpers.ranks.connection import Connection
+from helpers.ranks.connection import Connection, ServerGone
 from helpers.ranks.observed import Details, Threads, details_here, threads_here
 from helpers.ranks.site import Beside
 from helpers.trace.log import Logs
@@ -81,20 +82,24 @@ class Agent(Streams):
         self._server.control.send(message)
 
     def _start(self, launch: int, ranks: list[int]) -> None:
+        """Do for the rank server what `World.start` does on one machine."""
         assert self._server is not None
-        logs = Logs(max(ranks) + 1)
         ends: dict[int, tuple[int, int]] = {}
         theirs = []
-        for rank in ranks:
-            mine, other = socket.socketpair()
-            other.setblocking(True)
-            read, write = os.pipe()
-            theirs.append(other)
-            ends[rank] = other.fileno(), write
-            self._logs[launch, rank] = logs
-            self.add(Rank(launch, rank, mine, read, reads_output=True))
         try:
-            self._server.start_ranks(launch, logs.fd, ends)
+            logs = Logs(max(ranks) + 1)
+            for rank in ranks:
+                mine, other = socket.socketpair()
+                theirs.append(other)
+                read, write = os.pipe()
+                ends[rank] = other.fileno(), write
+                self._logs[launch, rank] = logs
+                self.add(Rank(launch, rank, mine, read, reads_output=True))
+            with suppress(ServerGone):  # the kernel hears of it by `_from_server`
+                self._server.start_ranks(launch, logs.fd, ends)
+        except OSError as error:  # too many descriptors, too little memory
+            refused = [launch, ranks[0], str(error)]
+            self.send(CONTROL, body=json.encode({"refused": refused}))
         finally:
             for other in theirs:
                 other.close()

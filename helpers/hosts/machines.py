@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from enum import Enum, auto
 from typing import Any, Self
 
-from helpers.hosts.names import check_host, host_in
+from helpers.hosts.names import check_address, host_in
 from helpers.hosts.near import Far, Near
 from helpers.hosts.servers import HostServers
 from helpers.hosts.versions import versions
@@ -137,7 +137,7 @@ class Hosts:
         cluster = self._cluster()
         address = getattr(cluster, "scheduler_address", cluster)
         if self._kind is Kind.FOUND:
-            check_host(host_in(address))
+            check_address(address)
         else:
             self._open.enter_context(cluster)
         try:

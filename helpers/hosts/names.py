@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import socket
+from urllib.parse import urlsplit
 
 from helpers.ranks.failures import LaunchError
 
 
 def host_in(address: str) -> str:
     """Return the host of an address such as "tcp://10.0.0.2:41234" or "tcp://[fe80::1]:41234"."""
-    return address.rpartition("://")[2].rpartition(":")[0].strip("[]")
+    return urlsplit(address).hostname or ""
 
 
-def check_host(name: str) -> None:
-    """Raise LaunchError if nobody knows a host of this name."""
+def check_address(address: str) -> None:
+    """Raise LaunchError if this is not an address of a scheduler, or if nobody knows its host."""
     try:
-        socket.getaddrinfo(name, None)
+        host, port = host_in(address), urlsplit(address).port
+    except ValueError:  # a port that is not a number
+        host, port = "", None
+    if not host or port is None:
+        raise LaunchError(
+            f"{address!r} is not the address of a Dask scheduler, which is tcp://HOST:PORT: "
+            "`dask scheduler` prints it."
+        )
+    try:
+        socket.getaddrinfo(host, None)
     except OSError:
         raise LaunchError(
-            f"there is no host called {name!r}: its name cannot be resolved."
+            f"there is no host called {host!r}: its name cannot be resolved."
         ) from None

@@ -42,6 +42,8 @@ from helpers.ranks.site import Beside
 from helpers.trace.log import put
 
 ANSWER_S = 8.0
+# Clocks drift apart, by some 50 microseconds in a second: after ten seconds they are compared again.
+_CLOCK_NS = 10 * 10**9
 
 
 class Near(Streams):
@@ -50,6 +52,7 @@ class Near(Streams):
     def __init__(self, link: socket.socket) -> None:
         super().__init__(link)
         self.why = "the course's process there has ended, or the connection to it"
+        self._owner = os.getpid()
         self._numbers = itertools.count(1)
         # When the answer that was fetched last came in.
         self.answered_ns = 0
@@ -114,6 +117,8 @@ class Near(Streams):
 
     def close(self) -> None:
         """Let the host go: its agent ends all that it has started there."""
+        if self._owner != os.getpid():
+            return  # a process that a cell has forked: this would shut the link for the kernel, too
         with contextlib.suppress(OSError):
             self.link.shutdown(socket.SHUT_RDWR)
         self._thread_here.join(5.0)
@@ -241,19 +246,19 @@ class Far:
         # How far the host's monotonic clock is ahead of this machine's, and by how much that may be wrong.
         self.clock_ns = self.clock_within_ns = 0
         self._clock_asked: tuple[int, int] | None = None
+        self._clock_old_ns = 0
         self._boot = str(about["boot"])
         self._path = [str(each) for each in about["path"]]
         self._given = given
 
     def ask_clock(self) -> None:
-        """Ask the host for its clock, for `read_clock`.
+        """Ask the host for its clock, for `read_clock`, unless that was done a moment ago.
 
         The host read its clock at some moment between question and answer, most likely half-way (Cristian,
         "Probabilistic clock synchronization", 1989).
         """
-        if (
-            not self._boot or self._boot != boot()
-        ):  # else it is the same machine, with the same clock
+        same = self._boot and self._boot == boot()  # the same machine, with the same clock
+        if not same and self._clock_asked is None and time.monotonic_ns() > self._clock_old_ns:
             self._clock_asked = time.monotonic_ns(), self.near.question("clock")
 
     def read_clock(self) -> None:
@@ -262,6 +267,7 @@ class Far:
             (start, number), self._clock_asked = self._clock_asked, None
             theirs, end = self.near.answer(number, int), self.near.answered_ns
             self.clock_ns, self.clock_within_ns = theirs - (start + end) // 2, (end - start) // 2
+            self._clock_old_ns = end + _CLOCK_NS
 
     def start(self, control: int, log: IO[bytes], method: str, env: Mapping[str, str]) -> _Server:
         self.near.serve_connection(socket.socket(fileno=os.dup(control)), log)

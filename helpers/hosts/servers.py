@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import select
+import selectors
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -123,9 +123,9 @@ class HostServers:
         # Hosts whose loss has been reported for a launch.
         self._reported: set[tuple[int, str]] = set()
         # A selector takes one descriptor for all of them: readable when any of them is.
-        self._all = select.epoll()
+        self._all: Any = selectors.DefaultSelector()
         for connection in self._connections.values():
-            self._all.register(connection.fileno(), select.EPOLLIN)
+            self._all.register(connection.fileno(), selectors.EVENT_READ)
 
     def wait_until_ready(self) -> None:
         for name, connection in self._connections.items():
@@ -174,6 +174,8 @@ class HostServers:
 
     def clocks(self, world_size: int) -> Sequence[int]:
         for host in self.hosts:
+            host.ask_clock()
+        for host in self.hosts:
             with contextlib.suppress(TimeoutError):  # it has gone, which `messages` says
                 host.read_clock()
         return [host.clock_ns for host in self._place(world_size)]
@@ -192,7 +194,7 @@ class HostServers:
         return self._times if pids else {}  # as they were when `view` was last asked for
 
     def fileno(self) -> int:
-        return self._all.fileno()
+        return int(self._all.fileno())  # of an epoll or a kqueue
 
     def start_ranks(self, launch: int, log: int, ends: Mapping[int, tuple[int, int]]) -> None:
         sites = self._place(len(ends))

@@ -121,7 +121,8 @@ def _flow(
 
 def _names(world_size: int, rows: Mapping[int, int], trace: Trace) -> Iterator[dict[str, Any]]:
     for rank in range(world_size):
-        yield _metadata("process_name", rank, 0, name=f"rank {rank}")
+        host = f" on {trace.hosts[rank]}" if trace.hosts else ""
+        yield _metadata("process_name", rank, 0, name=f"rank {rank}{host}")
         yield _metadata("process_sort_index", rank, 0, sort_index=rank)
     for rank, row in sorted({(event.rank, rows[id(event)]) for event in trace}):
         name = "spans" if row < _FIRST_CALL_ROW else "calls"

@@ -63,8 +63,10 @@ def traffic_ledger(
         _draw(axes, ledger[name].get(phase, ()), traces[name], y)
         first = phase == phases[0]
         places.append((y, f"{name}   {phase}" if first else phase))
-    _frame(axes, places, _longest(ledger, phases))
-    dark = " (dark: to groups of several hosts)" if any(t.hosts for t in traces.values()) else ""
+    by_host = any(trace.hosts for trace in traces.values())
+    # leaves room for the words behind the longest bar
+    _frame(axes, places, (2.0 if by_host else 1.45) * max(1, _longest(ledger, phases)))
+    dark = " (dark: to groups of several hosts)" if by_host else ""
     axes.set_xlabel(f"bytes that rank {rank} hands in{dark}", fontsize=9)
     if title:
         axes.set_title(one_line(title, 90), fontsize=10.5, loc="left", parse_math=False)
@@ -109,11 +111,11 @@ def _look(call: Event) -> Look:
     return SEND if call.op == "send" else RECV if call.op == "recv" else COLLECTIVE
 
 
-def _frame(axes: Axes, places: Sequence[tuple[float, str]], longest: int) -> None:
+def _frame(axes: Axes, places: Sequence[tuple[float, str]], width: float) -> None:
     axes.set_yticks([y for y, _ in places], [label for _, label in places], parse_math=False)
     bottom = places[-1][0] if places else 0.0
     axes.set_ylim(bottom + _BAR * 0.7, -_BAR * 0.7)
-    axes.set_xlim(0, 1.45 * max(1, longest))  # leaves room for the words behind the longest bar
+    axes.set_xlim(0, width)
     axes.xaxis.set_major_formatter(lambda value, _: short_bytes(value))
     axes.tick_params(axis="y", length=0)
     axes.tick_params(labelsize=8.5)
@@ -127,7 +129,7 @@ def _words(calls: Sequence[Event], trace: Trace) -> str:
     if not made:
         return _NOTHING
     crossing = sum(call.nbytes for call in calls if _between(call, trace))
-    part = f", {short_bytes(crossing)} of it between hosts" if trace.hosts else ""
+    part = f", {short_bytes(crossing)} of it between hosts" if crossing else ""
     return f"{made}: {short_bytes(total)}{part}"
 
 

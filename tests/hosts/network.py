@@ -89,8 +89,13 @@ def network(
     *names: str,
     env: Mapping[str, Mapping[str, str]] | None = None,
     python: Mapping[str, str] | None = None,
+    ahead_s: Mapping[str, int] | None = None,
 ) -> Iterator[Network]:
-    """Make hosts of these names. For some: env, more environment for the worker; python, another program."""
+    """Make hosts of these names.
+
+    For some of them: env, more environment for the worker; python, another program for it; ahead_s, by how
+    many seconds its monotonic clock is ahead.
+    """
     from distributed import LocalCluster
 
     mark = f"{os.getpid()}{next(_NUMBERS):02}"
@@ -118,6 +123,7 @@ def network(
             program = (python or {}).get(name, sys.executable)
             own = f"hostname {name}; exec {program} -m distributed.cli.dask_worker {net.scheduler}"
             options = f"--host {subnet}.{at} --nthreads 1 --no-dashboard --death-timeout 60"
+            clock = ["--time", "--monotonic", f"{(ahead_s or {}).get(name, 0)}", "--fork"]
             worker = subprocess.Popen(
                 [
                     "ip",
@@ -126,6 +132,7 @@ def network(
                     namespace,
                     "unshare",
                     "--uts",
+                    *(clock if ahead_s else []),
                     "sh",
                     "-c",
                     f"{own} {options}",

@@ -14,7 +14,7 @@ import torch.distributed as dist
 from helpers import hosts, launch
 from helpers.hosts.machines import Hosts
 from helpers.ranks import magics
-from helpers.ranks.failures import Deadlock, HostLost, RankFailed
+from helpers.ranks.failures import Deadlock, HostLost, LaunchError, RankFailed
 from tests.hosts.network import wait_until
 
 
@@ -142,3 +142,19 @@ def _worker_of(rank: int) -> int:
     """The Dask worker whose agent has started a rank's server."""
     agent = psutil.Process(rank).parent().parent()
     return int(agent.ppid())
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("tcp://no-such-host.invalid:8786", "there is no host called 'no-such-host.invalid'"),
+        ("tcp://127.0.0.1:9", "no Dask scheduler answers at tcp://127.0.0.1:9"),
+        ("n1", "'n1' is not the address of a Dask scheduler, which is tcp://HOST:PORT"),
+    ],
+)
+def test_an_address_without_a_scheduler_is_named_in_one_line(address: str, says: str) -> None:
+    start = time.monotonic()
+    with pytest.raises(LaunchError) as raised, hosts(address):
+        pass
+    assert str(raised.value).startswith(says) and "\n" not in str(raised.value)
+    print(f"{time.monotonic() - start:.1f} s: {raised.value}")

@@ -16,6 +16,7 @@ import torch
 import torch.distributed as dist
 
 from helpers import launch
+from helpers.hosts.machines import Hosts
 from helpers.ranks.failures import HostLost, LaunchError
 from tests.hosts.network import Network, copy_of_course, network, wait_until, why_not
 
@@ -117,6 +118,39 @@ def test_a_host_with_another_course_or_without_torch_is_named(tmp_path: Path) ->
         refused(net, r"n2 has the course \w{8}, and here is \w{8}")
     with network("n1", "n3", python=python) as net:
         refused(net, r"n3 has no torch: install the same there as here, 2\.")
+
+
+@pytest.mark.soak
+def test_times_of_hosts_whose_clocks_differ_are_put_on_one() -> None:
+    def steps(rank: int, world_size: int) -> None:
+        for _ in range(20):
+            dist.barrier()
+            dist.send(torch.ones(1), 1) if rank == 0 else dist.recv(torch.zeros(1), 0)
+
+    def fails(rank: int, world_size: int) -> None:
+        if rank == 1:
+            raise ValueError("first")
+        time.sleep(1)
+        raise KeyError("later")
+
+    with network("n1", "n2", ahead_s={"n2": 1000}) as net, net.machines() as machines:
+        run = launch(steps, 2)
+        off_s, within_s = (value / 1e9 for value in clock_of(machines, "n2"))
+        assert abs(off_s - clock_of(machines, "n1")[0] / 1e9 - 1000) < 1 and within_s < 0.5
+        here = time.monotonic_ns()
+        assert all(here - 60e9 < event.start_ns < here for event in run.trace.events)
+        ends = [event.end_ns for event in run.trace.events if event.call == "recv"]
+        starts = [event.start_ns for event in run.trace.events if event.call == "send"]
+        late = [end - start for start, end in zip(starts, ends, strict=True) if end is not None]
+        assert len(late) == 20 and min(late) > -within_s * 1e9
+        run = launch(fails, 2, on_failure="return")
+        assert "rank 1 on n2 raised ValueError: first" in str(run.failure), "whatever clocks say"
+
+
+def clock_of(machines: Hosts, name: str) -> tuple[int, int]:
+    """By how many nanoseconds the clock of a host is ahead, and how wrong that may be."""
+    (host,) = [each for each in machines.servers().hosts if each.name == name]
+    return host.clock_ns, host.clock_within_ns
 
 
 @pytest.mark.soak

@@ -52,7 +52,7 @@ Host n1 n2
 
 
 @pytest.fixture
-def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[psutil.Process]:
     """Have "n1" and "n2" be this machine, for whoever reads the ssh configuration of this home directory."""
     port = free_port()
     for name in ("host_key", "key"):
@@ -67,7 +67,7 @@ def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (own / "known_hosts").write_text(f"{names} {key}\n")
     monkeypatch.setenv("HOME", str(tmp_path))
     Path("/run/sshd").mkdir(exist_ok=True)  # OpenSSH wants it, and only its service makes it
-    sshd = subprocess.Popen([str(SSHD), "-D", "-e", "-f", str(tmp_path / "sshd_config")])
+    server = subprocess.Popen([str(SSHD), "-D", "-e", "-f", str(tmp_path / "sshd_config")])
     try:
         until = time.monotonic() + 20
         while True:
@@ -75,38 +75,29 @@ def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
                 socket.create_connection(("127.0.0.1", port), 1).close()
                 break
             except OSError:
-                assert sshd.poll() is None and time.monotonic() < until, "sshd does not start"
+                assert server.poll() is None and time.monotonic() < until, "sshd does not start"
                 time.sleep(0.05)
-        yield
+        yield psutil.Process(server.pid)
     finally:
-        sshd.terminate()
-        sshd.wait(10)
+        server.terminate()
+        server.wait(10)
 
 
-def test_ranks_run_where_ssh_leads(machines: None) -> None:
+def test_ranks_run_where_ssh_leads(sshd: psutil.Process) -> None:
     def total(rank: int, world_size: int) -> tuple[str, float]:
         x = torch.tensor(float(rank))
         dist.all_reduce(x)
         return os.environ["GROUP_RANK"], x.item()
 
-    before = _dask()
     with hosts.ssh("n1", "n2"):
         run = launch(total, 4)
         assert run.values == [("0", 6.0), ("0", 6.0), ("1", 6.0), ("1", 6.0)]
-        assert len(set(run.hosts)) == 2 and len(_dask() - before) >= 3
-    wait_until(lambda: not _dask() - before)
+        assert len(set(run.hosts)) == 2 and len(sshd.children(recursive=True)) >= 3
+    wait_until(lambda: not sshd.children(recursive=True))
 
 
-def test_a_machine_that_cannot_be_reached_is_named(machines: None) -> None:
+def test_a_machine_that_cannot_be_reached_is_named(sshd: psutil.Process) -> None:
     start = time.monotonic()
     with pytest.raises(LaunchError, match="n3"):
         hosts.ssh("n1", "n3.invalid").open()
     print(f"{time.monotonic() - start:.1f} s")
-
-
-def _dask() -> set[int]:
-    found = set()
-    for process in psutil.process_iter(["cmdline"]):
-        if "distributed" in " ".join(process.info["cmdline"] or []):
-            found.add(process.pid)
-    return found

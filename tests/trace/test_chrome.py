@@ -49,6 +49,15 @@ def test_a_run_writes_its_file(tmp_path: Path) -> None:
     assert names == {0: "rank 0", 1: "rank 1"}
 
 
+def test_the_name_of_a_rank_says_its_host() -> None:
+    names = [
+        e["args"]["name"]
+        for e in chrome_trace(Trace(2, hosts=("n1", "n2")))["traceEvents"]
+        if e["name"] == "process_name"
+    ]
+    assert names == ["rank 0 on n1", "rank 1 on n2"]
+
+
 def test_calls_are_complete_events_in_microseconds() -> None:
     saved = chrome_trace(ping_pong())
     first, *_ = slices(saved)
