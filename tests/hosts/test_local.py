@@ -14,7 +14,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from helpers import hosts, launch, timeline
+from helpers import free_port, hosts, launch, timeline
 from helpers.hosts.machines import Hosts
 from helpers.ranks import magics
 from helpers.ranks.failures import CannotSend, Deadlock, HostLost, LaunchError, RankFailed
@@ -147,6 +147,30 @@ def test_a_worker_that_is_killed_takes_its_ranks_along_and_comes_back() -> None:
         assert run.failure.title.startswith("host-1 has gone, and with it rank 2: ")
         wait_until(lambda: len(two._client.scheduler_info()["workers"]) == 2, 60)
         assert launch(lambda rank, n: rank, 2).hosts == ("host-0", "host-1"), "Dask's nanny"
+
+
+@pytest.mark.soak
+def test_a_scheduler_that_has_gone_is_named_and_one_that_comes_back_is_used() -> None:
+    from distributed import LocalCluster
+
+    port = free_port()
+    address = f"tcp://127.0.0.1:{port}"
+    machines = hosts(address)
+    given: dict[str, Any] = {"n_workers": 1, "scheduler_port": port, "dashboard_address": ":0"}
+    try:
+        with LocalCluster(**given):
+            machines.open()
+            with machines:
+                assert launch(lambda rank, n: rank, 2).values == [0, 1]
+        with pytest.raises(LaunchError, match=f"no Dask scheduler answers at {address}"), machines:
+            pass
+        with LocalCluster(**given):
+            machines.open()
+            with machines:
+                assert launch(lambda rank, n: rank, 2).values == [0, 1]
+            machines.close()
+    finally:
+        machines.close()
 
 
 @pytest.mark.soak
