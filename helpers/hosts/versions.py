@@ -30,9 +30,9 @@ def versions() -> dict[str, str]:
 def boot() -> str:
     """Return which start of which machine this is, and which clock of it; "" if that is not known."""
     with contextlib.suppress(OSError):
-        start = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        # A time namespace, as a container may have one, has a monotonic clock of its own.
-        return f"{start} {os.readlink('/proc/self/ns/time')}"
+        # A container may have a clock of its own; see time_namespaces(7).
+        clock = os.readlink("/proc/self/ns/time")
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip() + clock
     return ""
 
 

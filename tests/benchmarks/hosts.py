@@ -47,9 +47,8 @@ def on_two_hosts() -> list[Figure]:
             return launch(one_all_reduce, RANKS)
 
         times = interleaved({"one": one, "two": two}, LAUNCHES)
-        far = live_cells("--where machines", {"machines": machines})
+        near, far = live_cells(), live_cells("--where machines", {"machines": machines})
         started = _beside(times["two"], two)
-    near = live_cells()
     alone, both = times["one"], times["two"]
     figures = [
         Figure(

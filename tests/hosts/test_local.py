@@ -11,10 +11,11 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from helpers import hosts, launch
+from helpers import hosts, launch, timeline
 from helpers.hosts.machines import Hosts
 from helpers.ranks import magics
 from helpers.ranks.failures import Deadlock, HostLost, LaunchError, RankFailed
+from helpers.views.lanes import lanes_text
 from tests.hosts.network import wait_until
 
 
@@ -45,6 +46,9 @@ def test_ranks_are_placed_as_torchrun_places_them(machines: Hosts) -> None:
     assert {value[1:] for value in run.values} == {(3.0, "127.0.0.1")}
     assert run.output == ["rank 0\n", "rank 1\n", "rank 2\n"]
     assert [event.call for event in run.trace.events] == ["all_reduce"] * 3
+    assert "host-0: ranks 0, 1; host-1: rank 2" in timeline(run).text
+    lanes = [line for line in lanes_text(run).splitlines() if "→" not in line]
+    assert lanes == ["host-0:", "rank 0 | rank 0", "rank 1 | rank 1", "host-1:", "rank 2 | rank 2"]
     assert launch(lambda rank, n: rank, 2).hosts == (), "the next one runs at home again"
 
 
