@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from helpers import hosts as hosts
     from helpers.checks.check import check as check
     from helpers.checks.held import storage_bytes as storage_bytes
     from helpers.checks.held import tensors_held as tensors_held
@@ -81,6 +82,8 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'helpers' has no name {name!r}")
     _show_results()
+    if _HOME[name] == __name__:  # `hosts` is a package that can be called
+        return import_module(f"helpers.{name}")
     return getattr(import_module(_HOME[name]), name)
 
 

@@ -28,7 +28,9 @@ def connect(address: str, *, interface: str = "") -> Hosts:
     `with`. That raises LaunchError, with a line that says what is wrong, if a machine cannot be used.
     """
     from helpers.hosts.machines import Hosts
+    from helpers.hosts.names import check_text
 
+    check_text(address)
     return Hosts(lambda: address, interface)
 
 
@@ -36,7 +38,9 @@ def local(n: int = 2) -> Hosts:
     """Return `n` hosts that are processes of this machine: to try out what needs several."""
     from helpers.hosts.clusters import local_cluster
     from helpers.hosts.machines import Hosts, Kind
+    from helpers.hosts.names import check_count
 
+    check_count("hosts.local", n, 1)
     return Hosts(lambda: local_cluster(n), kind=Kind.LOCAL)
 
 
@@ -47,7 +51,9 @@ def ssh(*names: str, interface: str = "") -> Hosts:
     """
     from helpers.hosts.clusters import ssh_cluster
     from helpers.hosts.machines import Hosts, Kind
+    from helpers.hosts.names import check_text
 
+    check_text(*names)
     return Hosts(lambda: ssh_cluster(names), interface, Kind.STARTED)
 
 
@@ -58,7 +64,9 @@ def slurm(nodes: int = 0, *, interface: str = "") -> Hosts:
     """
     from helpers.hosts.clusters import SlurmCluster
     from helpers.hosts.machines import Hosts, Kind
+    from helpers.hosts.names import check_count
 
+    check_count("hosts.slurm", nodes, 0)
     return Hosts(lambda: SlurmCluster(nodes), interface, Kind.STARTED)
 
 

@@ -46,7 +46,12 @@ def _own_security() -> Any:
     """
     from distributed.security import Security
 
-    return Security.temporary()  # type: ignore[no-untyped-call]
+    try:
+        return Security.temporary()  # type: ignore[no-untyped-call]
+    except ImportError:
+        raise LaunchError(
+            "a cluster with a key of its own needs the package cryptography: pip install cryptography."
+        ) from None
 
 
 def _as_variables(security: Any) -> dict[str, str]:

@@ -6,10 +6,12 @@ import asyncio
 import atexit
 import contextlib
 import ipaddress
+import logging
 import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from enum import Enum, auto
 from typing import Any, Self
@@ -65,6 +67,12 @@ class Hosts:
         self._servers: HostServers | None = None
         self._blocks: list[ExitStack] = []
 
+    def __repr__(self) -> str:
+        servers = self._servers
+        if servers is None:
+            return "hosts (not open)"
+        return f"hosts: {', '.join(host.name for host in servers.hosts)} (open)"
+
     @property
     def names(self) -> list[str]:
         """The names of the hosts, in the order in which ranks are placed on them."""
@@ -82,7 +90,6 @@ class Hosts:
         self._open.close()
 
     def __enter__(self) -> Self:
-        refuse_where_ranks_must_not_start()
         block = ExitStack()
         if self._client is None:
             block.callback(self.close)
@@ -101,11 +108,14 @@ class Hosts:
         """Return the hosts' rank servers; start them if there are none, or if a host has gone since."""
         if self._servers is not None and self._servers.alive():
             return self._servers
-        if self._client is not None:
+        refuse_where_ranks_must_not_start()
+        if self._client is not None and self._client.status == "running":
             return self._start_again()
-        atexit.register(self.close)
+        self.close()  # what is left if the scheduler has gone
         try:
             self._connect()
+            # Only now that Dask is imported: exit handlers run in reverse order, and its own end its parts.
+            atexit.register(self.close)
             self._servers = self._start_servers(self._workers())
         except BaseException:
             self.close()
@@ -132,12 +142,27 @@ class Hosts:
     def _connect(self) -> None:
         try:
             from distributed import Client
+            from distributed.utils import silence_logging_cmgr
         except ModuleNotFoundError:
-            raise LaunchError("Dask is not installed here: pip install distributed.") from None
-        cluster = self._cluster()
+            raise LaunchError(
+                "Dask is not installed here: pip install distributed cryptography."
+            ) from None
+        # What Dask logs when hosts or schedulers end would be shown below a cell; we report it ourselves.
+        self._open.enter_context(silence_logging_cmgr(logging.CRITICAL))
+        try:
+            cluster = self._cluster()
+        except RuntimeError as error:
+            if self._kind is not Kind.LOCAL:
+                raise
+            # Most likely the workers, which import the script again, have refused to open hosts of their own.
+            raise LaunchError(
+                f"the workers did not start: {str(error).rstrip('.')}. In a script, hosts.local belongs "
+                "under `if __name__ == '__main__':`."
+            ) from None
         address = getattr(cluster, "scheduler_address", cluster)
         if self._kind is Kind.FOUND:
             check_address(address)
+            _check_scheduler(address)
         else:
             self._open.enter_context(cluster)
         try:
@@ -274,6 +299,39 @@ class Hosts:
                     )
         for host in hosts:
             host.near.tell("hush")
+
+
+def _check_scheduler(address: str) -> None:
+    """Raise LaunchError if no Dask scheduler answers at an address.
+
+    A Client itself may wait forever for the answer of another server, such as the scheduler's dashboard, or
+    take the answer's first letters for a length and ask for as much memory.
+    """
+
+    async def identity() -> Any:
+        from distributed.comm.core import connect
+        from distributed.security import Security
+
+        arguments = Security().get_connection_args("client")  # type: ignore[no-untyped-call]
+        comm = await connect(address, timeout=_CONNECT_S, **arguments)  # type: ignore[no-untyped-call]
+        try:
+            await comm.write({"op": "identity", "reply": True})
+            return await comm.read()
+        finally:
+            comm.abort()
+
+    with ThreadPoolExecutor(1) as pool:  # the loop of a notebook's own thread is at work
+        try:
+            answer = pool.submit(asyncio.run, asyncio.wait_for(identity(), _ANSWER_S)).result()
+        except Exception as error:  # whatever Dask makes of bytes that are not Dask's
+            answer = None
+            # TimeoutError, which is an OSError: something took the connection, and did not answer.
+            if isinstance(error, OSError) and not isinstance(error, TimeoutError):
+                raise LaunchError(f"no Dask scheduler answers at {address}: {error}") from None
+    if not isinstance(answer, dict) or answer.get("type") != "Scheduler":
+        raise LaunchError(
+            f"what answers at {address} is not a Dask scheduler, whose port is 8786 by default."
+        )
 
 
 async def _connect(worker: str, arguments: Mapping[str, Any], request: Mapping[str, Any]) -> Any:

@@ -13,6 +13,21 @@ def host_in(address: str) -> str:
     return urlsplit(address).hostname or ""
 
 
+def check_text(*names: object) -> None:
+    """Raise LaunchError if one of these is not a string."""
+    for name in names:
+        if not isinstance(name, str):
+            raise LaunchError(
+                f"{name!r} is a {type(name).__name__}, and a name or an address is a string."
+            )
+
+
+def check_count(of: str, count: object, least: int) -> None:
+    """Raise LaunchError if this is not a number of hosts."""
+    if isinstance(count, bool) or not isinstance(count, int) or count < least:
+        raise LaunchError(f"{of} takes a whole number of hosts, at least {least}; got {count!r}.")
+
+
 def check_address(address: str) -> None:
     """Raise LaunchError if this is not an address of a scheduler, or if nobody knows its host."""
     try:

@@ -113,6 +113,8 @@ class HostServers:
         self.lock = threading.RLock()
         self.gone = False
         self.cores = sum(host.cores for host in hosts)
+        self.lost: Sequence[str] = ()
+        self.closed = False
         self._times: dict[tuple[str, int], Times] = {}
         self._connections = {host.name: Connection(host) for host in hosts}
         self._launches = itertools.count(1)
@@ -254,6 +256,15 @@ class HostServers:
         return all(connection.alive() for connection in self._connections.values())
 
     def close(self) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        self.lost = [host.name for host in self.hosts if host.near.closed]
+        # Another thread may be watching a launch: to that, all hosts go at once.
+        for host in self.hosts:
+            if not host.near.closed:
+                host.near.why = "the hosts were closed"
+            self._connections[host.name].gone = True
         for connection in self._connections.values():
             connection.close()
         self._all.close()

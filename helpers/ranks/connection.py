@@ -59,6 +59,8 @@ class Servers(Protocol):
     gone: bool
     # How many there are for the ranks.
     cores: int
+    # The names of hosts that had gone when these servers were closed.
+    lost: Sequence[str]
 
     def wait_until_ready(self) -> None: ...
 
@@ -119,6 +121,7 @@ class Connection:
         self.site = site or Beside()
         self.pid = 0
         self.cores = os.cpu_count() or 1
+        self.lost: Sequence[str] = ()
         # The server's end of the socket has closed.
         self.gone = False
         self.closed = False

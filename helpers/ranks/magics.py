@@ -114,9 +114,11 @@ def _run_magic(asked: _Asked, cell: str) -> Run:
     if not asked.where:
         return run_cell(asked, source, file, names)
     if not isinstance(where, Place):
+        name = asked.where if asked.where.isidentifier() else "machines"
+        use = "" if name == asked.where else f", and --where {name}"
         raise LaunchError(
             f"--where {asked.where}: the notebook has no hosts of this name. "
-            f'Write {asked.where} = hosts("tcp://SCHEDULER:8786") in a cell before.'
+            f'Write {name} = hosts("tcp://SCHEDULER:8786") in a cell before{use}.'
         )
     where.open()  # they stay open, as their ranks do
     with where:
@@ -209,9 +211,15 @@ def _live_world(connection: Servers, asked: _Asked) -> tuple[World, tuple[str, .
 
 def _why_not(world: World, connection: Servers, asked: _Asked) -> str:
     """Say why the live ranks cannot serve; "" if they can."""
+    if world.connection is not connection:
+        if lost := world.connection.lost:
+            return f"{' and '.join(lost)} {'has' if len(lost) == 1 else 'have'} gone"
+        if bool(world.hosts) != bool(connection.host_names(asked.world_size)):
+            return "they were on other machines"
+        return "their processes had gone"
     world.pump(0.0)
     size, recorded = world.options.world_size, world.options.trace
-    if world.connection is not connection or any(m.exitcode is not None for m in world.members):
+    if any(m.exitcode is not None for m in world.members):
         return "their processes had gone"
     if asked.fresh:
         return "you asked for fresh ones"

@@ -51,8 +51,10 @@ class Messages:
     def receive(self, wait_s: float | None = None) -> list[dict[str, Any]]:
         """Return the messages that have come, having waited at most so long for a word (None: forever).
 
-        Raise EOFError when the other end has closed.
+        Raise EOFError when the other end has closed, or this one.
         """
+        if self.sock.fileno() < 0:  # poll would raise a ValueError of its own
+            raise EOFError("this end has closed")
         if wait_s is not None:
             poll = select.poll()  # not select(): a kernel may hold more than 1,024 descriptors
             poll.register(self.sock, select.POLLIN)

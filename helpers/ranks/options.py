@@ -77,9 +77,7 @@ def check_world_size(world_size: Any) -> int:
             f"a {type(world_size).__name__}.{advice}"
         )
     if not 1 <= world_size <= MAX_WORLD_SIZE:
-        raise LaunchError(
-            f"world_size must be from 1 to {MAX_WORLD_SIZE} on one machine; got {world_size}."
-        )
+        raise LaunchError(f"world_size must be from 1 to {MAX_WORLD_SIZE}; got {world_size}.")
     return world_size
 
 

@@ -94,6 +94,12 @@ _REMEDIES_BY_NAME: tuple[tuple[str, str, str, str], ...] = (
     ("torch.", "Stream", "a stream of one process on a GPU", _INSIDE),
     ("tqdm", "", "a progress bar", _INSIDE),
     ("sqlite3", "", "an open database", "Open it inside the function."),
+    (
+        "helpers.hosts",
+        "Hosts",
+        "the machines on which ranks run",
+        "Leave it out: the notebook launches on them, and a rank cannot.",
+    ),
     ("ipykernel", "", "the notebook's kernel itself", "Leave it out: ranks have no notebook."),
     ("IPython", "", "the notebook's kernel itself", "Leave it out: ranks have no notebook."),
 )

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import threading
 import time
+from typing import Any
 
 import psutil
 import pytest
@@ -14,7 +17,7 @@ import torch.distributed as dist
 from helpers import hosts, launch, timeline
 from helpers.hosts.machines import Hosts
 from helpers.ranks import magics
-from helpers.ranks.failures import Deadlock, HostLost, LaunchError, RankFailed
+from helpers.ranks.failures import CannotSend, Deadlock, HostLost, LaunchError, RankFailed
 from helpers.views.lanes import lanes_text
 from tests.hosts.network import wait_until
 
@@ -101,6 +104,35 @@ def test_a_rank_that_ends_itself_and_a_host_that_goes_on(machines: Hosts) -> Non
         assert launch(lambda rank, n: rank, 2).values == [0, 1]
 
 
+def test_hosts_that_are_lost_or_closed_end_what_runs_on_them_and_start_again() -> None:
+    def ends_the_agent(rank: int, world_size: int) -> None:
+        if rank == 0:
+            os.kill(_agent_of(os.getpid()), signal.SIGKILL)
+        time.sleep(60)
+
+    def is_closed(rank: int, world_size: int) -> None:
+        time.sleep(60)
+
+    new = "new ranks, with nothing defined yet: the old ones ended because"
+    with hosts.local(2) as two:
+        magics.run_cell(magics._Asked(2), "x = rank", "<cell>", {})
+        run = launch(ends_the_agent, 2, on_failure="return")
+        assert isinstance(run.failure, HostLost) and run.failure.host == "host-0"
+        assert launch(lambda rank, n: rank, 2).values == [0, 1]
+        notes = magics.run_cell(magics._Asked(2), "x = rank", "<cell>", {}).notes
+        assert notes == (f"{new} host-0 has gone",)
+
+        closing = threading.Timer(1.0, two.servers().close)  # by another thread
+        closing.start()
+        run = launch(is_closed, 2, on_failure="return")
+        closing.join()
+        assert isinstance(run.failure, HostLost)
+        assert run.failure.title.endswith(": the hosts were closed.")
+        assert launch(lambda rank, n: rank, 2).values == [0, 1]
+    notes = magics.run_cell(magics._Asked(2), "x = rank", "<cell>", {}).notes
+    assert notes == (f"{new} they were on other machines",)
+
+
 @pytest.mark.soak
 def test_a_worker_that_is_killed_takes_its_ranks_along_and_comes_back() -> None:
     def waits(rank: int, world_size: int) -> None:
@@ -142,10 +174,14 @@ def test_a_rank_that_prints_without_end_between_cells_fills_no_memory(machines: 
         assert magics.run_cell(asked, "rank", "<cell>", {}).values == [0, 1]
 
 
+def _agent_of(rank: int) -> int:
+    """The agent that has started a rank's server."""
+    return int(psutil.Process(rank).parent().ppid())
+
+
 def _worker_of(rank: int) -> int:
-    """The Dask worker whose agent has started a rank's server."""
-    agent = psutil.Process(rank).parent().parent()
-    return int(agent.ppid())
+    """The Dask worker that has started that agent."""
+    return int(psutil.Process(_agent_of(rank)).ppid())
 
 
 @pytest.mark.parametrize(
@@ -154,11 +190,52 @@ def _worker_of(rank: int) -> int:
         ("tcp://no-such-host.invalid:8786", "there is no host called 'no-such-host.invalid'"),
         ("tcp://127.0.0.1:9", "no Dask scheduler answers at tcp://127.0.0.1:9"),
         ("n1", "'n1' is not the address of a Dask scheduler, which is tcp://HOST:PORT"),
+        (["n1", "n2"], "['n1', 'n2'] is a list, and a name or an address is a string"),
     ],
 )
-def test_an_address_without_a_scheduler_is_named_in_one_line(address: str, says: str) -> None:
+def test_an_address_without_a_scheduler_is_named_in_one_line(address: Any, says: str) -> None:
     start = time.monotonic()
     with pytest.raises(LaunchError) as raised, hosts(address):
         pass
     assert str(raised.value).startswith(says) and "\n" not in str(raised.value)
     print(f"{time.monotonic() - start:.1f} s: {raised.value}")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        pytest.param(b"", marks=pytest.mark.soak, id="it waits for more"),
+    ],
+)
+def test_the_port_of_another_server_is_named(answer: bytes) -> None:
+    """As the scheduler's dashboard, whose address `dask scheduler` prints, too."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        accepting = threading.Thread(target=_accept, args=(server, answer), daemon=True)
+        accepting.start()
+        with pytest.raises(LaunchError, match=f"what answers at {address} is not a Dask"):
+            hosts(address).open()
+        accepting.join(10)
+
+
+def _accept(server: socket.socket, answer: bytes) -> None:
+    with server.accept()[0] as client:
+        client.sendall(answer)
+        while client.recv(4096):
+            pass
+
+
+def test_a_number_of_hosts_is_a_number() -> None:
+    for count in (0, 2.5, "2"):
+        with pytest.raises(LaunchError, match=f"at least 1; got {count!r}"):
+            hosts.local(count)
+
+
+def test_hosts_show_themselves_and_stay_in_the_notebook(machines: Hosts) -> None:
+    assert repr(machines) == "hosts: host-0, host-1 (open)"
+    assert repr(hosts.local(2)) == "hosts (not open)"
+    with pytest.raises(
+        CannotSend, match="machines cannot be sent to the ranks: it is the machines"
+    ):
+        launch(lambda rank, n: machines, 2)
