@@ -40,6 +40,11 @@ def check(answer: Any, *, where: Place | None = None) -> CheckResult:
     except UnknownExercise as error:
         message = f"check() takes the function of an exercise: {error}"
         return CheckResult(found.name or str(answer), "", Outcome.UNREADABLE, message=message)
+    if where is not None and not isinstance(where, Place):
+        message = (
+            f"where={where!r} is not machines: write machines = hosts(...), then where=machines."
+        )
+        return CheckResult(found.name, "", Outcome.UNREADABLE, message=message)
     if note := _later_attempt(found, inputs):
         found = replace(found, notes=(*found.notes, note))
     source = found.source if isinstance(found, Answer) else ""

@@ -159,7 +159,7 @@ def _words(line: Line) -> str:
 def _which(lines: Sequence[Line]) -> str:
     """Return the first and the last heading of what is explained; "" for anything else."""
     parts = [line.step.part for line in lines if line.step and not line.step.part.exercise]
-    titles = [f'"{part.title}"' for part in parts]
+    titles = [f"“{part.title}”" for part in parts]
     return " to ".join(dict.fromkeys((titles[0], titles[-1]))) if titles else ""
 
 

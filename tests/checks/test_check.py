@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from helpers.checks.check import check
+from helpers.checks.result import Outcome
 from helpers.views.verdict import verdict_text
 from tests.grading.notebooks import IMPORTS, RIGHT
 
@@ -29,6 +30,14 @@ def test_the_source_of_an_answer_stands_alone_with_the_helpers_that_it_uses(
     exec(result.source, alone)
     assert result.passed and eval("hello_rank(1, 4)", alone) == "Hello from rank 1 of 4"
     assert check("token_ring").source == ""
+
+
+def test_machines_are_needed_to_check_on_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    shell = SimpleNamespace(user_ns={}, history_manager=SimpleNamespace(input_hist_raw=CELLS))
+    monkeypatch.setattr("helpers.checks.check.ipython", lambda: shell)
+    result = check("hello_rank", where="machines")  # type: ignore[arg-type]
+    assert result.outcome is Outcome.UNREADABLE
+    assert "where='machines' is not machines: write machines = hosts(...)" in verdict_text(result)
 
 
 def test_the_arguments_of_the_case_that_failed_can_be_had(
