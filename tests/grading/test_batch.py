@@ -63,7 +63,7 @@ def test_a_class_is_graded_kept_and_graded_again_without_a_difference(tmp_path: 
     assert verified.returncode == 0
 
 
-@pytest.mark.soak  # `test_killed` kills a class each time, this one and the one below in the soak
+@pytest.mark.soak
 def test_after_a_kill_the_same_command_goes_on(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     for number in range(4):
@@ -85,6 +85,7 @@ def test_after_a_kill_the_same_command_goes_on(tmp_path: Path) -> None:
     assert len(lines) in {4, 5}  # 5: the kill came between a line and its record
 
 
+@pytest.mark.soak
 def test_what_is_told_of_answers_is_of_the_copy_that_counts(tmp_path: Path) -> None:
     folder, out = tmp_path / "class", tmp_path / "out"
     write_notebook(folder / "anna" / "02_blocking_p2p.ipynb", RIGHT)

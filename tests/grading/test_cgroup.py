@@ -49,6 +49,7 @@ def test_a_group_ends_what_takes_too_much_and_goes() -> None:
     assert not any(folder.exists() for folder in group.folders.values())
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(not can_bound("memory"), reason="no memory cgroup can be had here")
 def test_memory_that_no_process_shows_is_bounded(plan: Plan, tmp_path: Path) -> None:
     with grader_of(replace(plan, limits=SMALL)) as grader:

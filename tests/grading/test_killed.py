@@ -207,6 +207,7 @@ def left_in(folder: Path) -> dict[str, int]:
     }
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("plan")
 @pytest.mark.timeout(300)
 def test_after_two_kills_nothing_is_lost_or_done_twice(batch: Batch) -> None:

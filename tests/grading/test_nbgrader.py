@@ -76,6 +76,7 @@ def test_what_nbgrader_releases_holds_no_solution(course: Path) -> None:
     assert "dist.send" not in text
 
 
+@pytest.mark.soak
 def test_nbgrader_gives_the_points_that_the_course_gives(course: Path, grader: Grader) -> None:
     nbgrader(course, "autograde", NAME)
     nbgrader(course, "export", "--to", "grades.csv")

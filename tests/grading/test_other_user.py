@@ -95,13 +95,15 @@ def _is_theirs(process: psutil.Process) -> bool:
         return False
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(400)
 def test_somebody_else_grades_as_safely(tmp_path: Path) -> None:
     as_somebody(tmp_path, "auto", "hostile/test_hostile.py", "-k", FEW)
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("level", ["bubblewrap", pytest.param("landlock", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("level", ["bubblewrap", "landlock"])
 def test_somebody_else_sees_a_deadlock(tmp_path: Path, level: str) -> None:
     as_somebody(tmp_path, level, "test_grader.py", "-k", "deadlock")
 

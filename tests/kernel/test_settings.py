@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from helpers.course.workspace import find_workspace
 from tests.kernel.session import Kernel, MakeKernel
 
@@ -116,6 +118,7 @@ def weighted_average_gradients(*anything):
     raise ValueError(f"{os.environ.get('MINE')} {os.getcwd() == '/'} {torch.rand(1).dtype}")"""
 
 
+@pytest.mark.soak  # `tests/checks` looks at it without a kernel each time
 def test_a_check_is_that_of_a_grader_whatever_cells_have_set(forked_kernel: MakeKernel) -> None:
     """The same words for a right and a wrong answer, and what the cells have set is as it was."""
     kernel = forked_kernel()
