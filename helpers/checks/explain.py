@@ -152,10 +152,7 @@ def _run(worlds: Worlds, programs: Sequence[int], turns: Sequence[Turn]) -> list
     """
     if not programs:
         return []
-    first = turns[0].case
-    # a world without a group, or with an environment of its own, is for one case alone
-    may_share = first.init and first.env is None
-    if may_share and (len(programs) > 1 or len(turns) > 1):
+    if turns[0].may_share and (len(programs) > 1 or len(turns) > 1):
         all_turns = [replace(turn, program=program) for program in programs for turn in turns]
         with suppress(Flooded):
             shared = worlds.together(all_turns)

@@ -98,7 +98,7 @@ def grade(
     worlds = Worlds(exercise, [found.source], _places(found, name_cell), connection, watched)
     # of a hidden case nobody sees the advice
     advice = {} if matches is None and visible else matches
-    with _one_thread():
+    with one_thread():
         result = _tried(_Trial(worlds, every_case, advice), found, secret)
         if result.passed or result.outcome is Outcome.FAULT or not visible:
             return result
@@ -106,7 +106,7 @@ def grade(
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Draw and judge in one thread: on a busy machine torch's threads make small sums ten times slower."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -160,25 +160,31 @@ def _tried(trial: _Trial, found: Answer, secret: str) -> CheckResult:
         return twin if twin.label == case.label else None
 
     trial = replace(trial, small=small)
-    drawn = cases[:-1] if exercise.last is not None else cases
-    numbered = [
-        [Turn(case, number) for number, case in enumerate(group)]
-        for _, group in groupby(drawn, key=lambda case: case.world_size)
-    ]
+    groups, last = in_groups(exercise, cases)
     try:
-        verdicts = list(trial.verdicts(numbered))
-        if exercise.last is not None and all(verdict.passed for verdict in verdicts):
-            verdicts += trial.verdicts([[Turn(cases[-1], 0)]])
+        verdicts = list(trial.verdicts(groups))
+        if all(verdict.passed for verdict in verdicts):
+            verdicts += trial.verdicts(last)
     except CheckFault as fault:
         return _not_judged(exercise, found, fault)
     except LaunchError as error:
         return _result(exercise, found, Outcome.CRASHED, message=str(error))
-    result = _summed(exercise, found, tuple(verdicts), len(cases))
+    result = summed(exercise, found, verdicts, len(cases))
     if exercise.kind is Kind.LOCAL and secret == VISIBLE_SECRET:
         # up to the first that failed there is a verdict for each case
         failed = next((k for k, verdict in enumerate(verdicts) if not verdict.passed), None)
         return replace(result, given=() if failed is None else tuple(cases[failed].given[0]))
     return result
+
+
+def in_groups(
+    exercise: Exercise, cases: Sequence[Case]
+) -> tuple[list[list[Turn]], list[list[Turn]]]:
+    """Return cases in groups of one world size; apart from them `Exercise.last`, where there is one."""
+    first, last = (cases[:-1], cases[-1:]) if exercise.last is not None else (cases, ())
+    by_size = groupby(first, key=lambda case: case.world_size)
+    groups = [[Turn(case, number) for number, case in enumerate(group)] for _, group in by_size]
+    return groups, [[Turn(case, 0)] for case in last]
 
 
 @dataclass(frozen=True)
@@ -219,7 +225,7 @@ class _Trial:
                 # what breaks a rule here may belong to another case than the rank says
                 doubted = any(verdict.broken for _, verdict in seen.values())
                 for turn in group:
-                    verdict = seen[turn.number][1] if turn.number in seen else None
+                    verdict = seen[id(turn.case)][1] if id(turn.case) in seen else None
                     passes = verdict is not None and verdict.passed
                     # of many that went wrong together it is enough to try some again
                     enough = alone >= _MOST_ALONE or confirmed >= _ENOUGH_ALONE
@@ -244,11 +250,11 @@ class _Trial:
     def _alone(self, turn: Turn, wrong: Sequence[Tried]) -> tuple[Tried, CaseVerdict]:
         """Judge one case in a world of its own."""
         tried = self.worlds.alone(turn)
-        verdict = _judge(self.exercise, tried, wrong)
+        verdict = judged(self.exercise, tried, wrong)
         if verdict.outcome is Outcome.TOO_SLOW and not _took_minutes(verdict):
             # Something else may have run at that moment.
             tried = self.worlds.alone(turn)
-            verdict = _judge(self.exercise, tried, wrong)
+            verdict = judged(self.exercise, tried, wrong)
         return tried, verdict
 
     def _to_be_shown(
@@ -316,13 +322,13 @@ def has_hard_numbers(case: Case) -> bool:
     return any(bool(((x.abs() > 10) | (x != x.round())).any()) for x in numbers)
 
 
-# Number of a case among those that were tried in one world -> what came of it.
+# id() of a case among those that were tried in one world -> what came of it.
 _Together = Mapping[int, tuple[Tried, CaseVerdict]]
 
 
 def all_in_one(worlds: Worlds, group: Sequence[Turn]) -> _Together:
     """Try cases in one world; return what is known of each: nothing, where one of them has ended it."""
-    turns = [turn for turn in group if turn.case.init and turn.case.env is None]
+    turns = [turn for turn in group if turn.may_share]
     if not worlds.exercise.is_together or len(turns) < 2:
         return {}
     shared = worlds.together(turns)
@@ -330,7 +336,7 @@ def all_in_one(worlds: Worlds, group: Sequence[Turn]) -> _Together:
         return {}
     parts, world = shared
     return {
-        tried.number: (tried, replace(_judge(worlds.exercise, tried), world=world))
+        id(tried.case): (tried, replace(judged(worlds.exercise, tried), world=world))
         for tried in parts
         if is_clean(tried.run.trace)
     }
@@ -340,7 +346,8 @@ def _seen(together: _Together, passed: bool) -> list[Tried]:
     return [tried for tried, verdict in together.values() if verdict.passed is passed]
 
 
-def _judge(exercise: Exercise, tried: Tried, others: Sequence[Tried] = ()) -> CaseVerdict:
+def judged(exercise: Exercise, tried: Tried, others: Sequence[Tried] = ()) -> CaseVerdict:
+    """Judge what came of a case; raise CheckFault where the exercise's own functions fail over it."""
     try:
         return judge(exercise, tried, others)
     except Unjudged as error:
@@ -362,9 +369,10 @@ def _flood(exercise: Exercise, case: Case) -> CaseVerdict:
     return CaseVerdict(label_of(exercise, case), Outcome.FLOODED, message=message)
 
 
-def _summed(
-    exercise: Exercise, found: Answer, verdicts: tuple[CaseVerdict, ...], count: int
+def summed(
+    exercise: Exercise, found: Answer, verdicts: Sequence[CaseVerdict], count: int
 ) -> CheckResult:
+    """Return the result that the verdicts of an answer's cases make. count: of all its cases."""
     credit = sum(verdict.credit for verdict in verdicts)
     if exercise.kind is Kind.JUDGEMENT and credit < count:
         credit = 0.0  # some of the answers to a few questions can be guessed
@@ -372,7 +380,7 @@ def _summed(
     worst = next(failed, None)
     return replace(
         _result(exercise, found, worst.outcome if worst else Outcome.PASSED),
-        cases=verdicts,
+        cases=tuple(verdicts),
         points=exercise.points * credit / count if count else 0.0,
     )
 

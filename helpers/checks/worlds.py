@@ -49,6 +49,11 @@ class Turn:
     number: int
     program: int = 0
 
+    @property
+    def may_share(self) -> bool:
+        """Whether other cases may run in its world: it has a group, and no environment of its own."""
+        return self.case.init and self.case.env is None
+
 
 @dataclass(frozen=True)
 class Worlds:

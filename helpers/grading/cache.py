@@ -1,10 +1,13 @@
 """What was tried is kept, and found again by what it depends on: answer, checks, engine, versions.
 
-A second run grades only what changed, and a batch that was killed goes on where it was.
+A second run grades only what changed, and a batch that was killed goes on where it was. Of a class, equal
+answers are tried once; of those that pass also programs that differ only in comments and blank lines. What
+fails is tried for each of these, as its report names the lines.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import os
@@ -75,9 +78,31 @@ class Cache:
 
 
 def key_of(exercise: Exercise, answer: Answer, secret: str, versions: Mapping[str, str]) -> str:
-    """Return the key of one answer to one exercise: it changes with all on which the verdict depends."""
-    where = [astuple(origin) for origin in answer.origins]  # reports name cells
-    parts = [exercise.name, answer.name, answer.source, where, answer.notes, secret]
+    """Return the key of one answer to one exercise: it changes with all on which the record depends."""
+    where = [astuple(origin) for origin in answer.origins]  # reports name lines
+    return _key(exercise, answer, answer.source, where, secret, versions)
+
+
+def program_key(
+    exercise: Exercise, answer: Answer, secret: str, versions: Mapping[str, str]
+) -> str:
+    """Return a key that equal programs share, wherever they stand; "" for what is no program."""
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        return _key(
+            exercise, answer, ast.dump(ast.parse(answer.source)), "program", secret, versions
+        )
+    return ""
+
+
+def _key(
+    exercise: Exercise,
+    answer: Answer,
+    program: str,
+    where: object,
+    secret: str,
+    versions: Mapping[str, str],
+) -> str:
+    parts = [exercise.name, answer.name, program, where, answer.notes, secret]
     parts.append(sorted(versions.items()))
     return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()
 

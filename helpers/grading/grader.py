@@ -9,8 +9,9 @@ They may take half of the submission's time, so that the exercises which were tr
 what came of them is kept for a grader that is killed before it can finish them. An exercise may take half of
 the time that is left when it begins.
 Behind bubblewrap each exercise has a sandbox of its own that leaves nothing, and an exercise is finished, and
-kept, before the next one is begun. Hidden cases follow visible ones that have passed, in the same sandbox; an
-answer that fails there is tried again in a new one.
+kept, before the next one is begun. First all cases are tried together (`pass_all`), as most answers pass. Of
+one that does not, nothing is kept: its visible cases are tried in a new sandbox, and the hidden ones follow
+there if these have passed.
 Behind Landlock sandboxes share /dev/shm: what one leaves there is removed before the next, but two that
 run at the same time can talk by it. No answer can spoil another one: each that fails has failed in
 a sandbox of its own. Called by `batch`, once for each file; holds one sandbox at a time.
@@ -32,7 +33,8 @@ from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.grade import grade
 from helpers.checks.result import Outcome
 from helpers.grading import bypasses
-from helpers.grading.cache import Cache, key_of
+from helpers.grading.cache import Cache, key_of, program_key
+from helpers.grading.cells import marked, named
 from helpers.grading.judging import NOT_JUDGED, Judge, Judged, preload, written_down
 from helpers.grading.record import ExerciseRecord, Record, Status, record_of
 from helpers.grading.references import References
@@ -99,18 +101,22 @@ class _Budget:
 class _Try:
     """An exercise between its visible and its hidden cases. known: its record, where there is one.
 
-    is_cut: the time of the submission was used up, and another run may give another record. is_own: as
-    `judging.Judged` has it, of the visible cases.
+    answer, cells: as `marked` gives them. program: the key that equal programs share. is_cut: the time of the
+    submission was used up, and another run may give another record. is_own: as `judging.Judged` has it, of
+    the visible cases. hidden: of the hidden cases, where they passed together with the visible ones.
     """
 
     exercise: Exercise
-    answer: Answer | None
-    key: str
+    answer: Answer | None = None
+    cells: tuple[int, ...] = ()
+    key: str = ""
+    program: str = ""
     visible: ExerciseRecord | None = None
     seconds: float = 0.0
     known: ExerciseRecord | None = None
     is_cut: bool = False
     is_own: bool = False
+    hidden: Judged | None = None
 
 
 @dataclass
@@ -200,25 +206,34 @@ class Grader:
         told(exercise.name)
         if isinstance(found, Problem):
             visible = written_down(grade(exercise, found, cell_number), exercise, False, "none")
-            return _Try(exercise, None, "", known=joined(exercise, found, visible, None))
-        key = key_of(exercise, found, self.secret, self.versions)
-        # The key covers answer, cells, secret, checks, engine and level: if all are equal, so is the result.
-        if (kept := self.cache.get(key)) is not None:
-            return _Try(exercise, found, key, known=replace(kept, cached=True))
-        if (kept := self.cache.get_visible(key)) is not None:
-            return _Try(exercise, found, key, kept)
+            return _Try(exercise, known=joined(exercise, found, visible, None))
+        answer, cells = marked(found)
+        parts = exercise, answer, self.secret, self.versions
+        # A key covers answer, cells, secret, checks, engine and level: if all are equal, so is the result.
+        begun = _Try(exercise, answer, cells, key_of(*parts), program_key(*parts))
+        if (kept := self.cache.get(begun.key)) is not None:
+            return replace(begun, known=replace(kept, cached=True))
+        if begun.program and (kept := self.cache.get(begun.program)) is not None:
+            flags = bypasses.flags(exercise, answer.source)  # these look at comments, too
+            kept = replace(kept, cached=True, key=begun.key, answer=answer.source, flags=flags)
+            return replace(begun, known=kept)
+        if (kept := self.cache.get_visible(begun.key)) is not None:
+            return replace(begun, visible=kept)
         began = time.monotonic()
-        judged = self._check(exercise, found, VISIBLE_SECRET)
+        if both := self._pass_all(exercise, answer):
+            seconds = time.monotonic() - began
+            return replace(begun, visible=both[0].record, hidden=both[1], seconds=seconds)
+        judged = self._check(exercise, answer, VISIBLE_SECRET)
         visible, seconds = judged.record, time.monotonic() - began
         is_cut = self._time.is_used_up
         if not (is_cut or self._is_cheap or visible.was_too_slow):
-            self.cache.put_visible(key, visible)
-        return _Try(exercise, found, key, visible, seconds, is_cut=is_cut, is_own=judged.is_own)
+            self.cache.put_visible(begun.key, visible)
+        return replace(begun, visible=visible, seconds=seconds, is_cut=is_cut, is_own=judged.is_own)
 
     def _finish(self, begun: _Try) -> ExerciseRecord:
         """Try the hidden cases; keep the record, unless another time may give another one."""
         if begun.known is not None:
-            return begun.known
+            return named(begun.known, begun.cells)
         began = time.monotonic() - begun.seconds
         record = self._tried(begun)
         record = replace(record, seconds=round(time.monotonic() - began, 3))
@@ -227,14 +242,19 @@ class Grader:
         if record.outcome != FAULT and not is_cut and not record.was_too_slow:
             record = replace(record, key=begun.key)
             self.cache.put(begun.key, record)
-        return record
+            # Flags and pictures are for a person to look at: of each answer its own.
+            if record.passed and begun.program and not (record.flags or record.picture):
+                self.cache.put(begun.program, record)
+        return named(record, begun.cells)
 
     def _tried(self, begun: _Try) -> ExerciseRecord:
         exercise, answer, visible = begun.exercise, begun.answer, begun.visible
         assert answer is not None and visible is not None
         hopeless = visible.outcome in _SUSPICIOUS and not any(c.credit for c in visible.cases)
         # else it would only fail once more, and take as long
-        judged = None if hopeless else self._check(exercise, answer, self.secret)
+        judged = begun.hidden
+        if judged is None and not hopeless:
+            judged = self._check(exercise, answer, self.secret)
         hidden = judged.record if judged is not None else None
         outcomes = visible.outcomes | (hidden.outcomes if hidden is not None else set())
         unsure = outcomes & {FAULT, NOT_JUDGED}
@@ -250,6 +270,27 @@ class Grader:
             )
             return replace(joined(exercise, answer, wrong, hidden), points=0.0)
         return joined(exercise, answer, visible, hidden)
+
+    def _pass_all(self, exercise: Exercise, answer: Answer) -> list[Judged]:
+        """Return what came of the visible and of the hidden cases if they pass in the same worlds."""
+        # a picture shows what ranks did, and they held the inputs of hidden cases
+        if not self._is_cheap or self.pictures == "all" or self._time.is_used_up:
+            return []
+        began = time.monotonic()
+        with self.plan.turns.with_others():
+            self._time.forgive(began)
+            try:
+                judge = self._open(exercise, self.secret, fresh=True)
+            except (LaunchError, ServerGone):  # said when it is tried again
+                self._drop()
+                return []
+            judge.sandbox.end_after(*self._time.left)
+            both = judge.pass_all(
+                exercise, answer, [VISIBLE_SECRET, self.secret], self._time.left[0]
+            )
+        if judge.gone or not both:
+            self._drop()
+        return both
 
     def _check(self, exercise: Exercise, answer: Answer, secret: str) -> Judged:
         """Try an answer on one set of cases.
@@ -347,13 +388,14 @@ def joined(
     both = [visible] if hidden is None else [visible, hidden]
     worst = next((each for each in both if not each.passed), both[-1])
     source = found.source if isinstance(found, Answer) else ""
+    flags = [*bypasses.flags(exercise, source), *(flag for each in both for flag in each.flags)]
     return replace(
         visible,
         outcome=worst.outcome,
         # an answer that fails a visible case does not have all points, even where no hidden one finds it
         points=round(min(each.points for each in both), 4) if hidden is not None else 0.0,
         cases=tuple(case for each in both for case in each.cases),
-        flags=(*bypasses.flags(exercise, source), *(flag for each in both for flag in each.flags)),
+        flags=tuple(dict.fromkeys(flags)),
         reported=exercise.reported,
         answer=source,
     )

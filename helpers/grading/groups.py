@@ -231,8 +231,7 @@ def _seen(exercise: Exercise, source: str, plan: Plan) -> _Seen:
 
 
 def _share(exercise: Exercise, turns: Sequence[Turn]) -> bool:
-    plain = all(turn.case.init and turn.case.env is None for turn in turns)
-    return exercise.is_together and plain and len(turns) > 1
+    return exercise.is_together and all(turn.may_share for turn in turns) and len(turns) > 1
 
 
 def _alike(exercise: Exercise, one: _Seen, other: _Seen) -> bool:

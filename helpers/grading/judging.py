@@ -32,13 +32,15 @@ from typing import Any
 
 import msgspec
 
-from helpers.answers.build import Answer, cell_number
+from helpers.answers.build import Answer
 from helpers.checks.exercise import VISIBLE_SECRET, Exercise
 from helpers.checks.explain import Matches
 from helpers.checks.grade import grade
 from helpers.checks.kinds import Kind
+from helpers.checks.pass_all import pass_all
 from helpers.checks.registry import get
 from helpers.checks.result import CaseVerdict, CheckResult, Outcome
+from helpers.grading.cells import mark
 from helpers.grading.explained import mismatch
 from helpers.grading.record import CaseRecord, ExerciseRecord, record_of
 from helpers.grading.sandbox.levels import Plan, Sandbox
@@ -80,11 +82,11 @@ _OWN = (
 
 @dataclass(frozen=True)
 class _Asked:
-    """What the grader sends."""
+    """What the grader sends. secrets: of one set of cases; of several, to hear whether all of them pass."""
 
     exercise: str
     answer: Answer
-    secret: str
+    secrets: list[str]
 
 
 @dataclass(frozen=True)
@@ -96,9 +98,13 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class _Said(Judged):
-    """What a judge sends. matches: known mistakes that it has found, by what the answer did."""
+class _Said:
+    """What a judge sends: what came of each set of cases, of several nothing unless all of them pass.
 
+    matches: known mistakes that it has found, by what the answer did.
+    """
+
+    judged: list[Judged]
     matches: dict[str, str] = field(default_factory=dict)
 
 
@@ -140,25 +146,37 @@ class Judge:
 
     def judge(self, exercise: Exercise, answer: Answer, secret: str, within_s: float) -> Judged:
         """Try an answer on the cases of a secret. Never raises on its account. within_s: wall time."""
-        self.seen.add(secret)
         try:
-            self._line.settimeout(max(0.01, within_s))
-            self._line.sendall(_written(_Asked(exercise.name, answer, secret)))
-            said = msgspec.convert(json.loads(self._read(time.monotonic() + within_s)), _Said)
+            (judged,) = self._ask(_Asked(exercise.name, answer, [secret]), within_s)
+            return judged
         except (OSError, ValueError, RecursionError):
             number = os.waitstatus_to_exitcode(self._end())
-            if number == -signal.SIGXCPU:
-                message = f"It gave back more than can be read in {_CPU_S} s of processor time."
-                return Judged(record_of(exercise, Outcome.FLOODED.value, message=message))
-            why = (
-                "it takes too long, or too much memory" if number < 0 else f"it ended with {number}"
-            )
-            return Judged(_could_not(exercise, why))
+        if number == -signal.SIGXCPU:
+            message = f"It gave back more than can be read in {_CPU_S} s of processor time."
+            return Judged(record_of(exercise, Outcome.FLOODED.value, message=message))
+        why = "it takes too long, or too much memory" if number < 0 else f"it ended with {number}"
+        return Judged(_could_not(exercise, why))
+
+    def pass_all(
+        self, exercise: Exercise, answer: Answer, secrets: list[str], within_s: float
+    ) -> list[Judged]:
+        """Return what came of each secret's cases if all of them pass at once; else nothing."""
+        try:
+            return self._ask(_Asked(exercise.name, answer, secrets), within_s)
+        except (OSError, ValueError, RecursionError):
+            self._end()
+            return []
+
+    def _ask(self, asked: _Asked, within_s: float) -> list[Judged]:
+        self.seen.update(asked.secrets)
+        self._line.settimeout(max(0.01, within_s))
+        self._line.sendall(_written(asked))
+        said = msgspec.convert(json.loads(self._read(time.monotonic() + within_s)), _Said)
         for key, title in said.matches.items():
             # Whatever it says can at most name a known mistake of the exercise.
             if len(self._matches) < _MOST_MATCHES and len(key) == _DIGEST:
                 self._matches.setdefault(key, title[:_SHOWN])
-        return said
+        return said.judged
 
     def close(self) -> None:
         """End it, then the sandbox."""
@@ -224,7 +242,7 @@ def _serve(grader: socket.socket, connection: Connection, pictures: str, matches
             confine()  # again for each set, as processor time adds up
             judged = _tried(asked, connection, pictures, matches)
             new = {key: title for key, title in matches.items() if key not in known}
-            lines.write(_written(_Said(judged.record, judged.is_own, new)))
+            lines.write(_written(_Said(judged, new)))
             lines.flush()
 
 
@@ -244,22 +262,37 @@ def confine() -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
 
 
-def _tried(asked: _Asked, connection: Connection, pictures: str, matches: Matches) -> Judged:
-    exercise, hidden = get(asked.exercise), asked.secret != VISIBLE_SECRET
+def _tried(asked: _Asked, connection: Connection, pictures: str, matches: Matches) -> list[Judged]:
+    exercise = get(asked.exercise)
+    first, *more = asked.secrets
     try:
-        result = grade(
-            exercise,
-            asked.answer,
-            cell_number,
-            asked.secret,
-            connection=connection,
-            matches=None if hidden else matches,
-        )
-        return Judged(written_down(result, exercise, hidden, pictures), _is_own(exercise, result))
+        if more:
+            results = pass_all(exercise, asked.answer, asked.secrets, connection) or []
+        else:
+            advice = matches if first == VISIBLE_SECRET else None
+            results = [
+                grade(
+                    exercise,
+                    asked.answer,
+                    mark,
+                    first,
+                    connection=connection,
+                    matches=advice,
+                )
+            ]
+        # without results there is nothing to go with the secrets
+        return [
+            Judged(
+                written_down(result, exercise, secret != VISIBLE_SECRET, pictures),
+                _is_own(exercise, result),
+            )
+            for secret, result in zip(asked.secrets, results, strict=False)
+        ]
     except MemoryError:
-        return Judged(_could_not(exercise, "it takes too much memory"))
+        why = "it takes too much memory"
     except Exception as error:  # on account of what it sent, or of this machine: the grader asks
-        return Judged(_could_not(exercise, f"{type(error).__name__}: {str(error)[:_SHOWN]}"))
+        why = f"{type(error).__name__}: {str(error)[:_SHOWN]}"
+    return [] if more else [Judged(_could_not(exercise, why))]
 
 
 def _is_own(exercise: Exercise, result: CheckResult) -> bool:

@@ -52,7 +52,7 @@ def results(name: str) -> list[Tried]:
         turns = [Turn(case, number) for number, case in enumerate(group)]
         together = all_in_one(worlds, turns)
         tried += [each for each, _ in together.values()]
-        tried += [worlds.alone(turn) for turn in turns if turn.number not in together][:ALONE]
+        tried += [worlds.alone(turn) for turn in turns if id(turn.case) not in together][:ALONE]
     return tried
 
 

@@ -1,0 +1,68 @@
+"""Does an answer pass the cases of several secrets? Asked in half the worlds that it takes to try each set.
+
+    Exercise.draw, for each secret -> cases -- all of one size in a world --> all pass: the results
+                                                                          `--> else: None
+
+A grader asks this first, as most answers of a class are right. Where an answer is not, nothing may be told
+of what came: each rank held the inputs of all secrets, hidden ones too, and could return them as its result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from helpers.answers.build import Answer
+from helpers.checks.exercise import Exercise
+from helpers.checks.grade import CheckFault, all_in_one, in_groups, judged, one_thread, summed
+from helpers.checks.result import CaseVerdict, CheckResult
+from helpers.checks.worlds import Flooded, Turn, Worlds
+from helpers.ranks.connection import Servers
+from helpers.ranks.failures import LaunchError
+
+
+def pass_all(
+    exercise: Exercise, found: Answer, secrets: Sequence[str], connection: Servers
+) -> list[CheckResult] | None:
+    """Return a passing result for each secret; None where a case fails, or cannot share a world.
+
+    None says nothing of the answer but that `grade` must try it.
+    """
+    if not exercise.is_together:
+        return None
+    with one_thread():
+        try:
+            return _passed(exercise, found, secrets, connection)
+        except (CheckFault, Flooded, LaunchError):
+            return None
+
+
+def _passed(
+    exercise: Exercise, found: Answer, secrets: Sequence[str], connection: Servers
+) -> list[CheckResult] | None:
+    drawn = []
+    for secret in secrets:
+        drawn.append(exercise.draw(secret))
+        if not all(Turn(case, 0).may_share for case in drawn[-1]):
+            return None
+    parts = [in_groups(exercise, cases) for cases in drawn]
+    turns = [turn for groups, _ in parts for group in groups for turn in group]
+    turns.sort(key=lambda turn: turn.case.world_size)
+    groups = [list(group) for _, group in groupby(turns, key=lambda turn: turn.case.world_size)]
+    groups += [group for _, last in parts for group in last]
+    worlds = Worlds(exercise, [found.source], connection=connection)
+    passed: dict[int, CaseVerdict] = {}
+    for group in groups:
+        came = _verdicts(worlds, group)
+        if not all(id(turn.case) in came and came[id(turn.case)].passed for turn in group):
+            return None
+        passed |= came
+    sets = [[passed[id(case)] for case in cases] for cases in drawn]
+    return [summed(exercise, found, verdicts, len(verdicts)) for verdicts in sets]
+
+
+def _verdicts(worlds: Worlds, group: Sequence[Turn]) -> dict[int, CaseVerdict]:
+    """Judge cases of one size, by id() of the case; leave out what could not be tried like that."""
+    if len(group) > 1:
+        return {key: verdict for key, (_, verdict) in all_in_one(worlds, group).items()}
+    return {id(turn.case): judged(worlds.exercise, worlds.alone(turn)) for turn in group}
