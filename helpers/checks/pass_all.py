@@ -3,8 +3,8 @@
     Exercise.draw, for each secret -> cases -- all of one size in a world --> all pass: the results
                                                                           `--> else: None
 
-A grader asks this first, as most answers of a class are right. Where an answer is not, nothing may be told
-of what came: each rank held the inputs of all secrets, hidden ones too, and could return them as its result.
+A grader asks this first, as most answers of a class are right. Where an answer is not, nothing of the run may
+be shown: each rank held the inputs of all secrets, hidden ones too, and could return them as its result.
 """
 
 from __future__ import annotations
