@@ -86,7 +86,7 @@ def key_of(exercise: Exercise, answer: Answer, secret: str, versions: Mapping[st
 def program_key(
     exercise: Exercise, answer: Answer, secret: str, versions: Mapping[str, str]
 ) -> str:
-    """Return a key that equal programs share, wherever they stand; "" for what is no program."""
+    """Return a key that equal programs share; "" for what Python cannot parse."""
     with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
         return _key(
             exercise, answer, ast.dump(ast.parse(answer.source)), "program", secret, versions

@@ -2,8 +2,8 @@
 
     Answer --marked--> Answer, its cells counted from 0 --Judge, cache--> record with marks --named--> record
 
-So somebody who inserts a cell and hands in again is not graded anew, and of two equal answers none gets other
-points than the other. Used by `grader`.
+So an answer is not graded again because a cell was inserted above it, and equal answers of a class get equal
+points. Used by `grader`.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers.checks.exercise import VISIBLE_SECRET
 from helpers.checks.registry import get
 from helpers.grading.cache import Cache, versions_here
 from helpers.grading.grader import FAULT, Grader
@@ -61,6 +62,56 @@ def test_an_answer_for_the_visible_cases_alone_has_no_points(
     assert all(case.outcome == "passed" for case in exercise.cases if not case.hidden)
     assert exercise.points == 0
     assert exercise.outcome == "wrong"
+
+
+def test_an_answer_that_reads_all_inputs_shows_no_hidden_one(
+    grader: Grader, tmp_path: Path
+) -> None:
+    """Visible and hidden cases are tried in one world: what is shown must not come from there."""
+    reads = """
+def ping_pong(rank, world_size, ball, rounds):
+    import sys
+    frame = sys._getframe(1)
+    while "given" not in frame.f_locals:
+        frame = frame.f_back
+    return [inputs[0].tolist() for inputs in frame.f_locals["given"]]
+"""
+    visible, hidden = (
+        {repr(case.given[0][0].tolist()) for case in get("ping_pong").draw(secret)}
+        for secret in (VISIBLE_SECRET, "a secret of the tests")
+    )
+    exercise = ping_pong(handed_in(grader, tmp_path, reads))
+    shown = " ".join(row[3] for case in exercise.cases for row in case.rows)
+    assert exercise.outcome == "wrong"
+    assert any(ball in shown for ball in visible)
+    large = [ball for ball in hidden if len(ball) > 12]  # a small number may be anything
+    assert large and not any(ball in text_of(exercise) for ball in large)
+
+
+def test_equal_answers_are_tried_once_whatever_cells_they_are_in(
+    plan: Plan, tmp_path: Path
+) -> None:
+    cache = Cache(tmp_path / "cache")
+    versions = versions_here(plan.level)
+    with Grader(plan, "secret", cache, versions, References(SOLUTIONS, plan)) as grader:
+        first = ping_pong(handed_in(grader, tmp_path / "1", HANGS))
+        moved = ping_pong(handed_in(grader, tmp_path / "2", "x = 1", HANGS))
+        passed = ping_pong(handed_in(grader, tmp_path / "3", RIGHT))
+        said = RIGHT.replace("    for _", "    # to and fro\n\n    for _")
+        commented = ping_pong(handed_in(grader, tmp_path / "4", "y = 2", said))
+        other = ping_pong(handed_in(grader, tmp_path / "5", RIGHT.replace("rank > 1", "rank >= 2")))
+    assert [each.cached for each in (first, moved, passed, commented, other)] == [
+        False,
+        True,
+        False,
+        True,
+        False,
+    ]
+    assert first.outcome == "deadlocked" and "cell 2" in text_of(first)
+    assert "cell 2" not in text_of(moved)
+    assert text_of(moved) == text_of(first).replace("cell 2", "cell 3")
+    assert (commented.outcome, commented.points) == ("passed", 10.0)
+    assert "to and fro" in commented.answer
 
 
 def test_a_deadlock_is_explained_and_drawn(grader: Grader, tmp_path: Path) -> None:
