@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from secrets import token_hex
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -43,6 +44,7 @@ def grade_on_cluster(
         client = Client(address, timeout=_CONNECT_S)  # type: ignore[no-untyped-call]
     except (OSError, ValueError, TimeoutError) as error:
         raise CannotGrade(f"no Dask scheduler answers at {address}: {error}") from None
+    batch = token_hex(8)
     with client:
         futures = {}
         for job in jobs:
@@ -51,7 +53,7 @@ def grade_on_cluster(
             except UnreadableNotebook as error:
                 yield job, _not_graded(job, plan.level, Status.UNREADABLE, str(error))
                 continue
-            task = (job.learner, job.file, content, plan.level, secret, plan.limits)
+            task = (job.learner, job.file, content, plan.level, secret, plan.limits, batch)
             # pure=False: Dask would take two equal files for one task. retries: a worker may be lost.
             futures[client.submit(grade_there, *task, pure=False, retries=1)] = job
         # A worker with other checks would give other points for the same answer.
@@ -74,22 +76,25 @@ def _taken(job: Job, future: Any, level: str, mine: Mapping[str, str]) -> Record
 
 
 def grade_there(
-    learner: str, file: str, content: bytes, level: str, secret: str, limits: Limits
+    learner: str, file: str, content: bytes, level: str, secret: str, limits: Limits, batch: str
 ) -> dict[str, Any]:
-    """Grade one submission on a worker of the cluster; give its record as JSON's own types."""
+    """Grade one submission on a worker of the cluster; give its record as JSON's own types.
+
+    batch: its name. Within one batch a worker tries equal answers once.
+    """
     with TemporaryDirectory(prefix="real-ranks-job-") as folder:
         path = Path(folder) / os.path.basename(file)
         path.write_bytes(content)  # the class's folder need not be one that this machine sees
-        return _grader(level, secret, limits).grade(Job(learner, path, file)).as_json()
+        return _grader(level, secret, limits, batch).grade(Job(learner, path, file)).as_json()
 
 
 _here = threading.local()
 """What a thread of a worker keeps from task to task: `asked`, and the `grader` and `stack` made for it."""
 
 
-def _grader(level: str, secret: str, limits: Limits) -> Grader:
+def _grader(level: str, secret: str, limits: Limits, batch: str) -> Grader:
     """Return this thread's grader. Its template, a Python with torch, takes seconds to start."""
-    asked = (level, secret, limits)
+    asked = (level, secret, limits, batch)
     if getattr(_here, "asked", None) != asked:
         if hasattr(_here, "stack"):
             _here.stack.close()
@@ -98,7 +103,8 @@ def _grader(level: str, secret: str, limits: Limits) -> Grader:
         plan = stack.enter_context(Plan(level, stack.enter_context(Staged()), limits))
         references = References(solutions_here(), plan, slot)
         versions = versions_here(level, secret)
-        grader = Grader(plan, secret, Cache(None), versions, references, slot)
+        kept = Path(stack.enter_context(TemporaryDirectory(prefix="real-ranks-kept-")))
+        grader = Grader(plan, secret, Cache(kept), versions, references, slot)
         _here.asked, _here.stack = asked, stack
         _here.grader = stack.enter_context(grader)
     grader = _here.grader
